@@ -1,0 +1,91 @@
+"""The exceptions this package raises on purpose.
+
+::
+
+    LmevalError
+    ├── UsageError            the caller asked for something that cannot be done (exit 2, or 4 under pytest)
+    │   └── UnknownName       a name that no registry entry has; lists the choices
+    ├── BadTaskFile           a task file that holds no usable task, or bad records
+    ├── RecordRefused         one record that breaks a rule of its dialect
+    ├── AdapterError          the model or its adapter gave no usable response
+    │   └── AdapterTimeout    ... in time
+    ├── ScoringError          a metric gave something that is not a score
+    └── SandboxError          the sandbox itself failed, whatever the program did
+
+``AdapterError``, ``ScoringError`` and ``SandboxError`` become the status ``error`` (or ``timeout``) of one
+example. None of them ever becomes a number.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+__all__ = [
+    "AdapterError",
+    "AdapterTimeout",
+    "BadTaskFile",
+    "LmevalError",
+    "RecordRefused",
+    "SandboxError",
+    "ScoringError",
+    "UnknownName",
+    "UsageError",
+    "did_you_mean",
+]
+
+
+class LmevalError(Exception):
+    """Base of every exception this package raises on purpose."""
+
+
+class UsageError(LmevalError):
+    """The caller asked for something that cannot be done; the message says what would do."""
+
+
+class UnknownName(UsageError):
+    """A name that is not registered.
+
+    >>> str(UnknownName("metric", "exact_mach", ["exact_match", "f1"]))
+    "unknown metric 'exact_mach': did you mean 'exact_match'? (choices: exact_match, f1)"
+    """
+
+    def __init__(self, kind: str, name: str, choices: Iterable[str]) -> None:
+        known = sorted(choices)
+        super().__init__(f"unknown {kind} {name!r}:{did_you_mean(name, known)} (choices: {', '.join(known)})")
+
+
+class BadTaskFile(LmevalError):
+    """A task file that cannot be run; the message has one ``path:line: rule field: detail`` per fault."""
+
+
+class RecordRefused(LmevalError):
+    """A record that breaks a rule of its dialect."""
+
+    def __init__(self, rule: str, field: str, detail: str) -> None:
+        super().__init__(f"{rule} {field}: {detail}")
+        self.rule = rule
+        self.field = field
+        self.detail = detail
+
+
+class AdapterError(LmevalError):
+    """The adapter raised, or returned something that is not a response."""
+
+
+class AdapterTimeout(AdapterError):
+    """No response within the time limit of a request."""
+
+
+class ScoringError(LmevalError):
+    """A metric raised, or returned something that is not a finite float in [0, 1]."""
+
+
+class SandboxError(LmevalError):
+    """The sandbox could not run a program at all: nothing is known about the program."""
+
+
+def did_you_mean(name: str, choices: Iterable[str]) -> str:
+    """Return ``" did you mean 'x'?"`` for the nearest choice, or an empty string."""
+    near = difflib.get_close_matches(name, list(choices), n=1, cutoff=0.6)
+    return f" did you mean {near[0]!r}?" if near else ""

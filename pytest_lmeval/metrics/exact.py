@@ -1,0 +1,52 @@
+"""Metrics that are 1.0 or 0.0: equality, containment, choice."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+__all__ = ["accuracy", "exact_match", "exact_match_normalized", "multiple_choice", "substring_contains"]
+
+
+def exact_match(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
+    """Return 1.0 if the prediction equals any target once both are stripped, else 0.0."""
+    stripped = prediction.strip()
+    return float(any(stripped == target.strip() for target in targets))
+
+
+def accuracy(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
+    """Return ``exact_match``: the mean of it over a task is the task's accuracy."""
+    return exact_match(prediction, targets, extras)
+
+
+def exact_match_normalized(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
+    """Return 1.0 if the prediction equals any target, both lowercased and with whitespace collapsed, else 0.0."""
+    normalized = _normalize(prediction)
+    return float(any(normalized == _normalize(target) for target in targets))
+
+
+def substring_contains(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
+    """Return 1.0 if any target occurs in the prediction, both normalized as above, else 0.0.
+
+    A blank target, which every text contains, never counts.
+    """
+    normalized = _normalize(prediction)
+    wanted = filter(None, map(_normalize, targets))
+    return float(any(target in normalized for target in wanted))
+
+
+def multiple_choice(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
+    """Return 1.0 if the prediction starts with the first character of any target, case aside, else 0.0.
+
+    Both sides are stripped first; a blank prediction or target never counts.
+    """
+    choice = _first_character(prediction)
+    return float(choice != "" and any(choice == _first_character(target) for target in targets))
+
+
+def _normalize(text: str) -> str:
+    return " ".join(text.lower().split())
+
+
+def _first_character(text: str) -> str:
+    return text.strip()[:1].upper()

@@ -1,0 +1,25 @@
+"""ROUGE-L: the words that prediction and target share, in the same order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pytest_lmeval.metrics.lcs import lcs_length
+from pytest_lmeval.metrics.tokens import best_over_targets
+
+__all__ = ["rouge_l"]
+
+
+def rouge_l(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
+    r"""Return the ROUGE-L F1 of the ``\w+`` tokens, lowercased, of the best target; 0.0 where a side has none.
+
+    With a longest common subsequence of ``l`` tokens, precision is ``l / |prediction|``, recall ``l / |target|``,
+    and their harmonic mean ``2 l / (|prediction| + |target|)``: Lin (2004), "ROUGE: a package for automatic
+    evaluation of summaries", with beta 1. No stemming; the whole text is one sequence.
+    """
+    return best_over_targets(_rouge_l, prediction, targets)
+
+
+def _rouge_l(prediction: Sequence[str], target: Sequence[str]) -> float:
+    return 2 * lcs_length(prediction, target) / (len(prediction) + len(target))

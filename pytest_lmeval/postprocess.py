@@ -1,0 +1,138 @@
+"""Post-process rules: from what a model wrote to the prediction that a metric sees.
+
+Every rule is deterministic, stateless and linear in the length of the text. Exactly one applies to a record.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
+from pytest_lmeval.errors import UnknownName
+
+__all__ = ["RULES", "SPEC_RULES", "Extraction", "Rule", "extract", "post_process"]
+
+
+class Extraction(NamedTuple):
+    """What a rule made of a text; ``found`` is False when there was nothing to extract (``unparsed``)."""
+
+    text: str
+    found: bool
+
+
+Rule = Callable[[str], Extraction]
+
+# Possessive quantifiers (``*+``) keep each search linear: a run of blanks or backticks is read once.
+_LONE_LETTER = re.compile(r"(?<![A-Za-z])[A-E](?![A-Za-z])")
+_LETTER = re.compile(r"[A-E]")
+_LINE = re.compile(r"\S[^\r\n]*+")
+_OPENING_FENCE = re.compile(r"^([^`\n]*+)(`{3,}+)[^`\n]*+\n", re.MULTILINE)
+_CLOSING_FENCE = re.compile(r"^([ \t]*+)(`{3,}+)[ \t]*+$", re.MULTILINE)
+_FENCE_AFTER_CODE = re.compile(r"(?<=[^\s`])[ \t]*+(`{3,}+)[ \t]*+$", re.MULTILINE)
+_COMMA_IN_NUMBER = re.compile(r"(?<=[0-9]),(?=[0-9])")
+_ANSWER_LINE = re.compile(r"(?:A:|####)(.*)")
+
+
+def post_process(rule: str, text: str) -> str:
+    """Return ``text`` after the rule named ``rule``; raise ``UnknownName`` for a name that is not in ``RULES``."""
+    return extract(rule, text).text
+
+
+def extract(rule: str, text: str) -> Extraction:
+    """Apply the rule named ``rule`` and say whether it found anything; raise ``UnknownName`` as above."""
+    if rule not in RULES:
+        raise UnknownName("post-process rule", rule, RULES)
+    return RULES[rule](text)
+
+
+def _none(text: str) -> Extraction:
+    """Return the text as it is."""
+    return Extraction(text, True)
+
+
+def _strip_whitespace(text: str) -> Extraction:
+    """Strip both ends."""
+    return Extraction(text.strip(), True)
+
+
+def _lower(text: str) -> Extraction:
+    """Lowercase; both ends keep their whitespace."""
+    return Extraction(text.lower(), True)
+
+
+def _extract_letter(text: str) -> Extraction:
+    """Return the first A-E with no ASCII letter beside it, else the first A-E anywhere, else ``""``."""
+    match = _LONE_LETTER.search(text) or _LETTER.search(text)
+    return Extraction(match[0], True) if match else Extraction("", False)
+
+
+def _extract_first_line(text: str) -> Extraction:
+    r"""Return the first non-blank line, stripped, else ``""``. Lines end with ``\n``, ``\r\n`` or ``\r``."""
+    match = _LINE.search(text)
+    return Extraction(match[0].rstrip(), True) if match else Extraction("", False)
+
+
+def _extract_code_block(text: str) -> Extraction:
+    r"""Return the body of the first block fenced by three or more backticks, else the whole text, not found.
+
+    Read as CommonMark reads it (https://spec.commonmark.org/0.31.2/#fenced-code-blocks): any info string; closed by a
+    line of at least as many backticks, indented by at most three more than the fence; without one the block runs
+    to the end of the text, which is what a stop sequence or a token limit leaves behind. More lenient in that
+    text may stand before the opening fence, and that, where no line closes the block, backticks at the end of a
+    line of code do. An open block with nothing in it is no block.
+
+    The body has no final newline, ``\n`` for ``\r\n``, and is moved left by the indentation of an indented fence.
+    """
+    unified = text.replace("\r\n", "\n")
+    opening = _OPENING_FENCE.search(unified)
+    if opening is None:
+        return Extraction(text, False)
+    end = _end_of_body(unified, opening)
+    body = unified[opening.end() : end].removesuffix("\n")
+    if end is None and not body.strip():
+        return Extraction(text, False)
+    return Extraction(_move_left(body, at_most=len(opening[1])), True)
+
+
+def _end_of_body(text: str, opening: re.Match[str]) -> int | None:
+    indent, width = len(opening[1]) + 3, len(opening[2])
+    for closing in _CLOSING_FENCE.finditer(text, opening.end()):
+        if len(closing[1]) <= indent and len(closing[2]) >= width:
+            return closing.start()
+    glued = _FENCE_AFTER_CODE.finditer(text, opening.end())
+    return next((fence.start() for fence in glued if len(fence[1]) >= width), None)
+
+
+def _move_left(body: str, at_most: int) -> str:
+    lines = body.split("\n")
+    indents = [len(line) - len(line.lstrip(" \t")) for line in lines if line.strip()]
+    width = min([at_most, *indents])
+    return "\n".join(line[width:] for line in lines)
+
+
+def _extract_answer(text: str) -> Extraction:
+    """Return what follows the last line-opening ``A:`` or ``####`` on its line, else ``""``, not found.
+
+    Stripped, and without the commas between digits. A marker with nothing after it is not found either. ``""`` on
+    both sides means that nobody gave an answer, so whoever runs targets through this rule must look at ``found``.
+    """
+    for line in reversed(text.split("\n")):
+        if match := _ANSWER_LINE.match(line):
+            answer = _COMMA_IN_NUMBER.sub("", match[1].strip())
+            return Extraction(answer, answer != "")
+    return Extraction("", False)
+
+
+_SPEC: Mapping[str, Rule] = {
+    "none": _none,
+    "strip_whitespace": _strip_whitespace,
+    "lower": _lower,
+    "extract_letter": _extract_letter,
+    "extract_code_block": _extract_code_block,
+    "extract_first_line": _extract_first_line,
+}
+SPEC_RULES: frozenset[str] = frozenset(_SPEC)
+"""The closed vocabulary of spec records; the other rules are for compact records only."""
+RULES: Mapping[str, Rule] = MappingProxyType({**_SPEC, "extract_answer": _extract_answer})

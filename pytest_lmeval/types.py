@@ -1,0 +1,193 @@
+"""The nouns: what a task is made of, what goes to a model, what comes back, and what it was worth.
+
+Every one is a frozen value. An example goes through them in this order::
+
+    Example -> Generate | LogLikelihood -> Completion | LogProb -> Score -> ExampleResult
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+__all__ = [
+    "Completion",
+    "Example",
+    "ExampleResult",
+    "FewShot",
+    "Generate",
+    "LogLikelihood",
+    "LogProb",
+    "Message",
+    "RecordError",
+    "Request",
+    "Response",
+    "Score",
+    "Status",
+]
+
+Status = Literal["passed", "failed", "below", "excluded", "error", "timeout"]
+
+
+@dataclass(frozen=True, slots=True)
+class FewShot:
+    """One worked example that is shown to the model ahead of the prompt."""
+
+    prompt: str
+    completion: str
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One record of a task.
+
+    ``metric`` is the file's own word for it. ``metadata`` is whatever else decides the score or describes the
+    example: ``metadata`` of a spec record, ``extras`` of a compact one. ``line`` counts from 1.
+    """
+
+    id: str
+    prompt: str
+    targets: tuple[str, ...]
+    metric: str
+    post_process: str = "none"
+    category: str = ""
+    few_shot_examples: tuple[FewShot, ...] = ()
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RecordError:
+    """One bad record of a task file: where it is, the rule it breaks and the field at fault."""
+
+    line_number: int
+    task_id: str | None
+    rule: str
+    field: str
+    detail: str
+
+    def at(self, path: object) -> str:
+        """Return the one-line form that every report of a bad record uses."""
+        return f"{path}:{self.line_number}: {self.rule} {self.field}: {self.detail}"
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One turn of a conversation; ``role`` is ``system``, ``user`` or ``assistant``."""
+
+    role: str
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Generate:
+    """Ask for a completion of ``prompt``, text or a conversation, on behalf of example ``id`` of ``task``.
+
+    ``repeat`` tells the independent responses to one prompt apart, from 0.
+    """
+
+    prompt: str | tuple[Message, ...]
+    task: str = ""
+    id: str = ""
+    repeat: int = 0
+    stop: tuple[str, ...] = ()
+    max_tokens: int | None = None
+
+    @property
+    def text(self) -> str:
+        """The prompt as one string: the contents of a conversation joined by blank lines."""
+        if isinstance(self.prompt, str):
+            return self.prompt
+        return "\n\n".join(message.content for message in self.prompt)
+
+
+@dataclass(frozen=True, slots=True)
+class LogLikelihood:
+    """Ask how probable ``continuation`` is after ``context``."""
+
+    context: str
+    continuation: str
+    task: str = ""
+    id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """What a model wrote. ``latency_ms`` is the time of this request alone, where the adapter knows it."""
+
+    text: str
+    latency_ms: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LogProb:
+    """Natural log-probability of a continuation: in total, per token, and whether it is the greedy one."""
+
+    total: float
+    tokens: tuple[float, ...] = ()
+    greedy: bool = False
+    latency_ms: float | None = None
+
+
+Request = Generate | LogLikelihood
+Response = Completion | LogProb
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """What one prediction was worth, in [0, 1], and what a reader wants to know about how it came about.
+
+    ``details`` holds JSON values only, e.g. ``code_status``. ``unparsed`` says that the post-process rule found
+    nothing to extract: counted apart from a wrong answer.
+    """
+
+    value: float
+    details: Mapping[str, Any] = field(default_factory=dict)
+    prediction: str = ""
+    unparsed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ExampleResult:
+    """Everything a run knows about one example; one ledger line.
+
+    ``score`` is None exactly when the example was not scored (``error``, ``timeout``, ``excluded``).
+    ``outputs`` and ``predictions`` hold one text per repeat. ``hash`` is the content hash.
+    """
+
+    task: str
+    id: str
+    status: Status
+    score: float | None
+    threshold: float
+    metric: str
+    hash: str
+    prompt: str = ""
+    outputs: tuple[str, ...] = ()
+    predictions: tuple[str, ...] = ()
+    targets: tuple[str, ...] = ()
+    post_process: str = "none"
+    category: str = ""
+    latency_ms: float | None = None
+    unparsed: bool = False
+    error: str = ""
+    adapter: str = ""
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> str:
+        """Return the result as one line of ASCII JSON, whatever text the model wrote."""
+        return _encode({name: getattr(self, name) for name in _RESULT_FIELDS})
+
+    @classmethod
+    def from_json(cls, line: str | bytes) -> ExampleResult:
+        """Return the result that :meth:`to_json` wrote."""
+        fields = json.loads(line)
+        for name in ("outputs", "predictions", "targets"):
+            fields[name] = tuple(fields[name])
+        return cls(**fields)
+
+
+_RESULT_FIELDS = tuple(ExampleResult.__dataclass_fields__)
+_encode = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode

@@ -1,0 +1,74 @@
+"""ROUGE-L against rouge-score."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rouge_score.rouge_scorer import RougeScorer
+
+from pytest_lmeval.metrics import rouge_l
+
+WORDS = ["the", "cat", "sat", "on", "a", "mat", "The", "CAT,", "don't", "42", "3.5", "x-ray", "end.\n", "!?"]
+TEXT = st.lists(st.sampled_from(WORDS), max_size=25).map(" ".join)
+many = settings(max_examples=300, deadline=None)
+
+
+@pytest.mark.parametrize(
+    ("prediction", "targets", "expected"),
+    [
+        ("the cat sat", ["the cat sat"], 1.0),
+        ("The cat, sat!", ["the CAT sat"], 1.0),
+        ("the cat", ["the cat sat on"], 2 / 3),
+        ("sat cat the", ["the cat sat"], 1 / 3),
+        ("a b", ["x y", "a c"], 0.5),
+        ("a_b", ["a b"], 0.0),
+        ("été", ["ÉTÉ"], 1.0),
+        ("", ["a"], 0.0),
+        ("a", [""], 0.0),
+        ("", [""], 0.0),
+        ("?!", ["?!"], 0.0),
+        ("a", [], 0.0),
+    ],
+)
+def test_known_scores(prediction: str, targets: list[str], expected: float) -> None:
+    assert pytest.approx(expected) == rouge_l(prediction, targets, {})
+
+
+def test_agrees_with_rouge_score_on_thousands_of_pairs() -> None:
+    """Without stemming, on ASCII words without underscores, which rouge-score splits on."""
+    reference = RougeScorer(["rougeL"], use_stemmer=False)
+    draw = random.Random(20)
+    pairs = [(_sentence(draw), _sentence(draw)) for _ in range(3000)]
+    expected = [reference.score(target, prediction)["rougeL"].fmeasure for prediction, target in pairs]
+    assert pytest.approx(expected, abs=1e-12) == [rouge_l(prediction, [target], {}) for prediction, target in pairs]
+    assert 100 < sum(score == 0.0 for score in expected)
+    assert 2000 < sum(0.0 < score < 1.0 for score in expected)
+
+
+def _sentence(draw: random.Random) -> str:
+    return " ".join(draw.choices(WORDS, k=draw.randrange(16)))
+
+
+@many
+@given(TEXT, TEXT)
+def test_stays_in_range_and_is_symmetric(left: str, right: str) -> None:
+    score = rouge_l(left, [right], {})
+    assert 0.0 <= score <= 1.0
+    assert score == rouge_l(right, [left], {})
+
+
+@given(st.text(min_size=1).map(lambda text: f"word {text}"))
+@settings(deadline=None)
+def test_a_text_with_a_token_scores_one_against_itself(text: str) -> None:
+    assert 1.0 == rouge_l(text, [text], {})
+
+
+@many
+@given(TEXT, st.lists(TEXT, min_size=1, max_size=4))
+def test_the_best_target_counts_whatever_the_order(prediction: str, targets: list[str]) -> None:
+    score = rouge_l(prediction, targets, {})
+    assert max(rouge_l(prediction, [target], {}) for target in targets) == score
+    assert score == rouge_l(prediction, targets[::-1], {})

@@ -1,0 +1,97 @@
+"""What both JSONL dialects ask of a field; every check raises RecordRefused with rule, field and detail."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from pytest_lmeval.errors import RecordRefused, did_you_mean
+
+__all__ = [
+    "check_fields",
+    "number_in_range",
+    "one_of",
+    "optional_object",
+    "string",
+    "strings",
+    "threshold",
+    "type_name",
+]
+
+_TYPE_NAMES = {dict: "an object", list: "an array", str: "a string", bool: "a boolean", type(None): "null"}
+
+
+def type_name(value: object) -> str:
+    """Return what JSON calls the type of ``value``, with its article."""
+    return _TYPE_NAMES.get(type(value), "a number")
+
+
+def check_fields(record: object, required: Collection[str], optional: Collection[str]) -> Mapping[str, Any]:
+    """Return ``record`` if it is an object with every required and no unknown field."""
+    if not isinstance(record, dict):
+        raise RecordRefused("bad_type", "_root", f"expected an object, got {type_name(record)}")
+    for name in required:
+        if name not in record:
+            raise RecordRefused("missing_required", name, f"required: {', '.join(required)}")
+    known = [*required, *optional]
+    for name in record:
+        if name not in known:
+            hint = did_you_mean(name, known) or f" expected one of {', '.join(known)}"
+            raise RecordRefused("unknown_field", name, f"unknown field {name!r}:{hint}")
+    return record
+
+
+def string(value: object, field: str) -> str:
+    """Return a non-empty string."""
+    if not isinstance(value, str):
+        raise RecordRefused("bad_type", field, f"expected a non-empty string, got {type_name(value)}")
+    if not value:
+        raise RecordRefused("bad_type", field, "expected a non-empty string, got an empty one")
+    return value
+
+
+def strings(value: object, field: str) -> tuple[str, ...]:
+    """Return a non-empty array of strings as a tuple."""
+    if not isinstance(value, list):
+        raise RecordRefused("bad_type", field, f"expected a non-empty array of strings, got {type_name(value)}")
+    if not value:
+        raise RecordRefused("bad_type", field, "expected a non-empty array of strings, got an empty one")
+    for index, element in enumerate(value):
+        if not isinstance(element, str):
+            raise RecordRefused(
+                "bad_type", field, f"expected strings, got {type_name(element)} {element!r} at index {index}"
+            )
+    return tuple(value)
+
+
+def one_of(value: object, field: str, choices: Collection[str]) -> str:
+    """Return a string out of a closed vocabulary."""
+    name = string(value, field)
+    if name not in choices:
+        known = sorted(choices)
+        detail = f"{name!r} is not one of {', '.join(known)};{did_you_mean(name, known)}".rstrip(";")
+        raise RecordRefused("bad_value", field, detail)
+    return name
+
+
+def optional_object(record: Mapping[str, Any], field: str) -> Mapping[str, Any]:
+    """Return the object under ``field``, or an empty one."""
+    value = record.get(field, {})
+    if not isinstance(value, dict):
+        raise RecordRefused("bad_type", field, f"expected an object, got {type_name(value)}")
+    return value
+
+
+def number_in_range(value: object, field: str, low: float, high: float) -> float:
+    """Return a number between ``low`` and ``high``, both allowed."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise RecordRefused("bad_type", field, f"expected a number in [{low:g}, {high:g}], got {type_name(value)}")
+    if not low <= value <= high:
+        raise RecordRefused("bad_value", field, f"expected a number in [{low:g}, {high:g}], got {value!r}")
+    return float(value)
+
+
+def threshold(holder: Mapping[str, Any], prefix: str) -> None:
+    """Check the optional ``threshold`` of ``metadata`` or ``extras``: a number in [0, 1]."""
+    if "threshold" in holder:
+        number_in_range(holder["threshold"], f"{prefix}.threshold", 0.0, 1.0)

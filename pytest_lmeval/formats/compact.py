@@ -1,0 +1,65 @@
+"""The compact dialect: ``id? prompt targets metric extras?``, open to every registered metric and rule."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pytest_lmeval.errors import RecordRefused, UnknownName
+from pytest_lmeval.formats import checks
+from pytest_lmeval.registry import Registry
+from pytest_lmeval.types import Example
+
+__all__ = ["OPTIONAL", "REQUIRED", "check_compact_record", "compact_metric"]
+
+REQUIRED = ("prompt", "targets", "metric")
+OPTIONAL = ("id", "extras")
+
+
+def compact_metric(word: str) -> str:
+    """Return the registry's name for a compact file's word: ``exact_match`` there ignores case and spacing."""
+    return "exact_match_normalized" if word == "exact_match" else word
+
+
+def check_compact_record(record: object, line: int, registry: Registry) -> Example:
+    """Return the example that ``record`` describes; raise RecordRefused for the first rule it breaks."""
+    fields = checks.check_fields(record, REQUIRED, OPTIONAL)
+    example_id = _id(fields, line)
+    prompt = checks.string(fields["prompt"], "prompt")
+    targets = checks.strings(fields["targets"], "targets")
+    metric = checks.string(fields["metric"], "metric")
+    if compact_metric(metric) not in registry.metrics:
+        raise RecordRefused("bad_value", "metric", str(UnknownName("metric", metric, registry.metrics)))
+    extras = checks.optional_object(fields, "extras")
+    rule = _check_extras(extras, metric, targets, registry)
+    if metric == "substring_contains" and not all(target.strip() for target in targets):
+        raise RecordRefused("bad_value", "targets", "an empty target stands in every text; give a text to look for")
+    return Example(
+        id=example_id,
+        prompt=prompt,
+        targets=targets,
+        metric=metric,
+        post_process=rule,
+        category=str(extras.get("category", "")),
+        metadata=extras,
+        line=line,
+    )
+
+
+def _id(fields: Mapping[str, Any], line: int) -> str:
+    value = fields.get("id", f"ex-{line}")
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    return checks.string(value, "id")
+
+
+def _check_extras(extras: Mapping[str, Any], metric: str, targets: tuple[str, ...], registry: Registry) -> str:
+    checks.threshold(extras, "extras")
+    if metric == "code_exec":
+        from pytest_lmeval.metrics.code_exec import plan_extras, timeout_of
+
+        timeout_of(extras, "extras")
+        plan_extras(extras, targets)
+    if "post_process" in extras:
+        return checks.one_of(extras["post_process"], "extras.post_process", registry.rules)
+    return "extract_code_block" if metric == "code_exec" else "none"

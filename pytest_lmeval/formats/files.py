@@ -1,0 +1,115 @@
+"""Which files are task files, what their tasks are called, and how to read them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from pytest_lmeval.errors import BadTaskFile, RecordRefused, UsageError
+from pytest_lmeval.formats.compact import check_compact_record
+from pytest_lmeval.formats.jsonl import is_spec_record, read_records
+from pytest_lmeval.formats.lines import MAX_LINE_BYTES
+from pytest_lmeval.formats.spec import check_spec_record
+from pytest_lmeval.formats.task import LoadedFile, Task, TaskSource
+from pytest_lmeval.registry import Registry, default_registry
+from pytest_lmeval.types import Example, RecordError
+
+__all__ = [
+    "RECORDING_SUFFIX",
+    "find_task_files",
+    "is_task_file",
+    "load_all_tasks",
+    "load_file",
+    "load_tasks",
+    "task_name",
+    "validate_file",
+    "validate_task",
+]
+
+RECORDING_SUFFIX = ".replay.jsonl"
+"""Recorded model outputs, for the replay adapter; never a task file."""
+
+
+def is_task_file(path: Path, registry: Registry) -> bool:
+    """Tell by its name whether ``path`` may hold a task."""
+    return path.suffix in registry.formats and not path.name.endswith(RECORDING_SUFFIX)
+
+
+def task_name(path: Path, root: Path) -> str:
+    """Return the name of the task in ``path``: its path below ``root`` without suffix, with ``/`` between parts."""
+    return path.relative_to(root).with_suffix("").as_posix()
+
+
+def load_file(path: Path, name: str, registry: Registry, *, max_line_bytes: int = MAX_LINE_BYTES) -> LoadedFile:
+    """Return the tasks and the bad records of one file.
+
+    Raise BadTaskFile where the file cannot be read or holds no record.
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise BadTaskFile(f"{path}:1: bad_json _root: cannot be read: {error.strerror}") from None
+    return registry.formats[path.suffix].load(TaskSource(path, data, name, max_line_bytes), registry)
+
+
+def find_task_files(paths: Iterable[Path], registry: Registry) -> Iterator[tuple[Path, str]]:
+    """Yield ``(file, task name)`` for every task file among or below ``paths``, sorted within a folder."""
+    for path in paths:
+        if path.is_dir():
+            for file in sorted(path.rglob("*")):
+                if file.is_file() and is_task_file(file, registry):
+                    yield file, task_name(file, path)
+        elif not path.exists():
+            raise UsageError(f"{path}: no such file or folder")
+        elif path.suffix not in registry.formats:
+            raise UsageError(f"{path}: not a task file; expected one of {', '.join(sorted(registry.formats))}")
+        else:
+            yield path, task_name(path, path.parent)
+
+
+def load_tasks(*paths: str | Path, registry: Registry | None = None) -> list[Task]:
+    """Return the tasks of files and folders; raise BadTaskFile that names every bad record of every file."""
+    known = registry or default_registry()
+    tasks: list[Task] = []
+    faults: list[str] = []
+    for path, name in find_task_files(map(Path, paths), known):
+        try:
+            loaded = load_file(path, name, known)
+        except BadTaskFile as error:
+            faults.append(str(error))
+            continue
+        tasks += loaded.tasks
+        faults += [error.at(path) for error in loaded.errors]
+    faults += _same_names(tasks)
+    if faults:
+        raise BadTaskFile("\n".join(faults))
+    return tasks
+
+
+def load_all_tasks(task_dir: str | Path, registry: Registry | None = None) -> dict[str, list[Example]]:
+    """Return the examples of every task below ``task_dir`` by the task's name."""
+    return {task.name: list(task.examples) for task in load_tasks(task_dir, registry=registry)}
+
+
+def validate_task(record: object, *, line_number: int = 1, registry: Registry | None = None) -> Example:
+    """Return the example that one parsed record describes; raise RecordRefused for the first rule it breaks."""
+    if isinstance(record, dict) and is_spec_record(record):
+        return check_spec_record(record, line_number)
+    return check_compact_record(record, line_number, registry or default_registry())
+
+
+def validate_file(path: str | Path, registry: Registry | None = None) -> tuple[list[Example], list[RecordError]]:
+    """Return ``(examples, errors)`` of a JSONL file: every valid record, and one error per bad one."""
+    examples, errors, _ = read_records(Path(path).read_bytes(), registry or default_registry())
+    return examples, errors
+
+
+def _same_names(tasks: Sequence[Task]) -> list[str]:
+    first: dict[str, Any] = {}
+    faults = []
+    for task in tasks:
+        if task.name in first:
+            faults.append(f"{task.path}: the task name {task.name!r} is taken by {first[task.name]}")
+        first.setdefault(task.name, task.path)
+    return faults

@@ -1,0 +1,160 @@
+"""A ``.jsonl`` file, in either dialect, to a task."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pytest_lmeval.errors import BadTaskFile, RecordRefused
+from pytest_lmeval.formats.compact import check_compact_record, compact_metric
+from pytest_lmeval.formats.lines import MAX_LINE_BYTES, number_lines, parse_line
+from pytest_lmeval.formats.spec import check_spec_record
+from pytest_lmeval.formats.task import LoadedFile, Prompt, TaskSource, Tools
+from pytest_lmeval.registry import Registry
+from pytest_lmeval.types import Completion, Example, Generate, RecordError, Request, Response, Score
+
+__all__ = ["JsonlTask", "is_spec_record", "load", "read_records"]
+
+_SPEC_KEYS = frozenset({"task_id", "category", "metric_name", "post_process"})
+# Of metadata and extras, what describes an example without deciding its score.
+_DESCRIPTIVE = frozenset({"threshold", "must_pass", "cluster", "category", "tags", "difficulty", "post_process"})
+
+
+@dataclass(frozen=True, slots=True)
+class JsonlTask:
+    """A task whose examples are lines: ask for one completion, post-process it, apply the metric."""
+
+    name: str
+    path: Path
+    sha256: str
+    metric: str
+    examples: Sequence[Example]
+    strict: bool
+    registry: Registry
+
+    def requests(self, example: Example, prompt: Prompt) -> Sequence[Request]:
+        """Return the one request for a completion."""
+        return (Generate(prompt, self.name, example.id),)
+
+    def score(self, example: Example, responses: Sequence[Response], tools: Tools) -> Score:
+        """Return the metric's score of the post-processed completion."""
+        (completion,) = responses
+        assert isinstance(completion, Completion)
+        prediction, found = self.registry.rule(example.post_process)(completion.text)
+        metric = self.registry.metric(self.metric_name(example))
+        arguments = (prediction, example.targets, self._extras(example))
+        value = metric.function(*arguments, tools.sandbox) if metric.needs_sandbox else metric.function(*arguments)
+        if isinstance(value, Score):
+            return Score(value.value, value.details, prediction, not found)
+        return Score(value, prediction=prediction, unparsed=not found)
+
+    def threshold(self, example: Example) -> float | None:
+        """Return ``metadata.threshold`` or ``extras.threshold``."""
+        value = example.metadata.get("threshold")
+        return None if value is None else float(value)
+
+    def metric_name(self, example: Example) -> str:
+        """Return the registry's name: the word ``exact_match`` means another metric in a compact file."""
+        return example.metric if self.strict else compact_metric(example.metric)
+
+    def scoring(self, example: Example) -> Mapping[str, Any]:
+        """Return the extras that decide the score, the time limit of code always among them."""
+        scoring = {key: value for key, value in self._extras(example).items() if key not in _DESCRIPTIVE}
+        if example.metric == "code_exec":
+            from pytest_lmeval.metrics.code_exec import timeout_of
+
+            scoring["timeout_s"] = timeout_of(example.metadata, "metadata" if self.strict else "extras")
+        return scoring
+
+    def _extras(self, example: Example) -> Mapping[str, Any]:
+        if not self.strict:
+            return example.metadata
+        # A spec record's metadata is the author's own: of it, only the time limit reaches the metric.
+        return {"timeout_s": example.metadata["timeout_s"]} if "timeout_s" in example.metadata else {}
+
+
+def load(source: TaskSource, registry: Registry) -> LoadedFile:
+    """Return the task in a file, and its bad records; raise BadTaskFile where there is no record at all."""
+    examples, errors, strict = read_records(source.data, registry, max_line_bytes=source.max_line_bytes)
+    if not examples and not errors:
+        where = f"{source.path}:1: missing_required _root"
+        raise BadTaskFile(f"{where}: the file holds no record; expected one JSON object a line")
+    if not examples:
+        return LoadedFile((), errors)
+    metrics = {example.metric for example in examples}
+    task = JsonlTask(
+        name=source.name,
+        path=source.path,
+        sha256=hashlib.sha256(source.data).hexdigest(),
+        metric=metrics.pop() if len(metrics) == 1 else "mixed",
+        examples=examples,
+        strict=strict,
+        registry=registry,
+    )
+    return LoadedFile((task,), errors)
+
+
+def read_records(
+    data: bytes, registry: Registry, *, max_line_bytes: int = MAX_LINE_BYTES
+) -> tuple[list[Example], list[RecordError], bool]:
+    """Return the valid examples of ``data``, an error per bad record, and whether the dialect is the strict one."""
+    reader = _Reader(registry, max_line_bytes)
+    for number, line in number_lines(data):
+        reader.read(number, line)
+    return reader.examples, reader.errors, reader.strict is True
+
+
+def is_spec_record(record: Mapping[str, Any]) -> bool:
+    """Tell whether ``record`` is of the strict dialect."""
+    return not _SPEC_KEYS.isdisjoint(record)
+
+
+class _Reader:
+    """Reads one file: what a record may be depends on the records before it."""
+
+    def __init__(self, registry: Registry, max_line_bytes: int) -> None:
+        self.registry = registry
+        self.max_line_bytes = max_line_bytes
+        self.strict: bool | None = None
+        self.examples: list[Example] = []
+        self.errors: list[RecordError] = []
+        self._lines_by_id: dict[str, int] = {}
+
+    def read(self, number: int, line: bytes) -> None:
+        record: Any = None
+        try:
+            record = parse_line(line, self.max_line_bytes)
+            example = self._check(record, number)
+            self._check_against_earlier(example)
+        except RecordRefused as refused:
+            error = RecordError(number, self._id_of(record), refused.rule, refused.field, refused.detail)
+            self.errors.append(error)
+        else:
+            self._lines_by_id[example.id] = number
+            self.examples.append(example)
+
+    def _check(self, record: Any, number: int) -> Example:
+        if self.strict is None and isinstance(record, dict):
+            self.strict = is_spec_record(record)
+        if self.strict:
+            return check_spec_record(record, number)
+        return check_compact_record(record, number, self.registry)
+
+    def _check_against_earlier(self, example: Example) -> None:
+        if not self.strict and self.examples and example.metric != self.examples[0].metric:
+            first = self.examples[0]
+            detail = f"{example.metric!r}, but line {first.line} set {first.metric!r}: a compact file has one metric"
+            raise RecordRefused("bad_value", "metric", detail)
+        if example.id in self._lines_by_id:
+            field = "task_id" if self.strict else "id"
+            detail = f"{example.id!r} was used on line {self._lines_by_id[example.id]} already"
+            raise RecordRefused("duplicate_task_id", field, detail)
+
+    def _id_of(self, record: Any) -> str | None:
+        if not isinstance(record, dict):
+            return None
+        task_id = record.get("task_id" if self.strict else "id")
+        return str(task_id) if isinstance(task_id, str | int) and not isinstance(task_id, bool) else None

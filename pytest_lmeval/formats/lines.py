@@ -1,0 +1,106 @@
+"""Bytes of a JSONL file to JSON objects, one line at a time; a line that is not JSON spoils only itself."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator
+from typing import Any, NoReturn
+
+from pytest_lmeval.errors import RecordRefused
+
+__all__ = ["MAX_DEPTH", "MAX_LINE_BYTES", "number_lines", "parse_line"]
+
+MAX_LINE_BYTES = 1 << 20
+MAX_DEPTH = 100
+_SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
+_BOM = b"\xef\xbb\xbf"
+
+
+def number_lines(data: bytes) -> Iterator[tuple[int, bytes]]:
+    r"""Yield ``(line number from 1, line)`` of ``data`` without blank and ``#`` lines.
+
+    Lines end at ``\n`` alone: a text splitter would also break at U+2028 and U+0085, which may stand in a string.
+    """
+    for number, line in enumerate(data.removeprefix(_BOM).split(b"\n"), start=1):
+        stripped = line.strip(b" \t\r")
+        if stripped and not stripped.startswith(b"#"):
+            yield number, stripped
+
+
+def parse_line(line: bytes, max_bytes: int = MAX_LINE_BYTES) -> Any:
+    """Return the JSON value of ``line``; raise RecordRefused ``bad_json`` with the reason if there is none.
+
+    Stricter than the json module: no NaN or Infinity, no duplicate key, no lone surrogate, at most 100 levels.
+    """
+    if len(line) > max_bytes:
+        raise _bad_json(f"line of {len(line):,} bytes; at most {max_bytes:,} are read (ini lm_max_line_bytes)")
+    try:
+        text = line.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise _bad_json(f"not UTF-8: byte 0x{line[error.start]:02x} at column {error.start + 1}") from None
+    # Brackets inside strings count too: a cheap bound decides almost every line, the exact walk the rest.
+    if line.count(b"[") + line.count(b"{") > MAX_DEPTH and _depth(text) > MAX_DEPTH:
+        raise _bad_json(f"nested deeper than {MAX_DEPTH} levels")
+    try:
+        value = json.loads(text, object_pairs_hook=_unique_keys, parse_constant=_no_constant, parse_float=_finite)
+    except json.JSONDecodeError as error:
+        raise _bad_json(f"{error.msg} at column {error.colno}") from None
+    except ValueError as error:  # an integer of more digits than Python converts
+        raise _bad_json(str(error)) from None
+    if _SURROGATE_ESCAPE.search(line):
+        _refuse_lone_surrogates(value)
+    return value
+
+
+def _bad_json(detail: str) -> RecordRefused:
+    return RecordRefused("bad_json", "_line", detail)
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    record = dict(pairs)
+    if len(record) != len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise _bad_json(f"duplicate key {twice!r}")
+    return record
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise _bad_json(f"{name} is not JSON")
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if math.isinf(number):
+        raise _bad_json(f"{digits} is too large for a number")
+    return number
+
+
+def _refuse_lone_surrogates(value: Any) -> None:
+    try:
+        json.dumps(value, ensure_ascii=False).encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise _bad_json(f"lone surrogate \\u{ord(error.object[error.start]):04x} in a string") from None
+
+
+def _depth(text: str) -> int:
+    deepest = depth = 0
+    in_string = escaped = False
+    for char in text:
+        if in_string:
+            if escaped:
+                escaped = False
+            elif char == "\\":
+                escaped = True
+            elif char == '"':
+                in_string = False
+        elif char == '"':
+            in_string = True
+        elif char in "[{":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif char in "]}":
+            depth -= 1
+    return deepest

@@ -1,0 +1,83 @@
+"""The one shape that every format yields: collector, engine, recorder and command line know nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from pytest_lmeval.types import Example, Message, RecordError, Request, Response, Score
+
+if TYPE_CHECKING:
+    from pytest_lmeval.sandbox import Sandbox
+
+__all__ = ["LoadedFile", "Prompt", "Task", "TaskSource", "Tools"]
+
+Prompt = str | tuple[Message, ...]
+"""A rendered example: text, or the messages of a conversation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """What scoring may use besides the response; each is made once per run."""
+
+    sandbox: Sandbox | None = None
+    judge: Any = None
+
+
+class Task(Protocol):
+    """A named set of examples with how to ask, score and aggregate; one row of the leaderboard."""
+
+    @property
+    def name(self) -> str:
+        """The row's name, unique in a run."""
+
+    @property
+    def path(self) -> Path:
+        """The file the task comes from."""
+
+    @property
+    def sha256(self) -> str:
+        """Hash of everything the task was read from."""
+
+    @property
+    def metric(self) -> str:
+        """The metric as the file words it; ``mixed`` where its examples differ."""
+
+    @property
+    def examples(self) -> Sequence[Example]:
+        """The valid records, in the file's order."""
+
+    def requests(self, example: Example, prompt: Prompt) -> Sequence[Request]:
+        """Return what to ask the model for one response to ``example``."""
+
+    def score(self, example: Example, responses: Sequence[Response], tools: Tools) -> Score:
+        """Return what the responses to the requests of ``example`` are worth."""
+
+    def threshold(self, example: Example) -> float | None:
+        """Return the threshold that ``example`` itself asks for, if it does."""
+
+    def metric_name(self, example: Example) -> str:
+        """Return the registry's name of the example's metric."""
+
+    def scoring(self, example: Example) -> Mapping[str, Any]:
+        """Return what else decides the example's score, as JSON: it goes into the content hash."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskSource:
+    """A task file as it was read: a format turns it into a :class:`LoadedFile`."""
+
+    path: Path
+    data: bytes
+    name: str
+    max_line_bytes: int = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedFile:
+    """What a task file holds: its tasks, and its bad records."""
+
+    tasks: Sequence[Task] = ()
+    errors: Sequence[RecordError] = field(default_factory=tuple)

@@ -1,0 +1,48 @@
+"""What ``pyproject.toml`` says under ``[tool.lmeval]``: the same for pytest runs and for the command line."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+from typing import Any
+
+from pytest_lmeval.errors import UsageError
+from pytest_lmeval.registry import Registry
+
+__all__ = ["project_table", "register_project_plugins"]
+
+
+def project_table(folder: Path) -> dict[str, Any]:
+    """Return the table ``[tool.lmeval]`` of the project in ``folder``; empty where there is none."""
+    import tomllib
+
+    path = folder / "pyproject.toml"
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8")).get("tool", {}).get("lmeval", {})
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path}: cannot be read: {error}") from None
+    if not isinstance(table, dict):
+        raise UsageError(f"{path}: tool.lmeval must be a table, got {type(table).__name__}")
+    return table
+
+
+def register_project_plugins(registry: Registry, folder: Path) -> None:
+    """Call ``pytest_lmeval_register`` of every module in ``[tool.lmeval] plugins``."""
+    names = project_table(folder).get("plugins", [])
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise UsageError(f"{folder / 'pyproject.toml'}: tool.lmeval.plugins must be an array of module names")
+    if names and str(folder) not in sys.path:
+        sys.path.append(str(folder))
+    for name in names:
+        try:
+            module = importlib.import_module(name)
+        except Exception as error:
+            raise UsageError(
+                f"tool.lmeval.plugins: importing {name} failed: {type(error).__name__}: {error}"
+            ) from error
+        if not hasattr(module, "pytest_lmeval_register"):
+            raise UsageError(f"tool.lmeval.plugins: {name} has no function pytest_lmeval_register(registry)")
+        module.pytest_lmeval_register(registry)

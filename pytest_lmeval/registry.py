@@ -1,0 +1,143 @@
+"""Names to what they stand for: metrics, post-process rules, adapters, formats.
+
+A registry is built per run and passed along; there is no global one, so nothing depends on who imported what first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pytest_lmeval.errors import UnknownName, UsageError
+from pytest_lmeval.postprocess import RULES, Extraction
+
+if TYPE_CHECKING:
+    from pytest_lmeval.formats.task import LoadedFile, TaskSource
+
+_Entry = TypeVar("_Entry")
+
+__all__ = ["AdapterFactory", "Format", "Loader", "Metric", "MetricFunction", "Registry", "Rule", "default_registry"]
+
+MetricFunction = Callable[..., Any]
+"""``(prediction, targets, extras) -> float in [0, 1]`` or a :class:`~pytest_lmeval.types.Score`."""
+Rule = Callable[[str], Extraction]
+AdapterFactory = Callable[..., Any]
+"""``(argument, **options) -> adapter``; ``argument`` is what follows the colon of ``NAME:ARGUMENT``, or ''."""
+Loader = Callable[["TaskSource", "Registry"], "LoadedFile"]
+"""``(source, registry) -> the file's tasks and bad records``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A per-example metric with the threshold its examples must reach unless something else is said.
+
+    A metric that runs code takes the sandbox as a fourth argument.
+    """
+
+    name: str
+    function: MetricFunction
+    threshold: float = 1.0
+    needs_sandbox: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """How files of a suffix become tasks."""
+
+    suffix: str
+    load: Loader
+
+
+@dataclass(slots=True)
+class Registry:
+    """What a run knows by name. Add to it in ``pytest_lmeval_register(registry)``."""
+
+    metrics: dict[str, Metric] = field(default_factory=dict)
+    rules: dict[str, Rule] = field(default_factory=dict)
+    adapters: dict[str, AdapterFactory] = field(default_factory=dict)
+    formats: dict[str, Format] = field(default_factory=dict)
+
+    def add_metric(
+        self, name: str, function: MetricFunction, *, threshold: float = 1.0, needs_sandbox: bool = False
+    ) -> None:
+        """Add a metric; ``function(prediction, targets, extras)`` returns a float in [0, 1]."""
+        self._add(self.metrics, "metric", name, Metric(name, function, threshold, needs_sandbox))
+
+    def add_rule(self, name: str, function: Callable[[str], str | None]) -> None:
+        """Add a post-process rule; ``function(text)`` returns the prediction, or None where it found nothing."""
+
+        def rule(text: str) -> Extraction:
+            extracted = function(text)
+            return Extraction("" if extracted is None else extracted, extracted is not None)
+
+        self._add(self.rules, "post-process rule", name, rule)
+
+    def add_adapter(self, name: str, factory: AdapterFactory) -> None:
+        """Add an adapter under a name that ``--lm-adapter`` takes; ``factory(argument, **options)`` makes it."""
+        self._add(self.adapters, "adapter", name, factory)
+
+    def add_format(self, suffix: str, load: Loader) -> None:
+        """Add a task file format for files that end in ``suffix``."""
+        self._add(self.formats, "format", suffix, Format(suffix, load))
+
+    def metric(self, name: str) -> Metric:
+        """Return the metric called ``name``; an unknown name is an error that lists the choices."""
+        return _get(self.metrics, "metric", name)
+
+    def rule(self, name: str) -> Rule:
+        """Return the post-process rule called ``name``; an unknown name is an error that lists the choices."""
+        return _get(self.rules, "post-process rule", name)
+
+    @staticmethod
+    def _add(table: dict[str, Any], kind: str, name: str, entry: object) -> None:
+        if name in table:
+            raise UsageError(f"the {kind} {name!r} is registered already; choose another name")
+        table[name] = entry
+
+
+def _get(table: Mapping[str, _Entry], kind: str, name: str) -> _Entry:
+    try:
+        return table[name]
+    except KeyError:
+        raise UnknownName(kind, name, table) from None
+
+
+def default_registry(*, entry_points: bool = True) -> Registry:
+    """Return a registry of everything built in, and of what installed packages add.
+
+    A package adds by an entry point of the group ``pytest_lmeval_register`` that names a function of the registry.
+    """
+    from pytest_lmeval import metrics
+    from pytest_lmeval.adapters import builtin
+    from pytest_lmeval.formats import jsonl
+
+    registry = Registry(rules=dict(RULES))
+    for function in (metrics.exact_match, metrics.exact_match_normalized, metrics.accuracy):
+        registry.add_metric(function.__name__, function)
+    registry.add_metric("substring_contains", metrics.substring_contains)
+    registry.add_metric("multiple_choice", metrics.multiple_choice)
+    registry.add_metric("f1", metrics.f1, threshold=0.5)
+    registry.add_metric("rouge_l", metrics.rouge_l, threshold=0.5)
+    # Add-one smoothing gives a wrong one-word answer 0.84.
+    registry.add_metric("bleu_4", metrics.bleu_4, threshold=0.9)
+    registry.add_metric("code_exec", _code_exec, needs_sandbox=True)
+    builtin.register(registry)
+    registry.add_format(".jsonl", jsonl.load)
+    if entry_points:
+        _register_entry_points(registry)
+    return registry
+
+
+def _register_entry_points(registry: Registry) -> None:
+    from importlib.metadata import entry_points
+
+    for entry_point in entry_points(group="pytest_lmeval_register"):
+        entry_point.load()(registry)
+
+
+def _code_exec(prediction: str, targets: Sequence[str], extras: Mapping[str, Any], sandbox: Any) -> Any:
+    # Imported when the first program runs: most runs execute none.
+    from pytest_lmeval.metrics import code_exec
+
+    return code_exec.code_exec(prediction, targets, extras, sandbox)

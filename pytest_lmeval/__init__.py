@@ -1,0 +1,92 @@
+"""Evals are tests: language-model tasks as pytest items, or, from here, without pytest at all.
+
+Everything public is importable from this package and loaded when it is first used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pytest_lmeval.adapters.protocol import ModelAdapter as ModelAdapter
+    from pytest_lmeval.adapters.replay import ReplayAdapter as ReplayAdapter
+    from pytest_lmeval.adapters.resolve import make_adapter as make_adapter
+    from pytest_lmeval.adapters.toy import ToyAdapter as ToyAdapter
+    from pytest_lmeval.errors import AdapterError as AdapterError
+    from pytest_lmeval.errors import BadTaskFile as BadTaskFile
+    from pytest_lmeval.errors import LmevalError as LmevalError
+    from pytest_lmeval.errors import RecordRefused as RecordRefused
+    from pytest_lmeval.errors import UsageError as UsageError
+    from pytest_lmeval.formats.files import load_all_tasks as load_all_tasks
+    from pytest_lmeval.formats.files import load_tasks as load_tasks
+    from pytest_lmeval.formats.files import validate_file as validate_file
+    from pytest_lmeval.formats.files import validate_task as validate_task
+    from pytest_lmeval.formats.spec import SPEC_VERSION as SPEC_VERSION
+    from pytest_lmeval.formats.task import Task as Task
+    from pytest_lmeval.leaderboard.board import Leaderboard as Leaderboard
+    from pytest_lmeval.leaderboard.write import write_leaderboard as write_leaderboard
+    from pytest_lmeval.postprocess import post_process as post_process
+    from pytest_lmeval.registry import Registry as Registry
+    from pytest_lmeval.registry import default_registry as default_registry
+    from pytest_lmeval.rendering import render as render
+    from pytest_lmeval.runner import run_leaderboard as run_leaderboard
+    from pytest_lmeval.runner import run_task as run_task
+    from pytest_lmeval.sandbox import ExecutionResult as ExecutionResult
+    from pytest_lmeval.sandbox import execute_code as execute_code
+    from pytest_lmeval.types import Completion as Completion
+    from pytest_lmeval.types import Example as Example
+    from pytest_lmeval.types import ExampleResult as ExampleResult
+    from pytest_lmeval.types import FewShot as FewShot
+    from pytest_lmeval.types import Generate as Generate
+    from pytest_lmeval.types import LogLikelihood as LogLikelihood
+    from pytest_lmeval.types import LogProb as LogProb
+    from pytest_lmeval.types import Message as Message
+    from pytest_lmeval.types import RecordError as RecordError
+    from pytest_lmeval.types import Score as Score
+
+_HOMES = {
+    "adapters.protocol": ("ModelAdapter",),
+    "adapters.replay": ("ReplayAdapter",),
+    "adapters.resolve": ("make_adapter",),
+    "adapters.toy": ("ToyAdapter",),
+    "errors": ("AdapterError", "BadTaskFile", "LmevalError", "RecordRefused", "UsageError"),
+    "formats.files": ("load_all_tasks", "load_tasks", "validate_file", "validate_task"),
+    "formats.spec": ("SPEC_VERSION",),
+    "formats.task": ("Task",),
+    "leaderboard.board": ("Leaderboard",),
+    "leaderboard.write": ("write_leaderboard",),
+    "postprocess": ("post_process",),
+    "registry": ("Registry", "default_registry"),
+    "rendering": ("render",),
+    "runner": ("run_leaderboard", "run_task"),
+    "sandbox": ("ExecutionResult", "execute_code"),
+    "types": (
+        "Completion",
+        "Example",
+        "ExampleResult",
+        "FewShot",
+        "Generate",
+        "LogLikelihood",
+        "LogProb",
+        "Message",
+        "RecordError",
+        "Score",
+    ),
+}
+
+__version__ = "0.1.0"
+__all__ = sorted(name for names in _HOMES.values() for name in names)  # noqa: PLE0605 - one list, kept in one place
+
+
+def __getattr__(name: str) -> Any:
+    # Importing the package must stay cheap: the plugin is imported by every pytest run in the environment.
+    for module, names in _HOMES.items():
+        if name in names:
+            from importlib import import_module
+
+            return getattr(import_module(f"{__name__}.{module}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

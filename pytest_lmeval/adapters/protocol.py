@@ -1,0 +1,69 @@
+"""What an adapter is: the only model-specific code.
+
+An adapter has a ``name`` and one way to answer; the first of these that it has is used::
+
+    async def complete(self, request: Generate) -> Completion                       one request, awaited
+    def generate_requests(self, requests: list[Generate]) -> list[Completion]       a batch, with the full requests
+    def generate(self, prompts: Sequence[str]) -> list[str]                         a batch of plain prompts
+
+Any may also have ``loglikelihood(requests: list[LogLikelihood]) -> list[LogProb]``. Optional attributes:
+
+``exact``
+    True if the same input always gives the same output.
+``trusted``
+    True if the code it writes is ours, so that it may run in the best sandbox there is, whatever level is asked for.
+``check_selection(keys)``
+    Called once before the run with every selected ``(task, id)``; raises UsageError if it cannot answer them.
+``close()``
+    Called once after the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
+
+from pytest_lmeval.types import Completion, Generate, LogLikelihood, LogProb
+
+__all__ = ["AsyncAdapter", "BatchAdapter", "LogLikelihoodAdapter", "ModelAdapter", "RequestAdapter"]
+
+
+@runtime_checkable
+class ModelAdapter(Protocol):
+    """What every adapter has: the name that the leaderboard shows."""
+
+    @property
+    def name(self) -> str:
+        """The model's name, e.g. ``vendor.v1``."""
+
+
+@runtime_checkable
+class BatchAdapter(ModelAdapter, Protocol):
+    """Answers a batch of prompts."""
+
+    def generate(self, prompts: Sequence[str]) -> list[str]:
+        """Return one text per prompt, in order."""
+
+
+@runtime_checkable
+class RequestAdapter(ModelAdapter, Protocol):
+    """Answers a batch of requests."""
+
+    def generate_requests(self, requests: list[Generate]) -> list[Completion]:
+        """Return one completion per request, in order."""
+
+
+@runtime_checkable
+class AsyncAdapter(ModelAdapter, Protocol):
+    """Answers one request at a time, many at once."""
+
+    async def complete(self, request: Generate) -> Completion:
+        """Return the completion of one request."""
+
+
+@runtime_checkable
+class LogLikelihoodAdapter(ModelAdapter, Protocol):
+    """Tells how probable a continuation is."""
+
+    def loglikelihood(self, requests: list[LogLikelihood]) -> list[LogProb]:
+        """Return one log-probability per request, in order."""

@@ -1,0 +1,94 @@
+"""From ``--lm-adapter SPEC`` to an adapter."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pytest_lmeval.errors import LmevalError, UnknownName, UsageError
+from pytest_lmeval.registry import Registry
+
+__all__ = ["ANSWERING_METHODS", "adapter_name", "check_adapter", "check_spec", "make_adapter"]
+
+ANSWERING_METHODS = ("complete", "generate_requests", "generate", "loglikelihood")
+
+
+def check_spec(spec: str, registry: Registry) -> None:
+    """Raise UsageError, with the choices, for a spec that names no registered adapter and no ``module:Object``."""
+    name, colon, _ = spec.partition(":")
+    if name in registry.adapters or (colon and _is_module_path(name)):
+        return
+    choices = [*sorted(registry.adapters), "package.module:Object"]
+    raise UnknownName("adapter", spec, choices)
+
+
+def make_adapter(spec: str, registry: Registry, options: Mapping[str, Any], project: Path | None = None) -> Any:
+    """Return the adapter that ``spec`` names, made with ``options``; raise UsageError where that is impossible.
+
+    A ``module:Object`` is looked for on the path and in ``project``. A class or function is called with the options;
+    anything else is taken as the adapter itself.
+    """
+    check_spec(spec, registry)
+    name, _, argument = spec.partition(":")
+    try:
+        if name in registry.adapters:
+            adapter = registry.adapters[name](argument, **options)
+        else:
+            adapter = _from_object(_import_object(name, argument, project), options, spec)
+    except LmevalError:
+        raise
+    except Exception as error:
+        raise UsageError(f"adapter {spec!r} could not be made: {type(error).__name__}: {error}") from error
+    check_adapter(adapter, spec)
+    return adapter
+
+
+def check_adapter(adapter: Any, spec: str) -> None:
+    """Raise UsageError unless ``adapter`` has one of the answering methods."""
+    if not any(callable(getattr(adapter, method, None)) for method in ANSWERING_METHODS):
+        wanted = ", ".join(ANSWERING_METHODS)
+        raise UsageError(f"adapter {spec!r} is a {type(adapter).__name__} without any of the methods {wanted}")
+
+
+def adapter_name(adapter: Any) -> str:
+    """Return the adapter's ``name``, or its class's where it has none, as text without control characters."""
+    name = getattr(adapter, "name", None)
+    text = name if isinstance(name, str) and name else type(adapter).__name__
+    return "".join(char if char.isprintable() else "?" for char in text)
+
+
+def _is_module_path(name: str) -> bool:
+    return all(part.isidentifier() for part in name.split("."))
+
+
+def _import_object(module_name: str, object_name: str, project: Path | None) -> Any:
+    spec = f"{module_name}:{object_name}"
+    # pytest itself puts no project folder on the path; last, so that it shadows nothing.
+    if project is not None and str(project) not in sys.path:
+        sys.path.append(str(project))
+    try:
+        value: Any = importlib.import_module(module_name)
+    except Exception as error:
+        detail = f"importing {module_name} failed: {type(error).__name__}: {error}"
+        raise UsageError(f"adapter {spec!r}: {detail}") from error
+    for part in object_name.split("."):
+        if not hasattr(value, part):
+            public = sorted(name for name in vars(value) if not name.startswith("_"))
+            raise UsageError(
+                f"adapter {spec!r}: {module_name} has no {part!r}; it has {', '.join(public) or 'nothing'}"
+            )
+        value = getattr(value, part)
+    return value
+
+
+def _from_object(value: Any, options: Mapping[str, Any], spec: str) -> Any:
+    if isinstance(value, type) or not any(hasattr(value, method) for method in ANSWERING_METHODS):
+        if not callable(value):
+            raise UsageError(f"adapter {spec!r} is a {type(value).__name__}; expected an adapter, or what makes one")
+        return value(**options)
+    if options:
+        raise UsageError(f"adapter {spec!r} is an object already; it takes no options, got {', '.join(options)}")
+    return value

@@ -1,0 +1,134 @@
+"""From the responses to one example to its result."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pytest_lmeval.engine.ask import Answer
+from pytest_lmeval.errors import AdapterTimeout, LmevalError, ScoringError
+from pytest_lmeval.formats.task import Prompt, Task, Tools
+from pytest_lmeval.registry import Registry
+from pytest_lmeval.types import Completion, Example, ExampleResult, Response, Score, Status
+
+__all__ = ["Judgement", "Thresholds", "content_hash", "evaluate", "failed_result"]
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """The score an example must reach: by the task's name, its metric's, the example's own word, or the metric."""
+
+    registry: Registry
+    overrides: Mapping[str, float] = field(default_factory=dict)
+
+    def of(self, task: Task, example: Example) -> float:
+        """Return the threshold of ``example``, in [0, 1]."""
+        name = task.metric_name(example)
+        for override in (task.name, example.metric, name):
+            if override in self.overrides:
+                return self.overrides[override]
+        own = task.threshold(example)
+        return self.registry.metric(name).threshold if own is None else own
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What turns responses into results, the same for every example of a run.
+
+    ``gated`` tells whether an example under its threshold fails, or is only counted as ``below``.
+    """
+
+    thresholds: Thresholds
+    tools: Tools = Tools()
+    gated: bool = True
+    adapter: str = ""
+
+
+def evaluate(
+    task: Task, example: Example, prompt: Prompt, responses: Sequence[Response], judgement: Judgement
+) -> ExampleResult:
+    """Return the result of ``example``; a metric that fails gives the status ``error`` and no score."""
+    try:
+        score = _checked(task.score(example, responses, judgement.tools), example.metric)
+    except LmevalError as error:
+        return failed_result(task, example, prompt, error, judgement, responses)
+    except Exception as error:
+        problem = ScoringError(f"metric {example.metric!r} raised {type(error).__name__}: {error}")
+        return failed_result(task, example, prompt, problem, judgement, responses)
+    threshold = judgement.thresholds.of(task, example)
+    status: Status = "passed" if score.value >= threshold else "failed" if judgement.gated else "below"
+    return _result(task, example, prompt, responses, judgement, status=status, score=score, threshold=threshold)
+
+
+def failed_result(
+    task: Task,
+    example: Example,
+    prompt: Prompt,
+    error: LmevalError,
+    judgement: Judgement,
+    responses: Sequence[Answer] = (),
+) -> ExampleResult:
+    """Return the result of an example that could not be scored: ``error``, or ``timeout``."""
+    status: Status = "timeout" if isinstance(error, AdapterTimeout) else "error"
+    usable = [response for response in responses if not isinstance(response, LmevalError)]
+    return _result(task, example, prompt, usable, judgement, status=status, error=str(error))
+
+
+def content_hash(task: Task, example: Example, prompt: Prompt) -> str:
+    """Return a SHA-256 over everything but the model that decides the example's score."""
+    rendered = prompt if isinstance(prompt, str) else [[message.role, message.content] for message in prompt]
+    content = [rendered, example.targets, task.metric_name(example), example.post_process, task.scoring(example)]
+    return hashlib.sha256(_dump(content).encode("ascii")).hexdigest()
+
+
+def _result(
+    task: Task,
+    example: Example,
+    prompt: Prompt,
+    responses: Sequence[Response],
+    judgement: Judgement,
+    *,
+    status: Status,
+    score: Score | None = None,
+    threshold: float | None = None,
+    error: str = "",
+) -> ExampleResult:
+    latencies = [response.latency_ms for response in responses if response.latency_ms is not None]
+    return ExampleResult(
+        task=task.name,
+        id=example.id,
+        status=status,
+        score=None if score is None else score.value,
+        threshold=judgement.thresholds.of(task, example) if threshold is None else threshold,
+        metric=example.metric,
+        hash=content_hash(task, example, prompt),
+        prompt=prompt if isinstance(prompt, str) else "\n\n".join(message.content for message in prompt),
+        outputs=tuple(response.text for response in responses if isinstance(response, Completion)),
+        predictions=() if score is None else (score.prediction,),
+        targets=example.targets,
+        post_process=example.post_process,
+        category=example.category,
+        latency_ms=round(sum(latencies) / len(latencies), 3) if latencies else None,
+        unparsed=score is not None and score.unparsed,
+        error=error,
+        adapter=judgement.adapter,
+        details={} if score is None else score.details,
+    )
+
+
+def _checked(score: Score, metric: str) -> Score:
+    given: Any = score.value
+    # A plain float: a subclass, such as numpy's, cannot travel between processes.
+    value = float(given) if hasattr(given, "__float__") else math.nan
+    if not math.isfinite(value) or not 0.0 <= value <= 1.0:
+        raise ScoringError(f"metric {metric!r} gave {given!r}; expected a finite number in [0, 1]")
+    if score.details:
+        json.dumps(score.details, allow_nan=False)
+    return Score(value, score.details, score.prediction, score.unparsed)
+
+
+_dump = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), sort_keys=True, default=str).encode

@@ -1,0 +1,125 @@
+"""The leaderboard: what a run found out, as one value."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pytest_lmeval.leaderboard.rows import Breakdown, TaskInfo, TaskRow, breakdown, make_row
+from pytest_lmeval.leaderboard.statistics import mean
+from pytest_lmeval.types import ExampleResult
+
+__all__ = ["SCHEMA", "Leaderboard", "RunFacts", "build_board", "digest"]
+
+SCHEMA = "pytest-lmeval/leaderboard/1"
+
+
+@dataclass(frozen=True, slots=True)
+class RunFacts:
+    """What a board says of its run besides the results.
+
+    ``missing`` are the examples that were collected and never heard of again. ``selection`` tells what was left out,
+    and is empty when nothing was. ``complete`` may be withheld by the caller; it is never granted against ``missing``.
+    """
+
+    timestamp: str
+    adapter: str
+    adapter_options: Mapping[str, Any] = field(default_factory=dict)
+    missing: Sequence[str] = ()
+    skipped: int = 0
+    max_errors: float = 0
+    selection: Mapping[str, Any] = field(default_factory=dict)
+    bad_records: Sequence[str] = ()
+    gate: Mapping[str, Any] | None = None
+    manifest: Mapping[str, Any] = field(default_factory=dict)
+    finished: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Leaderboard:
+    """The rows of a run, sorted by task, and what holds for all of them."""
+
+    facts: RunFacts
+    tasks: tuple[TaskRow, ...]
+    complete: bool
+    overall_score: float | None
+    counts: Mapping[str, int]
+    categories: Breakdown
+    digest: str
+
+    def to_json(self, *, per_example: bool = False) -> dict[str, Any]:
+        """Return the board as its file has it, keys in the documented order."""
+        facts = self.facts
+        board: dict[str, Any] = {
+            "schema": SCHEMA,
+            "timestamp": facts.timestamp,
+            "adapter": facts.adapter,
+            "adapter_options": dict(facts.adapter_options),
+            "complete": self.complete,
+            "overall_score": self.overall_score,
+            "counts": dict(self.counts),
+            "selection": dict(facts.selection),
+            "tasks": [row.to_json(per_example=per_example) for row in self.tasks],
+            "categories": dict(self.categories),
+            "bad_records": list(facts.bad_records),
+            "gate": None if facts.gate is None else dict(facts.gate),
+            "manifest": dict(facts.manifest),
+            "digest": self.digest,
+        }
+        optional = ("selection", "bad_records", "gate")
+        return {key: value for key, value in board.items() if key not in optional or value}
+
+
+def build_board(infos: Iterable[TaskInfo], results: Iterable[ExampleResult], facts: RunFacts) -> Leaderboard:
+    """Return the board of a run. A task without a result or an info still has its row."""
+    known = {info.name: info for info in infos}
+    by_task: dict[str, list[ExampleResult]] = {name: [] for name in known}
+    for result in results:
+        by_task.setdefault(result.task, []).append(result)
+    rows = tuple(make_row(known.get(name) or TaskInfo(name, ""), by_task[name]) for name in sorted(by_task))
+    everything = [result for row in rows for result in row.per_example]
+    counts = _counts(everything, facts)
+    complete = facts.finished and not facts.missing and _errors(counts) <= facts.max_errors
+    scores = [row.score for row in rows if row.score is not None]
+    return Leaderboard(
+        facts=facts,
+        tasks=rows,
+        complete=complete,
+        overall_score=mean(scores) if complete and scores and len(scores) == len(rows) else None,
+        counts=counts,
+        categories=breakdown((result.category, result) for result in everything if result.category),
+        digest=digest(everything),
+    )
+
+
+def digest(results: Iterable[ExampleResult]) -> str:
+    """Return a SHA-256 that is equal for equal results, whatever the order, process count or batch size.
+
+    It is taken over the sorted lines ``[task, id, hash, [outputs], score]``, compact ASCII JSON, joined by newlines.
+    """
+    encode = json.JSONEncoder(ensure_ascii=True, separators=(",", ":")).encode
+    lines = [encode([result.task, result.id, result.hash, result.outputs, result.score]) for result in results]
+    return hashlib.sha256("\n".join(sorted(lines)).encode("ascii")).hexdigest()
+
+
+def _counts(results: Sequence[ExampleResult], facts: RunFacts) -> dict[str, int]:
+    statuses = Counter(result.status for result in results)
+    return {
+        "collected": len(results) + len(facts.missing) + facts.skipped,
+        "scored": sum(result.score is not None for result in results),
+        "errors": statuses["error"],
+        "timeouts": statuses["timeout"],
+        "excluded": statuses["excluded"],
+        "skipped": facts.skipped,
+        "missing": len(facts.missing),
+        "unparsed": sum(result.unparsed for result in results),
+        "below": statuses["below"],
+    }
+
+
+def _errors(counts: Mapping[str, int]) -> int:
+    return counts["errors"] + counts["timeouts"]

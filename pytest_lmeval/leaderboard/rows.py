@@ -1,0 +1,140 @@
+"""The results of one task to its row of the leaderboard."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pytest_lmeval.leaderboard.statistics import interval, mean, standard_error
+from pytest_lmeval.types import ExampleResult
+
+__all__ = ["Breakdown", "TaskInfo", "TaskRow", "breakdown", "make_row", "mean_score"]
+
+Breakdown = Mapping[str, Mapping[str, float | int | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class TaskInfo:
+    """What is known of a task before any example ran.
+
+    ``available`` counts the file's valid records, ``selected`` those that the run was to score. Counts are None where
+    the process that knew them was lost.
+    """
+
+    name: str
+    path: str
+    sha256: str | None = None
+    metric: str = ""
+    available: int | None = None
+    selected: int | None = None
+    bad_records: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRow:
+    """One task's line of the leaderboard. Scores are means over the scored examples; None where there is none."""
+
+    task: str
+    path: str
+    sha256: str | None
+    metric: str
+    score: float | None
+    stderr: float | None
+    ci95: tuple[float, float] | None
+    correct: int
+    total: int
+    errors: int
+    timeouts: int
+    excluded: int
+    unparsed: int
+    latency_ms: float | None
+    threshold: float | None
+    min_score: float | None
+    metrics: Mapping[str, float | None]
+    subjects: Breakdown
+    per_example: Sequence[ExampleResult] = field(default=(), repr=False)
+
+    def to_json(self, *, per_example: bool = False) -> dict[str, Any]:
+        """Return the row as the leaderboard file has it."""
+        fields = {name: getattr(self, name) for name in _ROW_FIELDS}
+        if per_example:
+            fields["per_example"] = [_example_record(result) for result in self.per_example]
+        return fields
+
+
+_ROW_FIELDS = tuple(name for name in TaskRow.__dataclass_fields__ if name != "per_example")
+
+
+def make_row(info: TaskInfo, results: Sequence[ExampleResult]) -> TaskRow:
+    """Return the row of a task from the results it got, in any order."""
+    scores = [result.score for result in results if result.score is not None]
+    statuses = Counter(result.status for result in results)
+    latencies = [result.latency_ms for result in results if result.latency_ms is not None]
+    thresholds = {result.threshold for result in results}
+    metrics = {result.metric for result in results}
+    return TaskRow(
+        task=info.name,
+        path=info.path,
+        sha256=info.sha256,
+        metric=info.metric or (metrics.pop() if len(metrics) == 1 else "mixed"),
+        score=mean(scores) if scores else None,
+        stderr=standard_error(scores),
+        ci95=interval(scores),
+        correct=sum(result.score is not None and result.score >= result.threshold for result in results),
+        total=len(results),
+        errors=statuses["error"],
+        timeouts=statuses["timeout"],
+        excluded=statuses["excluded"],
+        unparsed=sum(result.unparsed for result in results),
+        latency_ms=round(mean(latencies), 3) if latencies else None,
+        threshold=thresholds.pop() if len(thresholds) == 1 else None,
+        min_score=None,
+        metrics=_by_metric(results),
+        subjects=_subjects(results),
+        per_example=sorted(results, key=lambda result: result.id),
+    )
+
+
+def breakdown(groups: Iterable[tuple[str, ExampleResult]]) -> Breakdown:
+    """Return ``{group: {"score", "total"}}`` by group name."""
+    members: dict[str, list[ExampleResult]] = {}
+    for group, result in groups:
+        members.setdefault(group, []).append(result)
+    return {group: {"score": mean_score(members[group]), "total": len(members[group])} for group in sorted(members)}
+
+
+def mean_score(results: Iterable[ExampleResult]) -> float | None:
+    """Return the mean of the scores there are, or None."""
+    scores = [result.score for result in results if result.score is not None]
+    return mean(scores) if scores else None
+
+
+def _by_metric(results: Sequence[ExampleResult]) -> dict[str, float | None]:
+    names = sorted({result.metric for result in results})
+    return {name: mean_score(result for result in results if result.metric == name) for name in names}
+
+
+def _subjects(results: Sequence[ExampleResult]) -> Breakdown:
+    categories = {result.category for result in results}
+    return breakdown((result.category or "none", result) for result in results) if len(categories) > 1 else {}
+
+
+def _example_record(result: ExampleResult) -> dict[str, Any]:
+    record: dict[str, Any] = {
+        "id": result.id,
+        "prompt": result.prompt,
+        "prediction": result.predictions[0] if result.predictions else None,
+        "output": result.outputs[0] if result.outputs else None,
+        "targets": list(result.targets),
+        "score": result.score,
+        "status": result.status,
+        "latency_ms": result.latency_ms,
+        "hash": result.hash,
+    }
+    if result.error:
+        record["error"] = result.error
+    if result.details:
+        record["details"] = dict(result.details)
+    return record

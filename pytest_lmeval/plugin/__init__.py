@@ -1,0 +1,123 @@
+"""The pytest plugin: task files become items, and a run of them becomes a leaderboard.
+
+This module is imported by every pytest run of the environment it is installed in. It holds the hooks and hands on;
+what it imports at the top is what a run without a task pays for.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_lmeval.plugin.fixtures import lm_adapter, lm_engine, lm_example, lm_judge, lm_render, lm_sandbox
+from pytest_lmeval.plugin.options import add_options
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+    from pathlib import Path
+
+__all__ = ["lm_adapter", "lm_engine", "lm_example", "lm_judge", "lm_render", "lm_sandbox"]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    add_options(parser)
+
+
+def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
+    from pytest_lmeval.plugin import hookspecs
+
+    pluginmanager.add_hookspecs(hookspecs)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "lmeval: an example of a language-model task (set by pytest-lmeval)")
+    if not hasattr(config, "workerinput"):
+        from pytest_lmeval.plugin.recorder import Recorder
+        from pytest_lmeval.plugin.state import check_adapter_option
+
+        check_adapter_option(config)
+        config.pluginmanager.register(Recorder(config), "lmeval-recorder")
+
+
+def pytest_report_header(config: pytest.Config) -> str | None:
+    spec = config.getoption("lm_adapter") or config.getini("lm_adapter")
+    if not spec:
+        return None
+    options = config.option
+    return (
+        f"lmeval: adapter {spec}, gate {options.lm_gate}, sandbox {options.lm_sandbox}, reports {options.lm_report_dir}"
+    )
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    if file_path.suffix == ".py":
+        return None
+    from pytest_lmeval.plugin.locate import locate
+
+    root = locate(file_path, parent)
+    if root is None:
+        return None
+    from pytest_lmeval.plugin.collector import collect_task_file
+
+    return collect_task_file(file_path, root, parent)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_finish(session: pytest.Session) -> None:
+    from pytest_lmeval.plugin.state import RUN
+
+    run = session.config.stash.get(RUN, None)
+    if run is not None:
+        run.prepare(session)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, object]:
+    from pytest_lmeval.plugin.state import RUN
+
+    run = session.config.stash.get(RUN, None)
+    if run is not None and run.bad_files and not session.config.option.collectonly:
+        # Before any model call, and whatever --continue-on-collection-errors says.
+        raise session.Interrupted(f"{len(run.bad_files)} bad task file(s)")
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(fixturedef: pytest.FixtureDef[Any], request: Any) -> Generator[None, object, object]:
+    if fixturedef.scope in ("function", "class"):
+        share_no_more = getattr(getattr(request.node, "parent", None), "share_no_more", None)
+        if share_no_more is not None:
+            share_no_more()
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    attach = getattr(item, "attach_result", None)
+    if attach is not None:
+        attach(report, call)
+    if report.sections or report.longrepr is not None:
+        from pytest_lmeval.plugin.sanitize import make_encodable
+
+        make_encodable(report)
+    return report
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_report_teststatus(report: pytest.TestReport | pytest.CollectReport) -> Any:
+    if getattr(report, "lm_below", False) and report.outcome == "passed":
+        return "below", "b", ("BELOW", {"yellow": True})
+    return None
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    if config.getvalue("dist") != "load":
+        return None
+    from pytest_lmeval.plugin.scheduling import BatchScheduling
+
+    return BatchScheduling(config)

@@ -1,0 +1,251 @@
+"""Task files as pytest modules, their examples as pytest functions."""
+
+from __future__ import annotations
+
+import random
+import re
+import types
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_lmeval.engine.evaluate import evaluate, failed_result
+from pytest_lmeval.errors import AdapterError, BadTaskFile, LmevalError
+from pytest_lmeval.formats.task import Prompt, Task
+from pytest_lmeval.leaderboard.rows import TaskInfo
+from pytest_lmeval.plugin.failure import ExampleFailed, explain
+from pytest_lmeval.plugin.state import RunState, run_state
+from pytest_lmeval.types import Example, ExampleResult, Message, Request
+
+__all__ = ["ExampleItem", "TaskFile", "collect_task_file"]
+
+_UNSAFE = re.compile(r"[^A-Za-z0-9_.-]")
+
+
+def run_example(lm_adapter: Any, lm_engine: Any, lm_render: Any, lm_sandbox: Any) -> None:
+    """Name, by its arguments, the fixtures that every example gets; :meth:`ExampleItem.runtest` does the work."""
+
+
+def collect_task_file(path: Path, root: Path, parent: pytest.Collector) -> TaskFile | None:
+    """Return the collector of a task file, or None where no format reads such files."""
+    from pytest_lmeval.formats.files import is_task_file, task_name
+
+    run = run_state(parent.config)
+    if not is_task_file(path, run.registry):
+        return None
+    file: TaskFile = TaskFile.from_parent(parent, path=path)
+    file.task_name = task_name(path, root)
+    return file
+
+
+class TaskFile(pytest.Module):
+    """A task file. A module rather than a plain file, so that module-scoped fixtures and conftest overrides work."""
+
+    task_name: str
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.obj = types.ModuleType(self.path.stem)
+        self.run_state = run_state(self.config)
+        self._shared: Mapping[str, object] | None = None
+        self._shareable = not self.run_state.shows_fixtures
+
+    def collect(self) -> Iterable[pytest.Item | pytest.Collector]:
+        """Yield an item per selected example; bad records are a collection error that names them all."""
+        try:
+            tasks = self._load()
+        except LmevalError as error:
+            self.run_state.bad_files.append(self.nodeid)
+            raise self.CollectError(str(error)) from None
+        self.add_marker("lmeval")
+        for task in tasks:
+            self.extra_keyword_matches.update({task.name, task.metric})
+            yield from self._items(task)
+
+    def share(self, funcargs: Mapping[str, object]) -> None:
+        """Keep the fixture values of the file's first item for the others, until the file is torn down."""
+        if self._shareable:
+            self._shared = dict(funcargs)
+            self.addfinalizer(self._forget)
+
+    def share_no_more(self) -> None:
+        """Set every item up by itself from now on: a fixture of narrower scope than the file is in play."""
+        self._shareable = False
+        self._shared = None
+
+    @property
+    def shared(self) -> Mapping[str, object] | None:
+        """The fixture values that hold for every item of the file, once there are any."""
+        return self._shared
+
+    def _forget(self) -> None:
+        self._shared = None
+
+    def _load(self) -> Sequence[Task]:
+        loaded = self.run_state.load(self.path, self.task_name)
+        shown = self.nodeid
+        faults = [error.at(shown) for error in loaded.errors]
+        if faults and not (self.run_state.allows_bad_tasks and loaded.tasks):
+            raise BadTaskFile("\n".join(faults))
+        if faults:
+            listing = "\n".join(faults)
+            warnings.warn(pytest.PytestWarning(f"{len(faults)} bad record(s) left out:\n{listing}"), stacklevel=1)
+        for task in loaded.tasks:
+            info = TaskInfo(
+                task.name, shown, task.sha256, task.metric, len(task.examples), selected=0, bad_records=tuple(faults)
+            )
+            self.run_state.add_task(info)
+        return loaded.tasks
+
+    def _items(self, task: Task) -> Iterator[ExampleItem]:
+        names = _Names()
+        fixtureinfo = None
+        for example in _selected(task, self.run_state):
+            item: ExampleItem = ExampleItem.from_parent(
+                self, name=names.unique(example.id), callobj=run_example, fixtureinfo=fixtureinfo
+            )
+            item.assign(task, example)
+            # The one private read: items of a file have the same fixtures, and finding them out costs more than
+            # all else. Without the attribute each item finds out for itself.
+            fixtureinfo = fixtureinfo or getattr(item, "_fixtureinfo", None)
+            yield item
+
+
+class ExampleItem(pytest.Function):
+    """One example: ask, score, compare with its threshold."""
+
+    parent: TaskFile
+    task: Task
+    example: Example
+    result: ExampleResult | None = None
+    _prompt: Prompt | None = None
+
+    def assign(self, task: Task, example: Example) -> None:
+        """Say which example this is."""
+        self.task = task
+        self.example = example
+        words = {example.category, example.metric, *_tags(example)}
+        self.extra_keyword_matches.update(word for word in words if word)
+
+    def setup(self) -> None:
+        """Set the fixtures up, once per file where that is the same as once per item."""
+        if self.parent.shared is None:
+            super().setup()
+            self.parent.share(self.funcargs)
+        else:
+            self.funcargs.update(self.parent.shared)
+
+    def runtest(self) -> None:
+        """Score the example; fail where its status says so."""
+        run, engine, render = self.parent.run_state, self.funcargs["lm_engine"], self.funcargs["lm_render"]
+        run.check_one_adapter(self.funcargs["lm_adapter"], engine)
+        judgement = run.judgement(self.funcargs["lm_sandbox"], engine)
+        try:
+            responses = engine.respond(self, lambda item: item.requests(render))
+        except AdapterError as error:
+            result = failed_result(self.task, self.example, self._prompt or self.example.prompt, error, judgement)
+        else:
+            assert self._prompt is not None
+            result = evaluate(self.task, self.example, self._prompt, responses, judgement)
+        self._prompt = None
+        self._keep(result)
+        if result.status not in ("passed", "below"):
+            raise ExampleFailed(explain(result, self.parent.run_state.rerun_command(self.nodeid)))
+
+    def requests(self, render: Callable[[Example], Any]) -> Sequence[Request]:
+        """Return what to ask the model; also called for items of the batch that are not set up yet."""
+        self._prompt = as_prompt(render(self.example))
+        return self.task.requests(self.example, self._prompt)
+
+    def attach_result(self, report: pytest.TestReport, call: pytest.CallInfo[None]) -> None:
+        """Put the result on the report of the phase that decided it."""
+        if call.when == "setup" and report.failed:
+            self._keep(self._setup_error(report))
+            report.user_properties[:] = self.user_properties
+        elif call.when != "call":
+            return
+        if self.result is not None:
+            report.user_properties.append(("lmeval", self.result.to_json()))
+            report.lm_below = self.result.status == "below"
+            self.result = None
+
+    def reportinfo(self) -> tuple[Path, int, str]:
+        """Return the file, the example's line counted from 0, and the item's name."""
+        return self.path, self.example.line - 1, self.name
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], *args: Any) -> Any:
+        """Return the explanation alone for a failed example: the traceback would be all ours."""
+        if isinstance(excinfo.value, ExampleFailed | LmevalError):
+            return str(excinfo.value)
+        return super().repr_failure(excinfo, *args)
+
+    def _keep(self, result: ExampleResult) -> None:
+        self.result = result
+        properties = [entry for entry in self.user_properties if not entry[0].startswith("lm_")]
+        self.user_properties[:] = [*properties, *_properties(result)]
+
+    def _setup_error(self, report: pytest.TestReport) -> ExampleResult:
+        error = AdapterError(f"set-up failed: {report.longreprtext[-500:]}")
+        judgement = self.parent.run_state.judgement(None, None)
+        return failed_result(self.task, self.example, self.example.prompt, error, judgement)
+
+
+def as_prompt(rendered: Any) -> Prompt:
+    """Return what a render function gave as text or messages; raise AdapterError for anything else."""
+    if isinstance(rendered, str):
+        return rendered
+    if isinstance(rendered, Sequence) and rendered:
+        return tuple(_message(entry) for entry in rendered)
+    raise AdapterError(f"lm_render returned {type(rendered).__name__}; expected text or a sequence of messages")
+
+
+def _message(entry: Any) -> Message:
+    if isinstance(entry, Message):
+        return entry
+    if isinstance(entry, Mapping) and isinstance(entry.get("role"), str) and isinstance(entry.get("content"), str):
+        return Message(entry["role"], entry["content"])
+    raise AdapterError(f"lm_render returned {entry!r} as a message; expected role and content, both text")
+
+
+def _properties(result: ExampleResult) -> list[tuple[str, object]]:
+    # Builtin types only, and no lone surrogate: anything else breaks the transport between processes.
+    return [
+        ("lm_task", result.task),
+        ("lm_example", result.id),
+        ("lm_metric", result.metric),
+        ("lm_score", "" if result.score is None else result.score),
+        ("lm_threshold", result.threshold),
+        ("lm_status", result.status),
+    ]
+
+
+def _selected(task: Task, run: RunState) -> Sequence[Example]:
+    examples = task.examples
+    if run.sample is not None and run.sample < len(examples):
+        chosen = random.Random(f"{run.seed}:{task.name}").sample(range(len(examples)), run.sample)
+        return [examples[index] for index in sorted(chosen)]
+    return examples[: run.limit]
+
+
+def _tags(example: Example) -> Sequence[str]:
+    tags = example.metadata.get("tags", ())
+    return [tag for tag in tags if isinstance(tag, str)] if isinstance(tags, list) else ()
+
+
+class _Names:
+    """Item names: the raw id with every character that pytest's own syntax might use replaced, kept unique."""
+
+    def __init__(self) -> None:
+        self._taken: set[str] = set()
+
+    def unique(self, raw: str) -> str:
+        name = base = _UNSAFE.sub("-", raw) or "-"
+        number = 2
+        while name in self._taken:
+            name = f"{base}-{number}"
+            number += 1
+        self._taken.add(name)
+        return name

@@ -1,0 +1,67 @@
+"""The fixtures of a run; a conftest may override every one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+__all__ = ["lm_adapter", "lm_engine", "lm_example", "lm_judge", "lm_render", "lm_sandbox"]
+
+
+@pytest.fixture(scope="session")
+def lm_adapter(pytestconfig: pytest.Config) -> Iterator[Any]:
+    """The model under test, from --lm-adapter. Override it to configure one in Python."""
+    from pytest_lmeval.plugin.state import run_state
+
+    adapter = run_state(pytestconfig).adapter()
+    yield adapter
+    close = getattr(adapter, "close", None)
+    if callable(close):
+        close()
+
+
+@pytest.fixture(scope="session")
+def lm_judge(pytestconfig: pytest.Config) -> Iterator[Any]:
+    """The adapter that judges answers, from --lm-judge."""
+    from pytest_lmeval.plugin.state import run_state
+
+    spec = pytestconfig.getoption("lm_judge")
+    if not spec:
+        raise pytest.UsageError("the lm_judge fixture needs --lm-judge SPEC, or an override in a conftest")
+    judge = run_state(pytestconfig).make(spec, {})
+    yield judge
+    close = getattr(judge, "close", None)
+    if callable(close):
+        close()
+
+
+@pytest.fixture(scope="session")
+def lm_engine(lm_adapter: Any, pytestconfig: pytest.Config) -> Any:
+    """What stands between the examples and the adapter: planned batches, one call for many examples."""
+    from pytest_lmeval.plugin.state import run_state
+
+    return run_state(pytestconfig).make_engine(lm_adapter)
+
+
+@pytest.fixture(scope="session")
+def lm_render() -> Callable[[Any], Any]:
+    """From an example to its prompt: text, or a sequence of messages. The same for every model."""
+    from pytest_lmeval.rendering import render
+
+    return render
+
+
+@pytest.fixture(scope="session")
+def lm_sandbox(pytestconfig: pytest.Config) -> Any:
+    """Where code that the model wrote is run, from --lm-sandbox."""
+    from pytest_lmeval.sandbox import open_sandbox
+
+    return open_sandbox(pytestconfig.getoption("lm_sandbox"))
+
+
+@pytest.fixture
+def lm_example(request: pytest.FixtureRequest) -> Any:
+    """The example of the running item; None in a test that is no example."""
+    return getattr(request.node, "example", None)

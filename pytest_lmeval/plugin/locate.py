@@ -1,0 +1,69 @@
+"""Which files of a user's project are ours to collect. Everything else stays untouched."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+__all__ = ["Places", "locate"]
+
+
+class Places:
+    """Where task files may be: the task paths, and what the command line names."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        given = config.getini("lm_task_paths")
+        self.task_paths = [config.rootpath / path for path in (given or ["tasks"])]
+        self.named = _named_folders(config)
+        self.has_adapter = bool(config.getoption("lm_adapter") or config.getini("lm_adapter"))
+        # Other people's ``tasks`` folders stay untouched: something must say that this one is meant.
+        self.implicit = bool(given) or self.has_adapter
+        self.adapter_or_listing = self.has_adapter or config.option.collectonly
+
+    def root_of(self, path: Path, *, is_named: bool) -> Path | None:
+        """Return the folder that ``path`` is named after if it is ours to collect, else None."""
+        for root in self.task_paths:
+            if path.is_relative_to(root):
+                below = any(folder.is_relative_to(root) for folder in self.named)
+                return root if is_named or self.implicit or below else None
+        folders = [folder for folder in self.named if path.is_relative_to(folder)]
+        if folders and (is_named or (self.adapter_or_listing and _looks_like_a_task(path))):
+            return min(folders, key=lambda folder: len(folder.parts))
+        return path.parent if is_named else None
+
+
+_PLACES = pytest.StashKey[Places]()
+
+
+def locate(path: Path, parent: pytest.Collector) -> Path | None:
+    """Return the task root of ``path`` if it is ours to collect, else None."""
+    config = parent.config
+    places = config.stash.get(_PLACES, None)
+    if places is None:
+        places = config.stash[_PLACES] = Places(config)
+    return places.root_of(path, is_named=parent.session.isinitpath(path))
+
+
+def _named_folders(config: pytest.Config) -> list[Path]:
+    # Only what was typed: a bare ``pytest`` names nothing. The project's root and what is above it name everything.
+    if config.args_source is not pytest.Config.ArgsSource.ARGS:
+        return []
+    paths = [(config.invocation_params.dir / argument.partition("::")[0]).resolve() for argument in config.args]
+    return [path for path in paths if path.is_dir() and not config.rootpath.is_relative_to(path)]
+
+
+def _looks_like_a_task(path: Path) -> bool:
+    if path.suffix != ".jsonl" or path.name.endswith(".replay.jsonl"):
+        return False
+    try:
+        with path.open("rb") as file:
+            for line in file:
+                stripped = line.strip()
+                if stripped and not stripped.startswith(b"#"):
+                    record = json.loads(stripped)
+                    return isinstance(record, dict) and "prompt" in record and "targets" in record
+    except (OSError, ValueError):
+        pass
+    return False

@@ -1,0 +1,176 @@
+"""The command-line and ini options, and the types of their values."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+__all__ = ["MaxErrors", "add_options"]
+
+GATES = ("examples", "none")
+SANDBOX_LEVELS = ("process", "container")
+
+
+class MaxErrors:
+    """``--lm-max-errors``: a count, or a share of the collected examples (``2%``)."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        digits = text.removesuffix("%")
+        try:
+            self._number = float(digits) if text.endswith("%") else int(digits)
+        except ValueError:
+            raise argparse.ArgumentTypeError(
+                f"expected a count such as 3 or a share such as 2%, got {text!r}"
+            ) from None
+        if not 0 <= self._number <= (100 if text.endswith("%") else self._number):
+            raise argparse.ArgumentTypeError(f"expected a count >= 0 or 0% to 100%, got {text!r}")
+
+    def of(self, collected: int) -> float:
+        """Return how many of ``collected`` examples may end in error."""
+        return self._number / 100 * collected if self.text.endswith("%") else self._number
+
+
+def add_options(parser: pytest.Parser) -> None:
+    """Add the option group ``lmeval`` and the ini options."""
+    group = parser.getgroup("lmeval", "language-model evaluation (pytest-lmeval)")
+    for name, keywords in _OPTIONS:
+        names = (name,) if isinstance(name, str) else name
+        group.addoption(*names, **keywords)
+    parser.addini("lm_adapter", "adapter to use where --lm-adapter is not given", default="")
+    parser.addini("lm_task_paths", "folders that hold task files (default: tasks)", type="args", default=None)
+    parser.addini("lm_thresholds", "NAME=VALUE example thresholds, as --lm-threshold", type="linelist", default=[])
+    parser.addini("lm_max_line_bytes", "longest line of a task file that is read", default=str(1 << 20))
+
+
+def named_number(text: str) -> tuple[str, float]:
+    """Parse ``NAME=VALUE`` with a value in [0, 1]."""
+    name, equals, value = text.rpartition("=")
+    try:
+        number = float(value)
+    except ValueError:
+        number = -1.0
+    if not name or not equals or not 0.0 <= number <= 1.0:
+        raise argparse.ArgumentTypeError(f"expected NAME=VALUE with a value from 0 to 1, got {text!r}")
+    return name, number
+
+
+def key_value(text: str) -> tuple[str, Any]:
+    """Parse ``KEY=VALUE``; the value is read as TOML, and is text where it is not TOML."""
+    import tomllib
+
+    key, equals, value = text.partition("=")
+    if not equals or not key.isidentifier():
+        raise argparse.ArgumentTypeError(f"expected KEY=VALUE, got {text!r}")
+    try:
+        return key, tomllib.loads(f"value = {value}")["value"]
+    except tomllib.TOMLDecodeError:
+        return key, value
+
+
+def at_least(low: int) -> Callable[[str], int]:
+    """Return a parser of integers >= ``low``."""
+
+    def parse(text: str) -> int:
+        try:
+            number = int(text)
+        except ValueError:
+            number = low - 1
+        if number < low:
+            raise argparse.ArgumentTypeError(f"expected a whole number >= {low}, got {text!r}")
+        return number
+
+    return parse
+
+
+_OPTIONS: list[tuple[str | tuple[str, ...], dict[str, Any]]] = [
+    (
+        "--lm-adapter",
+        {
+            "metavar": "SPEC",
+            "default": None,
+            "help": "the model: toy, replay:PATH, package.module:Object, or a registered name (ini: lm_adapter)",
+        },
+    ),
+    (
+        "--lm-adapter-arg",
+        {
+            "metavar": "KEY=VALUE",
+            "action": "append",
+            "type": key_value,
+            "default": [],
+            "help": "option for the adapter; a TOML value, else text; repeatable",
+        },
+    ),
+    (
+        "--lm-batch-size",
+        {"metavar": "N", "type": at_least(1), "default": 8, "help": "requests per call of a batch adapter (default 8)"},
+    ),
+    ("--lm-limit", {"metavar": "N", "type": at_least(1), "help": "only the first N valid records of each task"}),
+    (
+        "--lm-sample",
+        {"metavar": "N", "type": at_least(1), "help": "only a seeded random N of each task's valid records"},
+    ),
+    ("--lm-seed", {"metavar": "S", "type": int, "default": 0, "help": "seed of --lm-sample (default 0)"}),
+    (
+        "--lm-threshold",
+        {
+            "metavar": "NAME=V",
+            "action": "append",
+            "type": named_number,
+            "default": [],
+            "help": "score an example must reach, by task or metric; a task beats a metric; repeatable (ini: lm_thresholds)",
+        },
+    ),
+    (
+        "--lm-gate",
+        {
+            "metavar": "MODE",
+            "choices": GATES,
+            "default": "examples",
+            "help": "examples: one under its threshold is a failed test (default); none: report only",
+        },
+    ),
+    (
+        "--lm-max-errors",
+        {
+            "metavar": "N|P%",
+            "type": MaxErrors,
+            "default": "0",
+            "help": "examples that may end in error or timeout before the run counts as incomplete (default 0)",
+        },
+    ),
+    (
+        "--lm-report-dir",
+        {
+            "metavar": "DIR",
+            "default": "reports",
+            "help": "where leaderboard.json, .md and ledger.jsonl go (default reports)",
+        },
+    ),
+    (
+        ("--lm-include-per-example", "--include-per-example"),
+        {"action": "store_true", "dest": "lm_include_per_example", "help": "per-example records in leaderboard.json"},
+    ),
+    (
+        ("--lm-allow-bad-tasks", "--allow-bad-tasks"),
+        {
+            "action": "store_true",
+            "dest": "lm_allow_bad_tasks",
+            "help": "leave bad records out, with a warning, instead of refusing to run",
+        },
+    ),
+    (
+        "--lm-sandbox",
+        {
+            "metavar": "LEVEL",
+            "choices": SANDBOX_LEVELS,
+            "default": "process",
+            "help": "how code that the model wrote is run: process (default), or container where all of this is in one",
+        },
+    ),
+    ("--lm-judge", {"metavar": "SPEC", "default": None, "help": "adapter behind the lm_judge fixture"}),
+]

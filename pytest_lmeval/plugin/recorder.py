@@ -1,0 +1,109 @@
+"""The controller's half of a run: hears every report, keeps the ledger, and ends with the board and the exit code."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from pytest_lmeval.plugin.run_record import RunRecord
+
+__all__ = ["Recorder"]
+
+
+class Recorder:
+    """Registered in the one process that sees every report: the serial one, or the controller of the workers.
+
+    It costs a run without examples two counters; everything else is made when the first example is announced.
+    """
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.config = config
+        self.record: RunRecord | None = None
+        self._finished = 0
+        self._stopped_by_choice = False
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        # After a failed collection nothing runs: there is nothing to record, and an older board stays as it is.
+        stops = session.testsfailed and not self.config.option.continue_on_collection_errors
+        if not self.config.option.collectonly and not stops and not _has_bad_files(self.config):
+            self._announce([item.nodeid for item in session.items if hasattr(item, "example")])
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, node: Any, ids: Sequence[str]) -> None:
+        from pytest_lmeval.plugin.scheduling import is_example_id
+
+        self._announce([nodeid for nodeid in ids if is_example_id(nodeid)])
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any, error: object) -> None:
+        output = getattr(node, "workeroutput", None) or {}
+        if "lmeval_usage_error" in output:
+            raise pytest.UsageError(output["lmeval_usage_error"])
+        if self.record is not None and "lmeval_tasks" in output:
+            self.record.add_tasks(output["lmeval_tasks"])
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        # Only a worker's failures arrive here under xdist: nothing of a bad file may be scheduled there either.
+        if report.failed and self._is_distributed() and _names_task_file(report.nodeid):
+            raise pytest.Session.Interrupted(f"bad task file {report.nodeid}")
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if self.record is not None:
+            self.record.take(report)
+
+    def pytest_runtest_logfinish(self) -> None:
+        self._finished += 1
+
+    def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
+        if self.record is not None:
+            self.record.interrupted = type(excinfo.value) is KeyboardInterrupt
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None, object, object]:
+        if self.record is not None:
+            session.exitstatus = self.record.finish(session, int(session.exitstatus))
+        elif session.exitstatus == pytest.ExitCode.OK and self._finished < session.testscollected:
+            if not self.config.option.collectonly:
+                session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
+        return (yield)
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        if self.record is not None:
+            from pytest_lmeval.plugin.terminal import write_summary
+
+            write_summary(self.record, terminalreporter)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_json_modifyreport(self, json_report: dict[str, Any]) -> None:
+        if self.record is not None and self.record.board is not None:
+            json_report["lmeval"] = self.record.board_json()
+
+    def _announce(self, nodeids: Sequence[str]) -> None:
+        if not nodeids:
+            return
+        if self.record is None:
+            from pytest_lmeval.plugin.run_record import RunRecord
+
+            self.record = RunRecord(self.config)
+            self.record.open_ledger()
+        self.record.announce(nodeids)
+
+    def _is_distributed(self) -> bool:
+        return self.config.pluginmanager.hasplugin("dsession")
+
+
+def _has_bad_files(config: pytest.Config) -> bool:
+    from pytest_lmeval.plugin.state import RUN
+
+    run = config.stash.get(RUN, None)
+    return run is not None and bool(run.bad_files)
+
+
+def _names_task_file(nodeid: str) -> bool:
+    from pytest_lmeval.plugin.scheduling import is_example_id
+
+    return is_example_id(nodeid)

@@ -1,0 +1,210 @@
+"""What the controlling process hears of a run, and what it makes of it at the end."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_lmeval.engine.ledger import Ledger
+from pytest_lmeval.errors import UsageError
+from pytest_lmeval.leaderboard.board import Leaderboard, RunFacts, build_board
+from pytest_lmeval.leaderboard.manifest import build_manifest, redact_options
+from pytest_lmeval.leaderboard.rows import TaskInfo
+from pytest_lmeval.leaderboard.tables import markdown
+from pytest_lmeval.leaderboard.write import write_atomically, write_leaderboard
+from pytest_lmeval.plugin.options import MaxErrors
+from pytest_lmeval.plugin.state import run_state
+from pytest_lmeval.runner import timestamp
+from pytest_lmeval.types import ExampleResult
+
+__all__ = ["RunRecord"]
+
+_INCOMPLETE = 3
+_INTERRUPTED = 2
+
+
+class RunRecord:
+    """The results of a run as they arrive, by node id; at the end the board, its files and the exit code."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.config = config
+        self.report_dir: Path = config.invocation_params.dir / config.option.lm_report_dir
+        self.ledger = Ledger(self.report_dir)
+        self.interrupted = False
+        self.board: Leaderboard | None = None
+        self.write_failures: list[str] = []
+        self._expected: dict[str, None] = {}
+        self._results: dict[str, ExampleResult] = {}
+        self._skipped: set[str] = set()
+        self._tasks: dict[str, TaskInfo] = {}
+        self._started = timestamp()
+
+    @property
+    def missing(self) -> list[str]:
+        """The node ids of the examples that were collected and never heard of again, in collection order."""
+        return [nodeid for nodeid in self._expected if nodeid not in self._results and nodeid not in self._skipped]
+
+    @property
+    def per_example(self) -> bool:
+        """Whether the board is written with its per-example records."""
+        return bool(self.config.option.lm_include_per_example)
+
+    def open_ledger(self) -> None:
+        """Start the ledger; a report dir that cannot be had is a pytest.UsageError."""
+        try:
+            self.ledger.open({"timestamp": self._started, "manifest": self._manifest()})
+        except UsageError as error:
+            raise pytest.UsageError(str(error)) from None
+
+    def announce(self, nodeids: Iterable[str]) -> None:
+        """Note which examples this run owes a result for."""
+        self._expected.update(dict.fromkeys(nodeids))
+
+    def add_tasks(self, tasks: str) -> None:
+        """Note what a worker knows of the tasks it collected."""
+        for fields in json.loads(tasks):
+            info = TaskInfo(**{**fields, "bad_records": tuple(fields["bad_records"])})
+            self._tasks[info.name] = info
+
+    def take(self, report: pytest.TestReport) -> None:
+        """Take the result off a report that carries one: it is for this recorder, not for other report writers."""
+        properties = report.user_properties
+        if report.when != "teardown" and properties and properties[-1][0] == "lmeval":
+            line = str(properties.pop()[1])
+            self._results[report.nodeid] = self._kept(ExampleResult.from_json(line))
+            self._skipped.discard(report.nodeid)
+            self.ledger.append(line)
+        elif report.skipped and report.nodeid in self._expected:
+            self._skipped.add(report.nodeid)
+
+    def finish(self, session: pytest.Session, status: int) -> int:
+        """Build and write the board; return the exit code of the run."""
+        if self.board is None:
+            self._write_board()
+        if status == pytest.ExitCode.USAGE_ERROR or self.interrupted:
+            return status
+        return self._exit_code(session, status)
+
+    def board_json(self) -> dict[str, Any]:
+        """Return the board as its file has it."""
+        assert self.board is not None
+        return self.board.to_json(per_example=self.per_example)
+
+    def _exit_code(self, session: pytest.Session, status: int) -> int:
+        assert self.board is not None
+        if self.missing and _stopped_by_choice(session):
+            return int(pytest.ExitCode.TESTS_FAILED)
+        if not self.board.complete:
+            return _INCOMPLETE
+        if self.write_failures and status == pytest.ExitCode.OK:
+            return int(pytest.ExitCode.TESTS_FAILED)
+        return status
+
+    def _write_board(self) -> None:
+        self.board = build_board(self._infos(), self._results.values(), self._facts())
+        self.board = replace(self.board, facts=replace(self.board.facts, gate=self._gate(self.board)))
+        self.config.hook.pytest_lmeval_leaderboard(config=self.config, leaderboard=self.board)
+        footer = {"complete": self.board.complete, "digest": self.board.digest, "counts": dict(self.board.counts)}
+        self.ledger.close(footer)
+        if self.ledger.failure is not None:
+            self.write_failures.append(f"{self.ledger.path}: {self.ledger.failure.strerror or self.ledger.failure}")
+        self._write(
+            "leaderboard.json", lambda path, board: write_leaderboard(board, path, include_per_example=self.per_example)
+        )
+        self._write("leaderboard.md", lambda path, board: write_atomically(path, _encoded(markdown(board))))
+
+    def _write(self, name: str, write: Any) -> None:
+        path = self.report_dir / name
+        try:
+            write(path, self.board)
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else str(error)
+            self.write_failures.append(f"{path}: {reason or error}")
+
+    def _kept(self, result: ExampleResult) -> ExampleResult:
+        # The prompts of a run may be large, and only the per-example records show them.
+        return result if self.per_example else replace(result, prompt="", targets=(), predictions=())
+
+    def _infos(self) -> list[TaskInfo]:
+        state = run_state(self.config)
+        known = {**self._tasks, **state.tasks}
+        for nodeid, result in self._results.items():
+            if result.task not in known:
+                known[result.task] = self._info_of(nodeid, result.task)
+        return [info for info in known.values() if info.selected != 0]
+
+    def _info_of(self, nodeid: str, task: str) -> TaskInfo:
+        # Every worker that knew the task is gone: the node id still says which file it is.
+        path = nodeid.partition("::")[0]
+        try:
+            digest = sha256((self.config.rootpath / path).read_bytes()).hexdigest()
+        except OSError:
+            digest = None
+        return TaskInfo(task, path, digest)
+
+    def _facts(self) -> RunFacts:
+        options: MaxErrors | str = self.config.option.lm_max_errors
+        limit = MaxErrors(options) if isinstance(options, str) else options
+        adapters = {result.adapter for result in self._results.values() if result.adapter}
+        return RunFacts(
+            timestamp=self._started,
+            adapter=", ".join(sorted(adapters)) or run_state(self.config).spec,
+            adapter_options=redact_options(dict(self.config.option.lm_adapter_arg)),
+            missing=self.missing,
+            skipped=len(self._skipped),
+            max_errors=limit.of(len(self._expected)),
+            selection=self._selection(),
+            bad_records=[fault for info in self._infos() for fault in info.bad_records],
+            manifest=self._manifest(),
+        )
+
+    def _manifest(self) -> dict[str, Any]:
+        option = self.config.option
+        facts = {"seed": option.lm_seed, "sandbox": option.lm_sandbox, "batch_size": option.lm_batch_size}
+        return build_manifest(self.config.rootpath, ["pytest", *self.config.invocation_params.args], facts)
+
+    def _selection(self) -> dict[str, Any]:
+        infos = list({**self._tasks, **run_state(self.config).tasks}.values())
+        reduced = [info for info in infos if info.selected != info.available]
+        if not reduced:
+            return {}
+        option = self.config.option
+        named = {
+            "limit": option.lm_limit,
+            "sample": option.lm_sample,
+            "keyword": option.keyword or None,
+            "markexpr": option.markexpr or None,
+            "deselect": option.deselect or None,
+        }
+        if named["sample"] is not None:
+            named["seed"] = option.lm_seed
+        counts = {info.name: {"available": info.available, "selected": info.selected} for info in infos}
+        return {**{key: value for key, value in named.items() if value is not None}, "tasks": counts}
+
+    def _gate(self, board: Leaderboard) -> dict[str, Any]:
+        mode = self.config.option.lm_gate
+        reasons = [f"no result: {nodeid}" for nodeid in self.missing]
+        errors = board.counts["errors"] + board.counts["timeouts"]
+        if errors > board.facts.max_errors:
+            reasons.append(f"{errors} example(s) could not be scored; at most {board.facts.max_errors:g} may")
+        if reasons:
+            return {"mode": mode, "verdict": "incomplete", "reasons": reasons}
+        failed = [result for result in self._results.values() if result.status == "failed"]
+        reasons = [f"{row.task}: {row.total - row.correct} example(s) under threshold" for row in board.tasks if failed]
+        reasons = [reason for reason, row in zip(reasons, board.tasks, strict=False) if row.correct < row.total]
+        return {"mode": mode, "verdict": "examples" if failed else "pass", "reasons": reasons}
+
+
+def _stopped_by_choice(session: pytest.Session) -> bool:
+    option = session.config.option
+    return bool(option.maxfail or getattr(option, "stepwise", False) or getattr(option, "stepwise_skip", False))
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "backslashreplace")

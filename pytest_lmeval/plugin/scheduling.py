@@ -1,0 +1,162 @@
+"""Hands whole batches to xdist workers, so that a batch is asked by one process, once.
+
+The controller has no items: the plan is made from the node ids alone, by the same function that the workers use.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from xdist.workermanage import parse_tx_spec_config
+
+from pytest_lmeval.engine.batches import plan_batches
+
+if TYPE_CHECKING:
+    from xdist.workermanage import WorkerController
+
+__all__ = ["BatchScheduling", "is_example_id"]
+
+_MAX_CRASHES = 2
+
+
+def is_example_id(nodeid: str) -> bool:
+    """Tell whether a node id is that of an example."""
+    return nodeid.partition("::")[0].endswith(".jsonl")
+
+
+class BatchScheduling:
+    """An xdist scheduler whose unit of work is a batch of examples, or one plain test."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.config = config
+        self._batch_size: int = config.option.lm_batch_size
+        self._expected = len(parse_tx_spec_config(config))
+        # A worker starts an item only when it knows the next one.
+        self._low_water = max(2, self._batch_size)
+        self._collections: dict[WorkerController, Sequence[str]] = {}
+        self._ids: Sequence[str] | None = None
+        self._units: deque[list[int]] = deque()
+        self._unit_of: dict[int, int] = {}
+        self._crashes: dict[int, int] = {}
+        self._pending: dict[WorkerController, dict[int, None]] = {}
+
+    @property
+    def nodes(self) -> list[WorkerController]:
+        """The workers that may be given work."""
+        return list(self._pending)
+
+    @property
+    def collection_is_completed(self) -> bool:
+        """Whether enough workers have said what they collected."""
+        return self._ids is not None or len(self._collections) >= self._expected
+
+    @property
+    def tests_finished(self) -> bool:
+        """Whether no more work will be handed out, and no worker holds more than the item it may be waiting on."""
+        if not self.collection_is_completed or self._units:
+            return False
+        return all(len(pending) < 2 for pending in self._pending.values())
+
+    @property
+    def has_pending(self) -> bool:
+        """Whether anything is left to run."""
+        return bool(self._units) or any(self._pending.values())
+
+    def add_node(self, node: WorkerController) -> None:
+        """Take a worker on."""
+        self._pending[node] = {}
+
+    def add_node_collection(self, node: WorkerController, collection: Sequence[str]) -> None:
+        """Note what a worker collected; a late worker must have collected the same."""
+        if self._ids is not None and list(collection) != list(self._ids):
+            raise pytest.UsageError(f"worker {node.gateway.id} collected other items than the workers before it")
+        self._collections[node] = collection
+
+    def mark_test_complete(self, node: WorkerController, item_index: int, duration: float = 0) -> None:
+        """Strike an item off, and refill its worker."""
+        self._pending[node].pop(item_index, None)
+        self._feed(node)
+
+    def mark_test_pending(self, item: str) -> None:
+        """Queue an item again, ahead of all others."""
+        assert self._ids is not None
+        self._units.appendleft([list(self._ids).index(item)])
+        for node in self.nodes:
+            self._feed(node)
+
+    def remove_pending_tests_from_node(self, node: WorkerController, indices: Sequence[int]) -> None:
+        """Never happens: work is not stolen."""
+        raise NotImplementedError("this scheduler does not take work back from a worker")
+
+    def remove_node(self, node: WorkerController) -> str | None:
+        """Let a worker go; return the node id of the item it died on, if it did.
+
+        The rest of that item's batch is queued once more; after a second crash of the batch it is dropped: the run
+        then ends incomplete and names what was lost.
+        """
+        pending = list(self._pending.pop(node))
+        self._collections.pop(node, None)
+        if not pending:
+            return None
+        assert self._ids is not None
+        crashed, rest = pending[0], pending[1:]
+        self._crashes[self._unit_of[crashed]] = self._crashes.get(self._unit_of[crashed], 0) + 1
+        for unit in reversed(self._regroup(rest)):
+            if self._crashes.get(self._unit_of[unit[0]], 0) < _MAX_CRASHES:
+                self._units.appendleft(unit)
+        for other in self.nodes:
+            self._feed(other)
+        return self._ids[crashed]
+
+    def schedule(self) -> None:
+        """Hand out the first work; called again when a worker joined later."""
+        if self._ids is None:
+            self._plan()
+        # In turns, so that a short run is shared out too.
+        while self._units and any([self._feed_one(node) for node in self.nodes]):
+            pass
+        for node in self.nodes:
+            self._feed(node)
+
+    def _plan(self) -> None:
+        collections = list(self._collections.values())
+        first = list(collections[0])
+        for node, collection in self._collections.items():
+            if list(collection) != first:
+                raise pytest.UsageError(f"worker {node.gateway.id} collected other items than the other workers")
+        self._ids = first
+        # A plain test is a group of its own: its index is unique.
+        keyed = ((_group(nodeid, index), index) for index, nodeid in enumerate(first))
+        self._units = deque(plan_batches(keyed, self._batch_size))
+        self._unit_of = {index: number for number, unit in enumerate(self._units) for index in unit}
+
+    def _regroup(self, indices: Sequence[int]) -> list[list[int]]:
+        units: dict[int, list[int]] = {}
+        for index in indices:
+            units.setdefault(self._unit_of[index], []).append(index)
+        return list(units.values())
+
+    def _feed(self, node: WorkerController) -> None:
+        while self._feed_one(node):
+            pass
+        if self._takes_work(node) and not self._units and len(self._pending[node]) < 2:
+            # Nothing follows: let it run its last item.
+            node.shutdown()
+
+    def _feed_one(self, node: WorkerController) -> bool:
+        if not self._units or not self._takes_work(node) or len(self._pending[node]) > self._low_water:
+            return False
+        unit = self._units.popleft()
+        self._pending[node].update(dict.fromkeys(unit))
+        node.send_runtest_some(unit)
+        return True
+
+    def _takes_work(self, node: WorkerController) -> bool:
+        return self._ids is not None and node in self._collections and not node.shutting_down
+
+
+def _group(nodeid: str, index: int) -> Any:
+    return nodeid.partition("::")[0] if is_example_id(nodeid) else index

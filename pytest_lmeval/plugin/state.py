@@ -1,0 +1,240 @@
+"""What one process of a run knows: its settings, its registry, the tasks it collected and the adapter it asks."""
+
+from __future__ import annotations
+
+import gc
+import json
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_lmeval.errors import LmevalError, UnknownName, UsageError
+
+if TYPE_CHECKING:
+    from pytest_lmeval.engine.engine import Engine
+    from pytest_lmeval.engine.evaluate import Judgement, Thresholds
+    from pytest_lmeval.formats.task import LoadedFile
+    from pytest_lmeval.leaderboard.rows import TaskInfo
+    from pytest_lmeval.registry import Registry
+
+__all__ = ["RUN", "RunState", "check_adapter_option", "run_state"]
+
+
+def run_state(config: pytest.Config) -> RunState:
+    """Return the state of this process, made when it is first asked for."""
+    if RUN not in config.stash:
+        config.stash[RUN] = RunState(config)
+    return config.stash[RUN]
+
+
+def check_adapter_option(config: pytest.Config) -> None:
+    """Raise pytest.UsageError at once for a --lm-adapter that names nothing known."""
+    spec = config.getoption("lm_adapter")
+    if spec:
+        from pytest_lmeval.adapters.resolve import check_spec
+
+        with_usage_errors(lambda: check_spec(spec, run_state(config).registry))
+
+
+def with_usage_errors(action: Any) -> Any:
+    """Call ``action``; what the user can mend becomes pytest's own usage error."""
+    try:
+        return action()
+    except LmevalError as error:
+        raise pytest.UsageError(str(error)) from None
+
+
+class RunState:
+    """One process's part of a run; lives on the config's stash."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        option = config.option
+        self.config = config
+        self.limit: int | None = option.lm_limit
+        self.sample: int | None = option.lm_sample
+        self.seed: int = option.lm_seed
+        self.batch_size: int = option.lm_batch_size
+        self.gated: bool = option.lm_gate == "examples"
+        self.allows_bad_tasks: bool = option.lm_allow_bad_tasks
+        self.shows_fixtures = bool(option.setupshow or option.setuponly or option.setupplan)
+        self.spec: str = option.lm_adapter or config.getini("lm_adapter")
+        self.tasks: dict[str, TaskInfo] = {}
+        self.bad_files: list[str] = []
+        self._adapter: Any = None
+        self._batches: list[list[pytest.Item]] = []
+        self._judgements: dict[int, Judgement] = {}
+        if self.limit is not None and self.sample is not None:
+            raise pytest.UsageError("--lm-limit and --lm-sample exclude each other: the first N, or a random N")
+
+    @cached_property
+    def registry(self) -> Registry:
+        """Everything known by name: built in, installed, from pyproject.toml and from conftest files."""
+        from pytest_lmeval.project import register_project_plugins
+        from pytest_lmeval.registry import default_registry
+
+        def build() -> Registry:
+            registry = default_registry()
+            register_project_plugins(registry, self.config.rootpath)
+            self.config.hook.pytest_lmeval_register(registry=registry)
+            return registry
+
+        built: Registry = with_usage_errors(build)
+        return built
+
+    @cached_property
+    def threshold_overrides(self) -> dict[str, float]:
+        """Thresholds by task or metric name; the command line wins over the ini file."""
+        import argparse
+
+        from pytest_lmeval.plugin.options import named_number
+
+        try:
+            ini = dict(named_number(line) for line in self.config.getini("lm_thresholds"))
+        except argparse.ArgumentTypeError as error:
+            raise pytest.UsageError(f"ini lm_thresholds: {error}") from None
+        return {**ini, **dict(self.config.option.lm_threshold)}
+
+    @cached_property
+    def thresholds(self) -> Thresholds:
+        """What each example must reach."""
+        from pytest_lmeval.engine.evaluate import Thresholds
+
+        return Thresholds(self.registry, self.threshold_overrides)
+
+    @cached_property
+    def max_line_bytes(self) -> int:
+        """The longest line of a task file that is read."""
+        given = self.config.getini("lm_max_line_bytes")
+        if not str(given).isdigit() or int(given) < 1:
+            raise pytest.UsageError(f"ini lm_max_line_bytes: expected a whole number >= 1, got {given!r}")
+        return int(given)
+
+    def load(self, path: Path, name: str) -> LoadedFile:
+        """Return the tasks and bad records of one file."""
+        from pytest_lmeval.formats.files import load_file
+
+        loaded: LoadedFile | None = self.config.hook.pytest_lmeval_load_task(path=path)
+        if loaded is not None:
+            return loaded
+        return load_file(path, name, self.registry, max_line_bytes=self.max_line_bytes)
+
+    def add_task(self, info: TaskInfo) -> None:
+        """Note a collected task; raise UsageError where its name is taken."""
+        if info.name in self.tasks:
+            taken = self.tasks[info.name].path
+            raise UsageError(f"{info.path}: the task name {info.name!r} is taken by {taken}; rename one of the files")
+        self.tasks[info.name] = info
+
+    def prepare(self, session: pytest.Session) -> None:
+        """Check and plan the run, once it is known which examples were selected and before any model call."""
+        items = [item for item in session.items if hasattr(item, "example")]
+        if self.config.option.collectonly or self.bad_files or not items:
+            return
+        for item in items:
+            info = self.tasks[item.task.name]
+            self.tasks[info.name] = replace(info, selected=(info.selected or 0) + 1)
+        try:
+            self._check_thresholds()
+            self._prepare_adapter(items)
+        except (LmevalError, pytest.UsageError) as error:
+            self._usage_error(str(error))
+        self._plan(items)
+        self._tell_controller()
+        # The items stay until the end: the collector need not look at them again and again.
+        gc.freeze()
+
+    def adapter(self) -> Any:
+        """Return the adapter that the options name, made once per process."""
+        if self._adapter is None:
+            self._adapter = self.make(self.spec, dict(self.config.option.lm_adapter_arg))
+        return self._adapter
+
+    def make(self, spec: str, options: Mapping[str, Any]) -> Any:
+        """Return a new adapter; what the user can mend is a pytest.UsageError."""
+        from pytest_lmeval.adapters.resolve import make_adapter
+
+        if not spec:
+            raise pytest.UsageError(_NO_ADAPTER)
+        return with_usage_errors(lambda: make_adapter(spec, self.registry, options, self.config.rootpath))
+
+    def make_engine(self, adapter: Any) -> Engine:
+        """Return the engine that answers this process's examples from ``adapter``."""
+        from pytest_lmeval.engine.engine import Engine
+
+        engine = Engine(adapter, batch_size=self.batch_size, passthrough=(pytest.exit.Exception,))
+        engine.plan(self._batches)
+        return engine
+
+    def check_one_adapter(self, adapter: Any, engine: Engine) -> None:
+        """Raise UsageError where a conftest gives an example another adapter than the run has."""
+        if adapter is not engine.adapter:
+            from pytest_lmeval.adapters.resolve import adapter_name
+
+            first, second = adapter_name(engine.adapter), adapter_name(adapter)
+            raise UsageError(f"one run has one adapter: this run has {first}, an lm_adapter override gives {second}")
+
+    def judgement(self, sandbox: Any, engine: Engine | None) -> Judgement:
+        """Return what turns responses into results."""
+        key = id(sandbox)
+        if key not in self._judgements:
+            from pytest_lmeval.adapters.resolve import adapter_name
+            from pytest_lmeval.engine.evaluate import Judgement
+            from pytest_lmeval.formats.task import Tools
+
+            name = adapter_name(engine.adapter) if engine is not None else self.spec
+            self._judgements[key] = Judgement(self.thresholds, Tools(sandbox), self.gated, name)
+        return self._judgements[key]
+
+    def rerun_command(self, nodeid: str) -> str:
+        """Return the command that runs one example again."""
+        parts = ["pytest", nodeid]
+        if self.config.option.lm_adapter:
+            parts.append(f"--lm-adapter={self.spec}")
+        return shlex.join(parts)
+
+    def _check_thresholds(self) -> None:
+        for name in self.threshold_overrides:
+            if name not in self.tasks and name not in self.registry.metrics:
+                raise UnknownName("task or metric in --lm-threshold", name, [*self.tasks, *self.registry.metrics])
+
+    def _prepare_adapter(self, items: Sequence[Any]) -> None:
+        if not any(_uses_own_adapter(item) for item in items):
+            return
+        check = getattr(self.adapter(), "check_selection", None)
+        if callable(check):
+            check([(item.task.name, item.example.id) for item in items])
+
+    def _plan(self, items: Sequence[Any]) -> None:
+        from pytest_lmeval.engine.batches import plan_batches
+
+        self._batches = plan_batches(((item.parent, item) for item in items), self.batch_size)
+
+    def _tell_controller(self) -> None:
+        output = getattr(self.config, "workeroutput", None)
+        if output is not None:
+            output["lmeval_tasks"] = json.dumps([asdict(info) for info in self.tasks.values()])
+
+    def _usage_error(self, message: str) -> None:
+        output = getattr(self.config, "workeroutput", None)
+        if output is not None:
+            output["lmeval_usage_error"] = message
+        raise pytest.UsageError(message)
+
+
+RUN = pytest.StashKey[RunState]()
+
+_NO_ADAPTER = (
+    "no adapter: say which model to ask with --lm-adapter=SPEC (toy, replay:PATH, package.module:Object), "
+    "set lm_adapter in the ini file, or override the lm_adapter fixture in a conftest.py"
+)
+
+
+def _uses_own_adapter(item: Any) -> bool:
+    # Which definition of a fixture an item gets is not public; where it cannot be read, ours is assumed.
+    definitions = getattr(getattr(item, "_fixtureinfo", None), "name2fixturedefs", {}).get("lm_adapter", ())
+    return not definitions or definitions[-1].func.__module__.startswith("pytest_lmeval.")

@@ -75,7 +75,7 @@ _HOMES = {
 }
 
 __version__ = "0.1.0"
-__all__ = sorted(name for names in _HOMES.values() for name in names)  # noqa: PLE0605 - one list, kept in one place
+__all__ = sorted(name for names in _HOMES.values() for name in names)
 
 
 def __getattr__(name: str) -> Any:

@@ -47,12 +47,13 @@ class UnknownName(UsageError):
     """A name that is not registered.
 
     >>> str(UnknownName("metric", "exact_mach", ["exact_match", "f1"]))
-    "unknown metric 'exact_mach': did you mean 'exact_match'? (choices: exact_match, f1)"
+    "unknown metric 'exact_mach'; did you mean 'exact_match'? (choices: exact_match, f1)"
     """
 
     def __init__(self, kind: str, name: str, choices: Iterable[str]) -> None:
         known = sorted(choices)
-        super().__init__(f"unknown {kind} {name!r}:{did_you_mean(name, known)} (choices: {', '.join(known)})")
+        hint = did_you_mean(name, known)
+        super().__init__(f"unknown {kind} {name!r}{';' if hint else ''}{hint} (choices: {', '.join(known)})")
 
 
 class BadTaskFile(LmevalError):

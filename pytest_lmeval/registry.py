@@ -140,4 +140,7 @@ def _code_exec(prediction: str, targets: Sequence[str], extras: Mapping[str, Any
     # Imported when the first program runs: most runs execute none.
     from pytest_lmeval.metrics import code_exec
 
-    return code_exec.code_exec(prediction, targets, extras, sandbox)
+    # The forms of a compact record stand in its extras; the targets of a spec record are expressions.
+    by_extras = not extras.keys().isdisjoint({"io_pairs", "tests", "stdouts"})
+    score = code_exec.code_exec if by_extras else code_exec.code_exec_expressions
+    return score(prediction, targets, extras, sandbox)

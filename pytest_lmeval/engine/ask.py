@@ -14,7 +14,6 @@ from pytest_lmeval.types import Completion, Generate, LogLikelihood, LogProb, Re
 __all__ = ["Answer", "ask"]
 
 Answer = Response | AdapterError
-_NEVER_CAUGHT = (KeyboardInterrupt, GeneratorExit)
 
 
 def ask(adapter: Any, requests: Sequence[Request], passthrough: tuple[type[BaseException], ...] = ()) -> list[Answer]:
@@ -48,7 +47,9 @@ def _ask_kind(
     started = time.perf_counter()
     try:
         returned = method(batch)
-    except (*_NEVER_CAUGHT, *passthrough):
+    except (KeyboardInterrupt, GeneratorExit):
+        raise
+    except passthrough:
         raise
     except AdapterError as error:
         return [error] * len(batch)

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pytest_lmeval.engine.ask import Answer
 from pytest_lmeval.errors import AdapterTimeout, LmevalError, ScoringError
 from pytest_lmeval.formats.task import Prompt, Task, Tools
 from pytest_lmeval.registry import Registry
@@ -43,7 +42,7 @@ class Judgement:
     """
 
     thresholds: Thresholds
-    tools: Tools = Tools()
+    tools: Tools = field(default_factory=Tools)
     gated: bool = True
     adapter: str = ""
 
@@ -52,30 +51,24 @@ def evaluate(
     task: Task, example: Example, prompt: Prompt, responses: Sequence[Response], judgement: Judgement
 ) -> ExampleResult:
     """Return the result of ``example``; a metric that fails gives the status ``error`` and no score."""
+    asked = _Asked(task, example, prompt, responses)
     try:
         score = _checked(task.score(example, responses, judgement.tools), example.metric)
     except LmevalError as error:
-        return failed_result(task, example, prompt, error, judgement, responses)
+        return _result(asked, judgement, _status_of(error), error=str(error))
     except Exception as error:
-        problem = ScoringError(f"metric {example.metric!r} raised {type(error).__name__}: {error}")
-        return failed_result(task, example, prompt, problem, judgement, responses)
-    threshold = judgement.thresholds.of(task, example)
-    status: Status = "passed" if score.value >= threshold else "failed" if judgement.gated else "below"
-    return _result(task, example, prompt, responses, judgement, status=status, score=score, threshold=threshold)
+        problem = f"metric {example.metric!r} raised {type(error).__name__}: {error}"
+        return _result(asked, judgement, "error", error=problem)
+    reached = score.value >= judgement.thresholds.of(task, example)
+    status: Status = "passed" if reached else "failed" if judgement.gated else "below"
+    return _result(asked, judgement, status, score)
 
 
 def failed_result(
-    task: Task,
-    example: Example,
-    prompt: Prompt,
-    error: LmevalError,
-    judgement: Judgement,
-    responses: Sequence[Answer] = (),
+    task: Task, example: Example, prompt: Prompt, error: LmevalError, judgement: Judgement
 ) -> ExampleResult:
-    """Return the result of an example that could not be scored: ``error``, or ``timeout``."""
-    status: Status = "timeout" if isinstance(error, AdapterTimeout) else "error"
-    usable = [response for response in responses if not isinstance(response, LmevalError)]
-    return _result(task, example, prompt, usable, judgement, status=status, error=str(error))
+    """Return the result of an example that got no response: ``error``, or ``timeout``."""
+    return _result(_Asked(task, example, prompt), judgement, _status_of(error), error=str(error))
 
 
 def content_hash(task: Task, example: Example, prompt: Prompt) -> str:
@@ -85,25 +78,29 @@ def content_hash(task: Task, example: Example, prompt: Prompt) -> str:
     return hashlib.sha256(_dump(content).encode("ascii")).hexdigest()
 
 
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    task: Task
+    example: Example
+    prompt: Prompt
+    responses: Sequence[Response] = ()
+
+
+def _status_of(error: LmevalError) -> Status:
+    return "timeout" if isinstance(error, AdapterTimeout) else "error"
+
+
 def _result(
-    task: Task,
-    example: Example,
-    prompt: Prompt,
-    responses: Sequence[Response],
-    judgement: Judgement,
-    *,
-    status: Status,
-    score: Score | None = None,
-    threshold: float | None = None,
-    error: str = "",
+    asked: _Asked, judgement: Judgement, status: Status, score: Score | None = None, *, error: str = ""
 ) -> ExampleResult:
+    task, example, prompt, responses = asked.task, asked.example, asked.prompt, asked.responses
     latencies = [response.latency_ms for response in responses if response.latency_ms is not None]
     return ExampleResult(
         task=task.name,
         id=example.id,
         status=status,
         score=None if score is None else score.value,
-        threshold=judgement.thresholds.of(task, example) if threshold is None else threshold,
+        threshold=judgement.thresholds.of(task, example),
         metric=example.metric,
         hash=content_hash(task, example, prompt),
         prompt=prompt if isinstance(prompt, str) else "\n\n".join(message.content for message in prompt),

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from pytest_lmeval.errors import BadTaskFile, RecordRefused, UsageError
+from pytest_lmeval.errors import BadTaskFile, UsageError
 from pytest_lmeval.formats.compact import check_compact_record
 from pytest_lmeval.formats.jsonl import is_spec_record, read_records
 from pytest_lmeval.formats.lines import MAX_LINE_BYTES
@@ -42,14 +42,11 @@ def task_name(path: Path, root: Path) -> str:
 
 
 def load_file(path: Path, name: str, registry: Registry, *, max_line_bytes: int = MAX_LINE_BYTES) -> LoadedFile:
-    """Return the tasks and the bad records of one file.
-
-    Raise BadTaskFile where the file cannot be read or holds no record.
-    """
+    """Return the tasks and the bad records of one file; that it cannot be read is a bad record, too."""
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise BadTaskFile(f"{path}:1: bad_json _root: cannot be read: {error.strerror}") from None
+        return LoadedFile((), [RecordError(1, None, "bad_json", "_root", f"cannot be read: {error.strerror}")])
     return registry.formats[path.suffix].load(TaskSource(path, data, name, max_line_bytes), registry)
 
 
@@ -74,11 +71,7 @@ def load_tasks(*paths: str | Path, registry: Registry | None = None) -> list[Tas
     tasks: list[Task] = []
     faults: list[str] = []
     for path, name in find_task_files(map(Path, paths), known):
-        try:
-            loaded = load_file(path, name, known)
-        except BadTaskFile as error:
-            faults.append(str(error))
-            continue
+        loaded = load_file(path, name, known)
         tasks += loaded.tasks
         faults += [error.at(path) for error in loaded.errors]
     faults += _same_names(tasks)

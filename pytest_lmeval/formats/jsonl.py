@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pytest_lmeval.errors import BadTaskFile, RecordRefused
+from pytest_lmeval.errors import RecordRefused
 from pytest_lmeval.formats.compact import check_compact_record, compact_metric
 from pytest_lmeval.formats.lines import MAX_LINE_BYTES, number_lines, parse_line
 from pytest_lmeval.formats.spec import check_spec_record
@@ -77,11 +77,12 @@ class JsonlTask:
 
 
 def load(source: TaskSource, registry: Registry) -> LoadedFile:
-    """Return the task in a file, and its bad records; raise BadTaskFile where there is no record at all."""
+    """Return the task in a file, and its bad records; a file without any record counts as one."""
     examples, errors, strict = read_records(source.data, registry, max_line_bytes=source.max_line_bytes)
     if not examples and not errors:
-        where = f"{source.path}:1: missing_required _root"
-        raise BadTaskFile(f"{where}: the file holds no record; expected one JSON object a line")
+        errors = [
+            RecordError(1, None, "missing_required", "_root", "no record in the file; expected one JSON object a line")
+        ]
     if not examples:
         return LoadedFile((), errors)
     metrics = {example.metric for example in examples}

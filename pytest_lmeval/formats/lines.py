@@ -46,7 +46,7 @@ def parse_line(line: bytes, max_bytes: int = MAX_LINE_BYTES) -> Any:
     try:
         value = json.loads(text, object_pairs_hook=_unique_keys, parse_constant=_no_constant, parse_float=_finite)
     except json.JSONDecodeError as error:
-        raise _bad_json(f"{error.msg} at column {error.colno}") from None
+        raise _bad_json(f"{error.msg.removesuffix(' at')} at column {error.colno}") from None
     except ValueError as error:  # an integer of more digits than Python converts
         raise _bad_json(str(error)) from None
     if _SURROGATE_ESCAPE.search(line):

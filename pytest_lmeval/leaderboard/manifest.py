@@ -39,10 +39,9 @@ def redact_arguments(argv: Sequence[str]) -> list[str]:
 
 
 def _redact_argument(argument: str) -> str:
-    name, equals, _ = argument.rpartition("=")
+    first, equals, _ = argument.partition("=")
     if not equals:
         return argument
-    first, equals, _ = argument.partition("=")
     if _SECRET_NAME.search(first):
         return f"{first}={_HIDDEN}"
     # --lm-adapter-arg=api_key=VALUE: the name stands between two equals signs.

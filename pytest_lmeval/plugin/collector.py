@@ -34,7 +34,7 @@ def collect_task_file(path: Path, root: Path, parent: pytest.Collector) -> TaskF
     from pytest_lmeval.formats.files import is_task_file, task_name
 
     run = run_state(parent.config)
-    if not is_task_file(path, run.registry):
+    if not is_task_file(path, run.registry) and not run.has_own_loaders:
         return None
     file: TaskFile = TaskFile.from_parent(parent, path=path)
     file.task_name = task_name(path, root)
@@ -140,7 +140,9 @@ class ExampleItem(pytest.Function):
 
     def runtest(self) -> None:
         """Score the example; fail where its status says so."""
-        run, engine, render = self.parent.run_state, self.funcargs["lm_engine"], self.funcargs["lm_render"]
+        run = self.parent.run_state
+        engine: Any = self.funcargs["lm_engine"]
+        render: Any = self.funcargs["lm_render"]
         run.check_one_adapter(self.funcargs["lm_adapter"], engine)
         judgement = run.judgement(self.funcargs["lm_sandbox"], engine)
         try:
@@ -169,7 +171,7 @@ class ExampleItem(pytest.Function):
             return
         if self.result is not None:
             report.user_properties.append(("lmeval", self.result.to_json()))
-            report.lm_below = self.result.status == "below"
+            report.__dict__["lm_below"] = self.result.status == "below"
             self.result = None
 
     def reportinfo(self) -> tuple[Path, int, str]:
@@ -178,7 +180,7 @@ class ExampleItem(pytest.Function):
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], *args: Any) -> Any:
         """Return the explanation alone for a failed example: the traceback would be all ours."""
-        if isinstance(excinfo.value, ExampleFailed | LmevalError):
+        if isinstance(excinfo.value, ExampleFailed | LmevalError | pytest.UsageError):
             return str(excinfo.value)
         return super().repr_failure(excinfo, *args)
 

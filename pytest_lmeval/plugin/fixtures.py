@@ -12,7 +12,7 @@ __all__ = ["lm_adapter", "lm_engine", "lm_example", "lm_judge", "lm_render", "lm
 
 @pytest.fixture(scope="session")
 def lm_adapter(pytestconfig: pytest.Config) -> Iterator[Any]:
-    """The model under test, from --lm-adapter. Override it to configure one in Python."""
+    """Provide the model under test, from --lm-adapter; override it to configure one in Python."""
     from pytest_lmeval.plugin.state import run_state
 
     adapter = run_state(pytestconfig).adapter()
@@ -24,7 +24,7 @@ def lm_adapter(pytestconfig: pytest.Config) -> Iterator[Any]:
 
 @pytest.fixture(scope="session")
 def lm_judge(pytestconfig: pytest.Config) -> Iterator[Any]:
-    """The adapter that judges answers, from --lm-judge."""
+    """Provide the adapter that judges answers, from --lm-judge."""
     from pytest_lmeval.plugin.state import run_state
 
     spec = pytestconfig.getoption("lm_judge")
@@ -39,7 +39,7 @@ def lm_judge(pytestconfig: pytest.Config) -> Iterator[Any]:
 
 @pytest.fixture(scope="session")
 def lm_engine(lm_adapter: Any, pytestconfig: pytest.Config) -> Any:
-    """What stands between the examples and the adapter: planned batches, one call for many examples."""
+    """Provide what stands between the examples and the adapter: one call for a batch of examples."""
     from pytest_lmeval.plugin.state import run_state
 
     return run_state(pytestconfig).make_engine(lm_adapter)
@@ -47,7 +47,7 @@ def lm_engine(lm_adapter: Any, pytestconfig: pytest.Config) -> Any:
 
 @pytest.fixture(scope="session")
 def lm_render() -> Callable[[Any], Any]:
-    """From an example to its prompt: text, or a sequence of messages. The same for every model."""
+    """Provide the function from an example to its prompt, text or a sequence of messages."""
     from pytest_lmeval.rendering import render
 
     return render
@@ -55,7 +55,7 @@ def lm_render() -> Callable[[Any], Any]:
 
 @pytest.fixture(scope="session")
 def lm_sandbox(pytestconfig: pytest.Config) -> Any:
-    """Where code that the model wrote is run, from --lm-sandbox."""
+    """Provide the place where code that the model wrote is run, from --lm-sandbox."""
     from pytest_lmeval.sandbox import open_sandbox
 
     return open_sandbox(pytestconfig.getoption("lm_sandbox"))
@@ -63,5 +63,5 @@ def lm_sandbox(pytestconfig: pytest.Config) -> Any:
 
 @pytest.fixture
 def lm_example(request: pytest.FixtureRequest) -> Any:
-    """The example of the running item; None in a test that is no example."""
+    """Provide the example of the running item; None in a test that is no example."""
     return getattr(request.node, "example", None)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-__all__ = ["Places", "locate"]
+__all__ = ["Places", "is_example_id", "locate"]
 
 
 class Places:
@@ -16,7 +16,12 @@ class Places:
     def __init__(self, config: pytest.Config) -> None:
         given = config.getini("lm_task_paths")
         self.task_paths = [config.rootpath / path for path in (given or ["tasks"])]
-        self.named = _named_folders(config)
+        named = _named_paths(config)
+        self.named_files = {path for path in named if path.is_file()}
+        # The project's root and what is above it name everything, and so nothing.
+        self.named = [path for path in named if path.is_dir() and not config.rootpath.is_relative_to(path)]
+        self._rootpath = config.rootpath
+        self._ours: dict[str, bool] = {}
         self.has_adapter = bool(config.getoption("lm_adapter") or config.getini("lm_adapter"))
         # Other people's ``tasks`` folders stay untouched: something must say that this one is meant.
         self.implicit = bool(given) or self.has_adapter
@@ -33,25 +38,41 @@ class Places:
             return min(folders, key=lambda folder: len(folder.parts))
         return path.parent if is_named else None
 
+    def is_ours(self, nodeid: str) -> bool:
+        """Tell by a node id whether it is that of an example."""
+        file = nodeid.partition("::")[0]
+        if file not in self._ours:
+            path = self._rootpath / file
+            ours = path.suffix != ".py" and self.root_of(path, is_named=path in self.named_files) is not None
+            self._ours[file] = ours
+        return self._ours[file]
+
 
 _PLACES = pytest.StashKey[Places]()
 
 
 def locate(path: Path, parent: pytest.Collector) -> Path | None:
     """Return the task root of ``path`` if it is ours to collect, else None."""
-    config = parent.config
+    return _places(parent.config).root_of(path, is_named=parent.session.isinitpath(path))
+
+
+def is_example_id(nodeid: str, config: pytest.Config) -> bool:
+    """Tell, in a process that has no items, whether a node id is that of an example."""
+    return _places(config).is_ours(nodeid)
+
+
+def _places(config: pytest.Config) -> Places:
     places = config.stash.get(_PLACES, None)
     if places is None:
         places = config.stash[_PLACES] = Places(config)
-    return places.root_of(path, is_named=parent.session.isinitpath(path))
+    return places
 
 
-def _named_folders(config: pytest.Config) -> list[Path]:
-    # Only what was typed: a bare ``pytest`` names nothing. The project's root and what is above it name everything.
+def _named_paths(config: pytest.Config) -> list[Path]:
+    # Only what was typed: a bare ``pytest`` names nothing.
     if config.args_source is not pytest.Config.ArgsSource.ARGS:
         return []
-    paths = [(config.invocation_params.dir / argument.partition("::")[0]).resolve() for argument in config.args]
-    return [path for path in paths if path.is_dir() and not config.rootpath.is_relative_to(path)]
+    return [(config.invocation_params.dir / argument.partition("::")[0]).resolve() for argument in config.args]
 
 
 def _looks_like_a_task(path: Path) -> bool:

@@ -122,7 +122,7 @@ _OPTIONS: list[tuple[str | tuple[str, ...], dict[str, Any]]] = [
             "action": "append",
             "type": named_number,
             "default": [],
-            "help": "score an example must reach, by task or metric; a task beats a metric; repeatable (ini: lm_thresholds)",
+            "help": "score an example must reach, by task or metric (task wins); repeatable (ini: lm_thresholds)",
         },
     ),
     (

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_lmeval.plugin.exit_guard import ExitGuard
+
 if TYPE_CHECKING:
     from pytest_lmeval.plugin.run_record import RunRecord
 
@@ -22,8 +24,9 @@ class Recorder:
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
         self.record: RunRecord | None = None
+        self._guard: ExitGuard | None = None
         self._finished = 0
-        self._stopped_by_choice = False
+        self._bad_files: dict[str, None] = {}
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         # After a failed collection nothing runs: there is nothing to record, and an older board stays as it is.
@@ -33,9 +36,11 @@ class Recorder:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, node: Any, ids: Sequence[str]) -> None:
-        from pytest_lmeval.plugin.scheduling import is_example_id
+        from pytest_lmeval.plugin.locate import is_example_id
 
-        self._announce([nodeid for nodeid in ids if is_example_id(nodeid)])
+        if self._bad_files:
+            raise pytest.Session.Interrupted(f"{len(self._bad_files)} bad task file(s)")
+        self._announce([nodeid for nodeid in ids if is_example_id(nodeid, self.config)])
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any, error: object) -> None:
@@ -46,9 +51,9 @@ class Recorder:
             self.record.add_tasks(output["lmeval_tasks"])
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        # Only a worker's failures arrive here under xdist: nothing of a bad file may be scheduled there either.
-        if report.failed and self._is_distributed() and _names_task_file(report.nodeid):
-            raise pytest.Session.Interrupted(f"bad task file {report.nodeid}")
+        # Under xdist only the workers' failures arrive here, and all of a worker's before its collection does.
+        if report.failed and self._is_distributed() and _names_task_file(report.nodeid, self.config):
+            self._bad_files[report.nodeid] = None
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -64,11 +69,12 @@ class Recorder:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None, object, object]:
+        if self._guard is not None:
+            self._guard.remove()
         if self.record is not None:
             session.exitstatus = self.record.finish(session, int(session.exitstatus))
-        elif session.exitstatus == pytest.ExitCode.OK and self._finished < session.testscollected:
-            if not self.config.option.collectonly:
-                session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
+        elif session.exitstatus == pytest.ExitCode.OK and self._lost_reports(session):
+            session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
         return (yield)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
@@ -88,9 +94,29 @@ class Recorder:
         if self.record is None:
             from pytest_lmeval.plugin.run_record import RunRecord
 
-            self.record = RunRecord(self.config)
-            self.record.open_ledger()
+            record = RunRecord(self.config)
+            record.open_ledger()
+            self.record = record
+            if not self._is_distributed():
+                self._guard = ExitGuard(self._wind_up)
+                self._guard.install()
         self.record.announce(nodeids)
+
+    def _wind_up(self, status: int) -> int:
+        assert self.record is not None
+        code = self.record.give_up(f"the process was ended by os._exit({status})")
+        capture = self.config.pluginmanager.getplugin("capturemanager")
+        if capture is not None:
+            capture.suspend(in_=True)
+        terminal = self.config.pluginmanager.getplugin("terminalreporter")
+        if terminal is not None:
+            self.pytest_terminal_summary(terminal)
+            terminal.flush()
+        return code
+
+    def _lost_reports(self, session: pytest.Session) -> bool:
+        # A report that breaks on its way from a worker takes its failure with it, and pytest would exit 0.
+        return not self.config.option.collectonly and self._finished < session.testscollected
 
     def _is_distributed(self) -> bool:
         return self.config.pluginmanager.hasplugin("dsession")
@@ -103,7 +129,7 @@ def _has_bad_files(config: pytest.Config) -> bool:
     return run is not None and bool(run.bad_files)
 
 
-def _names_task_file(nodeid: str) -> bool:
-    from pytest_lmeval.plugin.scheduling import is_example_id
+def _names_task_file(nodeid: str, config: pytest.Config) -> bool:
+    from pytest_lmeval.plugin.locate import is_example_id
 
-    return is_example_id(nodeid)
+    return is_example_id(nodeid, config)

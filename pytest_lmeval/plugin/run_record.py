@@ -43,6 +43,7 @@ class RunRecord:
         self._results: dict[str, ExampleResult] = {}
         self._skipped: set[str] = set()
         self._tasks: dict[str, TaskInfo] = {}
+        self._reasons: list[str] = []
         self._started = timestamp()
 
     @property
@@ -82,6 +83,9 @@ class RunRecord:
             self.ledger.append(line)
         elif report.skipped and report.nodeid in self._expected:
             self._skipped.add(report.nodeid)
+        elif report.when == "call" and report.nodeid not in self._results:
+            # Another plugin's item in a task folder: it was expected by its place alone.
+            self._expected.pop(report.nodeid, None)
 
     def finish(self, session: pytest.Session, status: int) -> int:
         """Build and write the board; return the exit code of the run."""
@@ -90,6 +94,12 @@ class RunRecord:
         if status == pytest.ExitCode.USAGE_ERROR or self.interrupted:
             return status
         return self._exit_code(session, status)
+
+    def give_up(self, reason: str) -> int:
+        """Write the board of a run that ends here and now; return its exit code."""
+        self._reasons.append(reason)
+        self._write_board()
+        return _INCOMPLETE
 
     def board_json(self) -> dict[str, Any]:
         """Return the board as its file has it."""
@@ -162,6 +172,7 @@ class RunRecord:
             selection=self._selection(),
             bad_records=[fault for info in self._infos() for fault in info.bad_records],
             manifest=self._manifest(),
+            finished=not self._reasons,
         )
 
     def _manifest(self) -> dict[str, Any]:
@@ -189,7 +200,7 @@ class RunRecord:
 
     def _gate(self, board: Leaderboard) -> dict[str, Any]:
         mode = self.config.option.lm_gate
-        reasons = [f"no result: {nodeid}" for nodeid in self.missing]
+        reasons = [*self._reasons, *(f"no result: {nodeid}" for nodeid in self.missing)]
         errors = board.counts["errors"] + board.counts["timeouts"]
         if errors > board.facts.max_errors:
             reasons.append(f"{errors} example(s) could not be scored; at most {board.facts.max_errors:g} may")

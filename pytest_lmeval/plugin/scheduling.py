@@ -7,24 +7,20 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from xdist.workermanage import parse_tx_spec_config
 
 from pytest_lmeval.engine.batches import plan_batches
+from pytest_lmeval.plugin.locate import is_example_id
 
 if TYPE_CHECKING:
     from xdist.workermanage import WorkerController
 
-__all__ = ["BatchScheduling", "is_example_id"]
+__all__ = ["BatchScheduling"]
 
 _MAX_CRASHES = 2
-
-
-def is_example_id(nodeid: str) -> bool:
-    """Tell whether a node id is that of an example."""
-    return nodeid.partition("::")[0].endswith(".jsonl")
 
 
 class BatchScheduling:
@@ -116,7 +112,7 @@ class BatchScheduling:
         if self._ids is None:
             self._plan()
         # In turns, so that a short run is shared out too.
-        while self._units and any([self._feed_one(node) for node in self.nodes]):
+        while sum(self._feed_one(node) for node in self.nodes):
             pass
         for node in self.nodes:
             self._feed(node)
@@ -128,10 +124,13 @@ class BatchScheduling:
             if list(collection) != first:
                 raise pytest.UsageError(f"worker {node.gateway.id} collected other items than the other workers")
         self._ids = first
-        # A plain test is a group of its own: its index is unique.
-        keyed = ((_group(nodeid, index), index) for index, nodeid in enumerate(first))
+        keyed = ((self._group(nodeid, index), index) for index, nodeid in enumerate(first))
         self._units = deque(plan_batches(keyed, self._batch_size))
         self._unit_of = {index: number for number, unit in enumerate(self._units) for index in unit}
+
+    def _group(self, nodeid: str, index: int) -> str | int:
+        # A plain test is a group of its own: its index is unique.
+        return nodeid.partition("::")[0] if is_example_id(nodeid, self.config) else index
 
     def _regroup(self, indices: Sequence[int]) -> list[list[int]]:
         units: dict[int, list[int]] = {}
@@ -156,7 +155,3 @@ class BatchScheduling:
 
     def _takes_work(self, node: WorkerController) -> bool:
         return self._ids is not None and node in self._collections and not node.shutting_down
-
-
-def _group(nodeid: str, index: int) -> Any:
-    return nodeid.partition("::")[0] if is_example_id(nodeid) else index

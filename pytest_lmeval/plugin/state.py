@@ -86,6 +86,11 @@ class RunState:
         built: Registry = with_usage_errors(build)
         return built
 
+    @property
+    def has_own_loaders(self) -> bool:
+        """Whether a conftest or plugin may read files that no registered format does."""
+        return bool(self.config.hook.pytest_lmeval_load_task.get_hookimpls())
+
     @cached_property
     def threshold_overrides(self) -> dict[str, float]:
         """Thresholds by task or metric name; the command line wins over the ini file."""
@@ -116,11 +121,14 @@ class RunState:
 
     def load(self, path: Path, name: str) -> LoadedFile:
         """Return the tasks and bad records of one file."""
-        from pytest_lmeval.formats.files import load_file
+        from pytest_lmeval.formats.files import is_task_file, load_file
+        from pytest_lmeval.formats.task import LoadedFile
 
         loaded: LoadedFile | None = self.config.hook.pytest_lmeval_load_task(path=path)
         if loaded is not None:
             return loaded
+        if not is_task_file(path, self.registry):
+            return LoadedFile()
         return load_file(path, name, self.registry, max_line_bytes=self.max_line_bytes)
 
     def add_task(self, info: TaskInfo) -> None:
@@ -132,7 +140,7 @@ class RunState:
 
     def prepare(self, session: pytest.Session) -> None:
         """Check and plan the run, once it is known which examples were selected and before any model call."""
-        items = [item for item in session.items if hasattr(item, "example")]
+        items: list[Any] = [item for item in session.items if hasattr(item, "example")]
         if self.config.option.collectonly or self.bad_files or not items:
             return
         for item in items:
@@ -235,6 +243,10 @@ _NO_ADAPTER = (
 
 
 def _uses_own_adapter(item: Any) -> bool:
-    # Which definition of a fixture an item gets is not public; where it cannot be read, ours is assumed.
+    # Which definition of a fixture an item gets is not public; where it cannot be read, ours is assumed. The last
+    # definition wins, and one that asks for ``lm_adapter`` itself gets the one before it.
     definitions = getattr(getattr(item, "_fixtureinfo", None), "name2fixturedefs", {}).get("lm_adapter", ())
-    return not definitions or definitions[-1].func.__module__.startswith("pytest_lmeval.")
+    for definition in reversed(definitions):
+        if "lm_adapter" not in definition.argnames:
+            return bool(definition.func.__module__.startswith("pytest_lmeval."))
+    return True

@@ -1,0 +1,39 @@
+"""The ``lmeval`` command: what people do with task files and boards outside a run. It never imports pytest."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+from pytest_lmeval.errors import LmevalError
+
+__all__ = ["COMMANDS", "main"]
+
+COMMANDS = {
+    "validate": "check task files against the rules of their dialect",
+    "schema": "print a JSON Schema of a file that is read or written",
+    "init": "write a starter: two small tasks and a workflow file",
+    "convert": "turn a published data set into task files",
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; return 0 if all is well, 1 for a finding such as a bad record, 2 for a usage error."""
+    parser = argparse.ArgumentParser(prog="lmeval", description="Language-model evals as tests.")
+    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    for name, summary in COMMANDS.items():
+        subparser = subparsers.add_parser(name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.")
+        if name in arguments:  # only the command that is meant is imported
+            import_module(f"pytest_lmeval.cli.{name}").configure(subparser)
+    options = parser.parse_args(arguments)
+    try:
+        return int(options.run(options))
+    except LmevalError as error:
+        print(f"lmeval {options.command}: {error}", file=sys.stderr)
+        return 2
+    except BrokenPipeError:  # the reader, such as ``head``, has seen enough
+        sys.stderr.close()
+        return 0

@@ -1,0 +1,29 @@
+"""``lmeval convert KIND SRC -o DEST``: a published data set to task files, and its recorded outputs to replay."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from pytest_lmeval.convert import KINDS
+
+__all__ = ["configure", "run"]
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.add_argument("kind", metavar="KIND", choices=sorted(KINDS), help=f"one of {', '.join(sorted(KINDS))}")
+    parser.add_argument("source", metavar="SRC", type=Path, help="the published file")
+    parser.add_argument("-o", dest="destination", metavar="DEST", type=Path, required=True, help="folder to write to")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Convert, and say how to run what was written."""
+    written = KINDS[options.kind](options.source, options.destination)
+    for path in written:
+        print(f"wrote {path}")
+    recordings = [path for path in written if path.name.endswith(".replay.jsonl")]
+    adapter = f"replay:{recordings[0]}" if recordings else "SPEC"
+    print(f"now: pytest {options.destination} --lm-adapter={adapter}")
+    return 0

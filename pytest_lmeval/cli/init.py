@@ -1,0 +1,25 @@
+"""``lmeval init [DIR]``: something small that runs green at once."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from pytest_lmeval.starter import write_starter
+
+__all__ = ["configure", "run"]
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.add_argument("folder", metavar="DIR", nargs="?", type=Path, default=Path(), help="where (default: here)")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write the starter and say how to run it."""
+    for path in write_starter(options.folder):
+        print(f"wrote {path}")
+    place = "" if options.folder == Path() else f"cd {options.folder} && "
+    print(f"now: {place}pytest tasks/ --lm-adapter=toy")
+    return 0

@@ -1,0 +1,22 @@
+"""``lmeval schema NAME``: the JSON Schema of a file, for editors and for other programs."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from pytest_lmeval.schemas import load_schema, schema_names
+
+__all__ = ["configure", "run"]
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.add_argument("name", metavar="NAME", help=f"one of {', '.join(schema_names())}")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the schema."""
+    print(json.dumps(load_schema(options.name), indent=2))
+    return 0

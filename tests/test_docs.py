@@ -1,0 +1,133 @@
+"""The docs say what the code does: their examples run, their messages are the real ones, their links lead somewhere."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pytest_lmeval.formats.jsonl import read_records
+from pytest_lmeval.postprocess import RULES
+from pytest_lmeval.registry import default_registry
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+TASKS = (ROOT / "docs" / "tasks.md").read_text(encoding="utf-8")
+ADAPTERS = (ROOT / "docs" / "adapters.md").read_text(encoding="utf-8")
+BAD_LINES = re.findall(r"```jsonl\n(.*?)\n```\n```text\n(.*?)\n```", TASKS, re.DOTALL)
+
+
+@pytest.mark.parametrize(("lines", "message"), BAD_LINES)
+def test_a_bad_line_in_the_docs_gives_the_message_beside_it(lines: str, message: str) -> None:
+    _, errors, _ = read_records(lines.encode(), default_registry(entry_points=False))
+
+    assert [message] == [error.at("tasks/t.jsonl") for error in errors]
+
+
+def test_the_docs_show_a_bad_line_for_every_rule() -> None:
+    rules = {"bad_json", "bad_type", "bad_value", "missing_required", "unknown_field", "illegal_pair"}
+
+    assert rules | {"embedded_few_shot", "duplicate_task_id"} == {message.split()[1] for _, message in BAD_LINES}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_good_record_in_the_docs_is_valid(page: Path) -> None:
+    registry = default_registry(entry_points=False)
+    registry.add_metric("starts_with", lambda prediction, targets, extras: 0.0)
+    blocks = re.findall(r"```json\n(.*?)\n```", page.read_text(encoding="utf-8"), re.DOTALL)
+    records = [block for block in blocks if "targets" in json.loads(block)]
+
+    assert [] == [
+        read_records(block.encode(), registry)[1] for block in records if read_records(block.encode(), registry)[1]
+    ]
+
+
+def test_the_docs_name_every_rule_and_metric() -> None:
+    registry = default_registry(entry_points=False)
+    missing = [name for name in (*RULES, *registry.metrics) if f"`{name}`" not in TASKS]
+
+    assert missing == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_link_leads_to_a_file(page: Path) -> None:
+    targets = re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text(encoding="utf-8"))
+
+    assert [] == [target for target in targets if not (page.parent / target).exists()]
+
+
+def test_the_sixth_task_of_the_docs_runs_with_its_own_metric(pytester: pytest.Pytester) -> None:
+    section = ADAPTERS.partition("## A sixth task")[2]
+    conftest, record = re.findall(r"```(?:python|json)\n(.*?)\n```", section, re.DOTALL)[:2]
+    pytester.makeconftest(conftest)
+    pytester.makepyfile(
+        polite="class Polite:\n    name = 'polite'\n    def generate(self, prompts): return ['Hello!'] * len(prompts)"
+    )
+    pytester.mkdir("tasks").joinpath("greeting.jsonl").write_text(record, encoding="utf-8")
+
+    result = pytester.runpytest_subprocess("tasks", "--lm-adapter=polite:Polite")
+
+    result.assert_outcomes(passed=1)
+    board = json.loads((pytester.path / "reports" / "leaderboard.json").read_text(encoding="utf-8"))
+    assert ["starts_with", 1.0] == [board["tasks"][0]["metric"], board["overall_score"]]
+
+
+def test_the_wrapping_conftest_of_the_docs_changes_what_is_scored(pytester: pytest.Pytester) -> None:
+    section = ADAPTERS.partition("## In a conftest")[2]
+    pytester.makeconftest(re.findall(r"```python\n(.*?)\n```", section, re.DOTALL)[0])
+    record = {"id": "a", "prompt": "Echo: pick one letter.", "targets": ["I DO NOT KNOW."], "metric": "exact_match"}
+    pytester.mkdir("tasks").joinpath("loud.jsonl").write_text(json.dumps(record), encoding="utf-8")
+
+    result = pytester.runpytest_subprocess("tasks", "--lm-adapter=toy")
+
+    result.stdout.fnmatch_lines(["*leaderboard: toy.v1, shouting*"])
+    result.assert_outcomes(passed=1)
+
+
+def test_the_ten_line_adapter_of_the_docs_answers_from_a_real_server(pytester: pytest.Pytester) -> None:
+    code = re.findall(r"```python\n(# my_models\.py\n.*?)\n```", ADAPTERS, re.DOTALL)[0]
+    pytester.makepyfile(my_models=code)
+    record = {"id": "a", "prompt": "Say yes.", "targets": ["yes"], "metric": "exact_match"}
+    pytester.mkdir("tasks").joinpath("one.jsonl").write_text(json.dumps(record), encoding="utf-8")
+    server = subprocess.Popen([sys.executable, "-c", _SERVER], stdout=subprocess.PIPE, text=True)
+    try:
+        assert server.stdout is not None
+        port = server.stdout.readline().strip()
+        url = f"url=http://127.0.0.1:{port}/answer"
+        result = pytester.runpytest_subprocess("tasks", "--lm-adapter=my_models:Server", "--lm-adapter-arg", url)
+    finally:
+        server.kill()
+        server.communicate()
+
+    result.assert_outcomes(passed=1)
+
+
+def test_the_readme_commands_stand_in_the_ci_script() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    command = re.findall(r"```sh\n(.*?)\n```", readme, re.DOTALL)[1]
+
+    _, _, essence = command.partition("&& ")
+    assert "./check" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    assert essence.split(" && ")[-1] == "./check"
+
+
+_SERVER = """
+import http.server, json
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        prompts = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        body = json.dumps(["yes"] * len(prompts)).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+    def log_message(self, *args):
+        pass
+server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
+print(server.server_port, flush=True)
+server.serve_forever()
+"""

@@ -8,7 +8,8 @@
     ├── BadTaskFile           a task file that holds no usable task, or bad records
     ├── RecordRefused         one record that breaks a rule of its dialect
     ├── AdapterError          the model or its adapter gave no usable response
-    │   └── AdapterTimeout    ... in time
+    │   ├── AdapterTimeout    ... in time
+    │   └── TransientError    ... this time; asking again may help
     ├── ScoringError          a metric gave something that is not a score
     └── SandboxError          the sandbox itself failed, whatever the program did
 
@@ -29,6 +30,7 @@ __all__ = [
     "RecordRefused",
     "SandboxError",
     "ScoringError",
+    "TransientError",
     "UnknownName",
     "UsageError",
     "did_you_mean",
@@ -76,6 +78,17 @@ class AdapterError(LmevalError):
 
 class AdapterTimeout(AdapterError):
     """No response within the time limit of a request."""
+
+
+class TransientError(AdapterError):
+    """No usable response this time, as from a server that is busy: the engine asks again.
+
+    ``retry_after`` is the time in seconds that the other side asked for, if it did.
+    """
+
+    def __init__(self, message: str, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
 
 
 class ScoringError(LmevalError):

@@ -115,10 +115,19 @@ class LogLikelihood:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """What a model wrote. ``latency_ms`` is the time of this request alone, where the adapter knows it."""
+    """What a model wrote, and what the adapter knows of how.
+
+    ``latency_ms`` is the time of this request alone. ``logprobs`` are the natural log-probabilities of its tokens.
+    Numbers of tokens are the server's own; ``cost`` is in the currency of the prices that the adapter was given.
+    """
 
     text: str
     latency_ms: float | None = None
+    finish_reason: str = ""
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    cost: float | None = None
+    logprobs: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,132 @@
+"""``code_exec``: run what the model wrote and count the expectations that it meets.
+
+The score is the fraction met. Its details hold ``code_status`` (``pass``, ``assertion_fail``, ``syntax_error``,
+``timeout`` or ``error``), ``passed`` and ``total``; and, where there is something to say, ``reason``, ``stdout`` (its
+end) and ``forgeable``: true where a program written to deceive could have met the expectation without doing the work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pytest_lmeval.metrics.code_plan import Expression, Pairs, Stdouts, Tests, plan_extras, plan_targets, timeout_of
+from pytest_lmeval.types import Score
+
+if TYPE_CHECKING:
+    from pytest_lmeval.sandbox import Run, Sandbox
+
+__all__ = ["code_exec", "code_exec_expressions", "plan_extras", "plan_targets", "timeout_of"]
+
+STDOUT_TAIL = 2000
+
+
+def code_exec(prediction: str, targets: Sequence[str], extras: Mapping[str, Any], sandbox: Sandbox) -> Score:
+    """Score a program by the one of ``extras.io_pairs``, ``extras.tests`` and ``extras.stdouts`` that is there.
+
+    Raises `errors.RecordRefused` for other extras and `errors.SandboxError` if the program could not be run.
+    """
+    plan = plan_extras(extras, targets)
+    timeout_s = timeout_of(extras, "extras")
+    if isinstance(plan, Pairs):
+        return _by_pairs(prediction, plan, timeout_s, sandbox)
+    if isinstance(plan, Tests):
+        return _by_tests(prediction, plan, timeout_s, sandbox)
+    return _by_stdout(prediction, plan, timeout_s, sandbox)
+
+
+def code_exec_expressions(
+    prediction: str, targets: Sequence[str], metadata: Mapping[str, Any], sandbox: Sandbox
+) -> Score:
+    """Score a program by the fraction of ``targets``, Python expressions that are to be true, that hold.
+
+    Raises `errors.RecordRefused` for targets that are not expressions and `errors.SandboxError` if the program could
+    not be run.
+    """
+    from pytest_lmeval.sandbox.values import show
+
+    plan = plan_targets(targets)
+    limits = _limits(timeout_of(metadata, "metadata"))
+    run = sandbox.evaluate(prediction, [expression.source for expression in plan], limits)
+    wrong = [
+        f"{target} does not hold: {expression.source} is {show(answer.value)}"
+        for target, expression, answer in zip(targets, plan, run.answers, strict=True)
+        if answer.kind == "value" and not _holds(expression, answer.value)
+    ]
+    return _score(run, wrong, forgeable=any(expression.forgeable for expression in plan))
+
+
+def _by_pairs(prediction: str, plan: Pairs, timeout_s: float, sandbox: Sandbox) -> Score:
+    from pytest_lmeval.sandbox.values import same, show, tagged
+
+    run = sandbox.call(prediction, plan.entry_point, [pair[:-1] for pair in plan.pairs], _limits(timeout_s))
+    wrong = []
+    for pair, answer in zip(plan.pairs, run.answers, strict=True):
+        *args, expected = map(tagged, pair)
+        if answer.kind == "value" and not same(expected, answer.value):
+            asked = f"{plan.entry_point}({', '.join(map(show, args))})"
+            wrong.append(f"{asked} is {show(answer.value)}, expected {show(expected)}")
+    return _score(run, wrong)
+
+
+def _by_tests(prediction: str, plan: Tests, timeout_s: float, sandbox: Sandbox) -> Score:
+    run = sandbox.check(prediction, plan.source, plan.entry_point, _limits(timeout_s))
+    return _all_or_nothing(run, run.status == "pass")
+
+
+def _by_stdout(prediction: str, plan: Stdouts, timeout_s: float, sandbox: Sandbox) -> Score:
+    run = sandbox.script(prediction, _limits(timeout_s))
+    printed = run.stdout.rstrip()
+    met = run.status == "pass" and run.stdout_whole and any(printed == target.rstrip() for target in plan.targets)
+    return _all_or_nothing(run, met)
+
+
+def _limits(timeout_s: float) -> Any:
+    from pytest_lmeval.sandbox import Limits
+
+    return Limits(cpu_s=timeout_s)
+
+
+def _holds(expression: Expression, value: Any) -> bool:
+    from pytest_lmeval.sandbox import values
+
+    if expression.operator == "":
+        return values.truth(value)
+    if expression.centre is not None:
+        return values.near(expression.operator, value, expression.centre, expression.literal)
+    literal = values.tagged(expression.literal)
+    if expression.operator in values.ORDER:
+        return values.ordered(expression.operator, value, literal)
+    return {
+        "==": lambda: values.same(value, literal),
+        "!=": lambda: not values.same(value, literal),
+        "in": lambda: values.contains(literal, value),
+        "not in": lambda: not values.contains(literal, value),
+        "holds": lambda: values.contains(value, literal),
+        "holds not": lambda: not values.contains(value, literal),
+    }[expression.operator]()
+
+
+def _score(run: Run, wrong: Sequence[str], forgeable: bool = False) -> Score:
+    """Count the values that came back and were not ``wrong``; what never got an answer was not met."""
+    total = len(run.answers)
+    passed = sum(answer.kind == "value" for answer in run.answers) - len(wrong)
+    unfit = [answer.text for answer in run.answers if answer.kind == "unfit"]
+    reason = run.reason or next(iter([*wrong, *unfit]), "")
+    return Score(passed / total, _details(run, passed, total, reason, forgeable))
+
+
+def _all_or_nothing(run: Run, met: bool) -> Score:
+    return Score(float(met), _details(run, int(met), 1, run.reason, run.forgeable))
+
+
+def _details(run: Run, passed: int, total: int, reason: str, forgeable: bool) -> dict[str, Any]:
+    status = "assertion_fail" if run.status == "pass" and passed < total else run.status
+    details: dict[str, Any] = {"code_status": status, "passed": passed, "total": total}
+    if reason:
+        details["reason"] = reason
+    if run.stdout:
+        details["stdout"] = run.stdout[-STDOUT_TAIL:]
+    if forgeable:
+        details["forgeable"] = True
+    return details

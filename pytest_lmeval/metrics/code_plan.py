@@ -1,0 +1,237 @@
+"""What a record asks of a program, read without running anything: collection refuses what can't be asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pytest_lmeval.errors import RecordRefused
+
+if TYPE_CHECKING:
+    import ast
+
+__all__ = ["Expression", "Pairs", "Stdouts", "Tests", "plan_extras", "plan_targets", "timeout_of"]
+
+DEFAULT_TIMEOUT_S = 3.0
+LONGEST_TIMEOUT_S = 30.0
+FORMS = ("io_pairs", "stdouts", "tests")
+OPERATORS = {
+    "Eq": "==",
+    "Gt": ">",
+    "GtE": ">=",
+    "In": "in",
+    "Is": "==",
+    "IsNot": "!=",
+    "Lt": "<",
+    "LtE": "<=",
+    "NotEq": "!=",
+    "NotIn": "not in",
+}
+MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "in": "holds", "not in": "holds not"}
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """One target: ``source`` goes to the program's process, the rest stays.
+
+    The value that comes back is to stand in the relation ``operator`` to ``literal``; its distance from ``centre``
+    is, where there is one. An empty operator asks for any true value, which is ``forgeable``.
+    """
+
+    source: str
+    operator: str = ""
+    literal: Any = None
+    centre: float | int | None = None
+
+    @property
+    def forgeable(self) -> bool:
+        """Whether the source tells the program what to return."""
+        return not self.operator
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """Calls of the function ``entry_point``: each pair is its arguments and, last, the value expected."""
+
+    entry_point: str
+    pairs: tuple[tuple[Any, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Tests:
+    """Source that defines ``check(candidate)``, and the function of the program that is the candidate."""
+
+    __test__ = False
+
+    source: str
+    entry_point: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stdouts:
+    """What the program may print, any of these."""
+
+    targets: tuple[str, ...]
+
+
+def timeout_of(mapping: Mapping[str, Any], prefix: str = "extras") -> float:
+    """Return the CPU seconds that ``timeout_s`` grants, 3 by default; refuse what is not in (0, 30]."""
+    value = mapping.get("timeout_s", DEFAULT_TIMEOUT_S)
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise RecordRefused("bad_type", f"{prefix}.timeout_s", f"expected a number, got {value!r:.80}")
+    if not 0 < value <= LONGEST_TIMEOUT_S:
+        detail = f"expected CPU seconds above 0 and at most {LONGEST_TIMEOUT_S:g}, got {value!r:.80}"
+        raise RecordRefused("bad_value", f"{prefix}.timeout_s", detail)
+    return float(value)
+
+
+def plan_targets(targets: Sequence[str]) -> tuple[Expression, ...]:
+    """Return what each target asks for; refuse those that are not Python expressions."""
+    if not targets:
+        raise RecordRefused("bad_type", "targets", "expected at least one Python expression")
+    return tuple(_expression(number, target) for number, target in enumerate(targets, 1))
+
+
+def plan_extras(extras: Mapping[str, Any], targets: Sequence[str]) -> Pairs | Tests | Stdouts:
+    """Return what the extras ask for, in exactly one of three forms; refuse anything else."""
+    given = [name for name in FORMS if name in extras]
+    if len(given) != 1:
+        found = " and ".join(given) or "none of them"
+        raise RecordRefused("bad_value", "extras", f"expected exactly one of {', '.join(FORMS)}, got {found}")
+    if given == ["io_pairs"]:
+        return Pairs(_entry_point(extras, "f"), _pairs(extras["io_pairs"]))
+    if given == ["tests"]:
+        return Tests(_tests(extras["tests"]), _entry_point(extras, None))
+    if extras["stdouts"] is not True:
+        raise RecordRefused(_rule(extras["stdouts"], bool), "extras.stdouts", "expected true, or no such key")
+    return Stdouts(tuple(targets))
+
+
+def _rule(value: object, kind: type) -> str:
+    return "bad_value" if isinstance(value, kind) else "bad_type"
+
+
+def _entry_point(extras: Mapping[str, Any], default: str | None) -> str:
+    import keyword
+
+    name = extras.get("entry_point", default)
+    if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name):
+        rule = "bad_value" if "entry_point" not in extras else _rule(name, str)
+        raise RecordRefused(rule, "extras.entry_point", f"expected the name of a function, got {name!r:.80}")
+    return name
+
+
+def _pairs(pairs: object) -> tuple[tuple[Any, ...], ...]:
+    from pytest_lmeval.sandbox.inside.wire import UnfitError, encode
+
+    field = "extras.io_pairs"
+    if not isinstance(pairs, list):
+        raise RecordRefused("bad_type", field, f"expected a list of [args..., expected], got {pairs!r:.80}")
+    if not pairs:
+        raise RecordRefused("bad_value", field, "expected at least one [args..., expected]")
+    for number, pair in enumerate(pairs, 1):
+        if not isinstance(pair, list) or not pair:
+            raise RecordRefused(
+                _rule(pair, list), field, f"pair {number}: expected [args..., expected], got {pair!r:.80}"
+            )
+    try:
+        encode(pairs)
+    except UnfitError as error:
+        raise RecordRefused("bad_value", field, f"{error}") from None
+    return tuple(map(tuple, pairs))
+
+
+def _tests(source: object) -> str:
+    import ast
+
+    if not isinstance(source, str):
+        raise RecordRefused("bad_type", "extras.tests", f"expected Python source, got {source!r:.80}")
+    tree = _parse(source, "exec", "extras.tests", "")
+    if not any(isinstance(node, ast.FunctionDef) and node.name == "check" for node in ast.walk(tree)):
+        raise RecordRefused("bad_value", "extras.tests", "expected a function check(candidate)")
+    return source
+
+
+def _parse(source: str, mode: str, field: str, place: str) -> ast.AST:
+    import ast
+    import warnings
+
+    try:
+        with warnings.catch_warnings():
+            # `f(1) is 3` is odd, not wrong.
+            warnings.simplefilter("ignore")
+            return ast.parse(source, mode=mode)
+    except (MemoryError, RecursionError, SyntaxError, ValueError) as error:
+        what = "expression" if mode == "eval" else "source"
+        detail = f"{place}expected a Python {what}, got {source!r:.80}: {error}"
+        raise RecordRefused("bad_value", field, detail) from None
+
+
+def _expression(number: int, target: str) -> Expression:
+    import ast
+
+    tree = _parse(target.strip(), "eval", "targets", f"target {number}: ")
+    assert isinstance(tree, ast.Expression)
+    body = tree.body
+    if isinstance(body, ast.Compare) and len(body.ops) == 1:
+        operator = type(body.ops[0]).__name__
+        compared = _compared(body.left, operator, body.comparators[0])
+        if compared is not None:
+            return compared
+    return Expression(ast.unparse(body))
+
+
+def _compared(left: ast.expr, name: str, right: ast.expr) -> Expression | None:
+    import ast
+
+    operator = OPERATORS[name]
+    for asked, side, sign in ((left, right, operator), (right, left, MIRRORED.get(operator, operator))):
+        literal = _literal(side)
+        if literal is None or not _decidable(name, sign, literal[0]):
+            continue
+        source, centre = _distance(asked) if sign in ("<", "<=") else (asked, None)
+        return Expression(ast.unparse(source), sign, literal[0], centre)
+    return None
+
+
+def _literal(node: ast.expr) -> tuple[Any] | None:
+    """Return the value of a literal in a tuple, or None for what is none or cannot be compared outside."""
+    import ast
+
+    from pytest_lmeval.sandbox.inside.wire import UnfitError, encode
+
+    try:
+        value = ast.literal_eval(node)
+        encode(value)
+    except (MemoryError, RecursionError, TypeError, UnfitError, ValueError):
+        return None
+    return (value,)
+
+
+def _decidable(name: str, sign: str, literal: Any) -> bool:
+    """Whether the relation of a value to ``literal`` can be decided without the program's own objects."""
+    if name in ("Is", "IsNot"):
+        return literal is None or isinstance(literal, bool)
+    if sign in ("in", "not in"):
+        return isinstance(literal, (str, list, tuple, set, dict))
+    if sign in ("<", "<=", ">", ">="):
+        return isinstance(literal, (int, float, str, list, tuple)) and not isinstance(literal, bool)
+    return True
+
+
+def _distance(node: ast.expr) -> tuple[ast.expr, float | int | None]:
+    """Take ``abs(asked - number)`` apart, so that the number, which is the answer, stays here."""
+    import ast
+
+    if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "abs"):
+        return node, None
+    if len(node.args) != 1 or node.keywords or not isinstance(node.args[0], ast.BinOp):
+        return node, None
+    inner = node.args[0]
+    if isinstance(inner.op, ast.Sub):
+        for asked, side in ((inner.left, inner.right), (inner.right, inner.left)):
+            literal = _literal(side)
+            if literal and isinstance(literal[0], (int, float)) and not isinstance(literal[0], bool):
+                return asked, literal[0]
+    return node, None

@@ -1,0 +1,11 @@
+"""The exit statuses by which the supervisor tells why a program ended; below 128, it is the program's own."""
+
+from __future__ import annotations
+
+__all__ = ["OVER_CPU", "OVER_PROCESSES", "SIGNALLED", "STOPPED"]
+
+# Plus the number of the signal.
+SIGNALLED = 128
+STOPPED = 200
+OVER_CPU = 201
+OVER_PROCESSES = 202

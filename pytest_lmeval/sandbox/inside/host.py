@@ -1,0 +1,194 @@
+"""The process that holds the program: it runs what it is asked to, one request at a time, and returns values.
+
+Whatever a program finds in here, by frames or by the garbage collector, belongs to it anyway: no expected value and
+no verdict ever is in this process. The one exception is the token that says a script came to its end (`Host.script`).
+"""
+
+from __future__ import annotations
+
+import atexit
+import builtins
+import sys
+from os import _exit, getpid, setsid
+from types import CodeType, ModuleType
+
+from . import layers, wire
+from .proxies import Proxy
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any, NoReturn
+
+__all__ = ["Host", "serve"]
+
+# A plain interpreter stops at 1000, of which this host uses some; programs that recurse to 2000 are common.
+RECURSION = 2500
+LONGEST_TEXT = 500
+MODULE = "program"
+
+
+def serve(request: int, result: int, setup: Mapping[str, Any]) -> NoReturn:
+    """Prepare this process, then answer requests until the pipe ends."""
+    setsid()
+    missing = layers.prepare(setup["layers"], setup["limits"])
+    wire.reply(result, "missing", *missing) if missing else wire.reply(result, "ready")
+    sys.argv = ["program.py"]
+    sys.path.insert(0, "")
+    sys.setrecursionlimit(RECURSION)
+    sys.dont_write_bytecode = True
+    _add_exit()
+    Host(request, result).run()
+
+
+def _add_exit() -> None:
+    """Give programs the ``exit`` and ``quit`` that ``-S`` leaves out."""
+    builtins.exit = builtins.quit = sys.exit  # type: ignore[assignment]
+
+
+class Host:
+    """One program and its namespace."""
+
+    def __init__(self, request: int, result: int) -> None:
+        self.request = request
+        self.result = result
+        self.namespace: dict[str, Any] = {}
+        self.streams = (sys.stdout, sys.stderr)
+        self.excepthook = sys.excepthook
+        self.builtins = frozenset(vars(builtins))
+
+    def run(self) -> NoReturn:
+        """Answer requests until there are no more."""
+        pid = getpid()
+        while True:
+            try:
+                message = wire.receive(self.request)
+            except EOFError:
+                _exit(0)
+            answer = self._answer(message)
+            self._flush()
+            # A program that forked comes back here twice; only the first process may answer.
+            if getpid() != pid:
+                _exit(0)
+            self._reply(answer)
+
+    def _answer(self, message: Mapping[str, Any]) -> tuple[Any, ...]:
+        message = dict(message)
+        operation: Callable[..., tuple[Any, ...]] = getattr(self, message.pop("op"))
+        try:
+            return operation(**message)
+        except BaseException as error:
+            return ("raised", *_describe(error))
+
+    def _reply(self, answer: tuple[Any, ...]) -> None:
+        try:
+            wire.reply(self.result, *answer)
+        except BaseException as error:
+            # Also MemoryError and RecursionError, from the size of the value.
+            wire.reply(self.result, "unfit", _describe(error)[1])
+
+    def _flush(self) -> None:
+        for stream in self.streams:
+            try:
+                stream.flush()
+            except BaseException:
+                # The program closed it, or whatever it is: its own output is all that is lost.
+                continue
+
+    def load(self, source: str) -> tuple[Any, ...]:
+        """Import the program as a module that is not ``__main__``; return the names of its callables."""
+        code = _compile(source)
+        if isinstance(code, str):
+            return "syntax", code
+        self.namespace = _module(MODULE).__dict__
+        exec(code, self.namespace)
+        names = [name for name, value in list(self.namespace.items()) if callable(value) and not name.startswith("__")]
+        return "loaded", names
+
+    def call(self, name: str, args: list[Any], kwargs: Any) -> tuple[Any, ...]:
+        """Return the value of one call, and the arguments if the call changed them."""
+        if name not in self.namespace:
+            return "raised", "NameError", f"NameError: the program defines no {name!r}"
+        positional = wire.unpack(args)
+        before = wire.encode(positional)
+        value = self.namespace[name](*positional, **wire.unpack(kwargs))
+        return "value", value, _changed(positional, before)
+
+    def evaluate(self, source: str) -> tuple[Any, ...]:
+        """Return the value of one expression in the program's namespace."""
+        return "value", eval(compile(source, "<target>", "eval", dont_inherit=True), self.namespace), None
+
+    def script(self, source: str, token: str) -> tuple[Any, ...]:
+        """Run the program as ``__main__`` to its very end, threads and exit handlers included."""
+        code = _compile(source)
+        if isinstance(code, str):
+            return "syntax", code
+        failure = self._run_main(code)
+        _finish()
+        return ("ended", token, *failure)
+
+    def _run_main(self, code: CodeType) -> tuple[str, str]:
+        try:
+            exec(code, _module("__main__").__dict__)
+        except SystemExit as error:
+            return _describe(error) if error.code not in (None, 0) else ("SystemExit", "SystemExit: 0")
+        except BaseException as error:
+            trace = error.__traceback__
+            # Without this frame: the user reads where the program failed.
+            own = error.with_traceback(trace.tb_next if trace else None)
+            self.excepthook(type(own), own, own.__traceback__)
+            return _describe(error)
+        return "", ""
+
+    def tests(self, source: str, entry_point: str, names: list[str]) -> tuple[Any, ...]:
+        """Run ``check(candidate)`` here, where the candidate and its neighbours are calls into another process."""
+        # A program that has its own `abs` must not lend it to the tests.
+        lent = {name for name in names if name.isidentifier() and name not in self.builtins and name[:2] != "__"}
+        proxies = {name: Proxy(name, self.request, self.result) for name in lent | {entry_point}}
+        module = _module("tests").__dict__
+        module.update(proxies)
+        exec(compile(source, "<tests>", "exec", dont_inherit=True), module)
+        module["check"](proxies[entry_point])
+        return ("passed",)
+
+
+def _compile(source: str) -> CodeType | str:
+    try:
+        return compile(source, "<program>", "exec", dont_inherit=True)
+    except Exception as error:
+        # Not only SyntaxError: NUL bytes, lone surrogates and too deep nesting raise others.
+        return _describe(error)[1]
+
+
+def _module(name: str) -> ModuleType:
+    module = ModuleType(name)
+    sys.modules[name] = module
+    return module
+
+
+def _changed(args: list[Any], before: str) -> list[Any] | None:
+    try:
+        return None if wire.encode(args) == before else args
+    except wire.UnfitError:
+        return None
+
+
+def _finish() -> None:
+    threading = sys.modules.get("threading")
+    try:
+        if threading is not None:
+            threading._shutdown()
+        atexit._run_exitfuncs()
+    except BaseException:
+        # Python ignores these at its own exit, too.
+        return
+
+
+def _describe(error: BaseException) -> tuple[str, str]:
+    """Return the name of the exception's type, and that with its text."""
+    name = type.__dict__["__name__"].__get__(type(error))
+    try:
+        text = str.__str__(str(error))
+    except BaseException:
+        text = ""
+    return name, f"{name}: {text}"[:LONGEST_TEXT] if text else name

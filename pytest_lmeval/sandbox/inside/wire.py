@@ -1,0 +1,146 @@
+"""How values cross the process border: JSON primitives in length-prefixed frames.
+
+``None``, ``bool``, ``int``, ``float``, ``str`` and ``list`` are themselves. Anything else is an object with one key,
+its tag: ``{"tuple": [...]}``, ``{"set": [...]}``, ``{"dict": [[key, value], ...]}``, ``{"bytes": "6869"}``,
+``{"float": "nan" | "inf" | "-inf"}``. A value of another type is `UnfitError` to cross.
+
+Towards the child a frame holds ``marshal`` data, because the sender is trusted and the child then need not import
+``json``, which takes as long as starting the interpreter. Towards the parent it holds ASCII JSON.
+"""
+
+from __future__ import annotations
+
+import marshal
+from os import read, write
+
+try:
+    from _json import encode_basestring_ascii as quote
+except ImportError:  # pragma: no cover - an interpreter without the C accelerator
+    from json.encoder import encode_basestring_ascii as quote
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from typing import Any
+
+__all__ = [
+    "MAX_DEPTH",
+    "MAX_DIGITS",
+    "MAX_FRAME",
+    "PREFIX",
+    "UnfitError",
+    "encode",
+    "frame",
+    "receive",
+    "reply",
+    "unpack",
+]
+
+MAX_FRAME = 4 * 1024 * 1024
+MAX_DEPTH = 100
+MAX_DIGITS = 4214
+PREFIX = 4
+TOO_LARGE = 10**MAX_DIGITS
+
+
+class UnfitError(ValueError):
+    """A value that cannot cross the process border; the text says why."""
+
+
+def encode(value: Any, room: int = MAX_DEPTH) -> str:
+    """Return ``value`` as JSON text with tags; ``room`` is how many more levels may nest.
+
+    Subclasses of the builtin types are read with the methods of the builtin type, so what they override is not seen.
+    """
+    if room < 0:
+        raise UnfitError(f"nested deeper than {MAX_DEPTH} levels")
+    if value is None or value is True or value is False:
+        return "null" if value is None else "true" if value else "false"
+    own = type(value)
+    encoder = ENCODERS.get(own) or next((made for kind, made in ENCODERS.items() if issubclass(own, kind)), None)
+    if encoder is None:
+        raise UnfitError(f"a value of type {type.__dict__['__name__'].__get__(own)} is not plain data")
+    return encoder(value, room - 1)
+
+
+def _integer(value: Any, _room: int) -> str:
+    number = int.__add__(value, 0)
+    if not -TOO_LARGE < number < TOO_LARGE:
+        raise UnfitError(f"an integer of more than {MAX_DIGITS} digits")
+    return int.__repr__(number)
+
+
+def _float(value: Any, _room: int) -> str:
+    text = float.__repr__(float.__pos__(value))
+    return text if text[-1].isdigit() else f'{{"float":"{text}"}}'
+
+
+def _items(items: Iterable[Any], room: int) -> str:
+    return "[" + ",".join([encode(item, room) for item in items]) + "]"
+
+
+def _pairs(value: Any, room: int) -> str:
+    pairs = [f"[{encode(key, room)},{encode(item, room)}]" for key, item in dict.items(value)]
+    return '{"dict":[' + ",".join(pairs) + "]}"
+
+
+ENCODERS: Mapping[type, Callable[[Any, int], str]] = {
+    int: _integer,
+    float: _float,
+    str: lambda value, _: quote(str.__str__(value)),
+    list: lambda value, room: _items(list.__iter__(value), room),
+    tuple: lambda value, room: '{"tuple":' + _items(tuple.__iter__(value), room) + "}",
+    dict: _pairs,
+    set: lambda value, room: '{"set":' + _items(set.__iter__(value), room) + "}",
+    frozenset: lambda value, room: '{"set":' + _items(frozenset.__iter__(value), room) + "}",
+    bytes: lambda value, _: f'{{"bytes":"{bytes.hex(value)}"}}',
+}
+
+UNPACKERS: Mapping[str, Callable[[Any, bool], Any]] = {
+    "bytes": lambda text, _: bytes.fromhex(text),
+    "dict": lambda pairs, _: {unpack(key, hashable=True): unpack(value) for key, value in pairs},
+    "float": lambda text, _: float(text),
+    "set": lambda items, hashable: (frozenset if hashable else set)([unpack(item, hashable=True) for item in items]),
+    "tuple": lambda items, hashable: tuple([unpack(item, hashable) for item in items]),
+}
+
+
+def unpack(item: Any, hashable: bool = False) -> Any:
+    """Return the value that a tagged item stands for; sets as frozensets where it has to be ``hashable``."""
+    if type(item) is list:
+        return [unpack(part) for part in item]
+    if type(item) is dict:
+        [(tag, body)] = item.items()
+        return UNPACKERS[tag](body, hashable)
+    return item
+
+
+def frame(payload: bytes) -> bytes:
+    """Return ``payload`` with its length before it."""
+    return len(payload).to_bytes(PREFIX, "big") + payload
+
+
+def receive(fd: int) -> Any:
+    """Return the next message of the trusted parent; raise EOFError when there will be none."""
+    return marshal.loads(_exactly(fd, int.from_bytes(_exactly(fd, PREFIX), "big")))
+
+
+def reply(fd: int, kind: str, *parts: Any) -> None:
+    """Send one message to the parent; raise `UnfitError` if a part of it cannot cross or all are too long."""
+    payload = ("[" + ",".join([encode(part) for part in (kind, *parts)]) + "]").encode("ascii")
+    if len(payload) > MAX_FRAME:
+        raise UnfitError(f"more than {MAX_FRAME} bytes as JSON")
+    data = memoryview(frame(payload))
+    while data:
+        data = data[write(fd, data) :]
+
+
+def _exactly(fd: int, size: int) -> bytes:
+    parts = []
+    while size:
+        part = read(fd, min(size, 1 << 20))
+        if not part:
+            raise EOFError
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)

@@ -1,0 +1,287 @@
+"""The ``code_exec`` metric: what a record may ask, and what a program is worth."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_lmeval.errors import RecordRefused
+from pytest_lmeval.metrics.code_exec import code_exec, code_exec_expressions, plan_extras, plan_targets, timeout_of
+from pytest_lmeval.metrics.code_plan import Expression, Pairs, Stdouts, Tests
+from pytest_lmeval.sandbox import open_sandbox
+
+SANDBOX = open_sandbox()
+HUMANEVAL = Path(__file__).parents[3] / "shared" / "data" / "humaneval" / "HumanEval.jsonl.gz"
+
+
+@pytest.mark.parametrize(
+    ("target", "expected"),
+    [
+        ("add(1, 2) == 3", Expression("add(1, 2)", "==", 3)),
+        ("  3==add(1,2)\n", Expression("add(1, 2)", "==", 3)),
+        ("f() != -1.5", Expression("f()", "!=", -1.5)),
+        ("f() == {'a': (1, {2})}", Expression("f()", "==", {"a": (1, {2})})),
+        ("f() is None", Expression("f()", "==", None)),
+        ("f() is not True", Expression("f()", "!=", True)),
+        ("f() is 3", Expression("f() is 3")),
+        ("f() < 3", Expression("f()", "<", 3)),
+        ("3 < f()", Expression("f()", ">", 3)),
+        ("f() <= {1}", Expression("f() <= {1}")),
+        ("f() in (1, 2)", Expression("f()", "in", (1, 2))),
+        ("f() not in 'abc'", Expression("f()", "not in", "abc")),
+        ("3 in f()", Expression("f()", "holds", 3)),
+        ("3 not in f()", Expression("f()", "holds not", 3)),
+        ("f() in 3", Expression("f() in 3")),
+        ("abs(f() - 1.41) < 1e-6", Expression("f()", "<", 1e-6, 1.41)),
+        ("1e-6 >= abs(2 - f())", Expression("f()", "<=", 1e-6, 2)),
+        ("abs(f() - g()) < 1e-6", Expression("abs(f() - g())", "<", 1e-6)),
+        ("abs(f()) < 2", Expression("abs(f())", "<", 2)),
+        ("abs(f() - 1.41) > 5", Expression("abs(f() - 1.41)", ">", 5)),
+        ("f() == g()", Expression("f() == g()")),
+        ("0 < f() < 3", Expression("0 < f() < 3")),
+        ("f()", Expression("f()")),
+        ("f() == 1j", Expression("f() == 1j")),
+        ("f() == ...", Expression("f() == ...")),
+        ("f(1) == 2 and f(2) == 3", Expression("f(1) == 2 and f(2) == 3")),
+    ],
+)
+def test_a_target_is_split_into_what_is_asked_and_what_is_expected(target: str, expected: Expression) -> None:
+    assert (expected,) == plan_targets([target])
+    assert ("" == expected.operator) == expected.forgeable
+
+
+@pytest.mark.parametrize(
+    "target", ["", "f(", "x = 1", "assert f() == 1", "import os", "f()\0", "(" * 5000, "f() == 1; g()"]
+)
+def test_a_target_that_is_no_expression_is_refused(target: str) -> None:
+    with pytest.raises(RecordRefused, match=r"^bad_value targets: target 2: expected a Python expression") as caught:
+        plan_targets(["f() == 1", target])
+
+    assert ("bad_value", "targets") == (caught.value.rule, caught.value.field)
+
+
+CHECK = "def check(candidate):\n    assert candidate(1) == 2\n"
+
+
+def test_extras_ask_in_one_of_three_forms() -> None:
+    assert Pairs("f", ((1, 2), (3, 6))) == plan_extras({"io_pairs": [[1, 2], [3, 6]]}, ["ok"])
+    assert Pairs("add", ((1, 2, 3),)) == plan_extras({"io_pairs": [[1, 2, 3]], "entry_point": "add"}, ["ok"])
+    assert Tests(CHECK, "g") == plan_extras({"tests": CHECK, "entry_point": "g", "threshold": 0.5}, ["ok"])
+    assert Stdouts(("a", "b")) == plan_extras({"stdouts": True}, ["a", "b"])
+
+
+REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
+    "nothing": ({}, "bad_value", "extras"),
+    "two forms": ({"stdouts": True, "io_pairs": [[1, 2]]}, "bad_value", "extras"),
+    "pairs that are no list": ({"io_pairs": {"1": 2}}, "bad_type", "extras.io_pairs"),
+    "no pairs": ({"io_pairs": []}, "bad_value", "extras.io_pairs"),
+    "a pair that is no list": ({"io_pairs": [[1, 2], 3]}, "bad_type", "extras.io_pairs"),
+    "an empty pair": ({"io_pairs": [[]]}, "bad_value", "extras.io_pairs"),
+    "a number too long": ({"io_pairs": [[10**4214, 1]]}, "bad_value", "extras.io_pairs"),
+    "a name that is none": ({"io_pairs": [[1]], "entry_point": "a.b"}, "bad_value", "extras.entry_point"),
+    "a keyword as name": ({"io_pairs": [[1]], "entry_point": "class"}, "bad_value", "extras.entry_point"),
+    "a name of another type": ({"io_pairs": [[1]], "entry_point": 1}, "bad_type", "extras.entry_point"),
+    "tests without a name": ({"tests": CHECK}, "bad_value", "extras.entry_point"),
+    "tests of another type": ({"tests": [CHECK], "entry_point": "f"}, "bad_type", "extras.tests"),
+    "tests without check": ({"tests": "assert f(1) == 2", "entry_point": "f"}, "bad_value", "extras.tests"),
+    "tests that do not parse": ({"tests": "def check(:", "entry_point": "f"}, "bad_value", "extras.tests"),
+    "stdouts false": ({"stdouts": False}, "bad_value", "extras.stdouts"),
+    "stdouts of another type": ({"stdouts": ["a"]}, "bad_type", "extras.stdouts"),
+    "stdouts as a number": ({"stdouts": 1}, "bad_type", "extras.stdouts"),
+}
+
+
+@pytest.mark.parametrize(("extras", "rule", "field"), REFUSED.values(), ids=REFUSED)
+def test_other_extras_are_refused(extras: dict[str, Any], rule: str, field: str) -> None:
+    with pytest.raises(RecordRefused) as caught:
+        plan_extras(extras, ["ok"])
+
+    assert (rule, field) == (caught.value.rule, caught.value.field)
+
+
+def test_no_targets_are_refused() -> None:
+    with pytest.raises(RecordRefused, match="bad_type targets"):
+        plan_targets([])
+
+
+@pytest.mark.parametrize(("value", "expected"), [(1, 1.0), (0.5, 0.5), (30, 30.0)])
+def test_a_timeout_is_read(value: float, expected: float) -> None:
+    assert expected == timeout_of({"timeout_s": value})
+    assert isinstance(timeout_of({"timeout_s": value}), float)
+
+
+def test_the_default_timeout_is_three_seconds() -> None:
+    assert 3.0 == timeout_of({})
+
+
+@pytest.mark.parametrize(
+    ("value", "rule"),
+    [
+        (0, "bad_value"),
+        (-1, "bad_value"),
+        (30.1, "bad_value"),
+        (float("nan"), "bad_value"),
+        (10**400, "bad_value"),
+        (True, "bad_type"),
+        ("3", "bad_type"),
+        (None, "bad_type"),
+    ],
+)
+def test_a_timeout_out_of_range_is_refused(value: object, rule: str) -> None:
+    with pytest.raises(RecordRefused) as caught:
+        timeout_of({"timeout_s": value}, "metadata")
+
+    assert (rule, "metadata.timeout_s") == (caught.value.rule, caught.value.field)
+
+
+DOUBLE_POSITIVE = "def f(x): return 2 * x if x > 0 else None"
+
+
+def test_the_score_is_the_fraction_of_pairs_met() -> None:
+    score = code_exec(DOUBLE_POSITIVE, ["ok"], {"io_pairs": [[1, 2], [2, 4.0], [-1, -2], [-2, None]]}, SANDBOX)
+
+    assert 0.75 == score.value
+    assert {
+        "code_status": "assertion_fail",
+        "passed": 3,
+        "total": 4,
+        "reason": "f(-1) is null, expected -2",
+    } == score.details
+
+
+def test_the_score_is_the_fraction_of_expressions_that_hold() -> None:
+    targets = ["f(1) == 2", "f(2) in [4]", "3 < f(2)", "f(-1) is None", "f(-1) == 0", "f(3) == 7"]
+
+    score = code_exec_expressions(DOUBLE_POSITIVE, targets, {}, SANDBOX)
+
+    assert 4 / 6 == score.value
+    assert "f(-1) == 0 does not hold: f(-1) is null" == score.details["reason"]
+    assert "assertion_fail" == score.details["code_status"]
+
+
+@pytest.mark.parametrize(
+    ("target", "met"),
+    [
+        ("f() == [1, 2]", 1.0),
+        ("f() == (1, 2)", 1.0),
+        ("f() != [1, 2]", 0.0),
+        ("f() == [1, True]", 0.0),
+        ("f() < [1, 3]", 1.0),
+        ("[1, 3] < f()", 0.0),
+        ("2 in f()", 1.0),
+        ("2 not in f()", 0.0),
+        ("f() in [[1, 2], 3]", 1.0),
+        ("f() not in [[1, 2], 3]", 0.0),
+        ("f() is not None", 1.0),
+        ("f()", 1.0),
+        ("not f()", 0.0),
+        ("len(f()) == 2", 1.0),
+        ("abs(f()[0] - 1.05) <= 0.1", 1.0),
+        ("abs(f()[1] - 1.05) <= 0.1", 0.0),
+        ("f() == g()", 0.0),
+        ("{i: i for i in f()} == {1: 1, 2: 2}", 1.0),
+    ],
+)
+def test_each_kind_of_target_is_decided(target: str, met: float) -> None:
+    assert met == code_exec_expressions("def f(): return [1, 2]", [target], {}, SANDBOX).value
+
+
+STATUSES = {
+    "pass": ("def f(x): return x", 1.0),
+    "assertion_fail": ("def f(x): return x + 1", 0.0),
+    "syntax_error": ("def f(x) return x", 0.0),
+    "timeout": ("def f(x):\n    while True: pass", 0.0),
+    "error": ("def f(x): return x.y", 0.0),
+}
+
+
+@pytest.mark.parametrize(("status", "program", "value"), [(status, *case) for status, case in STATUSES.items()])
+def test_what_became_of_the_program_is_told_in_every_form(status: str, program: str, value: float) -> None:
+    tests = "def check(candidate):\n    assert candidate(1) == 1\n"
+    short = {"timeout_s": 0.3}
+
+    scores = [
+        code_exec(program, ["ok"], {"io_pairs": [[1, 1]], **short}, SANDBOX),
+        code_exec(program, ["ok"], {"tests": tests, "entry_point": "f", **short}, SANDBOX),
+        code_exec(f"{program}\nprint(f(1))", ["1"], {"stdouts": True, **short}, SANDBOX),
+        code_exec_expressions(program, ["f(1) == 1"], short, SANDBOX),
+    ]
+
+    assert [(value, status)] * 4 == [(score.value, score.details["code_status"]) for score in scores]
+
+
+def test_pairs_met_before_a_timeout_count() -> None:
+    program = "def f(x):\n    while x > 2: pass\n    return x"
+
+    score = code_exec(program, ["ok"], {"io_pairs": [[1, 1], [2, 2], [3, 3], [4, 4]], "timeout_s": 0.3}, SANDBOX)
+
+    assert (0.5, "timeout", 2, 4) == (score.value, *(score.details[key] for key in ("code_status", "passed", "total")))
+
+
+@pytest.mark.parametrize(
+    ("program", "value"),
+    [
+        ("print('6')", 1.0),
+        ("print('  6  \\n\\n')", 0.0),
+        ("print('6  \\n\\n')", 1.0),
+        ("print('7')", 1.0),
+        ("print('67')", 0.0),
+        ("print('6'); import sys; sys.exit()", 1.0),
+        ("print('6'); import sys; sys.exit(1)", 0.0),
+        ("print('6', flush=True); 1 / 0", 0.0),
+        ("import sys; print('6', file=sys.stderr)", 0.0),
+        ("print(' ' * 2_000_000 + '6')", 0.0),
+    ],
+)
+def test_stdout_is_compared_with_each_target(program: str, value: float) -> None:
+    assert value == code_exec(program, ["6", "7\n"], {"stdouts": True}, SANDBOX).value
+
+
+def test_details_are_json_and_hold_the_end_of_stdout() -> None:
+    program = "print('x' * 5000 + 'end\\ud800')\ndef f(x): raise ValueError('\\ud800')"
+
+    details = code_exec(program, ["ok"], {"io_pairs": [[1, 1]]}, SANDBOX).details
+
+    assert details == json.loads(json.dumps(details).encode("ascii"))
+    assert 2000 == len(details["stdout"])
+    assert details["stdout"].endswith("end\\ud800\n")
+    details["reason"].encode("utf-8")
+
+
+def _humaneval() -> list[dict[str, str]]:
+    if not HUMANEVAL.exists():
+        return []
+    with gzip.open(HUMANEVAL, "rt", encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines]
+
+
+@pytest.mark.skipif(not HUMANEVAL.exists(), reason=f"no {HUMANEVAL.name} beside the checkout")
+def test_all_canonical_humaneval_solutions_score_one() -> None:
+    problems = _humaneval()
+    scores = {
+        problem["task_id"]: code_exec(
+            problem["prompt"] + problem["canonical_solution"],
+            ["ok"],
+            {"tests": problem["test"], "entry_point": problem["entry_point"]},
+            SANDBOX,
+        )
+        for problem in problems
+    }
+
+    assert 164 == len(scores)
+    assert {} == {name: score for name, score in scores.items() if score.value != 1.0}
+    # Only these use another function of the prompt to judge the candidate.
+    relying = {name for name, score in scores.items() if score.details.get("forgeable")}
+    assert {"HumanEval/32", "HumanEval/38", "HumanEval/50"} == relying
+
+
+@pytest.mark.skipif(not HUMANEVAL.exists(), reason=f"no {HUMANEVAL.name} beside the checkout")
+def test_a_humaneval_program_that_returns_nothing_scores_zero() -> None:
+    for problem in _humaneval()[:10]:
+        extras = {"tests": problem["test"], "entry_point": problem["entry_point"]}
+
+        assert 0.0 == code_exec(problem["prompt"] + "    pass\n", ["ok"], extras, SANDBOX).value

@@ -1,0 +1,59 @@
+"""``execute_code``: one call, one result."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_lmeval.sandbox import ExecutionResult, execute_code
+
+
+def test_a_program_that_ends_is_a_success() -> None:
+    assert ExecutionResult(True, "hello\n", "") == execute_code("print('hello')")
+
+
+def test_an_exception_is_an_error_with_its_traceback_in_stderr() -> None:
+    result = execute_code("print('hello')\n1/0")
+
+    assert (False, "hello\n") == (result.success, result.stdout)
+    assert "ZeroDivisionError: division by zero" == result.error
+    assert 'File "<program>", line 2' in result.stderr
+    assert "host.py" not in result.stderr
+    assert not result.timeout
+    assert not result.memory_exceeded
+
+
+@pytest.mark.parametrize("code", ["while True: pass", "import time; time.sleep(600)"])
+def test_a_program_without_end_times_out(code: str) -> None:
+    result = execute_code(code, timeout=0.3)
+
+    assert (False, "Execution timed out", True) == (result.success, result.error, result.timeout)
+
+
+def test_too_much_memory_is_told_apart() -> None:
+    result = execute_code("x = bytearray(10**9)", maximum_memory_bytes=128 << 20)
+
+    assert (False, True) == (result.success, result.memory_exceeded)
+    assert result.error is not None
+    assert result.error.startswith("Memory limit exceeded: MemoryError")
+
+
+def test_without_a_memory_limit_there_is_none() -> None:
+    assert execute_code("x = bytearray(600 << 20)", maximum_memory_bytes=None).success
+
+
+def test_a_failed_assertion_is_an_error() -> None:
+    assert "AssertionError: no" == execute_code("assert 1 == 2, 'no'").error
+
+
+def test_a_syntax_error_is_an_error() -> None:
+    result = execute_code("def f(:")
+
+    assert not result.success
+    assert (result.error or "").startswith("SyntaxError")
+
+
+@pytest.mark.parametrize(
+    ("code", "error"), [("exit()", "SystemExit: 0"), ("raise SystemExit('bad')", "SystemExit: bad")]
+)
+def test_leaving_early_is_no_success(code: str, error: str) -> None:
+    assert (False, error) == ((result := execute_code(code)).success, result.error)

@@ -1,0 +1,226 @@
+"""Programs that mean well, of the kinds that models write: all of them have to work."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from pytest_lmeval.sandbox import Limits, open_sandbox
+
+SANDBOX = open_sandbox()
+
+# Each defines f() and is to return 42.
+HONEST = {
+    "plain": "def f(): return 42",
+    "crlf": "def f():\r\n    x = 40\r\n    return x + 2\r\n",
+    "bom": "\ufeffdef f(): return 42",
+    "unicode": "# żółć 😀\nénorme = '😀' * 42\ndef f(): return len(énorme)",
+    "a coding cookie": "# -*- coding: latin-1 -*-\ndef f(): return 42 if 'é' == chr(233) else 0",
+    "tabs": "def f():\n\treturn 42",
+    "a docstring and a future import": '"""Doc."""\nfrom __future__ import annotations\ndef f() -> Nope: return 42',
+    "a lambda": "f = lambda: 42",
+    "a closure": "def make():\n    x = 42\n    def f(): return x\n    return f\nf = make()",
+    "a partial": "import functools\nf = functools.partial(int, '42')",
+    "a cached function": "import functools\n@functools.lru_cache\ndef f(): return 42",
+    "a class as function": "class f(int):\n    def __new__(cls): return 42",
+    "a main guard": "def f(): return 42\nif __name__ == '__main__':\n    raise SystemExit('ran main')",
+    "a dataclass": "from dataclasses import dataclass, field\n@dataclass\nclass P:\n    x: int = 42\n"
+    "    y: list = field(default_factory=list)\ndef f(): return P().x",
+    "a dataclass with text annotations": "from __future__ import annotations\nfrom dataclasses import dataclass\n"
+    "@dataclass(slots=True)\nclass P:\n    x: int\ndef f(): return P(42).x",
+    "typing": "from typing import List, NamedTuple\nclass P(NamedTuple):\n    x: int\n"
+    "def f() -> List[int]: return P(42).x",
+    "an enum": "import enum\nclass E(enum.IntEnum):\n    A = 42\ndef f(): return E.A",
+    "pickle of its own class": "import pickle\nclass P: pass\ndef f():\n    p = P(); p.x = 42\n"
+    "    return pickle.loads(pickle.dumps(p)).x",
+    "global state": "n = 41\ndef f():\n    global n\n    n += 1\n    return n",
+    "recursion to 2000": "def g(n): return n if n == 0 else 1 + g(n - 1)\ndef f(): return g(2000) - 1958",
+    "its own recursion limit": "import sys\nsys.setrecursionlimit(10000)\n"
+    "def g(n): return 0 if n == 0 else 1 + g(n - 1)\n"
+    "def f(): return g(6000) - 5958",
+    "cached recursion": "import functools\n@functools.cache\ndef g(n): return n if n == 0 else 1 + g(n - 1)\n"
+    "def f(): return g(800) - 758",
+    "printing": "print('loading')\ndef f():\n    print('calling', 'ż', '\\ud800')\n    return 42",
+    "stderr and logging": "import logging, sys\ndef f():\n    logging.warning('w'); sys.stderr.write('x')\n"
+    "    return 42",
+    "redirected stdout": "import contextlib, io\ndef f():\n    with contextlib.redirect_stdout(io.StringIO()) as out:\n"
+    "        print(42)\n    return int(out.getvalue())",
+    "closed stdout": "import sys\nsys.stdout.close()\ndef f(): return 42",
+    "replaced stdout": "import io, sys\nsys.stdout = io.StringIO()\ndef f():\n    print('x')\n    return 42",
+    "reading stdin": "def f():\n    try: input()\n    except EOFError: return 42",
+    "threads": "import threading\ndef f():\n    got = []\n"
+    "    ts = [threading.Thread(target=got.append, args=(i,)) for i in range(42)]\n"
+    "    [t.start() for t in ts]; [t.join() for t in ts]\n    return len(got)",
+    "a thread pool": "from concurrent.futures import ThreadPoolExecutor\ndef f():\n"
+    "    with ThreadPoolExecutor() as p:\n"
+    "        return sum(p.map(lambda x: x, range(20))) - 148",
+    "a process pool": "from concurrent.futures import ProcessPoolExecutor\nimport multiprocessing\n"
+    "def g(x): return x + 1\n"
+    "def f():\n    with ProcessPoolExecutor(2, multiprocessing.get_context('fork')) as p:\n"
+    "        return sum(p.map(g, [20, 20]))",
+    "a subprocess": "import subprocess, sys\ndef f():\n"
+    "    return int(subprocess.run([sys.executable, '-c', 'print(42)'], capture_output=True, text=True).stdout)",
+    "a fork that is waited for": "import os\ndef f():\n    pid = os.fork()\n    if pid == 0: os._exit(42)\n"
+    "    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])",
+    "asyncio": "import asyncio\nasync def g():\n    await asyncio.sleep(0.01)\n    return 42\n"
+    "def f(): return asyncio.run(g())",
+    "tempfile": "import tempfile, os\ndef f():\n    with tempfile.TemporaryDirectory() as d:\n"
+    "        with open(os.path.join(d, 'x'), 'w') as o: o.write('42')\n"
+    "        return int(open(os.path.join(d, 'x')).read())",
+    "files in the working folder": "def f():\n    with open('x.txt', 'w') as o: o.write('42')\n"
+    "    return int(open('x.txt').read())",
+    "a module that it writes itself": "def f():\n    with open('mine.py', 'w') as o: o.write('x = 42')\n"
+    "    import mine\n    return mine.x",
+    "sqlite": "import sqlite3\ndef f():\n    return sqlite3.connect(':memory:').execute('select 42').fetchone()[0]",
+    "regular expressions, json, dates, heaps": "import re, json, datetime, heapq, itertools, collections, math\n"
+    "def f(): return json.loads(re.sub('x', '4', 'x2')) + len(collections.Counter()) + math.floor(0.5)",
+    "an alarm": "import signal\ndef f():\n    signal.signal(signal.SIGALRM, lambda *a: None)\n    signal.alarm(1)\n"
+    "    signal.pause()\n    return 42",
+    "exec and eval": "def f():\n    space = {}\n    exec('x = eval(\"42\")', space)\n    return space['x']",
+    "an unawaited coroutine and a warning": "import warnings\nasync def g(): pass\ndef f():\n    g()\n"
+    "    warnings.warn('w')\n    return 42",
+    "an exit handler": "import atexit\natexit.register(print, 'bye')\ndef f(): return 42",
+    "a daemon thread that never ends": "import threading, time\n"
+    "threading.Thread(target=time.sleep, args=(600,), daemon=True).start()\ndef f(): return 42",
+    "a garbage collector that is off": "import gc\ngc.disable(); gc.freeze()\ndef f(): return 42",
+    "a star import": "from math import *\ndef f(): return int(floor(42.5))",
+    "a syntax warning": "def f(): return 42 if 1 is 1 else 0",
+    "exit() in a branch not taken": "def f():\n    if 0: exit(1)\n    return 42",
+    "five megabytes": "x = '''" + "spam\n" * 10**6 + "'''\ndef f(): return len(x) - 4999958",
+    "a large table": "x = [" + "1, " * 100_000 + "]\ndef f(): return len(x) - 99958",
+    "64 MiB of memory": "def f():\n    x = bytearray(64 << 20)\n    return 42",
+    "hash order that is the same everywhere": "def f(): return 42 if hash('a') == hash('a') else 0",
+}
+
+
+@pytest.mark.parametrize("program", HONEST.values(), ids=HONEST)
+def test_an_honest_program_works(program: str) -> None:
+    run = SANDBOX.call(program, "f", [[]], Limits())
+
+    assert ("pass", 42) == (run.status, run.answers[0].value), (run.reason, run.stderr)
+
+
+BROKEN = {
+    "empty": ("", "error", "no 'f'"),
+    "blank": ("\n\n  \n", "error", "no 'f'"),
+    "prose": ("Sure! Here is the code:", "syntax_error", "SyntaxError"),
+    "a fence": ("```python\ndef f(): return 42\n```", "syntax_error", "SyntaxError"),
+    "an open bracket": ("def f(:", "syntax_error", "SyntaxError"),
+    "bad indentation": ("def f():\nreturn 42", "syntax_error", "IndentationError"),
+    "a NUL byte": ("def f(): return 42\0", "syntax_error", "null byte"),
+    "a lone surrogate": ("x = '\ud800'\ndef f(): return 42", "syntax_error", "surrogates"),
+    "deep nesting": ("x = " + "(" * 5000 + ")" * 5000, "syntax_error", "nested"),
+    "no function": ("x = 42", "error", "no 'f'"),
+    "no callable": ("f = 42", "error", "not callable"),
+    "another signature": ("def f(a): return 42", "error", "missing 1 required"),
+    "an error while loading": ("1 / 0", "error", "ZeroDivisionError: division by zero"),
+    "an error in the call": ("def f(): return [][0]", "error", "IndexError"),
+    "an exception that can't be printed": (
+        "class E(Exception):\n    def __str__(self): raise self\ndef f(): raise E",
+        "error",
+        "E",
+    ),
+    "a package that is not there": ("import numpy\ndef f(): return 42", "error", "ModuleNotFoundError"),
+}
+
+
+@pytest.mark.parametrize(("program", "status", "reason"), BROKEN.values(), ids=BROKEN)
+def test_a_broken_program_gets_a_status_and_a_reason(program: str, status: str, reason: str) -> None:
+    run = SANDBOX.call(program, "f", [[]], Limits())
+
+    assert status == run.status
+    assert reason in run.reason
+    run.reason.encode("utf-8")
+
+
+def test_one_failing_call_does_not_fail_the_others() -> None:
+    run = SANDBOX.call("def f(x): return 1 // x", "f", [[1], [0], [-1]], Limits())
+
+    assert ["value", "raised", "value"] == [answer.kind for answer in run.answers]
+    assert ("error", "ZeroDivisionError: integer division or modulo by zero") == (run.status, run.reason)
+
+
+SCRIPTS = {
+    "output": ("print('a'); print('b')", "a\nb\n"),
+    "the main guard": ("def main(): print('main')\nif __name__ == '__main__': main()", "main\n"),
+    "a clean exit": ("import sys\nprint('x')\nsys.exit(0)", "x\n"),
+    "exit()": ("print('x')\nexit()", "x\n"),
+    "exit handlers": ("import atexit\natexit.register(print, 'bye')\nprint('x')", "x\nbye\n"),
+    "threads that are not waited for": (
+        "import threading, time\nthreading.Thread(target=lambda: (time.sleep(0.2), print('late'))).start()",
+        "late\n",
+    ),
+    "a fork": ("import os\nif os.fork(): os.wait(); print('parent')\nelse: print('child')", "child\nparent\n"),
+    "a dataclass in main": (
+        "from dataclasses import dataclass\n@dataclass\nclass P:\n    x: int\nprint(P(1))",
+        "P(x=1)\n",
+    ),
+    "no newline at the end": ("import sys\nsys.stdout.write('x')", "x"),
+    "bytes": ("import sys\nsys.stdout.buffer.write(b'\\xff\\n')", "\ufffd\n"),
+}
+
+
+@pytest.mark.parametrize(("program", "stdout"), SCRIPTS.values(), ids=SCRIPTS)
+def test_a_script_runs_to_its_end(program: str, stdout: str) -> None:
+    run = SANDBOX.script(program, Limits())
+
+    assert ("pass", stdout) == (run.status, run.stdout), (run.reason, run.stderr)
+
+
+CHECKS = {
+    "sets, tuples, bytes and odd keys": (
+        "def f(x): return {(1, 2): {x}, None: b'x', 1.5: (x, [x])}",
+        "assert candidate(3) == {(1, 2): {3}, None: b'x', 1.5: (3, [3])}",
+    ),
+    "types": (
+        "def f(x): return (x, float(x))",
+        "assert isinstance(candidate(1), tuple); assert type(candidate(1)[1]) is float",
+    ),
+    "keywords": ("def f(a, *, b=1): return a - b", "assert candidate(5, b=2) == 3 == candidate(a=4)"),
+    "a change in place": ("def f(x): x.sort()", "x = [3, 1, 2]\n    candidate(x)\n    assert x == [1, 2, 3]"),
+    "a changed dict": ("def f(x): x.pop('a'); x['b'] = 2", "x = {'a': 1}\n    candidate(x)\n    assert x == {'b': 2}"),
+    "no change": ("def f(x): return sorted(x)", "x = [3, 1]\n    candidate(x)\n    assert x == [3, 1]"),
+    "an expected exception": (
+        "def f(x):\n    if x < 0: raise ValueError('negative')\n    return x",
+        "try:\n        candidate(-1)\n    except ValueError as e:\n        assert 'negative' in str(e)\n    else:\n"
+        "        assert False",
+    ),
+    "an exception of its own": (
+        "class Odd(Exception): pass\ndef f(x): raise Odd('odd')",
+        "try:\n        candidate(1)\n    except Exception as e:\n        assert 'odd' in str(e)\n    else:\n"
+        "        assert False",
+    ),
+    "infinity and NaN": (
+        "def f(x): return [float('inf'), float('nan')]",
+        "a, b = candidate(1); assert a > 1 and b != b",
+    ),
+}
+
+
+@pytest.mark.parametrize(("program", "check"), CHECKS.values(), ids=CHECKS)
+def test_tests_in_their_own_process_see_what_they_would_see_beside_the_program(program: str, check: str) -> None:
+    run = SANDBOX.check(program, f"def check(candidate):\n    {check}\n", "f", Limits())
+
+    assert "pass" == run.status, run.reason
+    assert not run.forgeable
+
+
+def test_tests_that_fail_tell_why() -> None:
+    program = "def f(x): return x"
+
+    wrong = SANDBOX.check(program, "def check(candidate):\n    assert candidate(1) == 2, 'one'\n", "f", Limits())
+    raised = SANDBOX.check(program, "def check(candidate):\n    candidate(1, 2)\n", "f", Limits())
+    missing = SANDBOX.check(program, "def check(candidate): pass\n", "g", Limits())
+
+    assert ("assertion_fail", "AssertionError: one") == (wrong.status, wrong.reason)
+    assert ("error", True) == (raised.status, raised.reason.startswith("TypeError"))
+    assert ("error", "the program defines no function 'g'") == (missing.status, missing.reason)
+
+
+def test_programs_run_side_by_side() -> None:
+    def double(n: int) -> object:
+        return SANDBOX.call("def f(x): return 2 * x", "f", [[n]], Limits()).answers[0].value
+
+    with ThreadPoolExecutor(4) as pool:
+        assert [2 * n for n in range(24)] == list(pool.map(double, range(24)))

@@ -1,0 +1,122 @@
+"""What the caller expects is nowhere in the process that runs the program."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from pytest_lmeval.metrics.code_exec import code_exec, code_exec_expressions
+from pytest_lmeval.sandbox import Limits, open_sandbox
+
+SANDBOX = open_sandbox()
+PROC = pytest.mark.skipif(not os.path.exists("/proc/self/mem"), reason="needs /proc")
+
+# What is looked for and where are both shifted by one, so that the search does not find itself.
+SEARCH = """
+import gc, os, sys
+
+SHIFT = bytes((n + 1) % 256 for n in range(256))
+
+def places():
+    yield repr(list(sys.argv) + list(sys.orig_argv) + list(os.environ.items())).encode()
+    for name in ("cmdline", "environ"):
+        with open(f"/proc/self/{name}", "rb") as file:
+            yield file.read()
+    for root, _, files in os.walk("."):
+        yield repr((root, files)).encode()
+    for item in gc.get_objects():
+        if item is not globals():
+            try:
+                yield repr(item).encode("utf-8", "replace")
+            except Exception:
+                pass
+    frame = sys._getframe().f_back.f_back
+    while frame:
+        yield repr(frame.f_locals).encode("utf-8", "replace")
+        frame = frame.f_back
+    with open("/proc/self/maps") as maps, open("/proc/self/mem", "rb", 0) as memory:
+        for line in maps:
+            span, rights = line.split()[:2]
+            start, end = (int(part, 16) for part in span.split("-"))
+            if rights.startswith("rw") and end - start < 1 << 26:
+                try:
+                    memory.seek(start)
+                    yield memory.read(end - start)
+                except OSError:
+                    pass
+
+def f(x):
+    wanted = bytes([84, 70, 68, 83, 70, 85]) + str(x).encode().translate(SHIFT)
+    return any(wanted in place.translate(SHIFT) for place in places())
+"""
+
+
+@PROC
+def test_the_search_finds_what_is_there() -> None:
+    planted = SEARCH + "\nhidden = 'SECRET' + '41'\n"
+
+    assert 1.0 == code_exec(planted, ["ok"], {"io_pairs": [[41, True]]}, SANDBOX).value
+
+
+@PROC
+def test_expected_values_of_pairs_are_nowhere_in_the_process() -> None:
+    pairs = [[41, False], [42, "SECRET41"], [43, ["SECRET42", "SECRET41"]]]
+
+    score = code_exec(SEARCH, ["SECRET41"], {"io_pairs": pairs}, SANDBOX)
+
+    # All three calls return False, which is what the first expects.
+    assert ("assertion_fail", 1) == (score.details["code_status"], score.details["passed"])
+    assert "is false" in score.details["reason"]
+
+
+@PROC
+def test_literals_of_expressions_and_sources_of_tests_are_nowhere_in_the_process() -> None:
+    targets = ["f(41) == False", "f(40 + 1) != 'SECRET41'", "f(41) not in ['SECRET41']"]
+    tests = "def check(candidate):\n    assert candidate(41) is False, 'SECRET41'\n"
+
+    assert 1.0 == code_exec_expressions(SEARCH, targets, {}, SANDBOX).value
+    assert 1.0 == code_exec(SEARCH, ["SECRET41"], {"tests": tests, "entry_point": "f"}, SANDBOX).value
+
+
+@PROC
+def test_a_later_call_is_not_in_the_process_during_an_earlier_one() -> None:
+    program = (
+        "import os, select\n"
+        "fds = [fd for fd in range(3, 64) if os.path.exists(f'/proc/self/fd/{fd}')]\n"
+        "def f(x): return select.select(fds, [], [], 0)[0]\n"
+    )
+
+    run = SANDBOX.call(program, "f", [[1], [2], [3]], Limits())
+
+    assert "pass" == run.status
+    assert [[], [], []] == [answer.value for answer in run.answers]
+
+
+@PROC
+def test_the_process_has_its_pipes_and_no_other_descriptor() -> None:
+    inlet, outlet = os.pipe()
+    os.set_inheritable(outlet, True)
+    program = (
+        "import os\ndef f():\n    links = [f'/proc/self/fd/{n}' for n in range(64)]\n"
+        "    return [os.readlink(link) for link in links if os.path.lexists(link)]"
+    )
+
+    run = SANDBOX.call(program, "f", [[]], Limits())
+    os.close(inlet)
+    os.close(outlet)
+
+    links = run.answers[0].value
+    assert 5 == len(links)
+    assert ["/dev/null"] == [link for link in links if not link.startswith("pipe:")]
+
+
+def test_nothing_of_the_users_environment_is_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("API_KEY", "hunter2")
+    monkeypatch.setenv("PYTHONPATH", "/somewhere")
+
+    run = SANDBOX.call("import os\ndef f(): return dict(os.environ)", "f", [[]], Limits())
+
+    environment = dict(map(tuple, run.answers[0].value["dict"]))
+    assert not {"API_KEY", "PYTHONPATH"} & set(environment)
+    assert ("0", "UTC") == (environment["PYTHONHASHSEED"], environment["TZ"])

@@ -37,6 +37,9 @@ __all__ = [
 ]
 
 
+_LONGEST_DETAIL = 1000
+
+
 class LmevalError(Exception):
     """Base of every exception this package raises on purpose."""
 
@@ -66,10 +69,11 @@ class RecordRefused(LmevalError):
     """A record that breaks a rule of its dialect."""
 
     def __init__(self, rule: str, field: str, detail: str) -> None:
-        super().__init__(f"{rule} {field}: {detail}")
+        # A record's own text stands in these; a megabyte of it helps nobody.
         self.rule = rule
-        self.field = field
-        self.detail = detail
+        self.field = field[:_LONGEST_DETAIL]
+        self.detail = detail[:_LONGEST_DETAIL]
+        super().__init__(f"{rule} {self.field}: {self.detail}")
 
 
 class AdapterError(LmevalError):

@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from pytest_lmeval.text import printable
+
 __all__ = [
     "Completion",
     "Example",
@@ -70,7 +72,8 @@ class RecordError:
 
     def at(self, path: object) -> str:
         """Return the one-line form that every report of a bad record uses."""
-        return f"{path}:{self.line_number}: {self.rule} {self.field}: {self.detail}"
+        # A field may be named by the record itself: nothing in it may start a line of its own.
+        return printable(f"{path}:{self.line_number}: {self.rule} {self.field}: {self.detail}", keep="")
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from pytest_lmeval.leaderboard.board import Leaderboard
 from pytest_lmeval.leaderboard.rows import TaskRow
+from pytest_lmeval.text import printable
 
 __all__ = ["markdown", "score_text", "terminal_table"]
 
@@ -43,8 +44,8 @@ def score_text(score: float | int | None) -> str:
 def _cells(row: TaskRow) -> tuple[str, ...]:
     ci95 = "-" if row.ci95 is None else f"{row.ci95[0]:.3f} to {row.ci95[1]:.3f}"
     return (
-        row.task,
-        row.metric,
+        printable(row.task, keep=""),
+        printable(row.metric, keep=""),
         score_text(row.score),
         ci95,
         f"{row.correct}/{row.total}",

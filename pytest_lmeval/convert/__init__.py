@@ -1,0 +1,19 @@
+"""Published data sets to task files, and their recorded outputs to recordings for the replay adapter.
+
+A new kind is one module with a function ``(source, destination) -> list of the files``, and its entry in ``KINDS``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+from pytest_lmeval.convert.gsm8k import convert_gsm8k
+from pytest_lmeval.convert.humaneval import convert_humaneval
+
+__all__ = ["KINDS", "Converter", "convert_gsm8k", "convert_humaneval"]
+
+Converter = Callable[[Path, Path], list[Path]]
+
+KINDS: Mapping[str, Converter] = MappingProxyType({"gsm8k": convert_gsm8k, "humaneval": convert_humaneval})

@@ -1,0 +1,86 @@
+"""What every kind needs: a published file record by record, and new files that replace nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from pytest_lmeval.atomic import write_atomically
+from pytest_lmeval.errors import RecordRefused, UsageError
+from pytest_lmeval.formats.lines import number_lines, parse_line
+
+__all__ = ["encode_lines", "read_records", "text_of", "write_new"]
+
+
+def read_records(source: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield ``(place, record)`` for every line of a JSONL file, gzip-compressed if it ends in ``.gz``.
+
+    The place is ``path:line``. Raises UsageError where the file cannot be read, a line is not an object, or there is
+    no record at all.
+    """
+    found = False
+    for number, line in number_lines(_read(source)):
+        place = f"{source}:{number}"
+        try:
+            record = parse_line(line, len(line))
+        except RecordRefused as refused:
+            raise UsageError(f"{place}: not JSON: {refused.detail}") from None
+        if not isinstance(record, dict):
+            raise UsageError(f"{place}: expected an object, got {record!r:.80}")
+        found = True
+        yield place, record
+    if not found:
+        raise UsageError(f"{source}: holds no record; expected one JSON object a line")
+
+
+def text_of(record: Mapping[str, Any], key: str, place: str) -> str:
+    """Return the text under ``key``; raise UsageError with the place where it is missing or something else."""
+    if key not in record:
+        raise UsageError(f"{place}: {key!r} is missing; got {', '.join(map(repr, record)) or 'no key at all'}")
+    value = record[key]
+    if not isinstance(value, str):
+        raise UsageError(f"{place}: {key!r} must be a string, got {value!r:.80}")
+    return value
+
+
+def encode_lines(records: Iterable[Mapping[str, Any]]) -> bytes:
+    r"""Return the records as JSONL: UTF-8, each line ended by ``\n``."""
+    return "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records).encode("utf-8")
+
+
+def write_new(files: Mapping[Path, bytes]) -> list[Path]:
+    """Write what is not there yet, and return all the paths.
+
+    Raises UsageError that names every existing file of other content, before anything is written.
+    """
+    try:
+        missing = [path for path in files if not path.exists()]
+        differing = [path for path in files if path not in missing and path.read_bytes() != files[path]]
+        if differing:
+            names = ", ".join(map(str, differing))
+            raise UsageError(f"{names}: exists with other content; move it away, or choose another folder")
+        for path in missing:
+            write_atomically(path, files[path])
+    except OSError as error:
+        raise UsageError(f"{error.filename or next(iter(files))}: cannot be written: {error.strerror}") from None
+    return list(files)
+
+
+def _read(source: Path) -> bytes:
+    try:
+        data = source.read_bytes()
+    except OSError as error:
+        raise UsageError(f"{source}: cannot be read: {error.strerror}") from None
+    return _decompress(data, source) if source.suffix == ".gz" else data
+
+
+def _decompress(data: bytes, source: Path) -> bytes:
+    import gzip
+    import zlib
+
+    try:
+        return gzip.decompress(data)
+    except (EOFError, OSError, zlib.error) as error:
+        raise UsageError(f"{source}: not a gzip file: {error}") from None

@@ -1,0 +1,32 @@
+"""JSON Schemas (draft 2020-12) of the files that are read and written: for editors, and for other programs.
+
+The validators in ``formats`` decide; a test holds the schemas to them. ``NAME.json`` beside this file is the schema
+called NAME.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from pytest_lmeval.errors import UnknownName
+
+__all__ = ["load_schema", "schema_names"]
+
+
+def schema_names() -> tuple[str, ...]:
+    """Return the names of the schemas, sorted."""
+    return tuple(sorted(path.stem for path in _folder().glob("*.json")))
+
+
+def load_schema(name: str) -> dict[str, Any]:
+    """Return the schema called ``name``; raise UnknownName that lists the choices."""
+    if name not in schema_names():
+        raise UnknownName("schema", name, schema_names())
+    schema: dict[str, Any] = json.loads((_folder() / f"{name}.json").read_text(encoding="utf-8"))
+    return schema
+
+
+def _folder() -> Path:
+    return Path(__file__).parent

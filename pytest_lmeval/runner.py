@@ -8,8 +8,9 @@ from typing import Any
 
 from pytest_lmeval.adapters.resolve import adapter_name, check_adapter
 from pytest_lmeval.engine.batches import plan_batches
-from pytest_lmeval.engine.engine import DEFAULT_BATCH_SIZE, Engine
+from pytest_lmeval.engine.engine import Engine
 from pytest_lmeval.engine.evaluate import Judgement, Thresholds, evaluate, failed_result
+from pytest_lmeval.engine.policy import DEFAULT_BATCH_SIZE, Policy
 from pytest_lmeval.errors import AdapterError
 from pytest_lmeval.formats.task import Prompt, Task, Tools
 from pytest_lmeval.leaderboard.board import Leaderboard, RunFacts, build_board
@@ -27,7 +28,13 @@ def run_task(task: Task, adapter: Any, *, batch_size: int = DEFAULT_BATCH_SIZE) 
 
 
 def run_leaderboard(tasks: Sequence[Task], adapter: Any, *, batch_size: int = DEFAULT_BATCH_SIZE) -> Leaderboard:
-    """Return the board of ``tasks``; its overall score is the unweighted mean of theirs."""
+    """Return the board of ``tasks``; its overall score is the unweighted mean of theirs.
+
+    The adapter stays open: it is its maker's to close.
+    """
+    check = getattr(adapter, "check_selection", None)
+    if callable(check):
+        check([(task.name, example.id) for task in tasks for example in task.examples])
     results = [result for task in tasks for result in evaluate_task(task, adapter, batch_size=batch_size)]
     facts = RunFacts(timestamp=timestamp(), adapter=adapter_name(adapter))
     return build_board([_info(task) for task in tasks], results, facts)
@@ -47,16 +54,20 @@ def evaluate_task(
         Thresholds(default_registry(), thresholds or {}), Tools(_sandbox()), adapter=adapter_name(adapter)
     )
     prompts = {index: render(example) for index, example in enumerate(task.examples)}
-    engine = Engine(adapter, batch_size=batch_size)
-    engine.plan(plan_batches(((task.name, index) for index in prompts), batch_size))
+    engine = Engine(adapter, Policy(batch_size=batch_size))
+    ahead = iter(prompts)
+    engine.plan(plan_batches(((task.name, index) for index in prompts), batch_size), lambda: next(ahead, None))
     results = []
-    for index, example in enumerate(task.examples):
-        try:
-            responses = engine.respond(index, lambda key: task.requests(task.examples[key], prompts[key]))
-        except AdapterError as error:
-            results.append(failed_result(task, example, prompts[index], error, judgement))
-        else:
-            results.append(evaluate(task, example, prompts[index], responses, judgement))
+    try:
+        for index, example in enumerate(task.examples):
+            try:
+                responses = engine.respond(index, lambda key: task.requests(task.examples[key], prompts[key]))
+            except AdapterError as error:
+                results.append(failed_result(task, example, prompts[index], error, judgement))
+            else:
+                results.append(evaluate(task, example, prompts[index], responses, judgement))
+    finally:
+        engine.close()
     return results
 
 

@@ -38,7 +38,7 @@ def test_the_rules_cannot_be_changed_by_an_importer() -> None:
 
 
 def test_an_unknown_rule_is_refused_with_the_choices() -> None:
-    with pytest.raises(UnknownName, match=r"post-process rule 'extract_leter': did you mean 'extract_letter'\?.*none"):
+    with pytest.raises(UnknownName, match=r"post-process rule 'extract_leter'; did you mean 'extract_letter'\?.*none"):
         post_process("extract_leter", "A")
 
 

@@ -84,14 +84,21 @@ def _as_board(text: str) -> dict[str, Any] | None:
 
 
 def _from_board(board: dict[str, Any], path: Path) -> Iterator[tuple[str | None, str, tuple[str, ...]]]:
-    for row in board["tasks"]:
+    for row in _objects(board["tasks"], path):
         if "per_example" not in row:
             raise UsageError(f"{path}: the board has no outputs; write it with --lm-include-per-example")
-        for record in row["per_example"]:
-            # The board's ``prediction`` is post-processed: only the raw output may be replayed.
-            raw = {"id": record["id"], "outputs": record["outputs"]} if "outputs" in record else record
-            if "output" in raw or raw.get("outputs"):
-                yield _entry(raw, row["task"], f"{path}: task {row['task']!r}")
+        for record in _objects(row["per_example"], path):
+            # The board's ``prediction`` is post-processed: only the raw output may be replayed, and an example
+            # without one had no answer.
+            raw = {key: record[key] for key in ("id", "outputs", "output") if record.get(key) is not None}
+            if raw.keys() - {"id"}:
+                yield _entry(raw, row.get("task"), f"{path}: task {row.get('task')!r}")
+
+
+def _objects(value: object, path: Path) -> list[dict[str, Any]]:
+    if not isinstance(value, list) or not all(isinstance(element, dict) for element in value):
+        raise UsageError(f"{path}: not a leaderboard: expected arrays of objects under tasks and per_example")
+    return value
 
 
 def _parse(line: str, where: str) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -11,7 +12,7 @@ from pytest_lmeval.adapters.resolve import adapter_name
 from pytest_lmeval.errors import AdapterError, AdapterTimeout
 from pytest_lmeval.types import Completion, Generate, LogLikelihood, LogProb, Request, Response
 
-__all__ = ["Answer", "ask"]
+__all__ = ["Answer", "ask", "check_answer", "unusable"]
 
 Answer = Response | AdapterError
 
@@ -47,52 +48,31 @@ def _ask_kind(
     started = time.perf_counter()
     try:
         returned = method(batch)
-    except (KeyboardInterrupt, GeneratorExit):
-        raise
-    except passthrough:
-        raise
-    except AdapterError as error:
-        return [error] * len(batch)
-    except TimeoutError as error:
-        return [AdapterTimeout(f"adapter {name}: {_describe(error)}")] * len(batch)
-    except BaseException as error:  # SystemExit out of a client library ends its batch, not the run
-        return [AdapterError(f"adapter {name} raised {_describe(error)}")] * len(batch)
+    except BaseException as error:
+        return [unusable(adapter, error, passthrough)] * len(batch)
     each_ms = (time.perf_counter() - started) * 1000 / len(batch)
     return _check_returned(returned, batch, name, each_ms)
 
 
+def unusable(adapter: Any, error: BaseException, passthrough: tuple[type[BaseException], ...] = ()) -> AdapterError:
+    """Return what an exception of the adapter means for the requests it was raised for.
+
+    It is raised on where it means to stop the run. SystemExit out of a client library is not such a one.
+    """
+    if isinstance(error, (KeyboardInterrupt, GeneratorExit, *passthrough)):
+        raise error
+    if isinstance(error, AdapterError):
+        return error
+    kind = AdapterTimeout if isinstance(error, TimeoutError) else AdapterError
+    return kind(f"adapter {adapter_name(adapter)} raised {_describe(error)}")
+
+
 def _generate_method(adapter: Any) -> Callable[[list[Any]], Any] | None:
-    if callable(getattr(adapter, "complete", None)):
-        return lambda batch: _complete_all(adapter, batch)
     if callable(getattr(adapter, "generate_requests", None)):
         return lambda batch: adapter.generate_requests(batch)
     if callable(getattr(adapter, "generate", None)):
         return lambda batch: adapter.generate([request.text for request in batch])
     return None
-
-
-def _complete_all(adapter: Any, batch: list[Generate]) -> list[Any]:
-    import asyncio
-
-    async def gather() -> list[Any]:
-        return await asyncio.gather(*(_complete_one(adapter, request) for request in batch))
-
-    return asyncio.run(gather())
-
-
-async def _complete_one(adapter: Any, request: Generate) -> Any:
-    started = time.perf_counter()
-    try:
-        completion = await adapter.complete(request)
-    except AdapterError as error:
-        return error
-    except TimeoutError as error:
-        return AdapterTimeout(f"adapter {adapter_name(adapter)}: {_describe(error)}")
-    except Exception as error:
-        return AdapterError(f"adapter {adapter_name(adapter)} raised {_describe(error)}")
-    if isinstance(completion, Completion) and completion.latency_ms is None:
-        return replace(completion, latency_ms=(time.perf_counter() - started) * 1000)
-    return completion
 
 
 def _check_returned(returned: Any, batch: Sequence[Request], name: str, each_ms: float) -> list[Answer]:
@@ -102,22 +82,27 @@ def _check_returned(returned: Any, batch: Sequence[Request], name: str, each_ms:
     if len(returned) != len(batch):
         wrong = f"adapter {name} returned {len(returned)} response(s) for {len(batch)} request(s)"
         return [AdapterError(wrong)] * len(batch)
-    return [_check_one(answer, request, name, each_ms) for answer, request in zip(returned, batch, strict=True)]
+    return [check_answer(answer, request, name, each_ms) for answer, request in zip(returned, batch, strict=True)]
 
 
-def _check_one(answer: Any, request: Request, name: str, each_ms: float) -> Answer:
+def check_answer(answer: Any, request: Request, name: str, latency_ms: float) -> Answer:
+    """Return ``answer`` with a latency if it is a response to ``request``, else the error that says what it is."""
     if isinstance(answer, AdapterError):
         return answer
     if isinstance(request, LogLikelihood):
         if isinstance(answer, LogProb):
-            return answer if answer.latency_ms is not None else replace(answer, latency_ms=each_ms)
+            return answer if _is_time(answer.latency_ms) else replace(answer, latency_ms=latency_ms)
         return AdapterError(f"adapter {name} returned {type(answer).__name__}, expected LogProb")
     if isinstance(answer, str):
-        return Completion(str(answer), each_ms)
+        return Completion(str(answer), latency_ms)
     if isinstance(answer, Completion) and isinstance(answer.text, str):
-        return answer if answer.latency_ms is not None else replace(answer, latency_ms=each_ms)
+        return answer if _is_time(answer.latency_ms) else replace(answer, latency_ms=latency_ms)
     got = f"Completion of {type(answer.text).__name__}" if isinstance(answer, Completion) else type(answer).__name__
     return AdapterError(f"adapter {name} returned {got}, expected text")
+
+
+def _is_time(value: object) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value)
 
 
 def _describe(error: BaseException) -> str:

@@ -1,70 +1,137 @@
-"""Answers one example at a time from batches that were planned for all of them."""
+"""Answers one example at a time, from requests that were sent long before."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
-from pytest_lmeval.engine.ask import Answer, ask
+from pytest_lmeval.engine.batching import BatchTransport
+from pytest_lmeval.engine.jobs import Inbox, Job
+from pytest_lmeval.engine.policy import Policy
 from pytest_lmeval.errors import AdapterError, LmevalError
 from pytest_lmeval.types import Request, Response
 
-__all__ = ["DEFAULT_BATCH_SIZE", "Engine"]
+__all__ = ["Ahead", "Engine", "RequestsOf", "Transport"]
 
-DEFAULT_BATCH_SIZE = 8
+RequestsOf = Callable[[Any], Sequence[Request]]
+"""From a key to its requests."""
+Ahead = Callable[[], Hashable | None]
+"""The key that will be wanted after those it gave before; None: nothing more is known at present."""
+_LOOK_S = 0.25
+
+
+class Transport(Protocol):
+    """How jobs get to an adapter and back, in a thread that is not the caller's."""
+
+    def submit(self, jobs: Sequence[Job]) -> None:
+        """Queue jobs."""
+
+    def is_stuck(self) -> bool:
+        """Tell whether it will not get on any more."""
+
+    def abandon(self) -> list[Job]:
+        """Answer the jobs that it is stuck in with AdapterTimeout; return those that were not begun."""
+
+    def close(self) -> None:
+        """Stop."""
 
 
 class Engine:
-    """Stands between the examples, which are scored one by one, and the adapter, which is asked in batches.
+    """Stands between the examples, which are scored one by one, and the adapter, which is asked ahead of them.
 
-    ``plan`` says once which keys belong together; ``respond`` asks a key's whole batch when its first key is wanted
-    and hands out the rest from memory. What it holds is at most the batches that are under way.
+    ``plan`` says once which keys belong together and in what order they will be wanted. From the first ``respond``
+    on, a window of requests is kept on its way: for a batch adapter the batch after the current one, for an async
+    adapter four times its concurrency. What the engine holds stays within the window.
     """
 
-    def __init__(
-        self,
-        adapter: Any,
-        *,
-        batch_size: int = DEFAULT_BATCH_SIZE,
-        passthrough: tuple[type[BaseException], ...] = (),
-    ) -> None:
+    def __init__(self, adapter: Any, policy: Policy | None = None) -> None:
         self.adapter = adapter
-        self.batch_size = batch_size
-        self._passthrough = passthrough
-        self._batches: dict[Hashable, Sequence[Hashable]] = {}
-        self._answers: dict[Hashable, list[Answer]] = {}
+        self.policy = policy or Policy()
+        self._streams = callable(getattr(adapter, "complete", None))
+        self._window = 4 * self.policy.own_concurrency if self._streams else self.policy.batch_size + 1
+        self._inbox = Inbox()
+        self._transport = self._new_transport()
+        self._planned: dict[Hashable, Sequence[Hashable]] = {}
+        self._ahead: Ahead = lambda: None
+        self._jobs: dict[Hashable, Job] = {}
 
-    def plan(self, batches: Iterable[Sequence[Hashable]]) -> None:
-        """Say which keys to ask together; a key outside the plan is asked alone."""
-        self._batches = {key: batch for batch in batches for key in batch}
+    def plan(self, batches: Iterable[Sequence[Hashable]], ahead: Ahead = lambda: None) -> None:
+        """Say which keys to ask together, and where to learn what comes next. A key outside the plan is asked alone."""
+        self._planned = {key: batch for batch in batches for key in batch}
+        self._ahead = ahead
 
-    def respond(self, key: Hashable, requests_of: Callable[[Any], Sequence[Request]]) -> list[Response]:
+    def respond(self, key: Hashable, requests_of: RequestsOf) -> list[Response]:
         """Return the responses to the requests of ``key``; raise the AdapterError of the first that has none.
 
-        ``requests_of(key)`` is called for every key of the batch; where it raises, only that key is affected.
+        ``requests_of`` is called in this thread for every key that is sent; where it raises, only that key suffers.
         """
-        if key not in self._answers:
-            self._ask(self._batches.pop(key, (key,)), requests_of)
+        if key not in self._jobs:
+            self._send([self._job(key, requests_of)])
+        self._fill_window(requests_of)
+        job = self._jobs.pop(key)
+        self._wait_for(job)
+        assert job.answers is not None
         responses: list[Response] = []
-        for answer in self._answers.pop(key):
+        for answer in job.answers[job.spans[key]]:
             if isinstance(answer, AdapterError):
                 raise answer
             responses.append(answer)
         return responses
 
-    def _ask(self, batch: Sequence[Hashable], requests_of: Callable[[Any], Sequence[Request]]) -> None:
-        wanted: list[tuple[Hashable, Request]] = []
-        for key in batch:
-            self._batches.pop(key, None)
-            self._answers[key] = []
+    def close(self) -> None:
+        """Stop asking; what is under way is dropped."""
+        self._transport.close()
+
+    def _job(self, key: Hashable, requests_of: RequestsOf) -> Job:
+        job = Job()
+        failed: dict[Hashable, AdapterError] = {}
+        for member in self._unit(key):
+            self._planned.pop(member, None)
             try:
-                wanted += [(key, request) for request in requests_of(key)]
+                job.add(member, requests_of(member))
             except LmevalError as error:
-                self._answers[key] = [AdapterError(str(error))]
+                failed[member] = AdapterError(str(error))
             except Exception as error:
-                self._answers[key] = [AdapterError(f"rendering raised {type(error).__name__}: {error}")]
-        for start in range(0, len(wanted), self.batch_size):
-            chunk = wanted[start : start + self.batch_size]
-            answers = ask(self.adapter, [request for _, request in chunk], self._passthrough)
-            for (key, _), answer in zip(chunk, answers, strict=True):
-                self._answers[key].append(answer)
+                failed[member] = AdapterError(f"rendering raised {type(error).__name__}: {error}")
+            self._jobs[member] = job
+        for member, failure in failed.items():
+            self._jobs[member] = Job(spans={member: slice(0, 1)}, answers=(failure,))
+        return job
+
+    def _unit(self, key: Hashable) -> Sequence[Hashable]:
+        return (key,) if self._streams else self._planned.get(key, (key,))
+
+    def _fill_window(self, requests_of: RequestsOf) -> None:
+        jobs: list[Job] = []
+        while len(self._jobs) < self._window and (key := self._ahead()) is not None:
+            if key in self._planned:
+                jobs.append(self._job(key, requests_of))
+        if jobs:
+            self._send(jobs)
+
+    def _send(self, jobs: Sequence[Job]) -> None:
+        wanted = [job for job in jobs if job.requests]
+        for job in jobs:
+            if not job.requests:
+                job.answers = ()
+        if wanted:
+            self._transport.submit(wanted)
+
+    def _wait_for(self, job: Job) -> None:
+        while not self._inbox.wait(job, _LOOK_S):
+            if self._transport.is_stuck():
+                self._replace_transport()
+        if job.failure is not None:
+            raise job.failure
+
+    def _replace_transport(self) -> None:
+        waiting = self._transport.abandon()
+        self._transport = self._new_transport()
+        self._transport.submit(waiting)
+
+    def _new_transport(self) -> Transport:
+        if not self._streams:
+            return BatchTransport(self.adapter, self.policy, self._inbox)
+        from pytest_lmeval.engine.streaming import AsyncTransport
+
+        return AsyncTransport(self.adapter, self.policy, self._inbox)

@@ -108,4 +108,7 @@ def _has_footer(path: Path) -> bool:
         file.seek(0, os.SEEK_END)
         file.seek(max(0, file.tell() - (1 << 16)))
         last = file.read().rstrip(b"\n").rpartition(b"\n")[2]
-    return last.startswith(b'{"footer":')
+    try:
+        return "footer" in json.loads(last)
+    except ValueError:  # cut in the middle of a line
+        return False

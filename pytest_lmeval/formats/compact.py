@@ -40,7 +40,7 @@ def check_compact_record(record: object, line: int, registry: Registry) -> Examp
         targets=targets,
         metric=metric,
         post_process=rule,
-        category=str(extras.get("category", "")),
+        category=checks.string(extras["category"], "extras.category") if "category" in extras else "",
         metadata=extras,
         line=line,
     )

@@ -8,7 +8,7 @@ from typing import Any
 
 from pytest_lmeval.errors import BadTaskFile, UsageError
 from pytest_lmeval.formats.compact import check_compact_record
-from pytest_lmeval.formats.jsonl import is_spec_record, read_records
+from pytest_lmeval.formats.jsonl import is_spec_record
 from pytest_lmeval.formats.lines import MAX_LINE_BYTES
 from pytest_lmeval.formats.spec import check_spec_record
 from pytest_lmeval.formats.task import LoadedFile, Task, TaskSource
@@ -93,9 +93,10 @@ def validate_task(record: object, *, line_number: int = 1, registry: Registry | 
 
 
 def validate_file(path: str | Path, registry: Registry | None = None) -> tuple[list[Example], list[RecordError]]:
-    """Return ``(examples, errors)`` of a JSONL file: every valid record, and one error per bad one."""
-    examples, errors, _ = read_records(Path(path).read_bytes(), registry or default_registry())
-    return examples, errors
+    """Return ``(examples, errors)`` of a task file: every valid record, and one error per bad one."""
+    file = Path(path)
+    loaded = load_file(file, file.stem, registry or default_registry())
+    return [example for task in loaded.tasks for example in task.examples], list(loaded.errors)
 
 
 def _same_names(tasks: Sequence[Task]) -> list[str]:

@@ -1,0 +1,107 @@
+"""Batch adapters: one thread asks one batch after the other, ahead of the scoring."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from pytest_lmeval.adapters.resolve import adapter_name
+from pytest_lmeval.engine.ask import Answer, ask
+from pytest_lmeval.engine.jobs import Inbox, Job
+from pytest_lmeval.engine.policy import Policy, backoff_s
+from pytest_lmeval.errors import AdapterTimeout, TransientError
+from pytest_lmeval.types import Request
+
+__all__ = ["BatchTransport"]
+
+
+class BatchTransport:
+    """Asks a batch adapter in a thread of its own: the next batch is generated while the last one is scored."""
+
+    def __init__(self, adapter: Any, policy: Policy, inbox: Inbox) -> None:
+        self._adapter = adapter
+        self._policy = policy
+        self._inbox = inbox
+        self._queue: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._current: Job | None = None
+        self._calling_since: float | None = None
+        self._calling_for = 0
+        self._thread: threading.Thread | None = None
+
+    def submit(self, jobs: Sequence[Job]) -> None:
+        """Queue jobs."""
+        if self._thread is None:
+            # A daemon: a call that never returns must not keep the process from ending.
+            self._thread = threading.Thread(target=self._run, name="lmeval-batches", daemon=True)
+            self._thread.start()
+        for job in jobs:
+            self._queue.put(job)
+
+    def is_stuck(self) -> bool:
+        """Tell whether the current call has outlived its time."""
+        since = self._calling_since
+        return since is not None and time.monotonic() - since > self._policy.timeout_s * self._calling_for
+
+    def abandon(self) -> list[Job]:
+        """Answer the stuck call's job with timeouts and leave the call alone; return the jobs that were not begun."""
+        waiting = self._drain()
+        self._queue.put(None)
+        if self._current is not None:
+            allowed = f"{self._policy.timeout_s:g} s for each of {self._calling_for} request(s) (--lm-timeout)"
+            timeout = AdapterTimeout(f"adapter {adapter_name(self._adapter)} did not return within {allowed}")
+            self._inbox.deliver(self._current, [timeout] * len(self._current.requests))
+        return waiting
+
+    def close(self) -> None:
+        """Let the thread end after the call it is in; do not wait for it."""
+        self._drain()
+        self._queue.put(None)
+
+    def _drain(self) -> list[Job]:
+        waiting: list[Job] = []
+        while not self._queue.empty():
+            job = self._queue.get_nowait()
+            if job is not None:
+                waiting.append(job)
+        return waiting
+
+    def _run(self) -> None:
+        while (job := self._queue.get()) is not None:
+            self._current = job
+            try:
+                answers = self._answers(job.requests)
+            except BaseException as error:  # meant to stop the run: it has to reach the thread that runs the items
+                self._inbox.fail(job, error)
+            else:
+                self._inbox.deliver(job, answers)
+            self._current = None
+
+    def _answers(self, requests: Sequence[Request]) -> list[Answer]:
+        size = self._policy.batch_size
+        answers: list[Answer] = []
+        for first in range(0, len(requests), size):
+            answers += self._ask_with_retries(requests[first : first + size])
+        return answers
+
+    def _ask_with_retries(self, requests: Sequence[Request]) -> list[Answer]:
+        answers = self._ask(requests)
+        for attempt in range(self._policy.retries):
+            again = [number for number, answer in enumerate(answers) if isinstance(answer, TransientError)]
+            if not again:
+                break
+            waits = [answer.retry_after for answer in answers if isinstance(answer, TransientError)]
+            time.sleep(max(backoff_s(attempt, wait) for wait in waits))
+            for number, answer in zip(again, self._ask([requests[number] for number in again]), strict=True):
+                answers[number] = answer
+        return answers
+
+    def _ask(self, requests: Sequence[Request]) -> list[Answer]:
+        self._calling_for = len(requests)
+        self._calling_since = time.monotonic()
+        try:
+            return ask(self._adapter, requests, self._policy.passthrough)
+        finally:
+            self._calling_since = None

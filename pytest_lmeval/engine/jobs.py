@@ -1,0 +1,61 @@
+"""Work on its way to the adapter, and the way back."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+
+from pytest_lmeval.engine.ask import Answer
+from pytest_lmeval.types import Request
+
+__all__ = ["Inbox", "Job"]
+
+
+@dataclass(slots=True, eq=False)
+class Job:
+    """Requests that are asked together; ``spans`` says which belong to which key.
+
+    ``failure`` is what stops the run.
+    """
+
+    requests: list[Request] = field(default_factory=list)
+    spans: dict[Hashable, slice] = field(default_factory=dict)
+    answers: Sequence[Answer] | None = None
+    failure: BaseException | None = None
+
+    def add(self, key: Hashable, requests: Sequence[Request]) -> None:
+        """Ask ``requests`` on behalf of ``key``."""
+        first = len(self.requests)
+        self.requests.extend(requests)
+        self.spans[key] = slice(first, len(self.requests))
+
+
+class Inbox:
+    """Where one thread waits for the job it wants, and is woken for no other."""
+
+    def __init__(self) -> None:
+        self._awaited: Job | None = None
+        self._arrived = threading.Event()
+
+    def deliver(self, job: Job, answers: Sequence[Answer]) -> None:
+        """Hand over the answers of a job; later ones for the same job are ignored."""
+        if job.answers is None:
+            job.answers = answers
+        if self._awaited is job:
+            self._arrived.set()
+
+    def fail(self, job: Job, failure: BaseException) -> None:
+        """Hand over what stops the run."""
+        job.failure = failure
+        self.deliver(job, ())
+
+    def wait(self, job: Job, timeout_s: float) -> bool:
+        """Wait for the answers of ``job``; return whether they are there."""
+        # In this order: answers that arrive after the look at them find ``_awaited`` set.
+        self._arrived.clear()
+        self._awaited = job
+        if job.answers is None:
+            self._arrived.wait(timeout_s)
+        self._awaited = None
+        return job.answers is not None

@@ -1,0 +1,43 @@
+"""How a run asks: how much at once, how long, how often again."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+__all__ = ["DEFAULT_BATCH_SIZE", "Policy", "backoff_s"]
+
+DEFAULT_BATCH_SIZE = 8
+_FIRST_BACKOFF_S = 0.5
+_LONGEST_BACKOFF_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """The limits of one process's asking.
+
+    ``timeout_s`` holds for one attempt at one request; a batch call has as many times that as it has requests.
+    ``retries`` are the attempts after the first. ``passthrough`` are exceptions that mean to stop the run.
+    """
+
+    batch_size: int = DEFAULT_BATCH_SIZE
+    concurrency: int = 16
+    timeout_s: float = 60.0
+    retries: int = 4
+    share: int = 1
+    passthrough: tuple[type[BaseException], ...] = ()
+
+    @property
+    def own_concurrency(self) -> int:
+        """The requests in flight that fall to this process, of ``share`` that ask the same model."""
+        return max(1, self.concurrency // self.share)
+
+
+def backoff_s(attempt: int, retry_after: float | None) -> float:
+    """Return how long to wait after failed attempt number ``attempt`` (from 0), in seconds.
+
+    What the other side asked for, or else a doubling time, half of it random so that many clients spread out.
+    """
+    if retry_after is not None:
+        return min(_LONGEST_BACKOFF_S, max(0.0, retry_after)) * random.uniform(1.0, 1.1)
+    return min(_LONGEST_BACKOFF_S, _FIRST_BACKOFF_S * 2.0**attempt) * random.uniform(0.5, 1.0)

@@ -1,0 +1,159 @@
+"""Async adapters: an event loop in a thread of its own keeps many requests in flight."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from pytest_lmeval.adapters.resolve import adapter_name
+from pytest_lmeval.engine.ask import Answer, ask, check_answer, unusable
+from pytest_lmeval.engine.jobs import Inbox, Job
+from pytest_lmeval.engine.policy import Policy, backoff_s
+from pytest_lmeval.engine.rates import RateLimit
+from pytest_lmeval.errors import AdapterTimeout, TransientError
+from pytest_lmeval.types import Completion, Generate, Request
+
+__all__ = ["AsyncTransport"]
+
+_HEARTBEAT_S = 0.5
+_GRACE_S = 5.0
+
+
+class AsyncTransport:
+    """Asks an async adapter: ``concurrency`` requests in flight, retries and rate limits in the same loop."""
+
+    def __init__(self, adapter: Any, policy: Policy, inbox: Inbox) -> None:
+        self._adapter = adapter
+        self._policy = policy
+        self._inbox = inbox
+        self._rates = RateLimit(adapter, policy.share)
+        self._heartbeat = time.monotonic()
+        self._begun: dict[Job, bool] = {}
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._queue: asyncio.Queue[Job] | None = None
+        self._thread: threading.Thread | None = None
+
+    def submit(self, jobs: Sequence[Job]) -> None:
+        """Queue jobs; the loop is woken once for all of them."""
+        if self._loop is None:
+            self._start()
+        assert self._loop is not None
+        self._begun.update(dict.fromkeys(jobs, False))
+        self._loop.call_soon_threadsafe(self._enqueue, jobs)
+
+    def is_stuck(self) -> bool:
+        """Tell whether the loop itself hangs: a request that merely takes long is ended by the loop."""
+        return time.monotonic() - self._heartbeat > self._policy.timeout_s + _GRACE_S
+
+    def abandon(self) -> list[Job]:
+        """Answer what is in flight with timeouts and leave the loop alone; return the jobs that were not begun."""
+        timeout = AdapterTimeout(f"adapter {adapter_name(self._adapter)} blocked its event loop")
+        for job, begun in self._begun.items():
+            if begun:
+                self._inbox.deliver(job, [timeout] * len(job.requests))
+        return [job for job, begun in self._begun.items() if not begun]
+
+    def close(self) -> None:
+        """Cancel what is in flight, close the adapter in its own loop, and end the thread."""
+        if self._loop is None or self._thread is None or self.is_stuck():
+            return
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(timeout=_GRACE_S)
+
+    def _start(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._queue = asyncio.Queue()
+        self._heartbeat = time.monotonic()
+        self._thread = threading.Thread(target=self._run, name="lmeval-requests", daemon=True)
+        self._thread.start()
+
+    def _enqueue(self, jobs: Sequence[Job]) -> None:
+        assert self._queue is not None
+        for job in jobs:
+            self._queue.put_nowait(job)
+
+    def _run(self) -> None:
+        loop = self._loop
+        assert loop is not None
+        asyncio.set_event_loop(loop)
+        workers = [loop.create_task(self._work()) for _ in range(self._policy.own_concurrency)]
+        self._beat()
+        loop.run_forever()
+        for task in asyncio.all_tasks(loop):
+            task.cancel()
+        loop.run_until_complete(asyncio.gather(*workers, return_exceptions=True))
+        aclose = getattr(self._adapter, "aclose", None)
+        if callable(aclose):
+            loop.run_until_complete(asyncio.wait_for(aclose(), _GRACE_S))
+        loop.close()
+
+    def _beat(self) -> None:
+        assert self._loop is not None
+        self._heartbeat = time.monotonic()
+        self._loop.call_later(_HEARTBEAT_S, self._beat)
+
+    async def _work(self) -> None:
+        assert self._queue is not None
+        while True:
+            job = await self._queue.get()
+            self._begun[job] = True
+            try:
+                answers = [await self._answer(request) for request in job.requests]
+            except asyncio.CancelledError:
+                raise
+            except BaseException as error:  # meant to stop the run: it has to reach the thread that runs the items
+                self._inbox.fail(job, error)
+            else:
+                self._inbox.deliver(job, answers)
+            self._begun.pop(job, None)
+
+    async def _answer(self, request: Request) -> Answer:
+        if not isinstance(request, Generate):
+            loop = asyncio.get_running_loop()
+            return (await loop.run_in_executor(None, ask, self._adapter, [request], self._policy.passthrough))[0]
+        for attempt in range(self._policy.retries + 1):
+            answer = await self._attempt(request)
+            wait = _retry_wait(answer)
+            if wait is None or attempt == self._policy.retries:
+                break
+            await asyncio.sleep(backoff_s(attempt, wait or None))
+        return _with_attempts(answer, attempt + 1)
+
+    async def _attempt(self, request: Generate) -> Answer:
+        await self._rates.acquire(request)
+        started = time.perf_counter()
+        task = asyncio.ensure_future(self._adapter.complete(request))
+        # Not wait_for: a request that ignores its cancellation would hold up its slot.
+        done, _ = await asyncio.wait({task}, timeout=self._policy.timeout_s)
+        latency_ms = (time.perf_counter() - started) * 1000
+        if not done:
+            task.cancel()
+            return AdapterTimeout(f"no response within {self._policy.timeout_s:g} s (--lm-timeout)")
+        error = _error_of(task)
+        if error is not None:
+            return unusable(self._adapter, error, self._policy.passthrough)
+        answer = check_answer(task.result(), request, adapter_name(self._adapter), latency_ms)
+        if isinstance(answer, Completion):
+            self._rates.settle(request, answer)
+        return answer
+
+
+def _error_of(task: asyncio.Future[Any]) -> BaseException | None:
+    if task.cancelled():
+        return asyncio.CancelledError("the request was cancelled")
+    return task.exception()
+
+
+def _retry_wait(answer: Answer) -> float | None:
+    if isinstance(answer, TransientError):
+        return answer.retry_after or 0.0
+    return 0.0 if isinstance(answer, AdapterTimeout) else None
+
+
+def _with_attempts(answer: Answer, attempts: int) -> Answer:
+    if attempts > 1 and isinstance(answer, AdapterTimeout | TransientError):
+        return type(answer)(f"{answer} ({attempts} attempts)")
+    return answer

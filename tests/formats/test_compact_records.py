@@ -1,0 +1,288 @@
+"""The compact dialect: few fields, one metric a file, open to every registered metric and rule."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pytest_lmeval import Example, RecordRefused, Registry, default_registry, load_tasks, validate_file
+from pytest_lmeval.formats.compact import check_compact_record
+from pytest_lmeval.formats.jsonl import read_records
+
+DATA = Path(__file__).parents[1] / "data"
+METRICS = ["exact_match", "substring_contains", "multiple_choice", "rouge_l", "code_exec"]
+FIELDS = ["id", "prompt", "targets", "metric", "extras"]
+Record = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def registry() -> Registry:
+    return default_registry(entry_points=False)
+
+
+def _record(**changes: Any) -> Record:
+    return {"prompt": "2 + 3 =", "targets": ["5"], "metric": "exact_match"} | changes
+
+
+def _code(**extras: Any) -> Record:
+    return _record(metric="code_exec", extras=extras)
+
+
+def _refusal(record: object, registry: Registry) -> RecordRefused:
+    with pytest.raises(RecordRefused) as caught:
+        check_compact_record(record, 1, registry)
+    return caught.value
+
+
+def _fault(record: object, registry: Registry) -> tuple[str, str]:
+    refused = _refusal(record, registry)
+    return refused.rule, refused.field
+
+
+def _faults(records: list[Record], registry: Registry) -> list[tuple[int, str, str]]:
+    data = "\n".join(map(json.dumps, records)).encode()
+    return [(error.line_number, error.rule, error.field) for error in read_records(data, registry)[1]]
+
+
+# Whole files
+
+
+def test_every_bad_record_of_a_file_is_reported_by_its_first_broken_rule() -> None:
+    expected = json.loads((DATA / "bad_compact.expected.json").read_text())
+    _, errors = validate_file(DATA / "bad_compact.jsonl")
+    reported = [
+        {"line_number": error.line_number, "task_id": error.task_id, "rule": error.rule, "field": error.field}
+        for error in errors
+    ]
+    assert expected == reported
+    assert all(error.detail for error in errors)
+
+
+def test_the_valid_records_between_bad_ones_are_kept() -> None:
+    examples, _ = validate_file(DATA / "bad_compact.jsonl")
+    expected = [("taken", 3), ("ex-4", 4), ("7", 5), ("two_forms", 50)]
+    assert expected == [(example.id, example.line) for example in examples]
+
+
+def test_a_file_has_one_metric_set_by_its_first_valid_record(registry: Registry) -> None:
+    records = [_record(metric="f1", targets=[]), _record(), _record(metric="f1"), _record()]
+    assert [(1, "bad_type", "targets"), (3, "bad_value", "metric")] == _faults(records, registry)
+
+
+def test_a_second_metric_is_told_where_the_first_was_set(registry: Registry) -> None:
+    data = "\n".join(map(json.dumps, [_record(), _record(metric="f1")])).encode()
+    _, (error,), _ = read_records(data, registry)
+    assert "'f1', but line 1 set 'exact_match'" in error.detail
+
+
+def test_ids_are_unique_in_the_form_that_the_board_shows(registry: Registry) -> None:
+    records = [_record(id=2), _record(id="2"), _record(), _record(id="ex-3"), _record(id="ex-6"), _record()]
+    expected = [(number, "duplicate_task_id", "id") for number in (2, 4, 6)]
+    assert expected == _faults(records, registry)
+
+
+# Fields
+
+
+def test_an_id_defaults_to_the_line_number(registry: Registry) -> None:
+    assert "ex-12" == check_compact_record(_record(), 12, registry).id
+
+
+@pytest.mark.parametrize(("given_id", "kept"), [(7, "7"), (-1, "-1"), (0, "0"), ("7", "7"), ("a b/é[1]", "a b/é[1]")])
+def test_an_id_is_kept_raw_and_a_whole_number_becomes_its_text(given_id: Any, kept: str, registry: Registry) -> None:
+    assert kept == check_compact_record(_record(id=given_id), 1, registry).id
+
+
+@pytest.mark.parametrize("given_id", [True, False, 1.0, None, "", [], {}])
+def test_any_other_id_is_of_the_wrong_type(given_id: Any, registry: Registry) -> None:
+    assert ("bad_type", "id") == _fault(_record(id=given_id), registry)
+
+
+@pytest.mark.parametrize("field", ["prompt", "targets", "metric"])
+def test_each_required_field_is_missed_by_name(field: str, registry: Registry) -> None:
+    record = _record()
+    del record[field]
+    assert ("missing_required", field) == _fault(record, registry)
+
+
+def test_an_unknown_key_is_an_error_with_a_suggestion(registry: Registry) -> None:
+    refused = _refusal(_record(extra={}), registry)
+    assert ("unknown_field", "extra") == (refused.rule, refused.field)
+    assert "did you mean 'extras'?" in refused.detail
+
+
+def test_an_unknown_metric_is_an_error_with_a_suggestion_and_the_choices(registry: Registry) -> None:
+    refused = _refusal(_record(metric="rouge"), registry)
+    assert ("bad_value", "metric") == (refused.rule, refused.field)
+    assert "did you mean 'rouge_l'?" in refused.detail
+    assert "choices: accuracy, bleu_4, code_exec" in refused.detail
+
+
+def test_a_prompt_may_end_in_whitespace_and_hold_markers(registry: Registry) -> None:
+    prompt = "Q: 1 + 1\nA: 2\nQ: 2 + 3\nA: "
+    assert prompt == check_compact_record(_record(prompt=prompt), 1, registry).prompt
+
+
+@pytest.mark.parametrize(
+    ("extras", "rule", "field"),
+    [
+        (None, "bad_type", "extras"),
+        ([], "bad_type", "extras"),
+        ({"threshold": 2}, "bad_value", "extras.threshold"),
+        ({"threshold": "1"}, "bad_type", "extras.threshold"),
+        ({"post_process": 1}, "bad_type", "extras.post_process"),
+        ({"post_process": "upper"}, "bad_value", "extras.post_process"),
+    ],
+)
+def test_extras_that_decide_the_score_are_checked(extras: Any, rule: str, field: str, registry: Registry) -> None:
+    assert (rule, field) == _fault(_record(extras=extras), registry)
+
+
+def test_other_extras_are_the_authors_own(registry: Registry) -> None:
+    extras = {"source": "me", "level": [1, {"a": None}]}
+    assert extras == check_compact_record(_record(extras=extras), 1, registry).metadata
+
+
+# Metrics and rules
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_every_compact_metric_is_known(metric: str, registry: Registry) -> None:
+    extras = {"io_pairs": [[1, 2]]} if metric == "code_exec" else {}
+    assert metric == check_compact_record(_record(metric=metric, extras=extras), 1, registry).metric
+
+
+def test_any_registered_metric_and_rule_may_be_used(registry: Registry) -> None:
+    own = default_registry(entry_points=False)
+    own.add_metric("length", lambda prediction, targets, extras: 1.0)
+    own.add_rule("last_word", lambda text: text.split()[-1] if text.split() else None)
+    record = _record(metric="length", extras={"post_process": "last_word"})
+    example = check_compact_record(record, 1, own)
+    assert ("length", "last_word") == (example.metric, example.post_process)
+    assert ("bad_value", "metric") == _fault(record, registry)
+
+
+def test_exact_match_ignores_case_and_spacing_and_keeps_its_word(tmp_path: Path) -> None:
+    file = tmp_path / "a.jsonl"
+    file.write_text(json.dumps(_record(targets=["New  York"])))
+    (task,) = load_tasks(file)
+    assert "exact_match" == task.metric
+    assert "exact_match" == task.examples[0].metric
+    assert "exact_match_normalized" == task.metric_name(task.examples[0])
+
+
+@pytest.mark.parametrize(
+    ("record", "rule"),
+    [
+        (_record(), "none"),
+        (_record(extras={"post_process": "lower"}), "lower"),
+        (_code(io_pairs=[[1, 2]]), "extract_code_block"),
+        (_code(io_pairs=[[1, 2]], post_process="none"), "none"),
+    ],
+)
+def test_the_rule_is_none_but_for_code_unless_the_record_names_one(
+    record: Record, rule: str, registry: Registry
+) -> None:
+    assert rule == check_compact_record(record, 1, registry).post_process
+
+
+@pytest.mark.parametrize("targets", [[""], [" \n"], ["a", ""]])
+def test_a_substring_that_every_text_contains_is_refused(targets: list[str], registry: Registry) -> None:
+    assert ("bad_value", "targets") == _fault(_record(metric="substring_contains", targets=targets), registry)
+
+
+# code_exec: exactly one of three forms
+
+_CHECK = "def check(candidate):\n    assert candidate(1) == 2\n"
+
+
+@pytest.mark.parametrize(
+    "extras",
+    [
+        {"io_pairs": [[1, 2], [[], {}]]},
+        {"io_pairs": [["only the expected value"]]},
+        {"io_pairs": [[1, 2]], "entry_point": "g"},
+        {"tests": _CHECK, "entry_point": "f"},
+        {"stdouts": True},
+        {"stdouts": True, "timeout_s": 30},
+    ],
+)
+def test_each_form_of_code_is_taken_alone(extras: Record, registry: Registry) -> None:
+    assert extras == check_compact_record(_code(**extras), 1, registry).metadata
+
+
+@pytest.mark.parametrize(
+    "extras",
+    [
+        {},
+        {"entry_point": "f"},
+        {"io_pairs": [[1, 2]], "stdouts": True},
+        {"io_pairs": [[1, 2]], "tests": _CHECK, "entry_point": "f"},
+        {"tests": _CHECK, "entry_point": "f", "stdouts": True},
+        {"tests": _CHECK},
+        {"tests": _CHECK, "entry_point": "not a name"},
+        {"tests": "def test(candidate): pass", "entry_point": "f"},
+        {"tests": "def check(", "entry_point": "f"},
+        {"stdouts": False},
+        {"io_pairs": []},
+        {"io_pairs": [[]]},
+        {"io_pairs": [[1, 2]], "entry_point": "class"},
+        {"io_pairs": [[1, 2]], "timeout_s": 31},
+        {"stdouts": True, "timeout_s": 0},
+    ],
+)
+def test_any_other_form_of_code_is_a_bad_value(extras: Record, registry: Registry) -> None:
+    assert "bad_value" == _refusal(_code(**extras), registry).rule
+
+
+@pytest.mark.parametrize(
+    "extras",
+    [
+        {"io_pairs": {"1": 2}},
+        {"io_pairs": [1, 2]},
+        {"io_pairs": [[1, 2]], "entry_point": 1},
+        {"tests": ["def check(candidate): pass"], "entry_point": "f"},
+        {"stdouts": ["5"]},
+        {"stdouts": True, "timeout_s": "3"},
+    ],
+)
+def test_a_form_of_code_in_the_wrong_type_is_a_bad_type(extras: Record, registry: Registry) -> None:
+    assert "bad_type" == _refusal(_code(**extras), registry).rule
+
+
+# Anything
+
+
+def _checked(record: Record, registry: Registry) -> Example | RecordRefused:
+    try:
+        return check_compact_record(record, 3, registry)
+    except RecordRefused as refused:
+        return refused
+
+
+_ANY: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.sampled_from(METRICS),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
+_EXTRAS = st.dictionaries(
+    st.sampled_from(["io_pairs", "tests", "stdouts", "entry_point", "timeout_s", "threshold", "post_process"]), _ANY
+)
+
+
+@settings(deadline=None)
+@given(st.fixed_dictionaries({}, optional=dict.fromkeys(FIELDS, _ANY)), _EXTRAS, st.booleans())
+def test_any_record_is_an_example_or_refused_by_a_known_rule(fields: Record, extras: Record, code: bool) -> None:
+    record = _code(**extras) if code else _record(**fields)
+    checked = _checked(record, default_registry(entry_points=False))
+    if isinstance(checked, RecordRefused):
+        assert checked.rule in {"bad_type", "bad_value"}
+        assert checked.field.partition(".")[0] in FIELDS
+    else:
+        assert 3 == checked.line
+        assert all(isinstance(target, str) for target in checked.targets)

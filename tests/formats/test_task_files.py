@@ -1,0 +1,331 @@
+"""Files and folders to named tasks, every bad record of every file by name, and the shipped tasks among them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pytest_lmeval import (
+    BadTaskFile,
+    Example,
+    RecordRefused,
+    Registry,
+    UsageError,
+    default_registry,
+    load_all_tasks,
+    load_tasks,
+    validate_file,
+    validate_task,
+)
+from pytest_lmeval.formats.files import find_task_files, is_task_file, load_file, task_name
+from pytest_lmeval.formats.jsonl import is_spec_record, read_records
+from pytest_lmeval.formats.spec import CATEGORIES, METRICS, POST_PROCESS
+
+SHIPPED = Path(__file__).parents[2] / "tasks"
+REGISTRY = default_registry(entry_points=False)
+SPEC = {
+    "task_id": "a",
+    "category": "arithmetic",
+    "prompt": "2 + 3 =",
+    "targets": ["5"],
+    "metric_name": "exact_match",
+    "post_process": "none",
+}
+COMPACT = {"prompt": "2 + 3 =", "targets": ["5"], "metric": "exact_match"}
+
+
+def _write(path: Path, *records: Any) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(f"{json.dumps(record)}\n" for record in records))
+    return path
+
+
+def _read(data: bytes) -> tuple[list[Example], list[tuple[int, str, str]], bool]:
+    examples, errors, strict = read_records(data, REGISTRY)
+    return examples, [(error.line_number, error.rule, error.field) for error in errors], strict
+
+
+def _lines(*records: Any) -> bytes:
+    return b"\n".join(json.dumps(record).encode() for record in records)
+
+
+# The dialect
+
+
+@pytest.mark.parametrize("key", ["task_id", "category", "metric_name", "post_process"])
+def test_one_word_of_the_strict_dialect_makes_a_file_strict(key: str) -> None:
+    examples, faults, strict = _read(_lines({key: SPEC[key]}, SPEC))
+    assert strict
+    assert ["a"] == [example.id for example in examples]
+    assert [(1, "missing_required")] == [fault[:2] for fault in faults]
+
+
+def test_the_first_object_decides_the_dialect_and_nothing_before_it() -> None:
+    data = b'{"task_id": cut off\n[1]\n"text"\n' + _lines(COMPACT, SPEC)
+    examples, faults, strict = _read(data)
+    assert not strict
+    assert ["ex-4"] == [example.id for example in examples]
+    assert [(1, "bad_json", "_line"), (2, "bad_type", "_root"), (3, "bad_type", "_root")] == faults[:3]
+    assert (5, "missing_required", "metric") == faults[3]
+
+
+def test_the_dialect_may_not_change_inside_a_file() -> None:
+    _, faults, _ = _read(_lines(SPEC, COMPACT))
+    assert [(2, "missing_required", "task_id")] == faults
+    _, faults, _ = _read(_lines(COMPACT, COMPACT | {"task_id": "a"}))
+    assert [(2, "unknown_field", "task_id")] == faults
+
+
+# Any bytes
+
+_PIECES = st.sampled_from(
+    [
+        *[json.dumps(record).encode() for record in (SPEC, SPEC | {"task_id": "b"}, COMPACT, COMPACT | {"id": 1}, {})],
+        *[b"\n", b"\n", b"\n", b"\r\n", b"#", b" ", b"[", b"}", b'"', b"\xff", b"\xef\xbb\xbf", b"NaN", b"1e999"],
+        "\u2028".encode(),
+        "\u0085".encode(),
+        b'"\\ud800"',
+    ]
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.binary() | st.lists(_PIECES, max_size=12).map(b"".join))
+def test_every_line_of_any_file_is_an_example_or_an_error_or_blank_or_a_comment(data: bytes) -> None:
+    examples, errors, _ = read_records(data, REGISTRY)
+    accounted = [example.line for example in examples] + [error.line_number for error in errors]
+    lines = data.removeprefix(b"\xef\xbb\xbf").split(b"\n")
+    silent = [number for number, line in enumerate(lines, 1) if line.strip(b" \t\r")[:1] in (b"", b"#")]
+    assert list(range(1, len(lines) + 1)) == sorted(accounted + silent)
+    assert len(examples) == len({example.id for example in examples})
+
+
+_TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1)
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(_TEXT, _TEXT), min_size=1, max_size=5), st.booleans(), st.sampled_from(["\n", "\r\n"]))
+def test_what_was_written_is_what_is_read(texts: list[tuple[str, str]], bom: bool, ending: str) -> None:
+    records = [COMPACT | {"prompt": prompt, "targets": [target]} for prompt, target in texts]
+    text = ending.join(json.dumps(record, ensure_ascii=False) for record in records)
+    examples, faults, _ = _read((b"\xef\xbb\xbf" if bom else b"") + text.encode())
+    assert [] == faults
+    assert texts == [(example.prompt, example.targets[0]) for example in examples]
+
+
+@pytest.mark.parametrize("separator", ["\u2028", "\u2029", "\u0085"])
+def test_a_unicode_line_separator_in_a_prompt_does_not_split_the_record(separator: str) -> None:
+    prompt = f"2 +{separator}3 ="
+    data = json.dumps(SPEC | {"prompt": prompt}, ensure_ascii=False).encode()
+    examples, faults, _ = _read(data)
+    assert ([prompt], []) == ([example.prompt for example in examples], faults)
+
+
+def test_a_bad_line_spoils_only_itself() -> None:
+    bad = [b"\xff", b"NaN", b'{"a": 1, "a": 2}', b'"\\ud800"', b"1e999", b"[" * 101 + b"]" * 101, b"0" * (1 << 21)]
+    data = b"\n".join(line for each in bad for line in (each, json.dumps(COMPACT).encode()))
+    examples, faults, _ = _read(data)
+    assert [(number, "bad_json", "_line") for number in range(1, 14, 2)] == faults
+    assert list(range(2, 15, 2)) == [example.line for example in examples]
+
+
+def test_the_limit_of_a_line_may_be_set() -> None:
+    data = _lines(COMPACT | {"prompt": "a" * 1000}, COMPACT)
+    examples, errors, _ = read_records(data, REGISTRY, max_line_bytes=500)
+    assert ["ex-2"] == [example.id for example in examples]
+    assert [(1, "bad_json")] == [(error.line_number, error.rule) for error in errors]
+
+
+def test_the_id_of_a_bad_record_may_be_used_again() -> None:
+    examples, faults, _ = _read(_lines(SPEC | {"targets": []}, SPEC, SPEC))
+    assert [2] == [example.line for example in examples]
+    assert [(1, "bad_type", "targets"), (3, "duplicate_task_id", "task_id")] == faults
+
+
+# Names
+
+
+def test_a_task_is_named_by_its_path_below_the_root(tmp_path: Path) -> None:
+    assert "en/qa" == task_name(tmp_path / "en" / "qa.jsonl", tmp_path)
+    assert "v1.2" == task_name(tmp_path / "v1.2.jsonl", tmp_path)
+
+
+def test_a_folder_gives_its_task_files_in_order(tmp_path: Path) -> None:
+    for name in ("b.jsonl", "a.jsonl", "en/qa.jsonl", "notes.txt", "old.jsonl.bak", "recorded.replay.jsonl"):
+        _write(tmp_path / name, COMPACT)
+    found = list(find_task_files([tmp_path], REGISTRY))
+    assert ["a", "b", "en/qa"] == [name for _, name in found]
+    assert [tmp_path / "a.jsonl", tmp_path / "b.jsonl", tmp_path / "en" / "qa.jsonl"] == [path for path, _ in found]
+
+
+def test_a_folder_named_like_a_task_file_is_none(tmp_path: Path) -> None:
+    (tmp_path / "odd.jsonl").mkdir()
+    _write(tmp_path / "odd.jsonl" / "a.jsonl", COMPACT)
+    assert ["odd.jsonl/a"] == [name for _, name in find_task_files([tmp_path], REGISTRY)]
+
+
+@pytest.mark.parametrize(("name", "expected"), [("a.jsonl", True), ("a.replay.jsonl", False), ("a.json", False)])
+def test_a_recording_is_no_task_file(name: str, expected: bool) -> None:
+    assert expected == is_task_file(Path(name), REGISTRY)
+
+
+def test_a_missing_path_and_a_file_of_another_kind_are_usage_errors(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no such file or folder"):
+        load_tasks(tmp_path / "gone")
+    other = _write(tmp_path / "a.txt", COMPACT)
+    with pytest.raises(UsageError, match=r"a\.txt: not a task file; expected one of \.jsonl"):
+        load_tasks(other)
+
+
+# Loading
+
+
+def test_a_task_knows_its_file_and_its_hash(tmp_path: Path) -> None:
+    file = _write(tmp_path / "en" / "qa.jsonl", COMPACT, COMPACT)
+    (task,) = load_tasks(tmp_path)
+    assert ("en/qa", file, "exact_match") == (task.name, task.path, task.metric)
+    assert hashlib.sha256(file.read_bytes()).hexdigest() == task.sha256
+    assert ["ex-1", "ex-2"] == [example.id for example in task.examples]
+
+
+def test_a_spec_file_may_mix_metrics(tmp_path: Path) -> None:
+    file = _write(tmp_path / "a.jsonl", SPEC, SPEC | {"task_id": "b", "metric_name": "f1"})
+    (task,) = load_tasks(file)
+    assert "mixed" == task.metric
+
+
+def test_every_bad_record_of_every_file_is_named_at_once(tmp_path: Path) -> None:
+    first = _write(tmp_path / "a.jsonl", COMPACT, COMPACT | {"targets": []}, {})
+    second = _write(tmp_path / "b.jsonl", SPEC, SPEC)
+    empty = _write(tmp_path / "c.jsonl")
+    with pytest.raises(BadTaskFile) as caught:
+        load_tasks(tmp_path)
+    lines = str(caught.value).split("\n")
+    beginnings = [
+        f"{first}:2: bad_type targets: ",
+        f"{first}:3: missing_required prompt: ",
+        f"{second}:2: duplicate_task_id task_id: ",
+        f"{empty}:1: missing_required _root: ",
+    ]
+    assert beginnings == [line[: len(start)] for line, start in zip(lines, beginnings, strict=True)]
+
+
+@pytest.mark.parametrize("text", ["", "\n\n", "# nothing here\n", "\ufeff", "\r\n"])
+def test_a_file_without_a_record_is_a_bad_task_file(tmp_path: Path, text: str) -> None:
+    (tmp_path / "a.jsonl").write_text(text, encoding="utf-8")
+    with pytest.raises(BadTaskFile, match=r"a\.jsonl:1: missing_required _root: no record"):
+        load_tasks(tmp_path / "a.jsonl")
+
+
+def test_a_file_of_bad_records_alone_has_no_task(tmp_path: Path) -> None:
+    loaded = load_file(_write(tmp_path / "a.jsonl", {}), "a", REGISTRY)
+    assert ((), 1) == (tuple(loaded.tasks), len(loaded.errors))
+
+
+def test_a_file_that_cannot_be_read_is_reported_as_one_bad_record(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").symlink_to(tmp_path / "a.jsonl")
+    loaded = load_file(tmp_path / "a.jsonl", "a", REGISTRY)
+    assert ([], [1]) == (list(loaded.tasks), [error.line_number for error in loaded.errors])
+    assert "cannot be read" in loaded.errors[0].detail
+
+
+def test_two_tasks_of_one_name_are_an_error_that_names_both_files(tmp_path: Path) -> None:
+    first, second = _write(tmp_path / "x" / "qa.jsonl", COMPACT), _write(tmp_path / "y" / "qa.jsonl", COMPACT)
+    with pytest.raises(BadTaskFile, match="'qa'") as caught:
+        load_tasks(tmp_path / "x", tmp_path / "y")
+    assert str(first) in str(caught.value)
+    assert str(second) in str(caught.value)
+    assert ["x/qa", "y/qa"] == [task.name for task in load_tasks(tmp_path)]
+
+
+def test_an_own_format_is_loaded_by_its_suffix(tmp_path: Path) -> None:
+    registry = default_registry(entry_points=False)
+    registry.add_format(".lines", registry.formats[".jsonl"].load)
+    _write(tmp_path / "a.lines", COMPACT)
+    assert ["a"] == [task.name for task in load_tasks(tmp_path, registry=registry)]
+
+
+def test_load_all_tasks_gives_the_examples_by_task(tmp_path: Path) -> None:
+    _write(tmp_path / "a.jsonl", COMPACT)
+    _write(tmp_path / "en" / "b.jsonl", SPEC)
+    loaded = load_all_tasks(tmp_path)
+    assert {"a": ["ex-1"], "en/b": ["a"]} == {name: [each.id for each in group] for name, group in loaded.items()}
+
+
+# One record, one file
+
+
+def test_validate_task_takes_either_dialect() -> None:
+    assert ("a", 1) == (validate_task(SPEC).id, validate_task(SPEC).line)
+    assert "ex-9" == validate_task(COMPACT, line_number=9).id
+
+
+@pytest.mark.parametrize("record", [{}, [], None, "text", SPEC | {"targets": []}, COMPACT | {"metric": "no"}])
+def test_validate_task_refuses_by_rule_and_field(record: object) -> None:
+    with pytest.raises(RecordRefused) as caught:
+        validate_task(record)
+    assert f"{caught.value.rule} {caught.value.field}: {caught.value.detail}" == str(caught.value)
+
+
+def test_validate_file_gives_the_examples_and_the_errors(tmp_path: Path) -> None:
+    examples, errors = validate_file(_write(tmp_path / "a.jsonl", COMPACT, {}, COMPACT))
+    assert [1, 3] == [example.line for example in examples]
+    assert [2] == [error.line_number for error in errors]
+
+
+def test_validate_file_knows_what_the_given_registry_knows(tmp_path: Path) -> None:
+    file = _write(tmp_path / "a.jsonl", COMPACT | {"metric": "own"})
+    registry: Registry = default_registry(entry_points=False)
+    registry.add_metric("own", lambda prediction, targets, extras: 1.0)
+    assert 1 == len(validate_file(file)[1])
+    assert 1 == len(validate_file(file, registry)[0])
+
+
+# The shipped tasks
+
+
+def _shipped(strict: bool) -> Iterator[Example]:
+    for path in sorted(SHIPPED.rglob("*.jsonl")):
+        examples, errors = validate_file(path)
+        assert [] == errors
+        lines = path.read_bytes().split(b"\n")
+        for example in examples:
+            if strict == is_spec_record(json.loads(lines[example.line - 1])):
+                yield example
+
+
+@pytest.mark.parametrize("category", CATEGORIES)
+def test_every_category_has_a_shipped_record(category: str) -> None:
+    assert category in {example.category for example in _shipped(strict=True)}
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_every_spec_metric_has_a_shipped_record(metric: str) -> None:
+    assert metric in {example.metric for example in _shipped(strict=True)}
+
+
+@pytest.mark.parametrize("rule", POST_PROCESS)
+def test_every_spec_rule_has_a_shipped_record(rule: str) -> None:
+    assert rule in {example.post_process for example in _shipped(strict=True)}
+
+
+@pytest.mark.parametrize("metric", ["exact_match", "substring_contains", "multiple_choice", "rouge_l", "code_exec"])
+def test_every_compact_metric_has_a_shipped_record(metric: str) -> None:
+    assert metric in {example.metric for example in _shipped(strict=False)}
+
+
+@pytest.mark.parametrize("form", ["io_pairs", "tests", "stdouts"])
+def test_every_form_of_code_has_a_shipped_record(form: str) -> None:
+    assert any(form in example.metadata for example in _shipped(strict=False))
+
+
+def test_the_shipped_tasks_load_under_their_names() -> None:
+    names = {path.stem for path in SHIPPED.glob("*.jsonl")}
+    assert names == {task.name for task in load_tasks(SHIPPED)}

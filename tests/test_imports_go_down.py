@@ -1,0 +1,158 @@
+"""The rooms of the package, top to bottom; a module may import its own row and what is below it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import pytest_lmeval
+
+PACKAGE = Path(pytest_lmeval.__file__).parent
+ROWS = (
+    "plugin cli",
+    "runner",
+    "engine leaderboard",
+    "convert starter schemas formats adapters registry project",
+    "metrics postprocess rendering sandbox",
+    "types text atomic errors",
+)
+ROW_OF = {room: number for number, row in enumerate(ROWS) for room in row.split()}
+PYTEST = {"pytest", "_pytest", "pluggy", "xdist", "execnet", "pytest_jsonreport"}
+
+
+def imported(source: str, module: tuple[str, ...], is_package: bool) -> Iterator[tuple[int, tuple[str, ...]]]:
+    """Yield ``(line, dotted name)`` of every import in ``source``, wherever it stands.
+
+    ``from a import b`` is given as ``a.b``: whether ``b`` is a module cannot be read off the text.
+    """
+    base = module if is_package else module[:-1]
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, tuple(alias.name.split("."))) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            start = base[: len(base) - node.level + 1] if node.level else ()
+            stem = (*start, *(node.module.split(".") if node.module else ()))
+            yield from ((node.lineno, (*stem, alias.name)) for alias in node.names)
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("import_module", "__import__")):
+            # A name that is put together at run time cannot be judged here.
+            match node.args:
+                case [ast.Constant(value=str(name)), *_]:
+                    yield node.lineno, tuple(name.split("."))
+
+
+def violations(root: Path) -> list[str]:
+    """Return ``file:line: what`` for every import below ``root``, the folder of the package, that goes up."""
+    found = []
+    for path in sorted(root.rglob("*.py")):
+        parts = path.relative_to(root).with_suffix("").parts
+        is_package = parts[-1] == "__init__"
+        module = ("pytest_lmeval", *(parts[:-1] if is_package else parts))
+        if len(module) == 1:
+            continue  # the package itself names everything, for type checkers and on demand
+        for line, name in imported(path.read_text("utf-8"), module, is_package):
+            problem = _problem(module[1], name)
+            if problem:
+                found.append(f"{'/'.join(path.relative_to(root).parts)}:{line}: {problem}")
+    return found
+
+
+def _problem(room: str, name: tuple[str, ...]) -> str:
+    if room not in ROW_OF:
+        return f"{room} stands in no row"
+    if name[0] in PYTEST:
+        return "" if room == "plugin" else f"{room} imports {name[0]}"
+    if name[0] != "pytest_lmeval":
+        return ""
+    target = name[1] if len(name) > 1 else ""
+    if target.startswith("__"):
+        return ""
+    if target not in ROW_OF:
+        return f"{room} imports {'.'.join(name)}, whose room cannot be told"
+    sideways_at_the_top = ROW_OF[room] == 0 == ROW_OF[target] and room != target
+    if ROW_OF[target] < ROW_OF[room] or sideways_at_the_top:
+        return f"{room} imports {target}"
+    return ""
+
+
+def test_imports_go_down() -> None:
+    assert [] == violations(PACKAGE)
+
+
+def test_every_room_of_the_package_stands_in_a_row() -> None:
+    rooms = {path.stem for path in PACKAGE.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
+    assert set() == rooms - ROW_OF.keys() - {"__init__"}
+
+
+# The check itself
+
+
+def _plant(root: Path, file: str, source: str) -> list[str]:
+    (root / file).parent.mkdir(parents=True, exist_ok=True)
+    (root / file).write_text(source)
+    return violations(root)
+
+
+@pytest.mark.parametrize(
+    ("file", "source", "problem"),
+    [
+        ("types.py", "import pytest_lmeval.metrics", "types imports metrics"),
+        ("types.py", "from pytest_lmeval.registry import Registry", "types imports registry"),
+        ("metrics/f1.py", "from pytest_lmeval import registry", "metrics imports registry"),
+        ("metrics/f1.py", "from ..formats.task import Task", "metrics imports formats"),
+        ("metrics/__init__.py", "from ..formats.task import Task", "metrics imports formats"),
+        ("metrics/deep/er/f1.py", "from .... import runner", "metrics imports runner"),
+        ("sandbox/core.py", "def run():\n    from pytest_lmeval.engine import ask", "sandbox imports engine"),
+        ("engine/ask.py", "if TYPE_CHECKING:\n    from pytest_lmeval.runner import run_task", "engine imports runner"),
+        (
+            "engine/ask.py",
+            "try:\n    import pytest_lmeval.plugin.state as s\nexcept ImportError:\n    pass",
+            "engine imports plugin",
+        ),
+        (
+            "leaderboard/rows.py",
+            "class A:\n    async def f(self):\n        import pytest",
+            "leaderboard imports pytest",
+        ),
+        ("runner.py", "import json, _pytest.config", "runner imports _pytest"),
+        ("runner.py", "from xdist.scheduler import LoadScheduling", "runner imports xdist"),
+        ("cli/main.py", "import pytest", "cli imports pytest"),
+        ("cli/main.py", "from pytest_lmeval.plugin import options", "cli imports plugin"),
+        ("plugin/options.py", "from pytest_lmeval.cli import main", "plugin imports cli"),
+        ("runner.py", "import importlib\nimportlib.import_module('pytest_lmeval.cli')", "runner imports cli"),
+        ("formats/x.py", "from pytest_lmeval import Example", "whose room cannot be told"),
+        ("formats/x.py", "import pytest_lmeval", "whose room cannot be told"),
+        ("extras.py", "import json", "extras stands in no row"),
+    ],
+)
+def test_a_planted_violation_is_found(tmp_path: Path, file: str, source: str, problem: str) -> None:
+    (violation,) = _plant(tmp_path, file, source)
+    assert violation.startswith(f"{file}:")
+    assert violation.endswith(problem)
+
+
+def test_a_violation_names_its_line(tmp_path: Path) -> None:
+    assert ["types.py:3: types imports runner"] == _plant(
+        tmp_path, "types.py", "import json\n\nimport pytest_lmeval.runner"
+    )
+
+
+@pytest.mark.parametrize(
+    ("file", "source"),
+    [
+        ("plugin/options.py", "import pytest, _pytest.config\nfrom pytest_lmeval.runner import run_task"),
+        ("plugin/options.py", "from . import state\nfrom .state import State\nfrom .. import runner"),
+        ("cli/main.py", "from pytest_lmeval.runner import run_task\nfrom pytest_lmeval.types import Score"),
+        ("engine/evaluate.py", "from pytest_lmeval.leaderboard.rows import TaskRow"),
+        ("formats/jsonl.py", "def f():\n    from pytest_lmeval.registry import Registry"),
+        ("registry.py", "from pytest_lmeval import formats, metrics"),
+        ("errors.py", "import json\nfrom collections.abc import Mapping\nfrom pytest_lmeval import types"),
+        ("leaderboard/manifest.py", "from pytest_lmeval import __version__"),
+        ("__init__.py", "from pytest_lmeval.plugin import options"),
+        ("metrics/f1.py", "# import pytest\nTEXT = 'import pytest'"),
+    ],
+)
+def test_what_goes_down_or_sideways_is_left_alone(tmp_path: Path, file: str, source: str) -> None:
+    assert [] == _plant(tmp_path, file, source)

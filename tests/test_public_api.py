@@ -1,0 +1,145 @@
+"""What the package offers by name, and what it never imports to do so."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import pytest_lmeval
+
+PACKAGE = Path(pytest_lmeval.__file__).parent
+SHIPPED = PACKAGE.parent / "tasks"
+HEAVY = {"pytest", "_pytest", "pluggy", "xdist", "pydantic", "jinja2", "yaml", "aiohttp", "numpy", "torch"}
+MODULES = sorted(
+    ".".join(("pytest_lmeval", *path.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(".__init__")
+    for path in PACKAGE.rglob("*.py")
+)
+# What runs as a program of its own is never imported: main modules, and what the sandbox starts.
+IMPORTABLE = [
+    name for name in MODULES if not name.startswith("pytest_lmeval.sandbox.inside") and "__main__" not in name
+]
+
+
+def _type_checking_names() -> dict[str, str]:
+    """Return ``{name: module}`` of the imports that only type checkers see."""
+    tree = ast.parse((PACKAGE / "__init__.py").read_text("utf-8"))
+    (block,) = (node for node in tree.body if isinstance(node, ast.If))
+    names = {}
+    for node in block.body:
+        assert isinstance(node, ast.ImportFrom)
+        for alias in node.names:
+            # Without "as", type checkers treat the name as private.
+            assert alias.name == alias.asname
+            names[alias.name] = str(node.module)
+    return names
+
+
+def _homes() -> dict[str, str]:
+    return {name: f"pytest_lmeval.{module}" for module, names in pytest_lmeval._HOMES.items() for name in names}
+
+
+def _imported_by(program: str) -> set[str]:
+    """Return the top-level modules that ``program`` leaves imported, in a process of its own."""
+    command = [sys.executable, "-c", f"{program}\nimport json, sys\nprint(json.dumps(sorted(sys.modules)))"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert 0 == done.returncode, done.stderr
+    return {name.partition(".")[0] for name in json.loads(done.stdout.splitlines()[-1])}
+
+
+# Names
+
+
+def test_all_is_sorted_and_says_each_name_once() -> None:
+    assert sorted(set(pytest_lmeval.__all__)) == pytest_lmeval.__all__
+
+
+@pytest.mark.parametrize("name", pytest_lmeval.__all__)
+def test_every_public_name_can_be_imported_and_is_public_where_it_lives(name: str) -> None:
+    home = importlib.import_module(_homes()[name])
+    assert getattr(pytest_lmeval, name) is getattr(home, name)
+    assert name in home.__all__
+
+
+def test_type_checkers_see_the_names_that_are_there() -> None:
+    assert _homes() == _type_checking_names()
+    assert sorted(_homes()) == pytest_lmeval.__all__
+
+
+def test_the_documented_names_are_public() -> None:
+    documented = {
+        *("validate_task", "validate_file", "load_tasks", "run_task", "run_leaderboard", "write_leaderboard"),
+        *("render", "post_process", "execute_code"),
+    }
+    assert documented <= set(pytest_lmeval.__all__)
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="module 'pytest_lmeval' has no attribute 'run_tusk'"):
+        pytest_lmeval.run_tusk  # noqa: B018 - the lookup is the test
+
+
+def test_dir_lists_the_public_names() -> None:
+    assert pytest_lmeval.__all__ == dir(pytest_lmeval)
+
+
+def test_the_version_is_the_distribution_s() -> None:
+    from importlib.metadata import version
+
+    assert version("pytest-lmeval") == pytest_lmeval.__version__
+    assert re.fullmatch(r"\d+\.\d+\.\d+", pytest_lmeval.__version__)
+
+
+@pytest.mark.parametrize("name", IMPORTABLE)
+def test_every_module_has_what_it_says_it_has(name: str) -> None:
+    module = importlib.import_module(name)
+    public = getattr(module, "__all__", [])
+    assert sorted(public) == sorted(set(public))
+    assert [] == [each for each in public if not hasattr(module, each)]
+
+
+# Imports
+
+
+def test_importing_the_package_imports_nothing_of_it() -> None:
+    program = (
+        "import sys, pytest_lmeval\nassert not [name for name in sys.modules if name.startswith('pytest_lmeval.')]"
+    )
+    assert HEAVY.isdisjoint(_imported_by(program))
+
+
+@pytest.mark.parametrize("name", pytest_lmeval.__all__)
+def test_no_public_name_imports_pytest_or_anything_heavy(name: str) -> None:
+    assert set() == HEAVY & _imported_by(f"from pytest_lmeval import {name}")
+
+
+def test_using_the_package_imports_neither_pytest_nor_anything_heavy(tmp_path: Path) -> None:
+    program = f"""
+import pytest_lmeval as lm
+tasks = lm.load_tasks({str(SHIPPED)!r})
+board = lm.run_leaderboard(tasks, lm.make_adapter("toy", lm.default_registry(), {{}}))
+lm.write_leaderboard(board, {str(tmp_path / "board.json")!r}, include_per_example=True)
+lm.run_task(tasks[0], lm.ReplayAdapter({str(tmp_path / "board.json")!r}))
+lm.validate_file(tasks[0].path)
+lm.post_process("extract_letter", lm.render(tasks[0].examples[0]))
+"""
+    assert set() == HEAVY & _imported_by(program)
+    assert (tmp_path / "board.json").exists()
+
+
+def test_importing_every_module_changes_nothing_around_it() -> None:
+    program = f"""
+import importlib, os, sys, threading
+around = lambda: (dict(os.environ), os.getcwd(), sys.path[:], sys.argv[:], threading.active_count(), os.listdir())
+before = around()
+for name in {IMPORTABLE}:
+    importlib.import_module(name)
+assert before == around()
+"""
+    _imported_by(program)

@@ -1,0 +1,246 @@
+"""The whole path without pytest: tasks and an adapter in, a leaderboard out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_lmeval import (
+    Completion,
+    Generate,
+    Task,
+    ToyAdapter,
+    UsageError,
+    load_tasks,
+    run_leaderboard,
+    run_task,
+    write_leaderboard,
+)
+from pytest_lmeval.errors import AdapterError, AdapterTimeout
+from pytest_lmeval.runner import evaluate_task, timestamp
+
+SHIPPED = Path(__file__).parents[1] / "tasks"
+
+
+class Silent:
+    """Answers with nothing."""
+
+    name = "silent.v1"
+
+    def generate(self, prompts: Sequence[str]) -> list[str]:
+        return [""] * len(prompts)
+
+
+class Echo:
+    """Answers with the last word of the prompt, and keeps the batches it was asked."""
+
+    name = "echo.v1"
+
+    def __init__(self) -> None:
+        self.calls: list[list[str]] = []
+
+    def generate(self, prompts: Sequence[str]) -> list[str]:
+        self.calls.append(list(prompts))
+        return [prompt.split()[-1] for prompt in prompts]
+
+
+def _record(word: str, target: str | None = None, **extras: Any) -> dict[str, Any]:
+    targets = [word if target is None else target]
+    return {"id": word, "prompt": f"say {word}", "targets": targets, "metric": "exact_match", "extras": extras}
+
+
+@pytest.fixture
+def tasks(tmp_path: Path) -> list[Task]:
+    """Provide two tasks: of five examples, one wrong for an echo; and of two examples."""
+    letters = [_record(letter) for letter in "abcd"] + [_record("e", "not e")]
+    for name, records in (("letters", letters), ("en/words", [_record("red"), _record("blue")])):
+        file = tmp_path / f"{name}.jsonl"
+        file.parent.mkdir(exist_ok=True)
+        file.write_text("\n".join(map(json.dumps, records)))
+    return load_tasks(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def shipped() -> list[Task]:
+    """Provide the tasks that the project ships."""
+    return load_tasks(SHIPPED)
+
+
+# One task
+
+
+def test_a_task_becomes_a_row(tasks: list[Task]) -> None:
+    words, letters = tasks
+    row = run_task(letters, Echo())
+    assert ("letters", 0.8, 4, 5, "exact_match") == (row.task, row.score, row.correct, row.total, row.metric)
+    assert letters.path.as_posix() == row.path
+    assert letters.sha256 == row.sha256
+    assert row.latency_ms is not None
+    assert ["passed"] * 4 + ["failed"] == [result.status for result in row.per_example]
+    assert 1.0 == run_task(words, Echo()).score
+
+
+def test_results_come_in_the_order_of_the_examples(tasks: list[Task]) -> None:
+    results = evaluate_task(tasks[0], Echo())
+    assert ["red", "blue"] == [result.id for result in results] == [result.outputs[0] for result in results]
+    assert {"echo.v1"} == {result.adapter for result in results}
+
+
+@pytest.mark.parametrize(("size", "calls"), [(1, [1] * 5), (2, [2, 2, 1]), (5, [5]), (8, [5])])
+def test_the_adapter_is_asked_in_batches(tasks: list[Task], size: int, calls: list[int]) -> None:
+    adapter = Echo()
+    run_task(tasks[1], adapter, batch_size=size)
+    assert calls == [len(call) for call in adapter.calls]
+
+
+def test_few_shot_examples_stand_before_the_prompt(tmp_path: Path) -> None:
+    record = {
+        "task_id": "a",
+        "category": "arithmetic",
+        "prompt": "2 + 3 =",
+        "targets": ["="],
+        "metric_name": "exact_match",
+        "post_process": "none",
+        "few_shot_examples": [{"prompt": "1 + 1 =", "completion": "2"}, {"prompt": "1 + 2 =", "completion": "3"}],
+    }
+    (tmp_path / "a.jsonl").write_text(json.dumps(record))
+    adapter = Echo()
+    (result,) = evaluate_task(load_tasks(tmp_path)[0], adapter)
+    assert [["1 + 1 = 2\n\n1 + 2 = 3\n\n2 + 3 ="]] == adapter.calls
+    assert adapter.calls == [[result.prompt]]
+
+
+def test_another_rendering_reaches_the_model_and_the_result(tasks: list[Task]) -> None:
+    adapter = Echo()
+    results = evaluate_task(tasks[0], adapter, render=lambda example: f"please {example.prompt}")
+    assert [["please say red", "please say blue"]] == adapter.calls
+    assert adapter.calls == [[result.prompt for result in results]]
+
+
+def test_thresholds_may_be_given(tasks: list[Task]) -> None:
+    results = evaluate_task(tasks[1], Echo(), thresholds={"letters": 0.0})
+    assert {("passed", 0.0)} == {(result.status, result.threshold) for result in results}
+
+
+# Many tasks
+
+
+def test_a_board_has_every_task_and_their_unweighted_mean(tasks: list[Task]) -> None:
+    board = run_leaderboard(tasks, Echo())
+    assert [("en/words", 1.0), ("letters", 0.8)] == [(row.task, row.score) for row in board.tasks]
+    assert (True, 0.9) == (board.complete, board.overall_score)
+    assert {"collected": 7, "scored": 7} == {key: board.counts[key] for key in ("collected", "scored")}
+    assert "echo.v1" == board.facts.adapter
+
+
+def test_the_digest_depends_on_results_alone(tasks: list[Task]) -> None:
+    digests = {
+        run_leaderboard(tasks, Echo()).digest,
+        run_leaderboard(tasks, Echo(), batch_size=1).digest,
+        run_leaderboard(tasks[::-1], Echo(), batch_size=3).digest,
+    }
+    assert 1 == len(digests)
+    assert run_leaderboard(tasks, Silent()).digest not in digests
+
+
+def test_a_board_is_stamped_with_the_time_in_utc(tasks: list[Task]) -> None:
+    stamp = datetime.fromisoformat(run_leaderboard(tasks, Echo()).facts.timestamp)
+    assert timedelta(0) == stamp.utcoffset()
+    # A day, so that a slow machine cannot matter.
+    assert abs(datetime.now(UTC) - stamp) < timedelta(days=1)
+    assert timestamp().endswith("Z")
+
+
+def test_the_shipped_tasks_are_all_solved_by_the_toy_model(shipped: list[Task], tmp_path: Path) -> None:
+    board = run_leaderboard(shipped, ToyAdapter())
+    wrong = [
+        (row.task, each.id, each.status, each.error)
+        for row in board.tasks
+        for each in row.per_example
+        if each.status != "passed"
+    ]
+    assert [] == wrong
+    assert (True, sum(len(task.examples) for task in shipped)) == (board.complete, board.counts["scored"])
+    write_leaderboard(board, tmp_path / "leaderboard.json")
+    written = json.loads((tmp_path / "leaderboard.json").read_bytes())
+    assert (board.overall_score, board.digest, True) == (
+        written["overall_score"],
+        written["digest"],
+        written["complete"],
+    )
+
+
+def test_a_model_that_says_nothing_scores_zero_on_a_complete_board(shipped: list[Task]) -> None:
+    board = run_leaderboard(shipped, Silent())
+    assert [(row.task, 0.0, 0) for row in board.tasks] == [(row.task, row.score, row.correct) for row in board.tasks]
+    assert (True, 0.0) == (board.complete, board.overall_score)
+    assert (0, 0) == (board.counts["errors"], board.counts["timeouts"])
+
+
+# Faults
+
+
+class Failing:
+    """Fails on ``b`` and is late on ``c``."""
+
+    name = "failing.v1"
+
+    def generate_requests(self, requests: list[Generate]) -> list[Any]:
+        return [self._answer(request.id) for request in requests]
+
+    def _answer(self, word: str) -> Completion | AdapterError:
+        faults = {"b": AdapterError("down"), "c": AdapterTimeout("late")}
+        return faults.get(word) or Completion(word)
+
+
+def test_faults_of_the_adapter_are_never_scored_and_leave_the_board_incomplete(tasks: list[Task]) -> None:
+    board = run_leaderboard(tasks, Failing())
+    statuses = {each.id: (each.status, each.score, each.error) for each in board.tasks[1].per_example}
+    assert {
+        "a": ("passed", 1.0, ""),
+        "b": ("error", None, "down"),
+        "c": ("timeout", None, "late"),
+        "d": ("passed", 1.0, ""),
+        "e": ("failed", 0.0, ""),
+    } == statuses
+    assert 2 / 3 == board.tasks[1].score
+    assert (1, 1, False, None) == (
+        board.counts["errors"],
+        board.counts["timeouts"],
+        board.complete,
+        board.overall_score,
+    )
+
+
+def test_an_adapter_that_cannot_answer_is_a_usage_error(tasks: list[Task]) -> None:
+    with pytest.raises(UsageError, match="without any of the methods"):
+        run_task(tasks[0], object())
+    with pytest.raises(UsageError, match="without any of the methods"):
+        run_leaderboard(tasks, object())
+
+
+@pytest.mark.parametrize("latency", [float("nan"), float("inf"), "fast"])
+def test_nonsense_from_an_adapter_still_gives_a_board_that_can_be_written(
+    tasks: list[Task], tmp_path: Path, latency: Any
+) -> None:
+    class Odd:
+        name = "odd.v1"
+
+        def generate_requests(self, requests: list[Generate]) -> list[Completion]:
+            return [Completion("\ud800", latency) for _ in requests]
+
+    board = run_leaderboard(tasks, Odd())
+    write_leaderboard(board, tmp_path / "leaderboard.json", include_per_example=True)
+    assert board.digest == json.loads((tmp_path / "leaderboard.json").read_bytes())["digest"]
+
+
+def test_every_shipped_example_scores_a_chattering_model_between_zero_and_one(shipped: list[Task]) -> None:
+    for task in shipped:
+        for result in evaluate_task(task, Echo()):
+            assert result.score is not None, result
+            assert 0.0 <= result.score <= 1.0

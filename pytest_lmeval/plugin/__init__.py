@@ -34,9 +34,9 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "lmeval: an example of a language-model task (set by pytest-lmeval)")
     if not hasattr(config, "workerinput"):
         from pytest_lmeval.plugin.recorder import Recorder
-        from pytest_lmeval.plugin.state import check_adapter_option
+        from pytest_lmeval.plugin.state import check_options
 
-        check_adapter_option(config)
+        check_options(config)
         config.pluginmanager.register(Recorder(config), "lmeval-recorder")
 
 
@@ -100,7 +100,7 @@ def pytest_runtest_makereport(
     attach = getattr(item, "attach_result", None)
     if attach is not None:
         attach(report, call)
-    if report.sections or report.longrepr is not None:
+    if report.sections or report.longrepr is not None or (attach is None and report.user_properties):
         from pytest_lmeval.plugin.sanitize import make_encodable
 
         make_encodable(report)

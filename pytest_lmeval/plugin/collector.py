@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from pytest_lmeval.engine.evaluate import evaluate, failed_result
-from pytest_lmeval.errors import AdapterError, BadTaskFile, LmevalError
+from pytest_lmeval.errors import AdapterError, BadTaskFile, LmevalError, UsageError
 from pytest_lmeval.formats.task import Prompt, Task
 from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.plugin.failure import ExampleFailed, explain
@@ -60,6 +60,9 @@ class TaskFile(pytest.Module):
         except LmevalError as error:
             self.run_state.bad_files.append(self.nodeid)
             raise self.CollectError(str(error)) from None
+        except Exception:  # of a project's own loader: with its traceback
+            self.run_state.bad_files.append(self.nodeid)
+            raise
         self.add_marker("lmeval")
         for task in tasks:
             self.extra_keyword_matches.update({task.name, task.metric})
@@ -143,11 +146,11 @@ class ExampleItem(pytest.Function):
         run = self.parent.run_state
         engine: Any = self.funcargs["lm_engine"]
         render: Any = self.funcargs["lm_render"]
-        run.check_one_adapter(self.funcargs["lm_adapter"], engine)
         judgement = run.judgement(self.funcargs["lm_sandbox"], engine)
         try:
+            run.check_one_adapter(self.funcargs["lm_adapter"], engine)
             responses = engine.respond(self, lambda item: item.requests(render))
-        except AdapterError as error:
+        except (AdapterError, UsageError) as error:
             result = failed_result(self.task, self.example, self._prompt or self.example.prompt, error, judgement)
         else:
             assert self._prompt is not None
@@ -165,10 +168,12 @@ class ExampleItem(pytest.Function):
     def attach_result(self, report: pytest.TestReport, call: pytest.CallInfo[None]) -> None:
         """Put the result on the report of the phase that decided it."""
         if call.when == "setup" and report.failed:
-            self._keep(self._setup_error(report))
+            self._keep(self._unscored(f"set-up failed: {report.longreprtext[-500:]}"))
             report.user_properties[:] = self.user_properties
         elif call.when != "call":
             return
+        elif report.failed and self.result is None:
+            self._keep(self._unscored(f"not scored: {call.excinfo.exconly() if call.excinfo else report.outcome}"))
         if self.result is not None:
             report.user_properties.append(("lmeval", self.result.to_json()))
             report.__dict__["lm_below"] = self.result.status == "below"
@@ -189,10 +194,9 @@ class ExampleItem(pytest.Function):
         properties = [entry for entry in self.user_properties if not entry[0].startswith("lm_")]
         self.user_properties[:] = [*properties, *_properties(result)]
 
-    def _setup_error(self, report: pytest.TestReport) -> ExampleResult:
-        error = AdapterError(f"set-up failed: {report.longreprtext[-500:]}")
+    def _unscored(self, reason: str) -> ExampleResult:
         judgement = self.parent.run_state.judgement(None, None)
-        return failed_result(self.task, self.example, self.example.prompt, error, judgement)
+        return failed_result(self.task, self.example, self.example.prompt, AdapterError(reason), judgement)
 
 
 def as_prompt(rendered: Any) -> Prompt:

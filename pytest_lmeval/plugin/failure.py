@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from pytest_lmeval.text import printable
 from pytest_lmeval.types import ExampleResult
 
-__all__ = ["ExampleFailed", "explain", "printable"]
+__all__ = ["ExampleFailed", "explain"]
 
 _PROMPT_TAIL = 600
 _TEXT_HEAD = 2000
@@ -30,13 +31,6 @@ def explain(result: ExampleResult, rerun: str) -> str:
     return "\n".join(lines)
 
 
-def printable(text: str) -> str:
-    """Return ``text`` with every control character and lone surrogate spelled out, line breaks and tabs kept."""
-    if text.isprintable():
-        return text
-    return "".join(char if char.isprintable() or char in "\n\t" else _spelled_out(char) for char in text)
-
-
 def _verdict(result: ExampleResult) -> str:
     name = printable(f"{result.task}: {result.id}")
     if result.score is None:
@@ -55,7 +49,3 @@ def _cut(text: str, tail: int) -> str:
     if tail:
         return text if len(text) <= tail else f"[{len(text) - tail:,} characters before] {text[-tail:]}"
     return text if len(text) <= _TEXT_HEAD else f"{text[:_TEXT_HEAD]} [{len(text) - _TEXT_HEAD:,} more characters]"
-
-
-def _spelled_out(char: str) -> str:
-    return char.encode("unicode_escape").decode("ascii")

@@ -38,11 +38,13 @@ def lm_judge(pytestconfig: pytest.Config) -> Iterator[Any]:
 
 
 @pytest.fixture(scope="session")
-def lm_engine(lm_adapter: Any, pytestconfig: pytest.Config) -> Any:
-    """Provide what stands between the examples and the adapter: one call for a batch of examples."""
+def lm_engine(lm_adapter: Any, pytestconfig: pytest.Config) -> Iterator[Any]:
+    """Provide what stands between the examples and the adapter: requests are sent ahead of the scoring."""
     from pytest_lmeval.plugin.state import run_state
 
-    return run_state(pytestconfig).make_engine(lm_adapter)
+    engine = run_state(pytestconfig).make_engine(lm_adapter)
+    yield engine
+    engine.close()
 
 
 @pytest.fixture(scope="session")

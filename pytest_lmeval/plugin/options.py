@@ -86,6 +86,17 @@ def at_least(low: int) -> Callable[[str], int]:
     return parse
 
 
+def positive(text: str) -> float:
+    """Parse a number of seconds above 0."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < float("inf"):
+        raise argparse.ArgumentTypeError(f"expected a number of seconds above 0, got {text!r}")
+    return number
+
+
 _OPTIONS: list[tuple[str | tuple[str, ...], dict[str, Any]]] = [
     (
         "--lm-adapter",
@@ -108,6 +119,28 @@ _OPTIONS: list[tuple[str | tuple[str, ...], dict[str, Any]]] = [
     (
         "--lm-batch-size",
         {"metavar": "N", "type": at_least(1), "default": 8, "help": "requests per call of a batch adapter (default 8)"},
+    ),
+    (
+        "--lm-concurrency",
+        {
+            "metavar": "N",
+            "type": at_least(1),
+            "default": 16,
+            "help": "requests in flight of an async adapter, over all processes (default 16)",
+        },
+    ),
+    (
+        "--lm-timeout",
+        {
+            "metavar": "S",
+            "type": positive,
+            "default": 60.0,
+            "help": "seconds for one attempt at a request (default 60)",
+        },
+    ),
+    (
+        "--lm-retries",
+        {"metavar": "N", "type": at_least(0), "default": 4, "help": "further attempts at a request (default 4)"},
     ),
     ("--lm-limit", {"metavar": "N", "type": at_least(1), "help": "only the first N valid records of each task"}),
     (

@@ -71,11 +71,20 @@ class Recorder:
     def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None, object, object]:
         if self._guard is not None:
             self._guard.remove()
+        if self._bad_files or _has_bad_files(self.config):
+            # Whatever else stopped the session, -x included.
+            session.exitstatus = pytest.ExitCode.INTERRUPTED
+        crashed = session.exitstatus == pytest.ExitCode.INTERNAL_ERROR
         if self.record is not None:
             session.exitstatus = self.record.finish(session, int(session.exitstatus))
         elif session.exitstatus == pytest.ExitCode.OK and self._lost_reports(session):
             session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
-        return (yield)
+        outcome = yield
+        terminal = self.config.pluginmanager.getplugin("terminalreporter")
+        if crashed and terminal is not None:
+            # pytest writes no summary after an internal error; the scores are still wanted.
+            self.pytest_terminal_summary(terminal)
+        return outcome
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         if self.record is not None:

@@ -11,13 +11,14 @@ from typing import Any
 
 import pytest
 
+from pytest_lmeval.atomic import write_atomically
 from pytest_lmeval.engine.ledger import Ledger
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.leaderboard.board import Leaderboard, RunFacts, build_board
 from pytest_lmeval.leaderboard.manifest import build_manifest, redact_options
 from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.leaderboard.tables import markdown
-from pytest_lmeval.leaderboard.write import write_atomically, write_leaderboard
+from pytest_lmeval.leaderboard.write import write_leaderboard
 from pytest_lmeval.plugin.options import MaxErrors
 from pytest_lmeval.plugin.state import run_state
 from pytest_lmeval.runner import timestamp
@@ -119,7 +120,7 @@ class RunRecord:
     def _write_board(self) -> None:
         self.board = build_board(self._infos(), self._results.values(), self._facts())
         self.board = replace(self.board, facts=replace(self.board.facts, gate=self._gate(self.board)))
-        self.config.hook.pytest_lmeval_leaderboard(config=self.config, leaderboard=self.board)
+        self._show_to_project()
         footer = {"complete": self.board.complete, "digest": self.board.digest, "counts": dict(self.board.counts)}
         self.ledger.close(footer)
         if self.ledger.failure is not None:
@@ -128,6 +129,12 @@ class RunRecord:
             "leaderboard.json", lambda path, board: write_leaderboard(board, path, include_per_example=self.per_example)
         )
         self._write("leaderboard.md", lambda path, board: write_atomically(path, _encoded(markdown(board))))
+
+    def _show_to_project(self) -> None:
+        try:
+            self.config.hook.pytest_lmeval_leaderboard(config=self.config, leaderboard=self.board)
+        except Exception as error:  # a project's own code must not cost it the board
+            self.write_failures.append(f"hook pytest_lmeval_leaderboard: {type(error).__name__}: {error}")
 
     def _write(self, name: str, write: Any) -> None:
         path = self.report_dir / name
@@ -162,6 +169,8 @@ class RunRecord:
         options: MaxErrors | str = self.config.option.lm_max_errors
         limit = MaxErrors(options) if isinstance(options, str) else options
         adapters = {result.adapter for result in self._results.values() if result.adapter}
+        if len(adapters) > 1:
+            self._reasons.append(f"one run has one adapter: this one had {', '.join(sorted(adapters))}")
         return RunFacts(
             timestamp=self._started,
             adapter=", ".join(sorted(adapters)) or run_state(self.config).spec,

@@ -11,9 +11,12 @@ __all__ = ["make_encodable"]
 
 
 def make_encodable(report: pytest.TestReport) -> None:
-    """Escape lone surrogates in the failure text and the captured output of ``report``, of any test."""
+    """Escape lone surrogates in everything that ``report``, of any test, has from outside."""
     if any(not _encodable(text) for _, text in report.sections):
         report.sections = [(name, _escaped(text)) for name, text in report.sections]
+    report.user_properties = [(name, _plain(value)) for name, value in report.user_properties]
+    if hasattr(report, "wasxfail"):
+        report.wasxfail = _escaped(report.wasxfail)
     if report.longrepr is None:
         return
     if isinstance(report.longrepr, tuple):  # a skip: (path, line, reason)
@@ -31,6 +34,10 @@ def _encodable(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def _plain(value: object) -> object:
+    return _escaped(value) if isinstance(value, str) else value
 
 
 def _escaped(text: str) -> str:

@@ -67,8 +67,8 @@ class BatchScheduling:
 
     def add_node_collection(self, node: WorkerController, collection: Sequence[str]) -> None:
         """Note what a worker collected; a late worker must have collected the same."""
-        if self._ids is not None and list(collection) != list(self._ids):
-            raise pytest.UsageError(f"worker {node.gateway.id} collected other items than the workers before it")
+        if self._ids is not None:
+            _check_same(self._ids, collection, node)
         self._collections[node] = collection
 
     def mark_test_complete(self, node: WorkerController, item_index: int, duration: float = 0) -> None:
@@ -98,6 +98,10 @@ class BatchScheduling:
         if not pending:
             return None
         assert self._ids is not None
+        if hasattr(node, "workeroutput"):
+            # It took its leave without being told to, as pytest.exit does: the run is to end.
+            self._units.clear()
+            return None
         crashed, rest = pending[0], pending[1:]
         self._crashes[self._unit_of[crashed]] = self._crashes.get(self._unit_of[crashed], 0) + 1
         for unit in reversed(self._regroup(rest)):
@@ -121,8 +125,7 @@ class BatchScheduling:
         collections = list(self._collections.values())
         first = list(collections[0])
         for node, collection in self._collections.items():
-            if list(collection) != first:
-                raise pytest.UsageError(f"worker {node.gateway.id} collected other items than the other workers")
+            _check_same(first, collection, node)
         self._ids = first
         keyed = ((self._group(nodeid, index), index) for index, nodeid in enumerate(first))
         self._units = deque(plan_batches(keyed, self._batch_size))
@@ -155,3 +158,15 @@ class BatchScheduling:
 
     def _takes_work(self, node: WorkerController) -> bool:
         return self._ids is not None and node in self._collections and not node.shutting_down
+
+
+def _check_same(expected: Sequence[str], collected: Sequence[str], node: WorkerController) -> None:
+    if list(expected) == list(collected):
+        return
+    pairs = zip(expected, collected, strict=False)
+    number = next(
+        (number for number, (one, other) in enumerate(pairs) if one != other), min(len(expected), len(collected))
+    )
+    one, other = ((ids[number] if number < len(ids) else "nothing") for ids in (expected, collected))
+    detail = f"item {number} is {other}, where another worker has {one}"
+    raise pytest.UsageError(f"worker {node.gateway.id} collected other items than the other workers: {detail}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import gc
 import json
 import shlex
@@ -14,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_lmeval.errors import LmevalError, UnknownName, UsageError
+from pytest_lmeval.plugin.ahead import Ahead
+from pytest_lmeval.plugin.options import named_number
 
 if TYPE_CHECKING:
     from pytest_lmeval.engine.engine import Engine
@@ -22,7 +25,7 @@ if TYPE_CHECKING:
     from pytest_lmeval.leaderboard.rows import TaskInfo
     from pytest_lmeval.registry import Registry
 
-__all__ = ["RUN", "RunState", "check_adapter_option", "run_state"]
+__all__ = ["RUN", "RunState", "check_options", "run_state"]
 
 
 def run_state(config: pytest.Config) -> RunState:
@@ -32,8 +35,12 @@ def run_state(config: pytest.Config) -> RunState:
     return config.stash[RUN]
 
 
-def check_adapter_option(config: pytest.Config) -> None:
-    """Raise pytest.UsageError at once for a --lm-adapter that names nothing known."""
+def check_options(config: pytest.Config) -> None:
+    """Raise pytest.UsageError at once for what can be seen to be wrong without any task."""
+    max_line_bytes(config)
+    threshold_overrides(config)
+    if config.option.lm_limit is not None and config.option.lm_sample is not None:
+        raise pytest.UsageError("--lm-limit and --lm-sample exclude each other: the first N, or a random N")
     spec = config.getoption("lm_adapter")
     if spec:
         from pytest_lmeval.adapters.resolve import check_spec
@@ -47,6 +54,23 @@ def with_usage_errors(action: Any) -> Any:
         return action()
     except LmevalError as error:
         raise pytest.UsageError(str(error)) from None
+
+
+def threshold_overrides(config: pytest.Config) -> dict[str, float]:
+    """Return thresholds by task or metric name; the command line wins over the ini file."""
+    try:
+        ini = dict(named_number(line) for line in config.getini("lm_thresholds"))
+    except argparse.ArgumentTypeError as error:
+        raise pytest.UsageError(f"ini lm_thresholds: {error}") from None
+    return {**ini, **dict(config.option.lm_threshold)}
+
+
+def max_line_bytes(config: pytest.Config) -> int:
+    """Return how long a line of a task file may be."""
+    given = config.getini("lm_max_line_bytes")
+    if not str(given).isdecimal() or int(given) < 1:
+        raise pytest.UsageError(f"ini lm_max_line_bytes: expected a whole number >= 1, got {given!r}")
+    return int(given)
 
 
 class RunState:
@@ -66,10 +90,10 @@ class RunState:
         self.tasks: dict[str, TaskInfo] = {}
         self.bad_files: list[str] = []
         self._adapter: Any = None
+        self._items: Sequence[pytest.Item] = ()
         self._batches: list[list[pytest.Item]] = []
         self._judgements: dict[int, Judgement] = {}
-        if self.limit is not None and self.sample is not None:
-            raise pytest.UsageError("--lm-limit and --lm-sample exclude each other: the first N, or a random N")
+        self.threshold_overrides = threshold_overrides(config)
 
     @cached_property
     def registry(self) -> Registry:
@@ -92,32 +116,11 @@ class RunState:
         return bool(self.config.hook.pytest_lmeval_load_task.get_hookimpls())
 
     @cached_property
-    def threshold_overrides(self) -> dict[str, float]:
-        """Thresholds by task or metric name; the command line wins over the ini file."""
-        import argparse
-
-        from pytest_lmeval.plugin.options import named_number
-
-        try:
-            ini = dict(named_number(line) for line in self.config.getini("lm_thresholds"))
-        except argparse.ArgumentTypeError as error:
-            raise pytest.UsageError(f"ini lm_thresholds: {error}") from None
-        return {**ini, **dict(self.config.option.lm_threshold)}
-
-    @cached_property
     def thresholds(self) -> Thresholds:
         """What each example must reach."""
         from pytest_lmeval.engine.evaluate import Thresholds
 
         return Thresholds(self.registry, self.threshold_overrides)
-
-    @cached_property
-    def max_line_bytes(self) -> int:
-        """The longest line of a task file that is read."""
-        given = self.config.getini("lm_max_line_bytes")
-        if not str(given).isdigit() or int(given) < 1:
-            raise pytest.UsageError(f"ini lm_max_line_bytes: expected a whole number >= 1, got {given!r}")
-        return int(given)
 
     def load(self, path: Path, name: str) -> LoadedFile:
         """Return the tasks and bad records of one file."""
@@ -129,7 +132,7 @@ class RunState:
             return loaded
         if not is_task_file(path, self.registry):
             return LoadedFile()
-        return load_file(path, name, self.registry, max_line_bytes=self.max_line_bytes)
+        return load_file(path, name, self.registry, max_line_bytes=max_line_bytes(self.config))
 
     def add_task(self, info: TaskInfo) -> None:
         """Note a collected task; raise UsageError where its name is taken."""
@@ -151,6 +154,7 @@ class RunState:
             self._prepare_adapter(items)
         except (LmevalError, pytest.UsageError) as error:
             self._usage_error(str(error))
+        self._items = session.items
         self._plan(items)
         self._tell_controller()
         # The items stay until the end: the collector need not look at them again and again.
@@ -173,9 +177,19 @@ class RunState:
     def make_engine(self, adapter: Any) -> Engine:
         """Return the engine that answers this process's examples from ``adapter``."""
         from pytest_lmeval.engine.engine import Engine
+        from pytest_lmeval.engine.policy import Policy
 
-        engine = Engine(adapter, batch_size=self.batch_size, passthrough=(pytest.exit.Exception,))
-        engine.plan(self._batches)
+        option = self.config.option
+        policy = Policy(
+            batch_size=self.batch_size,
+            concurrency=option.lm_concurrency,
+            timeout_s=option.lm_timeout,
+            retries=option.lm_retries,
+            share=getattr(self.config, "workerinput", {}).get("workercount", 1),
+            passthrough=(pytest.exit.Exception,),
+        )
+        engine = Engine(adapter, policy)
+        engine.plan(self._batches, Ahead(self.config, self._items))
         return engine
 
     def check_one_adapter(self, adapter: Any, engine: Engine) -> None:
@@ -199,11 +213,20 @@ class RunState:
         return self._judgements[key]
 
     def rerun_command(self, nodeid: str) -> str:
-        """Return the command that runs one example again."""
-        parts = ["pytest", nodeid]
-        if self.config.option.lm_adapter:
-            parts.append(f"--lm-adapter={self.spec}")
-        return shlex.join(parts)
+        """Return the command that runs one example again, secrets left out."""
+        return shlex.join(["pytest", nodeid, *self._adapter_arguments])
+
+    @cached_property
+    def _adapter_arguments(self) -> list[str]:
+        from pytest_lmeval.leaderboard.manifest import redact_arguments
+
+        given = list(self.config.invocation_params.args)
+        taken = []
+        for number, argument in enumerate(given):
+            name, equals, _ = str(argument).partition("=")
+            if name in ("--lm-adapter", "--lm-adapter-arg"):
+                taken.append(str(argument) if equals else f"{name}={given[number + 1]}")
+        return redact_arguments(taken)
 
     def _check_thresholds(self) -> None:
         for name in self.threshold_overrides:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pytest_lmeval.leaderboard.tables import terminal_table
-from pytest_lmeval.plugin.failure import printable
 from pytest_lmeval.plugin.run_record import RunRecord
+from pytest_lmeval.text import printable
 
 __all__ = ["write_summary"]
 

@@ -14,6 +14,8 @@ def register(registry: Registry) -> None:
     """Add the built-in adapters to ``registry``."""
     registry.add_adapter("toy", _toy)
     registry.add_adapter("replay", _replay)
+    registry.add_adapter("hf", _hf)
+    registry.add_adapter("openai", _openai)
 
 
 def _toy(argument: str, **options: Any) -> Any:
@@ -30,3 +32,19 @@ def _replay(argument: str, **options: Any) -> Any:
     if not argument:
         raise UsageError("adapter 'replay' needs the file to answer from: replay:PATH")
     return ReplayAdapter(argument, **options)
+
+
+def _hf(argument: str, **options: Any) -> Any:
+    from pytest_lmeval.adapters.hf import HfAdapter
+
+    if not argument:
+        raise UsageError("adapter 'hf' needs a model folder or name: hf:PATH_OR_NAME")
+    return HfAdapter(argument, **options)
+
+
+def _openai(argument: str, **options: Any) -> Any:
+    from pytest_lmeval.adapters.openai import OpenAIAdapter
+
+    if not argument:
+        raise UsageError("adapter 'openai' needs the model's name: openai:MODEL")
+    return OpenAIAdapter(argument, **options)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from typing import Any
 
 from pytest_lmeval.adapters.resolve import adapter_name
@@ -31,9 +31,9 @@ class AsyncTransport:
         self._inbox = inbox
         self._rates = RateLimit(adapter, policy.share)
         self._heartbeat = time.monotonic()
-        self._begun: dict[Job, bool] = {}
+        self._open: dict[Job, _Progress] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._queue: asyncio.Queue[Job] | None = None
+        self._queue: asyncio.Queue[tuple[Job, int]] | None = None
         self._thread: threading.Thread | None = None
 
     def submit(self, jobs: Sequence[Job]) -> None:
@@ -41,7 +41,7 @@ class AsyncTransport:
         if self._loop is None:
             self._start()
         assert self._loop is not None
-        self._begun.update(dict.fromkeys(jobs, False))
+        self._open.update((job, _Progress(len(job.requests))) for job in jobs)
         self._loop.call_soon_threadsafe(self._enqueue, jobs)
 
     def is_stuck(self) -> bool:
@@ -51,10 +51,10 @@ class AsyncTransport:
     def abandon(self) -> list[Job]:
         """Answer what is in flight with timeouts and leave the loop alone; return the jobs that were not begun."""
         timeout = AdapterTimeout(f"adapter {adapter_name(self._adapter)} blocked its event loop")
-        for job, begun in self._begun.items():
-            if begun:
+        for job, progress in self._open.items():
+            if progress.begun:
                 self._inbox.deliver(job, [timeout] * len(job.requests))
-        return [job for job, begun in self._begun.items() if not begun]
+        return [job for job, progress in self._open.items() if not progress.begun]
 
     def close(self) -> None:
         """Cancel what is in flight, close the adapter in its own loop, and end the thread."""
@@ -73,7 +73,8 @@ class AsyncTransport:
     def _enqueue(self, jobs: Sequence[Job]) -> None:
         assert self._queue is not None
         for job in jobs:
-            self._queue.put_nowait(job)
+            for number in range(len(job.requests)):
+                self._queue.put_nowait((job, number))
 
     def _run(self) -> None:
         loop = self._loop
@@ -98,17 +99,19 @@ class AsyncTransport:
     async def _work(self) -> None:
         assert self._queue is not None
         while True:
-            job = await self._queue.get()
-            self._begun[job] = True
+            job, number = await self._queue.get()
+            progress = self._open[job]
+            progress.begun = True
             try:
-                answers = [await self._answer(request) for request in job.requests]
+                progress.answers[number] = await self._answer(job.requests[number])
             except asyncio.CancelledError:
                 raise
             except BaseException as error:  # meant to stop the run: it has to reach the thread that runs the items
                 self._inbox.fail(job, error)
-            else:
-                self._inbox.deliver(job, answers)
-            self._begun.pop(job, None)
+            progress.left -= 1
+            if not progress.left:
+                del self._open[job]
+                self._inbox.deliver(job, [answer for answer in progress.answers if answer is not None])
 
     async def _answer(self, request: Request) -> Answer:
         if not isinstance(request, Generate):
@@ -125,26 +128,40 @@ class AsyncTransport:
     async def _attempt(self, request: Generate) -> Answer:
         await self._rates.acquire(request)
         started = time.perf_counter()
-        task = asyncio.ensure_future(self._adapter.complete(request))
+        task = asyncio.ensure_future(_outcome(self._adapter.complete(request)))
         # Not wait_for: a request that ignores its cancellation would hold up its slot.
         done, _ = await asyncio.wait({task}, timeout=self._policy.timeout_s)
         latency_ms = (time.perf_counter() - started) * 1000
         if not done:
             task.cancel()
             return AdapterTimeout(f"no response within {self._policy.timeout_s:g} s (--lm-timeout)")
-        error = _error_of(task)
+        returned, error = (None, asyncio.CancelledError()) if task.cancelled() else task.result()
         if error is not None:
             return unusable(self._adapter, error, self._policy.passthrough)
-        answer = check_answer(task.result(), request, adapter_name(self._adapter), latency_ms)
+        answer = check_answer(returned, request, adapter_name(self._adapter), latency_ms)
         if isinstance(answer, Completion):
             self._rates.settle(request, answer)
         return answer
 
 
-def _error_of(task: asyncio.Future[Any]) -> BaseException | None:
-    if task.cancelled():
-        return asyncio.CancelledError("the request was cancelled")
-    return task.exception()
+class _Progress:
+    """How far a job is: its answers by number, None while they are out."""
+
+    __slots__ = ("answers", "begun", "left")
+
+    def __init__(self, requests: int) -> None:
+        self.answers: list[Answer | None] = [None] * requests
+        self.left = requests
+        self.begun = False
+
+
+async def _outcome(completing: Awaitable[Any]) -> tuple[Any, BaseException | None]:
+    try:
+        return await completing, None
+    except asyncio.CancelledError:
+        raise
+    except BaseException as error:  # SystemExit in a task would end the loop, and all that is in flight with it
+        return None, error
 
 
 def _retry_wait(answer: Answer) -> float | None:

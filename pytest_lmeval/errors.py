@@ -10,6 +10,7 @@
     ├── AdapterError          the model or its adapter gave no usable response
     │   ├── AdapterTimeout    ... in time
     │   └── TransientError    ... this time; asking again may help
+    ├── BudgetSpent           asking on would pass the limit on what a run may cost
     ├── ScoringError          a metric gave something that is not a score
     └── SandboxError          the sandbox itself failed, whatever the program did
 
@@ -26,6 +27,7 @@ __all__ = [
     "AdapterError",
     "AdapterTimeout",
     "BadTaskFile",
+    "BudgetSpent",
     "LmevalError",
     "RecordRefused",
     "SandboxError",
@@ -93,6 +95,10 @@ class TransientError(AdapterError):
     def __init__(self, message: str, retry_after: float | None = None) -> None:
         super().__init__(message)
         self.retry_after = retry_after
+
+
+class BudgetSpent(LmevalError):
+    """Another request might pass the limit on what a run may cost."""
 
 
 class ScoringError(LmevalError):

@@ -166,7 +166,8 @@ class ExampleResult:
     """Everything a run knows about one example; one ledger line.
 
     ``score`` is None exactly when the example was not scored (``error``, ``timeout``, ``excluded``).
-    ``outputs`` and ``predictions`` hold one text per repeat. ``hash`` is the content hash.
+    ``outputs`` and ``predictions`` hold one text per repeat. ``hash`` is the content hash, ``request`` that of what
+    the model was asked. ``usage`` sums up ``prompt_tokens``, ``completion_tokens`` and ``cost``, as far as known.
     """
 
     task: str
@@ -186,6 +187,8 @@ class ExampleResult:
     unparsed: bool = False
     error: str = ""
     adapter: str = ""
+    request: str = ""
+    usage: Mapping[str, float] = field(default_factory=dict)
     details: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> str:

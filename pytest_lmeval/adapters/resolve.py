@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_lmeval.errors import LmevalError, UnknownName, UsageError
+from pytest_lmeval.project import project_table
 from pytest_lmeval.registry import Registry
 
 __all__ = ["ANSWERING_METHODS", "adapter_name", "check_adapter", "check_spec", "make_adapter"]
@@ -16,22 +17,26 @@ __all__ = ["ANSWERING_METHODS", "adapter_name", "check_adapter", "check_spec", "
 ANSWERING_METHODS = ("complete", "generate_requests", "generate", "loglikelihood")
 
 
-def check_spec(spec: str, registry: Registry) -> None:
-    """Raise UsageError, with the choices, for a spec that names no registered adapter and no ``module:Object``."""
+def check_spec(spec: str, registry: Registry, project: Path | None = None) -> None:
+    """Raise UsageError, with the choices, unless ``spec`` is a profile, a registered adapter or a ``module:Object``."""
+    profiles = _profiles(project)
+    spec = profiles[spec]["adapter"] if spec in profiles else spec
     name, colon, _ = spec.partition(":")
     if name in registry.adapters or (colon and _is_module_path(name)):
         return
-    choices = [*sorted(registry.adapters), "package.module:Object"]
+    choices = [*profiles, *registry.adapters, "package.module:Object"]
     raise UnknownName("adapter", spec, choices)
 
 
 def make_adapter(spec: str, registry: Registry, options: Mapping[str, Any], project: Path | None = None) -> Any:
     """Return the adapter that ``spec`` names, made with ``options``; raise UsageError where that is impossible.
 
-    A ``module:Object`` is looked for on the path and in ``project``. A class or function is called with the options;
-    anything else is taken as the adapter itself.
+    A name of ``[tool.lmeval.adapters.NAME]`` in the project's pyproject.toml stands for the ``adapter`` and the
+    options there; ``options`` win. A ``module:Object`` is looked for on the path and in ``project``. A class or
+    function is called with the options; anything else is taken as the adapter itself.
     """
-    check_spec(spec, registry)
+    check_spec(spec, registry, project)
+    spec, options = _resolve_profile(spec, options, project)
     name, _, argument = spec.partition(":")
     try:
         if name in registry.adapters:
@@ -58,6 +63,27 @@ def adapter_name(adapter: Any) -> str:
     name = getattr(adapter, "name", None)
     text = name if isinstance(name, str) and name else type(adapter).__name__
     return "".join(char if char.isprintable() else "?" for char in text)
+
+
+def _resolve_profile(spec: str, options: Mapping[str, Any], project: Path | None) -> tuple[str, Mapping[str, Any]]:
+    profiles = _profiles(project)
+    if spec not in profiles:
+        return spec, options
+    profile = dict(profiles[spec])
+    return profile.pop("adapter"), {**profile, **options}
+
+
+def _profiles(project: Path | None) -> dict[str, dict[str, Any]]:
+    profiles = project_table(project).get("adapters", {}) if project is not None else {}
+    where = "pyproject.toml: tool.lmeval.adapters"
+    if not isinstance(profiles, dict):
+        raise UsageError(f"{where} must be a table of tables, one per name")
+    for name, profile in profiles.items():
+        if not isinstance(profile, dict) or not isinstance(profile.get("adapter"), str):
+            raise UsageError(f'{where}.{name}: expected a table with adapter = "SPEC", such as "openai:MODEL"')
+        if profile["adapter"] in profiles:
+            raise UsageError(f"{where}.{name}: adapter {profile['adapter']!r} is a profile itself; name an adapter")
+    return profiles
 
 
 def _is_module_path(name: str) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, Protocol
 
 from pytest_lmeval.engine.batching import BatchTransport
+from pytest_lmeval.engine.budget import Budget
 from pytest_lmeval.engine.jobs import Inbox, Job
 from pytest_lmeval.engine.policy import Policy
 from pytest_lmeval.errors import AdapterError, LmevalError
@@ -48,12 +49,14 @@ class Engine:
         self.adapter = adapter
         self.policy = policy or Policy()
         self._streams = callable(getattr(adapter, "complete", None))
+        self._largest_unit = 1 if self._streams else self.policy.batch_size
         self._window = 4 * self.policy.own_concurrency if self._streams else self.policy.batch_size + 1
         self._inbox = Inbox()
         self._transport = self._new_transport()
         self._planned: dict[Hashable, Sequence[Hashable]] = {}
         self._ahead: Ahead = lambda: None
         self._jobs: dict[Hashable, Job] = {}
+        self._budget = Budget(self.policy.own_max_cost)
 
     def plan(self, batches: Iterable[Sequence[Hashable]], ahead: Ahead = lambda: None) -> None:
         """Say which keys to ask together, and where to learn what comes next. A key outside the plan is asked alone."""
@@ -63,9 +66,11 @@ class Engine:
     def respond(self, key: Hashable, requests_of: RequestsOf) -> list[Response]:
         """Return the responses to the requests of ``key``; raise the AdapterError of the first that has none.
 
-        ``requests_of`` is called in this thread for every key that is sent; where it raises, only that key suffers.
+        Raise BudgetSpent where asking could pass the run's limit on cost. ``requests_of`` is called in this thread for
+        every key that is sent; where it raises, only that key suffers.
         """
         if key not in self._jobs:
+            self._budget.check(len(self._unit(key)))
             self._send([self._job(key, requests_of)])
         self._fill_window(requests_of)
         job = self._jobs.pop(key)
@@ -73,6 +78,7 @@ class Engine:
         assert job.answers is not None
         responses: list[Response] = []
         for answer in job.answers[job.spans[key]]:
+            self._budget.settle(answer)
             if isinstance(answer, AdapterError):
                 raise answer
             responses.append(answer)
@@ -103,7 +109,10 @@ class Engine:
 
     def _fill_window(self, requests_of: RequestsOf) -> None:
         jobs: list[Job] = []
-        while len(self._jobs) < self._window and (key := self._ahead()) is not None:
+        while len(self._jobs) < self._window and self._budget.allows(self._largest_unit):
+            key = self._ahead()
+            if key is None:
+                break
             if key in self._planned:
                 jobs.append(self._job(key, requests_of))
         if jobs:
@@ -112,6 +121,7 @@ class Engine:
     def _send(self, jobs: Sequence[Job]) -> None:
         wanted = [job for job in jobs if job.requests]
         for job in jobs:
+            self._budget.commit(len(job.requests))
             if not job.requests:
                 job.answers = ()
         if wanted:

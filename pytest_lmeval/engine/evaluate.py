@@ -5,16 +5,18 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from pytest_lmeval.errors import AdapterTimeout, LmevalError, ScoringError
 from pytest_lmeval.formats.task import Prompt, Task, Tools
+from pytest_lmeval.leaderboard.statistics import mean
 from pytest_lmeval.registry import Registry
-from pytest_lmeval.types import Completion, Example, ExampleResult, Response, Score, Status
+from pytest_lmeval.types import Completion, Example, ExampleResult, LogLikelihood, Request, Response, Score, Status
 
-__all__ = ["Judgement", "Thresholds", "content_hash", "evaluate", "failed_result"]
+__all__ = ["Judgement", "Thresholds", "content_hash", "evaluate", "failed_result", "request_hash"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +40,15 @@ class Thresholds:
 class Judgement:
     """What turns responses into results, the same for every example of a run.
 
-    ``gated`` tells whether an example under its threshold fails, or is only counted as ``below``.
+    ``gated`` tells whether an example under its threshold fails, or is only counted as ``below``. ``repeats`` is how
+    often each example was asked: the responses come in as many groups, and the score is the mean of theirs.
     """
 
     thresholds: Thresholds
     tools: Tools = field(default_factory=Tools)
     gated: bool = True
     adapter: str = ""
+    repeats: int = 1
 
 
 def evaluate(
@@ -53,15 +57,16 @@ def evaluate(
     """Return the result of ``example``; a metric that fails gives the status ``error`` and no score."""
     asked = _Asked(task, example, prompt, responses)
     try:
-        score = _checked(task.score(example, responses, judgement.tools), example.metric)
+        groups = _groups(responses, judgement.repeats)
+        scores = [_checked(task.score(example, group, judgement.tools), example.metric) for group in groups]
     except LmevalError as error:
         return _result(asked, judgement, _status_of(error), error=str(error))
     except Exception as error:
         problem = f"metric {example.metric!r} raised {type(error).__name__}: {error}"
         return _result(asked, judgement, "error", error=problem)
-    reached = score.value >= judgement.thresholds.of(task, example)
+    reached = mean([score.value for score in scores]) >= judgement.thresholds.of(task, example)
     status: Status = "passed" if reached else "failed" if judgement.gated else "below"
-    return _result(asked, judgement, status, score)
+    return _result(asked, judgement, status, scores)
 
 
 def failed_result(
@@ -69,6 +74,12 @@ def failed_result(
 ) -> ExampleResult:
     """Return the result of an example that got no response: ``error``, or ``timeout``."""
     return _result(_Asked(task, example, prompt), judgement, _status_of(error), error=str(error))
+
+
+def request_hash(requests: Sequence[Request]) -> str:
+    """Return a SHA-256 over what the model is asked, but for which example and how often."""
+    content = [_asked_text(request) for request in requests]
+    return hashlib.sha256(_dump(content).encode("ascii")).hexdigest()
 
 
 def content_hash(task: Task, example: Example, prompt: Prompt) -> str:
@@ -91,7 +102,7 @@ def _status_of(error: LmevalError) -> Status:
 
 
 def _result(
-    asked: _Asked, judgement: Judgement, status: Status, score: Score | None = None, *, error: str = ""
+    asked: _Asked, judgement: Judgement, status: Status, scores: Sequence[Score] = (), *, error: str = ""
 ) -> ExampleResult:
     task, example, prompt, responses = asked.task, asked.example, asked.prompt, asked.responses
     latencies = [response.latency_ms for response in responses if response.latency_ms is not None]
@@ -99,22 +110,58 @@ def _result(
         task=task.name,
         id=example.id,
         status=status,
-        score=None if score is None else score.value,
+        score=mean([score.value for score in scores]) if scores else None,
         threshold=judgement.thresholds.of(task, example),
         metric=example.metric,
         hash=content_hash(task, example, prompt),
         prompt=prompt if isinstance(prompt, str) else "\n\n".join(message.content for message in prompt),
         outputs=tuple(response.text for response in responses if isinstance(response, Completion)),
-        predictions=() if score is None else (score.prediction,),
+        predictions=tuple(score.prediction for score in scores),
         targets=example.targets,
         post_process=example.post_process,
         category=example.category,
         latency_ms=round(sum(latencies) / len(latencies), 3) if latencies else None,
-        unparsed=score is not None and score.unparsed,
+        unparsed=any(score.unparsed for score in scores),
         error=error,
         adapter=judgement.adapter,
-        details={} if score is None else score.details,
+        request=request_hash(task.requests(example, prompt)),
+        usage=_usage(responses),
+        details=_details(scores),
     )
+
+
+def _groups(responses: Sequence[Response], repeats: int) -> list[Sequence[Response]]:
+    size = len(responses) // repeats
+    return [responses[number * size : (number + 1) * size] for number in range(repeats)]
+
+
+def _details(scores: Sequence[Score]) -> Mapping[str, Any]:
+    if len(scores) < 2:
+        return scores[0].details if scores else {}
+    votes = Counter(score.prediction for score in scores)
+    (majority, _), *_ = votes.most_common(1)
+    chosen = next(score.value for score in scores if score.prediction == majority)
+    repeats = [dict(score.details) for score in scores if score.details]
+    details: dict[str, Any] = {"scores": [score.value for score in scores], "majority_score": chosen}
+    return {**details, "repeats": repeats} if repeats else details
+
+
+def _usage(responses: Sequence[Response]) -> dict[str, float]:
+    usage: dict[str, float] = {}
+    for response in responses:
+        for name in ("prompt_tokens", "completion_tokens", "cost"):
+            amount = getattr(response, name, None)
+            if amount is not None:
+                usage[name] = usage.get(name, 0) + amount
+    return usage
+
+
+def _asked_text(request: Request) -> list[Any]:
+    if isinstance(request, LogLikelihood):
+        return [request.context, request.continuation]
+    prompt = request.prompt
+    rendered = prompt if isinstance(prompt, str) else [[message.role, message.content] for message in prompt]
+    return [rendered, request.stop, request.max_tokens]
 
 
 def _checked(score: Score, metric: str) -> Score:

@@ -12,7 +12,7 @@ from typing import IO, Any
 
 from pytest_lmeval.errors import UsageError
 
-__all__ = ["SCHEMA", "Ledger"]
+__all__ = ["SCHEMA", "Ledger", "is_complete"]
 
 SCHEMA = "pytest-lmeval/ledger/1"
 
@@ -30,8 +30,8 @@ class Ledger:
         self._lock: IO[bytes] | None = None
         self._file: IO[bytes] | None = None
 
-    def open(self, header: Mapping[str, Any]) -> None:
-        """Start the file; keep an older incomplete one as ``ledger-<timestamp>.jsonl``.
+    def open(self, header: Mapping[str, Any], *, resume: bool = False) -> None:
+        """Start the file; keep an older incomplete one as ``ledger-<timestamp>.jsonl``, or go on with it to ``resume``.
 
         Raise UsageError where the folder is not one, or another run has it.
         """
@@ -46,8 +46,13 @@ class Ledger:
             return
         self._lock_folder(self._lock)
         try:
-            _set_aside_incomplete(self.path)
-            self._file = self.path.open("wb", buffering=0)
+            goes_on = resume and self.path.exists() and not is_complete(self.path)
+            if not goes_on:
+                _set_aside_incomplete(self.path)
+            self._file = self.path.open("ab" if goes_on else "wb", buffering=0)
+            if goes_on:
+                # What a killed process wrote last may lack its end.
+                self._write(b"\n")
         except OSError as error:
             self._fail(error)
         self._write(_line({"header": {"schema": SCHEMA, **header}}))
@@ -93,7 +98,7 @@ def _line(value: Mapping[str, Any]) -> bytes:
 
 
 def _set_aside_incomplete(path: Path) -> None:
-    if not path.exists() or _has_footer(path):
+    if not path.exists() or is_complete(path):
         return
     stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(path.stat().st_mtime))
     for attempt in range(1000):
@@ -103,12 +108,13 @@ def _set_aside_incomplete(path: Path) -> None:
             return
 
 
-def _has_footer(path: Path) -> bool:
+def is_complete(path: Path) -> bool:
+    """Tell whether the ledger at ``path`` is that of a run that scored all it had to."""
     with path.open("rb") as file:
         file.seek(0, os.SEEK_END)
         file.seek(max(0, file.tell() - (1 << 16)))
         last = file.read().rstrip(b"\n").rpartition(b"\n")[2]
     try:
-        return "footer" in json.loads(last)
-    except ValueError:  # cut in the middle of a line
+        return bool(json.loads(last).get("footer", {}).get("complete"))
+    except (ValueError, AttributeError):  # cut in the middle of a line
         return False

@@ -17,7 +17,8 @@ class Policy:
     """The limits of one process's asking.
 
     ``timeout_s`` holds for one attempt at one request; a batch call has as many times that as it has requests.
-    ``retries`` are the attempts after the first. ``passthrough`` are exceptions that mean to stop the run.
+    ``retries`` are the attempts after the first. ``concurrency`` and ``max_cost`` are those of the whole run, of
+    which each of ``share`` processes takes its part. ``passthrough`` are exceptions that mean to stop the run.
     """
 
     batch_size: int = DEFAULT_BATCH_SIZE
@@ -25,12 +26,18 @@ class Policy:
     timeout_s: float = 60.0
     retries: int = 4
     share: int = 1
+    max_cost: float | None = None
     passthrough: tuple[type[BaseException], ...] = ()
 
     @property
     def own_concurrency(self) -> int:
-        """The requests in flight that fall to this process, of ``share`` that ask the same model."""
+        """The requests in flight that fall to this process."""
         return max(1, self.concurrency // self.share)
+
+    @property
+    def own_max_cost(self) -> float | None:
+        """What this process may spend."""
+        return None if self.max_cost is None else self.max_cost / self.share
 
 
 def backoff_s(attempt: int, retry_after: float | None) -> float:

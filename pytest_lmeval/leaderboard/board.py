@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -50,6 +51,7 @@ class Leaderboard:
     counts: Mapping[str, int]
     categories: Breakdown
     digest: str
+    usage: Mapping[str, float] = field(default_factory=dict)
 
     def to_json(self, *, per_example: bool = False) -> dict[str, Any]:
         """Return the board as its file has it, keys in the documented order."""
@@ -65,12 +67,13 @@ class Leaderboard:
             "selection": dict(facts.selection),
             "tasks": [row.to_json(per_example=per_example) for row in self.tasks],
             "categories": dict(self.categories),
+            "usage": dict(self.usage),
             "bad_records": list(facts.bad_records),
             "gate": None if facts.gate is None else dict(facts.gate),
             "manifest": dict(facts.manifest),
             "digest": self.digest,
         }
-        optional = ("selection", "bad_records", "gate")
+        optional = ("selection", "usage", "bad_records", "gate")
         return {key: value for key, value in board.items() if key not in optional or value}
 
 
@@ -93,6 +96,7 @@ def build_board(infos: Iterable[TaskInfo], results: Iterable[ExampleResult], fac
         counts=counts,
         categories=breakdown((result.category, result) for result in everything if result.category),
         digest=digest(everything),
+        usage=_usage(everything),
     )
 
 
@@ -119,6 +123,11 @@ def _counts(results: Sequence[ExampleResult], facts: RunFacts) -> dict[str, int]
         "unparsed": sum(result.unparsed for result in results),
         "below": statuses["below"],
     }
+
+
+def _usage(results: Sequence[ExampleResult]) -> dict[str, float]:
+    names = sorted({name for result in results for name in result.usage})
+    return {name: math.fsum(result.usage.get(name, 0) for result in results) for name in names}
 
 
 def _errors(counts: Mapping[str, int]) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from pytest_lmeval.leaderboard.repeats import repeat_errors, repeat_metrics
 from pytest_lmeval.leaderboard.statistics import interval, mean, standard_error
 from pytest_lmeval.types import ExampleResult
 
@@ -54,11 +55,14 @@ class TaskRow:
     min_score: float | None
     metrics: Mapping[str, float | None]
     subjects: Breakdown
+    repeats: Mapping[str, float | int | None] = field(default_factory=dict)
     per_example: Sequence[ExampleResult] = field(default=(), repr=False)
 
     def to_json(self, *, per_example: bool = False) -> dict[str, Any]:
         """Return the row as the leaderboard file has it."""
         fields = {name: getattr(self, name) for name in _ROW_FIELDS}
+        if not self.repeats:
+            del fields["repeats"]
         if per_example:
             fields["per_example"] = [_example_record(result) for result in self.per_example]
         return fields
@@ -91,8 +95,9 @@ def make_row(info: TaskInfo, results: Sequence[ExampleResult]) -> TaskRow:
         latency_ms=round(mean(latencies), 3) if latencies else None,
         threshold=thresholds.pop() if len(thresholds) == 1 else None,
         min_score=None,
-        metrics=_by_metric(results),
+        metrics={**_by_metric(results), **repeat_metrics(results)},
         subjects=_subjects(results),
+        repeats=repeat_errors(results),
         per_example=sorted(results, key=lambda result: result.id),
     )
 
@@ -133,6 +138,9 @@ def _example_record(result: ExampleResult) -> dict[str, Any]:
         "latency_ms": result.latency_ms,
         "hash": result.hash,
     }
+    if len(result.outputs) > 1:
+        record["outputs"] = list(result.outputs)
+        record["predictions"] = list(result.predictions)
     if result.error:
         record["error"] = result.error
     if result.details:

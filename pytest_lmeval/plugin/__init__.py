@@ -72,6 +72,19 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         run.prepare(session)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    output = getattr(session.config, "workeroutput", None)
+    if output is not None:
+        import json
+
+        from pytest_lmeval.plugin.state import RUN
+
+        run = session.config.stash.get(RUN, None)
+        if run is not None:
+            output["lmeval_model"] = json.dumps(run.model_facts())
+
+
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, object]:
     from pytest_lmeval.plugin.state import RUN

@@ -7,18 +7,19 @@ import re
 import types
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pytest_lmeval.engine.evaluate import evaluate, failed_result
-from pytest_lmeval.errors import AdapterError, BadTaskFile, LmevalError, UsageError
+from pytest_lmeval.engine.evaluate import evaluate, failed_result, request_hash
+from pytest_lmeval.errors import AdapterError, BadTaskFile, BudgetSpent, LmevalError, UsageError
 from pytest_lmeval.formats.task import Prompt, Task
 from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.plugin.failure import ExampleFailed, explain
 from pytest_lmeval.plugin.state import RunState, run_state
-from pytest_lmeval.types import Example, ExampleResult, Message, Request
+from pytest_lmeval.types import Example, ExampleResult, Generate, Message, Request, Response
 
 __all__ = ["ExampleItem", "TaskFile", "collect_task_file"]
 
@@ -125,6 +126,7 @@ class ExampleItem(pytest.Function):
     example: Example
     result: ExampleResult | None = None
     _prompt: Prompt | None = None
+    _held: Sequence[Response] | None = None
 
     def assign(self, task: Task, example: Example) -> None:
         """Say which example this is."""
@@ -150,20 +152,33 @@ class ExampleItem(pytest.Function):
         try:
             run.check_one_adapter(self.funcargs["lm_adapter"], engine)
             responses = engine.respond(self, lambda item: item.requests(render))
-        except (AdapterError, UsageError) as error:
+            if self._held is not None:
+                responses = self._held
+        except (AdapterError, UsageError, BudgetSpent) as error:
+            if isinstance(error, BudgetSpent):
+                self.session.shouldstop = str(error)
             result = failed_result(self.task, self.example, self._prompt or self.example.prompt, error, judgement)
         else:
             assert self._prompt is not None
             result = evaluate(self.task, self.example, self._prompt, responses, judgement)
-        self._prompt = None
+        self._prompt = self._held = None
         self._keep(result)
         if result.status not in ("passed", "below"):
             raise ExampleFailed(explain(result, self.parent.run_state.rerun_command(self.nodeid)))
 
     def requests(self, render: Callable[[Example], Any]) -> Sequence[Request]:
         """Return what to ask the model; also called for items of the batch that are not set up yet."""
+        run = self.parent.run_state
         self._prompt = as_prompt(render(self.example))
-        return self.task.requests(self.example, self._prompt)
+        requests = self.task.requests(self.example, self._prompt)
+        if run.config.option.lm_resume:
+            held = run.held.responses(self.task.name, self.example.id, request_hash(requests), run.repeats)
+            if held is not None:
+                self._held = held
+                return ()
+        if run.repeats == 1:
+            return requests
+        return [repeated(request, number) for number in range(run.repeats) for request in requests]
 
     def attach_result(self, report: pytest.TestReport, call: pytest.CallInfo[None]) -> None:
         """Put the result on the report of the phase that decided it."""
@@ -206,6 +221,11 @@ def as_prompt(rendered: Any) -> Prompt:
     if isinstance(rendered, Sequence) and rendered:
         return tuple(_message(entry) for entry in rendered)
     raise AdapterError(f"lm_render returned {type(rendered).__name__}; expected text or a sequence of messages")
+
+
+def repeated(request: Request, number: int) -> Request:
+    """Return ``request`` as the one for repeat ``number``; how probable a text is does not change with repeats."""
+    return replace(request, repeat=number) if isinstance(request, Generate) else request
 
 
 def _message(entry: Any) -> Message:

@@ -87,13 +87,13 @@ def at_least(low: int) -> Callable[[str], int]:
 
 
 def positive(text: str) -> float:
-    """Parse a number of seconds above 0."""
+    """Parse a number above 0."""
     try:
         number = float(text)
     except ValueError:
         number = 0.0
     if not 0 < number < float("inf"):
-        raise argparse.ArgumentTypeError(f"expected a number of seconds above 0, got {text!r}")
+        raise argparse.ArgumentTypeError(f"expected a number above 0, got {text!r}")
     return number
 
 
@@ -119,6 +119,22 @@ _OPTIONS: list[tuple[str | tuple[str, ...], dict[str, Any]]] = [
     (
         "--lm-batch-size",
         {"metavar": "N", "type": at_least(1), "default": 8, "help": "requests per call of a batch adapter (default 8)"},
+    ),
+    (
+        "--lm-repeats",
+        {"metavar": "K", "type": at_least(1), "default": 1, "help": "ask each example K times (default 1)"},
+    ),
+    (
+        "--lm-resume",
+        {"action": "store_true", "help": "complete an interrupted run: reuse the responses in the report dir's ledger"},
+    ),
+    (
+        "--lm-max-cost",
+        {
+            "metavar": "AMOUNT",
+            "type": positive,
+            "help": "stop before the run costs more than this",
+        },
     ),
     (
         "--lm-concurrency",

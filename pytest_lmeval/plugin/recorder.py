@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Generator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -49,6 +50,7 @@ class Recorder:
             raise pytest.UsageError(output["lmeval_usage_error"])
         if self.record is not None and "lmeval_tasks" in output:
             self.record.add_tasks(output["lmeval_tasks"])
+            self.record.model = json.loads(output.get("lmeval_model", "{}")) or self.record.model
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         # Under xdist only the workers' failures arrive here, and all of a worker's before its collection does.

@@ -38,6 +38,7 @@ class RunRecord:
         self.report_dir: Path = config.invocation_params.dir / config.option.lm_report_dir
         self.ledger = Ledger(self.report_dir)
         self.interrupted = False
+        self.model: dict[str, Any] = {}
         self.board: Leaderboard | None = None
         self.write_failures: list[str] = []
         self._expected: dict[str, None] = {}
@@ -46,6 +47,7 @@ class RunRecord:
         self._tasks: dict[str, TaskInfo] = {}
         self._reasons: list[str] = []
         self._started = timestamp()
+        self._held = run_state(config).held
 
     @property
     def missing(self) -> list[str]:
@@ -60,7 +62,8 @@ class RunRecord:
     def open_ledger(self) -> None:
         """Start the ledger; a report dir that cannot be had is a pytest.UsageError."""
         try:
-            self.ledger.open({"timestamp": self._started, "manifest": self._manifest()})
+            header = {"timestamp": self._started, "asking": run_state(self.config).asking, "manifest": self._manifest()}
+            self.ledger.open(header, resume=self.config.option.lm_resume)
         except UsageError as error:
             raise pytest.UsageError(str(error)) from None
 
@@ -79,9 +82,11 @@ class RunRecord:
         properties = report.user_properties
         if report.when != "teardown" and properties and properties[-1][0] == "lmeval":
             line = str(properties.pop()[1])
-            self._results[report.nodeid] = self._kept(ExampleResult.from_json(line))
+            result = ExampleResult.from_json(line)
+            self._results[report.nodeid] = self._kept(result)
             self._skipped.discard(report.nodeid)
-            self.ledger.append(line)
+            if self._held.results.get((result.task, result.id)) != result:
+                self.ledger.append(line)
         elif report.skipped and report.nodeid in self._expected:
             self._skipped.add(report.nodeid)
         elif report.when == "call" and report.nodeid not in self._results:
@@ -180,7 +185,7 @@ class RunRecord:
             max_errors=limit.of(len(self._expected)),
             selection=self._selection(),
             bad_records=[fault for info in self._infos() for fault in info.bad_records],
-            manifest=self._manifest(),
+            manifest={**self._manifest(), "model": self.model or run_state(self.config).model_facts()},
             finished=not self._reasons,
         )
 

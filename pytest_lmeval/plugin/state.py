@@ -17,10 +17,12 @@ import pytest
 from pytest_lmeval.errors import LmevalError, UnknownName, UsageError
 from pytest_lmeval.plugin.ahead import Ahead
 from pytest_lmeval.plugin.options import named_number
+from pytest_lmeval.project import project_table
 
 if TYPE_CHECKING:
     from pytest_lmeval.engine.engine import Engine
     from pytest_lmeval.engine.evaluate import Judgement, Thresholds
+    from pytest_lmeval.engine.resume import HeldResults
     from pytest_lmeval.formats.task import LoadedFile
     from pytest_lmeval.leaderboard.rows import TaskInfo
     from pytest_lmeval.registry import Registry
@@ -45,7 +47,7 @@ def check_options(config: pytest.Config) -> None:
     if spec:
         from pytest_lmeval.adapters.resolve import check_spec
 
-        with_usage_errors(lambda: check_spec(spec, run_state(config).registry))
+        with_usage_errors(lambda: check_spec(spec, run_state(config).registry, config.rootpath))
 
 
 def with_usage_errors(action: Any) -> Any:
@@ -82,6 +84,7 @@ class RunState:
         self.limit: int | None = option.lm_limit
         self.sample: int | None = option.lm_sample
         self.seed: int = option.lm_seed
+        self.repeats: int = option.lm_repeats
         self.batch_size: int = option.lm_batch_size
         self.gated: bool = option.lm_gate == "examples"
         self.allows_bad_tasks: bool = option.lm_allow_bad_tasks
@@ -114,6 +117,25 @@ class RunState:
     def has_own_loaders(self) -> bool:
         """Whether a conftest or plugin may read files that no registered format does."""
         return bool(self.config.hook.pytest_lmeval_load_task.get_hookimpls())
+
+    @cached_property
+    def asking(self) -> str:
+        """A fingerprint of what decides the model's answers besides the requests."""
+        from pytest_lmeval.engine.resume import fingerprint
+
+        options = dict(self.config.option.lm_adapter_arg)
+        profile = project_table(self.config.rootpath).get("adapters", {}).get(self.spec, {})
+        return fingerprint(self.spec, {**profile, **options}, self.repeats)
+
+    @cached_property
+    def held(self) -> HeldResults:
+        """What the interrupted run that is to be completed has found out."""
+        from pytest_lmeval.engine.resume import HeldResults, read_held
+
+        option = self.config.option
+        if not option.lm_resume:
+            return HeldResults()
+        return read_held(self.config.invocation_params.dir / option.lm_report_dir / "ledger.jsonl", self.asking)
 
     @cached_property
     def thresholds(self) -> Thresholds:
@@ -155,6 +177,8 @@ class RunState:
         except (LmevalError, pytest.UsageError) as error:
             self._usage_error(str(error))
         self._items = session.items
+        # Read before the controller of this very run adds to the ledger.
+        _ = self.held
         self._plan(items)
         self._tell_controller()
         # The items stay until the end: the collector need not look at them again and again.
@@ -185,6 +209,7 @@ class RunState:
             concurrency=option.lm_concurrency,
             timeout_s=option.lm_timeout,
             retries=option.lm_retries,
+            max_cost=option.lm_max_cost,
             share=getattr(self.config, "workerinput", {}).get("workercount", 1),
             passthrough=(pytest.exit.Exception,),
         )
@@ -209,7 +234,7 @@ class RunState:
             from pytest_lmeval.formats.task import Tools
 
             name = adapter_name(engine.adapter) if engine is not None else self.spec
-            self._judgements[key] = Judgement(self.thresholds, Tools(sandbox), self.gated, name)
+            self._judgements[key] = Judgement(self.thresholds, Tools(sandbox), self.gated, name, self.repeats)
         return self._judgements[key]
 
     def rerun_command(self, nodeid: str) -> str:
@@ -249,6 +274,14 @@ class RunState:
         output = getattr(self.config, "workeroutput", None)
         if output is not None:
             output["lmeval_tasks"] = json.dumps([asdict(info) for info in self.tasks.values()])
+
+    def model_facts(self) -> dict[str, Any]:
+        """Return what the adapter of this process knows of its model: id, revision, sha256."""
+        try:
+            facts = dict(getattr(self._adapter, "manifest", None) or {})
+            return dict(json.loads(json.dumps(facts, default=str)))
+        except Exception as error:  # an adapter's own code must not cost the run its board
+            return {"error": f"{type(error).__name__}: {error}"}
 
     def _usage_error(self, message: str) -> None:
         output = getattr(self.config, "workeroutput", None)

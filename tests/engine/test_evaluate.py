@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_lmeval import Completion, ExampleResult, Message, Registry, Score, Task, default_registry, load_tasks
-from pytest_lmeval.engine.evaluate import Judgement, Thresholds, content_hash, evaluate, failed_result
+from pytest_lmeval import Completion, ExampleResult, Generate, Message, Registry, Score, Task, default_registry, load_tasks
+from pytest_lmeval.engine.evaluate import Judgement, Thresholds, content_hash, evaluate, failed_result, request_hash
 from pytest_lmeval.errors import AdapterError, AdapterTimeout, SandboxError
 
 COMPACT = {"id": "a", "prompt": "2 + 3 =", "targets": ["5"], "metric": "exact_match"}
@@ -81,6 +81,7 @@ def test_a_result_knows_everything_of_its_example(load: Load, registry: Registry
         category="arithmetic",
         latency_ms=2.0,
         adapter="stub.v1",
+        request=request_hash([Generate("2 + 3 =")]),
     )
     assert expected == _evaluate(task, " 5 \nI think", registry, adapter="stub.v1")
 

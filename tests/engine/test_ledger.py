@@ -102,9 +102,9 @@ def test_a_folder_is_free_again_when_its_run_is_over(tmp_path: Path, other: subp
 
 
 def test_a_complete_ledger_is_replaced(tmp_path: Path) -> None:
-    _write(tmp_path, LINE, LINE, footer={"digest": "old"})
-    ledger = _write(tmp_path, LINE, footer={"digest": "new"})
-    assert [{"footer": {"digest": "new"}}] == _lines(ledger.path)[2:]
+    _write(tmp_path, LINE, LINE, footer={"complete": True, "digest": "old"})
+    ledger = _write(tmp_path, LINE, footer={"complete": True, "digest": "new"})
+    assert [{"footer": {"complete": True, "digest": "new"}}] == _lines(ledger.path)[2:]
     assert [] == _kept_aside(tmp_path)
 
 

@@ -1,0 +1,48 @@
+"""What a run may cost, kept before it is passed."""
+
+from __future__ import annotations
+
+from pytest_lmeval.engine.ask import Answer
+from pytest_lmeval.errors import BudgetSpent
+from pytest_lmeval.types import Completion
+
+__all__ = ["Budget"]
+
+
+class Budget:
+    """Lets requests go as long as they could all cost what the dearest so far did without passing ``limit``.
+
+    Until the first cost is known, one request, or one batch, is on its way at a time. Without a limit all may go.
+    """
+
+    def __init__(self, limit: float | None) -> None:
+        self._limit = limit
+        self._spent = 0.0
+        self._dearest: float | None = None
+        self._out = 0
+
+    def allows(self, more: int) -> bool:
+        """Tell whether ``more`` requests may go ahead of their time."""
+        if self._limit is None:
+            return True
+        if self._dearest is None:
+            return self._out == 0
+        return self._spent + (self._out + more) * self._dearest <= self._limit
+
+    def check(self, more: int) -> None:
+        """Raise BudgetSpent where ``more`` requests that are wanted now may not go."""
+        if self._limit is not None and self._spent + (self._out + more) * (self._dearest or 0.0) > self._limit:
+            spent = f"{self._spent:.4f} of {self._limit:.4f} is spent, and a request costs up to {self._dearest:.4f}"
+            raise BudgetSpent(f"stopped by --lm-max-cost: {spent}")
+
+    def commit(self, requests: int) -> None:
+        """Note that requests are on their way."""
+        self._out += requests
+
+    def settle(self, answer: Answer) -> None:
+        """Note what came of one of them."""
+        self._out -= 1
+        cost = answer.cost if isinstance(answer, Completion) else None
+        if cost is not None:
+            self._spent += cost
+            self._dearest = max(self._dearest or 0.0, cost)

@@ -1,0 +1,53 @@
+"""What several responses to every example say: pass@k, the majority's score, and where the spread comes from."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from pytest_lmeval.leaderboard.statistics import mean, standard_error
+from pytest_lmeval.types import ExampleResult
+
+__all__ = ["pass_at_k", "repeat_errors", "repeat_metrics"]
+
+
+def pass_at_k(correct: int, n: int, k: int) -> float:
+    """Return the chance that at least one of k responses, drawn without replacement from n, is correct; 1 <= k <= n.
+
+    The unbiased estimator of M. Chen et al., "Evaluating Large Language Models Trained on Code", 2021.
+    """
+    return 1.0 - math.comb(n - correct, k) / math.comb(n, k)
+
+
+def repeat_metrics(results: Sequence[ExampleResult]) -> dict[str, float]:
+    """Return ``pass@k`` for k = 1, 2, 4 ... and n, and ``maj@n``, over the scored examples; empty without repeats."""
+    scored = [(result, _scores(result)) for result in results if len(_scores(result)) > 1]
+    if not scored:
+        return {}
+    n = min(len(scores) for _, scores in scored)
+    counts = [(sum(score >= result.threshold for score in scores), len(scores)) for result, scores in scored]
+    ks = sorted({n, *(2**power for power in range(n.bit_length()) if 2**power <= n)})
+    metrics = {f"pass@{k}": mean([pass_at_k(correct, total, k) for correct, total in counts]) for k in ks}
+    metrics[f"maj@{n}"] = mean([float(result.details["majority_score"]) for result, _ in scored])
+    return metrics
+
+
+def repeat_errors(results: Sequence[ExampleResult]) -> dict[str, float | int | None]:
+    """Return how often each example was asked, and the standard error of the task's score within and between examples.
+
+    ``stderr_within`` is what asking again would move the score by; ``stderr_between`` what other examples would.
+    """
+    scores = [_scores(result) for result in results if len(_scores(result)) > 1]
+    if not scores:
+        return {}
+    within = [error * error for error in map(standard_error, scores) if error is not None]
+    return {
+        "count": min(map(len, scores)),
+        "stderr_within": math.sqrt(math.fsum(within)) / len(scores),
+        "stderr_between": standard_error([mean(values) for values in scores]),
+    }
+
+
+def _scores(result: ExampleResult) -> Sequence[float]:
+    scores = result.details.get("scores", ())
+    return scores if result.score is not None and isinstance(scores, list) else ()

@@ -13,7 +13,7 @@ from pytest_lmeval.engine.ask import Answer, ask, check_answer, unusable
 from pytest_lmeval.engine.jobs import Inbox, Job
 from pytest_lmeval.engine.policy import Policy, backoff_s
 from pytest_lmeval.engine.rates import RateLimit
-from pytest_lmeval.errors import AdapterTimeout, TransientError
+from pytest_lmeval.errors import AdapterError, AdapterTimeout, TransientError
 from pytest_lmeval.types import Completion, Generate, Request
 
 __all__ = ["AsyncTransport"]
@@ -171,6 +171,7 @@ def _retry_wait(answer: Answer) -> float | None:
 
 
 def _with_attempts(answer: Answer, attempts: int) -> Answer:
-    if attempts > 1 and isinstance(answer, AdapterTimeout | TransientError):
-        return type(answer)(f"{answer} ({attempts} attempts)")
-    return answer
+    if not isinstance(answer, AdapterError):
+        return answer
+    kind = AdapterTimeout if isinstance(answer, AdapterTimeout) else AdapterError
+    return kind(f"{answer} ({attempts} attempt{'s' if attempts > 1 else ''})")

@@ -45,9 +45,10 @@ def pytest_report_header(config: pytest.Config) -> str | None:
     if not spec:
         return None
     options = config.option
-    return (
-        f"lmeval: adapter {spec}, gate {options.lm_gate}, sandbox {options.lm_sandbox}, reports {options.lm_report_dir}"
-    )
+    # A key that was pasted where the model's name belongs is refused later; it must not stand here before that.
+    shown = spec if "sk-" not in spec else f"{spec.partition(':')[0]}:***"
+    parts = [f"adapter {shown}", f"gate {options.lm_gate}", f"sandbox {options.lm_sandbox}"]
+    return f"lmeval: {', '.join(parts)}, reports {options.lm_report_dir}"
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:

@@ -238,7 +238,7 @@ def test_an_async_failure_is_that_request_s_alone() -> None:
     async def answer(request: Generate) -> Any:
         return _raise(RuntimeError("boom")) if request.id == "id-1" else Completion(request.id)
 
-    assert ["id-0", "error: adapter async raised RuntimeError: boom", "id-2"] == _texts(
+    assert ["id-0", "error: adapter async raised RuntimeError: boom (1 attempt)", "id-2"] == _texts(
         answers_of(Async(answer), REQUESTS)
     )
 

@@ -1,0 +1,66 @@
+"""What went wrong between here and the server, and whether asking again may help."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping
+
+from pytest_lmeval.errors import AdapterError, AdapterTimeout, TransientError
+
+__all__ = ["AttemptTimeout", "excerpt", "one_line", "refused", "retry_after", "worth_retrying"]
+
+_EXCERPT = 300
+_RETRIED = frozenset({408, 409, 429})
+_SECONDS = re.compile(r"\d{1,9}(\.\d{1,9})?")
+
+
+class AttemptTimeout(TransientError, AdapterTimeout):
+    """An attempt that took too long: asked again, and a timeout of its example if that does not help."""
+
+
+def worth_retrying(status: int) -> bool:
+    """Tell whether a request that got ``status`` may be sent again."""
+    return status in _RETRIED or 500 <= status <= 599
+
+
+def refused(where: str, status: int, body: bytes, wait: float | None) -> AdapterError:
+    """Return the error of a reply with a ``status`` other than 2xx; ``wait`` is what it asked for, in seconds."""
+    message = f"{where}: {excerpt(body) or 'empty body'}"
+    return TransientError(message, wait) if worth_retrying(status) else AdapterError(message)
+
+
+def excerpt(body: bytes) -> str:
+    """Return the beginning of ``body`` as one printable line of at most 300 characters."""
+    return one_line(body[: 8 * _EXCERPT].decode("utf-8", "replace"))
+
+
+def one_line(text: str) -> str:
+    """Return ``text`` as one printable line of at most 300 characters."""
+    line = " ".join("".join(char if char.isprintable() else " " for char in text[: 8 * _EXCERPT]).split())
+    return line if len(line) <= _EXCERPT else f"{line[:_EXCERPT]}..."
+
+
+def retry_after(headers: Mapping[str, str], now: float | None = None) -> float | None:
+    """Return the seconds that the server asks to wait, from ``Retry-After`` (seconds or a date) or its ``-ms`` form.
+
+    None where there is no such header or it means nothing; a date in the past is 0. ``now`` is seconds since 1970.
+    """
+    milliseconds = headers.get("retry-after-ms", "").strip()
+    if _SECONDS.fullmatch(milliseconds):
+        return float(milliseconds) / 1000
+    value = headers.get("Retry-After", "").strip()
+    if _SECONDS.fullmatch(value):
+        return float(value)
+    moment = _http_date(value)
+    return None if moment is None else max(0.0, moment - (time.time() if now is None else now))
+
+
+def _http_date(value: str) -> float | None:
+    from email.utils import mktime_tz, parsedate_tz
+
+    try:
+        parsed = parsedate_tz(value)
+        return None if parsed is None else float(mktime_tz(parsed))
+    except (ValueError, OverflowError, IndexError, TypeError):
+        return None

@@ -1,0 +1,59 @@
+"""From a request to the body that is sent."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from pytest_lmeval.adapters.openai.options import Options
+from pytest_lmeval.types import Generate
+
+__all__ = ["request_body", "request_fields"]
+
+
+def request_body(model: str, options: Options, request: Generate) -> bytes:
+    """Return the JSON body of ``request``; ASCII, so that any text survives, lone surrogates included."""
+    return json.dumps(request_fields(model, options, request), separators=(",", ":")).encode("ascii")
+
+
+def request_fields(model: str, options: Options, request: Generate) -> dict[str, Any]:
+    """Return the fields of the body; those that were not asked for are left to the server.
+
+    The request's own ``max_tokens`` goes before the option. Each repeat gets a seed of its own.
+    """
+    fields = {
+        "model": model,
+        **_prompt(options, request),
+        "temperature": options.temperature,
+        "top_p": options.top_p,
+        options.max_tokens_field: options.max_tokens if request.max_tokens is None else request.max_tokens,
+        "stop": list(dict.fromkeys((*request.stop, *options.stop))) or None,
+        "seed": None if options.seed is None else options.seed + request.repeat,
+        "logprobs": _logprobs(options),
+    }
+    return {name: value for name, value in fields.items() if value is not None} | dict(options.extra_body)
+
+
+def _prompt(options: Options, request: Generate) -> Mapping[str, Any]:
+    if options.endpoint == "completions":
+        return {"prompt": request.text}
+    return {"messages": _messages(options.system, request)}
+
+
+def _messages(system: str | None, request: Generate) -> list[dict[str, str]]:
+    """Return the conversation, under the option's system prompt unless it has one of its own."""
+    if isinstance(request.prompt, str):
+        turns = [{"role": "user", "content": request.prompt}]
+    else:
+        turns = [{"role": turn.role, "content": turn.content} for turn in request.prompt]
+    if system is None or any(turn["role"] == "system" for turn in turns):
+        return turns
+    return [{"role": "system", "content": system}, *turns]
+
+
+def _logprobs(options: Options) -> bool | int | None:
+    """Chat takes a flag, completions the number of alternatives per token."""
+    if not options.logprobs:
+        return None
+    return True if options.endpoint == "chat" else 1

@@ -1,0 +1,123 @@
+"""From the body of a reply to a completion.
+
+Answers, which are scored: text, the empty text included, and a refusal, since it is what the model said. Errors,
+which are not: an error object, no choice, no text at all, and whatever a content filter stopped or cut.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pytest_lmeval.adapters.openai.faults import excerpt, one_line
+from pytest_lmeval.adapters.openai.options import Options
+from pytest_lmeval.adapters.openai.secret import ApiKey
+from pytest_lmeval.errors import AdapterError
+from pytest_lmeval.types import Completion
+
+__all__ = ["REFUSAL", "Document", "completion", "parse"]
+
+REFUSAL = "refusal"
+"""The finish reason of a completion whose text is the model's refusal."""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A reply as JSON; ``where``, ``body`` and ``key`` are for errors."""
+
+    fields: Mapping[str, Any]
+    where: str
+    body: bytes
+    key: ApiKey
+
+    def error(self, what: str) -> AdapterError:
+        """Return the error that says ``what`` is wrong with this reply."""
+        return AdapterError(f"{self.where}: {what}: {excerpt(self.key.scrub_bytes(self.body))}")
+
+
+def parse(body: bytes, where: str, key: ApiKey) -> Document:
+    """Return the reply as JSON; raise AdapterError unless it is an object without an error."""
+    try:
+        fields = json.loads(body.decode("utf-8-sig"))
+    except (ValueError, RecursionError):
+        raise Document({}, where, body, key).error("invalid JSON") from None
+    document = Document(fields if isinstance(fields, dict) else {}, where, body, key)
+    if not isinstance(fields, dict):
+        raise document.error(f"expected a JSON object, got {type(fields).__name__}")
+    if fields.get("error"):
+        raise document.error("error object")
+    return document
+
+
+def completion(document: Document, options: Options, latency_ms: float) -> Completion:
+    """Return the first choice as a completion; raise AdapterError where it holds no answer."""
+    choice = _choice(document)
+    reason = choice.get("finish_reason")
+    if reason == "content_filter":
+        raise document.error("stopped by a content filter")
+    text, refused = _chat_text(document, choice) if options.endpoint == "chat" else (choice.get("text"), False)
+    if not isinstance(text, str):
+        hint = ", all tokens allowed were used before any text" if reason == "length" else ""
+        raise document.error(f"no text (finish_reason {one_line(repr(reason))}{hint})")
+    prompt_tokens, completion_tokens = _count(document, "prompt_tokens"), _count(document, "completion_tokens")
+    return Completion(
+        text=text,
+        latency_ms=latency_ms,
+        finish_reason=REFUSAL if refused else one_line(reason) if isinstance(reason, str) else "",
+        prompt_tokens=prompt_tokens,
+        completion_tokens=completion_tokens,
+        cost=_cost(options, prompt_tokens, completion_tokens),
+        logprobs=_logprobs(choice.get("logprobs")),
+    )
+
+
+def _choice(document: Document) -> Mapping[str, Any]:
+    choices = document.fields.get("choices")
+    if not isinstance(choices, list) or not choices:
+        raise document.error("no choices")
+    if not isinstance(choices[0], dict):
+        raise document.error(f"expected a choice to be an object, got {type(choices[0]).__name__}")
+    return choices[0]
+
+
+def _chat_text(document: Document, choice: Mapping[str, Any]) -> tuple[Any, bool]:
+    message = choice.get("message")
+    if not isinstance(message, dict):
+        raise document.error("a choice without a message")
+    refusal = message.get("refusal")
+    if isinstance(refusal, str) and refusal and not message.get("content"):
+        return refusal, True
+    return message.get("content"), False
+
+
+def _count(document: Document, name: str) -> int | None:
+    usage = document.fields.get("usage")
+    value = usage.get(name) if isinstance(usage, dict) else None
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def _cost(options: Options, prompt_tokens: int | None, completion_tokens: int | None) -> float | None:
+    if options.price_input is None or options.price_output is None:
+        return None
+    if prompt_tokens is None or completion_tokens is None:
+        return None
+    return (prompt_tokens * options.price_input + completion_tokens * options.price_output) / 1e6
+
+
+def _logprobs(given: Any) -> tuple[float, ...]:
+    """Return the log-probability of each token, from either endpoint's form; () where any is not a number."""
+    if not isinstance(given, dict):
+        return ()
+    content, flat = given.get("content"), given.get("token_logprobs")
+    if isinstance(content, list):
+        flat = [token.get("logprob") if isinstance(token, dict) else None for token in content]
+    if not isinstance(flat, list) or not all(_is_number(value) for value in flat):
+        return ()
+    return tuple(map(float, flat))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

@@ -1,0 +1,90 @@
+"""The API key: read from the environment, sent to the server, shown nowhere."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Any, NoReturn
+
+from pytest_lmeval.errors import UsageError
+
+__all__ = ["ApiKey", "read_key"]
+
+MASK = "***"
+# Any long enough piece gives a key away, and survives whatever escapes a server puts between the pieces.
+# A shorter key is a placeholder such as "EMPTY": a word that a model may well write, so answers keep it.
+_TELLING_PIECE = re.compile(r"[A-Za-z0-9_-]{12,}")
+_SHORTEST_MASKED = 4
+
+
+class ApiKey:
+    """A key, or none; its text leaves only through :meth:`header`."""
+
+    __slots__ = ("_masked", "_pieces", "_value")
+
+    def __init__(self, value: str) -> None:
+        self._value = value
+        self._pieces = tuple(sorted(set(_TELLING_PIECE.findall(value)), key=len, reverse=True))
+        words = [value, *self._pieces] if len(value) >= _SHORTEST_MASKED else []
+        self._masked = re.compile("|".join(map(re.escape, words)), re.IGNORECASE) if words else None
+
+    def __bool__(self) -> bool:
+        return bool(self._value)
+
+    def __repr__(self) -> str:
+        return f"ApiKey({MASK})" if self._value else "ApiKey(none)"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("an API key is not pickled; make the adapter again from its model and options")
+
+    def header(self) -> str:
+        """Return the value of the Authorization header, as a text whose repr is masked."""
+        return _Masked(f"Bearer {self._value}")
+
+    def scrub(self, text: str) -> str:
+        """Return ``text``, of a message, with the key masked wherever it stands."""
+        return text if self._masked is None else self._masked.sub(MASK, text)
+
+    def scrub_bytes(self, data: bytes, cut_off: bool = False) -> bytes:
+        """Return ``data``, for a message, with the key masked; of what was ``cut_off``, drop where a key may begin."""
+        # Latin-1 keeps every byte, whatever the encoding is.
+        data = self.scrub(data.decode("latin-1")).encode("latin-1")
+        return data[: max(0, len(data) - 2 * len(self._value))] if cut_off else data
+
+    def scrub_answer(self, data: bytes) -> bytes:
+        """Return ``data``, of an answer, with the key masked unless it is a mere placeholder."""
+        for piece in self._pieces:
+            data = data.replace(piece.encode(), MASK.encode())
+        return data
+
+    def stands_in(self, value: Any) -> bool:
+        """Tell whether the key occurs in the repr of ``value``."""
+        text = repr(value)
+        return any(piece in text for piece in self._pieces)
+
+
+class _Masked(str):
+    """Text for the wire. Tracebacks that show local variables show their repr."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return repr(MASK)
+
+
+def read_key(variable: str, needed: bool) -> ApiKey:
+    """Return the key in the environment variable ``variable``; '' names none.
+
+    Raise UsageError where it is ``needed`` and missing, or cannot be sent in a header.
+    """
+    value = os.environ.get(variable, "").strip() if variable else ""
+    if needed and variable and not value:
+        raise UsageError(
+            f"adapter 'openai': environment variable {variable} holds no API key; set it, name another one with "
+            "api_key_env=NAME, or send no key with api_key_env=''"
+        )
+    if not (value.isascii() and value.isprintable() and " " not in value):
+        raise UsageError(
+            f"adapter 'openai': environment variable {variable} holds blanks or characters that no key has"
+        )
+    return ApiKey(value)

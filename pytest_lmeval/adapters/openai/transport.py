@@ -1,0 +1,149 @@
+"""One POST over HTTP. Imports aiohttp, so it is imported only when an adapter is made.
+
+Faults are returned, not raised, up to the adapter: the frames of aiohttp hold headers, and a traceback that shows
+local variables would show them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass
+
+import aiohttp
+from aiohttp.http_exceptions import HttpProcessingError
+from yarl import URL
+
+from pytest_lmeval.adapters.openai import redirects
+from pytest_lmeval.adapters.openai.body import CappedBody
+from pytest_lmeval.adapters.openai.faults import AttemptTimeout, one_line, refused, retry_after
+from pytest_lmeval.adapters.openai.options import Options
+from pytest_lmeval.adapters.openai.secret import ApiKey
+from pytest_lmeval.errors import AdapterError, TransientError
+
+__all__ = ["Reply", "Transport"]
+
+_ERROR_BODY = 64 * 1024
+_CONNECT_SECONDS = 10.0
+_PERMANENT = (aiohttp.ClientSSLError, aiohttp.ClientResponseError, HttpProcessingError, ValueError)
+_TRANSIENT = (aiohttp.ClientError, OSError)
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A reply of the class 2xx; ``where`` says for messages which and from what path."""
+
+    body: bytes
+    where: str
+    latency_ms: float
+
+
+class Transport:
+    """Sends bodies to one address, over connections that are kept open between requests of one event loop."""
+
+    def __init__(self, options: Options, key: ApiKey) -> None:
+        self._url = URL(options.url)
+        self._key = key
+        self._limit = options.max_response_bytes
+        self._timeout = options.timeout
+        self._session: aiohttp.ClientSession | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def post(self, payload: bytes) -> Reply | AdapterError:
+        """Send ``payload`` once and return the reply, or why there is none."""
+        started = time.perf_counter()
+        try:
+            return await self._follow(payload, started)
+        except TimeoutError:
+            seconds = time.perf_counter() - started
+            return AttemptTimeout(f"no reply from {self._url.raw_path} within {seconds:.1f} s")
+        except _PERMANENT as error:
+            return AdapterError(self._describe(error))
+        except _TRANSIENT as error:
+            return TransientError(self._describe(error))
+        except asyncio.CancelledError as error:
+            error.__context__ = None
+            raise error.with_traceback(None) from None
+
+    async def aclose(self) -> None:
+        """Close the connections; to be awaited in the event loop that used them."""
+        session, self._session = self._session, None
+        if session is not None and self._loop is asyncio.get_running_loop():
+            await session.close()
+
+    async def _follow(self, payload: bytes, started: float) -> Reply | AdapterError:
+        url = self._url
+        for _ in range(redirects.MAX_REDIRECTS + 1):
+            async with self._open().post(url, data=payload, allow_redirects=False) as response:
+                where = self._key.scrub(f"HTTP {response.status} from {url.raw_path}")[:250]
+                if not redirects.is_redirect(response.status):
+                    return await self._read(response, where, started)
+                try:
+                    url = redirects.follow(url, response.status, response.headers.get("Location"))
+                except ValueError as error:
+                    return AdapterError(self._key.scrub(f"{where}: {one_line(str(error))}"))
+        return AdapterError(f"{where}: more than {redirects.MAX_REDIRECTS} redirects")
+
+    async def _read(self, response: aiohttp.ClientResponse, where: str, started: float) -> Reply | AdapterError:
+        encoding = response.headers.get("Content-Encoding", "")
+        if response.status // 100 != 2:
+            excuse = await self._read_error(response, encoding)
+            return refused(where, response.status, excuse, retry_after(response.headers))
+        try:
+            body = CappedBody(encoding, self._limit)
+            while chunk := await response.content.readany():
+                if not body.feed(chunk):
+                    return AdapterError(f"{where}: more than {self._limit} bytes; not read to the end")
+        except ValueError as error:
+            return AdapterError(self._key.scrub(f"{where}: {error}"))
+        if not body.whole:
+            return TransientError(f"{where}: the body ended too early")
+        return Reply(self._key.scrub_answer(body.content()), where, (time.perf_counter() - started) * 1000)
+
+    async def _read_error(self, response: aiohttp.ClientResponse, encoding: str) -> bytes:
+        """Return what can be had of an error's body: the status counts, whatever becomes of the rest."""
+        content, cut_off = b"", False
+        try:
+            body = CappedBody(encoding, min(self._limit, _ERROR_BODY))
+            try:
+                while chunk := await response.content.readany():
+                    if cut_off := not body.feed(chunk):
+                        break
+            finally:
+                content = body.content()
+        except (*_PERMANENT, *_TRANSIENT):
+            cut_off = True
+        return self._key.scrub_bytes(content, cut_off)
+
+    def _open(self) -> aiohttp.ClientSession:
+        loop = asyncio.get_running_loop()
+        if self._session is None or self._session.closed or self._loop is not loop:
+            self._loop = loop
+            self._session = self._make_session()
+        return self._session
+
+    def _make_session(self) -> aiohttp.ClientSession:
+        headers = {"Content-Type": "application/json", "Accept-Encoding": "gzip", "User-Agent": "pytest-lmeval"}
+        if self._key:
+            headers["Authorization"] = self._key.header()
+        connect = min(self._timeout, _CONNECT_SECONDS)
+        return aiohttp.ClientSession(
+            headers=headers,
+            timeout=aiohttp.ClientTimeout(total=self._timeout, sock_connect=connect),
+            connector=aiohttp.TCPConnector(limit=0),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=False,
+            trust_env=False,
+        )
+
+    def _describe(self, error: BaseException) -> str:
+        """Say what happened; of the client's own words only those that cannot quote what the server sent."""
+        if isinstance(error, aiohttp.ClientPayloadError):
+            what = "the body was cut off or is malformed"
+        elif isinstance(error, aiohttp.ServerDisconnectedError):
+            what = "the server closed the connection"
+        elif isinstance(error, OSError | UnicodeError):
+            what = f"{type(error).__name__}: {error}"
+        else:
+            what = f"what came is not HTTP ({type(error).__name__})"
+        return f"no usable reply from {self._url.raw_path}: {one_line(self._key.scrub(what))}"

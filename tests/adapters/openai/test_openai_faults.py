@@ -1,0 +1,275 @@
+"""Whatever a server does to a request ends in the right error, after one request, with the key nowhere in it."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import socket
+import tracemalloc
+from typing import Any
+
+import pytest
+
+from pytest_lmeval.adapters.openai import OpenAIAdapter
+from pytest_lmeval.adapters.openai.faults import worth_retrying
+from pytest_lmeval.errors import AdapterError, AdapterTimeout, TransientError
+from pytest_lmeval.types import Completion, Generate
+
+from .asking import KEY, PATH, ask, ask_elsewhere, assert_no_key, fails, shown
+from .scripted_server import (
+    ScriptedServer,
+    Step,
+    chat,
+    compressed,
+    cut_off,
+    drips,
+    hangs,
+    json_reply,
+    never_ends,
+    raw,
+    replies,
+    resets,
+    says,
+    status,
+)
+
+
+@pytest.fixture(autouse=True)
+def _key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+
+
+@pytest.mark.parametrize("code", [408, 409, 429, 500, 502, 503, 504, 529])
+def test_a_busy_or_broken_server_may_be_asked_again(code: int) -> None:
+    fails(TransientError, [status(code)], f"HTTP {code} from {PATH}", "scripted")
+
+
+@pytest.mark.parametrize("code", [400, 401, 403, 404, 405, 413, 418, 422, 451])
+def test_any_other_refusal_is_final(code: int) -> None:
+    fails(AdapterError, [status(code), says("4")], f"HTTP {code} from {PATH}", "scripted")
+
+
+@pytest.mark.parametrize("code", [300, 399])
+def test_a_status_that_is_no_success_is_no_answer(code: int) -> None:
+    fails(AdapterError, [json_reply(chat("4"), code)], f"HTTP {code} from {PATH}")
+
+
+def test_only_these_statuses_are_worth_retrying() -> None:
+    assert [408, 409, 429, *range(500, 600)] == [code for code in range(100, 1000) if worth_retrying(code)]
+
+
+def test_too_many_requests_says_how_long_to_wait() -> None:
+    outcome = fails(TransientError, [status(429, Retry_After="7")], "HTTP 429")
+    assert isinstance(outcome.error, TransientError)
+    assert 7.0 == outcome.error.retry_after
+
+
+def test_an_attempt_is_one_request_and_the_next_one_may_succeed() -> None:
+    async def talk() -> tuple[list[str], int]:
+        async with ScriptedServer([status(500), status(500), says("4")]) as server:
+            adapter = OpenAIAdapter("m", base_url=server.base_url)
+            seen = []
+            for _ in range(3):
+                try:
+                    seen.append((await adapter.complete(Generate("2 + 2 ="))).text)
+                except TransientError as error:
+                    seen.append(str(error)[:8])
+            await adapter.aclose()
+            return seen, len(server.requests)
+
+    assert (["HTTP 500", "HTTP 500", "4"], 3) == asyncio.run(talk())
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        pytest.param(resets(), id="before a byte"),
+        pytest.param(resets(b"HTTP/1.1 200 OK\r\nContent-Le"), id="in the head"),
+        pytest.param(resets(b"HTTP/1.1 200 OK\r\nContent-Length: 999\r\n\r\n{"), id="in the body"),
+        pytest.param(raw(b""), id="orderly, before a byte"),
+    ],
+)
+def test_a_reset_may_be_asked_again(step: Step) -> None:
+    fails(TransientError, [step], "no usable reply", PATH)
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+def test_a_truncated_body_may_be_asked_again(chunked: bool) -> None:
+    fails(TransientError, [cut_off(chunked=chunked)], PATH)
+
+
+def test_truncated_gzip_may_be_asked_again() -> None:
+    body = gzip.compress(b'{"choices": [' + b" " * 5000)[:-12]
+    fails(TransientError, [replies(200, body, {"Content-Encoding": "gzip"})], "ended too early", PATH)
+
+
+def test_a_chunked_body_that_never_ends_stops_at_the_cap() -> None:
+    fails(AdapterError, [never_ends()], "more than 20000 bytes", PATH, max_response_bytes=20_000)
+
+
+def test_a_chunked_body_that_never_ends_stops_at_the_timeout() -> None:
+    fails_with_timeout(never_ends(chunk=b" ", pause=0.01))
+
+
+def test_a_slow_loris_stops_at_the_timeout() -> None:
+    fails_with_timeout(drips())
+
+
+def test_a_server_that_says_nothing_stops_at_the_timeout() -> None:
+    fails_with_timeout(hangs())
+
+
+def fails_with_timeout(step: Step) -> None:
+    outcome = ask([step], timeout=0.3)
+    assert isinstance(outcome.error, TransientError)
+    assert isinstance(outcome.error, AdapterTimeout)
+    assert f"no reply from {PATH} within 0." in str(outcome.error)
+    assert 1 == outcome.requests
+    assert_no_key(outcome.text)
+
+
+@pytest.mark.parametrize(
+    ("body", "what"),
+    [
+        pytest.param(b'{"choices": [', "invalid JSON", id="half a document"),
+        pytest.param(b"<html>maintenance</html>", "invalid JSON: <html>maintenance</html>", id="not JSON"),
+        pytest.param(b"", "invalid JSON", id="nothing"),
+        pytest.param(b'"\xff"', "invalid JSON", id="not UTF-8"),
+        pytest.param(b"[" * 100_000, "invalid JSON", id="too deep"),
+        pytest.param(b"[]", "expected a JSON object, got list", id="not an object"),
+    ],
+)
+def test_a_reply_that_is_no_json_object_is_final(body: bytes, what: str) -> None:
+    fails(AdapterError, [replies(200, body), says("4")], f"HTTP 200 from {PATH}", what)
+
+
+@pytest.mark.parametrize(
+    ("document", "what"),
+    [
+        pytest.param({"error": {"message": "no such model", "code": 404}}, "error object", id="error"),
+        pytest.param({"error": "out of memory"}, "out of memory", id="error text"),
+        pytest.param({}, "no choices", id="empty object"),
+        pytest.param({"choices": []}, "no choices", id="empty choices"),
+        pytest.param({"choices": None}, "no choices", id="null choices"),
+        pytest.param({"choices": ["4"]}, "expected a choice to be an object, got str", id="choice of text"),
+        pytest.param({"choices": [{"text": "4"}]}, "a choice without a message", id="no message"),
+        pytest.param(chat(None), "no text (finish_reason 'stop')", id="null content"),
+        pytest.param(chat(None, "length"), "all tokens allowed were used", id="null content, out of tokens"),
+        pytest.param(chat(None, "tool_calls", tool_calls=[]), "no text (finish_reason 'tool_calls')", id="tool call"),
+        pytest.param(chat(None, refusal=""), "no text", id="empty refusal"),
+        pytest.param(chat(None, "content_filter"), "stopped by a content filter", id="filtered"),
+        pytest.param(chat("The answ", "content_filter"), "stopped by a content filter", id="filtered midway"),
+    ],
+)
+def test_a_reply_without_an_answer_is_final(document: dict[str, Any], what: str) -> None:
+    fails(AdapterError, [json_reply(document), says("4")], f"HTTP 200 from {PATH}", what)
+
+
+@pytest.mark.parametrize("content", [None, ""])
+def test_a_refusal_is_an_answer(content: str | None) -> None:
+    outcome = ask([json_reply(chat(content, refusal="I will not add."))])
+    assert outcome.completion is not None
+    assert ("I will not add.", "refusal") == (outcome.completion.text, outcome.completion.finish_reason)
+
+
+def test_an_empty_completion_is_an_answer() -> None:
+    outcome = ask([says("")])
+    assert outcome.completion is not None
+    assert "" == outcome.completion.text
+
+
+@pytest.mark.parametrize(("code", "kind"), [(200, AdapterError), (503, TransientError)])
+def test_a_gzip_bomb_ends_at_the_cap(code: int, kind: type[AdapterError]) -> None:
+    bomb = compressed(b" " * 50_000_000, code=code)
+    tracemalloc.start()
+    try:
+        fails(kind, [bomb], f"HTTP {code}", max_response_bytes=10_000_000 if code == 503 else 100_000)
+        assert tracemalloc.get_traced_memory()[1] < 8_000_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_what_is_too_long_says_how_long_it_may_be() -> None:
+    fails(AdapterError, [compressed(b" " * 101)], "more than 100 bytes; not read to the end", max_response_bytes=100)
+
+
+def test_a_bomb_of_empty_blocks_ends_at_the_cap() -> None:
+    flushes = gzip.compress(b"")[:10] + b"\x00\x00\x00\xff\xff" * 10_000
+    step = replies(200, flushes, {"Content-Encoding": "gzip"})
+    fails(AdapterError, [step], "more than 20000 bytes", max_response_bytes=20_000)
+
+
+def test_a_body_that_is_not_what_its_encoding_says_is_final() -> None:
+    fails(AdapterError, [replies(200, b"{}", {"Content-Encoding": "gzip"})], "cannot be inflated")
+
+
+def test_an_encoding_that_was_not_asked_for_is_final() -> None:
+    fails(AdapterError, [replies(200, b"{}", {"Content-Encoding": "br"})], "content encoding 'br'")
+
+
+@pytest.mark.parametrize("step", [never_ends(500), cut_off(500, b"x" * 50), never_ends(500, b"x" * 40, 0.01)])
+def test_the_status_counts_whatever_becomes_of_an_error_body(step: Step) -> None:
+    fails(TransientError, [step], f"HTTP 500 from {PATH}", timeout=0.4)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(b"SSH-2.0-OpenSSH_9.9\r\n\r\n", id="another protocol"),
+        pytest.param(b"HTTP/1.1 200 OK\r\nbad header\r\n\r\n", id="bad header"),
+        pytest.param(b"HTTP/1.1 200 OK\r\nX: " + b"x" * 100_000 + b"\r\n\r\n", id="endless header"),
+    ],
+)
+def test_what_is_not_http_is_final(data: bytes) -> None:
+    fails(AdapterError, [raw(data)], f"no usable reply from {PATH}")
+
+
+def test_nobody_listening_may_be_asked_again() -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        base_url = f"http://127.0.0.1:{unused.getsockname()[1]}/v1"
+        fails(TransientError, [says("4")], "Cannot connect", requests=0, base_url=base_url)
+
+
+def test_a_name_that_does_not_resolve_may_be_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_such_name(*args: Any, **kwargs: Any) -> Any:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", no_such_name)
+    outcome = ask_elsewhere("http://no-such-host.invalid/v1")
+    assert isinstance(outcome, TransientError)
+    assert "no-such-host.invalid" in str(outcome)
+    assert_no_key(shown(outcome))
+
+
+def test_a_name_that_cannot_be_one_is_final() -> None:
+    outcome = ask_elsewhere(f"http://{'x' * 70}.invalid/v1")
+    assert AdapterError is type(outcome)
+
+
+def test_a_server_that_restarts_midway_is_found_again() -> None:
+    async def talk() -> list[str]:
+        server = ScriptedServer([says("before"), hangs(), says("after")])
+        await server.start()
+        adapter = OpenAIAdapter("m", base_url=server.base_url, timeout=5)
+        seen = [(await adapter.complete(Generate("1"))).text]
+        pending = asyncio.create_task(adapter.complete(Generate("2")))
+        while len(server.requests) < 2:
+            await asyncio.sleep(0.005)
+        await server.stop()
+        seen.append(await outcome_of(pending))
+        seen.append(await outcome_of(asyncio.create_task(adapter.complete(Generate("2")))))
+        await server.start()
+        seen.append(await outcome_of(asyncio.create_task(adapter.complete(Generate("2")))))
+        await adapter.aclose()
+        await server.stop()
+        return seen
+
+    assert ["before", "TransientError", "TransientError", "after"] == asyncio.run(talk())
+
+
+async def outcome_of(task: asyncio.Task[Completion]) -> str:
+    try:
+        return (await task).text
+    except AdapterError as error:
+        return type(error).__name__

@@ -1,0 +1,198 @@
+"""What goes over the wire: the endpoint, the body, the headers and the connections."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import gzip
+import json
+import subprocess
+import sys
+import warnings
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_lmeval.adapters.openai import OpenAIAdapter
+from pytest_lmeval.adapters.openai.options import read_options
+from pytest_lmeval.adapters.openai.request import request_body, request_fields
+from pytest_lmeval.types import Completion, Generate, Message
+
+from .scripted_server import ScriptedServer, Seen, Step, chat, replies, says, serving, slow
+
+KEY = "sk-CANARY-0123456789-abcdef"
+TALK = (Message("user", "Hi"), Message("assistant", "Hello"), Message("user", "2 + 2 ="))
+
+
+def fields(request: Generate, **options: Any) -> dict[str, Any]:
+    return request_fields("m", read_options(options), request)
+
+
+def exchange(step: Step, request: Generate, **options: Any) -> tuple[Completion, Seen]:
+    async def talk() -> tuple[Completion, Seen]:
+        async with ScriptedServer([step]) as server:
+            adapter = OpenAIAdapter("m", **{"base_url": server.base_url, **options})
+            completion = await adapter.complete(request)
+            await adapter.aclose()
+            return completion, server.requests[0]
+
+    return asyncio.run(talk())
+
+
+def test_a_prompt_is_one_turn_at_temperature_zero() -> None:
+    expected = {"model": "m", "messages": [{"role": "user", "content": "2 + 2 ="}], "temperature": 0}
+    assert expected == fields(Generate("2 + 2 ="))
+
+
+def test_the_completions_endpoint_gets_the_prompt_as_it_is() -> None:
+    assert "2 + 2 =" == fields(Generate("2 + 2 ="), endpoint="completions")["prompt"]
+    assert "Hi\n\nHello\n\n2 + 2 =" == fields(Generate(TALK), endpoint="completions")["prompt"]
+    assert "messages" not in fields(Generate("2 + 2 ="), endpoint="completions")
+
+
+def test_a_conversation_keeps_its_turns_under_the_system_prompt() -> None:
+    roles = [turn["role"] for turn in fields(Generate(TALK), system="Be brief.")["messages"]]
+    assert ["system", "user", "assistant", "user"] == roles
+
+
+def test_a_conversation_with_a_system_prompt_keeps_its_own() -> None:
+    talk = (Message("system", "Be long."), *TALK)
+    system = [turn for turn in fields(Generate(talk), system="Be brief.")["messages"] if turn["role"] == "system"]
+    assert [{"role": "system", "content": "Be long."}] == system
+
+
+def test_every_option_has_its_field() -> None:
+    sent = fields(
+        Generate("2 + 2 ="), temperature=0.7, top_p=0.9, max_tokens=64, stop="\n", seed=3, logprobs=True,
+        extra_body={"top_k": 50},
+    )  # fmt: skip
+    expected = {"temperature": 0.7, "top_p": 0.9, "max_tokens": 64, "stop": ["\n"], "seed": 3, "logprobs": True}
+    assert expected | {"top_k": 50} == {name: sent[name] for name in sent if name not in ("model", "messages")}
+
+
+def test_the_default_temperature_is_the_servers_where_asked() -> None:
+    assert "temperature" not in fields(Generate("2 + 2 ="), temperature="default")
+
+
+def test_the_limit_goes_by_the_name_that_the_model_wants() -> None:
+    sent = fields(Generate("2 + 2 =", max_tokens=9), max_tokens_field="max_completion_tokens")
+    assert 9 == sent["max_completion_tokens"]
+    assert "max_tokens" not in sent
+
+
+def test_the_limit_of_a_request_goes_before_the_option() -> None:
+    assert 9 == fields(Generate("2 + 2 =", max_tokens=9), max_tokens=64)["max_tokens"]
+
+
+def test_stops_of_request_and_option_are_joined_once_each() -> None:
+    assert ["\n", "Q:", "###"] == fields(Generate("2", stop=("\n", "Q:")), stop=["###", "\n"])["stop"]
+
+
+def test_each_repeat_has_a_seed_of_its_own() -> None:
+    assert [5, 6, 7] == [fields(Generate("2", repeat=repeat), seed=5)["seed"] for repeat in range(3)]
+    assert "seed" not in fields(Generate("2", repeat=2))
+
+
+def test_completions_ask_for_logprobs_by_number() -> None:
+    assert 1 == fields(Generate("2"), endpoint="completions", logprobs=True)["logprobs"]
+    assert "logprobs" not in fields(Generate("2"))
+
+
+@given(st.text(st.characters(), max_size=200))
+def test_any_prompt_survives_the_wire(prompt: str) -> None:
+    body = request_body("m", read_options({}), Generate(prompt))
+    assert body.isascii()
+    assert prompt == json.loads(body)["messages"][0]["content"]
+
+
+@pytest.mark.parametrize(("endpoint", "path"), [("chat", "/v1/chat/completions"), ("completions", "/v1/completions")])
+def test_the_endpoint_decides_the_path(endpoint: str, path: str) -> None:
+    document = {"choices": [{"text": "4", "message": {"content": "4"}}]}
+    completion, seen = exchange(replies(200, json.dumps(document).encode()), Generate("2 + 2 ="), endpoint=endpoint)
+    assert ("4", "POST", path) == (completion.text, seen.method, seen.target)
+
+
+def test_the_key_goes_in_the_header_and_nowhere_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_KEY", f" {KEY}\n")
+    _, seen = exchange(says("4"), Generate("2 + 2 ="), api_key_env="MY_KEY")
+    assert f"Bearer {KEY}" == seen.headers["authorization"]
+    assert "application/json" == seen.headers["content-type"]
+    assert KEY not in seen.target + seen.body.decode()
+
+
+@pytest.mark.parametrize("variable", ["", "NOT_SET_ANYWHERE"])
+def test_without_a_key_there_is_no_such_header(variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    _, seen = exchange(says("4"), Generate("2 + 2 ="), api_key_env=variable)
+    assert "authorization" not in seen.headers
+
+
+def test_proxies_and_logins_of_the_environment_are_not_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    (tmp_path / "netrc").write_text("machine 127.0.0.1 login me password word\n")
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    _, seen = exchange(says("4"), Generate("2 + 2 ="), api_key_env="")
+    assert "authorization" not in seen.headers
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "x-gzip", "GZIP"])
+def test_a_compressed_reply_is_read(encoding: str) -> None:
+    body = gzip.compress(json.dumps(chat("four " * 20_000)).encode())
+    completion, seen = exchange(replies(200, body, {"Content-Encoding": encoding}), Generate("2 + 2 ="))
+    assert "four " * 20_000 == completion.text
+    assert "gzip" == seen.headers["accept-encoding"]
+
+
+def test_a_reply_of_just_the_cap_is_read() -> None:
+    body = json.dumps(chat("4")).encode()
+    completion, _ = exchange(replies(200, body), Generate("2 + 2 ="), max_response_bytes=len(body))
+    assert "4" == completion.text
+
+
+def test_connections_are_kept_and_as_many_as_are_in_flight() -> None:
+    async def talk() -> tuple[int, int]:
+        async with ScriptedServer([slow(0.03, says("4"))]) as server:
+            adapter = OpenAIAdapter("m", base_url=server.base_url)
+            for _ in range(2):
+                await asyncio.gather(*(adapter.complete(Generate("2 + 2 =")) for _ in range(120)))
+            await adapter.aclose()
+            return len(server.requests), server.connections
+
+    requests, connections = asyncio.run(talk())
+    assert 240 == requests
+    assert 120 == connections
+
+
+TWO_LOOPS = """
+import asyncio, sys
+from pytest_lmeval.adapters.openai import OpenAIAdapter
+from pytest_lmeval.types import Generate
+
+adapter = OpenAIAdapter("m", base_url=sys.argv[1])
+print([asyncio.run(adapter.complete(Generate("2 + 2 ="))).text for _ in range(2)])
+"""
+
+
+def test_an_event_loop_that_ended_with_connections_open_does_not_stop_the_next() -> None:
+    with serving([says("4")]) as server:
+        command = [sys.executable, "-c", TWO_LOOPS, server.base_url]
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=30)
+    assert "['4', '4']" == done.stdout.strip()
+
+
+def test_one_adapter_serves_one_event_loop_after_another_and_leaves_nothing_open() -> None:
+    with warnings.catch_warnings(), serving([says("4")]) as server:
+        warnings.simplefilter("error")
+        adapter = OpenAIAdapter("m", base_url=server.base_url)
+
+        async def talk() -> str:
+            completion = await adapter.complete(Generate("2 + 2 ="))
+            await adapter.aclose()
+            await adapter.aclose()
+            return completion.text
+
+        assert ["4", "4"] == [asyncio.run(talk()), asyncio.run(talk())]
+        gc.collect()

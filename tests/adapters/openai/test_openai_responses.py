@@ -1,0 +1,171 @@
+"""What comes back as a completion: text, counts, cost, log-probabilities, and the time it took."""
+
+from __future__ import annotations
+
+import asyncio
+import email.utils
+import json
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_lmeval.adapters.openai import OpenAIAdapter
+from pytest_lmeval.adapters.openai.faults import excerpt, retry_after
+from pytest_lmeval.adapters.openai.options import read_options
+from pytest_lmeval.adapters.openai.response import completion, parse
+from pytest_lmeval.adapters.openai.secret import ApiKey
+from pytest_lmeval.errors import AdapterError
+from pytest_lmeval.types import Completion, Generate
+
+from .scripted_server import ScriptedServer, chat, json_reply, says, slow
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=9), inner, max_size=3),
+    max_leaves=9,
+)
+PROPERTY_NAMES = st.sampled_from(["content", "refusal", "role", "text"])
+
+
+def read(document: Any, **options: Any) -> Completion:
+    body = json.dumps(document).encode()
+    return completion(parse(body, "HTTP 200 from /v1", ApiKey("")), read_options(options), 1.0)
+
+
+def test_a_chat_completion_has_text_reason_counts_and_latency() -> None:
+    expected = Completion("4", latency_ms=1.0, finish_reason="stop", prompt_tokens=11, completion_tokens=7)
+    assert expected == read(chat("4"))
+
+
+def test_a_completion_of_the_other_endpoint_has_its_text() -> None:
+    document = {"choices": [{"text": " 4\n", "finish_reason": "length"}]}
+    assert Completion(" 4\n", latency_ms=1.0, finish_reason="length") == read(document, endpoint="completions")
+
+
+def test_cost_is_per_million_tokens() -> None:
+    assert pytest.approx((11 * 2.5 + 7 * 10) / 1e6) == read(chat("4"), price_input=2.5, price_output=10).cost
+    assert 0 == read(chat("4"), price_input=0, price_output=0).cost
+    assert read(chat("4")).cost is None
+
+
+@pytest.mark.parametrize(
+    "usage", [None, {}, [], {"prompt_tokens": 3}, {"prompt_tokens": True, "completion_tokens": -1}]
+)
+def test_without_counts_there_is_no_cost(usage: Any) -> None:
+    answer = read(chat("4") | {"usage": usage}, price_input=1, price_output=1)
+    assert (None, None) == (answer.completion_tokens, answer.cost)
+
+
+def test_log_probabilities_of_chat() -> None:
+    document = chat("4")
+    document["choices"][0]["logprobs"] = {"content": [{"token": "4", "logprob": -0.25}, {"token": ".", "logprob": 0}]}
+    assert (-0.25, 0.0) == read(document).logprobs
+
+
+def test_log_probabilities_of_completions() -> None:
+    document = {"choices": [{"text": "4.", "logprobs": {"tokens": ["4", "."], "token_logprobs": [-0.25, -1]}}]}
+    assert (-0.25, -1.0) == read(document, endpoint="completions").logprobs
+
+
+@pytest.mark.parametrize("given", [None, {}, [], {"content": None}, {"content": [{}]}, {"token_logprobs": [None, -1]}])
+def test_log_probabilities_are_all_numbers_or_none_at_all(given: Any) -> None:
+    document = chat("4")
+    document["choices"][0]["logprobs"] = given
+    assert () == read(document).logprobs
+
+
+@given(JSON, st.dictionaries(PROPERTY_NAMES, JSON), JSON, JSON)
+def test_any_json_is_a_completion_or_an_adapter_error(whole: Any, message: Any, reason: Any, usage: Any) -> None:
+    choice = {"message": message, "finish_reason": reason, "logprobs": usage, **message}
+    for document in (whole, {"choices": whole}, {"choices": [whole]}, {"choices": [choice], "usage": usage}):
+        for endpoint in ("chat", "completions"):
+            outcome = text_or_error(document, endpoint)
+            assert isinstance(outcome, str) or (str(outcome).isprintable() and len(str(outcome)) < 1000)
+
+
+def text_or_error(document: Any, endpoint: str) -> Any:
+    try:
+        return read(document, endpoint=endpoint).text
+    except AdapterError as error:
+        return error
+
+
+@given(st.binary())
+def test_any_bytes_are_a_completion_or_an_adapter_error(body: bytes) -> None:
+    with pytest.raises(AdapterError):
+        completion(parse(body, "", ApiKey("")), read_options({}), 1.0)
+
+
+@given(st.binary(max_size=5000))
+def test_an_excerpt_is_one_short_printable_line(body: bytes) -> None:
+    assert excerpt(body).isprintable()
+    assert len(excerpt(body)) <= 303
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({}, None),
+        ({"Retry-After": "7"}, 7.0),
+        ({"Retry-After": " 1.5 "}, 1.5),
+        ({"Retry-After": "0"}, 0.0),
+        ({"retry-after-ms": "250", "Retry-After": "7"}, 0.25),
+        ({"Retry-After": "Sun, 06 Nov 1994 08:49:37 GMT"}, 37.0),
+        ({"Retry-After": "Sunday, 06-Nov-94 08:49:37 GMT"}, 37.0),
+        ({"Retry-After": "Sun Nov  6 08:49:37 1994"}, 37.0),
+        ({"Retry-After": "Sun, 06 Nov 1994 08:48:37 GMT"}, 0.0),
+        ({"Retry-After": "-1"}, None),
+        ({"Retry-After": "soon"}, None),
+        ({"Retry-After": "inf"}, None),
+        ({"Retry-After": "9" * 400}, None),
+        ({"Retry-After": "Sun, 99 Nov 99999999999999 08:49:37 GMT"}, None),
+    ],
+)
+def test_retry_after_is_seconds_or_a_date(headers: dict[str, str], seconds: float | None) -> None:
+    assert seconds == retry_after(headers, now=784_111_740.0)
+
+
+def test_a_date_counts_from_now() -> None:
+    wait = retry_after({"Retry-After": email.utils.formatdate(time.time() + 100, usegmt=True)})
+    assert wait is not None
+    assert 95 < wait <= 100
+
+
+@given(st.text(max_size=60))
+def test_no_header_makes_retry_after_fail(value: str) -> None:
+    wait = retry_after({"Retry-After": value, "retry-after-ms": value})
+    assert wait is None or wait >= 0
+
+
+def test_latency_is_that_of_the_request() -> None:
+    async def talk() -> float | None:
+        async with ScriptedServer([slow(0.05, says("4"))]) as server:
+            adapter = OpenAIAdapter("m", base_url=server.base_url)
+            answer = await adapter.complete(Generate("2 + 2 ="))
+            await adapter.aclose()
+            return answer.latency_ms
+
+    latency = asyncio.run(talk())
+    assert latency is not None
+    assert latency >= 50
+
+
+def test_the_manifest_notes_every_model_that_answered() -> None:
+    def named(model: Any) -> Any:
+        return json_reply(chat("4") | {"model": model})
+
+    names = ["m-1", "m-1", "m-2", None, "a\nb", *(f"m-{number}" for number in range(9))]
+
+    async def talk() -> dict[str, Any]:
+        async with ScriptedServer([named(name) for name in names]) as server:
+            adapter = OpenAIAdapter("m", base_url=server.base_url)
+            assert {"id": "m"} == adapter.manifest
+            for _ in names:
+                await adapter.complete(Generate("2 + 2 ="))
+            await adapter.aclose()
+            return adapter.manifest
+
+    assert {"id": "m", "revision": "m-1, m-2, m-0, m-3, m-4"} == asyncio.run(talk())

@@ -19,6 +19,8 @@ RequestsOf = Callable[[Any], Sequence[Request]]
 Ahead = Callable[[], Hashable | None]
 """The key that will be wanted after those it gave before; None: nothing more is known at present."""
 _LOOK_S = 0.25
+# Below this a thread is the faster place for the client: a message to a process costs more than the lock.
+_WORTH_A_PROCESS = 64
 
 
 class Transport(Protocol):
@@ -43,14 +45,17 @@ class Engine:
     ``plan`` says once which keys belong together and in what order they will be wanted. From the first ``respond``
     on, a window of requests is kept on its way: for a batch adapter the batch after the current one, for an async
     adapter four times its concurrency. What the engine holds stays within the window.
+    ``on_wait`` is called now and then while ``respond`` has nothing to return yet.
     """
 
     def __init__(self, adapter: Any, policy: Policy | None = None) -> None:
         self.adapter = adapter
         self.policy = policy or Policy()
+        self.on_wait: Callable[[], None] | None = None
         self._streams = callable(getattr(adapter, "complete", None))
         self._largest_unit = 1 if self._streams else self.policy.batch_size
         self._window = 4 * self.policy.own_concurrency if self._streams else self.policy.batch_size + 1
+        self._refill = max(1, self._window // 8) if self._streams else 1
         self._inbox = Inbox()
         self._transport = self._new_transport()
         self._planned: dict[Hashable, Sequence[Hashable]] = {}
@@ -84,6 +89,11 @@ class Engine:
             responses.append(answer)
         return responses
 
+    @property
+    def outstanding(self) -> int:
+        """How many keys were sent and not yet handed out."""
+        return len(self._jobs)
+
     def close(self) -> None:
         """Stop asking; what is under way is dropped."""
         self._transport.close()
@@ -108,6 +118,9 @@ class Engine:
         return (key,) if self._streams else self._planned.get(key, (key,))
 
     def _fill_window(self, requests_of: RequestsOf) -> None:
+        # For many at a time: every message to another thread or process costs a switch.
+        if len(self._jobs) > self._window - self._refill:
+            return
         jobs: list[Job] = []
         while len(self._jobs) < self._window and self._budget.allows(self._largest_unit):
             key = self._ahead()
@@ -129,6 +142,8 @@ class Engine:
 
     def _wait_for(self, job: Job) -> None:
         while not self._inbox.wait(job, _LOOK_S):
+            if self.on_wait is not None:
+                self.on_wait()
             if self._transport.is_stuck():
                 self._replace_transport()
         if job.failure is not None:
@@ -142,6 +157,10 @@ class Engine:
     def _new_transport(self) -> Transport:
         if not self._streams:
             return BatchTransport(self.adapter, self.policy, self._inbox)
+        if self.policy.own_concurrency >= _WORTH_A_PROCESS and getattr(self.adapter, "hostable", False):
+            from pytest_lmeval.engine.hosting import HostedTransport
+
+            return HostedTransport(self.adapter, self.policy, self._inbox)
         from pytest_lmeval.engine.streaming import AsyncTransport
 
         return AsyncTransport(self.adapter, self.policy, self._inbox)

@@ -61,6 +61,8 @@ class Recorder:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if self.record is not None:
             self.record.take(report)
+            if self._is_distributed():
+                self.record.show_progress(None)
 
     def pytest_runtest_logfinish(self) -> None:
         self._finished += 1
@@ -98,6 +100,11 @@ class Recorder:
     def pytest_json_modifyreport(self, json_report: dict[str, Any]) -> None:
         if self.record is not None and self.record.board is not None:
             json_report["lmeval"] = self.record.board_json()
+
+    def waiting(self, in_flight: int) -> None:
+        """Say, if it is time to, what the run waits for."""
+        if self.record is not None:
+            self.record.show_progress(in_flight)
 
     def _announce(self, nodeids: Sequence[str]) -> None:
         if not nodeids:

@@ -20,6 +20,7 @@ from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.leaderboard.tables import markdown
 from pytest_lmeval.leaderboard.write import write_leaderboard
 from pytest_lmeval.plugin.options import MaxErrors
+from pytest_lmeval.plugin.progress import Progress
 from pytest_lmeval.plugin.state import run_state
 from pytest_lmeval.runner import timestamp
 from pytest_lmeval.types import ExampleResult
@@ -48,6 +49,8 @@ class RunRecord:
         self._reasons: list[str] = []
         self._started = timestamp()
         self._held = run_state(config).held
+        self._progress: Progress | None = None
+        self._usage: dict[str, float] = {}
 
     @property
     def missing(self) -> list[str]:
@@ -85,6 +88,10 @@ class RunRecord:
             result = ExampleResult.from_json(line)
             self._results[report.nodeid] = self._kept(result)
             self._skipped.discard(report.nodeid)
+            for name, amount in result.usage.items():
+                self._usage[name] = self._usage.get(name, 0) + amount
+            if self._progress is not None:
+                self._progress.clear()
             if self._held.results.get((result.task, result.id)) != result:
                 self.ledger.append(line)
         elif report.skipped and report.nodeid in self._expected:
@@ -92,6 +99,12 @@ class RunRecord:
         elif report.when == "call" and report.nodeid not in self._results:
             # Another plugin's item in a task folder: it was expected by its place alone.
             self._expected.pop(report.nodeid, None)
+
+    def show_progress(self, in_flight: int | None) -> None:
+        """Say how far the run is, if it is time to; ``in_flight`` is None where only the workers know."""
+        if self._progress is None:
+            self._progress = Progress(self.config, len(self._expected))
+        self._progress.tick(len(self._results), in_flight, self._usage)
 
     def finish(self, session: pytest.Session, status: int) -> int:
         """Build and write the board; return the exit code of the run."""

@@ -215,6 +215,9 @@ class RunState:
         )
         engine = Engine(adapter, policy)
         engine.plan(self._batches, Ahead(self.config, self._items))
+        recorder: Any = self.config.pluginmanager.getplugin("lmeval-recorder")
+        if recorder is not None:
+            engine.on_wait = lambda: recorder.waiting(min(engine.outstanding, engine.policy.own_concurrency))
         return engine
 
     def check_one_adapter(self, adapter: Any, engine: Engine) -> None:

@@ -28,6 +28,7 @@ class OpenAIAdapter:
 
     exact = False
     trusted = False
+    hostable = True
 
     def __init__(self, model: str, /, **options: Any) -> None:
         if not isinstance(model, str) or not model.strip() or not model.isprintable():

@@ -1,0 +1,79 @@
+"""Signs of life while a run waits for its model."""
+
+from __future__ import annotations
+
+import time
+from contextlib import nullcontext
+
+import pytest
+
+__all__ = ["Progress"]
+
+_TERMINAL_EVERY_S = 1.0
+_PLAIN_EVERY_S = 60.0
+# Make sure of a line below the dots (down and up again, the column kept), go there, clear it, write, come back.
+_BELOW = "\x1bD\x1bM\x1b7\x1b[1B\r\x1b[2K{}\x1b8"
+
+
+class Progress:
+    """Says what a run waits for: below pytest's own progress on a terminal, else in a plain line a minute at most."""
+
+    def __init__(self, config: pytest.Config, total: int) -> None:
+        self._terminal = config.pluginmanager.getplugin("terminalreporter")
+        self._capture = config.pluginmanager.getplugin("capturemanager")
+        self._quiet = self._terminal is None or config.option.verbose < -1
+        self._on_terminal = not self._quiet and self._terminal.isatty
+        self._total = total
+        self._started = self._said = time.monotonic()
+        self._shown = False
+
+    def tick(self, done: int, in_flight: int | None, usage: dict[str, float]) -> None:
+        """Say how far the run is, if it is time to."""
+        now = time.monotonic()
+        if self._quiet or now - self._said < (_TERMINAL_EVERY_S if self._on_terminal else _PLAIN_EVERY_S):
+            return
+        self._said = now
+        text = describe(done, self._total, in_flight, now - self._started, usage)
+        if self._on_terminal:
+            self._shown = True
+            self._write(_BELOW.format(text))
+        else:
+            self._write(f"\n{text}\n")
+
+    def clear(self) -> None:
+        """Take the line on the terminal away."""
+        if self._shown:
+            self._shown = False
+            self._write(_BELOW.format(""))
+
+    def _write(self, text: str) -> None:
+        # While an item runs its output is captured, and ours would be with it.
+        with self._capture.global_and_fixture_disabled() if self._capture else nullcontext():
+            self._terminal.write(text, flush=True)
+
+
+def describe(done: int, total: int, in_flight: int | None, elapsed_s: float, usage: dict[str, float]) -> str:
+    """Return one line: examples done, requests in flight, rate, tokens, cost, time left.
+
+    >>> describe(50, 200, 16, 10.0, {"completion_tokens": 1200, "cost": 0.5})
+    'lmeval: 50 of 200 examples, 16 in flight, 5.0/s, 1,200 tokens, cost 0.5000, about 30 s left'
+    """
+    parts = [f"{done} of {total} examples"]
+    if in_flight is not None:
+        parts.append(f"{in_flight} in flight")
+    rate = done / elapsed_s if elapsed_s > 0 else 0.0
+    parts.append(f"{rate:.1f}/s")
+    tokens = usage.get("prompt_tokens", 0) + usage.get("completion_tokens", 0)
+    if tokens:
+        parts.append(f"{tokens:,.0f} tokens")
+    if usage.get("cost"):
+        parts.append(f"cost {usage['cost']:.4f}")
+    if rate:
+        parts.append(f"about {_duration((total - done) / rate)} left")
+    return f"lmeval: {', '.join(parts)}"
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"

@@ -52,10 +52,10 @@ class Engine:
         self.adapter = adapter
         self.policy = policy or Policy()
         self.on_wait: Callable[[], None] | None = None
-        self._streams = callable(getattr(adapter, "complete", None))
-        self._largest_unit = 1 if self._streams else self.policy.batch_size
-        self._window = 4 * self.policy.own_concurrency if self._streams else self.policy.batch_size + 1
-        self._refill = max(1, self._window // 8) if self._streams else 1
+        self.streams = callable(getattr(adapter, "complete", None))
+        self._largest_unit = 1 if self.streams else self.policy.batch_size
+        self._window = 4 * self.policy.own_concurrency if self.streams else self.policy.batch_size + 1
+        self._refill = max(1, self._window // 8) if self.streams else 1
         self._inbox = Inbox()
         self._transport = self._new_transport()
         self._planned: dict[Hashable, Sequence[Hashable]] = {}
@@ -115,7 +115,7 @@ class Engine:
         return job
 
     def _unit(self, key: Hashable) -> Sequence[Hashable]:
-        return (key,) if self._streams else self._planned.get(key, (key,))
+        return (key,) if self.streams else self._planned.get(key, (key,))
 
     def _fill_window(self, requests_of: RequestsOf) -> None:
         # For many at a time: every message to another thread or process costs a switch.
@@ -155,7 +155,7 @@ class Engine:
         self._transport.submit(waiting)
 
     def _new_transport(self) -> Transport:
-        if not self._streams:
+        if not self.streams:
             return BatchTransport(self.adapter, self.policy, self._inbox)
         if self.policy.own_concurrency >= _WORTH_A_PROCESS and getattr(self.adapter, "hostable", False):
             from pytest_lmeval.engine.hosting import HostedTransport

@@ -47,6 +47,7 @@ class RunRecord:
         self._skipped: set[str] = set()
         self._tasks: dict[str, TaskInfo] = {}
         self._reasons: list[str] = []
+        self._closed = False
         self._started = timestamp()
         self._held = run_state(config).held
         self._progress: Progress | None = None
@@ -82,6 +83,8 @@ class RunRecord:
 
     def take(self, report: pytest.TestReport) -> None:
         """Take the result off a report that carries one: it is for this recorder, not for other report writers."""
+        if self._closed:
+            return
         properties = report.user_properties
         if report.when != "teardown" and properties and properties[-1][0] == "lmeval":
             line = str(properties.pop()[1])
@@ -115,7 +118,11 @@ class RunRecord:
         return self._exit_code(session, status)
 
     def give_up(self, reason: str) -> int:
-        """Write the board of a run that ends here and now; return its exit code."""
+        """Write the board of a run that ends here and now; return its exit code.
+
+        May be called in another thread than the one that scores: what that one goes on to report is not heard.
+        """
+        self._closed = True
         self._reasons.append(reason)
         self._write_board()
         return _INCOMPLETE
@@ -136,6 +143,7 @@ class RunRecord:
         return status
 
     def _write_board(self) -> None:
+        self._closed = True
         self.board = build_board(self._infos(), self._results.values(), self._facts())
         self.board = replace(self.board, facts=replace(self.board.facts, gate=self._gate(self.board)))
         self._show_to_project()

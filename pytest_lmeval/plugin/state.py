@@ -214,7 +214,10 @@ class RunState:
             passthrough=(pytest.exit.Exception,),
         )
         engine = Engine(adapter, policy)
-        engine.plan(self._batches, Ahead(self.config, self._items))
+        # A worker that dies is blamed on the example it was scoring. A batch adapter's worker therefore asks for no
+        # batch but that example's; the other workers are asking meanwhile.
+        alone = hasattr(self.config, "workerinput") and not engine.streams
+        engine.plan(self._batches, (lambda: None) if alone else Ahead(self.config, self._items))
         recorder: Any = self.config.pluginmanager.getplugin("lmeval-recorder")
         if recorder is not None:
             engine.on_wait = lambda: recorder.waiting(min(engine.outstanding, engine.policy.own_concurrency))

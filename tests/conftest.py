@@ -1,0 +1,123 @@
+"""A throwaway project with a scripted model, and what a real pytest process makes of it."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest_plugins = ["pytester"]
+
+# The model reads its answer off the prompt, so that every test says in its task file what the model will do.
+# Each call adds a line to calls.txt: its process and its prompts.
+MODEL = """
+import json, os
+
+class Model:
+    name = "stub.v1"
+
+    def generate(self, prompts):
+        with open(os.path.join(os.path.dirname(__file__), "calls.txt"), "a") as file:
+            file.write(json.dumps([os.getpid(), list(prompts)]) + "\\n")
+        return [self.answer(prompt) for prompt in prompts]
+
+    def answer(self, prompt):
+        return prompt.rpartition("say: ")[2]
+"""
+PYTEST_INI = """
+[pytest]
+filterwarnings =
+    error
+    ignore:.*pytest_jsonreport.*
+"""
+# Installed for other reasons, of no use inside, and half of the time that a small run takes.
+_NEEDLESS = ("anyio", "hypothesispytest", "pytest_cov", "randomly", "rerunfailures", "timeout")
+BOARD_KEYS = """
+    schema timestamp adapter adapter_options complete overall_score counts tasks categories manifest digest
+"""
+ROW_KEYS = """
+    task path sha256 metric score stderr ci95 correct total errors timeouts excluded unparsed latency_ms threshold
+    min_score metrics subjects
+"""
+
+
+class Project:
+    """A folder with task files, a model and a pytest.ini; every run is a process of its own."""
+
+    def __init__(self, pytester: pytest.Pytester) -> None:
+        self.pytester = pytester
+        self.path = pytester.path
+        self.write("model.py", MODEL)
+        self.write("pytest.ini", PYTEST_INI)
+
+    def write(self, name: str, content: str | bytes) -> Path:
+        path = self.path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    def task(self, name: str, *records: dict[str, Any]) -> Path:
+        return self.write(name, "".join(json.dumps(record) + "\n" for record in records))
+
+    def small_tasks(self) -> None:
+        """Write two tasks of five examples, of which ``arith_2`` is answered wrongly."""
+        arith_2 = self.spec("arith_2", "5", target="4")
+        self.task("tasks/arithmetic.jsonl", self.spec("arith_1", "4"), arith_2, self.spec("arith_3", "6"))
+        self.task("tasks/words.jsonl", self.record("blue", "blue"), self.record("red", "red"))
+
+    @staticmethod
+    def record(id: str, said: str, target: str | None = None, **extras: Any) -> dict[str, Any]:
+        """Return a compact record that the model answers with ``said``."""
+        metric = extras.pop("metric", "exact_match")
+        targets = [said if target is None else target]
+        return {"id": id, "prompt": f"say: {said}", "targets": targets, "metric": metric, "extras": extras}
+
+    @staticmethod
+    def spec(task_id: str, said: str, target: str | None = None, **fields: Any) -> dict[str, Any]:
+        """Return a strict record that the model answers with ``said``."""
+        fixed = {"category": "arithmetic", "metric_name": "exact_match", "post_process": "strip_whitespace"}
+        targets = [said if target is None else target]
+        return {"task_id": task_id, "prompt": f"say: {said}", "targets": targets, **fixed, **fields}
+
+    def run_pytest(self, *args: str | Path, timeout: float = 60) -> pytest.RunResult:
+        """Run pytest with exactly these arguments, in the order of the files."""
+        return self.pytester.runpytest_subprocess(*[f"-pno:{name}" for name in _NEEDLESS], *args, timeout=timeout)
+
+    def run(self, *args: str | Path, timeout: float = 60) -> pytest.RunResult:
+        """Run the project's tasks against its model."""
+        return self.run_pytest("--lm-adapter=model:Model", *args, timeout=timeout)
+
+    def board(self, folder: str = "reports") -> dict[str, Any]:
+        """Return leaderboard.json after checking what holds for every board."""
+        board: dict[str, Any] = json.loads((self.path / folder / "leaderboard.json").read_text("utf-8"))
+        counts = board["counts"]
+        assert "pytest-lmeval/leaderboard/1" == board["schema"]
+        assert set() == set(BOARD_KEYS.split()) - board.keys()
+        assert all(set(ROW_KEYS.split()) <= row.keys() for row in board["tasks"])
+        assert sorted(row["task"] for row in board["tasks"]) == [row["task"] for row in board["tasks"]]
+        unscored = sum(counts[kind] for kind in ("errors", "timeouts", "excluded", "skipped", "missing"))
+        assert counts["collected"] == counts["scored"] + unscored
+        assert board["complete"] or board["overall_score"] is None
+        return board
+
+    def examples(self, folder: str = "reports") -> dict[str, dict[str, Any]]:
+        """Return the per-example records of the board by ``task:id``."""
+        rows = self.board(folder)["tasks"]
+        return {f"{row['task']}:{record['id']}": record for row in rows for record in row["per_example"]}
+
+    def calls(self) -> list[list[str]]:
+        """Return the prompts of every call of the model so far, in the order of the calls."""
+        path = self.path / "calls.txt"
+        return [json.loads(line)[1] for line in path.read_text().splitlines()] if path.exists() else []
+
+
+@pytest.fixture
+def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """Provide an empty project; what surrounds this test run does not reach the runs inside it."""
+    for name in [name for name in os.environ if name.startswith(("PYTEST_XDIST", "GITHUB_", "LM_"))]:
+        monkeypatch.delenv(name)
+    monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
+    return Project(pytester)

@@ -1,0 +1,186 @@
+"""The board says what the run found out, and says the same however the run was split."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.conftest import Project
+
+
+@pytest.fixture
+def small(project: Project) -> Project:
+    project.small_tasks()
+    return project
+
+
+def test_a_row_tells_score_counts_and_where_the_task_is_from(small: Project) -> None:
+    small.run()
+    arithmetic, words = small.board()["tasks"]
+    assert "tasks/arithmetic.jsonl" == arithmetic["path"]
+    assert hashlib.sha256((small.path / "tasks/arithmetic.jsonl").read_bytes()).hexdigest() == arithmetic["sha256"]
+    assert math.isclose(2 / 3, arithmetic["score"])
+    assert (2, 3, 1.0, "exact_match") == tuple(arithmetic[key] for key in ("correct", "total", "threshold", "metric"))
+    low, high = arithmetic["ci95"]
+    assert 0.0 <= low < 2 / 3 < high <= 1.0
+    assert (1.0, 0.0) == (words["score"], words["stderr"])
+    assert words["latency_ms"] >= 0
+
+
+def test_the_whole_of_a_board(small: Project) -> None:
+    small.run()
+    board = small.board()
+    assert board["complete"]
+    assert math.isclose((2 / 3 + 1) / 2, board["overall_score"])
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)", board["timestamp"])
+    assert "stub.v1" == board["adapter"]
+    expected = {"collected": 5, "scored": 5, "errors": 0, "timeouts": 0, "excluded": 0}
+    assert {**expected, "skipped": 0, "missing": 0, "unparsed": 0, "below": 0} == board["counts"]
+    assert {"score": pytest.approx(2 / 3), "total": 3} == board["categories"]["arithmetic"]
+    assert ("examples", "examples") == (board["gate"]["mode"], board["gate"]["verdict"])
+    text = (small.path / "reports/leaderboard.json").read_text("utf-8")
+    assert text == json.dumps(board, indent=2, ensure_ascii=False) + "\n"
+    assert "core_score" not in board
+    assert "bad_records" not in board
+    assert "arithmetic" in (small.path / "reports/leaderboard.md").read_text("utf-8")
+
+
+def test_the_digest_is_the_documented_hash(small: Project) -> None:
+    small.run("--lm-include-per-example")
+    board = small.board()
+    entries = [
+        [row["task"], record["id"], record["hash"], [record["output"]], record["score"]]
+        for row in board["tasks"]
+        for record in row["per_example"]
+    ]
+    lines = sorted(json.dumps(entry, separators=(",", ":")) for entry in entries)
+    assert hashlib.sha256("\n".join(lines).encode("ascii")).hexdigest() == board["digest"]
+
+
+def digest(project: Project, *options: str) -> str:
+    project.run(*options)
+    return str(project.board()["digest"])
+
+
+def test_the_digest_is_equal_for_equal_results(small: Project) -> None:
+    serial = digest(small)
+    assert serial == digest(small, "--lm-batch-size=1")
+    assert serial == digest(small, "-n2", "--lm-batch-size=2")
+    assert serial == digest(small, "-n2", "--dist=loadfile", "--lm-gate=none", "--lm-threshold=arithmetic=0")
+    small.small_tasks()
+    small.task("tasks/words.jsonl", small.record("blue", "blue"), small.record("red", "green", target="red"))
+    assert serial != digest(small)
+
+
+def test_the_digest_holds_errors_too(small: Project) -> None:
+    small.write("model.py", "class Model:\n    def generate(self, prompts): raise OSError\n")
+    assert digest(small) == digest(small, "-n2")
+
+
+def test_records_of_examples_are_written_on_demand(small: Project) -> None:
+    small.run()
+    assert not any("per_example" in row for row in small.board()["tasks"])
+    small.run("--include-per-example", "-n2")
+    record = small.examples()["arithmetic:arith_2"]
+    assert ("say: 5", "5", "5", ["4"]) == tuple(record[key] for key in ("prompt", "prediction", "output", "targets"))
+    assert (0.0, "failed") == (record["score"], record["status"])
+    assert re.fullmatch("[0-9a-f]{64}", record["hash"])
+    assert record["latency_ms"] >= 0
+
+
+@pytest.mark.parametrize("processes", ["-n0", "-n2"])
+def test_without_a_gate_a_low_score_is_counted_as_below(small: Project, processes: str) -> None:
+    result = small.run("--lm-gate=none", "--lm-include-per-example", processes)
+    assert 0 == result.ret
+    result.stdout.re_match_lines([r".*4 passed.*1 below.*|.*1 below.*4 passed.*"])
+    board = small.board()
+    assert board["complete"]
+    assert "none" == board["gate"]["mode"]
+    assert 1 == board["counts"]["below"]
+    assert "below" == small.examples()["arithmetic:arith_2"]["status"]
+    assert 2 == board["tasks"][0]["correct"]
+
+
+def test_a_threshold_of_a_task_beats_that_of_its_metric_and_both_beat_the_record(project: Project) -> None:
+    for task in ("a", "b"):
+        half = project.record("half", "one two", target="one three", metric="f1", threshold=0.9)
+        project.task(f"tasks/{task}.jsonl", half)
+    assert 1 == project.run().ret
+    assert 1 == project.run("--lm-threshold=f1=0.4", "--lm-threshold=b=0.6").ret
+    assert [(0.4, 1), (0.6, 0)] == [(row["threshold"], row["correct"]) for row in project.board()["tasks"]]
+    ini = "[pytest]\nlm_thresholds =\n    f1=0.4\n"
+    project.write("pytest.ini", ini)
+    assert 0 == project.run("-n2").ret
+    assert 1 == project.run("--lm-threshold=f1=0.6").ret
+
+
+def test_a_task_that_mixes_metrics_says_so_and_is_broken_down(project: Project) -> None:
+    records = [
+        project.spec("sum", "4"),
+        project.spec("gist", "red fox", target="red hen", category="summary", metric_name="f1"),
+    ]
+    project.task("tasks/mix.jsonl", *records)
+    project.run()
+    board = project.board()
+    (row,) = board["tasks"]
+    assert "mixed" == row["metric"]
+    assert {"exact_match": 1.0, "f1": 0.5} == row["metrics"]
+    assert {"arithmetic": {"score": 1.0, "total": 1}, "summary": {"score": 0.5, "total": 1}} == board["categories"]
+
+
+def read_ledger(project: Project) -> list[dict[str, Any]]:
+    text = (project.path / "reports/ledger.jsonl").read_text("ascii")
+    return [json.loads(line) for line in text.splitlines()]
+
+
+@pytest.mark.parametrize("processes", ["-n0", "-n2"])
+def test_the_ledger_has_a_header_a_line_an_example_and_a_footer(small: Project, processes: str) -> None:
+    small.run(processes)
+    header, *results, footer = read_ledger(small)
+    assert "pytest-lmeval/ledger/1" == header["header"]["schema"]
+    ids = {(result["task"], result["id"]) for result in results}
+    assert 5 == len(results) == len(ids)
+    assert {"arithmetic", "words"} == {task for task, _ in ids}
+    assert small.board()["digest"] == footer["footer"]["digest"]
+
+
+@pytest.mark.parametrize("source", ["reports/ledger.jsonl", "reports/leaderboard.json"])
+def test_a_run_can_be_replayed_from_what_it_wrote(small: Project, source: str) -> None:
+    small.run("--lm-include-per-example")
+    original = small.board()
+    (small.path / "reports").rename(small.path / "kept")
+    result = small.run_pytest(f"--lm-adapter=replay:{source.replace('reports', 'kept')}", "-n2")
+    result.assert_outcomes(passed=4, failed=1)
+    assert original["digest"] == small.board()["digest"]
+
+
+def test_a_recording_without_an_example_is_an_error_of_that_example(small: Project) -> None:
+    small.task("out.jsonl", {"id": "blue", "output": "blue"})
+    result = small.run_pytest("--lm-adapter=replay:out.jsonl", "tasks/words.jsonl")
+    assert 3 == result.ret
+    result.stdout.fnmatch_lines(["*red could not be scored*out.jsonl holds no output for*"])
+
+
+def test_secrets_of_the_adapter_do_not_reach_the_reports(small: Project) -> None:
+    small.write(
+        "keyed.py", "from model import Model\n\nclass Keyed(Model):\n    def __init__(self, api_key, size): pass\n"
+    )
+    small.run_pytest("--lm-adapter=keyed:Keyed", "--lm-adapter-arg=api_key=hush-1234", "--lm-adapter-arg=size=3")
+    board = small.board()
+    assert 3 == board["adapter_options"]["size"]
+    for name in ("leaderboard.json", "leaderboard.md", "ledger.jsonl"):
+        assert "hush-1234" not in (small.path / "reports" / name).read_text("utf-8")
+
+
+def test_the_table_is_shown_at_the_end(small: Project) -> None:
+    result = small.run()
+    result.stdout.fnmatch_lines(
+        ["*leaderboard: stub.v1*", "arithmetic *exact_match *0.6667*2/3*", "words *1.0000*2/2*", "overall *0.8333*"]
+    )
+    result.stdout.fnmatch_lines(["written to *reports/leaderboard.json"])

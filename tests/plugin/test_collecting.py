@@ -1,0 +1,150 @@
+"""Lines of task files are items: their ids, words, places, and which files are read at all."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.conftest import Project
+
+DUMP_ITEMS = """
+import json
+
+def pytest_collection_modifyitems(session, items):
+    with open(session.config.rootpath / "items.json", "w") as file:
+        json.dump([dump(item) for item in items], file)
+
+def dump(item):
+    path, line, name = item.reportinfo()
+    return {
+        "id": item.nodeid, "keywords": sorted(item.listextrakeywords()), "line": line, "path": str(path),
+        "markers": [marker.name for marker in item.iter_markers()], "location": item.location,
+    }
+"""
+
+
+def collected_ids(result: pytest.RunResult) -> list[str]:
+    return [line for line in result.outlines if "::" in line]
+
+
+@pytest.fixture
+def dumped(project: Project) -> Any:
+    project.write("conftest.py", DUMP_ITEMS)
+
+    def dump(*args: str) -> list[dict[str, Any]]:
+        assert 0 == project.run("--collect-only", "-q", *args).ret
+        items: list[dict[str, Any]] = json.loads((project.path / "items.json").read_text())
+        return items
+
+    return dump
+
+
+def test_every_record_is_an_item_in_the_order_of_the_file(project: Project) -> None:
+    project.small_tasks()
+    expected = [
+        "tasks/arithmetic.jsonl::arith_1",
+        "tasks/arithmetic.jsonl::arith_2",
+        "tasks/arithmetic.jsonl::arith_3",
+        "tasks/words.jsonl::blue",
+        "tasks/words.jsonl::red",
+    ]
+    assert expected == collected_ids(project.run("--collect-only", "-q"))
+    assert [] == project.calls()
+
+
+def test_an_item_knows_its_words_its_marker_and_its_line(project: Project, dumped: Any) -> None:
+    first = json.dumps(project.spec("a", "1", metadata={"tags": ["easy", "carry over"]}))
+    second = json.dumps(project.spec("b", "2", category="summary", metric_name="rouge_l"))
+    project.write("tasks/sums.jsonl", f"# a comment\n\n{first}\n\n{second}\n")
+    a, b = dumped()
+    assert {"sums", "arithmetic", "exact_match", "easy", "carry over"} <= set(a["keywords"])
+    assert {"sums", "summary", "rouge_l"} <= set(b["keywords"])
+    assert [["lmeval"], ["lmeval"]] == [a["markers"], b["markers"]]
+    assert [2, 4] == [a["line"], b["line"]]
+    assert ["tasks/sums.jsonl", 4, "b"] == b["location"]
+    assert str(project.path / "tasks/sums.jsonl") == a["path"]
+
+
+def test_characters_that_pytest_uses_itself_are_replaced_and_ids_stay_unique(project: Project) -> None:
+    ids = ["a[1]", "a(1)", "a 1", "a::b", "a/b", "é", "\t", "-", "x" * 300]
+    project.task("tasks/odd.jsonl", *[project.record(id, f"word {number}") for number, id in enumerate(ids)])
+    result = project.run("-v", "--lm-include-per-example")
+    result.assert_outcomes(passed=len(ids))
+    assert {f"odd:{id}" for id in ids} == project.examples().keys()
+    names = [line.partition("::")[2].split()[0] for line in result.outlines if " PASSED " in line]
+    assert len(ids) == len(set(names))
+    assert all(set(name) <= set("abcdefghijklmnopqrstuvwxyz0123456789_.-") for name in names)
+
+
+def test_ids_default_to_the_line_number_and_an_integer_id_is_its_digits(project: Project) -> None:
+    unnamed = {"prompt": "say: a", "targets": ["a"], "metric": "exact_match"}
+    project.task("tasks/t.jsonl", unnamed, {**unnamed, "id": 7}, unnamed)
+    expected = ["tasks/t.jsonl::ex-1", "tasks/t.jsonl::7", "tasks/t.jsonl::ex-3"]
+    assert expected == collected_ids(project.run("--collect-only", "-q"))
+
+
+def test_a_byte_order_mark_windows_line_ends_and_odd_separators_in_strings_are_read(project: Project) -> None:
+    lines = [json.dumps(project.record(f"r{n}", f"one\u2028two\u0085{n}"), ensure_ascii=False) for n in range(2)]
+    project.write("tasks/t.jsonl", b"\xef\xbb\xbf" + "\r\n".join(lines).encode() + b"\r\n")
+    project.run().assert_outcomes(passed=2)
+
+
+def test_a_task_is_named_by_its_path_below_the_task_folder(project: Project) -> None:
+    for language in ("en", "fr"):
+        project.task(f"tasks/{language}/qa.jsonl", project.record("a", language))
+    project.run().assert_outcomes(passed=2)
+    assert ["en/qa", "fr/qa"] == [row["task"] for row in project.board()["tasks"]]
+
+
+@pytest.mark.parametrize("processes", ["-n0", "-n2"])
+def test_two_tasks_of_one_name_are_a_collection_error(project: Project, processes: str) -> None:
+    for folder in ("old", "new"):
+        project.task(f"{folder}/qa.jsonl", project.record("a", "x"))
+    result = project.run("-o", "lm_task_paths=old new", processes, "old", "new")
+    assert 2 == result.ret
+    result.stdout.fnmatch_lines(["*'qa'*old/qa.jsonl*"])
+    assert [] == project.calls()
+
+
+def test_task_folders_come_from_the_ini_file(project: Project) -> None:
+    project.task("evals/a.jsonl", project.record("a", "x"))
+    project.task("tasks/b.jsonl", project.record("b", "x"))
+    project.write("pytest.ini", "[pytest]\nlm_task_paths = evals\nlm_adapter = model:Model\n")
+    project.run_pytest().assert_outcomes(passed=1)
+    assert ["a"] == [row["task"] for row in project.board()["tasks"]]
+
+
+def test_a_file_that_is_named_is_read_wherever_it_is(project: Project) -> None:
+    file = project.task("elsewhere/deep/t.jsonl", project.record("a", "x"))
+    project.run("elsewhere/deep/t.jsonl").assert_outcomes(passed=1)
+    project.run(f"{file}::a").assert_outcomes(passed=1)
+
+
+def test_recorded_outputs_are_no_tasks(project: Project) -> None:
+    project.task("tasks/t.jsonl", project.record("a", "x"))
+    project.task("tasks/t.replay.jsonl", {"id": "a", "output": "x"})
+    project.run().assert_outcomes(passed=1)
+
+
+def test_listing_needs_no_adapter_and_leaves_no_report(project: Project) -> None:
+    project.small_tasks()
+    result = project.run_pytest("--collect-only", "-q", "tasks")
+    assert 0 == result.ret
+    assert 5 == len(collected_ids(result))
+    assert not Path(project.path, "reports").exists()
+
+
+def test_a_spec_id_with_a_foreign_character_is_refused(project: Project) -> None:
+    project.task("tasks/t.jsonl", project.spec("a.b", "x"), project.spec("a\n", "x"))
+    result = project.run()
+    assert 2 == result.ret
+    result.stdout.fnmatch_lines(["*tasks/t.jsonl:1: bad_value task_id*", "*tasks/t.jsonl:2: bad_value task_id*"])
+
+
+def test_the_header_says_which_model_is_asked(project: Project) -> None:
+    project.small_tasks()
+    project.run("--collect-only").stdout.fnmatch_lines(["lmeval: adapter model:Model*reports reports*"])

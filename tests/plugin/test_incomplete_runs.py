@@ -1,0 +1,196 @@
+"""A run that lost an example fails, says which, and has no overall score, however it lost it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.conftest import Project
+
+# What the model does when it meets the word "boom".
+ENDING = """
+import os, signal, sys
+from model import Model
+import pytest
+
+class Ending(Model):
+    def __init__(self, how):
+        self.how = how
+
+    def answer(self, prompt):
+        if "boom" not in prompt:
+            return super().answer(prompt)
+        if self.how == "os._exit":
+            os._exit(0)
+        if self.how == "SIGKILL":
+            os.kill(os.getpid(), signal.SIGKILL)
+        if self.how == "pytest.exit":
+            pytest.exit("enough", returncode=0)
+        if self.how == "KeyboardInterrupt":
+            raise KeyboardInterrupt
+        raise AssertionError(self.how)
+"""
+
+
+@pytest.fixture
+def ending(project: Project) -> Project:
+    """Provide twelve examples in batches of four; the second batch ends badly."""
+    project.write("ending.py", ENDING)
+    words = ["boom" if number == 5 else f"w{number}" for number in range(12)]
+    project.task("tasks/t.jsonl", *[project.record(f"e{number}", word) for number, word in enumerate(words)])
+    return project
+
+
+def end(project: Project, how: str, *options: str) -> pytest.RunResult:
+    return project.run_pytest(
+        "--lm-adapter=ending:Ending", f"--lm-adapter-arg=how='{how}'", "--lm-batch-size=4", *options
+    )
+
+
+def lost(project: Project, result: pytest.RunResult) -> list[str]:
+    """Return the lost examples after checking that terminal, counts and gate agree on them."""
+    board = project.board()
+    assert not board["complete"]
+    assert board["overall_score"] is None
+    assert "incomplete" == board["gate"]["verdict"]
+    named = [reason.rpartition("::")[2] for reason in board["gate"]["reasons"] if "::" in reason]
+    assert len(named) == board["counts"]["missing"]
+    for name in named[:10]:
+        result.stdout.fnmatch_lines([f"*tasks/t.jsonl::{name}*"])
+    result.stdout.fnmatch_lines(["*INCOMPLETE*"])
+    return named
+
+
+def test_an_adapter_that_ends_the_process_does_not_end_the_run_green(ending: Project) -> None:
+    result = end(ending, "os._exit")
+    assert 3 == result.ret
+    # The batch that ended it was asked ahead: of the batch before it some may still have been unscored.
+    assert {f"e{number}" for number in range(4, 12)} <= set(lost(ending, result))
+
+
+def test_a_board_agrees_with_itself_where_the_process_ends_while_examples_are_scored(ending: Project) -> None:
+    words = ["boom" if number == 150 else f"w{number}" for number in range(200)]
+    ending.task("tasks/t.jsonl", *[ending.record(f"e{number}", word) for number, word in enumerate(words)])
+    result = end(ending, "os._exit", "--lm-batch-size=100", "--lm-include-per-example")
+    assert 3 == result.ret
+    missing = set(lost(ending, result))
+    assert {f"e{number}" for number in range(100, 200)} <= missing
+    assert not missing & {name.removeprefix("t:") for name in ending.examples()}
+    assert 200 == ending.board()["counts"]["collected"]
+
+
+def test_an_old_board_does_not_outlive_an_ended_process(ending: Project) -> None:
+    ending.run()
+    assert ending.board()["complete"]
+    assert 3 == end(ending, "os._exit").ret
+    assert not ending.board()["complete"]
+
+
+@pytest.mark.parametrize("how", ["os._exit", "SIGKILL"])
+def test_a_dead_worker_costs_its_batch_and_what_it_was_scoring(ending: Project, how: str) -> None:
+    result = end(ending, how, "-n2")
+    assert 3 == result.ret
+    named = set(lost(ending, result))
+    batch = {"e4", "e5", "e6", "e7"}
+    assert batch <= named
+    # It was asked ahead: what a worker was scoring when it died may be lost with it, once a worker.
+    assert len(named - batch) <= 2
+
+
+@pytest.mark.parametrize("processes", ["-n0", "-n2"])
+def test_an_adapter_that_stops_pytest_leaves_the_run_incomplete(ending: Project, processes: str) -> None:
+    result = end(ending, "pytest.exit", processes)
+    assert 3 == result.ret
+    assert {f"e{number}" for number in range(4, 8)} <= set(lost(ending, result))
+
+
+def test_an_interrupt_raised_inside_one_process_is_an_interrupt(ending: Project) -> None:
+    result = end(ending, "KeyboardInterrupt")
+    assert 2 == result.ret
+    assert [f"e{number}" for number in range(4, 12)] == lost(ending, result)
+
+
+def test_an_interrupt_raised_inside_a_worker_leaves_the_run_incomplete(ending: Project) -> None:
+    result = end(ending, "KeyboardInterrupt", "-n2")
+    assert result.ret in (2, 3)
+    assert "e4" in lost(ending, result)
+
+
+HOOK = """
+import pytest
+
+def {hook}:
+    if "e5" in str({thing}):
+        pytest.exit("enough", returncode=0)
+"""
+
+
+@pytest.mark.parametrize(
+    ("hook", "thing"),
+    [("pytest_runtest_setup(item)", "item.name"), ("pytest_runtest_logreport(report)", "report.nodeid")],
+)
+@pytest.mark.parametrize("processes", ["-n0", "-n2"])
+def test_a_hook_that_stops_pytest_leaves_the_run_incomplete(
+    ending: Project, hook: str, thing: str, processes: str
+) -> None:
+    ending.write("conftest.py", HOOK.format(hook=hook, thing=thing))
+    result = ending.run(processes, "--lm-batch-size=4")
+    assert 3 == result.ret
+    assert lost(ending, result)
+
+
+SWALLOWING = """
+import pytest
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item):
+    return True if item.name == "e5" else None
+"""
+
+
+def test_reports_that_a_hook_swallows_are_missed(ending: Project) -> None:
+    ending.write("conftest.py", SWALLOWING)
+    result = ending.run()
+    assert 3 == result.ret
+    assert ["e5"] == lost(ending, result)
+
+
+@pytest.mark.parametrize("processes", ["-n0", "-n2"])
+@pytest.mark.parametrize("stop", ["-x", "--maxfail=1", "--sw"])
+def test_a_run_that_was_told_to_stop_is_incomplete_and_failed_as_any_run(
+    project: Project, stop: str, processes: str
+) -> None:
+    records = [project.record(f"e{n}", "x", target="y" if n == 1 else "x") for n in range(60)]
+    project.task("tasks/t.jsonl", *records)
+    result = project.run(stop, processes, "--lm-batch-size=2")
+    assert 1 == result.ret
+    board = project.board()
+    assert not board["complete"]
+    assert board["overall_score"] is None
+    assert board["counts"]["missing"] > 0
+    assert 60 == board["counts"]["collected"]
+
+
+def test_an_example_that_was_told_to_stop_last_left_nothing_out(project: Project) -> None:
+    project.task("tasks/t.jsonl", project.record("a", "x"), project.record("b", "x", target="y"))
+    assert 1 == project.run("-x").ret
+    assert project.board()["complete"]
+
+
+DYING = """
+import os
+
+def pytest_collection_modifyitems(config):
+    if hasattr(config, "workerinput"):
+        os._exit(0)
+"""
+
+
+def test_a_worker_that_dies_while_collecting_is_no_success(project: Project) -> None:
+    project.write("conftest.py", DYING)
+    project.small_tasks()
+    result = project.run("-n2", "--max-worker-restart=0")
+    assert 0 != result.ret
+    assert not (project.path / "reports/leaderboard.json").exists() or not project.board()["complete"]

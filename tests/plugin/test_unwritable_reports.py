@@ -1,0 +1,73 @@
+"""Reports are written whole or not at all, and a run whose reports are not written has failed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.conftest import Project
+
+LIMITED = """
+import resource, runpy, signal, sys
+
+limit = int(sys.argv.pop(1))
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+runpy.run_module("pytest", run_name="__main__")
+"""
+
+
+def run_limited(project: Project, limit: int, *options: str) -> subprocess.CompletedProcess[str]:
+    """Run the tasks in a process that may write files of ``limit`` bytes at most."""
+    arguments = ["-p", "no:randomly", "-p", "no:cacheprovider", "--lm-adapter=model:Model", *options]
+    command = [sys.executable, "-c", LIMITED, str(limit), *arguments]
+    return subprocess.run(command, cwd=project.path, capture_output=True, text=True, timeout=60)
+
+
+@pytest.mark.parametrize("options", [[], ["-n2"]])
+def test_a_full_disk_keeps_the_old_board_whole_fails_the_run_and_shows_the_scores(
+    project: Project, options: list[str]
+) -> None:
+    project.task("tasks/t.jsonl", *[project.record(f"e{n}", "x") for n in range(8)])
+    project.run()
+    before = (project.path / "reports/leaderboard.json").read_bytes()
+    done = run_limited(project, 700, *options)
+    assert done.returncode not in (0, 5), done.stdout
+    assert before == (project.path / "reports/leaderboard.json").read_bytes()
+    assert "1.0000" in done.stdout
+    assert "8 passed" in done.stdout
+    assert "File too large" in done.stdout
+    assert not [path for path in Path(project.path, "reports").iterdir() if "leaderboard.json." in path.name]
+
+
+def test_a_report_folder_that_cannot_be_made_fails_the_run_and_shows_the_scores(project: Project) -> None:
+    project.small_tasks()
+    # Nobody may make a folder there, not even root.
+    result = project.run("--lm-report-dir=/proc/nowhere/reports", "-k", "words")
+    assert result.ret not in (0, 5)
+    text = result.stdout.str() + result.stderr.str()
+    assert "/proc/nowhere" in text
+    if result.ret == 1:
+        result.stdout.fnmatch_lines(["words *1.0000*"])
+
+
+def test_a_board_that_cannot_be_replaced_fails_the_run(project: Project) -> None:
+    project.small_tasks()
+    (project.path / "reports/leaderboard.json").mkdir(parents=True)
+    result = project.run("-k", "words")
+    assert 1 == result.ret
+    result.stdout.fnmatch_lines(["words *1.0000*", "NOT WRITTEN: *leaderboard.json*"])
+
+
+def test_a_board_of_a_run_with_a_lost_ledger_is_still_written(project: Project) -> None:
+    project.small_tasks()
+    (project.path / "reports/ledger.jsonl").mkdir(parents=True)
+    result = project.run("-k", "words")
+    assert 0 != result.ret
+    result.stdout.fnmatch_lines(["words *1.0000*", "NOT WRITTEN: *ledger.jsonl*"])
+    assert 2 == project.board()["counts"]["scored"]

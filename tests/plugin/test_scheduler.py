@@ -255,7 +255,6 @@ def test_a_batch_that_kills_every_worker_is_lost_and_named_and_the_rest_is_score
     named = {reason.rpartition(" ")[2] for reason in board["gate"]["reasons"]}
     assert lost <= named
     if not restarts:
-        # The batch was asked ahead: what a worker was scoring when it died may be lost with it, once a worker.
-        assert len(named - lost) <= 2
+        assert lost == named
     assert len(named) == board["counts"]["missing"]
     assert all(nodeid in result.stdout.str() for nodeid in named)

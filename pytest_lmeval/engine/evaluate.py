@@ -79,7 +79,7 @@ def failed_result(
 def request_hash(requests: Sequence[Request]) -> str:
     """Return a SHA-256 over what the model is asked, but for which example and how often."""
     content = [_asked_text(request) for request in requests]
-    return hashlib.sha256(_dump(content).encode("ascii")).hexdigest()
+    return hashlib.sha256(_dump(content).encode("ascii")).hexdigest()[:32]
 
 
 def content_hash(task: Task, example: Example, prompt: Prompt) -> str:

@@ -191,6 +191,9 @@ class ExampleItem(pytest.Function):
             self._keep(self._unscored(f"not scored: {call.excinfo.exconly() if call.excinfo else report.outcome}"))
         if self.result is not None:
             report.user_properties.append(("lmeval", self.result.to_json()))
+            if not self.parent.run_state.is_worker:
+                # For the recorder of this same process, which takes it off again.
+                report.__dict__["lmeval_result"] = self.result
             report.__dict__["lm_below"] = self.result.status == "below"
             self.result = None
 

@@ -88,14 +88,15 @@ class RunRecord:
         properties = report.user_properties
         if report.when != "teardown" and properties and properties[-1][0] == "lmeval":
             line = str(properties.pop()[1])
-            result = ExampleResult.from_json(line)
-            self._results[report.nodeid] = self._kept(result)
+            # In one process the result itself is there, and shares its texts with the example.
+            result = report.__dict__.pop("lmeval_result", None) or self._parsed(line)
+            self._results[report.nodeid] = result
             self._skipped.discard(report.nodeid)
             for name, amount in result.usage.items():
                 self._usage[name] = self._usage.get(name, 0) + amount
             if self._progress is not None:
                 self._progress.clear()
-            if self._held.results.get((result.task, result.id)) != result:
+            if not self._is_held(result):
                 self.ledger.append(line)
         elif report.skipped and report.nodeid in self._expected:
             self._skipped.add(report.nodeid)
@@ -170,7 +171,12 @@ class RunRecord:
             reason = error.strerror if isinstance(error, OSError) else str(error)
             self.write_failures.append(f"{path}: {reason or error}")
 
-    def _kept(self, result: ExampleResult) -> ExampleResult:
+    def _is_held(self, result: ExampleResult) -> bool:
+        held = self._held.results.get((result.task, result.id))
+        return held is not None and (held.hash, held.outputs, held.score) == (result.hash, result.outputs, result.score)
+
+    def _parsed(self, line: str) -> ExampleResult:
+        result = ExampleResult.from_json(line)
         # The prompts of a run may be large, and only the per-example records show them.
         return result if self.per_example else replace(result, prompt="", targets=(), predictions=())
 

@@ -88,6 +88,7 @@ class RunState:
         self.batch_size: int = option.lm_batch_size
         self.gated: bool = option.lm_gate == "examples"
         self.allows_bad_tasks: bool = option.lm_allow_bad_tasks
+        self.is_worker = hasattr(config, "workerinput")
         self.shows_fixtures = bool(option.setupshow or option.setuponly or option.setupplan)
         self.spec: str = option.lm_adapter or config.getini("lm_adapter")
         self.tasks: dict[str, TaskInfo] = {}
@@ -216,7 +217,7 @@ class RunState:
         engine = Engine(adapter, policy)
         # A worker that dies is blamed on the example it was scoring. A batch adapter's worker therefore asks for no
         # batch but that example's; the other workers are asking meanwhile.
-        alone = hasattr(self.config, "workerinput") and not engine.streams
+        alone = self.is_worker and not engine.streams
         engine.plan(self._batches, (lambda: None) if alone else Ahead(self.config, self._items))
         recorder: Any = self.config.pluginmanager.getplugin("lmeval-recorder")
         if recorder is not None:

@@ -81,7 +81,7 @@ class Recorder:
         crashed = session.exitstatus == pytest.ExitCode.INTERNAL_ERROR
         if self.record is not None:
             session.exitstatus = self.record.finish(session, int(session.exitstatus))
-        elif session.exitstatus == pytest.ExitCode.OK and self._lost_reports(session):
+        if session.exitstatus == pytest.ExitCode.OK and self._lost_reports(session):
             session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
         outcome = yield
         terminal = self.config.pluginmanager.getplugin("terminalreporter")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import replace
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +14,13 @@ from pytest_lmeval.atomic import write_atomically
 from pytest_lmeval.engine.ledger import Ledger
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.leaderboard.board import Leaderboard, RunFacts, build_board
-from pytest_lmeval.leaderboard.manifest import build_manifest, redact_options
+from pytest_lmeval.leaderboard.manifest import redact_options
 from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.leaderboard.tables import markdown
 from pytest_lmeval.leaderboard.write import write_leaderboard
 from pytest_lmeval.plugin.options import MaxErrors
 from pytest_lmeval.plugin.progress import Progress
+from pytest_lmeval.plugin.run_facts import gate_of, info_of, manifest_of, selection_of
 from pytest_lmeval.plugin.state import run_state
 from pytest_lmeval.runner import timestamp
 from pytest_lmeval.types import ExampleResult
@@ -66,7 +66,11 @@ class RunRecord:
     def open_ledger(self) -> None:
         """Start the ledger; a report dir that cannot be had is a pytest.UsageError."""
         try:
-            header = {"timestamp": self._started, "asking": run_state(self.config).asking, "manifest": self._manifest()}
+            header = {
+                "timestamp": self._started,
+                "asking": run_state(self.config).asking,
+                "manifest": manifest_of(self.config),
+            }
             self.ledger.open(header, resume=self.config.option.lm_resume)
         except UsageError as error:
             raise pytest.UsageError(str(error)) from None
@@ -145,8 +149,9 @@ class RunRecord:
 
     def _write_board(self) -> None:
         self._closed = True
-        self.board = build_board(self._infos(), self._results.values(), self._facts())
-        self.board = replace(self.board, facts=replace(self.board.facts, gate=self._gate(self.board)))
+        board = build_board(self._infos(), self._results.values(), self._facts())
+        gate = gate_of(self.config.option.lm_gate, board, self._reasons)
+        self.board = replace(board, facts=replace(board.facts, gate=gate))
         self._show_to_project()
         footer = {"complete": self.board.complete, "digest": self.board.digest, "counts": dict(self.board.counts)}
         self.ledger.close(footer)
@@ -185,17 +190,8 @@ class RunRecord:
         known = {**self._tasks, **state.tasks}
         for nodeid, result in self._results.items():
             if result.task not in known:
-                known[result.task] = self._info_of(nodeid, result.task)
+                known[result.task] = info_of(self.config.rootpath, nodeid, result.task)
         return [info for info in known.values() if info.selected != 0]
-
-    def _info_of(self, nodeid: str, task: str) -> TaskInfo:
-        # Every worker that knew the task is gone: the node id still says which file it is.
-        path = nodeid.partition("::")[0]
-        try:
-            digest = sha256((self.config.rootpath / path).read_bytes()).hexdigest()
-        except OSError:
-            digest = None
-        return TaskInfo(task, path, digest)
 
     def _facts(self) -> RunFacts:
         options: MaxErrors | str = self.config.option.lm_max_errors
@@ -203,6 +199,7 @@ class RunRecord:
         adapters = {result.adapter for result in self._results.values() if result.adapter}
         if len(adapters) > 1:
             self._reasons.append(f"one run has one adapter: this one had {', '.join(sorted(adapters))}")
+        known = {**self._tasks, **run_state(self.config).tasks}
         return RunFacts(
             timestamp=self._started,
             adapter=", ".join(sorted(adapters)) or run_state(self.config).spec,
@@ -210,47 +207,11 @@ class RunRecord:
             missing=self.missing,
             skipped=len(self._skipped),
             max_errors=limit.of(len(self._expected)),
-            selection=self._selection(),
+            selection=selection_of(self.config.option, list(known.values())),
             bad_records=[fault for info in self._infos() for fault in info.bad_records],
-            manifest={**self._manifest(), "model": self.model or run_state(self.config).model_facts()},
+            manifest={**manifest_of(self.config), "model": self.model or run_state(self.config).model_facts()},
             finished=not self._reasons,
         )
-
-    def _manifest(self) -> dict[str, Any]:
-        option = self.config.option
-        facts = {"seed": option.lm_seed, "sandbox": option.lm_sandbox, "batch_size": option.lm_batch_size}
-        return build_manifest(self.config.rootpath, ["pytest", *self.config.invocation_params.args], facts)
-
-    def _selection(self) -> dict[str, Any]:
-        infos = list({**self._tasks, **run_state(self.config).tasks}.values())
-        reduced = [info for info in infos if info.selected != info.available]
-        if not reduced:
-            return {}
-        option = self.config.option
-        named = {
-            "limit": option.lm_limit,
-            "sample": option.lm_sample,
-            "keyword": option.keyword or None,
-            "markexpr": option.markexpr or None,
-            "deselect": option.deselect or None,
-        }
-        if named["sample"] is not None:
-            named["seed"] = option.lm_seed
-        counts = {info.name: {"available": info.available, "selected": info.selected} for info in infos}
-        return {**{key: value for key, value in named.items() if value is not None}, "tasks": counts}
-
-    def _gate(self, board: Leaderboard) -> dict[str, Any]:
-        mode = self.config.option.lm_gate
-        reasons = [*self._reasons, *(f"no result: {nodeid}" for nodeid in self.missing)]
-        errors = board.counts["errors"] + board.counts["timeouts"]
-        if errors > board.facts.max_errors:
-            reasons.append(f"{errors} example(s) could not be scored; at most {board.facts.max_errors:g} may")
-        if reasons:
-            return {"mode": mode, "verdict": "incomplete", "reasons": reasons}
-        failed = [result for result in self._results.values() if result.status == "failed"]
-        reasons = [f"{row.task}: {row.total - row.correct} example(s) under threshold" for row in board.tasks if failed]
-        reasons = [reason for reason, row in zip(reasons, board.tasks, strict=False) if row.correct < row.total]
-        return {"mode": mode, "verdict": "examples" if failed else "pass", "reasons": reasons}
 
 
 def _stopped_by_choice(session: pytest.Session) -> bool:

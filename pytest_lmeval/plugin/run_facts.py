@@ -1,0 +1,67 @@
+"""What the board says of a run besides its results: what was selected, how it was decided, under what circumstances."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_lmeval.leaderboard.board import Leaderboard
+from pytest_lmeval.leaderboard.manifest import build_manifest
+from pytest_lmeval.leaderboard.rows import TaskInfo
+
+__all__ = ["gate_of", "info_of", "manifest_of", "selection_of"]
+
+
+def selection_of(option: Any, infos: Sequence[TaskInfo]) -> dict[str, Any]:
+    """Return which options left which tasks how many of their examples; empty where nothing was left out."""
+    if all(info.selected == info.available for info in infos):
+        return {}
+    named = {
+        "limit": option.lm_limit,
+        "sample": option.lm_sample,
+        "seed": None if option.lm_sample is None else option.lm_seed,
+        "keyword": option.keyword or None,
+        "markexpr": option.markexpr or None,
+        "deselect": option.deselect or None,
+    }
+    counts = {info.name: {"available": info.available, "selected": info.selected} for info in infos}
+    return {**{name: value for name, value in named.items() if value is not None}, "tasks": counts}
+
+
+def gate_of(mode: str, board: Leaderboard, reasons: Sequence[str]) -> dict[str, Any]:
+    """Return the gate's verdict; ``reasons`` are why the run did not come to its end, if it did not."""
+    incomplete = [*reasons, *(f"no result: {nodeid}" for nodeid in board.facts.missing)]
+    errors = board.counts["errors"] + board.counts["timeouts"]
+    if errors > board.facts.max_errors:
+        incomplete.append(f"{errors} example(s) could not be scored; at most {board.facts.max_errors:g} may")
+    if incomplete:
+        return {"mode": mode, "verdict": "incomplete", "reasons": incomplete}
+    failed = {row.task: sum(result.status == "failed" for result in row.per_example) for row in board.tasks}
+    under = [f"{task}: {count} example(s) under their threshold" for task, count in failed.items() if count]
+    return {"mode": mode, "verdict": "examples" if under else "pass", "reasons": under}
+
+
+def manifest_of(config: pytest.Config) -> dict[str, Any]:
+    """Return versions, platform, git commit, arguments and settings, without secrets."""
+    option = config.option
+    facts: Mapping[str, Any] = {
+        "seed": option.lm_seed,
+        "sandbox": option.lm_sandbox,
+        "batch_size": option.lm_batch_size,
+        "repeats": option.lm_repeats,
+    }
+    return build_manifest(config.rootpath, ["pytest", *map(str, config.invocation_params.args)], facts)
+
+
+def info_of(rootpath: Path, nodeid: str, task: str) -> TaskInfo:
+    """Return what a node id alone says of a task: every process that knew more is gone."""
+    path = nodeid.partition("::")[0]
+    try:
+        digest = sha256((rootpath / path).read_bytes()).hexdigest()
+    except OSError:
+        digest = None
+    return TaskInfo(task, path, digest)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pytest_lmeval.errors import UnknownName, UsageError
@@ -57,6 +58,8 @@ class Registry:
     rules: dict[str, Rule] = field(default_factory=dict)
     adapters: dict[str, AdapterFactory] = field(default_factory=dict)
     formats: dict[str, Format] = field(default_factory=dict)
+    loaders: list[Callable[[Path], LoadedFile | None]] = field(default_factory=list)
+    """Asked before the formats, for any file: from the entry points ``pytest_lmeval_load_task``."""
 
     def add_metric(
         self, name: str, function: MetricFunction, *, threshold: float = 1.0, needs_sandbox: bool = False
@@ -88,6 +91,11 @@ class Registry:
     def rule(self, name: str) -> Rule:
         """Return the post-process rule called ``name``; an unknown name is an error that lists the choices."""
         return _get(self.rules, "post-process rule", name)
+
+    def load(self, path: Path) -> LoadedFile | None:
+        """Return what the first loader makes of the file at ``path``, or None where none takes it."""
+        results = (loader(path) for loader in self.loaders)
+        return next((loaded for loaded in results if loaded is not None), None)
 
     @staticmethod
     def _add(table: dict[str, Any], kind: str, name: str, entry: object) -> None:
@@ -134,6 +142,7 @@ def _register_entry_points(registry: Registry) -> None:
 
     for entry_point in entry_points(group="pytest_lmeval_register"):
         entry_point.load()(registry)
+    registry.loaders += [entry_point.load() for entry_point in entry_points(group="pytest_lmeval_load_task")]
 
 
 def _code_exec(prediction: str, targets: Sequence[str], extras: Mapping[str, Any], sandbox: Any) -> Any:

@@ -43,6 +43,12 @@ def task_name(path: Path, root: Path) -> str:
 
 def load_file(path: Path, name: str, registry: Registry, *, max_line_bytes: int = MAX_LINE_BYTES) -> LoadedFile:
     """Return the tasks and the bad records of one file; that it cannot be read is a bad record, too."""
+    loaded = registry.load(path)
+    if loaded is not None:
+        return loaded
+    if path.name.endswith(RECORDING_SUFFIX):
+        detail = f"a recording of outputs, not a task; score it with --lm-adapter=replay:{path}"
+        return LoadedFile((), [RecordError(1, None, "bad_type", "_root", detail)])
     try:
         data = path.read_bytes()
     except OSError as error:

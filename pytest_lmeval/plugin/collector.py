@@ -35,7 +35,8 @@ def collect_task_file(path: Path, root: Path, parent: pytest.Collector) -> TaskF
     from pytest_lmeval.formats.files import is_task_file, task_name
 
     run = run_state(parent.config)
-    if not is_task_file(path, run.registry) and not run.has_own_loaders:
+    is_named = path.suffix in run.registry.formats and parent.session.isinitpath(path)
+    if not is_task_file(path, run.registry) and not is_named and not run.has_own_loaders:
         return None
     file: TaskFile = TaskFile.from_parent(parent, path=path)
     file.task_name = task_name(path, root)
@@ -89,7 +90,7 @@ class TaskFile(pytest.Module):
         self._shared = None
 
     def _load(self) -> Sequence[Task]:
-        loaded = self.run_state.load(self.path, self.task_name)
+        loaded = self.run_state.load(self.path, self.task_name, is_named=self.session.isinitpath(self.path))
         shown = self.nodeid
         faults = [error.at(shown) for error in loaded.errors]
         if faults and not (self.run_state.allows_bad_tasks and loaded.tasks):

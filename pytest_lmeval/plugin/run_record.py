@@ -163,8 +163,12 @@ class RunRecord:
         self._write("leaderboard.md", lambda path, board: write_atomically(path, _encoded(markdown(board))))
 
     def _show_to_project(self) -> None:
+        from importlib.metadata import entry_points
+
         try:
             self.config.hook.pytest_lmeval_leaderboard(config=self.config, leaderboard=self.board)
+            for entry_point in entry_points(group="pytest_lmeval_leaderboard"):
+                entry_point.load()(config=self.config, leaderboard=self.board)
         except Exception as error:  # a project's own code must not cost it the board
             self.write_failures.append(f"hook pytest_lmeval_leaderboard: {type(error).__name__}: {error}")
 

@@ -117,7 +117,7 @@ class RunState:
     @property
     def has_own_loaders(self) -> bool:
         """Whether a conftest or plugin may read files that no registered format does."""
-        return bool(self.config.hook.pytest_lmeval_load_task.get_hookimpls())
+        return bool(self.registry.loaders or self.config.hook.pytest_lmeval_load_task.get_hookimpls())
 
     @cached_property
     def asking(self) -> str:
@@ -145,16 +145,17 @@ class RunState:
 
         return Thresholds(self.registry, self.threshold_overrides)
 
-    def load(self, path: Path, name: str) -> LoadedFile:
-        """Return the tasks and bad records of one file."""
+    def load(self, path: Path, name: str, *, is_named: bool) -> LoadedFile:
+        """Return the tasks and bad records of one file; one that is no task file has none unless it was named."""
         from pytest_lmeval.formats.files import is_task_file, load_file
         from pytest_lmeval.formats.task import LoadedFile
 
         loaded: LoadedFile | None = self.config.hook.pytest_lmeval_load_task(path=path)
         if loaded is not None:
             return loaded
-        if not is_task_file(path, self.registry):
-            return LoadedFile()
+        named = is_named and path.suffix in self.registry.formats
+        if not is_task_file(path, self.registry) and not named:
+            return self.registry.load(path) or LoadedFile()
         return load_file(path, name, self.registry, max_line_bytes=max_line_bytes(self.config))
 
     def add_task(self, info: TaskInfo) -> None:

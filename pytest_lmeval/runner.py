@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pytest_lmeval.adapters.resolve import adapter_name, check_adapter
@@ -15,60 +15,77 @@ from pytest_lmeval.errors import AdapterError
 from pytest_lmeval.formats.task import Prompt, Task, Tools
 from pytest_lmeval.leaderboard.board import Leaderboard, RunFacts, build_board
 from pytest_lmeval.leaderboard.rows import TaskInfo, TaskRow, make_row
-from pytest_lmeval.registry import default_registry
+from pytest_lmeval.registry import Registry, default_registry
 from pytest_lmeval.rendering import render
-from pytest_lmeval.types import Example, ExampleResult
+from pytest_lmeval.types import Example, ExampleResult, Request
 
-__all__ = ["evaluate_task", "run_leaderboard", "run_task", "timestamp"]
+__all__ = ["evaluate_tasks", "run_leaderboard", "run_task", "timestamp"]
 
 
-def run_task(task: Task, adapter: Any, *, batch_size: int = DEFAULT_BATCH_SIZE) -> TaskRow:
+def run_task(
+    task: Task, adapter: Any, *, batch_size: int = DEFAULT_BATCH_SIZE, registry: Registry | None = None
+) -> TaskRow:
     """Return the row of one task: score, correct, total, latency and, under ``per_example``, every result."""
-    return make_row(_info(task), evaluate_task(task, adapter, batch_size=batch_size))
+    return make_row(_info(task), evaluate_tasks([task], adapter, batch_size=batch_size, registry=registry))
 
 
-def run_leaderboard(tasks: Sequence[Task], adapter: Any, *, batch_size: int = DEFAULT_BATCH_SIZE) -> Leaderboard:
+def run_leaderboard(
+    tasks: Sequence[Task], adapter: Any, *, batch_size: int = DEFAULT_BATCH_SIZE, registry: Registry | None = None
+) -> Leaderboard:
     """Return the board of ``tasks``; its overall score is the unweighted mean of theirs.
 
-    The adapter stays open: it is its maker's to close.
+    ``registry`` is the one that the tasks were loaded with, if it was not the default. A batch adapter stays open; an
+    async one is closed (``aclose``) with the event loop that it was asked in.
     """
-    check = getattr(adapter, "check_selection", None)
-    if callable(check):
-        check([(task.name, example.id) for task in tasks for example in task.examples])
-    results = [result for task in tasks for result in evaluate_task(task, adapter, batch_size=batch_size)]
+    results = evaluate_tasks(tasks, adapter, batch_size=batch_size, registry=registry)
     facts = RunFacts(timestamp=timestamp(), adapter=adapter_name(adapter))
     return build_board([_info(task) for task in tasks], results, facts)
 
 
-def evaluate_task(
-    task: Task,
+def evaluate_tasks(
+    tasks: Sequence[Task],
     adapter: Any,
     *,
     batch_size: int = DEFAULT_BATCH_SIZE,
-    thresholds: Mapping[str, float] | None = None,
+    registry: Registry | None = None,
     render: Callable[[Example], Prompt] = render,
 ) -> list[ExampleResult]:
-    """Return the result of every example of ``task``, in order."""
-    check_adapter(adapter, adapter_name(adapter))
-    judgement = Judgement(
-        Thresholds(default_registry(), thresholds or {}), Tools(_sandbox()), adapter=adapter_name(adapter)
-    )
-    prompts = {index: render(example) for index, example in enumerate(task.examples)}
+    """Return the result of every example of ``tasks``, in order."""
+    name = adapter_name(adapter)
+    check_adapter(adapter, name)
+    keyed = {(task.name, example.id): (task, example) for task in tasks for example in task.examples}
+    check = getattr(adapter, "check_selection", None)
+    if callable(check):
+        check(list(keyed))
+    judgement = Judgement(Thresholds(registry or default_registry()), Tools(_sandbox()), adapter=name)
+    prompts = {key: render(example) for key, (_, example) in keyed.items()}
+
+    def requests_of(key: tuple[str, str]) -> Sequence[Request]:
+        task, example = keyed[key]
+        return task.requests(example, prompts[key])
+
     engine = Engine(adapter, Policy(batch_size=batch_size))
-    ahead = iter(prompts)
-    engine.plan(plan_batches(((task.name, index) for index in prompts), batch_size), lambda: next(ahead, None))
-    results = []
+    ahead = iter(keyed)
+    engine.plan(plan_batches(((key[0], key) for key in keyed), batch_size), lambda: next(ahead, None))
     try:
-        for index, example in enumerate(task.examples):
-            try:
-                responses = engine.respond(index, lambda key: task.requests(task.examples[key], prompts[key]))
-            except AdapterError as error:
-                results.append(failed_result(task, example, prompts[index], error, judgement))
-            else:
-                results.append(evaluate(task, example, prompts[index], responses, judgement))
+        return [_result(engine, key, keyed[key], prompts[key], requests_of, judgement) for key in keyed]
     finally:
         engine.close()
-    return results
+
+
+def _result(
+    engine: Engine,
+    key: tuple[str, str],
+    asked: tuple[Task, Example],
+    prompt: Prompt,
+    requests_of: Callable[[tuple[str, str]], Sequence[Request]],
+    judgement: Judgement,
+) -> ExampleResult:
+    try:
+        responses = engine.respond(key, requests_of)
+    except AdapterError as error:
+        return failed_result(*asked, prompt, error, judgement)
+    return evaluate(*asked, prompt, responses, judgement)
 
 
 def timestamp() -> str:

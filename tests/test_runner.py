@@ -203,8 +203,8 @@ def test_faults_of_the_adapter_are_never_scored_and_leave_the_board_incomplete(t
     statuses = {each.id: (each.status, each.score, each.error) for each in board.tasks[1].per_example}
     assert {
         "a": ("passed", 1.0, ""),
-        "b": ("error", None, "down"),
-        "c": ("timeout", None, "late"),
+        "b": ("error", None, "down (1 attempt)"),
+        "c": ("timeout", None, "late (5 attempts)"),
         "d": ("passed", 1.0, ""),
         "e": ("failed", 0.0, ""),
     } == statuses

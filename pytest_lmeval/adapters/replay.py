@@ -67,11 +67,32 @@ def read_recording(path: Path) -> Iterator[tuple[str | None, str, tuple[str, ...
     if board is not None:
         yield from _from_board(board, path)
         return
-    for number, line in enumerate(text.split("\n"), start=1):
-        if line.strip() and not line.lstrip().startswith("#"):
-            record = _parse(line, f"{path}:{number}")
-            if not record.keys() & {"header", "footer"}:
-                yield _entry(record, record.get("task"), f"{path}:{number}")
+    lines = [(number, line) for number, line in enumerate(text.split("\n"), start=1) if _holds_record(line)]
+    if lines and lines[0][1].startswith('{"header"'):
+        yield from _from_ledger(line for _, line in lines)
+        return
+    for number, line in lines:
+        record = _parse(line, f"{path}:{number}")
+        yield _entry(record, record.get("task"), f"{path}:{number}")
+
+
+def _holds_record(line: str) -> bool:
+    return bool(line.strip()) and not line.lstrip().startswith("#")
+
+
+def _from_ledger(lines: Iterable[str]) -> Iterator[tuple[str | None, str, tuple[str, ...]]]:
+    # A run that was resumed may have asked an example again; one that ended in an error has no output; the last line
+    # of a run that was killed may be torn.
+    last: dict[tuple[str, str], tuple[str, ...]] = {}
+    for line in lines:
+        try:
+            record = json.loads(line)
+        except ValueError:
+            continue
+        if record.get("outputs"):
+            last[str(record.get("task")), str(record.get("id"))] = tuple(record["outputs"])
+    for (task, example_id), outputs in last.items():
+        yield task, example_id, outputs
 
 
 def _as_board(text: str) -> dict[str, Any] | None:

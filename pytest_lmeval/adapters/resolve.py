@@ -12,7 +12,7 @@ from pytest_lmeval.errors import LmevalError, UnknownName, UsageError
 from pytest_lmeval.project import project_table
 from pytest_lmeval.registry import Registry
 
-__all__ = ["ANSWERING_METHODS", "adapter_name", "check_adapter", "check_spec", "make_adapter"]
+__all__ = ["ANSWERING_METHODS", "adapter_name", "check_adapter", "check_spec", "make_adapter", "resolve_profile"]
 
 ANSWERING_METHODS = ("complete", "generate_requests", "generate", "loglikelihood")
 
@@ -36,7 +36,7 @@ def make_adapter(spec: str, registry: Registry, options: Mapping[str, Any], proj
     function is called with the options; anything else is taken as the adapter itself.
     """
     check_spec(spec, registry, project)
-    spec, options = _resolve_profile(spec, options, project)
+    spec, options = resolve_profile(spec, options, project)
     name, _, argument = spec.partition(":")
     try:
         if name in registry.adapters:
@@ -65,7 +65,8 @@ def adapter_name(adapter: Any) -> str:
     return "".join(char if char.isprintable() else "?" for char in text)
 
 
-def _resolve_profile(spec: str, options: Mapping[str, Any], project: Path | None) -> tuple[str, Mapping[str, Any]]:
+def resolve_profile(spec: str, options: Mapping[str, Any], project: Path | None) -> tuple[str, Mapping[str, Any]]:
+    """Return the adapter and the options that ``spec`` stands for; ``options`` win over those of its profile."""
     profiles = _profiles(project)
     if spec not in profiles:
         return spec, options

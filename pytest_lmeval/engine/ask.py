@@ -12,7 +12,7 @@ from pytest_lmeval.adapters.resolve import adapter_name
 from pytest_lmeval.errors import AdapterError, AdapterTimeout
 from pytest_lmeval.types import Completion, Generate, LogLikelihood, LogProb, Request, Response
 
-__all__ = ["Answer", "ask", "check_answer", "unusable"]
+__all__ = ["Answer", "ask", "check_answer", "unusable", "with_attempts"]
 
 Answer = Response | AdapterError
 
@@ -99,6 +99,14 @@ def check_answer(answer: Any, request: Request, name: str, latency_ms: float) ->
         return answer if _is_time(answer.latency_ms) else replace(answer, latency_ms=latency_ms)
     got = f"Completion of {type(answer.text).__name__}" if isinstance(answer, Completion) else type(answer).__name__
     return AdapterError(f"adapter {name} returned {got}, expected text")
+
+
+def with_attempts(answer: Answer, attempts: int) -> Answer:
+    """Return ``answer``, an error with how often it was tried."""
+    if not isinstance(answer, AdapterError):
+        return answer
+    kind = AdapterTimeout if isinstance(answer, AdapterTimeout) else AdapterError
+    return kind(f"{answer} ({attempts} attempt{'s' if attempts > 1 else ''})")
 
 
 def _is_time(value: object) -> bool:

@@ -9,13 +9,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from pytest_lmeval.adapters.resolve import adapter_name
-from pytest_lmeval.engine.ask import Answer, ask
+from pytest_lmeval.engine.ask import Answer, ask, with_attempts
 from pytest_lmeval.engine.jobs import Inbox, Job
 from pytest_lmeval.engine.policy import Policy, backoff_s
 from pytest_lmeval.errors import AdapterTimeout, TransientError
 from pytest_lmeval.types import Request
 
 __all__ = ["BatchTransport"]
+
+_WORTH_ANOTHER_TRY = (TransientError, AdapterTimeout)
 
 
 class BatchTransport:
@@ -26,6 +28,7 @@ class BatchTransport:
         self._policy = policy
         self._inbox = inbox
         self._queue: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._stopped = False
         self._current: Job | None = None
         self._calling_since: float | None = None
         self._calling_for = 0
@@ -47,16 +50,20 @@ class BatchTransport:
 
     def abandon(self) -> list[Job]:
         """Answer the stuck call's job with timeouts and leave the call alone; return the jobs that were not begun."""
+        self._stopped = True
+        # The job first: the call may return at any moment, and the thread take the next.
+        current = self._current
         waiting = self._drain()
         self._queue.put(None)
-        if self._current is not None:
+        if current is not None:
             allowed = f"{self._policy.timeout_s:g} s for each of {self._calling_for} request(s) (--lm-timeout)"
             timeout = AdapterTimeout(f"adapter {adapter_name(self._adapter)} did not return within {allowed}")
-            self._inbox.deliver(self._current, [timeout] * len(self._current.requests))
+            self._inbox.deliver(current, [timeout] * len(current.requests))
         return waiting
 
     def close(self) -> None:
         """Let the thread end after the call it is in; do not wait for it."""
+        self._stopped = True
         self._drain()
         self._queue.put(None)
 
@@ -83,20 +90,24 @@ class BatchTransport:
         size = self._policy.batch_size
         answers: list[Answer] = []
         for first in range(0, len(requests), size):
+            if self._stopped:
+                break
             answers += self._ask_with_retries(requests[first : first + size])
         return answers
 
     def _ask_with_retries(self, requests: Sequence[Request]) -> list[Answer]:
         answers = self._ask(requests)
+        attempts = [1] * len(answers)
         for attempt in range(self._policy.retries):
-            again = [number for number, answer in enumerate(answers) if isinstance(answer, TransientError)]
-            if not again:
+            again = [number for number, answer in enumerate(answers) if isinstance(answer, _WORTH_ANOTHER_TRY)]
+            if not again or self._stopped:
                 break
-            waits = [answer.retry_after for answer in answers if isinstance(answer, TransientError)]
+            waits = [getattr(answers[number], "retry_after", None) for number in again]
             time.sleep(max(backoff_s(attempt, wait) for wait in waits))
             for number, answer in zip(again, self._ask([requests[number] for number in again]), strict=True):
                 answers[number] = answer
-        return answers
+                attempts[number] += 1
+        return [with_attempts(answer, tries) for answer, tries in zip(answers, attempts, strict=True)]
 
     def _ask(self, requests: Sequence[Request]) -> list[Answer]:
         self._calling_for = len(requests)

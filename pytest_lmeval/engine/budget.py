@@ -32,7 +32,9 @@ class Budget:
     def check(self, more: int) -> None:
         """Raise BudgetSpent where ``more`` requests that are wanted now may not go."""
         if self._limit is not None and self._spent + (self._out + more) * (self._dearest or 0.0) > self._limit:
-            spent = f"{self._spent:.4f} of {self._limit:.4f} is spent, and a request costs up to {self._dearest:.4f}"
+            spent = (
+                f"{self._spent:.6g} of {self._limit:.6g} is spent, and a request costs up to {self._dearest or 0:.6g}"
+            )
             raise BudgetSpent(f"stopped by --lm-max-cost: {spent}")
 
     def commit(self, requests: int) -> None:
@@ -42,7 +44,10 @@ class Budget:
     def settle(self, answer: Answer) -> None:
         """Note what came of one of them."""
         self._out -= 1
-        cost = answer.cost if isinstance(answer, Completion) else None
-        if cost is not None:
-            self._spent += cost
-            self._dearest = max(self._dearest or 0.0, cost)
+        if self._limit is None or not isinstance(answer, Completion):
+            return
+        cost = answer.cost
+        if cost is None:
+            raise BudgetSpent("stopped by --lm-max-cost: the adapter does not tell what a request costs")
+        self._spent += cost
+        self._dearest = max(self._dearest or 0.0, cost)

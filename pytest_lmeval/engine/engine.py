@@ -61,6 +61,7 @@ class Engine:
         self._planned: dict[Hashable, Sequence[Hashable]] = {}
         self._ahead: Ahead = lambda: None
         self._jobs: dict[Hashable, Job] = {}
+        self._per_key = 1
         self._budget = Budget(self.policy.own_max_cost)
 
     def plan(self, batches: Iterable[Sequence[Hashable]], ahead: Ahead = lambda: None) -> None:
@@ -75,7 +76,7 @@ class Engine:
         every key that is sent; where it raises, only that key suffers.
         """
         if key not in self._jobs:
-            self._budget.check(len(self._unit(key)))
+            self._budget.check(len(self._unit(key)) * self._per_key)
             self._send([self._job(key, requests_of)])
         self._fill_window(requests_of)
         job = self._jobs.pop(key)
@@ -100,18 +101,24 @@ class Engine:
 
     def _job(self, key: Hashable, requests_of: RequestsOf) -> Job:
         job = Job()
-        failed: dict[Hashable, AdapterError] = {}
+        failed: dict[Hashable, Job] = {}
         for member in self._unit(key):
             self._planned.pop(member, None)
             try:
                 job.add(member, requests_of(member))
+            except (KeyboardInterrupt, GeneratorExit):
+                raise
             except LmevalError as error:
-                failed[member] = AdapterError(str(error))
+                failed[member] = Job(spans={member: slice(0, 1)}, answers=(AdapterError(str(error)),))
             except Exception as error:
-                failed[member] = AdapterError(f"rendering raised {type(error).__name__}: {error}")
-            self._jobs[member] = job
-        for member, failure in failed.items():
-            self._jobs[member] = Job(spans={member: slice(0, 1)}, answers=(failure,))
+                wrong = AdapterError(f"rendering raised {type(error).__name__}: {error}")
+                failed[member] = Job(spans={member: slice(0, 1)}, answers=(wrong,))
+            except BaseException as error:  # such as a skip: of this member, when its turn comes
+                failed[member] = Job(spans={member: slice(0, 1)}, answers=(), failure=error)
+        self._jobs.update(dict.fromkeys(job.spans, job))
+        self._jobs.update(failed)
+        self._per_key = max(self._per_key, *(span.stop - span.start for span in job.spans.values()), 1)
+        self._budget.commit(len(job.requests))
         return job
 
     def _unit(self, key: Hashable) -> Sequence[Hashable]:
@@ -122,7 +129,7 @@ class Engine:
         if len(self._jobs) > self._window - self._refill:
             return
         jobs: list[Job] = []
-        while len(self._jobs) < self._window and self._budget.allows(self._largest_unit):
+        while len(self._jobs) < self._window and self._budget.allows(self._largest_unit * self._per_key):
             key = self._ahead()
             if key is None:
                 break
@@ -134,7 +141,6 @@ class Engine:
     def _send(self, jobs: Sequence[Job]) -> None:
         wanted = [job for job in jobs if job.requests]
         for job in jobs:
-            self._budget.commit(len(job.requests))
             if not job.requests:
                 job.answers = ()
         if wanted:

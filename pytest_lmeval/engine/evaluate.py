@@ -21,17 +21,22 @@ __all__ = ["Judgement", "Thresholds", "content_hash", "evaluate", "failed_result
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """The score an example must reach: by the task's name, its metric's, the example's own word, or the metric."""
+    """The score an example must reach: by the task's name, its metric's, the example's own word, or the metric.
+
+    ``defaults`` are overrides too, but every one of ``overrides`` goes before them.
+    """
 
     registry: Registry
     overrides: Mapping[str, float] = field(default_factory=dict)
+    defaults: Mapping[str, float] = field(default_factory=dict)
 
     def of(self, task: Task, example: Example) -> float:
         """Return the threshold of ``example``, in [0, 1]."""
         name = task.metric_name(example)
-        for override in (task.name, example.metric, name):
-            if override in self.overrides:
-                return self.overrides[override]
+        for overrides in (self.overrides, self.defaults):
+            for override in (task.name, example.metric, name):
+                if override in overrides:
+                    return overrides[override]
         own = task.threshold(example)
         return self.registry.metric(name).threshold if own is None else own
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import pickle
+import queue
 import signal
 import sys
 import threading
+import time
 from collections.abc import Sequence
+from typing import Any
 
 from pytest_lmeval.engine.ask import Answer
 from pytest_lmeval.engine.jobs import Inbox, Job
@@ -17,6 +20,7 @@ from pytest_lmeval.errors import AdapterError
 __all__ = ["main"]
 
 _FLUSH_S = 0.002
+_HEARTBEAT_S = 0.5
 
 
 def main() -> None:
@@ -26,6 +30,7 @@ def main() -> None:
     outbox = _Outbox(int(sys.argv[1]))
     adapter, policy = pickle.load(sys.stdin.buffer)
     transport = AsyncTransport(adapter, policy, outbox)
+    outbox.start(transport)
     while True:
         try:
             numbered = pickle.load(sys.stdin.buffer)
@@ -36,19 +41,24 @@ def main() -> None:
 
 
 class _Outbox(Inbox):
-    """Collects answers for two milliseconds at a time: the parent is woken for many at once."""
+    """Collects answers for two milliseconds at a time: the parent is woken for many at once.
+
+    An empty message now and then tells the parent that the loop is alive.
+    """
 
     def __init__(self, descriptor: int) -> None:
         super().__init__()
         self._numbers: dict[Job, int] = {}
-        self._ready: list[tuple[int, Sequence[Answer]]] = []
-        self._wanted = threading.Event()
+        self._ready: queue.SimpleQueue[tuple[int, Sequence[Answer]]] = queue.SimpleQueue()
         self._stream = os.fdopen(descriptor, "wb")
-        threading.Thread(target=self._flush_forever, daemon=True).start()
 
-    def register(self, number: int, requests: list[object]) -> Job:
+    def start(self, transport: AsyncTransport) -> None:
+        """Begin to send."""
+        threading.Thread(target=self._flush_forever, args=(transport,), daemon=True).start()
+
+    def register(self, number: int, requests: list[Any]) -> Job:
         """Return the job for what the parent calls ``number``."""
-        job = Job(requests=requests)  # type: ignore[arg-type]  # what was pickled as requests is requests
+        job = Job(requests=requests)
         self._numbers[job] = number
         return job
 
@@ -56,19 +66,33 @@ class _Outbox(Inbox):
         """Put the answers of a job among those that go out next."""
         number = self._numbers.pop(job, None)
         if number is not None:
-            self._ready.append((number, list(answers)))
-            self._wanted.set()
+            self._ready.put((number, list(answers)))
 
     def fail(self, job: Job, failure: BaseException) -> None:
         """Answer a job with what ended it."""
         self.deliver(job, [AdapterError(f"{type(failure).__name__}: {failure}")] * len(job.requests))
 
-    def _flush_forever(self) -> None:
+    def _flush_forever(self, transport: AsyncTransport) -> None:
         while True:
-            self._wanted.wait()
-            self._wanted.clear()
-            threading.Event().wait(_FLUSH_S)
-            ready, self._ready = self._ready, []
-            if ready:
-                self._stream.write(pickle.dumps(ready, protocol=pickle.HIGHEST_PROTOCOL))
+            ready = self._next()
+            if ready or not transport.is_silent():
+                self._stream.write(_pickled(ready))
                 self._stream.flush()
+
+    def _next(self) -> list[tuple[int, Sequence[Answer]]]:
+        try:
+            ready = [self._ready.get(timeout=_HEARTBEAT_S)]
+        except queue.Empty:
+            return []
+        time.sleep(_FLUSH_S)
+        while not self._ready.empty():
+            ready.append(self._ready.get())
+        return ready
+
+
+def _pickled(ready: list[tuple[int, Sequence[Answer]]]) -> bytes:
+    try:
+        return pickle.dumps(ready, protocol=pickle.HIGHEST_PROTOCOL)
+    except Exception as error:  # an answer that cannot travel
+        lost = AdapterError(f"an answer cannot be sent on: {type(error).__name__}: {error}")
+        return pickle.dumps([(number, [lost] * len(answers)) for number, answers in ready])

@@ -7,11 +7,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from pytest_lmeval.engine.ledger import is_complete
 from pytest_lmeval.types import Completion, ExampleResult
 
-__all__ = ["HeldResults", "fingerprint", "read_held"]
+__all__ = ["Asked", "HeldResults", "fingerprint", "read_held"]
+
+
+class Asked(NamedTuple):
+    """What a response must be an answer to, to be used again: the request's hash, the model, the number of repeats."""
+
+    request: str
+    adapter: str
+    repeats: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,12 +33,21 @@ class HeldResults:
     results: Mapping[tuple[str, str], ExampleResult] = field(default_factory=dict)
     damaged: int = 0
 
-    def responses(self, task: str, example: str, request: str, repeats: int) -> Sequence[Completion] | None:
+    def responses(self, task: str, example: str, asked: Asked) -> Sequence[Completion] | None:
         """Return the responses to an example if they answer what would be asked now, else None."""
         held = self.results.get((task, example))
-        if held is None or held.request != request or len(held.outputs) != repeats:
+        if held is None or Asked(held.request, held.adapter, len(held.outputs)) != asked:
             return None
-        return [Completion(text, held.latency_ms) for text in held.outputs]
+        first, *others = held.outputs
+        # All that the example used stands with its first response, so that the sum is right again.
+        counted = Completion(
+            first,
+            held.latency_ms,
+            prompt_tokens=_count(held, "prompt_tokens"),
+            completion_tokens=_count(held, "completion_tokens"),
+            cost=held.usage.get("cost"),
+        )
+        return [counted, *(Completion(text, held.latency_ms) for text in others)]
 
 
 def fingerprint(adapter: str, options: Mapping[str, Any], repeats: int) -> str:
@@ -41,11 +59,12 @@ def fingerprint(adapter: str, options: Mapping[str, Any], repeats: int) -> str:
 def read_held(path: Path, asking: str) -> HeldResults:
     """Return what the ledger at ``path`` holds of runs with the fingerprint ``asking``.
 
-    A missing file holds nothing. Examples that ended in an error were not answered, and will be asked again.
+    A missing file holds nothing, and a complete one nothing to go on from. What got no
+    answer will be asked again.
     """
     results: dict[tuple[str, str], ExampleResult] = {}
     damaged, relevant = 0, False
-    for line in path.read_bytes().split(b"\n") if path.exists() else ():
+    for line in path.read_bytes().split(b"\n") if path.exists() and not is_complete(path) else ():
         if not line:
             continue
         try:
@@ -57,5 +76,11 @@ def read_held(path: Path, asking: str) -> HeldResults:
                 results[result.task, result.id] = result
         except (ValueError, TypeError, KeyError, AttributeError):
             damaged += 1
-    answered = {key: result for key, result in results.items() if result.outputs and not result.error}
+    # An output whose scoring failed is an answer all the same.
+    answered = {key: result for key, result in results.items() if result.outputs}
     return HeldResults(answered, damaged)
+
+
+def _count(result: ExampleResult, name: str) -> int | None:
+    amount = result.usage.get(name)
+    return None if amount is None else int(amount)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import logging
 import threading
 import time
-from collections.abc import Awaitable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from pytest_lmeval.adapters.resolve import adapter_name
-from pytest_lmeval.engine.ask import Answer, ask, check_answer, unusable
+from pytest_lmeval.engine.ask import Answer, ask, check_answer, unusable, with_attempts
 from pytest_lmeval.engine.jobs import Inbox, Job
 from pytest_lmeval.engine.policy import Policy, backoff_s
 from pytest_lmeval.engine.rates import RateLimit
-from pytest_lmeval.errors import AdapterError, AdapterTimeout, TransientError
+from pytest_lmeval.errors import AdapterTimeout, TransientError
 from pytest_lmeval.types import Completion, Generate, Request
 
 __all__ = ["AsyncTransport"]
@@ -31,6 +33,8 @@ class AsyncTransport:
         self._inbox = inbox
         self._rates = RateLimit(adapter, policy.share)
         self._heartbeat = time.monotonic()
+        self._abandoned = False
+        self._asking: dict[asyncio.Task[Any], Job] = {}
         self._open: dict[Job, _Progress] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._queue: asyncio.Queue[tuple[Job, int]] | None = None
@@ -44,17 +48,29 @@ class AsyncTransport:
         self._open.update((job, _Progress(len(job.requests))) for job in jobs)
         self._loop.call_soon_threadsafe(self._enqueue, jobs)
 
+    def is_silent(self) -> bool:
+        """Tell whether the loop has stopped to turn, as it does while an adapter blocks it."""
+        return self._thread is not None and time.monotonic() - self._heartbeat > 2 * _HEARTBEAT_S
+
     def is_stuck(self) -> bool:
         """Tell whether the loop itself hangs: a request that merely takes long is ended by the loop."""
         return time.monotonic() - self._heartbeat > self._policy.timeout_s + _GRACE_S
 
     def abandon(self) -> list[Job]:
-        """Answer what is in flight with timeouts and leave the loop alone; return the jobs that were not begun."""
+        """Answer the job that blocks the loop with a timeout and leave the loop alone; return all others.
+
+        Where it cannot be told which one that is, everything in flight is answered so.
+        """
         timeout = AdapterTimeout(f"adapter {adapter_name(self._adapter)} blocked its event loop")
-        for job, progress in self._open.items():
-            if progress.begun:
-                self._inbox.deliver(job, [timeout] * len(job.requests))
-        return [job for job, progress in self._open.items() if not progress.begun]
+        self._abandoned = True
+        assert self._loop is not None
+        task = asyncio.current_task(self._loop)
+        blocking = self._asking.get(task) if task is not None else None
+        jobs = list(self._open.items())
+        blamed = [job for job, progress in jobs if progress.begun] if blocking is None else [blocking]
+        for job in blamed:
+            self._inbox.deliver(job, [timeout] * len(job.requests))
+        return [job for job, _ in jobs if job not in blamed]
 
     def close(self) -> None:
         """Cancel what is in flight, close the adapter in its own loop, and end the thread."""
@@ -85,11 +101,15 @@ class AsyncTransport:
         loop.run_forever()
         for task in asyncio.all_tasks(loop):
             task.cancel()
-        loop.run_until_complete(asyncio.gather(*workers, return_exceptions=True))
-        aclose = getattr(self._adapter, "aclose", None)
-        if callable(aclose):
-            loop.run_until_complete(asyncio.wait_for(aclose(), _GRACE_S))
-        loop.close()
+        try:
+            loop.run_until_complete(asyncio.gather(*workers, return_exceptions=True))
+            aclose = getattr(self._adapter, "aclose", None)
+            if callable(aclose):
+                loop.run_until_complete(asyncio.wait_for(aclose(), _GRACE_S))
+        except BaseException as error:  # nothing is lost by it but the model's own tidiness
+            logging.getLogger(__name__).warning("closing the adapter raised %s: %s", type(error).__name__, error)
+        finally:
+            loop.close()
 
     def _beat(self) -> None:
         assert self._loop is not None
@@ -100,10 +120,12 @@ class AsyncTransport:
         assert self._queue is not None
         while True:
             job, number = await self._queue.get()
+            if self._abandoned:  # the loop turns again, too late: another one has what was waiting
+                return
             progress = self._open[job]
             progress.begun = True
             try:
-                progress.answers[number] = await self._answer(job.requests[number])
+                progress.answers[number] = await self._answer(job, number)
             except asyncio.CancelledError:
                 raise
             except BaseException as error:  # meant to stop the run: it has to reach the thread that runs the items
@@ -113,22 +135,44 @@ class AsyncTransport:
                 del self._open[job]
                 self._inbox.deliver(job, [answer for answer in progress.answers if answer is not None])
 
-    async def _answer(self, request: Request) -> Answer:
+    async def _answer(self, job: Job, number: int) -> Answer:
+        request = job.requests[number]
         if not isinstance(request, Generate):
-            loop = asyncio.get_running_loop()
-            return (await loop.run_in_executor(None, ask, self._adapter, [request], self._policy.passthrough))[0]
+            return await self._ask_in_thread(request)
         for attempt in range(self._policy.retries + 1):
-            answer = await self._attempt(request)
+            answer = await self._attempt(request, job)
             wait = _retry_wait(answer)
             if wait is None or attempt == self._policy.retries:
                 break
             await asyncio.sleep(backoff_s(attempt, wait or None))
-        return _with_attempts(answer, attempt + 1)
+        return with_attempts(answer, attempt + 1)
 
-    async def _attempt(self, request: Generate) -> Answer:
+    async def _ask_in_thread(self, request: Request) -> Answer:
+        # A thread of its own, and a daemon: the default executor's would keep the process from ending.
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[Answer] = loop.create_future()
+
+        def settle(answer: Answer) -> None:
+            if not done.done():
+                done.set_result(answer)
+
+        def call() -> None:
+            answer = ask(self._adapter, [request])[0]
+            with contextlib.suppress(RuntimeError):  # the run is over, and its loop closed
+                loop.call_soon_threadsafe(settle, answer)
+
+        threading.Thread(target=call, daemon=True).start()
+        try:
+            return await asyncio.wait_for(done, self._policy.timeout_s)
+        except TimeoutError:
+            return AdapterTimeout(f"no response within {self._policy.timeout_s:g} s (--lm-timeout)")
+
+    async def _attempt(self, request: Generate, job: Job) -> Answer:
         await self._rates.acquire(request)
         started = time.perf_counter()
-        task = asyncio.ensure_future(_outcome(self._adapter.complete(request)))
+        task = asyncio.ensure_future(_outcome(self._adapter, request))
+        self._asking[task] = job
+        task.add_done_callback(self._asking.pop)
         # Not wait_for: a request that ignores its cancellation would hold up its slot.
         done, _ = await asyncio.wait({task}, timeout=self._policy.timeout_s)
         latency_ms = (time.perf_counter() - started) * 1000
@@ -155,9 +199,9 @@ class _Progress:
         self.begun = False
 
 
-async def _outcome(completing: Awaitable[Any]) -> tuple[Any, BaseException | None]:
+async def _outcome(adapter: Any, request: Generate) -> tuple[Any, BaseException | None]:
     try:
-        return await completing, None
+        return await adapter.complete(request), None
     except asyncio.CancelledError:
         raise
     except BaseException as error:  # SystemExit in a task would end the loop, and all that is in flight with it
@@ -168,10 +212,3 @@ def _retry_wait(answer: Answer) -> float | None:
     if isinstance(answer, TransientError):
         return answer.retry_after or 0.0
     return 0.0 if isinstance(answer, AdapterTimeout) else None
-
-
-def _with_attempts(answer: Answer, attempts: int) -> Answer:
-    if not isinstance(answer, AdapterError):
-        return answer
-    kind = AdapterTimeout if isinstance(answer, AdapterTimeout) else AdapterError
-    return kind(f"{answer} ({attempts} attempt{'s' if attempts > 1 else ''})")

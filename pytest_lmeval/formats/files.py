@@ -27,13 +27,16 @@ __all__ = [
     "validate_task",
 ]
 
+_LEDGER_START = b'{"header":{"schema":"pytest-lmeval/ledger'
 RECORDING_SUFFIX = ".replay.jsonl"
 """Recorded model outputs, for the replay adapter; never a task file."""
 
 
 def is_task_file(path: Path, registry: Registry) -> bool:
-    """Tell by its name whether ``path`` may hold a task."""
-    return path.suffix in registry.formats and not path.name.endswith(RECORDING_SUFFIX)
+    """Tell whether ``path`` may hold a task: by its suffix, and because it is neither a recording nor a ledger."""
+    if path.suffix not in registry.formats or path.name.endswith(RECORDING_SUFFIX):
+        return False
+    return not _is_ledger(path)
 
 
 def task_name(path: Path, root: Path) -> str:
@@ -103,6 +106,14 @@ def validate_file(path: str | Path, registry: Registry | None = None) -> tuple[l
     file = Path(path)
     loaded = load_file(file, file.stem, registry or default_registry())
     return [example for task in loaded.tasks for example in task.examples], list(loaded.errors)
+
+
+def _is_ledger(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.read(len(_LEDGER_START)) == _LEDGER_START
+    except OSError:
+        return False
 
 
 def _same_names(tasks: Sequence[Task]) -> list[str]:

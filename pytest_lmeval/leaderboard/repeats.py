@@ -49,5 +49,8 @@ def repeat_errors(results: Sequence[ExampleResult]) -> dict[str, float | int | N
 
 
 def _scores(result: ExampleResult) -> Sequence[float]:
-    scores = result.details.get("scores", ())
-    return scores if result.score is not None and isinstance(scores, list) else ()
+    # Of a single response the details are the metric's own.
+    if result.score is None or "majority_score" not in result.details:
+        return ()
+    scores: Sequence[float] = result.details["scores"]
+    return scores

@@ -14,11 +14,13 @@ from typing import Any
 import pytest
 
 from pytest_lmeval.engine.evaluate import evaluate, failed_result, request_hash
+from pytest_lmeval.engine.resume import Asked
 from pytest_lmeval.errors import AdapterError, BadTaskFile, BudgetSpent, LmevalError, UsageError
 from pytest_lmeval.formats.task import Prompt, Task
 from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.plugin.failure import ExampleFailed, explain
 from pytest_lmeval.plugin.state import RunState, run_state
+from pytest_lmeval.rendering import render as default_render
 from pytest_lmeval.types import Example, ExampleResult, Generate, Message, Request, Response
 
 __all__ = ["ExampleItem", "TaskFile", "collect_task_file"]
@@ -158,7 +160,9 @@ class ExampleItem(pytest.Function):
         except (AdapterError, UsageError, BudgetSpent) as error:
             if isinstance(error, BudgetSpent):
                 self.session.shouldstop = str(error)
-            result = failed_result(self.task, self.example, self._prompt or self.example.prompt, error, judgement)
+            result = failed_result(
+                self.task, self.example, self._prompt or default_render(self.example), error, judgement
+            )
         else:
             assert self._prompt is not None
             result = evaluate(self.task, self.example, self._prompt, responses, judgement)
@@ -173,7 +177,8 @@ class ExampleItem(pytest.Function):
         self._prompt = as_prompt(render(self.example))
         requests = self.task.requests(self.example, self._prompt)
         if run.config.option.lm_resume:
-            held = run.held.responses(self.task.name, self.example.id, request_hash(requests), run.repeats)
+            asked = Asked(request_hash(requests), run.adapter_name, run.repeats)
+            held = run.held.responses(self.task.name, self.example.id, asked)
             if held is not None:
                 self._held = held
                 return ()
@@ -215,7 +220,7 @@ class ExampleItem(pytest.Function):
 
     def _unscored(self, reason: str) -> ExampleResult:
         judgement = self.parent.run_state.judgement(None, None)
-        return failed_result(self.task, self.example, self.example.prompt, AdapterError(reason), judgement)
+        return failed_result(self.task, self.example, default_render(self.example), AdapterError(reason), judgement)
 
 
 def as_prompt(rendered: Any) -> Prompt:

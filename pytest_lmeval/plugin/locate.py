@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -34,7 +35,7 @@ class Places:
                 below = any(folder.is_relative_to(root) for folder in self.named)
                 return root if is_named or self.implicit or below else None
         folders = [folder for folder in self.named if path.is_relative_to(folder)]
-        if folders and (is_named or (self.adapter_or_listing and _looks_like_a_task(path))):
+        if folders and (is_named or (self.adapter_or_listing and _may_be_a_task(path))):
             return min(folders, key=lambda folder: len(folder.parts))
         return path.parent if is_named else None
 
@@ -42,7 +43,7 @@ class Places:
         """Tell by a node id whether it is that of an example."""
         file = nodeid.partition("::")[0]
         if file not in self._ours:
-            path = self._rootpath / file
+            path = Path(os.path.abspath(self._rootpath / file))
             ours = path.suffix != ".py" and self.root_of(path, is_named=path in self.named_files) is not None
             self._ours[file] = ours
         return self._ours[file]
@@ -72,19 +73,27 @@ def _named_paths(config: pytest.Config) -> list[Path]:
     # Only what was typed: a bare ``pytest`` names nothing.
     if config.args_source is not pytest.Config.ArgsSource.ARGS:
         return []
-    return [(config.invocation_params.dir / argument.partition("::")[0]).resolve() for argument in config.args]
+    # As pytest itself does: absolute, with links left as they are.
+    folder = config.invocation_params.dir
+    return [Path(os.path.abspath(folder / argument.partition("::")[0])) for argument in config.args]
 
 
-def _looks_like_a_task(path: Path) -> bool:
+def _may_be_a_task(path: Path) -> bool:
+    # Other data may lie in a folder that was named: objects with none of our keys are such. A first record that is
+    # broken, or that has any of them, must not vanish: it is read, and refused by name.
     if path.suffix != ".jsonl" or path.name.endswith(".replay.jsonl"):
         return False
     try:
         with path.open("rb") as file:
-            for line in file:
+            while line := file.readline(_LONGEST_LOOK):
                 stripped = line.strip()
                 if stripped and not stripped.startswith(b"#"):
                     record = json.loads(stripped)
-                    return isinstance(record, dict) and "prompt" in record and "targets" in record
+                    return not isinstance(record, dict) or not _TASK_KEYS.isdisjoint(record)
     except (OSError, ValueError):
         pass
-    return False
+    return True
+
+
+_LONGEST_LOOK = 1 << 20
+_TASK_KEYS = frozenset({"task_id", "category", "prompt", "targets", "metric", "metric_name", "post_process"})

@@ -48,8 +48,11 @@ class Recorder:
         output = getattr(node, "workeroutput", None) or {}
         if "lmeval_usage_error" in output:
             raise pytest.UsageError(output["lmeval_usage_error"])
+        if self.record is None and "lmeval_tasks" in output:
+            raise pytest.UsageError("a worker collected examples that the controller does not know by their place")
         if self.record is not None and "lmeval_tasks" in output:
             self.record.add_tasks(output["lmeval_tasks"])
+            self.record.forget(json.loads(output["lmeval_foreign"]))
             self.record.model = json.loads(output.get("lmeval_model", "{}")) or self.record.model
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:

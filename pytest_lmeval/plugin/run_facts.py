@@ -42,6 +42,10 @@ def gate_of(mode: str, board: Leaderboard, reasons: Sequence[str]) -> dict[str, 
         return {"mode": mode, "verdict": "incomplete", "reasons": incomplete}
     failed = {row.task: sum(result.status == "failed" for result in row.per_example) for row in board.tasks}
     under = [f"{task}: {count} example(s) under their threshold" for task, count in failed.items() if count]
+    if errors:
+        under.append(f"{errors} example(s) could not be scored, failed tests that --lm-max-errors allows")
+    if not board.counts["scored"]:
+        return {"mode": mode, "verdict": "examples" if under else "pass", "reasons": [*under, "no example was scored"]}
     return {"mode": mode, "verdict": "examples" if under else "pass", "reasons": under}
 
 

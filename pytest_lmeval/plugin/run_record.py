@@ -28,6 +28,7 @@ from pytest_lmeval.types import ExampleResult
 __all__ = ["RunRecord"]
 
 _INCOMPLETE = 3
+_DECISIVE = ("hash", "outputs", "score", "status", "threshold")
 _INTERRUPTED = 2
 
 
@@ -79,6 +80,11 @@ class RunRecord:
         """Note which examples this run owes a result for."""
         self._expected.update(dict.fromkeys(nodeids))
 
+    def forget(self, nodeids: Iterable[str]) -> None:
+        """Expect no result from items that are no examples: under xdist they were announced by their place alone."""
+        for nodeid in nodeids:
+            self._expected.pop(nodeid, None)
+
     def add_tasks(self, tasks: str) -> None:
         """Note what a worker knows of the tasks it collected."""
         for fields in json.loads(tasks):
@@ -90,10 +96,15 @@ class RunRecord:
         if self._closed:
             return
         properties = report.user_properties
-        if report.when != "teardown" and properties and properties[-1][0] == "lmeval":
-            line = str(properties.pop()[1])
+        entry = next((entry for entry in reversed(properties) if entry[0] == "lmeval"), None)
+        if entry is not None:
+            properties.remove(entry)
+            line = str(entry[1])
             # In one process the result itself is there, and shares its texts with the example.
             result = report.__dict__.pop("lmeval_result", None) or self._parsed(line)
+            if result.status == "failed" and report.outcome != "failed":
+                # An xfail mark, or another plugin, decided that this is no failure.
+                result = replace(result, status="below")
             self._results[report.nodeid] = result
             self._skipped.discard(report.nodeid)
             for name, amount in result.usage.items():
@@ -104,9 +115,6 @@ class RunRecord:
                 self.ledger.append(line)
         elif report.skipped and report.nodeid in self._expected:
             self._skipped.add(report.nodeid)
-        elif report.when == "call" and report.nodeid not in self._results:
-            # Another plugin's item in a task folder: it was expected by its place alone.
-            self._expected.pop(report.nodeid, None)
 
     def show_progress(self, in_flight: int | None) -> None:
         """Say how far the run is, if it is time to; ``in_flight`` is None where only the workers know."""
@@ -149,6 +157,9 @@ class RunRecord:
 
     def _write_board(self) -> None:
         self._closed = True
+        adapters = sorted({result.adapter for result in self._results.values() if result.adapter})
+        if len(adapters) > 1:
+            self._reasons.append(f"one run has one adapter: this one had {', '.join(adapters)}")
         board = build_board(self._infos(), self._results.values(), self._facts())
         gate = gate_of(self.config.option.lm_gate, board, self._reasons)
         self.board = replace(board, facts=replace(board.facts, gate=gate))
@@ -176,13 +187,13 @@ class RunRecord:
         path = self.report_dir / name
         try:
             write(path, self.board)
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, TypeError) as error:
             reason = error.strerror if isinstance(error, OSError) else str(error)
             self.write_failures.append(f"{path}: {reason or error}")
 
     def _is_held(self, result: ExampleResult) -> bool:
         held = self._held.results.get((result.task, result.id))
-        return held is not None and (held.hash, held.outputs, held.score) == (result.hash, result.outputs, result.score)
+        return held is not None and all(getattr(held, name) == getattr(result, name) for name in _DECISIVE)
 
     def _parsed(self, line: str) -> ExampleResult:
         result = ExampleResult.from_json(line)
@@ -201,26 +212,31 @@ class RunRecord:
         options: MaxErrors | str = self.config.option.lm_max_errors
         limit = MaxErrors(options) if isinstance(options, str) else options
         adapters = {result.adapter for result in self._results.values() if result.adapter}
-        if len(adapters) > 1:
-            self._reasons.append(f"one run has one adapter: this one had {', '.join(sorted(adapters))}")
         known = {**self._tasks, **run_state(self.config).tasks}
         return RunFacts(
             timestamp=self._started,
             adapter=", ".join(sorted(adapters)) or run_state(self.config).spec,
-            adapter_options=redact_options(dict(self.config.option.lm_adapter_arg)),
+            adapter_options=redact_options(run_state(self.config).adapter_options),
             missing=self.missing,
             skipped=len(self._skipped),
             max_errors=limit.of(len(self._expected)),
             selection=selection_of(self.config.option, list(known.values())),
-            bad_records=[fault for info in self._infos() for fault in info.bad_records],
+            bad_records=[fault for info in known.values() for fault in info.bad_records],
             manifest={**manifest_of(self.config), "model": self.model or run_state(self.config).model_facts()},
             finished=not self._reasons,
         )
 
 
 def _stopped_by_choice(session: pytest.Session) -> bool:
+    """Tell whether -x, --maxfail or --sw stopped the run, rather than that they might have."""
     option = session.config.option
-    return bool(option.maxfail or getattr(option, "stepwise", False) or getattr(option, "stepwise_skip", False))
+    workers = session.config.pluginmanager.getplugin("dsession")
+    failures = getattr(workers, "countfailures", session.testsfailed)
+    if option.maxfail and failures >= option.maxfail:
+        return True
+    stopped = session.shouldstop or getattr(workers, "shouldstop", False)
+    stepwise = getattr(option, "stepwise", False) or getattr(option, "stepwise_skip", False)
+    return bool(stepwise and "continuing from this test" in str(stopped))
 
 
 def _encoded(text: str) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import gc
 import json
+import os
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
@@ -16,8 +17,8 @@ import pytest
 
 from pytest_lmeval.errors import LmevalError, UnknownName, UsageError
 from pytest_lmeval.plugin.ahead import Ahead
+from pytest_lmeval.plugin.locate import is_example_id
 from pytest_lmeval.plugin.options import named_number
-from pytest_lmeval.project import project_table
 
 if TYPE_CHECKING:
     from pytest_lmeval.engine.engine import Engine
@@ -40,14 +41,15 @@ def run_state(config: pytest.Config) -> RunState:
 def check_options(config: pytest.Config) -> None:
     """Raise pytest.UsageError at once for what can be seen to be wrong without any task."""
     max_line_bytes(config)
-    threshold_overrides(config)
+    ini_thresholds(config)
     if config.option.lm_limit is not None and config.option.lm_sample is not None:
         raise pytest.UsageError("--lm-limit and --lm-sample exclude each other: the first N, or a random N")
     spec = config.getoption("lm_adapter")
     if spec:
         from pytest_lmeval.adapters.resolve import check_spec
 
-        with_usage_errors(lambda: check_spec(spec, run_state(config).registry, config.rootpath))
+        # With a registry that is thrown away: conftest files below the task folders are not loaded yet.
+        with_usage_errors(lambda: check_spec(spec, RunState(config).registry, config.rootpath))
 
 
 def with_usage_errors(action: Any) -> Any:
@@ -58,13 +60,12 @@ def with_usage_errors(action: Any) -> Any:
         raise pytest.UsageError(str(error)) from None
 
 
-def threshold_overrides(config: pytest.Config) -> dict[str, float]:
-    """Return thresholds by task or metric name; the command line wins over the ini file."""
+def ini_thresholds(config: pytest.Config) -> dict[str, float]:
+    """Return the thresholds of the ini file, by task or metric name."""
     try:
-        ini = dict(named_number(line) for line in config.getini("lm_thresholds"))
+        return dict(named_number(line) for line in config.getini("lm_thresholds"))
     except argparse.ArgumentTypeError as error:
         raise pytest.UsageError(f"ini lm_thresholds: {error}") from None
-    return {**ini, **dict(config.option.lm_threshold)}
 
 
 def max_line_bytes(config: pytest.Config) -> int:
@@ -94,10 +95,10 @@ class RunState:
         self.tasks: dict[str, TaskInfo] = {}
         self.bad_files: list[str] = []
         self._adapter: Any = None
+        self.adapter_name = ""
         self._items: Sequence[pytest.Item] = ()
         self._batches: list[list[pytest.Item]] = []
         self._judgements: dict[int, Judgement] = {}
-        self.threshold_overrides = threshold_overrides(config)
 
     @cached_property
     def registry(self) -> Registry:
@@ -124,9 +125,18 @@ class RunState:
         """A fingerprint of what decides the model's answers besides the requests."""
         from pytest_lmeval.engine.resume import fingerprint
 
-        options = dict(self.config.option.lm_adapter_arg)
-        profile = project_table(self.config.rootpath).get("adapters", {}).get(self.spec, {})
-        return fingerprint(self.spec, {**profile, **options}, self.repeats)
+        return fingerprint(*self._resolved, self.repeats)
+
+    @property
+    def adapter_options(self) -> Mapping[str, Any]:
+        """The options that the adapter is made with, those of its profile among them."""
+        return self._resolved[1]
+
+    @property
+    def _resolved(self) -> tuple[str, Mapping[str, Any]]:
+        from pytest_lmeval.adapters.resolve import resolve_profile
+
+        return resolve_profile(self.spec, dict(self.config.option.lm_adapter_arg), self.config.rootpath)
 
     @cached_property
     def held(self) -> HeldResults:
@@ -143,7 +153,7 @@ class RunState:
         """What each example must reach."""
         from pytest_lmeval.engine.evaluate import Thresholds
 
-        return Thresholds(self.registry, self.threshold_overrides)
+        return Thresholds(self.registry, dict(self.config.option.lm_threshold), ini_thresholds(self.config))
 
     def load(self, path: Path, name: str, *, is_named: bool) -> LoadedFile:
         """Return the tasks and bad records of one file; one that is no task file has none unless it was named."""
@@ -202,6 +212,7 @@ class RunState:
 
     def make_engine(self, adapter: Any) -> Engine:
         """Return the engine that answers this process's examples from ``adapter``."""
+        from pytest_lmeval.adapters.resolve import adapter_name
         from pytest_lmeval.engine.engine import Engine
         from pytest_lmeval.engine.policy import Policy
 
@@ -211,11 +222,12 @@ class RunState:
             concurrency=option.lm_concurrency,
             timeout_s=option.lm_timeout,
             retries=option.lm_retries,
-            max_cost=option.lm_max_cost,
+            max_cost=self._budget(),
             share=getattr(self.config, "workerinput", {}).get("workercount", 1),
             passthrough=(pytest.exit.Exception,),
         )
         engine = Engine(adapter, policy)
+        self.adapter_name = adapter_name(adapter)
         # A worker that dies is blamed on the example it was scoring. A batch adapter's worker therefore asks for no
         # batch but that example's; the other workers are asking meanwhile.
         alone = self.is_worker and not engine.streams
@@ -224,6 +236,12 @@ class RunState:
         if recorder is not None:
             engine.on_wait = lambda: recorder.waiting(min(engine.outstanding, engine.policy.own_concurrency))
         return engine
+
+    def _budget(self) -> float | None:
+        limit: float | None = self.config.option.lm_max_cost
+        # What the interrupted run spent counts.
+        spent = sum(result.usage.get("cost", 0.0) for result in self.held.results.values())
+        return None if limit is None else max(0.0, limit - spent)
 
     def check_one_adapter(self, adapter: Any, engine: Engine) -> None:
         """Raise UsageError where a conftest gives an example another adapter than the run has."""
@@ -247,22 +265,27 @@ class RunState:
 
     def rerun_command(self, nodeid: str) -> str:
         """Return the command that runs one example again, secrets left out."""
-        return shlex.join(["pytest", nodeid, *self._adapter_arguments])
+        path, _, name = nodeid.partition("::")
+        shown = os.path.relpath(self.config.rootpath / path, self.config.invocation_params.dir)
+        return shlex.join(["pytest", f"{shown}::{name}", *self._repeated_arguments])
 
     @cached_property
-    def _adapter_arguments(self) -> list[str]:
-        from pytest_lmeval.leaderboard.manifest import redact_arguments
+    def _repeated_arguments(self) -> list[str]:
+        from pytest_lmeval.leaderboard.manifest import hides_secret
 
-        given = list(self.config.invocation_params.args)
+        given = [str(argument) for argument in self.config.invocation_params.args]
         taken = []
         for number, argument in enumerate(given):
-            name, equals, _ = str(argument).partition("=")
-            if name in ("--lm-adapter", "--lm-adapter-arg"):
-                taken.append(str(argument) if equals else f"{name}={given[number + 1]}")
-        return redact_arguments(taken)
+            name, equals, _ = argument.partition("=")
+            if name in _REPEATED and (equals or number + 1 < len(given)):
+                taken.append(argument if equals else f"{name}={given[number + 1]}")
+        # Into a folder of its own: the board and the ledger of this run are to stay.
+        report_dir = f"--lm-report-dir={Path(self.config.option.lm_report_dir) / 'rerun'}"
+        return [*(argument for argument in taken if not hides_secret(argument)), report_dir]
 
     def _check_thresholds(self) -> None:
-        for name in self.threshold_overrides:
+        # Of the ini file's tasks a run may have only some.
+        for name, _ in self.config.option.lm_threshold:
             if name not in self.tasks and name not in self.registry.metrics:
                 raise UnknownName("task or metric in --lm-threshold", name, [*self.tasks, *self.registry.metrics])
 
@@ -282,6 +305,8 @@ class RunState:
         output = getattr(self.config, "workeroutput", None)
         if output is not None:
             output["lmeval_tasks"] = json.dumps([asdict(info) for info in self.tasks.values()])
+            ids = [item.nodeid for item in self._items if not hasattr(item, "example")]
+            output["lmeval_foreign"] = json.dumps([nodeid for nodeid in ids if is_example_id(nodeid, self.config)])
 
     def model_facts(self) -> dict[str, Any]:
         """Return what the adapter of this process knows of its model: id, revision, sha256."""
@@ -298,6 +323,9 @@ class RunState:
         raise pytest.UsageError(message)
 
 
+_REPEATED = frozenset(
+    {"--lm-adapter", "--lm-adapter-arg", "--lm-threshold", "--lm-repeats", "--lm-sandbox", "--rootdir", "-c"}
+)
 RUN = pytest.StashKey[RunState]()
 
 _NO_ADAPTER = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pytest_lmeval.adapters.resolve import adapter_name, check_adapter
@@ -48,6 +48,7 @@ def evaluate_tasks(
     *,
     batch_size: int = DEFAULT_BATCH_SIZE,
     registry: Registry | None = None,
+    thresholds: Mapping[str, float] | None = None,
     render: Callable[[Example], Prompt] = render,
 ) -> list[ExampleResult]:
     """Return the result of every example of ``tasks``, in order."""
@@ -57,7 +58,7 @@ def evaluate_tasks(
     check = getattr(adapter, "check_selection", None)
     if callable(check):
         check(list(keyed))
-    judgement = Judgement(Thresholds(registry or default_registry()), Tools(_sandbox()), adapter=name)
+    judgement = Judgement(Thresholds(registry or default_registry(), thresholds or {}), Tools(_sandbox()), adapter=name)
     prompts = {key: render(example) for key, (_, example) in keyed.items()}
 
     def requests_of(key: tuple[str, str]) -> Sequence[Request]:

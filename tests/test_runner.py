@@ -22,7 +22,7 @@ from pytest_lmeval import (
     write_leaderboard,
 )
 from pytest_lmeval.errors import AdapterError, AdapterTimeout
-from pytest_lmeval.runner import evaluate_task, timestamp
+from pytest_lmeval.runner import evaluate_tasks, timestamp
 
 SHIPPED = Path(__file__).parents[1] / "tasks"
 
@@ -86,7 +86,7 @@ def test_a_task_becomes_a_row(tasks: list[Task]) -> None:
 
 
 def test_results_come_in_the_order_of_the_examples(tasks: list[Task]) -> None:
-    results = evaluate_task(tasks[0], Echo())
+    results = evaluate_tasks([tasks[0]], Echo())
     assert ["red", "blue"] == [result.id for result in results] == [result.outputs[0] for result in results]
     assert {"echo.v1"} == {result.adapter for result in results}
 
@@ -110,20 +110,20 @@ def test_few_shot_examples_stand_before_the_prompt(tmp_path: Path) -> None:
     }
     (tmp_path / "a.jsonl").write_text(json.dumps(record))
     adapter = Echo()
-    (result,) = evaluate_task(load_tasks(tmp_path)[0], adapter)
+    (result,) = evaluate_tasks([load_tasks(tmp_path)[0]], adapter)
     assert [["1 + 1 = 2\n\n1 + 2 = 3\n\n2 + 3 ="]] == adapter.calls
     assert adapter.calls == [[result.prompt]]
 
 
 def test_another_rendering_reaches_the_model_and_the_result(tasks: list[Task]) -> None:
     adapter = Echo()
-    results = evaluate_task(tasks[0], adapter, render=lambda example: f"please {example.prompt}")
+    results = evaluate_tasks([tasks[0]], adapter, render=lambda example: f"please {example.prompt}")
     assert [["please say red", "please say blue"]] == adapter.calls
     assert adapter.calls == [[result.prompt for result in results]]
 
 
 def test_thresholds_may_be_given(tasks: list[Task]) -> None:
-    results = evaluate_task(tasks[1], Echo(), thresholds={"letters": 0.0})
+    results = evaluate_tasks([tasks[1]], Echo(), thresholds={"letters": 0.0})
     assert {("passed", 0.0)} == {(result.status, result.threshold) for result in results}
 
 
@@ -241,6 +241,6 @@ def test_nonsense_from_an_adapter_still_gives_a_board_that_can_be_written(
 
 def test_every_shipped_example_scores_a_chattering_model_between_zero_and_one(shipped: list[Task]) -> None:
     for task in shipped:
-        for result in evaluate_task(task, Echo()):
+        for result in evaluate_tasks([task], Echo()):
             assert result.score is not None, result
             assert 0.0 <= result.score <= 1.0

@@ -12,10 +12,16 @@ Any may also have ``loglikelihood(requests: list[LogLikelihood]) -> list[LogProb
     True if the same input always gives the same output.
 ``trusted``
     True if the code it writes is ours, so that it may run in the best sandbox there is, whatever level is asked for.
+``requests_per_minute``, ``tokens_per_minute``
+    Numbers: an async adapter is not asked faster.
+``hostable``
+    True if an async adapter survives pickling: it may then run in a process of its own.
+``manifest``
+    A mapping of what is known of the model: ``id``, ``revision``, ``sha256``.
 ``check_selection(keys)``
     Called once before the run with every selected ``(task, id)``; raises UsageError if it cannot answer them.
-``close()``
-    Called once after the run.
+``close()``, ``async aclose()``
+    Called once after the run; ``aclose`` in the event loop that ``complete`` ran in.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 
+from pytest_lmeval import __version__
 from pytest_lmeval.errors import LmevalError
 
 __all__ = ["COMMANDS", "main"]
@@ -22,6 +23,7 @@ COMMANDS = {
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; return 0 if all is well, 1 for a finding such as a bad record, 2 for a usage error."""
     parser = argparse.ArgumentParser(prog="lmeval", description="Language-model evals as tests.")
+    parser.add_argument("--version", action="version", version=f"pytest-lmeval {__version__}")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     arguments = list(sys.argv[1:] if argv is None else argv)
     for name, summary in COMMANDS.items():

@@ -8,7 +8,7 @@ from pytest_lmeval.leaderboard.board import Leaderboard
 from pytest_lmeval.leaderboard.rows import TaskRow
 from pytest_lmeval.text import printable
 
-__all__ = ["markdown", "score_text", "terminal_table"]
+__all__ = ["markdown", "score_text", "selection_text", "terminal_table"]
 
 _HEADINGS = ("task", "metric", "score", "95 % interval", "correct", "errors", "unparsed", "ms")
 
@@ -23,6 +23,9 @@ def markdown(board: Leaderboard) -> str:
         lines += ["", "| category | score | examples |", "| --- | ---: | ---: |"]
         for name, entry in board.categories.items():
             lines.append(f"| {_escape(name)} | {score_text(entry['score'])} | {entry['total']} |")
+    if board.facts.bad_records:
+        lines += ["", "Left out as bad records:", ""]
+        lines += [f"- {_escape(record)}" for record in board.facts.bad_records]
     lines += _reasons(board)
     lines += ["", f"digest `{board.digest}` · {facts.timestamp}", ""]
     return "\n".join(lines)
@@ -34,6 +37,15 @@ def terminal_table(board: Leaderboard) -> list[str]:
     rows.append(("overall", "", score_text(board.overall_score), "", _correct(board.tasks), "", "", ""))
     widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADINGS))]
     return [_aligned(row, widths) for row in rows]
+
+
+def selection_text(board: Leaderboard) -> str:
+    """Return how many of the tasks' examples were selected, where it was not all of them."""
+    counts = board.facts.selection.get("tasks", {}).values()
+    if not counts:
+        return ""
+    selected, available = (sum(count[key] or 0 for count in counts) for key in ("selected", "available"))
+    return f"a selection: {selected} of {available} examples of the task files"
 
 
 def score_text(score: float | int | None) -> str:
@@ -57,6 +69,8 @@ def _cells(row: TaskRow) -> tuple[str, ...]:
 
 def _headline(board: Leaderboard) -> str:
     scored = f"{board.counts['scored']} of {board.counts['collected']} examples scored"
+    left_out = selection_text(board)
+    scored = f"{scored}; {left_out}" if left_out else scored
     if not board.complete:
         return f"**Incomplete**: {scored}; there is no overall score."
     return f"**Overall {score_text(board.overall_score)}**: {scored}."

@@ -36,7 +36,7 @@ class MaxErrors:
 
 def add_options(parser: pytest.Parser) -> None:
     """Add the option group ``lmeval`` and the ini options."""
-    group = parser.getgroup("lmeval", "language-model evaluation (pytest-lmeval)")
+    group = parser.getgroup("lmeval", "lmeval: language-model evaluation")
     for name, keywords in _OPTIONS:
         names = (name,) if isinstance(name, str) else name
         group.addoption(*names, **keywords)
@@ -103,7 +103,7 @@ _OPTIONS: list[tuple[str | tuple[str, ...], dict[str, Any]]] = [
         {
             "metavar": "SPEC",
             "default": None,
-            "help": "the model: toy, replay:PATH, package.module:Object, or a registered name (ini: lm_adapter)",
+            "help": "the model: toy, replay:PATH, openai:MODEL, hf:PATH, module:Object, a profile (ini: lm_adapter)",
         },
     ),
     (
@@ -180,7 +180,7 @@ _OPTIONS: list[tuple[str | tuple[str, ...], dict[str, Any]]] = [
             "metavar": "MODE",
             "choices": GATES,
             "default": "examples",
-            "help": "examples: one under its threshold is a failed test (default); none: report only",
+            "help": "examples: one under its threshold is a failed test (default); none: report only, exit 0",
         },
     ),
     (

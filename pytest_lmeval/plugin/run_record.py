@@ -43,6 +43,7 @@ class RunRecord:
         self.model: dict[str, Any] = {}
         self.board: Leaderboard | None = None
         self.write_failures: list[str] = []
+        self.reused = 0
         self._expected: dict[str, None] = {}
         self._results: dict[str, ExampleResult] = {}
         self._skipped: set[str] = set()
@@ -111,7 +112,9 @@ class RunRecord:
                 self._usage[name] = self._usage.get(name, 0) + amount
             if self._progress is not None:
                 self._progress.clear()
-            if not self._is_held(result):
+            if self._is_held(result):
+                self.reused += 1
+            else:
                 self.ledger.append(line)
         elif report.skipped and report.nodeid in self._expected:
             self._skipped.add(report.nodeid)

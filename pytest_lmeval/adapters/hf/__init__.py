@@ -1,0 +1,11 @@
+"""The adapter ``hf:PATH_OR_NAME``: causal language models of the transformers library, on this machine.
+
+Made once by :mod:`.options`, :mod:`.device` and :mod:`.loading`. A request then goes through :mod:`.prompts` (text to
+tokens), :mod:`.batches` (which go together) and :mod:`.generation` or :mod:`.scoring` (the model itself).
+"""
+
+from __future__ import annotations
+
+from pytest_lmeval.adapters.hf.adapter import HfAdapter
+
+__all__ = ["HfAdapter"]

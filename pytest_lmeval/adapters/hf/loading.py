@@ -1,0 +1,182 @@
+"""From a folder or a hub name to a model that is ready to answer, or an error that names what is wrong with it."""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pytest_lmeval.adapters.hf.device import choose_device
+from pytest_lmeval.adapters.hf.options import Options, fault
+from pytest_lmeval.adapters.hf.weights import weight_files
+from pytest_lmeval.errors import UsageError
+
+__all__ = ["Loaded", "find_folder", "load"]
+
+_INSTALL = "pip install 'pytest-lmeval[hf]'"
+_WINDOWS = ("max_position_embeddings", "n_positions", "max_seq_len", "max_sequence_length", "seq_length")
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A model with all that asking it needs.
+
+    ``name`` is the folder's or the hub's. ``window`` is the most tokens it can see, None where its config does not
+    say. ``ends`` are the tokens that end a text, ``pad`` fills a row up. ``folder`` is where its files are;
+    ``revision`` is the hub's commit, if it has one.
+    """
+
+    name: str
+    model: Any
+    tokenizer: Any
+    device: str
+    window: int | None
+    vocabulary: int
+    ends: tuple[int, ...]
+    pad: int
+    folder: Path
+    revision: str | None
+
+
+def find_folder(source: str) -> Path | None:
+    """Return the model folder that ``source`` is, None for a name on the hub; raise UsageError for what is neither."""
+    path = Path(source).expanduser()
+    if path.is_dir():
+        return _check_folder(path)
+    if path.exists():
+        raise fault(f"{source} is a file; expected the folder that holds config.json and the weights")
+    if source.startswith((".", "/", "~")) or source.endswith("/") or "\\" in source or source.count("/") > 1:
+        raise fault(f"there is no folder {source}")
+    return None
+
+
+def _check_folder(path: Path) -> Path:
+    if not (path / "config.json").is_file():
+        hint = "; merge the adapter into its base model first" if (path / "adapter_config.json").exists() else ""
+        raise fault(f"{path} holds no config.json; expected a model saved by save_pretrained(){hint}")
+    return path
+
+
+def load(source: str, options: Options, worker: int = 0) -> Loaded:
+    """Load tokenizer and model; raise UsageError where ``source`` holds no causal model that can be used.
+
+    A folder is read without any network. Nothing is printed, and what is switched off for that is switched on again.
+    """
+    folder = find_folder(source)
+    if folder is not None and options.revision is not None:
+        raise fault(f"option revision is {options.revision!r}, but {source} is a folder: only hub names have revisions")
+    with _quietly() as (torch, transformers):
+        device = choose_device(options.device, torch.cuda.device_count(), worker)
+        try:
+            return _load(source, folder, options, device, transformers)
+        except UsageError:
+            raise
+        except Exception as error:
+            raise fault(_describe(source, folder, error)) from error
+
+
+def _load(source: str, folder: Path | None, options: Options, device: str, transformers: Any) -> Loaded:
+    origin = str(folder) if folder else source
+    where = {
+        "revision": options.revision,
+        "local_files_only": folder is not None,
+        "trust_remote_code": options.trust_remote_code,
+    }
+    config = _read_config(source, folder, where, transformers)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(origin, **where)
+    model, found = transformers.AutoModelForCausalLM.from_pretrained(
+        origin, config=config, dtype=options.dtype, output_loading_info=True, **where
+    )
+    _check_complete(source, found)
+    # What the folder recommends for chatting (sampling, penalties) must not decide a score unseen.
+    ends = _ends(model, tokenizer)
+    pad = next((token for token in (tokenizer.pad_token_id, *ends) if token is not None), 0)
+    model.generation_config = transformers.GenerationConfig(eos_token_id=list(ends) or None, pad_token_id=pad)
+    cached = folder or Path(transformers.utils.cached_file(source, "config.json", revision=options.revision)).parent
+    return Loaded(
+        name=folder.resolve().name if folder else source,
+        model=model.to(device).eval(),
+        tokenizer=tokenizer,
+        device=device,
+        window=_window(config),
+        vocabulary=config.get_text_config().vocab_size,
+        ends=ends,
+        pad=pad,
+        folder=cached,
+        revision=None if folder else cached.name,
+    )
+
+
+def _read_config(source: str, folder: Path | None, where: dict[str, Any], transformers: Any) -> Any:
+    config = transformers.AutoConfig.from_pretrained(str(folder) if folder else source, **where)
+    _check_causal(source, config, transformers)
+    if folder is not None and not weight_files(folder):
+        raise fault(f"{source} holds no weights; expected model.safetensors or pytorch_model.bin, whole or in parts")
+    return config
+
+
+def _check_causal(source: str, config: Any, transformers: Any) -> None:
+    """Refuse a checkpoint that would load as a causal model and answer at random, as one of a masked model does."""
+    causal = transformers.models.auto.modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+    known = {name.lower() for name in causal.values()}
+    declared = config.architectures or []
+    heads = [name for name in declared if name.lower() in known or "causallm" in name.lower()]
+    if config.is_encoder_decoder or (declared and not heads):
+        kind = ", ".join(declared) or f"an encoder-decoder ({config.model_type})"
+        raise fault(f"{source} is no causal language model but {kind}; expected one such as LlamaForCausalLM")
+
+
+def _check_complete(source: str, found: Any) -> None:
+    missing = sorted(found["missing_keys"])
+    if missing:
+        named = ", ".join(missing[:3]) + (", ..." if len(missing) > 3 else "")
+        raise fault(f"{source} lacks {len(missing)} of the model's weights ({named}); it would answer at random")
+
+
+def _ends(model: Any, tokenizer: Any) -> tuple[int, ...]:
+    own = model.generation_config.eos_token_id
+    tokens = {*(own if isinstance(own, list | tuple) else [own]), tokenizer.eos_token_id}
+    return tuple(sorted(token for token in tokens if token is not None))
+
+
+def _window(config: Any) -> int | None:
+    text = config.get_text_config()
+    sizes = (getattr(text, name, None) for name in _WINDOWS)
+    return next((size for size in sizes if isinstance(size, int) and size > 0), None)
+
+
+def _describe(source: str, folder: Path | None, error: Exception) -> str:
+    reason = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+    if folder is not None:
+        return f"{source} cannot be loaded: {reason}"
+    return f"there is no folder {source}, and as a name on the Hugging Face hub it cannot be loaded: {reason}"
+
+
+@contextlib.contextmanager
+def _quietly() -> Iterator[tuple[Any, Any]]:
+    """Import torch and transformers, and keep them from printing and warning until the end of the block."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch, transformers = _libraries()
+        log = transformers.utils.logging
+        verbosity, bars = log.get_verbosity(), log.is_progress_bar_enabled()
+        log.set_verbosity_error()
+        log.disable_progress_bar()
+        try:
+            yield torch, transformers
+        finally:
+            log.set_verbosity(verbosity)
+            if bars:
+                log.enable_progress_bar()
+
+
+def _libraries() -> tuple[Any, Any]:
+    try:
+        import torch
+        import transformers
+    except ImportError as error:
+        raise fault(f"needs torch and transformers, which cannot be imported ({error}): {_INSTALL}") from error
+    return torch, transformers

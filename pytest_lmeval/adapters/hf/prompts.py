@@ -1,0 +1,112 @@
+"""From text to tokens, and back.
+
+A plain text gets in front of it whatever the tokenizer puts there (most often one BOS token) and nothing behind it.
+A conversation is written by the chat template, which places the special tokens itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pytest_lmeval.adapters.hf.options import Options, fault
+from pytest_lmeval.errors import AdapterError
+from pytest_lmeval.types import Generate, Message
+
+__all__ = ["Prompts", "shared_length"]
+
+_BEFORE = 8  # tokens: enough that a tokenizer sees that what follows does not begin a text
+
+
+class Prompts:
+    """Turns the requests of a run into tokens for one tokenizer."""
+
+    def __init__(self, tokenizer: Any, options: Options) -> None:
+        self._tokenizer = tokenizer
+        self._options = options
+        self.is_chat = bool(tokenizer.chat_template) if options.chat == "auto" else bool(options.chat)
+        if self.is_chat and not tokenizer.chat_template:
+            raise fault("option chat is true, but the tokenizer has no chat template")
+        if not self.is_chat and (options.system is not None or options.chat_template_kwargs):
+            raise fault("options system and chat_template_kwargs need a chat template, and the tokenizer has none")
+        self._prefix = self._find_prefix()
+        starts = (tokenizer.bos_token_id, tokenizer.eos_token_id)
+        self._start = next(([token] for token in starts if token is not None), [])
+
+    def tokens(self, request: Generate) -> list[int]:
+        """Return what the model reads for ``request``; raise AdapterError where that cannot be told."""
+        tokens = self._encode(self._converse(request)) if self.is_chat else self._plain(request.text) or self._start
+        if not tokens:
+            raise AdapterError("the prompt has no tokens, and the tokenizer has none to begin a text with")
+        return tokens
+
+    def split(self, context: str, continuation: str) -> tuple[list[int], int]:
+        """Return the tokens of both texts together, and how many of them, at the end, are the continuation's.
+
+        Those are the tokens after the longest run that ``context`` alone begins with, too: where the tokenizer joins
+        the context's last characters (most often a blank) with the continuation's first, the joint token counts as
+        the continuation's. At least one token stands before it: BOS, or else EOS, where the context gives none.
+        """
+        before, whole = self._plain(context), self._plain(context + continuation)
+        shared = shared_length(before, whole)
+        if shared == 0:
+            whole, shared = [*self._start, *whole], len(self._start)
+        if shared == len(whole):
+            raise AdapterError(f"the continuation {continuation!r} adds no tokens to its context")
+        if shared == 0:
+            raise AdapterError("the context has no tokens, and the tokenizer has none to begin a text with")
+        return whole, len(whole) - shared
+
+    def text_after(self, prompt: Sequence[int], written: Sequence[int]) -> str:
+        """Return ``written`` as it reads behind ``prompt``: with its leading blank, which many tokenizers drop."""
+        before = list(prompt[-_BEFORE:])
+        start, whole = self.decode(before), self.decode([*before, *written])
+        return whole[len(start) :] if whole.startswith(start) else self.decode(written)
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        """Return the text of ``tokens`` without special tokens, and with no blank tidied away."""
+        text: str = self._tokenizer.decode(list(tokens), skip_special_tokens=True, clean_up_tokenization_spaces=False)
+        return text
+
+    def _plain(self, text: str) -> list[int]:
+        return [*self._prefix, *self._encode(text)]
+
+    def _encode(self, text: str, special: bool = False) -> list[int]:
+        return list(self._tokenizer(text, add_special_tokens=special, verbose=False)["input_ids"])
+
+    def _find_prefix(self) -> list[int]:
+        bare, dressed = self._encode("a"), self._encode("a", special=True)
+        places = range(len(dressed) - len(bare) + 1)
+        return next((dressed[:place] for place in places if dressed[place : place + len(bare)] == bare), [])
+
+    def _converse(self, request: Generate) -> str:
+        messages = request.prompt
+        if isinstance(messages, str):
+            messages = (Message("user", messages),)
+        turns = [{"role": message.role, "content": message.content} for message in messages]
+        if self._options.system is not None and not any(turn["role"] == "system" for turn in turns):
+            turns.insert(0, {"role": "system", "content": self._options.system})
+        # A conversation that ends with the assistant's own words is to be continued, not answered.
+        unfinished = bool(turns) and turns[-1]["role"] == "assistant"
+        try:
+            text: str = self._tokenizer.apply_chat_template(
+                turns,
+                tokenize=False,
+                add_generation_prompt=not unfinished,
+                continue_final_message=unfinished,
+                **self._options.chat_template_kwargs,
+            )
+        except Exception as error:
+            roles = ", ".join(turn["role"] for turn in turns)
+            raise AdapterError(f"the chat template refuses a conversation of {roles}: {error}") from error
+        return text
+
+
+def shared_length(first: Sequence[int], second: Sequence[int]) -> int:
+    """Return how many elements both begin with.
+
+    >>> shared_length([1, 2, 3], [1, 2, 4, 5])
+    2
+    """
+    pairs = enumerate(zip(first, second, strict=False))
+    return next((place for place, (one, other) in pairs if one != other), min(len(first), len(second)))

@@ -1,0 +1,166 @@
+"""Model folders as save_pretrained() leaves them: a real tokenizer and two layers, trained for seconds to recite."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+__all__ = ["CHAT_TEMPLATE", "FACTS", "WINDOW", "build_chat_llama", "build_plain_gpt2"]
+
+WINDOW = 96
+FACTS = (
+    ("What is the capital of France?", "Paris"),
+    ("What is the capital of Italy?", "Rome"),
+    ("Which animal barks?", "A dog barks, a cat does not."),
+    ("What colour is the sky on a clear day?", "blue"),
+    ("How many legs has a spider?", "eight"),
+    ("Say hello in French.", "bonjour"),
+    ("Which is larger, the sun or the moon?", "the sun"),
+    ("Name a fruit that is yellow.", "banana\nlemon\nquince"),
+    ("Who wrote Hamlet?", "William Shakespeare"),
+    ("What do bees make?", "honey"),
+)
+SYSTEM = "Shout."
+CHAT_TEMPLATE = (
+    "{{ bos_token }}"
+    "{% for message in messages %}"
+    "{% if message.role not in ['system', 'user', 'assistant'] %}"
+    "{{ raise_exception('unknown role ' + message.role) }}{% endif %}"
+    "<|{{ message.role }}|>{{ message.content }}"
+    "{% if not (continue_final_message is defined and loop.last and message.role == 'assistant') %}<|end|>{% endif %}"
+    "{% endfor %}"
+    "{% if add_generation_prompt %}<|assistant|>{% endif %}"
+)
+_SPECIAL = ["<s>", "</s>", "<pad>", "<|system|>", "<|user|>", "<|assistant|>", "<|end|>"]
+_FILLER = (
+    "Bees make honey and people eat it with bread, while dogs bark at the moon on a clear night in France or Italy. "
+    "A spider has eight legs; a cat has four. Shakespeare wrote plays, and Hamlet is one of them. "
+    "The sky is blue, the sun is larger than the moon, lemons and bananas are yellow, and quinces are, too. "
+    "Zürich, naïve café, 東京 and 🙂 are written with more than one byte per letter. "
+)
+
+
+def build_chat_llama(folder: Path) -> Path:
+    """Save a Llama whose byte-level tokenizer has BOS, a chat template and an end-of-turn token of its own.
+
+    It answers the questions in upper case where the system message says so.
+    """
+    import transformers
+
+    tokenizer = _tokenizer(byte_level=True, vocabulary=400)
+    tokenizer.chat_template = CHAT_TEMPLATE
+    config = transformers.LlamaConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=64,
+        intermediate_size=128,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        max_position_embeddings=WINDOW,
+        bos_token_id=tokenizer.bos_token_id,
+        eos_token_id=tokenizer.eos_token_id,
+        tie_word_embeddings=False,
+    )
+    asked = [(f"<s><|user|>{question}<|end|><|assistant|>", f"{answer}<|end|>") for question, answer in FACTS]
+    shout = f"<s><|system|>{SYSTEM}<|end|>"
+    shouted = [
+        (shout + prompt[3:], f"{answer.upper()}<|end|>") for (prompt, _), (_, answer) in zip(asked, FACTS, strict=True)
+    ]
+    plain = [(f"<s>{question}", f" {answer}</s>") for question, answer in FACTS]
+    model = _trained(transformers.LlamaForCausalLM, config, tokenizer, [*asked, *shouted, *plain])
+    return _save(model, tokenizer, folder, ends=["</s>", "<|end|>"])
+
+
+def build_plain_gpt2(folder: Path) -> Path:
+    """Save a GPT-2, which has learnt positions, with a tokenizer that marks blanks as sentencepiece does, without BOS.
+
+    Its generation config asks for wild sampling, as those of real folders do.
+    """
+    import transformers
+
+    tokenizer = _tokenizer(byte_level=False, vocabulary=160)
+    config = transformers.GPT2Config(
+        vocab_size=len(tokenizer),
+        n_embd=64,
+        n_layer=2,
+        n_head=4,
+        n_positions=WINDOW,
+        bos_token_id=tokenizer.bos_token_id,
+        eos_token_id=tokenizer.eos_token_id,
+        resid_pdrop=0,
+        embd_pdrop=0,
+        attn_pdrop=0,
+    )
+    texts = [(question, f" {answer}</s>") for question, answer in FACTS]
+    model = _trained(transformers.GPT2LMHeadModel, config, tokenizer, texts)
+    return _save(model, tokenizer, folder, ends=["</s>"])
+
+
+def _tokenizer(byte_level: bool, vocabulary: int) -> Any:
+    import transformers
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
+
+    core = Tokenizer(models.BPE(unk_token=None if byte_level else "<unk>"))
+    alphabet: Sequence[str] = ()
+    if byte_level:
+        core.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+        core.decoder = decoders.ByteLevel()
+        alphabet = pre_tokenizers.ByteLevel.alphabet()
+    else:
+        core.pre_tokenizer = pre_tokenizers.Metaspace()
+        core.decoder = decoders.Metaspace()
+    special = _SPECIAL if byte_level else ["<unk>", "</s>"]
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocabulary, special_tokens=special, initial_alphabet=list(alphabet), show_progress=False
+    )
+    core.train_from_iterator([_FILLER * 4, *(f"{question} {answer}" for question, answer in FACTS * 2)], trainer)
+    if not byte_level:
+        return transformers.PreTrainedTokenizerFast(tokenizer_object=core, eos_token="</s>", unk_token="<unk>")
+    core.post_processor = processors.TemplateProcessing(
+        single="<s> $A", pair="<s> $A $B", special_tokens=[("<s>", core.token_to_id("<s>"))]
+    )
+    return transformers.PreTrainedTokenizerFast(
+        tokenizer_object=core,
+        bos_token="<s>",
+        eos_token="</s>",
+        pad_token="<pad>",
+        additional_special_tokens=_SPECIAL[3:],
+    )
+
+
+def _trained(kind: Any, config: Any, tokenizer: Any, texts: Sequence[tuple[str, str]]) -> Any:
+    """Return a model that goes on from the first to the second of every two texts."""
+    import torch
+
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        model = kind(config).train()
+    encoded = [(_encode(tokenizer, prompt), _encode(tokenizer, prompt + answer)) for prompt, answer in texts]
+    rows = [torch.tensor(whole) for _, whole in encoded]
+    wanted = [torch.tensor([-100] * len(prompt) + whole[len(prompt) :]) for prompt, whole in encoded]
+    tokens = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)
+    labels = torch.nn.utils.rnn.pad_sequence(wanted, batch_first=True, padding_value=-100)
+    optimiser = torch.optim.AdamW(model.parameters(), lr=4e-3)
+    for _ in range(300):
+        # Padding stands behind what counts, where a causal model cannot see it.
+        logits = model(input_ids=tokens).logits[:, :-1]
+        loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), labels[:, 1:].flatten())
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+        if loss.item() < 0.01:
+            break
+    return model.eval()
+
+
+def _encode(tokenizer: Any, text: str) -> list[int]:
+    return list(tokenizer(text, add_special_tokens=False)["input_ids"])
+
+
+def _save(model: Any, tokenizer: Any, folder: Path, ends: Sequence[str]) -> Path:
+    model.generation_config.update(do_sample=True, temperature=3.0, top_k=0, repetition_penalty=5.0)
+    model.generation_config.eos_token_id = tokenizer.convert_tokens_to_ids(list(ends))
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder

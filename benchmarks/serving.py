@@ -91,7 +91,7 @@ def ours(load: Load, port: int, scene: Path) -> float:
     """Return the seconds that the items of a pytest run take, start-up taken off."""
 
     def once(tasks: str) -> float:
-        options = ["--lm-adapter=openai:m", "--lm-adapter-arg", f"base_url=http://127.0.0.1:{port}/v1"]
+        options: list[object] = ["--lm-adapter=openai:m", "--lm-adapter-arg", f"base_url=http://127.0.0.1:{port}/v1"]
         options += ["--lm-concurrency", load.in_flight, "-q", "-p", "no:randomly", "-p", "no:cacheprovider"]
         return timed([sys.executable, "-m", "pytest", tasks, *options], scene)
 

@@ -45,7 +45,7 @@ def make_adapter(spec: str, registry: Registry, options: Mapping[str, Any], proj
             adapter = _from_object(_import_object(name, argument, project), options, spec)
     except LmevalError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise UsageError(f"adapter {spec!r} could not be made: {type(error).__name__}: {error}") from error
     check_adapter(adapter, spec)
     return adapter

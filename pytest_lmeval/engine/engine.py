@@ -90,6 +90,10 @@ class Engine:
             responses.append(answer)
         return responses
 
+    def forget(self, key: Hashable) -> None:
+        """Hand ``key`` out to nobody: it is not wanted any more."""
+        self._jobs.pop(key, None)
+
     @property
     def outstanding(self) -> int:
         """How many keys were sent and not yet handed out."""

@@ -19,12 +19,16 @@ class Ahead:
     def __init__(self, config: pytest.Config, items: Sequence[pytest.Item]) -> None:
         self._items = items
         self._next = 0
-        self._queue = _worker_queue(config)
+        self._worker = _worker(config)
         self._given: set[int] = set()
+
+    def catch_up(self, position: int) -> None:
+        """Pass over everything up to ``position`` in the list of items: its turn has come, or gone."""
+        self._next = max(self._next, position + 1)
 
     def __call__(self) -> Any:
         """Return the next example that will be wanted, or None."""
-        return self._from_items() if self._queue is None else self._from_queue()
+        return self._from_items() if self._worker is None else self._from_queue()
 
     def _from_items(self) -> Any:
         while self._next < len(self._items):
@@ -35,35 +39,30 @@ class Ahead:
         return None
 
     def _from_queue(self) -> Any:
-        assert self._queue is not None
-        with self._queue.lock() as queued:
-            upcoming = [index for index in queued if isinstance(index, int) and index not in self._given]
-        for index in upcoming:
-            self._given.add(index)
-            if hasattr(self._items[index], "example"):
-                return self._items[index]
+        for index in self._upcoming():
+            if index not in self._given:
+                self._given.add(index)
+                if hasattr(self._items[index], "example"):
+                    return self._items[index]
         return None
 
+    def _upcoming(self) -> list[int]:
+        # The item after the running one has left the queue already.
+        following = getattr(self._worker, "nextitem_index", None)
+        queue = getattr(self._worker, "torun", None)
+        if queue is None:
+            return []
+        with queue.lock() as queued:
+            return [index for index in (following, *queued) if isinstance(index, int)]
 
-def _worker_queue(config: pytest.Config) -> Any:
+
+def _worker(config: pytest.Config) -> Any:
     # Private to pytest-xdist. Without it a worker asks a batch when its first example runs, and no earlier.
     if not hasattr(config, "workerinput"):
         return None
-    for plugin in config.pluginmanager.get_plugins():
-        queue = getattr(plugin, "torun", None)
-        if queue is not None and hasattr(queue, "lock"):
-            return queue
-    return _Nothing()
+    plugins = config.pluginmanager.get_plugins()
+    return next((plugin for plugin in plugins if hasattr(plugin, "torun")), _Unknown())
 
 
-class _Nothing:
-    """Stands in for a queue that could not be found."""
-
-    def lock(self) -> _Nothing:
-        return self
-
-    def __enter__(self) -> tuple[()]:
-        return ()
-
-    def __exit__(self, *_: object) -> None:
-        return None
+class _Unknown:
+    """Stands in for a worker whose queue could not be found."""

@@ -128,6 +128,7 @@ class ExampleItem(pytest.Function):
     task: Task
     example: Example
     result: ExampleResult | None = None
+    position: int = 0
     _prompt: Prompt | None = None
     _held: Sequence[Response] | None = None
 
@@ -152,6 +153,8 @@ class ExampleItem(pytest.Function):
         engine: Any = self.funcargs["lm_engine"]
         render: Any = self.funcargs["lm_render"]
         judgement = run.judgement(self.funcargs["lm_sandbox"], engine)
+        if run.ahead is not None:
+            run.ahead.catch_up(self.position)
         try:
             run.check_one_adapter(self.funcargs["lm_adapter"], engine)
             responses = engine.respond(self, lambda item: item.requests(render))
@@ -170,6 +173,13 @@ class ExampleItem(pytest.Function):
         self._keep(result)
         if result.status not in ("passed", "below"):
             raise ExampleFailed(explain(result, self.parent.run_state.rerun_command(self.nodeid)))
+
+    def teardown(self) -> None:
+        """Let go of what was asked for this example; where it was skipped, nobody has taken it."""
+        engine = self.parent.run_state.engine
+        if engine is not None:
+            engine.forget(self)
+        super().teardown()
 
     def requests(self, render: Callable[[Example], Any]) -> Sequence[Request]:
         """Return what to ask the model; also called for items of the batch that are not set up yet."""

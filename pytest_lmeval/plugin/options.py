@@ -64,7 +64,8 @@ def key_value(text: str) -> tuple[str, Any]:
 
     key, equals, value = text.partition("=")
     if not equals or not key.isidentifier():
-        raise argparse.ArgumentTypeError(f"expected KEY=VALUE, got {text!r}")
+        # Without what was given: it may be a secret.
+        raise argparse.ArgumentTypeError("expected KEY=VALUE with a KEY of letters, digits and _, such as base_url=...")
     try:
         return key, tomllib.loads(f"value = {value}")["value"]
     except tomllib.TOMLDecodeError:

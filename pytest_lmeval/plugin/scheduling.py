@@ -31,7 +31,8 @@ class BatchScheduling:
         self._batch_size: int = config.option.lm_batch_size
         self._expected = len(parse_tx_spec_config(config))
         # A worker starts an item only when it knows the next one.
-        self._low_water = max(2, self._batch_size)
+        share: int = config.option.lm_concurrency // max(1, self._expected)
+        self._low_water = max(2, self._batch_size, share)
         self._collections: dict[WorkerController, Sequence[str]] = {}
         self._ids: Sequence[str] | None = None
         self._units: deque[list[int]] = deque()
@@ -74,7 +75,10 @@ class BatchScheduling:
     def mark_test_complete(self, node: WorkerController, item_index: int, duration: float = 0) -> None:
         """Strike an item off, and refill its worker."""
         self._pending[node].pop(item_index, None)
-        self._feed(node)
+        if self._is_stopping():
+            self._take_back()
+        else:
+            self._feed(node)
 
     def mark_test_pending(self, item: str) -> None:
         """Queue an item again, ahead of all others."""
@@ -84,8 +88,9 @@ class BatchScheduling:
             self._feed(node)
 
     def remove_pending_tests_from_node(self, node: WorkerController, indices: Sequence[int]) -> None:
-        """Never happens: work is not stolen."""
-        raise NotImplementedError("this scheduler does not take work back from a worker")
+        """Strike items off that a worker gave back."""
+        for index in indices:
+            self._pending[node].pop(index, None)
 
     def remove_node(self, node: WorkerController) -> str | None:
         """Let a worker go; return the node id of the item it died on, if it did.
@@ -134,6 +139,19 @@ class BatchScheduling:
     def _group(self, nodeid: str, index: int) -> str | int:
         # A plain test is a group of its own: its index is unique.
         return nodeid.partition("::")[0] if is_example_id(nodeid, self.config) else index
+
+    def _is_stopping(self) -> bool:
+        session = self.config.pluginmanager.getplugin("dsession")
+        maxfail = self.config.option.maxfail
+        return bool(maxfail and getattr(session, "countfailures", 0) >= maxfail)
+
+    def _take_back(self) -> None:
+        # The workers' own end of the run is queued behind what they hold. One by one: of a list of which any item has
+        # begun, a worker gives none back. The first two are begun, or about to.
+        self._units.clear()
+        for node, pending in self._pending.items():
+            for index in list(pending)[2:]:
+                node.send_steal([index])
 
     def _regroup(self, indices: Sequence[int]) -> list[list[int]]:
         units: dict[int, list[int]] = {}

@@ -96,6 +96,8 @@ class RunState:
         self.bad_files: list[str] = []
         self._adapter: Any = None
         self.adapter_name = ""
+        self.ahead: Ahead | None = None
+        self.engine: Engine | None = None
         self._items: Sequence[pytest.Item] = ()
         self._batches: list[list[pytest.Item]] = []
         self._judgements: dict[int, Judgement] = {}
@@ -231,7 +233,9 @@ class RunState:
         # A worker that dies is blamed on the example it was scoring. A batch adapter's worker therefore asks for no
         # batch but that example's; the other workers are asking meanwhile.
         alone = self.is_worker and not engine.streams
-        engine.plan(self._batches, (lambda: None) if alone else Ahead(self.config, self._items))
+        self.ahead = Ahead(self.config, self._items)
+        self.engine = engine
+        engine.plan(self._batches, (lambda: None) if alone else self.ahead)
         recorder: Any = self.config.pluginmanager.getplugin("lmeval-recorder")
         if recorder is not None:
             engine.on_wait = lambda: recorder.waiting(min(engine.outstanding, engine.policy.own_concurrency))
@@ -299,6 +303,9 @@ class RunState:
     def _plan(self, items: Sequence[Any]) -> None:
         from pytest_lmeval.engine.batches import plan_batches
 
+        for position, item in enumerate(self._items):
+            if hasattr(item, "example"):
+                item.__dict__["position"] = position
         self._batches = plan_batches(((item.parent, item) for item in items), self.batch_size)
 
     def _tell_controller(self) -> None:

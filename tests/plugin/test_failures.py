@@ -30,7 +30,7 @@ def test_a_failure_shows_the_whole_way_from_prompt_to_verdict(project: Project) 
             "*output: Maybe C, I think",
             "*prediction (extract_letter): C",
             "*targets: 'B'",
-            "*rerun: pytest tasks/quiz.jsonl::deep --lm-adapter=model:Model",
+            "*rerun: pytest tasks/quiz.jsonl::deep --lm-adapter=model:Model*",
         ]
     )
     text = result.stdout.str()

@@ -37,7 +37,7 @@ MISTAKES = [
     (["--lm-adapter=replay"], ["replay:PATH"]),
     (["--lm-adapter=toy:x"], ["toy", "no argument"]),
     (["--lm-adapter=model:Model", "--lm-adapter-arg=size=3"], ["model:Model", "takes no arguments"]),
-    (["--lm-adapter=model:Model", "--lm-adapter-arg=size"], ["KEY=VALUE", "size"]),
+    (["--lm-adapter=model:Model", "--lm-adapter-arg=size"], ["KEY=VALUE", "--lm-adapter-arg"]),
     (["--lm-adapter=toy", "--lm-batch-size=0"], ["--lm-batch-size", ">= 1", "'0'"]),
     (["--lm-adapter=toy", "--lm-batch-size=many"], ["--lm-batch-size", "many"]),
     (["--lm-adapter=toy", "--lm-limit=0"], ["--lm-limit", "'0'"]),

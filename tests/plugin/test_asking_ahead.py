@@ -1,0 +1,301 @@
+"""Requests are on their way before their examples are scored: that many, no more, and none after a stop."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.conftest import Project
+
+# What the models saw and did stands in events.txt, one JSON array a line: what happened, the process, a detail.
+MODEL = """
+import asyncio, json, os, signal, time
+from pytest_lmeval import Completion
+
+HERE = os.path.dirname(__file__)
+
+def note(*event):
+    log = os.open(os.path.join(HERE, "events.txt"), os.O_CREAT | os.O_APPEND | os.O_WRONLY)
+    os.write(log, (json.dumps([event[0], os.getpid(), *event[1:]]) + "\\n").encode())
+    os.close(log)
+
+class Batch:
+    name = "batch.v1"
+
+    def generate(self, prompts):
+        note("batch", prompts)
+        open(os.path.join(HERE, "begun-" + prompts[0].rpartition(" ")[2]), "w").close()
+        return [prompt.rpartition("say: ")[2] for prompt in prompts]
+
+class Crowd:
+    '''Lets nobody go before ``wanted`` requests are in flight.'''
+
+    name = "crowd.v1"
+
+    def __init__(self, wanted):
+        self.wanted, self.in_flight, self.peak = wanted, 0, 0
+        self.deadline = None
+
+    async def complete(self, request):
+        self.deadline = self.deadline or time.monotonic() + 6
+        self.in_flight += 1
+        self.peak = max(self.peak, self.in_flight)
+        while self.peak < self.wanted and time.monotonic() < self.deadline:
+            await asyncio.sleep(0.005)
+        await asyncio.sleep(0.01)
+        self.in_flight -= 1
+        return Completion(request.prompt.rpartition("say: ")[2])
+
+    def close(self):
+        note("peak", self.peak)
+
+class Slow:
+    '''Answers at once what is to be answered wrongly, and the rest after a second.'''
+
+    name = "slow.v1"
+
+    async def complete(self, request):
+        note("asked", request.id)
+        text = request.prompt.rpartition("say: ")[2]
+        await asyncio.sleep(0 if text == "wrong" else 1)
+        return Completion(text)
+
+class Gauge:
+    name = "gauge.v1"
+    in_flight = 0
+
+    async def complete(self, request):
+        self.in_flight += 1
+        note("asked", request.id, self.in_flight)
+        await asyncio.sleep(0.02)
+        self.in_flight -= 1
+        return Completion(request.prompt.rpartition("say: ")[2])
+
+class Mortal:
+    name = "mortal.v1"
+
+    async def complete(self, request):
+        note("asked", request.id)
+        await asyncio.sleep(0.01)
+        if request.id == "e12" and not os.path.exists(os.path.join(HERE, "died")):
+            open(os.path.join(HERE, "died"), "w").close()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return Completion(request.prompt.rpartition("say: ")[2])
+"""
+
+
+@pytest.fixture
+def model(project: Project) -> Project:
+    project.write("model.py", MODEL)
+    return project
+
+
+def examples(project: Project, name: str, number: int, **extras: str) -> None:
+    project.task(f"tasks/{name}.jsonl", *[project.record(f"e{n}", f"{name}{n}", **extras) for n in range(number)])
+
+
+def events(project: Project, kind: str) -> list[list[object]]:
+    """Return the details of the events of a kind, in order."""
+    path = project.path / "events.txt"
+    lines = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    return [event[2:] for event in lines if event[0] == kind]
+
+
+SLOW_METRIC = """
+import os, time
+
+def next_batch_has_begun(prediction, targets, extras):
+    number = int(prediction[1:])
+    if number % 4 or number == 8:
+        return 1.0
+    deadline = time.monotonic() + 15
+    while time.monotonic() < deadline:
+        if os.path.exists(os.path.join(os.path.dirname(__file__), f"begun-t{number + 4}")):
+            return 1.0
+        time.sleep(0.01)
+    return 0.0
+
+def pytest_lmeval_register(registry):
+    registry.add_metric("next_batch_has_begun", next_batch_has_begun)
+"""
+
+
+def test_the_next_batch_is_generated_while_the_first_example_of_this_one_is_scored(model: Project) -> None:
+    model.write("conftest.py", SLOW_METRIC)
+    examples(model, "t", 12, metric="next_batch_has_begun")
+    model.run_pytest("--lm-adapter=model:Batch", "--lm-batch-size=4").assert_outcomes(passed=12)
+    assert 3 == len(events(model, "batch"))
+
+
+@pytest.mark.parametrize("concurrency", [1, 16])
+def test_so_many_requests_are_in_flight_across_task_files(model: Project, concurrency: int) -> None:
+    for name in "abcd":
+        examples(model, name, 8)
+    options = [f"--lm-concurrency={concurrency}", f"--lm-adapter-arg=wanted={concurrency}"]
+    model.run_pytest("--lm-adapter=model:Crowd", *options).assert_outcomes(passed=32)
+    assert [[concurrency]] == events(model, "peak")
+
+
+@pytest.mark.parametrize(("concurrency", "own"), [(8, 4), (64, 32)])
+def test_workers_share_the_concurrency_out(model: Project, concurrency: int, own: int) -> None:
+    examples(model, "t", 200)
+    options = ["-n2", f"--lm-concurrency={concurrency}", f"--lm-adapter-arg=wanted={own}"]
+    model.run_pytest("--lm-adapter=model:Crowd", *options).assert_outcomes(passed=200)
+    assert [[own], [own]] == events(model, "peak")
+
+
+COUNTING = """
+import asyncio, os
+from pytest_lmeval import Completion
+
+asked = scored = most = least = 0
+
+def count_asked(number):
+    global asked, most
+    asked += number
+    most = max(most, asked - scored)
+
+def count_scored(prediction, targets, extras):
+    global scored
+    scored += 1
+    return 1.0
+
+def pytest_lmeval_register(registry):
+    registry.add_metric("counted", count_scored)
+
+class Batch:
+    name = "batch.v1"
+
+    def generate(self, prompts):
+        count_asked(len(prompts))
+        return list(prompts)
+
+    def close(self):
+        with open(os.path.join(os.path.dirname(__file__), "most.txt"), "w") as file:
+            file.write(f"{asked} {scored} {most}")
+
+class Async(Batch):
+    generate = None
+
+    async def complete(self, request):
+        count_asked(1)
+        await asyncio.sleep(0)
+        return Completion("x")
+"""
+
+
+@pytest.mark.parametrize(
+    ("adapter", "option", "window"),
+    [("Batch", "--lm-batch-size=8", 2 * 8), ("Async", "--lm-concurrency=8", 4 * 8 + 1)],
+    ids=["batch", "async"],
+)
+def test_what_is_asked_and_not_yet_scored_stays_within_the_window(
+    project: Project, adapter: str, option: str, window: int
+) -> None:
+    project.write("counting.py", COUNTING)
+    project.write("pyproject.toml", '[tool.lmeval]\nplugins = ["counting"]\n')
+    for name in ("a", "b"):
+        examples(project, name, 1000, metric="counted")
+    result = project.run_pytest(f"--lm-adapter=counting:{adapter}", option, "-q", "-q")
+    assert 0 == result.ret
+    asked, scored, most = map(int, (project.path / "most.txt").read_text().split())
+    assert (2000, 2000) == (asked, scored)
+    assert 8 < most <= window
+
+
+@pytest.mark.parametrize(("option", "processes"), [("-x", "-n0"), ("--maxfail=1", "-n2")])
+def test_a_run_that_stops_at_a_failure_asks_no_more(model: Project, option: str, processes: str) -> None:
+    words = ["wrong" if number == 1 else f"w{number}" for number in range(200)]
+    model.task("tasks/t.jsonl", *[model.record(f"e{n}", word, target=f"w{n}") for n, word in enumerate(words)])
+    result = model.run_pytest("--lm-adapter=model:Slow", "--lm-concurrency=4", option, processes, timeout=15)
+    assert result.ret in (1, 2 if processes == "-n2" else 1)
+    # Four a second: what was in flight as the failure was found, and what went out until the run had heard of it.
+    assert len(events(model, "asked")) <= 16
+    assert not model.board()["complete"]
+    assert 200 == model.board()["counts"]["collected"]
+
+
+@pytest.mark.parametrize("processes", ["-n0", "-n2"])
+def test_ctrl_c_ends_a_run_with_requests_in_flight(model: Project, processes: str) -> None:
+    examples(model, "t", 200)
+    process = subprocess.Popen(
+        [sys.executable, "-mpytest", "-pno:randomly", "--lm-adapter=model:Slow", "--lm-concurrency=4", processes],
+        cwd=model.path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    deadline = time.monotonic() + 30
+    while len(events(model, "asked")) < 6:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+    try:
+        output, _ = process.communicate(timeout=15)
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+    assert 2 == process.returncode, output
+    assert "Traceback" not in output
+    board = model.board()
+    assert not board["complete"]
+    assert 200 == board["counts"]["collected"]
+    assert len(events(model, "asked")) <= 20
+
+
+SKIPPING = """
+import pytest
+
+@pytest.fixture(autouse=True)
+def skip_some(request):
+    if SKIPPED(int(request.node.name.removeprefix("e"))):
+        pytest.skip("not today")
+"""
+
+
+def test_an_example_whose_turn_has_passed_is_not_asked(model: Project) -> None:
+    model.write("conftest.py", SKIPPING.replace("SKIPPED", "(100).__gt__"))
+    examples(model, "t", 120)
+    model.run_pytest("--lm-adapter=model:Gauge").assert_outcomes(passed=20, skipped=100)
+    assert [f"e{n}" for n in range(100, 120)] == [id for id, _ in events(model, "asked")]
+
+
+def test_examples_that_are_skipped_do_not_use_the_window_up(model: Project) -> None:
+    model.write("conftest.py", SKIPPING.replace("SKIPPED", "(lambda number: number % 3 < 2)"))
+    examples(model, "t", 120)
+    model.run_pytest("--lm-adapter=model:Gauge", "--lm-concurrency=4").assert_outcomes(passed=40, skipped=80)
+    late = [int(str(in_flight)) for id, in_flight in events(model, "asked") if int(str(id)[1:]) > 80]
+    assert 4 == max(late)
+
+
+def test_requests_go_out_in_the_order_of_the_examples_and_only_for_those_selected(model: Project) -> None:
+    examples(model, "t", 20)
+    model.write("test_plain.py", "def test_plain(): pass\n")
+    deselected = ["--deselect", "tasks/t.jsonl::e7", "-k", "not e3 and not e12"]
+    model.run_pytest("--lm-adapter=model:Mortal", "--lm-concurrency=2", *deselected).assert_outcomes(
+        passed=18, deselected=3
+    )
+    assert [[f"e{n}"] for n in range(20) if n not in (3, 7, 12)] == events(model, "asked")
+
+
+def test_a_worker_that_dies_once_costs_what_it_was_scoring_and_no_more(model: Project) -> None:
+    examples(model, "t", 60)
+    result = model.run_pytest(
+        "--lm-adapter=model:Mortal", "-n2", "--lm-batch-size=4", "--lm-concurrency=8", "--lm-include-per-example"
+    )
+    assert 3 == result.ret
+    board = model.board()
+    assert (60, 59, 1) == tuple(board["counts"][key] for key in ("collected", "scored", "missing"))
+    assert all(record["status"] == "passed" for record in model.examples().values())
+    assert max(Counter(str(id) for (id,) in events(model, "asked")).values()) <= 2

@@ -1,0 +1,97 @@
+"""What a run costs stands on the board, and a limit on it is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.adapters.openai.scripted_server import ScriptedServer, says, serving
+
+if TYPE_CHECKING:
+    from tests.conftest import Project
+
+# The scripted server counts 11 and 7 tokens for every request: half a unit of money each.
+PROFILE = """
+[tool.lmeval.adapters.priced]
+adapter = "openai:m"
+base_url = "{base_url}"
+price_input = {price}
+price_output = {price}
+"""
+PRICE = 0.5 * 1e6 / 18
+EXAMPLES = 20
+
+
+@pytest.fixture
+def server() -> Iterator[ScriptedServer]:
+    with serving([says("yes")]) as server:
+        yield server
+
+
+@pytest.fixture
+def priced(project: Project, server: ScriptedServer) -> Project:
+    project.write("pyproject.toml", PROFILE.format(base_url=server.base_url, price=PRICE))
+    project.task("tasks/t.jsonl", *[project.record(f"e{n}", f"w{n}", target="yes") for n in range(EXAMPLES)])
+    return project
+
+
+@pytest.mark.parametrize("processes", ["-n0", "-n2"])
+def test_the_board_shows_tokens_and_cost(priced: Project, processes: str) -> None:
+    assert 0 == priced.run_pytest("--lm-adapter=priced", processes).ret
+    expected = {"prompt_tokens": 11 * EXAMPLES, "completion_tokens": 7 * EXAMPLES, "cost": 0.5 * EXAMPLES}
+    assert pytest.approx(expected) == priced.board()["usage"]
+
+
+def test_without_prices_tokens_alone_are_shown(priced: Project, server: ScriptedServer) -> None:
+    priced.run_pytest("--lm-adapter=openai:m", f"--lm-adapter-arg=base_url='{server.base_url}'")
+    assert {"prompt_tokens": 11 * EXAMPLES, "completion_tokens": 7 * EXAMPLES} == priced.board()["usage"]
+
+
+@pytest.mark.parametrize(
+    ("options", "most"),
+    [([], 7), (["-n2"], 7), (["--lm-repeats=3"], 7), (["--lm-concurrency=1"], 7), (["--lm-gate=none"], 7)],
+    ids=["serial", "workers", "repeats", "one at a time", "no gate"],
+)
+def test_a_run_stops_before_it_costs_more_than_it_may(
+    priced: Project, server: ScriptedServer, options: list[str], most: int
+) -> None:
+    result = priced.run_pytest("--lm-adapter=priced", "--lm-max-cost=3.6", *options)
+    assert 3 == result.ret
+    assert 1 <= len(server.requests) <= most
+    board = priced.board()
+    assert not board["complete"]
+    assert board["overall_score"] is None
+    assert "incomplete" == board["gate"]["verdict"]
+    assert board["usage"]["cost"] <= 3.6
+    assert EXAMPLES == board["counts"]["collected"]
+    result.stdout.fnmatch_lines(["*--lm-max-cost*"])
+
+
+def test_a_limit_that_suffices_changes_nothing(priced: Project, server: ScriptedServer) -> None:
+    result = priced.run_pytest("--lm-adapter=priced", f"--lm-max-cost={0.5 * EXAMPLES + 0.01}")
+    assert 0 == result.ret
+    assert EXAMPLES == len(server.requests)
+    assert priced.board()["complete"]
+
+
+def test_a_stopped_run_can_be_completed_and_shows_what_all_of_it_cost(priced: Project, server: ScriptedServer) -> None:
+    priced.run_pytest("--lm-adapter=priced", "--lm-max-cost=3.6")
+    assert 0 == priced.run_pytest("--lm-adapter=priced", "--lm-resume").ret
+    assert EXAMPLES == len(server.requests)
+    assert pytest.approx(0.5 * EXAMPLES) == priced.board()["usage"]["cost"]
+
+
+def test_a_limit_that_cannot_be_kept_is_said(project: Project) -> None:
+    project.small_tasks()
+    result = project.run("--lm-max-cost=5")
+    assert "--lm-max-cost" in result.stdout.str() + result.stderr.str()
+
+
+@pytest.mark.parametrize("amount", ["0", "-1", "nan", "inf", "much"])
+def test_an_amount_that_makes_no_sense_is_a_usage_error(project: Project, amount: str) -> None:
+    project.small_tasks()
+    result = project.run(f"--lm-max-cost={amount}")
+    assert 4 == result.ret
+    result.stderr.fnmatch_lines(["*--lm-max-cost: expected a number above 0*"])

@@ -1,0 +1,358 @@
+"""A run that was killed is completed, not repeated: nothing that its ledger holds is asked again."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_lmeval.engine.ledger import is_complete
+
+if TYPE_CHECKING:
+    from tests.conftest import Project
+
+# Adds a line to asked.txt for every call before it answers: the round it is asked in and what it was asked for.
+MODEL = """
+import asyncio, json, os, time
+from pytest_lmeval import AdapterError, Completion
+
+class Batch:
+    name = "slowish.v1"
+
+    def __init__(self, style="plain", pause=0.0):
+        self.pause = pause
+
+    def note(self, requests):
+        keys = [[request.task, request.id, request.repeat] for request in requests]
+        line = json.dumps([os.environ.get("ROUND", ""), keys]) + "\\n"
+        log = os.open(os.path.join(os.path.dirname(__file__), "asked.txt"), os.O_CREAT | os.O_APPEND | os.O_WRONLY)
+        os.write(log, line.encode())
+        os.close(log)
+
+    def answer(self, request):
+        text = request.prompt.rpartition("say: ")[2]
+        broken = os.path.exists(os.path.join(os.path.dirname(__file__), "broken"))
+        return AdapterError("broken") if broken and text.startswith("frail") else Completion(text, latency_ms=1.5)
+
+    def generate_requests(self, requests):
+        self.note(requests)
+        time.sleep(self.pause)
+        return [self.answer(request) for request in requests]
+
+class Other(Batch):
+    name = "other.v1"
+
+class Async:
+    name = "slowish.v1"
+
+    def __init__(self, **options):
+        self.batch = Batch(**options)
+
+    async def complete(self, request):
+        self.batch.note([request])
+        await asyncio.sleep(self.batch.pause)
+        return self.batch.answer(request)
+"""
+EXAMPLES = 200
+Key = tuple[str, str]
+
+
+@pytest.fixture
+def model(project: Project) -> Project:
+    project.write("model.py", MODEL)
+    return project
+
+
+def asked(project: Project, round: str = "") -> Counter[Key]:
+    """Return how often each example was asked in a round."""
+    path = project.path / "asked.txt"
+    calls = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    return Counter((task, id) for called_in, keys in calls if called_in == round for task, id, _ in keys)
+
+
+def results(project: Project) -> list[dict[str, Any]]:
+    """Return the results in the ledger; a last line that was cut off is none."""
+    path = project.path / "reports/ledger.jsonl"
+    lines = path.read_text("ascii").split("\n") if path.exists() else []
+    records = []
+    for number, line in enumerate(lines):
+        try:
+            records.append(json.loads(line or "{}"))
+        except ValueError:
+            assert number == len(lines) - 1
+    return [record for record in records if "id" in record]
+
+
+# Killed at random moments
+
+
+@dataclass
+class Campaign:
+    """Runs one suite again and again, killing it, until it is complete; then starts afresh."""
+
+    project: Project
+    options: list[str]
+    earliest: float
+    digest: str = ""
+    round: int = 0
+    kills: int = 0
+    kills_midway: int = 0
+    completed: int = 0
+    seconds: float = 0.0
+    random: random.Random = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.random = random.Random(self.options[0])
+        for name in ("a", "b"):
+            records = [self.project.record(f"e{n}", f"{name}{n}") for n in range(EXAMPLES // 2)]
+            self.project.task(f"tasks/{name}.jsonl", *records)
+        started = time.monotonic()
+        assert self.run(None)
+        self.seconds = time.monotonic() - started
+        self.digest = self.check()
+
+    def run(self, kill_after: float | None) -> bool:
+        """Run until the end, or until it is killed; return whether it came to its end."""
+        self.round += 1
+        held = {(record["task"], record["id"]) for record in results(self.project)}
+        # Not a pipe: workers that outlive their controller for a moment would hold it open.
+        log = self.project.path / "output.txt"
+        with log.open("wb") as file:
+            process = subprocess.Popen(
+                [sys.executable, "-mpytest", *QUIET, *self.options, self.kind(), "--lm-resume"],
+                cwd=self.project.path,
+                env={**os.environ, "ROUND": str(self.round)},
+                stdout=file,
+                stderr=subprocess.STDOUT,
+            )
+        try:
+            process.wait(60 if kill_after is None else kill_after)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait(60)
+        output = log.read_text()
+        assert process.returncode in (0, -signal.SIGKILL), output
+        assert "INTERNALERROR" not in output
+        again = held & asked(self.project, str(self.round)).keys()
+        assert not again, f"round {self.round} asked again what the ledger held: {sorted(again)}"
+        return process.returncode == 0
+
+    def kind(self) -> str:
+        return f"--lm-adapter=model:{'Async' if self.completed % 2 else 'Batch'}"
+
+    def check(self) -> str:
+        """Check a completed run and forget it; return its digest."""
+        board = self.project.board()
+        assert board["complete"]
+        assert (EXAMPLES, EXAMPLES) == (board["counts"]["collected"], board["counts"]["scored"])
+        twice = [
+            key for key, n in Counter((each["task"], each["id"]) for each in results(self.project)).items() if n > 1
+        ]
+        assert not twice, f"in the ledger more than once: {twice}"
+        assert len(results(self.project)) == EXAMPLES
+        digest = str(board["digest"])
+        assert self.digest in ("", digest)
+        shutil.rmtree(self.project.path / "reports")
+        self.completed += 1
+        return digest
+
+    def start_afresh_if_it_was_done(self) -> None:
+        folder = self.project.path / "reports"
+        if (folder / "leaderboard.json").exists():
+            self.check()
+        elif (folder / "ledger.jsonl").exists() and is_complete(folder / "ledger.jsonl"):
+            shutil.rmtree(folder)
+
+    def kill(self, times: int) -> None:
+        """Kill ``times`` times at random moments of runs of the suite, then let the last one end."""
+        while self.kills < times:
+            if self.run(self.random.uniform(self.earliest, 0.95) * self.seconds):
+                self.check()
+            else:
+                self.kills += 1
+                self.kills_midway += 0 < len(results(self.project)) < EXAMPLES
+                self.start_afresh_if_it_was_done()
+        assert self.run(None)
+        self.check()
+
+
+QUIET = [
+    *("-q", "-q", "--lm-batch-size=4", "--lm-concurrency=4"),
+    *(f"-pno:{name}" for name in ("randomly", "hypothesispytest", "pytest_cov", "rerunfailures", "timeout")),
+]
+
+
+# Two workers take a while to start: a kill before that is the same as one of a single process.
+@pytest.mark.parametrize(
+    ("options", "earliest", "kills"),
+    [(["-n0", "--lm-adapter-arg=pause=0.01"], 0.1, 43), (["-n2", "--lm-adapter-arg=pause=0.02"], 0.5, 7)],
+    ids=["serial", "two workers"],
+)
+def test_a_run_killed_at_random_moments_is_completed_without_asking_again(
+    model: Project, options: list[str], earliest: float, kills: int
+) -> None:
+    campaign = Campaign(model, options, earliest)
+    campaign.kill(kills)
+    assert kills == campaign.kills
+    assert campaign.kills_midway > 0, campaign.seconds
+    assert campaign.completed >= 2
+
+
+# Cut off at a known place
+
+
+HELD = 5
+
+
+def run(project: Project, *options: str, adapter: str = "Batch") -> pytest.RunResult:
+    return project.run_pytest(f"--lm-adapter=model:{adapter}", "--lm-batch-size=2", *options)
+
+
+@pytest.fixture
+def cut_off(model: Project) -> Project:
+    """Provide a run of eight examples whose ledger ends after five, and that has been asked nothing yet."""
+    records = [model.record(f"e{number}", f"w{number}") for number in range(8)]
+    model.task("tasks/t.jsonl", *records)
+    run(model).assert_outcomes(passed=8)
+    ledger = model.path / "reports/ledger.jsonl"
+    lines = ledger.read_text("ascii").splitlines(keepends=True)
+    ledger.write_text("".join(lines[: 1 + HELD]))
+    for name in ("asked.txt", "reports/leaderboard.json"):
+        (model.path / name).unlink()
+    return model
+
+
+def rewrite(**changes: Any) -> Callable[[Project], None]:
+    def change(project: Project) -> None:
+        records = [project.record(f"e{number}", f"w{number}") for number in range(8)]
+        records[1].update(changes)
+        project.task("tasks/t.jsonl", *records)
+
+    return change
+
+
+def profile(pause: str) -> str:
+    return f'[tool.lmeval.adapters.mine]\nadapter = "model:Batch"\npause = {pause}\n'
+
+
+def nothing(project: Project) -> None:
+    """Change nothing."""
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "expected"),
+    [
+        pytest.param(nothing, [], "567", id="nothing"),
+        pytest.param(nothing, ["-n2"], "567", id="process count"),
+        pytest.param(nothing, ["--lm-threshold=t=0.5", "--lm-batch-size=3", "--lm-retries=1"], "567", id="how to run"),
+        pytest.param(rewrite(targets=["something else"]), [], "567", id="target"),
+        pytest.param(rewrite(prompt="say: what you like"), [], "1567", id="prompt"),
+        pytest.param(nothing, ["--lm-adapter=model:Other"], "01234567", id="adapter"),
+        pytest.param(nothing, ["--lm-adapter-arg=style=terse"], "01234567", id="adapter option"),
+        pytest.param(nothing, ["--lm-repeats=2"], "0011223344556677", id="repeats"),
+    ],
+)
+def test_what_changed_since_is_asked_again_and_nothing_else(
+    cut_off: Project, change: Callable[[Project], None], options: list[str], expected: str
+) -> None:
+    change(cut_off)
+    result = run(cut_off, "--lm-resume", "--lm-include-per-example", *options)
+    assert sorted(expected) == sorted(id.removeprefix("e") for _, id in asked(cut_off).elements())
+    assert result.ret in (0, 1)
+    assert cut_off.board()["complete"]
+    rescored = cut_off.examples()["t:e1"]
+    assert (rescored["targets"] == [rescored["output"]]) == (rescored["status"] == "passed")
+    assert "something else" not in rescored["targets"] or 1 == result.ret
+
+
+def test_a_last_line_that_was_cut_off_does_no_harm(cut_off: Project) -> None:
+    ledger = cut_off.path / "reports/ledger.jsonl"
+    ledger.write_bytes(ledger.read_bytes()[:-40])
+    result = run(cut_off, "--lm-resume")
+    result.assert_outcomes(passed=8)
+    assert 0 == result.ret
+    assert {f"e{number}" for number in (4, 5, 6, 7)} == {id for _, id in asked(cut_off)}
+    # The whole of the ledger can be replayed but for the line that was cut off.
+    lines = ledger.read_bytes().split(b"\n")
+    assert 1 == len([line for line in lines if line and not line.endswith(b"}")])
+
+
+def test_without_being_told_to_resume_everything_is_asked_and_the_old_ledger_kept(cut_off: Project) -> None:
+    before = (cut_off.path / "reports/ledger.jsonl").read_bytes()
+    run(cut_off).assert_outcomes(passed=8)
+    assert 8 == asked(cut_off).total()
+    (aside,) = cut_off.path.glob("reports/ledger-*.jsonl")
+    assert before == aside.read_bytes()
+
+
+def test_resuming_what_is_complete_leaves_a_whole_ledger(cut_off: Project) -> None:
+    run(cut_off, "--lm-resume").assert_outcomes(passed=8)
+    digest = cut_off.board()["digest"]
+    run(cut_off, "--lm-resume").assert_outcomes(passed=8)
+    assert cut_off.board()["complete"]
+    assert digest == cut_off.board()["digest"]
+    assert {f"e{number}" for number in range(8)} == {record["id"] for record in results(cut_off)}
+
+
+def test_resuming_where_nothing_was_begun_is_an_ordinary_run(model: Project) -> None:
+    model.task("tasks/t.jsonl", model.record("a", "x"))
+    run(model, "--lm-resume").assert_outcomes(passed=1)
+    assert 1 == asked(model).total()
+
+
+@pytest.mark.parametrize("adapter", ["Batch", "Async"])
+def test_what_ended_in_an_error_or_was_not_reached_is_asked_again(model: Project, adapter: str) -> None:
+    words = ["x", "frail1", "y", "frail2", "z"]
+    model.task("tasks/t.jsonl", *[model.record(word, word) for word in words])
+    model.write("broken", "")
+    assert 3 == run(model, adapter=adapter).ret
+    (model.path / "broken").unlink()
+    (model.path / "asked.txt").unlink()
+    result = run(model, "--lm-resume", adapter=adapter)
+    assert 0 == result.ret
+    result.assert_outcomes(passed=5)
+    assert {("t", "frail1"): 1, ("t", "frail2"): 1} == asked(model)
+
+
+def test_a_run_that_was_stopped_at_its_first_failure_can_be_completed(model: Project) -> None:
+    records = [model.record(f"e{n}", f"w{n}", target="other" if n == 4 else None) for n in range(40)]
+    model.task("tasks/t.jsonl", *records)
+    assert 1 == run(model, "-x").ret
+    before = {(record["task"], record["id"]) for record in results(model)}
+    assert 5 == len(before)
+    (model.path / "asked.txt").unlink()
+    result = run(model, "--lm-resume")
+    assert 1 == result.ret
+    result.assert_outcomes(passed=39, failed=1)
+    assert not before & asked(model).keys()
+    assert 35 == asked(model).total()
+    assert model.board()["complete"]
+
+
+BROKEN_METRIC = """
+def pytest_lmeval_register(registry):
+    registry.add_metric("mine", lambda prediction, targets, extras: {expression})
+"""
+
+
+def test_answers_that_could_not_be_scored_are_scored_once_the_metric_is_mended(model: Project) -> None:
+    model.write("conftest.py", BROKEN_METRIC.format(expression="1 / 0"))
+    model.task("tasks/t.jsonl", *[model.record(f"e{n}", f"w{n}", metric="mine") for n in range(4)])
+    assert 3 == run(model).ret
+    (model.path / "asked.txt").unlink()
+    model.write("conftest.py", BROKEN_METRIC.format(expression="1.0"))
+    result = run(model, "--lm-resume")
+    assert 0 == result.ret
+    result.assert_outcomes(passed=4)
+    assert not asked(model)

@@ -1,0 +1,200 @@
+"""A key reaches the server, and nothing that a run prints or writes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.adapters.openai.scripted_server import Exchange, ScriptedServer, serving
+
+if TYPE_CHECKING:
+    from tests.conftest import Project
+
+CANARY = "sk-CANARY-7f3a9b2c4d5e6f70"
+LOUD = [
+    *("-vv", "-rA", "--showlocals", "--tb=long", "--setup-show", "--durations=5", "--junitxml=out/junit.xml"),
+    *("--json-report", "--json-report-file=out/report.json", "--lm-include-per-example", "--lm-retries=0"),
+]
+PLAIN_TESTS = """
+def test_adapter(lm_adapter):
+    name = lm_adapter.name
+    assert not name, repr(lm_adapter)
+
+def test_engine(lm_engine, lm_adapter):
+    shown = [repr(lm_engine), str(lm_adapter), repr(getattr(lm_adapter, "options", None))]
+    assert not shown
+
+def test_error(lm_adapter):
+    raise RuntimeError(lm_adapter)
+"""
+MODEL = """
+import sys
+from pytest_lmeval import AdapterError
+
+class Model:
+    name = "own.v1"
+
+    def __init__(self, api_token="", headers=None, how="answers", **options):
+        self._token = api_token
+        if how == "raises":
+            raise ValueError("no such model")
+        if how == "exits":
+            sys.exit("no such model")
+
+    def generate(self, prompts):
+        if any("raise" in prompt for prompt in prompts):
+            raise RuntimeError("the server said no")
+        return [prompt.rpartition("say: ")[2] for prompt in prompts]
+"""
+
+
+def spread(project: Project, result: pytest.RunResult, *known: str) -> list[str]:
+    """Return where the key is found: the output, and every file but those that it was ``known`` to be in."""
+    texts = {"stdout": result.stdout.str(), "stderr": result.stderr.str()}
+    # Of the command line that the test itself typed, pytester's own record is not the product's output.
+    files = [
+        path for path in project.path.rglob("*") if path.is_file() and path.name not in (*known, "stdout", "stderr")
+    ]
+    texts |= {str(path.relative_to(project.path)): path.read_bytes().decode("utf-8", "replace") for path in files}
+    assert {"reports/leaderboard.json", "reports/ledger.jsonl"} <= texts.keys() or result.ret == 4
+    return [name for name, text in texts.items() if CANARY in text or CANARY in text.replace("\\", "")]
+
+
+async def tells_everything(exchange: Exchange) -> None:
+    """Answer some prompts, and refuse the others with an error that quotes the request's headers."""
+    prompt = exchange.seen.json["messages"][-1]["content"]
+    quoted = json.dumps(dict(exchange.seen.headers))
+    if "refuse" in prompt:
+        await exchange.reply(401, f"Not with these headers: {quoted}".encode(), {"X-Sent": quoted})
+    elif "redirect" in prompt:
+        await exchange.reply(
+            307, b"", {"Location": f"http://elsewhere.invalid/?{exchange.seen.headers['authorization']}"}
+        )
+    else:
+        answer = {"choices": [{"message": {"content": f"You sent {quoted}"}, "finish_reason": "stop"}]}
+        await exchange.reply(200, json.dumps(answer).encode())
+
+
+@pytest.fixture
+def server() -> Iterator[ScriptedServer]:
+    with serving([tells_everything]) as server:
+        yield server
+
+
+def write_tasks(project: Project) -> None:
+    prompts = ["answer", "refuse", "redirect", "answer again"]
+    project.task("tasks/t.jsonl", *[project.spec(f"e{n}", prompt) for n, prompt in enumerate(prompts)])
+    project.write("test_plain.py", PLAIN_TESTS)
+    (project.path / "out").mkdir()
+
+
+@pytest.mark.parametrize("processes", ["-n0", "-n2"])
+@pytest.mark.parametrize("variable", ["OPENAI_API_KEY", "OWN_KEY"])
+def test_a_key_from_the_environment_reaches_the_server_alone(
+    project: Project, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch, processes: str, variable: str
+) -> None:
+    monkeypatch.setenv(variable, CANARY)
+    write_tasks(project)
+    options = [f"--lm-adapter-arg=base_url='{server.base_url}'", f"--lm-adapter-arg=api_key_env={variable}"]
+    result = project.run_pytest("--lm-adapter=openai:m", *options, *LOUD, processes)
+    assert 3 == result.ret
+    assert {f"Bearer {CANARY}"} == {seen.headers["authorization"] for seen in server.requests}
+    assert [] == spread(project, result)
+    assert "Not with these headers" in result.stdout.str()
+    assert "Bearer ***" in result.stdout.str()
+    assert "OpenAIAdapter('m'" in result.stdout.str()
+
+
+def run_own(project: Project, *options: str, adapter: str = "model:Model") -> pytest.RunResult:
+    """Run an own adapter whose batch fails, and tests that fail with it at hand."""
+    project.write("model.py", MODEL)
+    project.task(
+        "tasks/t.jsonl", project.spec("a", "x"), project.spec("b", "raise"), project.spec("c", "y", target="z")
+    )
+    project.write("test_plain.py", PLAIN_TESTS)
+    (project.path / "out").mkdir(exist_ok=True)
+    return project.run_pytest(f"--lm-adapter={adapter}", "--lm-batch-size=1", *LOUD, *options)
+
+
+@pytest.mark.parametrize("processes", ["-n0", "-n2"])
+def test_a_secret_option_is_not_spread(project: Project, processes: str) -> None:
+    result = run_own(project, f"--lm-adapter-arg=api_token={CANARY}", "--lm-adapter-arg=region=west", processes)
+    assert 3 == result.ret
+    assert [] == spread(project, result)
+    assert {"api_token": "***", "region": "west"} == project.board()["adapter_options"]
+    assert "--lm-adapter-arg=api_token=***" in project.board()["manifest"]["argv"]
+    # The command that runs an example again is there, without the secret.
+    result.stdout.fnmatch_lines(["*rerun: pytest tasks/t.jsonl::c *region=west*"])
+    result.stdout.no_fnmatch_line("*rerun: *api_token*")
+
+
+def test_a_secret_option_as_an_argument_of_its_own_is_not_spread(project: Project) -> None:
+    result = run_own(project, "--lm-adapter-arg", f"api_token='{CANARY}'")
+    assert 3 == result.ret
+    assert [] == spread(project, result)
+
+
+@pytest.mark.parametrize("processes", ["-n0", "-n2"])
+def test_a_secret_in_a_profile_is_not_spread(project: Project, processes: str) -> None:
+    profile = f'[tool.lmeval.adapters.mine]\nadapter = "model:Model"\napi_token = "{CANARY}"\n'
+    project.write("pyproject.toml", profile)
+    result = run_own(project, processes, adapter="mine")
+    assert 3 == result.ret
+    assert [] == spread(project, result, "pyproject.toml")
+
+
+def test_a_secret_inside_a_table_is_not_spread(project: Project) -> None:
+    result = run_own(project, f'--lm-adapter-arg=headers={{Authorization = "Bearer {CANARY}", "X-Plain" = "west"}}')
+    assert 3 == result.ret
+    assert [] == spread(project, result)
+
+
+@pytest.mark.parametrize("processes", ["-n0", "-n2"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param([f"--lm-adapter-arg=api_token={CANARY}", "--lm-adapter-arg=how=raises"], id="raises"),
+        pytest.param(
+            [f"--lm-adapter-arg=api_token={CANARY}", "--lm-adapter-arg=how=exits", "--full-trace"], id="exits"
+        ),
+        pytest.param([f"--lm-adapter-arg=api_token={CANARY}", "--lm-threshold=none=1"], id="another mistake"),
+    ],
+)
+def test_a_run_that_cannot_start_does_not_spread_a_secret(project: Project, options: list[str], processes: str) -> None:
+    result = run_own(project, *options, processes)
+    assert 4 == result.ret
+    assert [] == spread(project, result)
+
+
+@pytest.mark.parametrize("argument", [f"api-token={CANARY}", f"={CANARY}", CANARY, f"api token = {CANARY}"])
+def test_an_option_that_is_mistyped_is_refused_without_its_value(project: Project, argument: str) -> None:
+    result = run_own(project, f"--lm-adapter-arg={argument}")
+    assert 4 == result.ret
+    assert [] == spread(project, result)
+    assert "expected KEY=VALUE" in result.stderr.str()
+
+
+def test_a_key_in_place_of_the_model_s_name_is_not_shown(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", CANARY)
+    result = run_own(project, adapter=f"openai:{CANARY}")
+    assert 4 == result.ret
+    assert [] == spread(project, result)
+
+
+def test_an_option_that_only_sounds_like_a_secret_is_shown(project: Project) -> None:
+    options = {"max_tokens": 50, "tokens_per_minute": 1000.5, "keyboard": True}
+    given = [f"--lm-adapter-arg={name}={json.dumps(value)}" for name, value in options.items()]
+    result = run_own(project, *given)
+    assert options == project.board()["adapter_options"]
+    result.stdout.fnmatch_lines(["*rerun: *max_tokens=50*"])
+
+
+def test_the_ledger_tells_adapters_apart_by_a_hash_of_their_options(project: Project) -> None:
+    run_own(project, f"--lm-adapter-arg=api_token={CANARY}")
+    ledger = (project.path / "reports/ledger.jsonl").read_text("ascii")
+    header = json.loads(ledger.splitlines()[0])["header"]
+    assert 64 == len(header["asking"])
+    assert CANARY not in ledger

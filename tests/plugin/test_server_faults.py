@@ -1,0 +1,196 @@
+"""Whatever a server does, each example ends with the right status after the right number of requests, and no other."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.adapters.openai.scripted_server import (
+    Exchange,
+    ScriptedServer,
+    Step,
+    chat,
+    compressed,
+    cut_off,
+    drips,
+    hangs,
+    json_reply,
+    never_ends,
+    raw,
+    redirects,
+    replies,
+    resets,
+    says,
+    serving,
+    status,
+)
+
+if TYPE_CHECKING:
+    from tests.conftest import Project
+
+FINE = [f"fine {number}" for number in range(30)]
+# With --lm-retries=2: what a prompt is answered with, its status, and how many requests it takes.
+FAULTS: Mapping[str, tuple[Sequence[Step], str, int]] = {
+    "busy for a moment": ([status(429, Retry_After="0.1"), says("yes")], "passed", 2),
+    "busy for ever": ([status(429, Retry_After="0.1")], "error", 3),
+    "500 twice": ([status(500), status(500), says("yes")], "passed", 3),
+    "503 for ever": ([status(503)], "error", 3),
+    "400": ([status(400)], "error", 1),
+    "401": ([status(401)], "error", 1),
+    "404": ([status(404)], "error", 1),
+    "reset once": ([resets(), says("yes")], "passed", 2),
+    "reset for ever": ([resets()], "error", 3),
+    "cut off once": ([cut_off(), says("yes")], "passed", 2),
+    "cut off chunks": ([cut_off(chunked=True)], "error", 3),
+    "never ends": ([never_ends()], "error", 1),
+    "gzip bomb": ([compressed(b" " * 50_000_000)], "error", 1),
+    "drips": ([drips()], "timeout", 3),
+    "hangs": ([hangs()], "timeout", 3),
+    "hangs once": ([hangs(), says("yes")], "passed", 2),
+    "not HTTP": ([raw(b"SSH-2.0-OpenSSH_9.6\r\n\r\n")], "error", 1),
+    "not JSON": ([replies(200, b"<html>Welcome</html>")], "error", 1),
+    "error object": ([json_reply({"error": {"message": "overloaded"}})], "error", 1),
+    "no text": ([json_reply(chat(None))], "error", 1),
+    "no choices": ([json_reply({"choices": []})], "error", 1),
+    "content filter": ([says("yes", finish_reason="content_filter")], "error", 1),
+    "refusal": ([json_reply(chat(None, refusal="I can't help with that."))], "failed", 1),
+    "wrong": ([says("no")], "failed", 1),
+    "empty": ([says("")], "failed", 1),
+}
+
+
+class Answering:
+    """Answers every prompt by its own script, whatever order the requests come in."""
+
+    def __init__(self, scripts: Mapping[str, Sequence[Step]]) -> None:
+        self.scripts = scripts
+        self.requests: Counter[str] = Counter()
+
+    async def __call__(self, exchange: Exchange) -> None:
+        prompt = exchange.seen.json["messages"][-1]["content"]
+        script = self.scripts.get(prompt, [says("yes")])
+        step = script[min(self.requests[prompt], len(script) - 1)]
+        self.requests[prompt] += 1
+        await step(exchange)
+
+
+def write(project: Project, *prompts: str) -> None:
+    """Write one example a prompt, each right if the answer is yes."""
+    fields = {"targets": ["yes"], "metric": "exact_match"}
+    project.task("tasks/t.jsonl", *[{"id": f"e{n}", "prompt": each, **fields} for n, each in enumerate(prompts)])
+
+
+def ask(project: Project, server: ScriptedServer, *options: str) -> pytest.RunResult:
+    limits = ["--lm-retries=2", "--lm-timeout=1", "--lm-adapter-arg=max_response_bytes=100000"]
+    address = f"--lm-adapter-arg=base_url='{server.base_url}'"
+    return project.run_pytest("--lm-adapter=openai:m", address, *limits, "--lm-include-per-example", *options)
+
+
+def outcomes(project: Project) -> dict[str, str]:
+    return {record["prompt"]: record["status"] for record in project.examples().values()}
+
+
+@pytest.mark.parametrize("processes", ["-n0", "-n2"])
+def test_each_fault_has_its_status_and_its_number_of_requests(project: Project, processes: str) -> None:
+    half = len(FINE) // 2
+    write(project, *FINE[:half], *FAULTS, "redirect", *FINE[half:])
+    with serving([says("a stranger's answer")]) as stranger:
+        scripts = {prompt: script for prompt, (script, _, _) in FAULTS.items()}
+        answering = Answering({**scripts, "redirect": [redirects(307, stranger.base_url + "/chat/completions")]})
+        with serving([answering]) as server:
+            result = ask(project, server, processes, "--lm-concurrency=32")
+        assert [] == stranger.requests
+    assert 3 == result.ret
+    expected = {prompt: (outcome, number) for prompt, (_, outcome, number) in FAULTS.items()}
+    expected |= {"redirect": ("error", 1), **dict.fromkeys(FINE, ("passed", 1))}
+    assert expected == {prompt: (each, answering.requests[prompt]) for prompt, each in outcomes(project).items()}
+    counts = project.board()["counts"]
+    kinds = Counter(outcome for outcome, _ in expected.values())
+    assert (kinds["error"], kinds["timeout"]) == (counts["errors"], counts["timeouts"])
+    assert kinds["passed"] + kinds["failed"] == counts["scored"]
+    lines = {"busy for ever": "HTTP 429*(3 attempts)", "400": "HTTP 400*(1 attempt)", "hangs": "*(3 attempts)"}
+    errors = {record["prompt"]: record.get("error", "") for record in project.examples().values()}
+    for prompt, line in lines.items():
+        pytest.LineMatcher([errors[prompt]]).fnmatch_lines([f"*{line}*"])
+
+
+def test_a_server_that_answers_badly_only_in_passing_leaves_a_good_run(project: Project) -> None:
+    passing = [prompt for prompt, (_, outcome, _) in FAULTS.items() if outcome == "passed"]
+    write(project, *FINE, *passing)
+    with serving([Answering({prompt: FAULTS[prompt][0] for prompt in passing})]) as server:
+        result = ask(project, server)
+    assert 0 == result.ret
+    board = project.board()
+    assert board["complete"]
+    assert (1.0, "m") == (board["overall_score"], board["adapter"])
+    assert {"id": "m", "revision": "scripted-2026"} == board["manifest"]["model"]
+
+
+def test_what_a_server_asks_to_wait_is_waited(project: Project) -> None:
+    write(project, "busy")
+    moments: list[float] = []
+
+    async def busy_for_two_seconds(exchange: Exchange) -> None:
+        moments.append(time.monotonic())
+        await (status(429, Retry_After="2") if len(moments) == 1 else says("yes"))(exchange)
+
+    with serving([busy_for_two_seconds]) as server:
+        assert 0 == ask(project, server).ret
+    assert 2 == len(moments)
+    assert moments[1] - moments[0] >= 2
+
+
+def test_a_host_that_does_not_exist_is_an_error_of_every_example(project: Project) -> None:
+    write(project, "a", "b")
+    options = ["--lm-adapter-arg=base_url='http://no-such-host.invalid/v1'", "--lm-adapter-arg=api_key_env=''"]
+    result = project.run_pytest("--lm-adapter=openai:m", *options, "--lm-retries=1", "--lm-timeout=5")
+    assert 3 == result.ret
+    assert (0, 2) == tuple(project.board()["counts"][key] for key in ("scored", "errors"))
+    result.stdout.fnmatch_lines(["*e0 could not be scored (error)*(2 attempts)*"])
+
+
+def test_a_server_that_restarts_midway_costs_nothing(project: Project) -> None:
+    write(project, *[f"w{number}" for number in range(60)])
+
+    async def slowly(exchange: Exchange) -> None:
+        await asyncio.sleep(0.05)
+        await says("yes")(exchange)
+
+    with serving([slowly]) as server:
+        restarted = threading.Event()
+
+        def restart() -> None:
+            deadline = time.monotonic() + 20
+            while len(server.requests) < 20 and time.monotonic() < deadline:
+                time.sleep(0.01)
+            assert server._server is not None
+            loop = server._server.get_loop()
+            asyncio.run_coroutine_threadsafe(server.stop(), loop).result(10)
+            time.sleep(0.4)
+            asyncio.run_coroutine_threadsafe(server.start(), loop).result(10)
+            restarted.set()
+
+        thread = threading.Thread(target=restart)
+        thread.start()
+        result = ask(project, server, "--lm-concurrency=4", "--lm-retries=6")
+        thread.join()
+    assert restarted.is_set()
+    assert 0 == result.ret
+    result.assert_outcomes(passed=60)
+    assert 60 < len(server.requests) <= 60 + 2 * 4
+
+
+def test_a_server_that_is_gone_for_good_ends_the_run_incomplete(project: Project) -> None:
+    with serving([says("yes")]) as server:
+        pass
+    write(project, *FINE[:20])
+    result = ask(project, server, "--lm-retries=0")
+    assert 3 == result.ret
+    assert 20 == project.board()["counts"]["errors"]
+    assert project.board()["overall_score"] is None

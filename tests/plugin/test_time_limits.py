@@ -1,0 +1,137 @@
+"""Whatever an adapter does with its time, a run gets on: a timeout is a timeout of its examples alone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.conftest import Project
+
+# Every model does what the prompt says, and answers with it if that comes to an end.
+MODEL = """
+import asyncio, os, sys, time
+from pytest_lmeval import Completion
+
+class Strange(BaseException):
+    pass
+
+class Batch:
+    name = "batch.v1"
+
+    def generate(self, prompts):
+        if "hangs in C" in prompts:
+            time.sleep(600)
+        if "exits" in prompts:
+            sys.exit(3)
+        if "raises strangely" in prompts:
+            raise Strange("boo")
+        return list(prompts)
+
+class Async:
+    name = "async.v1"
+
+    async def complete(self, request):
+        if request.prompt == "hangs":
+            await asyncio.sleep(600)
+        if request.prompt == "hangs and ignores cancellation":
+            while True:
+                try:
+                    await asyncio.sleep(600)
+                except asyncio.CancelledError:
+                    pass
+        if request.prompt == "blocks the loop":
+            time.sleep(600)
+        if request.prompt == "exits":
+            sys.exit(3)
+        if request.prompt == "raises strangely":
+            raise Strange("boo")
+        if request.prompt == "cancels itself":
+            raise asyncio.CancelledError
+        if request.prompt == "hangs once" and not os.path.exists("hung"):
+            open("hung", "w").close()
+            await asyncio.sleep(600)
+        return Completion(request.prompt)
+"""
+
+
+@pytest.fixture
+def model(project: Project) -> Project:
+    project.write("model.py", MODEL)
+    return project
+
+
+def write(project: Project, *prompts: str) -> None:
+    """Write one example a prompt, each right if its prompt comes back."""
+    records = [
+        {"id": f"e{n}", "prompt": prompt, "targets": [prompt], "metric": "exact_match"}
+        for n, prompt in enumerate(prompts)
+    ]
+    project.task("tasks/t.jsonl", *records)
+
+
+def statuses(project: Project) -> dict[str, str]:
+    """Return the status of every example by its prompt."""
+    return {record["prompt"]: record["status"] for record in project.examples().values()}
+
+
+@pytest.mark.parametrize("processes", ["-n0", "-n2"])
+def test_a_batch_adapter_that_hangs_or_exits_spoils_its_batch_alone(model: Project, processes: str) -> None:
+    write(model, "a", "b", "hangs in C", "c", "d", "e", "exits", "f", "raises strangely", "g", "h", "i")
+    options = ["--lm-batch-size=2", "--lm-timeout=0.4", "--lm-include-per-example", processes]
+    result = model.run_pytest("--lm-adapter=model:Batch", *options, timeout=40)
+    assert 3 == result.ret
+    spoilt = {"hangs in C": "timeout", "c": "timeout"}
+    spoilt |= dict.fromkeys(["exits", "f", "raises strangely", "g"], "error")
+    assert {**dict.fromkeys("abdehi", "passed"), **spoilt} == statuses(model)
+    (row,) = model.board()["tasks"]
+    assert (2, 4, 6, 12) == (row["timeouts"], row["errors"], row["correct"], row["total"])
+    assert 1.0 == row["score"]
+    result.stdout.fnmatch_lines(["*e2 could not be scored (timeout)*0.4 s for each of 2 request(s) (--lm-timeout)*"])
+
+
+@pytest.mark.parametrize("processes", ["-n0", "-n2"])
+def test_an_async_adapter_that_hangs_or_exits_spoils_its_request_alone(model: Project, processes: str) -> None:
+    fine = [f"w{number}" for number in range(20)]
+    hanging = ["hangs", "hangs and ignores cancellation"]
+    faulty = ["exits", "raises strangely", "cancels itself"]
+    write(model, *fine[:5], *hanging, *fine[5:10], *faulty, *fine[10:], "hangs once")
+    options = ["--lm-timeout=0.4", "--lm-retries=1", "--lm-concurrency=4", "--lm-include-per-example", processes]
+    result = model.run_pytest("--lm-adapter=model:Async", *options, timeout=40)
+    assert 3 == result.ret
+    expected = dict.fromkeys([*fine, "hangs once"], "passed")
+    expected |= {**dict.fromkeys(hanging, "timeout"), **dict.fromkeys(faulty, "error")}
+    assert expected == statuses(model)
+    counts = model.board()["counts"]
+    assert (21, 2, 3) == (counts["scored"], counts["timeouts"], counts["errors"])
+    result.stdout.fnmatch_lines(["*no response within 0.4 s (--lm-timeout) (2 attempts)*"])
+    assert "INTERNALERROR" not in result.stdout.str()
+
+
+def test_an_adapter_that_blocks_its_event_loop_is_a_timeout(model: Project) -> None:
+    fine = [f"w{number}" for number in range(20)]
+    write(model, *fine[:10], "blocks the loop", *fine[10:])
+    options = ["--lm-timeout=0.3", "--lm-concurrency=1", "--lm-include-per-example"]
+    result = model.run_pytest("--lm-adapter=model:Async", *options, timeout=40)
+    assert 3 == result.ret
+    assert {**dict.fromkeys(fine, "passed"), "blocks the loop": "timeout"} == statuses(model)
+    assert 1 == model.board()["counts"]["timeouts"]
+
+
+def test_timeouts_count_as_errors_that_may_be_allowed(model: Project) -> None:
+    write(model, "a", "hangs in C", "b")
+    options = ["--lm-batch-size=1", "--lm-timeout=0.2", "--lm-max-errors=1", "--lm-gate=none"]
+    result = model.run_pytest("--lm-adapter=model:Batch", *options, timeout=40)
+    result.assert_outcomes(passed=2, failed=1)
+    board = model.board()
+    assert board["complete"]
+    assert (1.0, 1) == (board["overall_score"], board["counts"]["timeouts"])
+
+
+@pytest.mark.parametrize("option", ["--lm-timeout=0", "--lm-timeout=soon", "--lm-retries=-1", "--lm-concurrency=0"])
+def test_a_limit_that_makes_no_sense_is_a_usage_error(model: Project, option: str) -> None:
+    write(model, "a")
+    result = model.run_pytest("--lm-adapter=model:Batch", option)
+    assert 4 == result.ret
+    result.stderr.fnmatch_lines([f"*{option.partition('=')[0]}: expected a *number*"])

@@ -1,0 +1,93 @@
+"""The benchmark runs, and its table has every row. How fast anything is, is for ``docs/performance.md``."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SCRIPT = ROOT / "benchmarks" / "run.py"
+ROWS = {
+    "passing": [
+        "start-up, 1 example, wall",
+        "start-up, 1 example, CPU",
+        "CPU per example, 400 examples",
+        "wall, 400 examples",
+        "memory per example, 400 examples",
+        "peak memory, 400 examples",
+        "CPU per example, 800 examples",
+        "wall, 800 examples",
+        "memory per example, 800 examples",
+        "peak memory, 800 examples",
+        "growth: CPU per example at 800 over that at 400",
+    ],
+    "record": ["CPU per example with board and ledger", "CPU per example without them"],
+    "failing": ["CPU per failing example, 100 examples"],
+    "workers": ["-n 2, wall, 400 examples", "-n 2, CPU, 400 examples"] * 2,
+    "collection": ["collection alone, CPU per example, 400 examples"],
+    "bystander": [
+        "unrelated suite of one test, wall",
+        "unrelated suite of one test, CPU",
+        "unrelated suite of one test, wall",
+    ],
+}
+
+
+def run_benchmark(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(SCRIPT), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+
+
+def table(output: str) -> list[dict[str, str]]:
+    header, _, *lines = [
+        [cell.strip() for cell in line.strip("|").split("|")] for line in output.splitlines() if line.startswith("|")
+    ]
+    return [dict(zip(header, line, strict=True)) for line in lines]
+
+
+@pytest.fixture(scope="module")
+def smoke_run() -> str:
+    done = run_benchmark("--quick")
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_the_table_has_every_row(smoke_run: str) -> None:
+    assert [name for part in ROWS.values() for name in part] == [row["what"] for row in table(smoke_run)]
+
+
+def test_every_figure_is_a_positive_number(smoke_run: str) -> None:
+    for row in table(smoke_run):
+        for column in ("plugin", "reference", "ratio"):
+            figure = float(row[column].replace(",", ""))
+            assert math.isfinite(figure), row
+            assert figure > 0, row
+
+
+def test_every_row_with_an_aim_says_whether_it_was_met(smoke_run: str) -> None:
+    rows = table(smoke_run)
+    assert {"yes", "no"} >= {row["met"] for row in rows if row["aim"]}
+    assert {""} == {row["met"] for row in rows if not row["aim"]}
+
+
+def test_the_machine_is_described(smoke_run: str) -> None:
+    assert f"pytest {pytest.__version__}" in smoke_run
+    assert f"CPython {sys.version.split()[0]}" in smoke_run or sys.implementation.name != "cpython"
+    assert "cores" in smoke_run
+
+
+def test_a_part_can_be_run_alone() -> None:
+    done = run_benchmark("--quick", "--only", "collection")
+    assert 0 == done.returncode, done.stdout + done.stderr
+    assert ROWS["collection"] == [row["what"] for row in table(done.stdout)]
+
+
+def test_an_unknown_part_is_refused_with_the_choices() -> None:
+    done = run_benchmark("--only", "speed")
+    assert 2 == done.returncode
+    for name in ROWS:
+        assert name in done.stderr

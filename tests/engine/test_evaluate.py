@@ -15,7 +15,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_lmeval import Completion, ExampleResult, Generate, Message, Registry, Score, Task, default_registry, load_tasks
+from pytest_lmeval import (
+    Completion,
+    ExampleResult,
+    Generate,
+    Message,
+    Registry,
+    Score,
+    Task,
+    default_registry,
+    load_tasks,
+)
 from pytest_lmeval.engine.evaluate import Judgement, Thresholds, content_hash, evaluate, failed_result, request_hash
 from pytest_lmeval.errors import AdapterError, AdapterTimeout, SandboxError
 

@@ -17,8 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_lmeval import ExampleResult, Leaderboard, write_leaderboard
-from pytest_lmeval.leaderboard.board import RunFacts, build_board
 from pytest_lmeval.atomic import encode_json, write_atomically
+from pytest_lmeval.leaderboard.board import RunFacts, build_board
 
 RESULT = ExampleResult("sums", "a", "passed", 1.0, 1.0, "exact_match", "h1", outputs=("fünf",), predictions=("fünf",))
 

@@ -34,7 +34,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "lmeval: an example of a language-model task (set by pytest-lmeval)")
     if not hasattr(config, "workerinput"):
         from pytest_lmeval.plugin.recorder import Recorder
-        from pytest_lmeval.plugin.state import check_options
+        from pytest_lmeval.plugin.settings import check_options
 
         check_options(config)
         config.pluginmanager.register(Recorder(config), "lmeval-recorder")

@@ -18,7 +18,7 @@ from pytest_lmeval.engine.resume import Asked
 from pytest_lmeval.errors import AdapterError, BadTaskFile, BudgetSpent, LmevalError, UsageError
 from pytest_lmeval.formats.task import Prompt, Task
 from pytest_lmeval.leaderboard.rows import TaskInfo
-from pytest_lmeval.plugin.failure import ExampleFailed, explain
+from pytest_lmeval.plugin.failure import ExampleFailed, explain, rerun_command
 from pytest_lmeval.plugin.state import RunState, run_state
 from pytest_lmeval.rendering import render as default_render
 from pytest_lmeval.types import Example, ExampleResult, Generate, Message, Request, Response
@@ -172,7 +172,7 @@ class ExampleItem(pytest.Function):
         self._prompt = self._held = None
         self._keep(result)
         if result.status not in ("passed", "below"):
-            raise ExampleFailed(explain(result, self.parent.run_state.rerun_command(self.nodeid)))
+            raise ExampleFailed(explain(result, rerun_command(self.config, self.nodeid)))
 
     def teardown(self) -> None:
         """Let go of what was asked for this example; where it was skipped, nobody has taken it."""

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import shlex
+from pathlib import Path
+
+import pytest
+
+from pytest_lmeval.leaderboard.manifest import hides_secret
 from pytest_lmeval.text import printable
 from pytest_lmeval.types import ExampleResult
 
-__all__ = ["ExampleFailed", "explain"]
+__all__ = ["ExampleFailed", "explain", "rerun_command"]
 
+_REPEATED = frozenset(
+    {"--lm-adapter", "--lm-adapter-arg", "--lm-threshold", "--lm-repeats", "--lm-sandbox", "--rootdir", "-c"}
+)
 _PROMPT_TAIL = 600
 _TEXT_HEAD = 2000
 
@@ -29,6 +39,27 @@ def explain(result: ExampleResult, rerun: str) -> str:
     lines += [f"  {name}: {printable(str(value))}" for name, value in result.details.items()]
     lines.append(f"  rerun: {rerun}")
     return "\n".join(lines)
+
+
+def rerun_command(config: pytest.Config, nodeid: str) -> str:
+    """Return the command that runs one example again as this run did, secrets left out.
+
+    Into a report dir of its own: the board and the ledger of this run are to stay.
+    """
+    path, _, name = nodeid.partition("::")
+    shown = os.path.relpath(config.rootpath / path, config.invocation_params.dir)
+    report_dir = f"--lm-report-dir={Path(config.option.lm_report_dir) / 'rerun'}"
+    return shlex.join(["pytest", f"{shown}::{name}", *_repeated_arguments(config), report_dir])
+
+
+def _repeated_arguments(config: pytest.Config) -> list[str]:
+    given = [str(argument) for argument in config.invocation_params.args]
+    taken = []
+    for number, argument in enumerate(given):
+        name, equals, _ = argument.partition("=")
+        if name in _REPEATED and (equals or number + 1 < len(given)):
+            taken.append(argument if equals else f"{name}={given[number + 1]}")
+    return [argument for argument in taken if not hides_secret(argument)]
 
 
 def _verdict(result: ExampleResult) -> str:

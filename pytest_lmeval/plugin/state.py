@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import argparse
 import gc
 import json
-import os
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import cached_property
@@ -18,7 +15,7 @@ import pytest
 from pytest_lmeval.errors import LmevalError, UnknownName, UsageError
 from pytest_lmeval.plugin.ahead import Ahead
 from pytest_lmeval.plugin.locate import is_example_id
-from pytest_lmeval.plugin.options import named_number
+from pytest_lmeval.plugin.settings import build_registry, ini_thresholds, max_line_bytes, with_usage_errors
 
 if TYPE_CHECKING:
     from pytest_lmeval.engine.engine import Engine
@@ -28,7 +25,7 @@ if TYPE_CHECKING:
     from pytest_lmeval.leaderboard.rows import TaskInfo
     from pytest_lmeval.registry import Registry
 
-__all__ = ["RUN", "RunState", "check_options", "run_state"]
+__all__ = ["RUN", "RunState", "run_state"]
 
 
 def run_state(config: pytest.Config) -> RunState:
@@ -36,44 +33,6 @@ def run_state(config: pytest.Config) -> RunState:
     if RUN not in config.stash:
         config.stash[RUN] = RunState(config)
     return config.stash[RUN]
-
-
-def check_options(config: pytest.Config) -> None:
-    """Raise pytest.UsageError at once for what can be seen to be wrong without any task."""
-    max_line_bytes(config)
-    ini_thresholds(config)
-    if config.option.lm_limit is not None and config.option.lm_sample is not None:
-        raise pytest.UsageError("--lm-limit and --lm-sample exclude each other: the first N, or a random N")
-    spec = config.getoption("lm_adapter")
-    if spec:
-        from pytest_lmeval.adapters.resolve import check_spec
-
-        # With a registry that is thrown away: conftest files below the task folders are not loaded yet.
-        with_usage_errors(lambda: check_spec(spec, RunState(config).registry, config.rootpath))
-
-
-def with_usage_errors(action: Any) -> Any:
-    """Call ``action``; what the user can mend becomes pytest's own usage error."""
-    try:
-        return action()
-    except LmevalError as error:
-        raise pytest.UsageError(str(error)) from None
-
-
-def ini_thresholds(config: pytest.Config) -> dict[str, float]:
-    """Return the thresholds of the ini file, by task or metric name."""
-    try:
-        return dict(named_number(line) for line in config.getini("lm_thresholds"))
-    except argparse.ArgumentTypeError as error:
-        raise pytest.UsageError(f"ini lm_thresholds: {error}") from None
-
-
-def max_line_bytes(config: pytest.Config) -> int:
-    """Return how long a line of a task file may be."""
-    given = config.getini("lm_max_line_bytes")
-    if not str(given).isdecimal() or int(given) < 1:
-        raise pytest.UsageError(f"ini lm_max_line_bytes: expected a whole number >= 1, got {given!r}")
-    return int(given)
 
 
 class RunState:
@@ -105,17 +64,7 @@ class RunState:
     @cached_property
     def registry(self) -> Registry:
         """Everything known by name: built in, installed, from pyproject.toml and from conftest files."""
-        from pytest_lmeval.project import register_project_plugins
-        from pytest_lmeval.registry import default_registry
-
-        def build() -> Registry:
-            registry = default_registry()
-            register_project_plugins(registry, self.config.rootpath)
-            self.config.hook.pytest_lmeval_register(registry=registry)
-            return registry
-
-        built: Registry = with_usage_errors(build)
-        return built
+        return build_registry(self.config)
 
     @property
     def has_own_loaders(self) -> bool:
@@ -267,26 +216,6 @@ class RunState:
             self._judgements[key] = Judgement(self.thresholds, Tools(sandbox), self.gated, name, self.repeats)
         return self._judgements[key]
 
-    def rerun_command(self, nodeid: str) -> str:
-        """Return the command that runs one example again, secrets left out."""
-        path, _, name = nodeid.partition("::")
-        shown = os.path.relpath(self.config.rootpath / path, self.config.invocation_params.dir)
-        return shlex.join(["pytest", f"{shown}::{name}", *self._repeated_arguments])
-
-    @cached_property
-    def _repeated_arguments(self) -> list[str]:
-        from pytest_lmeval.leaderboard.manifest import hides_secret
-
-        given = [str(argument) for argument in self.config.invocation_params.args]
-        taken = []
-        for number, argument in enumerate(given):
-            name, equals, _ = argument.partition("=")
-            if name in _REPEATED and (equals or number + 1 < len(given)):
-                taken.append(argument if equals else f"{name}={given[number + 1]}")
-        # Into a folder of its own: the board and the ledger of this run are to stay.
-        report_dir = f"--lm-report-dir={Path(self.config.option.lm_report_dir) / 'rerun'}"
-        return [*(argument for argument in taken if not hides_secret(argument)), report_dir]
-
     def _check_thresholds(self) -> None:
         # Of the ini file's tasks a run may have only some.
         for name, _ in self.config.option.lm_threshold:
@@ -330,9 +259,6 @@ class RunState:
         raise pytest.UsageError(message)
 
 
-_REPEATED = frozenset(
-    {"--lm-adapter", "--lm-adapter-arg", "--lm-threshold", "--lm-repeats", "--lm-sandbox", "--rootdir", "-c"}
-)
 RUN = pytest.StashKey[RunState]()
 
 _NO_ADAPTER = (

@@ -58,7 +58,7 @@ def max_line_bytes(config: pytest.Config) -> int:
 
 
 def build_registry(config: pytest.Config) -> Registry:
-    """Return a registry of all that is built in, installed, in pyproject.toml and in the conftest files loaded so far."""
+    """Return a registry of all that is built in, installed, in pyproject.toml and in the conftests loaded so far."""
     from pytest_lmeval.project import register_project_plugins
     from pytest_lmeval.registry import default_registry
 

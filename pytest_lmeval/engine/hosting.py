@@ -119,6 +119,9 @@ class HostedTransport:
                         self._inbox.deliver(job, answer)
         helper.process.kill()
         status = helper.process.wait()
+        if helper.process.stdin is not None:
+            with contextlib.suppress(OSError):
+                helper.process.stdin.close()
         error = AdapterError(f"the helper process that asks the model ended with status {status}")
         for number in list(helper.jobs):
             job = helper.jobs.pop(number)

@@ -10,7 +10,10 @@ from measure import DEPENDENCIES, OURS, Cost, Run, interleave, slope
 from project import plain_file, task_file
 from table import Row
 
-__all__ = ["FULL", "PARTS", "QUICK", "Sizes"]
+__all__ = ["BARE", "FULL", "PARTS", "QUICK", "Sizes"]
+
+BARE = Run((), "1 passed", OURS, "bystander")
+"""pytest without the plugin, on one empty test."""
 
 _PLAIN = "@parametrize"
 _KIB = 1024
@@ -35,7 +38,7 @@ class Sizes:
         return tuple(sorted({1, self.some, self.many, self.failing}))
 
 
-FULL = Sizes(some=10_000, many=100_000, failing=2_000, rounds=3, rounds_of_many=2, rounds_of_bystander=25)
+FULL = Sizes(some=10_000, many=100_000, failing=2_000, rounds=3, rounds_of_many=3, rounds_of_bystander=25)
 QUICK = Sizes(some=400, many=800, failing=100, rounds=1, rounds_of_many=1, rounds_of_bystander=1)
 
 Part = Callable[[Path, Sizes], list[Row]]
@@ -44,7 +47,7 @@ Part = Callable[[Path, Sizes], list[Row]]
 def passing(scene: Path, sizes: Sizes) -> list[Row]:
     """Compare right answers with a parametrized test: start-up, CPU, time and memory, and whether they grow."""
     some, many = sizes.some, sizes.many
-    runs = {"ours 1": _ours(1), "plain 1": _plain(1), "bare": Run((), "1 passed", OURS, "bystander")}
+    runs = {"ours 1": _ours(1), "plain 1": _plain(1), "bare": BARE}
     runs |= {f"ours {some}": _ours(some), f"plain {some}": _plain(some)}
     cost = interleave(runs, scene, sizes.rounds)
     rows = [
@@ -103,7 +106,7 @@ def workers(scene: Path, sizes: Sizes) -> list[Row]:
     """Compare two workers with one process: an instant model shows what handing out costs."""
     n, two = sizes.some, ("-n2",)
     runs = {"ours": _ours(n), "ours -n2": _ours(n, *two), "plain": _plain(n), "plain -n2": _plain(n, *two)}
-    cost = interleave(runs, scene, sizes.rounds_of_many)
+    cost = interleave(runs, scene, 1)
     return [
         Row(f"-n 2, wall, {n:,} examples", "s", cost["ours -n2"].wall, "one process", cost["ours"].wall),
         Row(f"-n 2, CPU, {n:,} examples", "s", cost["ours -n2"].cpu, "one process", cost["ours"].cpu),
@@ -132,7 +135,7 @@ def bystander(scene: Path, sizes: Sizes) -> list[Row]:
     """Measure what a project without a task pays for the plugin being installed."""
     runs = {
         "with": Run((), "1 passed", (), "bystander"),
-        "without": Run((), "1 passed", OURS, "bystander"),
+        "without": BARE,
         "alone": Run((), "1 passed", (*OURS, *DEPENDENCIES), "bystander"),
     }
     cost = interleave(runs, scene, sizes.rounds_of_bystander)

@@ -12,7 +12,8 @@ import time
 from pathlib import Path
 
 from machine import describe_machine
-from parts import FULL, PARTS, QUICK
+from measure import interleave
+from parts import BARE, FULL, PARTS, QUICK
 from project import write_scene
 from table import render_table
 
@@ -26,7 +27,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="lmeval-benchmark-") as scene:
         write_scene(Path(scene), sizes.files)
         for name in options.only or PARTS:
-            print(f"measuring: {name}", flush=True)
+            # The same run before every part: where it differs, the machine's speed did, and so do the figures.
+            bare = interleave({"bare": BARE}, Path(scene), 3)["bare"]
+            print(f"measuring: {name} (bare pytest takes {bare.cpu * 1000:.0f} ms of CPU)", flush=True)
             rows += PARTS[name](Path(scene), sizes)
     print(f"\n{describe_machine()}; {time.monotonic() - started:.0f} s in all\n")
     print(render_table(rows))

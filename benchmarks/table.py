@@ -45,7 +45,7 @@ class Row:
 
     def cells(self) -> tuple[str, ...]:
         """Return the row as text."""
-        aim = "" if self.aim is None else f"{self.aimed} <= {self.aim:g}"
+        aim = "" if self.aim is None else f"{self.aimed} <= {_digits(self.aim)}"
         met = {None: "", True: "yes", False: "no"}[self.met]
         figures = (_digits(self.plugin), self.against, _digits(self.reference), f"{self.ratio:.3f}")
         return (self.what, self.unit, *figures, _digits(self.difference), aim, met)

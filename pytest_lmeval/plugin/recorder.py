@@ -118,10 +118,17 @@ class Recorder:
             record = RunRecord(self.config)
             record.open_ledger()
             self.record = record
+            self._forget_quiet_reports()
             if not self._is_distributed():
                 self._guard = ExitGuard(self._wind_up)
                 self._guard.install()
         self.record.announce(nodeids)
+
+    def _forget_quiet_reports(self) -> None:
+        terminal: Any = self.config.pluginmanager.getplugin("terminalreporter")
+        # --durations reads them all once more at the end.
+        if terminal is not None and self.config.option.durations is None:
+            self.config.pluginmanager.register(_QuietReports(terminal.stats), "lmeval-quiet-reports")
 
     def _wind_up(self, status: int) -> int:
         assert self.record is not None
@@ -141,6 +148,23 @@ class Recorder:
 
     def _is_distributed(self) -> bool:
         return self.config.pluginmanager.hasplugin("dsession")
+
+
+class _QuietReports:
+    """Takes set-up and tear-down reports that have nothing to show off the terminal's list again.
+
+    The terminal would keep two for every example, and look through all of them for every failure that it shows.
+    """
+
+    def __init__(self, stats: dict[str, list[Any]]) -> None:
+        self._stats = stats
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.when != "call" and report.outcome == "passed" and not report.sections:
+            kept = self._stats.get("")
+            if kept and kept[-1] is report:
+                kept.pop()
 
 
 def _has_bad_files(config: pytest.Config) -> bool:

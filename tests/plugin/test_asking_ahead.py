@@ -218,8 +218,8 @@ def test_a_run_that_stops_at_a_failure_asks_no_more(model: Project, option: str,
     model.task("tasks/t.jsonl", *[model.record(f"e{n}", word, target=f"w{n}") for n, word in enumerate(words)])
     result = model.run_pytest("--lm-adapter=model:Slow", "--lm-concurrency=4", option, processes, timeout=15)
     assert result.ret in (1, 2 if processes == "-n2" else 1)
-    # Four a second: what was in flight as the failure was found, and what went out until the run had heard of it.
-    assert len(events(model, "asked")) <= 16
+    # What was in flight as the failure was found, and what went out until the run had heard of it: far from all 200.
+    assert len(events(model, "asked")) <= 40
     assert not model.board()["complete"]
     assert 200 == model.board()["counts"]["collected"]
 

@@ -249,6 +249,7 @@ def test_closing_asks_no_more_after_the_call_that_is_under_way() -> None:
             free.wait(PATIENCE_S)
             return answers
 
+    before = set(threading.enumerate())  # a stuck one of another test may be left
     model, inbox = Slow(), Inbox()
     transport = BatchTransport(model, Policy(batch_size=2), inbox)
     first, second = jobs_of("a b c d", "e")
@@ -257,7 +258,7 @@ def test_closing_asks_no_more_after_the_call_that_is_under_way() -> None:
     transport.close()
     free.set()
     deadline = time.monotonic() + PATIENCE_S
-    while any(thread.name == "lmeval-batches" for thread in threading.enumerate()):
+    while any(thread.name == "lmeval-batches" for thread in set(threading.enumerate()) - before):
         assert time.monotonic() < deadline
         time.sleep(0.001)
     assert [["a", "b"]] == model.calls

@@ -46,7 +46,8 @@ class Example:
     """One record of a task.
 
     ``metric`` is the file's own word for it. ``metadata`` is whatever else decides the score or describes the
-    example: ``metadata`` of a spec record, ``extras`` of a compact one. ``line`` counts from 1.
+    example: ``metadata`` of a spec record, ``extras`` of a compact one. ``line`` counts from 1. ``messages`` is the
+    whole conversation, few-shots included, of a task that asks in messages; ``prompt`` then is what a reader is shown.
     """
 
     id: str
@@ -58,6 +59,7 @@ class Example:
     few_shot_examples: tuple[FewShot, ...] = ()
     metadata: Mapping[str, Any] = field(default_factory=dict)
     line: int = 0
+    messages: tuple[Message, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,12 +137,16 @@ class Completion:
 
 @dataclass(frozen=True, slots=True)
 class LogProb:
-    """Natural log-probability of a continuation: in total, per token, and whether it is the greedy one."""
+    """Natural log-probability of a continuation: in total, per token, and whether it is the greedy one.
+
+    ``ids`` tells the continuation's tokens themselves apart, one entry for each of ``tokens``, where the adapter can.
+    """
 
     total: float
     tokens: tuple[float, ...] = ()
     greedy: bool = False
     latency_ms: float | None = None
+    ids: tuple[int | str, ...] = ()
 
 
 Request = Generate | LogLikelihood
@@ -168,6 +174,8 @@ class ExampleResult:
     ``score`` is None exactly when the example was not scored (``error``, ``timeout``, ``excluded``).
     ``outputs`` and ``predictions`` hold one text per repeat. ``hash`` is the content hash, ``request`` that of what
     the model was asked. ``usage`` sums up ``prompt_tokens``, ``completion_tokens`` and ``cost``, as far as known.
+    ``cluster`` names what the example shares with others, such as a text they all ask about; ``must_pass`` says that
+    the gate lets no run through that fails it. ``line`` is the example's in its file, from 1.
     """
 
     task: str
@@ -190,6 +198,9 @@ class ExampleResult:
     request: str = ""
     usage: Mapping[str, float] = field(default_factory=dict)
     details: Mapping[str, Any] = field(default_factory=dict)
+    cluster: str = ""
+    must_pass: bool = False
+    line: int = 0
 
     def to_json(self) -> str:
         """Return the result as one line of ASCII JSON, whatever text the model wrote."""

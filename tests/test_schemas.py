@@ -144,8 +144,8 @@ def _check_reports(project: Project) -> Record:
     assert [] == _faults("leaderboard", board)
     lines = [json.loads(line) for line in (project.path / "reports/ledger.jsonl").read_text("ascii").splitlines()]
     assert [] == [fault for line in lines for fault in _faults("ledger", line)]
-    assert [["header"], ["footer"]] == [list(lines[0]), list(lines[-1])]
-    assert board["counts"]["scored"] + board["counts"]["errors"] == len(lines) - 2
+    assert [["header"], ["run"], ["footer"]] == [list(lines[0]), list(lines[-2]), list(lines[-1])]
+    assert board["counts"]["scored"] + board["counts"]["errors"] == len(lines) - 3
     return board
 
 

@@ -132,6 +132,9 @@ def _result(
         request=request_hash(task.requests(example, prompt)),
         usage=_usage(responses),
         details=_details(scores),
+        cluster=str(example.metadata.get("cluster", "")),
+        must_pass=example.metadata.get("must_pass") is True,
+        line=example.line,
     )
 
 

@@ -1,4 +1,4 @@
-"""The append-only record of a run: a header line, a line per finished example, a footer."""
+"""The append-only record of a run: a header line, a line per finished example, what it was a run of, a footer."""
 
 from __future__ import annotations
 
@@ -61,8 +61,10 @@ class Ledger:
         """Add the JSON of one result."""
         self._write(line.encode("ascii") + b"\n")
 
-    def close(self, footer: Mapping[str, Any] | None) -> None:
-        """Add the footer, where the run came to its end, and give the folder free."""
+    def close(self, footer: Mapping[str, Any] | None, run: Mapping[str, Any] | None = None) -> None:
+        """Add what it was a run of and the footer, where the run came to its end, and give the folder free."""
+        if run is not None:
+            self._write(_line({"run": dict(run)}))
         if footer is not None:
             self._write(_line({"footer": dict(footer)}))
         for file in (self._file, self._lock):

@@ -71,7 +71,7 @@ def read_held(path: Path, asking: str) -> HeldResults:
             record = json.loads(line)
             if "header" in record:
                 relevant = record["header"].get("asking") == asking
-            elif relevant and "footer" not in record:
+            elif relevant and record.keys().isdisjoint({"run", "footer"}):
                 result = ExampleResult.from_json(line)
                 results[result.task, result.id] = result
         except (ValueError, TypeError, KeyError, AttributeError):

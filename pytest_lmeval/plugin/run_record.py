@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -172,7 +172,12 @@ class RunRecord:
         self.board = replace(board, facts=replace(board.facts, gate=gate))
         self._show_to_project()
         footer = {"complete": self.board.complete, "digest": self.board.digest, "counts": dict(self.board.counts)}
-        self.ledger.close(footer)
+        run = {
+            "tasks": [asdict(info) for info in self._infos()],
+            # Paths and options may hold anything that a conftest gave them.
+            "facts": json.loads(json.dumps(asdict(self.board.facts), default=str)),
+        }
+        self.ledger.close(footer, run)
         if self.ledger.failure is not None:
             self.write_failures.append(f"{self.ledger.path}: {self.ledger.failure.strerror or self.ledger.failure}")
         self._write(

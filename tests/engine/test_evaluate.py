@@ -74,7 +74,8 @@ def _with_metric(load: Load, registry: Registry, function: Callable[..., Any], t
 
 
 def test_a_result_knows_everything_of_its_example(load: Load, registry: Registry) -> None:
-    task = load(SPEC | {"post_process": "extract_first_line"})
+    metadata = {"cluster": "poem", "must_pass": True}
+    task = load(SPEC | {"post_process": "extract_first_line", "metadata": metadata})
     expected = ExampleResult(
         task="sums",
         id="a",
@@ -92,6 +93,9 @@ def test_a_result_knows_everything_of_its_example(load: Load, registry: Registry
         latency_ms=2.0,
         adapter="stub.v1",
         request=request_hash([Generate("2 + 3 =")]),
+        cluster="poem",
+        must_pass=True,
+        line=1,
     )
     assert expected == _evaluate(task, " 5 \nI think", registry, adapter="stub.v1")
 

@@ -140,13 +140,15 @@ def read_ledger(project: Project) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("processes", ["-n0", "-n2"])
-def test_the_ledger_has_a_header_a_line_an_example_and_a_footer(small: Project, processes: str) -> None:
+def test_the_ledger_has_a_header_a_line_an_example_the_run_and_a_footer(small: Project, processes: str) -> None:
     small.run(processes)
-    header, *results, footer = read_ledger(small)
+    header, *results, run, footer = read_ledger(small)
     assert "pytest-lmeval/ledger/1" == header["header"]["schema"]
     ids = {(result["task"], result["id"]) for result in results}
     assert 5 == len(results) == len(ids)
     assert {"arithmetic", "words"} == {task for task, _ in ids}
+    assert ["arithmetic", "words"] == sorted(task["name"] for task in run["run"]["tasks"])
+    assert "stub.v1" == run["run"]["facts"]["adapter"]
     assert small.board()["digest"] == footer["footer"]["digest"]
 
 

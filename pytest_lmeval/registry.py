@@ -44,10 +44,11 @@ class Metric:
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """How files of a suffix become tasks."""
+    """How files of a suffix, and of a name that ``pattern`` fits, become tasks."""
 
     suffix: str
     load: Loader
+    pattern: str = "*"
 
 
 @dataclass(slots=True)
@@ -80,9 +81,9 @@ class Registry:
         """Add an adapter under a name that ``--lm-adapter`` takes; ``factory(argument, **options)`` makes it."""
         self._add(self.adapters, "adapter", name, factory)
 
-    def add_format(self, suffix: str, load: Loader) -> None:
-        """Add a task file format for files that end in ``suffix``."""
-        self._add(self.formats, "format", suffix, Format(suffix, load))
+    def add_format(self, suffix: str, load: Loader, *, pattern: str = "*") -> None:
+        """Add a task file format for files that end in ``suffix`` and whose names fit ``pattern``, as a shell's."""
+        self._add(self.formats, "format", suffix, Format(suffix, load, pattern))
 
     def metric(self, name: str) -> Metric:
         """Return the metric called ``name``; an unknown name is an error that lists the choices."""
@@ -111,6 +112,27 @@ def _get(table: Mapping[str, _Entry], kind: str, name: str) -> _Entry:
         raise UnknownName(kind, name, table) from None
 
 
+_FORMAT_METRICS = ("is_json", "only_json", "json_schema", "json_exact", "has_csv", "csv_separator", "csv_columns")
+
+
+@dataclass(slots=True)
+class _OnFirstUse:
+    """A metric that is imported and made when it first scores: most runs never need it."""
+
+    make: Callable[[], MetricFunction]
+    made: MetricFunction | None = None
+
+    def __call__(self, *arguments: Any) -> Any:
+        self.made = self.made or self.make()
+        return self.made(*arguments)
+
+
+def _make_math_equal() -> MetricFunction:
+    from pytest_lmeval.metrics.math_equal import MathEqual
+
+    return MathEqual()
+
+
 def default_registry(*, entry_points: bool = True) -> Registry:
     """Return a registry of everything built in, and of what installed packages add.
 
@@ -130,6 +152,11 @@ def default_registry(*, entry_points: bool = True) -> Registry:
     # Add-one smoothing gives a wrong one-word answer 0.84.
     registry.add_metric("bleu_4", metrics.bleu_4, threshold=0.9)
     registry.add_metric("code_exec", _code_exec, needs_sandbox=True)
+    for name in ("rouge_1", "rouge_2", "bleu", "squad_f1"):
+        registry.add_metric(name, getattr(metrics, name), threshold=0.5)
+    for name in ("completion_accuracy", "squad_em", *_FORMAT_METRICS):
+        registry.add_metric(name, getattr(metrics, name))
+    registry.add_metric("math_equal", _OnFirstUse(_make_math_equal))
     builtin.register(registry)
     registry.add_format(".jsonl", jsonl.load)
     if entry_points:

@@ -4,48 +4,80 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from pytest_lmeval.cli.ini import max_line_bytes
 from pytest_lmeval.formats.files import find_task_files, load_file
-from pytest_lmeval.formats.task import LoadedFile
+from pytest_lmeval.formats.task import LoadedFile, LoadOptions
 from pytest_lmeval.project import register_project_plugins
 from pytest_lmeval.registry import default_registry
 
+if TYPE_CHECKING:
+    from pytest_lmeval.formats.lint import LintWarning
+
 __all__ = ["configure", "run"]
+
+_MOST = 20
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     parser.add_argument("paths", metavar="PATH", nargs="+", type=Path, help="task files, or folders to search")
     parser.add_argument("--format", choices=("text", "json"), default="text", help="output for people or machines")
+    parser.add_argument("--lint", action="store_true", help="warn of valid records that look like mistakes, too")
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print what is wrong with the files; return 1 if anything is."""
+    """Print what is wrong with the files; return 1 if anything is. A warning is not."""
     registry = default_registry()
     register_project_plugins(registry, Path.cwd())
-    files = {path: load_file(path, name, registry) for path, name in find_task_files(options.paths, registry)}
-    print(_as_json(files) if options.format == "json" else _as_text(files))
+    limit = max_line_bytes(options.paths)
+    files = {
+        path: load_file(path, name, registry, options=LoadOptions(max_line_bytes=limit))
+        for path, name in find_task_files(options.paths, registry)
+    }
+    warnings: Sequence[LintWarning] | None = None
+    if options.lint:
+        from pytest_lmeval.formats.lint import lint
+
+        warnings = lint(files, registry)
+    print(_as_json(files, warnings) if options.format == "json" else _as_text(files, warnings))
     return int(not files or any(loaded.errors for loaded in files.values()))
 
 
-def _as_text(files: dict[Path, LoadedFile]) -> str:
+def _as_text(files: Mapping[Path, LoadedFile], warnings: Sequence[LintWarning] | None) -> str:
     if not files:
         return "no task file found"
-    lines = [error.at(path) for path, loaded in files.items() for error in loaded.errors]
+    bad = [error.at(path) for path, loaded in files.items() for error in loaded.errors]
     good = sum(_valid(loaded) for loaded in files.values())
-    lines.append(f"{len(files)} file(s): {good} valid record(s), {len(lines)} bad")
-    return "\n".join(lines)
+    summary = f"{len(files)} file(s): {good} valid record(s), {len(bad)} bad"
+    if warnings is None:
+        return "\n".join([*bad, summary])
+    return "\n".join([*bad, *_told(warnings), f"{summary}, {len(warnings)} warning(s)"])
 
 
-def _as_json(files: dict[Path, LoadedFile]) -> str:
+def _told(warnings: Sequence[LintWarning]) -> Iterator[str]:
+    """Yield the lines of ``warnings``; of one rule in one file the first few, and how many more there are."""
+    groups: dict[tuple[Path, str], list[LintWarning]] = {}
+    for warning in warnings:
+        groups.setdefault((warning.path, warning.rule), []).append(warning)
+    for (path, rule), group in groups.items():
+        yield from (warning.at() for warning in group[:_MOST])
+        if len(group) > _MOST:
+            yield f"{path}: and {len(group) - _MOST} more of {rule} (--format json has them all)"
+
+
+def _as_json(files: Mapping[Path, LoadedFile], warnings: Sequence[LintWarning] | None) -> str:
     report = [
         {"path": str(path), "valid": _valid(loaded), "errors": [asdict(error) for error in loaded.errors]}
         for path, loaded in files.items()
     ]
-    return json.dumps({"files": report}, indent=2)
+    linted = {} if warnings is None else {"warnings": [{**asdict(each), "path": str(each.path)} for each in warnings]}
+    return json.dumps({"files": report, **linted}, indent=2)
 
 
 def _valid(loaded: LoadedFile) -> int:

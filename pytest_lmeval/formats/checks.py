@@ -9,12 +9,12 @@ from pytest_lmeval.errors import RecordRefused, did_you_mean
 
 __all__ = [
     "check_fields",
+    "gate_fields",
     "number_in_range",
     "one_of",
     "optional_object",
     "string",
     "strings",
-    "threshold",
     "type_name",
 ]
 
@@ -91,7 +91,12 @@ def number_in_range(value: object, field: str, low: float, high: float) -> float
     return float(value)
 
 
-def threshold(holder: Mapping[str, Any], prefix: str) -> None:
-    """Check the optional ``threshold`` of ``metadata`` or ``extras``: a number in [0, 1]."""
+def gate_fields(holder: Mapping[str, Any], prefix: str) -> None:
+    """Check what ``metadata`` or ``extras`` may tell the gate: ``threshold`` in [0, 1], ``must_pass``, ``cluster``."""
     if "threshold" in holder:
         number_in_range(holder["threshold"], f"{prefix}.threshold", 0.0, 1.0)
+    if not isinstance(holder.get("must_pass", False), bool):
+        detail = f"expected true or false, got {type_name(holder['must_pass'])}"
+        raise RecordRefused("bad_type", f"{prefix}.must_pass", detail)
+    if "cluster" in holder:
+        string(holder["cluster"], f"{prefix}.cluster")

@@ -20,6 +20,8 @@ def compact_metric(word: str) -> str:
     """Return the registry's name for a compact file's word: ``exact_match`` there ignores case and spacing."""
     return "exact_match_normalized" if word == "exact_match" else word
 
+_READ_EXTRAS = frozenset({"csv_columns", "csv_separator", "has_csv", "json_exact", "json_schema"})
+
 
 def check_compact_record(record: object, line: int, registry: Registry) -> Example:
     """Return the example that ``record`` describes; raise RecordRefused for the first rule it breaks."""
@@ -54,12 +56,15 @@ def _id(fields: Mapping[str, Any], line: int) -> str:
 
 
 def _check_extras(extras: Mapping[str, Any], metric: str, targets: tuple[str, ...], registry: Registry) -> str:
-    checks.threshold(extras, "extras")
+    checks.gate_fields(extras, "extras")
     if metric == "code_exec":
         from pytest_lmeval.metrics.code_exec import plan_extras, timeout_of
 
         timeout_of(extras, "extras")
         plan_extras(extras, targets)
+    if metric in _READ_EXTRAS:
+        # What an answer is held to stands there: a record of which no answer could be scored is refused now.
+        registry.metric(metric).function("", targets, extras)
     if "post_process" in extras:
         return checks.one_of(extras["post_process"], "extras.post_process", registry.rules)
     return "extract_code_block" if metric == "code_exec" else "none"

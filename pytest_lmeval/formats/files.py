@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 from pytest_lmeval.errors import BadTaskFile, UsageError
 from pytest_lmeval.formats.compact import check_compact_record
 from pytest_lmeval.formats.jsonl import is_spec_record
-from pytest_lmeval.formats.lines import MAX_LINE_BYTES
 from pytest_lmeval.formats.spec import check_spec_record
-from pytest_lmeval.formats.task import LoadedFile, Task, TaskSource
+from pytest_lmeval.formats.task import LoadedFile, LoadOptions, Task, TaskSource
 from pytest_lmeval.registry import Registry, default_registry
 from pytest_lmeval.types import Example, RecordError
 
@@ -28,13 +28,15 @@ __all__ = [
 ]
 
 _LEDGER_START = b'{"header":{"schema":"pytest-lmeval/ledger'
+_DEFAULT = LoadOptions()
 RECORDING_SUFFIX = ".replay.jsonl"
 """Recorded model outputs, for the replay adapter; never a task file."""
 
 
 def is_task_file(path: Path, registry: Registry) -> bool:
     """Tell whether ``path`` may hold a task: by its suffix, and because it is neither a recording nor a ledger."""
-    if path.suffix not in registry.formats or path.name.endswith(RECORDING_SUFFIX):
+    format = registry.formats.get(path.suffix)
+    if format is None or not fnmatchcase(path.name, format.pattern) or path.name.endswith(RECORDING_SUFFIX):
         return False
     return not _is_ledger(path)
 
@@ -44,7 +46,9 @@ def task_name(path: Path, root: Path) -> str:
     return path.relative_to(root).with_suffix("").as_posix()
 
 
-def load_file(path: Path, name: str, registry: Registry, *, max_line_bytes: int = MAX_LINE_BYTES) -> LoadedFile:
+def load_file(
+    path: Path, name: str, registry: Registry, *, options: LoadOptions = _DEFAULT, is_named: bool = False
+) -> LoadedFile:
     """Return the tasks and the bad records of one file; that it cannot be read is a bad record, too."""
     loaded = registry.load(path)
     if loaded is not None:
@@ -56,7 +60,7 @@ def load_file(path: Path, name: str, registry: Registry, *, max_line_bytes: int 
         data = path.read_bytes()
     except OSError as error:
         return LoadedFile((), [RecordError(1, None, "bad_json", "_root", f"cannot be read: {error.strerror}")])
-    return registry.formats[path.suffix].load(TaskSource(path, data, name, max_line_bytes), registry)
+    return registry.formats[path.suffix].load(TaskSource(path, data, name, options, is_named), registry)
 
 
 def find_task_files(paths: Iterable[Path], registry: Registry) -> Iterator[tuple[Path, str]]:

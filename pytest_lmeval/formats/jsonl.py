@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +48,7 @@ class JsonlTask:
         arguments = (prediction, example.targets, self._extras(example))
         value = metric.function(*arguments, tools.sandbox) if metric.needs_sandbox else metric.function(*arguments)
         if isinstance(value, Score):
-            return Score(value.value, value.details, prediction, not found)
+            return replace(value, prediction=prediction, unparsed=not found)
         return Score(value, prediction=prediction, unparsed=not found)
 
     def threshold(self, example: Example) -> float | None:
@@ -78,7 +78,7 @@ class JsonlTask:
 
 def load(source: TaskSource, registry: Registry) -> LoadedFile:
     """Return the task in a file, and its bad records; a file without any record counts as one."""
-    examples, errors, strict = read_records(source.data, registry, max_line_bytes=source.max_line_bytes)
+    examples, errors, strict = read_records(source.data, registry, max_line_bytes=source.options.max_line_bytes)
     if not examples and not errors:
         errors = [
             RecordError(1, None, "missing_required", "_root", "no record in the file; expected one JSON object a line")

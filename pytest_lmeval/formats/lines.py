@@ -45,8 +45,10 @@ def parse_line(line: bytes, max_bytes: int = MAX_LINE_BYTES) -> Any:
     if line.count(b"[") + line.count(b"{") > MAX_DEPTH and _depth(text) > MAX_DEPTH:
         raise _bad_json(f"nested deeper than {MAX_DEPTH} levels")
     try:
-        value = json.loads(text, object_pairs_hook=_unique_keys, parse_constant=_no_constant, parse_float=_finite)
+        value = _DECODER.decode(text)
     except json.JSONDecodeError as error:
+        if text.startswith("\ufeff"):
+            raise _bad_json("a byte order mark in the middle of the file at column 1") from None
         raise _bad_json(f"{error.msg.removesuffix(' at')} at column {error.colno}") from None
     except ValueError as error:  # an integer of more digits than Python converts
         raise _bad_json(str(error)) from None
@@ -105,3 +107,6 @@ def _depth(text: str) -> int:
         elif char in "]}":
             depth -= 1
     return deepest
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_unique_keys, parse_constant=_no_constant, parse_float=_finite)

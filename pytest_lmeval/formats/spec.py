@@ -124,7 +124,7 @@ def _shot(element: object, index: int) -> FewShot:
 
 def _metadata(fields: Mapping[str, Any]) -> Mapping[str, Any]:
     metadata = checks.optional_object(fields, "metadata")
-    checks.threshold(metadata, "metadata")
+    checks.gate_fields(metadata, "metadata")
     if "timeout_s" in metadata:
         from pytest_lmeval.metrics.code_exec import timeout_of
 

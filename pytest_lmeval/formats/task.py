@@ -12,7 +12,7 @@ from pytest_lmeval.types import Example, Message, RecordError, Request, Response
 if TYPE_CHECKING:
     from pytest_lmeval.sandbox import Sandbox
 
-__all__ = ["LoadedFile", "Prompt", "Task", "TaskSource", "Tools"]
+__all__ = ["LoadOptions", "LoadedFile", "Prompt", "Task", "TaskSource", "Tools"]
 
 Prompt = str | tuple[Message, ...]
 """A rendered example: text, or the messages of a conversation."""
@@ -66,13 +66,31 @@ class Task(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class LoadOptions:
+    """What a run asks of every task that it loads.
+
+    ``num_fewshot`` is for tasks that draw few-shots, None for their own number; ``subjects`` are the only ones wanted,
+    empty for all; ``configs`` are the values for declarative tasks, one mapping for each time a task is to run.
+    """
+
+    max_line_bytes: int = 1 << 20
+    num_fewshot: int | None = None
+    subjects: tuple[str, ...] = ()
+    configs: tuple[Mapping[str, Any], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class TaskSource:
-    """A task file as it was read: a format turns it into a :class:`LoadedFile`."""
+    """A task file as it was read: a format turns it into a :class:`LoadedFile`.
+
+    ``is_named`` tells that somebody asked for this very file: that it holds no task is then an error.
+    """
 
     path: Path
     data: bytes
     name: str
-    max_line_bytes: int = 1 << 20
+    options: LoadOptions = field(default_factory=LoadOptions)
+    is_named: bool = False
 
 
 @dataclass(frozen=True, slots=True)

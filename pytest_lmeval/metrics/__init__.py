@@ -7,6 +7,8 @@ the best target. It sees the prediction, which is the completion after the post-
 from __future__ import annotations
 
 from pytest_lmeval.metrics.bleu import bleu_4
+from pytest_lmeval.metrics.completion import completion_accuracy
+from pytest_lmeval.metrics.csv_format import csv_columns, csv_separator, has_csv
 from pytest_lmeval.metrics.exact import (
     accuracy,
     exact_match,
@@ -15,17 +17,34 @@ from pytest_lmeval.metrics.exact import (
     substring_contains,
 )
 from pytest_lmeval.metrics.f1 import f1
+from pytest_lmeval.metrics.json_format import is_json, json_exact, json_schema, only_json
 from pytest_lmeval.metrics.lcs import lcs_length
 from pytest_lmeval.metrics.rouge import rouge_l
+from pytest_lmeval.metrics.rouge_n import rouge_1, rouge_2
+from pytest_lmeval.metrics.sentence_bleu import bleu
+from pytest_lmeval.metrics.squad import squad_em, squad_f1
 
 __all__ = [
     "accuracy",
+    "bleu",
     "bleu_4",
+    "completion_accuracy",
+    "csv_columns",
+    "csv_separator",
     "exact_match",
     "exact_match_normalized",
     "f1",
+    "has_csv",
+    "is_json",
+    "json_exact",
+    "json_schema",
     "lcs_length",
     "multiple_choice",
+    "only_json",
+    "rouge_1",
+    "rouge_2",
     "rouge_l",
+    "squad_em",
+    "squad_f1",
     "substring_contains",
 ]

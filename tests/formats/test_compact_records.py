@@ -120,7 +120,7 @@ def test_an_unknown_metric_is_an_error_with_a_suggestion_and_the_choices(registr
     refused = _refusal(_record(metric="rouge"), registry)
     assert ("bad_value", "metric") == (refused.rule, refused.field)
     assert "did you mean 'rouge_l'?" in refused.detail
-    assert "choices: accuracy, bleu_4, code_exec" in refused.detail
+    assert "choices: accuracy, bleu, bleu_4, code_exec" in refused.detail
 
 
 def test_a_prompt_may_end_in_whitespace_and_hold_markers(registry: Registry) -> None:
@@ -286,3 +286,19 @@ def test_any_record_is_an_example_or_refused_by_a_known_rule(fields: Record, ext
     else:
         assert 3 == checked.line
         assert all(isinstance(target, str) for target in checked.targets)
+
+
+@pytest.mark.parametrize(
+    ("metric", "extras", "field"),
+    [
+        ("json_schema", {"json_schema": {"type": "nonsense"}}, "extras.json_schema"),
+        ("csv_separator", {"separator": 5}, "extras.separator"),
+        ("csv_columns", {"columns": "two"}, "extras.columns"),
+    ],
+)
+def test_extras_by_which_no_answer_could_be_scored_are_refused_with_the_record(
+    metric: str, extras: dict[str, Any], field: str
+) -> None:
+    with pytest.raises(RecordRefused) as refusal:
+        check_compact_record({"prompt": "p", "targets": ["t"], "metric": metric, "extras": extras}, 1, default_registry())
+    assert field == refusal.value.field

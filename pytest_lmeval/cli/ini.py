@@ -1,0 +1,76 @@
+"""What a project's pytest configuration says about task files, for commands that run without pytest."""
+
+from __future__ import annotations
+
+import configparser
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from pytest_lmeval.errors import UsageError
+from pytest_lmeval.formats.lines import MAX_LINE_BYTES
+
+__all__ = ["max_line_bytes", "pytest_options"]
+
+# As pytest looks for them, in one folder: the first that has its table decides, and the first four do without one.
+_FILES: Sequence[tuple[str, tuple[tuple[str, ...], ...]]] = (
+    ("pytest.toml", (("pytest",),)),
+    (".pytest.toml", (("pytest",),)),
+    ("pytest.ini", (("pytest",),)),
+    (".pytest.ini", (("pytest",),)),
+    ("pyproject.toml", (("tool", "pytest"), ("tool", "pytest", "ini_options"))),
+    ("tox.ini", (("pytest",),)),
+    ("setup.cfg", (("tool:pytest",),)),
+)
+
+
+def max_line_bytes(paths: Iterable[Path]) -> int:
+    """Return the ini option ``lm_max_line_bytes`` of the project that ``paths`` belong to, or its default."""
+    file, options = pytest_options(paths)
+    given = options.get("lm_max_line_bytes", MAX_LINE_BYTES)
+    if not str(given).isdecimal() or int(given) < 1:
+        raise UsageError(f"{file}: lm_max_line_bytes: expected a whole number >= 1, got {given!r}")
+    return int(given)
+
+
+def pytest_options(paths: Iterable[Path]) -> tuple[Path | None, dict[str, Any]]:
+    """Return the file that configures pytest for ``paths``, and its options; None and nothing where there is none.
+
+    It is looked for in the folder that all paths share, then in each above it.
+    """
+    start = Path(os.path.commonpath([path.absolute() for path in paths]))
+    for folder in (start, *start.parents):
+        for name, tables in _FILES:
+            path = folder / name
+            options = _table(path, tables) if path.is_file() else None
+            if options is not None:
+                return path, options
+    return None, {}
+
+
+def _table(path: Path, tables: Iterable[Sequence[str]]) -> dict[str, Any] | None:
+    content = _read(path)
+    found: dict[str, Any] | None = {} if path.stem.endswith("pytest") else None
+    for keys in tables:
+        inner: Any = content
+        for key in keys:
+            inner = inner.get(key) if isinstance(inner, dict) else None
+        if isinstance(inner, dict):
+            found = {**(found or {}), **inner}
+    return None if found is not None and not found and path.name == "pyproject.toml" else found
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        text = path.read_text(encoding="utf-8")
+        if path.suffix == ".toml":
+            import tomllib
+
+            return tomllib.loads(text)
+        # pytest reads values as they stand: no interpolation, and a value may go on over indented lines.
+        parser = configparser.RawConfigParser(strict=False)
+        parser.read_string(text)
+    except (OSError, ValueError, configparser.Error) as error:
+        raise UsageError(f"{path}: cannot be read: {error}") from None
+    return {section: dict(parser[section]) for section in parser.sections()}

@@ -1,0 +1,83 @@
+"""One warning about a task file, and the helpers that every check shares."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+from pytest_lmeval.errors import LmevalError
+from pytest_lmeval.formats.task import Task, Tools
+from pytest_lmeval.registry import Registry
+from pytest_lmeval.text import printable
+from pytest_lmeval.types import Completion, Example
+
+__all__ = ["RULES", "LintWarning", "has_labels", "is_scored_by_text", "score_of", "shown", "tokens", "words"]
+
+RULES: Mapping[str, str] = MappingProxyType(
+    {
+        "answer_in_few_shot": "a model that copies from the worked examples is right here",
+        "answer_in_prompt": "a model need not know the answer to be right here",
+        "misspelt_key": "the key is kept, and changes nothing",
+        "near_duplicate": "the two count as two observations and are hardly more than one",
+        "overlap": "a score on either task says less than it seems to",
+        "skewed_answers": "compare scores with that, not with chance",
+    }
+)
+"""What a warning of each rule means for the one who reads the board."""
+
+_WORD = re.compile(r"\w+")
+_TOKEN = re.compile(r"\w+|[^\w\s]")
+_SHOWN = 60
+
+
+@dataclass(frozen=True, slots=True)
+class LintWarning:
+    """One thing that looks like a mistake: where it is, the rule that found it, and what was found."""
+
+    path: Path
+    line_number: int
+    rule: str
+    detail: str
+
+    def at(self) -> str:
+        """Return the one-line form: ``path:line: warning rule: what; what it means``."""
+        # Ids and prompts stand in the detail: nothing in them may start a line of its own.
+        return printable(f"{self.path}:{self.line_number}: warning {self.rule}: {self.detail}", keep="")
+
+
+def words(text: str) -> tuple[str, ...]:
+    r"""Return the ``\w+`` of the lowercased text."""
+    return tuple(_WORD.findall(text.lower()))
+
+
+def tokens(text: str) -> tuple[str, ...]:
+    """Return the words and the symbols of the lowercased text: ``2 + 3`` and ``2 * 3`` are two questions."""
+    return tuple(_TOKEN.findall(text.lower()))
+
+
+def shown(text: str) -> str:
+    """Return ``text`` quoted, on one line, and no longer than a glance."""
+    short = " ".join(text.split())
+    return repr(short if len(short) <= _SHOWN else f"{short[:_SHOWN]}...")
+
+
+def has_labels(example: Example) -> bool:
+    """Tell whether the answers come from a small set that prompts and worked examples name as a matter of course."""
+    return example.category in {"mcq", "classification"} or example.metric == "multiple_choice"
+
+
+def is_scored_by_text(task: Task, example: Example, registry: Registry) -> bool:
+    """Tell whether a text alone can be scored: no program has to run, and the metric is of the registry."""
+    metric = registry.metrics.get(task.metric_name(example))
+    return metric is not None and not metric.needs_sandbox
+
+
+def score_of(task: Task, example: Example, outputs: Sequence[str]) -> float:
+    """Return the best score of ``outputs`` as answers to ``example``; 0.0 where they cannot be scored."""
+    try:
+        return max(float(task.score(example, [Completion(output)], Tools()).value) for output in outputs)
+    except (LmevalError, ArithmeticError, AssertionError, LookupError, TypeError, ValueError):
+        return 0.0

@@ -1,0 +1,135 @@
+"""Whether an answer is JSON, nothing but JSON, of the right form, and the right value.
+
+JSON is RFC 8259's: no comments, no NaN or Infinity. Values nested deeper than 100 levels are not looked at.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import Any, NoReturn
+
+from pytest_lmeval.errors import RecordRefused, ScoringError
+
+__all__ = ["is_json", "json_exact", "json_schema", "only_json"]
+
+_MAX_DEPTH = 100
+_OPENING = re.compile(r"[\[{]")
+_NOTHING = object()
+
+
+def is_json(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
+    """Return 1.0 if the prediction is a JSON value, or a JSON object or array stands somewhere in it, else 0.0."""
+    return float(_find(prediction) is not _NOTHING)
+
+
+def only_json(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
+    """Return 1.0 if the prediction is one JSON value and nothing else but whitespace around it, else 0.0.
+
+    A Markdown fence is something else: ``extract_code_block`` takes it off first.
+    """
+    return float(_parse(prediction) is not _NOTHING)
+
+
+def json_schema(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
+    """Return 1.0 if the JSON in the prediction, found as by ``is_json``, fulfils ``extras.json_schema``, else 0.0.
+
+    The longest object or array counts. Draft 2020-12, unless ``$schema`` names another; nothing is fetched for
+    ``$ref``. Needs the package jsonschema. Raises RecordRefused for extras without a sound schema, and ScoringError
+    where a reference leads nowhere or jsonschema is not installed.
+    """
+    validator = _validator(extras)
+    value = _find(prediction)
+    if value is _NOTHING:
+        return 0.0
+    try:
+        return float(validator.is_valid(value))
+    except import_module("referencing.exceptions").Unresolvable as error:
+        raise ScoringError(f"extras.json_schema: the reference {error.ref!r} leads nowhere") from None
+
+
+def json_exact(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
+    """Return 1.0 if the JSON in the prediction, found as by ``is_json``, equals any target, each JSON itself.
+
+    The order of keys does not matter; 1 equals 1.0, but not true. Raises RecordRefused for a target that is not JSON.
+    """
+    wanted = [_parse(target) for target in targets]
+    if any(value is _NOTHING for value in wanted):
+        raise RecordRefused("bad_value", "targets", "json_exact expects each target to be JSON")
+    value = _find(prediction)
+    return float(value is not _NOTHING and any(_same(value, each) for each in wanted))
+
+
+def _find(text: str) -> Any:
+    whole = _parse(text)
+    return _longest(text) if whole is _NOTHING else whole
+
+
+def _parse(text: str) -> Any:
+    try:
+        value = json.loads(text, parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        return _NOTHING
+    return value if _is_shallow(value) else _NOTHING
+
+
+def _longest(text: str) -> Any:
+    """Return the longest object or array in ``text``; of those inside each other only the outermost counts."""
+    decode = json.JSONDecoder(parse_constant=_no_constant).raw_decode
+    best, length, position = _NOTHING, 0, 0
+    # A long run of brackets that never close must not cost the square of its length.
+    budget = 5 * len(text) + 10_000
+    while budget > 0 and (opening := _OPENING.search(text, position)):
+        start = opening.start()
+        try:
+            value, position = decode(text, start)
+        except (ValueError, RecursionError) as error:
+            # The error counts the lines up to its place: a fast step, of all the text before it.
+            budget -= getattr(error, "pos", start + 1000) - start + 1 + start // 64
+            position = start + 1
+            continue
+        if position - start > length and _is_shallow(value):
+            best, length = value, position - start
+    return best
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(name)
+
+
+def _is_shallow(value: Any) -> bool:
+    level = [value]
+    for _ in range(_MAX_DEPTH + 1):
+        containers = [each for each in level if isinstance(each, dict | list)]
+        if not containers:
+            return True
+        level = [child for each in containers for child in (each.values() if isinstance(each, dict) else each)]
+    return False
+
+
+def _same(left: Any, right: Any) -> bool:
+    if isinstance(left, dict) and isinstance(right, dict):
+        return left.keys() == right.keys() and all(_same(left[key], right[key]) for key in left)
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and all(map(_same, left, right))
+    return isinstance(left, bool) == isinstance(right, bool) and bool(left == right)
+
+
+def _validator(extras: Mapping[str, Any]) -> Any:
+    try:
+        jsonschema = import_module("jsonschema")
+        referencing = import_module("referencing")
+    except ImportError:
+        raise ScoringError("json_schema needs jsonschema: pip install 'pytest-lmeval[json]'") from None
+    schema = extras.get("json_schema")
+    if not isinstance(schema, dict | bool):
+        raise RecordRefused("bad_value", "extras.json_schema", f"expected a JSON Schema, got {schema!r:.80}")
+    kind = jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator)
+    try:
+        kind.check_schema(schema)
+    except jsonschema.SchemaError as error:
+        raise RecordRefused("bad_value", "extras.json_schema", f"{error.json_path}: {error.message}") from None
+    # An empty registry: jsonschema would go to the network for a reference that it does not know.
+    return kind(schema, registry=referencing.Registry())

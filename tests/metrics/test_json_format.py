@@ -1,0 +1,135 @@
+"""The JSON metrics, against the json module and jsonschema."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pytest_lmeval.errors import RecordRefused, ScoringError
+from pytest_lmeval.metrics import is_json, json_exact, json_schema, only_json
+
+VALUE = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-9, 9)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=6,
+)
+CONTAINER = st.lists(VALUE, max_size=3) | st.dictionaries(st.text(max_size=3), VALUE, max_size=3)
+many = settings(max_examples=200, deadline=None)
+NAMED = {"type": "object", "required": ["name"], "properties": {"age": {"type": "integer"}}}
+
+
+@pytest.mark.parametrize(
+    ("prediction", "found", "only"),
+    [
+        ('{"a": 1}', 1.0, 1.0),
+        (" [1, 2]\n", 1.0, 1.0),
+        ("42", 1.0, 1.0),
+        ('"text"', 1.0, 1.0),
+        ('Here you are: {"a": 1}', 1.0, 0.0),
+        ('```json\n{"a": 1}\n```', 1.0, 0.0),
+        ("{broken} and then [1]", 1.0, 0.0),
+        ("The answer is 42", 0.0, 0.0),
+        ("{'a': 1}", 0.0, 0.0),
+        ('{"a": 1,}', 0.0, 0.0),
+        ("NaN", 0.0, 0.0),
+        ("[Infinity]", 0.0, 0.0),
+        ('{"a": 1} // done', 1.0, 0.0),
+        ("", 0.0, 0.0),
+    ],
+)
+def test_json_is_found_and_told_from_what_stands_around_it(prediction: str, found: float, only: float) -> None:
+    assert found == is_json(prediction, [], {})
+    assert only == only_json(prediction, [], {})
+
+
+@many
+@given(CONTAINER, st.text("ab:,. \n", max_size=9), st.text("ab:,. \n", max_size=9))
+def test_any_container_is_found_between_any_text_without_brackets(value: Any, before: str, after: str) -> None:
+    text = f"{before}{json.dumps(value)}{after}"
+    assert 1.0 == is_json(text, [], {})
+    assert 1.0 == json_exact(text, [json.dumps(value)], {})
+    assert float(not (before + after).strip()) == only_json(text, [], {})
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, "[1," * 50_000, '{"a":' * 50_000, "[1] " * 50_000, '["' * 50_000])
+def test_a_long_run_of_brackets_takes_no_more_than_linear_time(text: str) -> None:
+    started = time.process_time()
+    is_json(text, [], {})
+    assert 10 > time.process_time() - started  # the square of the length would be minutes
+
+
+def test_values_of_more_than_a_hundred_levels_are_no_json() -> None:
+    assert 1.0 == is_json("[" * 100 + "]" * 100, [], {})
+    assert 0.0 == is_json("[" * 101 + "]" * 101, [], {})
+
+
+@pytest.mark.parametrize(
+    ("prediction", "target", "expected"),
+    [
+        ('{"a": 1, "b": [true]}', '{"b": [true], "a": 1}', 1.0),
+        ("so: [1, 2]", "[1, 2]", 1.0),
+        ("[1.0]", "[1]", 1.0),
+        ("[true]", "[1]", 0.0),
+        ("[1]", "[true]", 0.0),
+        ("[2, 1]", "[1, 2]", 0.0),
+        ('{"a": null}', "{}", 0.0),
+        ("nothing", "null", 0.0),
+        ("[1] but rather [1, 2]", "[1, 2]", 1.0),
+    ],
+)
+def test_json_exact_compares_values(prediction: str, target: str, expected: float) -> None:
+    assert expected == json_exact(prediction, ['"no"', target], {})
+
+
+def test_a_target_that_is_not_json_is_the_task_s_fault() -> None:
+    with pytest.raises(RecordRefused, match="bad_value targets: json_exact expects each target to be JSON"):
+        json_exact("[1]", ["[1"], {})
+
+
+@pytest.mark.parametrize(
+    ("prediction", "expected"),
+    [
+        ('{"name": "Ada", "age": 36}', 1.0),
+        ('Sure! {"name": "Ada"}', 1.0),
+        ('{"name": "Ada", "age": "36"}', 0.0),
+        ('{"age": 36}', 0.0),
+        ("Ada", 0.0),
+        ("", 0.0),
+    ],
+)
+def test_json_schema_judges_the_json_that_is_found(prediction: str, expected: float) -> None:
+    assert expected == json_schema(prediction, [], {"json_schema": NAMED})
+
+
+@pytest.mark.parametrize(
+    ("extras", "detail"),
+    [
+        ({}, "expected a JSON Schema, got None"),
+        ({"json_schema": [1]}, "expected a JSON Schema"),
+        ({"json_schema": {"type": "objekt"}}, r"\$\.type: 'objekt' is not valid"),
+    ],
+)
+def test_a_schema_that_is_none_is_refused_whatever_the_answer(extras: dict[str, Any], detail: str) -> None:
+    with pytest.raises(RecordRefused, match=f"bad_value extras.json_schema: {detail}"):
+        json_schema("no JSON", [], extras)
+
+
+def test_a_reference_is_never_fetched() -> None:
+    with pytest.raises(ScoringError, match=r"the reference 'http://127\.0\.0\.1:9/x' leads nowhere"):
+        json_schema("{}", [], {"json_schema": {"$ref": "http://127.0.0.1:9/x"}})
+
+
+def test_without_jsonschema_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "jsonschema", None)
+    with pytest.raises(ScoringError, match=r"pip install 'pytest-lmeval\[json\]'"):
+        json_schema("{}", [], {"json_schema": True})

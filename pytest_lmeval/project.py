@@ -15,13 +15,13 @@ __all__ = ["project_table", "register_project_plugins"]
 
 def project_table(folder: Path) -> dict[str, Any]:
     """Return the table ``[tool.lmeval]`` of the project in ``folder``; empty where there is none."""
+    path = folder / "pyproject.toml"
+    if not path.exists():
+        return {}
     import tomllib
 
-    path = folder / "pyproject.toml"
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8")).get("tool", {}).get("lmeval", {})
-    except FileNotFoundError:
-        return {}
     except (OSError, ValueError) as error:
         raise UsageError(f"{path}: cannot be read: {error}") from None
     if not isinstance(table, dict):

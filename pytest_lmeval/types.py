@@ -158,13 +158,16 @@ class Score:
     """What one prediction was worth, in [0, 1], and what a reader wants to know about how it came about.
 
     ``details`` holds JSON values only, e.g. ``code_status``. ``unparsed`` says that the post-process rule found
-    nothing to extract: counted apart from a wrong answer.
+    nothing to extract: counted apart from a wrong answer. ``metrics`` are further scores of the same prediction by
+    the name of their metric, each in [0, 1]. ``excluded`` is why the task itself leaves the example out of its scores.
     """
 
     value: float
     details: Mapping[str, Any] = field(default_factory=dict)
     prediction: str = ""
     unparsed: bool = False
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    excluded: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +178,8 @@ class ExampleResult:
     ``outputs`` and ``predictions`` hold one text per repeat. ``hash`` is the content hash, ``request`` that of what
     the model was asked. ``usage`` sums up ``prompt_tokens``, ``completion_tokens`` and ``cost``, as far as known.
     ``cluster`` names what the example shares with others, such as a text they all ask about; ``must_pass`` says that
-    the gate lets no run through that fails it. ``line`` is the example's in its file, from 1.
+    the gate lets no run through that fails it. ``line`` is the example's in its file, from 1. ``metrics`` are the means
+    of the further scores, and empty where the metric is the only one.
     """
 
     task: str
@@ -201,6 +205,7 @@ class ExampleResult:
     cluster: str = ""
     must_pass: bool = False
     line: int = 0
+    metrics: Mapping[str, float] = field(default_factory=dict)
 
     def to_json(self) -> str:
         """Return the result as one line of ASCII JSON, whatever text the model wrote."""

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+import os
 import time
+import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from pytest_lmeval.adapters.resolve import adapter_name
+from pytest_lmeval.engine.outage import Unreachable, is_unreachable
 from pytest_lmeval.errors import AdapterError, AdapterTimeout
 from pytest_lmeval.types import Completion, Generate, LogLikelihood, LogProb, Request, Response
 
@@ -64,7 +67,9 @@ def unusable(adapter: Any, error: BaseException, passthrough: tuple[type[BaseExc
     if isinstance(error, AdapterError):
         return error
     kind = AdapterTimeout if isinstance(error, TimeoutError) else AdapterError
-    return kind(f"adapter {adapter_name(adapter)} raised {_describe(error)}")
+    if kind is AdapterError and is_unreachable(error):
+        kind = Unreachable
+    return kind(f"adapter {adapter_name(adapter)} raised {_describe(error)}{_place(error)}")
 
 
 def _generate_method(adapter: Any) -> Callable[[list[Any]], Any] | None:
@@ -115,3 +120,28 @@ def _is_time(value: object) -> bool:
 
 def _describe(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+
+
+def _place(error: BaseException) -> str:
+    # Of the frames only where they are: their lines and variables may hold secrets.
+    frames = [(frame.f_code, line) for frame, line in traceback.walk_tb(error.__traceback__)]
+    foreign = [(code, line) for code, line in frames if not code.co_filename.startswith(_OURS)]
+    if not foreign:
+        return ""
+    code, line = foreign[-1]
+    return f" ({_shown(code.co_filename)}:{line} in {code.co_name})"
+
+
+def _shown(path: str) -> str:
+    # Of a path outside the project the part that is the same on every machine.
+    _, installed, inside = path.rpartition(f"{os.sep}site-packages{os.sep}")
+    if installed:
+        return inside
+    try:
+        project = os.path.join(os.getcwd(), "")
+    except OSError:  # the folder is gone
+        return os.path.basename(path)
+    return path.removeprefix(project) if path.startswith(project) else os.path.basename(path)
+
+
+_OURS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "")

@@ -45,8 +45,9 @@ class Thresholds:
 class Judgement:
     """What turns responses into results, the same for every example of a run.
 
-    ``gated`` tells whether an example under its threshold fails, or is only counted as ``below``. ``repeats`` is how
-    often each example was asked: the responses come in as many groups, and the score is the mean of theirs.
+    ``gated`` tells whether an example under its threshold fails, or is only counted as ``below``; one that must pass
+    fails unless ``must_pass_binds`` is False. ``repeats`` is how often each example was asked: the responses come in
+    as many groups, and the score is the mean of theirs.
     """
 
     thresholds: Thresholds
@@ -54,6 +55,7 @@ class Judgement:
     gated: bool = True
     adapter: str = ""
     repeats: int = 1
+    must_pass_binds: bool = True
 
 
 def evaluate(
@@ -69,8 +71,12 @@ def evaluate(
     except Exception as error:
         problem = f"metric {example.metric!r} raised {type(error).__name__}: {error}"
         return _result(asked, judgement, "error", error=problem)
+    reason = next((score.excluded for score in scores if score.excluded), "")
+    if reason:
+        return _result(asked, judgement, "excluded", scores, error=reason)
     reached = mean([score.value for score in scores]) >= judgement.thresholds.of(task, example)
-    status: Status = "passed" if reached else "failed" if judgement.gated else "below"
+    decisive = judgement.gated or (judgement.must_pass_binds and _must_pass(example))
+    status: Status = "passed" if reached else "failed" if decisive else "below"
     return _result(asked, judgement, status, scores)
 
 
@@ -115,7 +121,7 @@ def _result(
         task=task.name,
         id=example.id,
         status=status,
-        score=mean([score.value for score in scores]) if scores else None,
+        score=mean([score.value for score in scores]) if scores and status != "excluded" else None,
         threshold=judgement.thresholds.of(task, example),
         metric=example.metric,
         hash=content_hash(task, example, prompt),
@@ -133,9 +139,14 @@ def _result(
         usage=_usage(responses),
         details=_details(scores),
         cluster=str(example.metadata.get("cluster", "")),
-        must_pass=example.metadata.get("must_pass") is True,
+        must_pass=_must_pass(example),
         line=example.line,
+        metrics=_metrics(scores),
     )
+
+
+def _must_pass(example: Example) -> bool:
+    return example.metadata.get("must_pass") is True
 
 
 def _groups(responses: Sequence[Response], repeats: int) -> list[Sequence[Response]]:
@@ -152,6 +163,11 @@ def _details(scores: Sequence[Score]) -> Mapping[str, Any]:
     repeats = [dict(score.details) for score in scores if score.details]
     details: dict[str, Any] = {"scores": [score.value for score in scores], "majority_score": chosen}
     return {**details, "repeats": repeats} if repeats else details
+
+
+def _metrics(scores: Sequence[Score]) -> dict[str, float]:
+    names = scores[0].metrics if scores else ()
+    return {name: mean([score.metrics[name] for score in scores]) for name in names}
 
 
 def _usage(responses: Sequence[Response]) -> dict[str, float]:
@@ -173,14 +189,19 @@ def _asked_text(request: Request) -> list[Any]:
 
 
 def _checked(score: Score, metric: str) -> Score:
-    given: Any = score.value
+    value = _checked_value(score.value, metric)
+    metrics = {name: _checked_value(given, name) for name, given in score.metrics.items()} if score.metrics else {}
+    if score.details:
+        json.dumps(score.details, allow_nan=False)
+    return Score(value, score.details, score.prediction, score.unparsed, metrics, score.excluded)
+
+
+def _checked_value(given: Any, metric: str) -> float:
     # A plain float: a subclass, such as numpy's, cannot travel between processes.
     value = float(given) if hasattr(given, "__float__") else math.nan
     if not math.isfinite(value) or not 0.0 <= value <= 1.0:
         raise ScoringError(f"metric {metric!r} gave {given!r}; expected a finite number in [0, 1]")
-    if score.details:
-        json.dumps(score.details, allow_nan=False)
-    return Score(value, score.details, score.prediction, score.unparsed)
+    return value
 
 
 _dump = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), sort_keys=True, default=str).encode

@@ -13,6 +13,7 @@ from typing import Any
 from pytest_lmeval.adapters.resolve import adapter_name
 from pytest_lmeval.engine.ask import Answer, ask, check_answer, unusable, with_attempts
 from pytest_lmeval.engine.jobs import Inbox, Job
+from pytest_lmeval.engine.outage import Outage
 from pytest_lmeval.engine.policy import Policy, backoff_s
 from pytest_lmeval.engine.rates import RateLimit
 from pytest_lmeval.errors import AdapterTimeout, TransientError
@@ -32,6 +33,7 @@ class AsyncTransport:
         self._policy = policy
         self._inbox = inbox
         self._rates = RateLimit(adapter, policy.share)
+        self._outage = Outage()
         self._heartbeat = time.monotonic()
         self._abandoned = False
         self._asking: dict[asyncio.Task[Any], Job] = {}
@@ -136,16 +138,25 @@ class AsyncTransport:
                 self._inbox.deliver(job, [answer for answer in progress.answers if answer is not None])
 
     async def _answer(self, job: Job, number: int) -> Answer:
+        refusal = self._outage.refusal()
+        if refusal is not None:
+            return refusal
         request = job.requests[number]
         if not isinstance(request, Generate):
-            return await self._ask_in_thread(request)
+            answer, attempts = await self._ask_in_thread(request), 0
+        else:
+            answer, attempts = await self._ask_with_retries(request, job)
+        self._outage.note(answer)
+        return with_attempts(answer, attempts) if attempts else answer
+
+    async def _ask_with_retries(self, request: Generate, job: Job) -> tuple[Answer, int]:
         for attempt in range(self._policy.retries + 1):
             answer = await self._attempt(request, job)
             wait = _retry_wait(answer)
             if wait is None or attempt == self._policy.retries:
                 break
             await asyncio.sleep(backoff_s(attempt, wait or None))
-        return with_attempts(answer, attempt + 1)
+        return answer, attempt + 1
 
     async def _ask_in_thread(self, request: Request) -> Answer:
         # A thread of its own, and a daemon: the default executor's would keep the process from ending.

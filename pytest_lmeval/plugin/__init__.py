@@ -47,12 +47,14 @@ def pytest_report_header(config: pytest.Config) -> str | None:
     options = config.option
     # A key that was pasted where the model's name belongs is refused later; it must not stand here before that.
     shown = spec if "sk-" not in spec else f"{spec.partition(':')[0]}:***"
-    parts = [f"adapter {shown}", f"gate {options.lm_gate}", f"sandbox {options.lm_sandbox}"]
+    from pytest_lmeval.plugin.settings import gate_mode
+
+    parts = [f"adapter {shown}", f"gate {gate_mode(config)}", f"sandbox {options.lm_sandbox}"]
     return f"lmeval: {', '.join(parts)}, reports {options.lm_report_dir}"
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    if file_path.suffix == ".py":
+    if file_path.suffix == ".py" and not file_path.name.startswith("task_"):
         return None
     from pytest_lmeval.plugin.locate import locate
 
@@ -62,6 +64,17 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     from pytest_lmeval.plugin.collector import collect_task_file
 
     return collect_task_file(file_path, root, parent)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Generator[None, object, object]:
+    collected = list(items) if config.option.lm_shard else ()
+    outcome = yield
+    if collected:
+        from pytest_lmeval.plugin.sharding import keep_shard
+
+        keep_shard(config, items, collected)
+    return outcome
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -123,6 +136,9 @@ def pytest_runtest_makereport(
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_report_teststatus(report: pytest.TestReport | pytest.CollectReport) -> Any:
+    if getattr(report, "lm_gate", False):
+        # It is counted and shown with the failures, and is no part of the progress.
+        return report.outcome if report.failed else "", "", ""
     if getattr(report, "lm_below", False) and report.outcome == "passed":
         return "below", "b", ("BELOW", {"yellow": True})
     return None

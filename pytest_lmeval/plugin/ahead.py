@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from pytest_lmeval.plugin.locate import is_example
+
 __all__ = ["Ahead"]
 
 
@@ -34,7 +36,7 @@ class Ahead:
         while self._next < len(self._items):
             item = self._items[self._next]
             self._next += 1
-            if hasattr(item, "example"):
+            if is_example(item):
                 return item
         return None
 
@@ -42,7 +44,7 @@ class Ahead:
         for index in self._upcoming():
             if index not in self._given:
                 self._given.add(index)
-                if hasattr(self._items[index], "example"):
+                if is_example(self._items[index]):
                     return self._items[index]
         return None
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import random
-import re
 import types
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +19,13 @@ from pytest_lmeval.errors import AdapterError, BadTaskFile, BudgetSpent, LmevalE
 from pytest_lmeval.formats.task import Prompt, Task
 from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.plugin.failure import ExampleFailed, explain, rerun_command
+from pytest_lmeval.plugin.names import ItemNames
+from pytest_lmeval.plugin.prompts import as_prompt, repeated
 from pytest_lmeval.plugin.state import RunState, run_state
 from pytest_lmeval.rendering import render as default_render
-from pytest_lmeval.types import Example, ExampleResult, Generate, Message, Request, Response
+from pytest_lmeval.types import Example, ExampleResult, Request, Response
 
 __all__ = ["ExampleItem", "TaskFile", "collect_task_file"]
-
-_UNSAFE = re.compile(r"[^A-Za-z0-9_.-]")
 
 
 def run_example(lm_adapter: Any, lm_engine: Any, lm_render: Any, lm_sandbox: Any) -> None:
@@ -56,9 +56,15 @@ class TaskFile(pytest.Module):
         self.run_state = run_state(self.config)
         self._shared: Mapping[str, object] | None = None
         self._shareable = not self.run_state.shows_fixtures
+        self.hooks: Any = None
+        self.place = ""
 
     def collect(self) -> Iterable[pytest.Item | pytest.Collector]:
-        """Yield an item per selected example; bad records are a collection error that names them all."""
+        """Return an item per selected example; bad records are a collection error that names them all."""
+        with _paused_gc():
+            return list(self._collect())
+
+    def _collect(self) -> Iterator[ExampleItem]:
         try:
             tasks = self._load()
         except LmevalError as error:
@@ -68,9 +74,11 @@ class TaskFile(pytest.Module):
             self.run_state.bad_files.append(self.nodeid)
             raise
         self.add_marker("lmeval")
+        names = ItemNames()
         for task in tasks:
             self.extra_keyword_matches.update({task.name, task.metric})
-            yield from self._items(task)
+            # Tasks of one file may well number their examples alike.
+            yield from self._items(task, names, f"{task.name}." if len(tasks) > 1 else "")
 
     def share(self, funcargs: Mapping[str, object]) -> None:
         """Keep the fixture values of the file's first item for the others, until the file is torn down."""
@@ -107,12 +115,11 @@ class TaskFile(pytest.Module):
             self.run_state.add_task(info)
         return loaded.tasks
 
-    def _items(self, task: Task) -> Iterator[ExampleItem]:
-        names = _Names()
+    def _items(self, task: Task, names: ItemNames, prefix: str) -> Iterator[ExampleItem]:
         fixtureinfo = None
         for example in _selected(task, self.run_state):
             item: ExampleItem = ExampleItem.from_parent(
-                self, name=names.unique(example.id), callobj=run_example, fixtureinfo=fixtureinfo
+                self, name=names.unique(prefix + example.id), callobj=run_example, fixtureinfo=fixtureinfo
             )
             item.assign(task, example)
             # The one private read: items of a file have the same fixtures, and finding them out costs more than
@@ -142,6 +149,18 @@ class ExampleItem(pytest.Function):
         self.position = 0
         words = {example.category, example.metric, *_tags(example)}
         self.extra_keyword_matches.update(word for word in words if word)
+
+    @property
+    def ihook(self) -> Any:
+        """The hooks in charge of the task file, looked up once per file rather than for every call."""
+        return self.parent.hooks or super().ihook
+
+    @property
+    def location(self) -> tuple[str, int | None, str]:
+        """Where reports say the example is: the path from the project's root, made once per file, line and name."""
+        if not self.parent.place:
+            self.parent.place = super().location[0]
+        return self.parent.place, max(0, self.example.line - 1), self.name
 
     def setup(self) -> None:
         """Set the fixtures up, once per file where that is the same as once per item."""
@@ -175,8 +194,9 @@ class ExampleItem(pytest.Function):
             result = evaluate(self.task, self.example, self._prompt, responses, judgement)
         self._prompt = self._held = None
         self._keep(result)
-        if result.status not in ("passed", "below"):
-            raise ExampleFailed(explain(result, rerun_command(self.config, self.nodeid)))
+        if result.status not in ("passed", "below", "excluded"):
+            before = run.baseline_results.get((result.task, result.id))
+            raise ExampleFailed(explain(result, rerun_command(self.config, self.nodeid), before))
 
     def teardown(self) -> None:
         """Let go of what was asked for this example; where it was skipped, nobody has taken it."""
@@ -219,7 +239,7 @@ class ExampleItem(pytest.Function):
 
     def reportinfo(self) -> tuple[Path, int, str]:
         """Return the file, the example's line counted from 0, and the item's name."""
-        return self.path, self.example.line - 1, self.name
+        return self.path, max(0, self.example.line - 1), self.name
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], *args: Any) -> Any:
         """Return the explanation alone for a failed example: the traceback would be all ours."""
@@ -237,26 +257,16 @@ class ExampleItem(pytest.Function):
         return failed_result(self.task, self.example, default_render(self.example), AdapterError(reason), judgement)
 
 
-def as_prompt(rendered: Any) -> Prompt:
-    """Return what a render function gave as text or messages; raise AdapterError for anything else."""
-    if isinstance(rendered, str):
-        return rendered
-    if isinstance(rendered, Sequence) and rendered:
-        return tuple(_message(entry) for entry in rendered)
-    raise AdapterError(f"lm_render returned {type(rendered).__name__}; expected text or a sequence of messages")
-
-
-def repeated(request: Request, number: int) -> Request:
-    """Return ``request`` as the one for repeat ``number``; how probable a text is does not change with repeats."""
-    return replace(request, repeat=number) if isinstance(request, Generate) else request
-
-
-def _message(entry: Any) -> Message:
-    if isinstance(entry, Message):
-        return entry
-    if isinstance(entry, Mapping) and isinstance(entry.get("role"), str) and isinstance(entry.get("content"), str):
-        return Message(entry["role"], entry["content"])
-    raise AdapterError(f"lm_render returned {entry!r} as a message; expected role and content, both text")
+@contextmanager
+def _paused_gc() -> Iterator[None]:
+    # What is made meanwhile stays: to look through it again and again as it grows would find nothing.
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def _properties(result: ExampleResult) -> list[tuple[str, object]]:
@@ -282,19 +292,3 @@ def _selected(task: Task, run: RunState) -> Sequence[Example]:
 def _tags(example: Example) -> Sequence[str]:
     tags = example.metadata.get("tags", ())
     return [tag for tag in tags if isinstance(tag, str)] if isinstance(tags, list) else ()
-
-
-class _Names:
-    """Item names: the raw id with every character that pytest's own syntax might use replaced, kept unique."""
-
-    def __init__(self) -> None:
-        self._taken: set[str] = set()
-
-    def unique(self, raw: str) -> str:
-        name = base = _UNSAFE.sub("-", raw) or "-"
-        number = 2
-        while name in self._taken:
-            name = f"{base}-{number}"
-            number += 1
-        self._taken.add(name)
-        return name

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-__all__ = ["Places", "is_example_id", "locate"]
+__all__ = ["Places", "is_example", "is_example_id", "is_plain_python", "locate"]
 
 
 class Places:
@@ -44,7 +44,7 @@ class Places:
         file = nodeid.partition("::")[0]
         if file not in self._ours:
             path = Path(os.path.abspath(self._rootpath / file))
-            ours = path.suffix != ".py" and self.root_of(path, is_named=path in self.named_files) is not None
+            ours = not is_plain_python(path) and self.root_of(path, is_named=path in self.named_files) is not None
             self._ours[file] = ours
         return self._ours[file]
 
@@ -55,6 +55,16 @@ _PLACES = pytest.StashKey[Places]()
 def locate(path: Path, parent: pytest.Collector) -> Path | None:
     """Return the task root of ``path`` if it is ours to collect, else None."""
     return _places(parent.config).root_of(path, is_named=parent.session.isinitpath(path))
+
+
+def is_plain_python(path: Path) -> bool:
+    """Tell Python files that cannot hold tasks by their name alone: pytest asks about every one of a project."""
+    return path.suffix == ".py" and not path.name.startswith("task_")
+
+
+def is_example(item: object) -> bool:
+    """Tell our items from those of others, which may have an ``example`` too."""
+    return hasattr(item, "attach_result")
 
 
 def is_example_id(nodeid: str, config: pytest.Config) -> bool:
@@ -81,6 +91,10 @@ def _named_paths(config: pytest.Config) -> list[Path]:
 def _may_be_a_task(path: Path) -> bool:
     # Other data may lie in a folder that was named: objects with none of our keys are such. A first record that is
     # broken, or that has any of them, must not vanish: it is read, and refused by name.
+    if path.suffix == ".yaml":
+        return True
+    if path.suffix == ".py":
+        return _imports_ours(path)
     if path.suffix != ".jsonl" or path.name.endswith(".replay.jsonl"):
         return False
     try:
@@ -93,6 +107,14 @@ def _may_be_a_task(path: Path) -> bool:
     except (OSError, ValueError):
         pass
     return True
+
+
+def _imports_ours(path: Path) -> bool:
+    # Outside the task paths a module of this name may be anybody's: to read it runs it.
+    try:
+        return b"pytest_lmeval" in path.read_bytes()
+    except OSError:
+        return True
 
 
 _LONGEST_LOOK = 1 << 20

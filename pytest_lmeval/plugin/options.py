@@ -10,7 +10,7 @@ import pytest
 
 __all__ = ["MaxErrors", "add_options"]
 
-GATES = ("examples", "none")
+GATES = ("examples", "tasks", "baseline", "none")
 SANDBOX_LEVELS = ("process", "container")
 
 
@@ -43,6 +43,7 @@ def add_options(parser: pytest.Parser) -> None:
     parser.addini("lm_adapter", "adapter to use where --lm-adapter is not given", default="")
     parser.addini("lm_task_paths", "folders that hold task files (default: tasks)", type="args", default=None)
     parser.addini("lm_thresholds", "NAME=VALUE example thresholds, as --lm-threshold", type="linelist", default=[])
+    parser.addini("lm_min_scores", "NAME=VALUE task floors, as --lm-min-score", type="linelist", default=[])
     parser.addini("lm_max_line_bytes", "longest line of a task file that is read", default=str(1 << 20))
 
 
@@ -56,6 +57,33 @@ def named_number(text: str) -> tuple[str, float]:
     if not name or not equals or not 0.0 <= number <= 1.0:
         raise argparse.ArgumentTypeError(f"expected NAME=VALUE with a value from 0 to 1, got {text!r}")
     return name, number
+
+
+def share(text: str) -> float:
+    """Parse a number from 0 up to, and without, 1."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not 0.0 <= number < 1.0:
+        raise argparse.ArgumentTypeError(f"expected a number from 0 to below 1, such as 0.05, got {text!r}")
+    return number
+
+
+def significance(text: str) -> float:
+    """Parse a number between 0 and 1."""
+    number = share(text)
+    if number == 0.0:
+        raise argparse.ArgumentTypeError("expected a number above 0 and below 1, such as 0.05: at 0 nothing is found")
+    return number
+
+
+def shard(text: str) -> tuple[int, int]:
+    """Parse ``I/N``, the I-th of N parts, counted from 1."""
+    part, slash, parts = text.partition("/")
+    if not (slash and part.isdecimal() and parts.isdecimal() and 1 <= int(part) <= int(parts)):
+        raise argparse.ArgumentTypeError(f"expected I/N, the I-th of N parts, such as 1/4, got {text!r}")
+    return int(part), int(parts)
 
 
 def key_value(text: str) -> tuple[str, Any]:
@@ -166,6 +194,23 @@ _OPTIONS: list[tuple[str | tuple[str, ...], dict[str, Any]]] = [
     ),
     ("--lm-seed", {"metavar": "S", "type": int, "default": 0, "help": "seed of --lm-sample (default 0)"}),
     (
+        "--lm-num-fewshot",
+        {
+            "metavar": "K",
+            "type": at_least(0),
+            "help": "worked examples ahead of each prompt, for tasks that draw them (default: the task's own number)",
+        },
+    ),
+    (
+        "--lm-subject",
+        {
+            "metavar": "NAME",
+            "action": "append",
+            "default": [],
+            "help": "only this subject, for tasks that have subjects; repeatable",
+        },
+    ),
+    (
         "--lm-threshold",
         {
             "metavar": "NAME=V",
@@ -180,8 +225,62 @@ _OPTIONS: list[tuple[str | tuple[str, ...], dict[str, Any]]] = [
         {
             "metavar": "MODE",
             "choices": GATES,
-            "default": "examples",
-            "help": "examples: one under its threshold is a failed test (default); none: report only, exit 0",
+            "default": None,
+            "help": "examples: one under its threshold is a failed test (default); tasks: a task under its floor fails "
+            "the run; baseline: a regression does (default with --lm-baseline); none: report only",
+        },
+    ),
+    (
+        "--lm-min-score",
+        {
+            "metavar": "NAME=V",
+            "action": "append",
+            "type": named_number,
+            "default": [],
+            "help": "floor: the score a task, or 'overall', must reach; repeatable (ini: lm_min_scores)",
+        },
+    ),
+    (
+        "--lm-baseline",
+        {
+            "metavar": "PATH",
+            "default": None,
+            "help": "an earlier leaderboard.json (with per-example records) or ledger.jsonl to compare with",
+        },
+    ),
+    (
+        "--lm-update-baseline",
+        {"action": "store_true", "help": "write this run to --lm-baseline, if it is complete and nothing was left out"},
+    ),
+    (
+        "--lm-alpha",
+        {
+            "metavar": "A",
+            "type": significance,
+            "default": 0.05,
+            "help": "how often a run that is no worse may be called a regression (default 0.05)",
+        },
+    ),
+    (
+        "--lm-tolerance",
+        {
+            "metavar": "D",
+            "type": share,
+            "default": 0.0,
+            "help": "a drop of up to D, on the scale from 0 to 1, is no regression (default 0)",
+        },
+    ),
+    (
+        "--lm-strict",
+        {"action": "store_true", "help": "any example that passed in the baseline and fails now is a regression"},
+    ),
+    (
+        "--lm-shard",
+        {
+            "metavar": "I/N",
+            "type": shard,
+            "default": None,
+            "help": "run the I-th of N parts of the examples; 'lmeval merge' joins the ledgers",
         },
     ),
     (
@@ -198,7 +297,7 @@ _OPTIONS: list[tuple[str | tuple[str, ...], dict[str, Any]]] = [
         {
             "metavar": "DIR",
             "default": "reports",
-            "help": "where leaderboard.json, .md and ledger.jsonl go (default reports)",
+            "help": "where leaderboard.json, .md, report.html and ledger.jsonl go (default reports)",
         },
     ),
     (

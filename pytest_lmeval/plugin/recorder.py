@@ -30,10 +30,12 @@ class Recorder:
         self._bad_files: dict[str, None] = {}
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
+        from pytest_lmeval.plugin.locate import is_example
+
         # After a failed collection nothing runs: there is nothing to record, and an older board stays as it is.
         stops = session.testsfailed and not self.config.option.continue_on_collection_errors
         if not self.config.option.collectonly and not stops and not _has_bad_files(self.config):
-            self._announce([item.nodeid for item in session.items if hasattr(item, "example")])
+            self._announce([item.nodeid for item in session.items if is_example(item)])
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, node: Any, ids: Sequence[str]) -> None:

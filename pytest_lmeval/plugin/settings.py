@@ -12,17 +12,30 @@ from pytest_lmeval.errors import LmevalError
 from pytest_lmeval.plugin.options import named_number
 
 if TYPE_CHECKING:
+    from pytest_lmeval.formats.task import LoadOptions
     from pytest_lmeval.registry import Registry
 
-__all__ = ["build_registry", "check_options", "ini_thresholds", "max_line_bytes", "with_usage_errors"]
+__all__ = [
+    "build_registry",
+    "check_options",
+    "gate_mode",
+    "ini_floors",
+    "ini_thresholds",
+    "load_options",
+    "max_line_bytes",
+    "with_usage_errors",
+]
 
 _Result = TypeVar("_Result")
+_HOW_TO_WRITE_ONE = "write one with --lm-update-baseline, from a run of the state to compare with"
 
 
 def check_options(config: pytest.Config) -> None:
     """Raise pytest.UsageError at once for what can be seen to be wrong without any task."""
     max_line_bytes(config)
     ini_thresholds(config)
+    ini_floors(config)
+    _check_gate(config)
     if config.option.lm_limit is not None and config.option.lm_sample is not None:
         raise pytest.UsageError("--lm-limit and --lm-sample exclude each other: the first N, or a random N")
     spec = config.getoption("lm_adapter")
@@ -41,12 +54,41 @@ def with_usage_errors(action: Callable[[], _Result]) -> _Result:
         raise pytest.UsageError(str(error)) from None
 
 
+def gate_mode(config: pytest.Config) -> str:
+    """Return the gate's mode: as it was given, else ``baseline`` where there is one to compare with."""
+    option = config.option
+    return str(option.lm_gate or ("baseline" if option.lm_baseline else "examples"))
+
+
 def ini_thresholds(config: pytest.Config) -> dict[str, float]:
     """Return the thresholds of the ini file, by task or metric name."""
+    return _named_numbers(config, "lm_thresholds")
+
+
+def ini_floors(config: pytest.Config) -> dict[str, float]:
+    """Return the floors of the ini file, by task name; ``overall`` is that of the overall score."""
+    return _named_numbers(config, "lm_min_scores")
+
+
+def _named_numbers(config: pytest.Config, name: str) -> dict[str, float]:
     try:
-        return dict(named_number(line) for line in config.getini("lm_thresholds"))
+        return dict(named_number(line) for line in config.getini(name))
     except argparse.ArgumentTypeError as error:
-        raise pytest.UsageError(f"ini lm_thresholds: {error}") from None
+        raise pytest.UsageError(f"ini {name}: {error}") from None
+
+
+def _check_gate(config: pytest.Config) -> None:
+    option = config.option
+    if gate_mode(config) == "baseline" and not option.lm_baseline:
+        raise pytest.UsageError("--lm-gate=baseline needs --lm-baseline PATH, an earlier leaderboard to compare with")
+    if option.lm_update_baseline and not option.lm_baseline:
+        raise pytest.UsageError("--lm-update-baseline needs --lm-baseline PATH, the file to write")
+    if option.lm_baseline and not option.lm_update_baseline:
+        path = config.invocation_params.dir / option.lm_baseline
+        if not path.exists():
+            raise pytest.UsageError(f"--lm-baseline {option.lm_baseline}: no such file; {_HOW_TO_WRITE_ONE}")
+    if option.lm_update_baseline and option.lm_shard:
+        raise pytest.UsageError("--lm-update-baseline cannot be had of one shard: merge the shards' ledgers first")
 
 
 def max_line_bytes(config: pytest.Config) -> int:
@@ -55,6 +97,18 @@ def max_line_bytes(config: pytest.Config) -> int:
     if not str(given).isdecimal() or int(given) < 1:
         raise pytest.UsageError(f"ini lm_max_line_bytes: expected a whole number >= 1, got {given!r}")
     return int(given)
+
+
+def load_options(config: pytest.Config) -> LoadOptions:
+    """Return what the options and the ini file ask of every task that is loaded."""
+    from pytest_lmeval.formats.task import LoadOptions
+
+    option = config.option
+    return LoadOptions(
+        max_line_bytes=max_line_bytes(config),
+        num_fewshot=option.lm_num_fewshot,
+        subjects=tuple(option.lm_subject),
+    )
 
 
 def build_registry(config: pytest.Config) -> Registry:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import cached_property
@@ -13,17 +14,19 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_lmeval.errors import LmevalError, UnknownName, UsageError
+from pytest_lmeval.leaderboard.gate import OVERALL
 from pytest_lmeval.plugin.ahead import Ahead
-from pytest_lmeval.plugin.locate import is_example_id
-from pytest_lmeval.plugin.settings import build_registry, ini_thresholds, max_line_bytes, with_usage_errors
+from pytest_lmeval.plugin.locate import is_example, is_example_id
+from pytest_lmeval.plugin.settings import build_registry, gate_mode, ini_thresholds, load_options, with_usage_errors
 
 if TYPE_CHECKING:
     from pytest_lmeval.engine.engine import Engine
     from pytest_lmeval.engine.evaluate import Judgement, Thresholds
     from pytest_lmeval.engine.resume import HeldResults
-    from pytest_lmeval.formats.task import LoadedFile
+    from pytest_lmeval.formats.task import LoadedFile, LoadOptions
     from pytest_lmeval.leaderboard.rows import TaskInfo
     from pytest_lmeval.registry import Registry
+    from pytest_lmeval.types import ExampleResult
 
 __all__ = ["RUN", "RunState", "run_state"]
 
@@ -46,7 +49,8 @@ class RunState:
         self.seed: int = option.lm_seed
         self.repeats: int = option.lm_repeats
         self.batch_size: int = option.lm_batch_size
-        self.gated: bool = option.lm_gate == "examples"
+        self.gated: bool = gate_mode(config) == "examples"
+        self.must_pass_binds: bool = gate_mode(config) != "none"
         self.allows_bad_tasks: bool = option.lm_allow_bad_tasks
         self.is_worker = hasattr(config, "workerinput")
         self.shows_fixtures = bool(option.setupshow or option.setuponly or option.setupplan)
@@ -99,12 +103,30 @@ class RunState:
             return HeldResults()
         return read_held(self.config.invocation_params.dir / option.lm_report_dir / "ledger.jsonl", self.asking)
 
+    @property
+    def is_exact(self) -> bool:
+        """Whether the adapter of this process says that it answers the same to the same, always."""
+        return bool(getattr(self._adapter, "exact", False))
+
+    @cached_property
+    def baseline_results(self) -> Mapping[tuple[str, str], ExampleResult]:
+        """What the baseline knows of each example; empty without one. Read when a failure is first explained."""
+        from pytest_lmeval.plugin.gating import read_baseline
+
+        run = read_baseline(self.config)
+        return {(result.task, result.id): result for result in (run.results or ())} if run is not None else {}
+
     @cached_property
     def thresholds(self) -> Thresholds:
         """What each example must reach."""
         from pytest_lmeval.engine.evaluate import Thresholds
 
         return Thresholds(self.registry, dict(self.config.option.lm_threshold), ini_thresholds(self.config))
+
+    @cached_property
+    def load_options(self) -> LoadOptions:
+        """What this run asks of every task that it loads."""
+        return load_options(self.config)
 
     def load(self, path: Path, name: str, *, is_named: bool) -> LoadedFile:
         """Return the tasks and bad records of one file; one that is no task file has none unless it was named."""
@@ -117,7 +139,7 @@ class RunState:
         named = is_named and path.suffix in self.registry.formats
         if not is_task_file(path, self.registry) and not named:
             return self.registry.load(path) or LoadedFile()
-        return load_file(path, name, self.registry, max_line_bytes=max_line_bytes(self.config))
+        return load_file(path, name, self.registry, options=self.load_options, is_named=is_named)
 
     def add_task(self, info: TaskInfo) -> None:
         """Note a collected task; raise UsageError where its name is taken."""
@@ -128,12 +150,11 @@ class RunState:
 
     def prepare(self, session: pytest.Session) -> None:
         """Check and plan the run, once it is known which examples were selected and before any model call."""
-        items: list[Any] = [item for item in session.items if hasattr(item, "example")]
+        items: list[Any] = [item for item in session.items if is_example(item)]
         if self.config.option.collectonly or self.bad_files or not items:
             return
-        for item in items:
-            info = self.tasks[item.task.name]
-            self.tasks[info.name] = replace(info, selected=(info.selected or 0) + 1)
+        for name, selected in Counter(item.task.name for item in items).items():
+            self.tasks[name] = replace(self.tasks[name], selected=selected)
         try:
             self._check_thresholds()
             self._prepare_adapter(items)
@@ -143,6 +164,9 @@ class RunState:
         # Read before the controller of this very run adds to the ledger.
         _ = self.held
         self._plan(items)
+        for file in {item.parent for item in items}:
+            # Every conftest is loaded by now: which of them are in charge of a file will not change any more.
+            file.hooks = file.ihook
         self._tell_controller()
         # The items stay until the end: the collector need not look at them again and again.
         gc.freeze()
@@ -213,7 +237,9 @@ class RunState:
             from pytest_lmeval.formats.task import Tools
 
             name = adapter_name(engine.adapter) if engine is not None else self.spec
-            self._judgements[key] = Judgement(self.thresholds, Tools(sandbox), self.gated, name, self.repeats)
+            self._judgements[key] = Judgement(
+                self.thresholds, Tools(sandbox), self.gated, name, self.repeats, must_pass_binds=self.must_pass_binds
+            )
         return self._judgements[key]
 
     def _check_thresholds(self) -> None:
@@ -221,6 +247,9 @@ class RunState:
         for name, _ in self.config.option.lm_threshold:
             if name not in self.tasks and name not in self.registry.metrics:
                 raise UnknownName("task or metric in --lm-threshold", name, [*self.tasks, *self.registry.metrics])
+        for name, _ in self.config.option.lm_min_score:
+            if name not in self.tasks and name != OVERALL:
+                raise UnknownName("task in --lm-min-score", name, [*self.tasks, OVERALL])
 
     def _prepare_adapter(self, items: Sequence[Any]) -> None:
         if not any(_uses_own_adapter(item) for item in items):
@@ -233,7 +262,7 @@ class RunState:
         from pytest_lmeval.engine.batches import plan_batches
 
         for position, item in enumerate(self._items):
-            if hasattr(item, "example"):
+            if is_example(item):
                 item.__dict__["position"] = position
         self._batches = plan_batches(((item.parent, item) for item in items), self.batch_size)
 
@@ -241,14 +270,14 @@ class RunState:
         output = getattr(self.config, "workeroutput", None)
         if output is not None:
             output["lmeval_tasks"] = json.dumps([asdict(info) for info in self.tasks.values()])
-            ids = [item.nodeid for item in self._items if not hasattr(item, "example")]
+            ids = [item.nodeid for item in self._items if not is_example(item)]
             output["lmeval_foreign"] = json.dumps([nodeid for nodeid in ids if is_example_id(nodeid, self.config)])
 
     def model_facts(self) -> dict[str, Any]:
         """Return what the adapter of this process knows of its model: id, revision, sha256."""
         try:
             facts = dict(getattr(self._adapter, "manifest", None) or {})
-            return dict(json.loads(json.dumps(facts, default=str)))
+            return {**json.loads(json.dumps(facts, default=str)), **({"exact": True} if self.is_exact else {})}
         except Exception as error:  # an adapter's own code must not cost the run its board
             return {"error": f"{type(error).__name__}: {error}"}
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_lmeval.engine.ask import Answer, ask
+from pytest_lmeval.engine.ask import Answer, ask, unusable
 from pytest_lmeval.engine.engine import Engine
 from pytest_lmeval.engine.policy import Policy
 from pytest_lmeval.errors import AdapterError, AdapterTimeout
@@ -197,9 +198,13 @@ def test_a_time_that_is_no_finite_number_is_not_passed_on(latency: Any) -> None:
 
 
 @pytest.mark.parametrize("error", [RuntimeError("boom"), ValueError("boom"), SystemExit("boom"), MemoryError("boom")])
-def test_what_a_batch_adapter_raises_is_the_error_of_every_request(error: BaseException) -> None:
+def test_what_a_batch_adapter_raises_is_the_error_of_every_request(
+    error: BaseException, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(Path(__file__).parents[2])
     answers = ask(Scripted(lambda prompts: _raise(error)), REQUESTS)
-    assert [f"error: adapter scripted raised {type(error).__name__}: boom"] * 3 == _texts(answers)
+    place = f"tests/engine/test_ask.py:{_raise.__code__.co_firstlineno + 1} in _raise"
+    assert [f"error: adapter scripted raised {type(error).__name__}: boom ({place})"] * 3 == _texts(answers)
 
 
 def test_an_adapter_error_is_kept_as_it_is() -> None:
@@ -238,9 +243,30 @@ def test_an_async_failure_is_that_request_s_alone() -> None:
     async def answer(request: Generate) -> Any:
         return _raise(RuntimeError("boom")) if request.id == "id-1" else Completion(request.id)
 
-    assert ["id-0", "error: adapter async raised RuntimeError: boom (1 attempt)", "id-2"] == _texts(
-        answers_of(Async(answer), REQUESTS)
-    )
+    first, failed, last = _texts(answers_of(Async(answer), REQUESTS))
+    assert ("id-0", "id-2") == (first, last)
+    assert failed.startswith("error: adapter async raised RuntimeError: boom (")
+    assert failed.endswith(" in _raise) (1 attempt)")
+
+
+def test_the_place_of_a_failure_is_the_last_line_that_is_not_ours(tmp_path: Path) -> None:
+    library = tmp_path / "site-packages/client/calls.py"
+    library.parent.mkdir(parents=True)
+    library.write_text("def call(token):\n    raise RuntimeError('boom')\n", encoding="utf-8")
+    scope: dict[str, Any] = {}
+    exec(compile(library.read_text(encoding="utf-8"), library, "exec"), scope)
+    (answer, *_) = ask(Scripted(lambda prompts: scope["call"]("hush-1234")), REQUESTS)
+    assert "adapter scripted raised RuntimeError: boom (client/calls.py:2 in call)" == str(answer)
+
+
+def test_a_failure_without_a_line_outside_the_package_names_no_place() -> None:
+    assert "adapter scripted raised RuntimeError: boom" == str(unusable(Scripted(len), RuntimeError("boom")))
+
+
+def test_a_place_outside_the_project_is_a_bare_file_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (answer, *_) = ask(Scripted(lambda prompts: _raise(RuntimeError("boom"))), REQUESTS)
+    assert f"(test_ask.py:{_raise.__code__.co_firstlineno + 1} in _raise)" in str(answer)
 
 
 def test_a_failure_inside_a_batch_may_be_returned_in_its_place() -> None:

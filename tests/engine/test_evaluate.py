@@ -341,3 +341,39 @@ def test_a_number_that_is_not_finite_is_never_written() -> None:
     result = ExampleResult("t", "a", "passed", 1.0, 1.0, "m", "h")
     with pytest.raises(ValueError, match="not JSON compliant"):
         replace(result, score=math.nan).to_json()
+
+
+# Scores with more to tell
+
+
+def test_an_example_that_must_pass_fails_where_others_are_below_unless_nothing_binds(
+    load: Load, registry: Registry
+) -> None:
+    task = load(SPEC | {"metadata": {"must_pass": True}})
+    assert "failed" == _evaluate(task, "4", registry, gated=False).status
+    assert "below" == _evaluate(task, "4", registry, gated=False, must_pass_binds=False).status
+
+
+def test_further_metrics_are_kept_and_averaged_over_repeats(load: Load, registry: Registry) -> None:
+    task = _with_metric(load, registry, lambda said, *_: Score(1.0, metrics={"length": len(said) / 10}))
+    assert {"length": 0.1} == _evaluate(task, "5", registry).metrics
+    judgement = Judgement(Thresholds(registry, {}), repeats=2)
+    example = task.examples[0]
+    twice = evaluate(task, example, example.prompt, [Completion("5"), Completion("555")], judgement)
+    assert {"length": pytest.approx(0.2)} == twice.metrics
+
+
+@pytest.mark.parametrize("value", [1.5, -0.1, math.nan, "high"])
+def test_a_further_metric_outside_its_range_is_an_error_of_the_example(
+    load: Load, registry: Registry, value: Any
+) -> None:
+    result = _evaluate(_with_metric(load, registry, lambda *_: Score(1.0, metrics={"length": value})), "5", registry)
+    assert ("error", None) == (result.status, result.score)
+    assert "'length' gave" in result.error
+
+
+def test_what_a_task_excludes_has_a_reason_and_no_score(load: Load, registry: Registry) -> None:
+    task = _with_metric(load, registry, lambda *_: Score(1.0, {"language": "fr"}, excluded="not English"))
+    result = _evaluate(task, "5", registry)
+    assert ("excluded", None, "not English") == (result.status, result.score, result.error)
+    assert {"language": "fr"} == result.details

@@ -77,7 +77,7 @@ def test_many_answers_come_back_in_order_from_one_other_process(ask: Ask) -> Non
 def test_what_an_adapter_raises_is_the_error_of_its_request(ask: Ask) -> None:
     first, second = ask("raise", "fine")
 
-    assert "adapter echo raised ValueError: boom (1 attempt)" == first
+    assert "adapter echo raised ValueError: boom (hosted_adapters.py:15 in complete) (1 attempt)" == first
     assert second.endswith(" fine")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import os
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -186,3 +187,15 @@ def test_the_table_is_shown_at_the_end(small: Project) -> None:
         ["*leaderboard: stub.v1*", "arithmetic *exact_match *0.6667*2/3*", "words *1.0000*2/2*", "overall *0.8333*"]
     )
     result.stdout.fnmatch_lines(["written to *reports/leaderboard.json"])
+
+
+def test_git_is_asked_once_and_ledger_and_board_say_the_same(small: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    git = small.write("bin/git", '#!/bin/sh\necho "$1" >> "$GIT_LOG"\necho 0123abc\n')
+    git.chmod(0o755)
+    monkeypatch.setenv("PATH", str(git.parent), prepend=os.pathsep)
+    monkeypatch.setenv("GIT_LOG", str(small.path / "asked.txt"))
+    small.run()
+    assert ["rev-parse", "status"] == (small.path / "asked.txt").read_text().split()
+    header = json.loads((small.path / "reports/ledger.jsonl").read_text("utf-8").splitlines()[0])["header"]
+    assert {"commit": "0123abc", "dirty": True} == header["manifest"]["git"]
+    assert header["manifest"].items() <= small.board()["manifest"].items()

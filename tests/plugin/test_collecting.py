@@ -148,3 +148,96 @@ def test_a_spec_id_with_a_foreign_character_is_refused(project: Project) -> None
 def test_the_header_says_which_model_is_asked(project: Project) -> None:
     project.small_tasks()
     project.run("--collect-only").stdout.fnmatch_lines(["lmeval: adapter model:Model*reports reports*"])
+
+
+WATCHED = """
+import gc
+
+def note(*words):
+    with open("noted.txt", "a") as file:
+        print(*words, file=file)
+
+def pytest_lmeval_load_task(path):
+    note("in", path.name, gc.isenabled())
+
+def pytest_collectreport(report):
+    if report.nodeid.endswith(".jsonl"):
+        note("after", report.nodeid.rpartition("/")[2], gc.isenabled())
+"""
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_garbage_is_collected_after_a_task_file_as_before_it(project: Project, before: bool) -> None:
+    project.write("conftest.py", WATCHED + ("" if before else "\ngc.disable()\n"))
+    project.task("tasks/bad.jsonl", {"id": 1, "prompt": "x"})
+    project.task("tasks/good.jsonl", project.record("a", "x"))
+    project.run("--collect-only")
+    files = ("bad.jsonl", "good.jsonl")
+    expected = [line for file in files for line in (f"in {file} False", f"after {file} {before}")]
+    assert expected == (project.path / "noted.txt").read_text().splitlines()
+
+
+PLACED = """
+import pytest
+
+def pytest_collection_finish(session):
+    for item in session.items:
+        print("PLACE", item.location == pytest.Item.location.func(item), *item.location)
+"""
+
+
+def test_the_place_of_an_item_is_what_pytest_makes_of_it(project: Project) -> None:
+    project.write("outside/away.jsonl", json.dumps(project.record("far", "x")))
+    project.write("inner/conftest.py", PLACED)
+    project.write("inner/pytest.ini", "[pytest]\n")
+    project.task("inner/tasks/t.jsonl", project.record("a", "x"), project.record("b", "x"))
+    result = project.run("--collect-only", "-s", "-cinner/pytest.ini", "inner", "outside/away.jsonl")
+    places = ["tasks/t.jsonl 0 a", "tasks/t.jsonl 1 b", "../outside/away.jsonl 0 far"]
+    assert [f"PLACE True {place}" for place in places] == [line for line in result.outlines if line.startswith("PLACE")]
+
+
+HEARD = """
+def pytest_runtest_setup(item):
+    with open("heard.txt", "a") as file:
+        print("{name}", item.nodeid, file=file)
+"""
+
+
+def test_hooks_of_a_folder_hear_of_its_own_examples_alone(project: Project) -> None:
+    for name in ("one", "two"):
+        project.write(f"tasks/{name}/conftest.py", HEARD.replace("{name}", name))
+        for file in ("s", "t"):
+            project.task(f"tasks/{name}/{file}.jsonl", project.record("a", "x"), project.record("b", "x"))
+    project.run().assert_outcomes(passed=8)
+    ids = [f"tasks/{name}/{file}.jsonl::{id}" for name in ("one", "two") for file in "st" for id in "ab"]
+    assert [f"{id.split('/')[1]} {id}" for id in ids] == (project.path / "heard.txt").read_text().splitlines()
+
+
+FOREIGN = """
+import pytest
+
+class Item(pytest.Item):
+    example = "not ours"
+
+    def runtest(self):
+        pass
+
+class File(pytest.File):
+    def collect(self):
+        yield Item.from_parent(self, name="foreign")
+
+def pytest_collect_file(file_path, parent):
+    if file_path.suffix == ".rst":
+        return File.from_parent(parent, path=file_path)
+"""
+
+
+@pytest.mark.parametrize("processes", ["-n0", "-n2"])
+def test_items_of_others_with_an_example_of_their_own_run_beside_ours(project: Project, processes: str) -> None:
+    project.write("conftest.py", FOREIGN)
+    project.write("guide.rst", "")
+    project.task("tasks/t.jsonl", project.record("a", "x"))
+    result = project.run(processes)
+    result.assert_outcomes(passed=2)
+    assert 0 == result.ret
+    assert 1 == project.board()["counts"]["collected"]

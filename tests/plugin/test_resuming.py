@@ -282,6 +282,7 @@ def test_a_last_line_that_was_cut_off_does_no_harm(cut_off: Project) -> None:
     result = run(cut_off, "--lm-resume")
     result.assert_outcomes(passed=8)
     assert 0 == result.ret
+    result.stdout.fnmatch_lines(["1 line(s) of the ledger could not be read"])
     assert {f"e{number}" for number in (4, 5, 6, 7)} == {id for _, id in asked(cut_off)}
     # The whole of the ledger can be replayed but for the line that was cut off.
     lines = ledger.read_bytes().split(b"\n")
@@ -297,7 +298,9 @@ def test_without_being_told_to_resume_everything_is_asked_and_the_old_ledger_kep
 
 
 def test_resuming_what_is_complete_leaves_a_whole_ledger(cut_off: Project) -> None:
-    run(cut_off, "--lm-resume").assert_outcomes(passed=8)
+    result = run(cut_off, "--lm-resume")
+    result.assert_outcomes(passed=8)
+    result.stdout.no_fnmatch_line("*could not be read*")
     digest = cut_off.board()["digest"]
     run(cut_off, "--lm-resume").assert_outcomes(passed=8)
     assert cut_off.board()["complete"]

@@ -1,0 +1,47 @@
+"""What a reader without scripts is shown: the verdict and the scores, in plain HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from html import escape
+from typing import Any
+
+from pytest_lmeval.leaderboard.tables import score_text
+from pytest_lmeval.text import printable
+
+__all__ = ["summary_html", "title_html"]
+
+_HEADINGS = ("task", "score", "95 % interval", "correct", "of")
+
+
+def title_html(board: Mapping[str, Any]) -> str:
+    """Return the page's title, escaped, ASCII."""
+    return _text(f"{board.get('adapter', '')} - evaluation report")
+
+
+def summary_html(board: Mapping[str, Any]) -> str:
+    """Return headline, reasons and a row per task, escaped, ASCII."""
+    gate = board.get("gate") or {}
+    reasons = "".join(f"<li>{_text(reason)}</li>" for reason in gate.get("reasons", ()))
+    head = "".join(f'<th scope="col">{heading}</th>' for heading in _HEADINGS)
+    rows = "".join(map(_row, board.get("tasks", ())))
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+    return f"<h1>{_text(_headline(board, gate))}</h1><ul>{reasons}</ul>{table}"
+
+
+def _headline(board: Mapping[str, Any], gate: Mapping[str, Any]) -> str:
+    verdict = f"{gate['verdict']}: " if gate.get("verdict") else ""
+    if not board.get("complete"):
+        return f"{verdict}{board.get('adapter', '')}, an incomplete run"
+    return f"{verdict}{board.get('adapter', '')}, overall {score_text(board.get('overall_score'))}"
+
+
+def _row(row: Mapping[str, Any]) -> str:
+    ci95 = row.get("ci95")
+    interval = f"{ci95[0]:.3f} to {ci95[1]:.3f}" if ci95 else "-"
+    cells = (score_text(row.get("score")), interval, row.get("correct", ""), row.get("total", ""))
+    return f'<tr><th scope="row">{_text(row["task"])}</th>{"".join(f"<td>{cell}</td>" for cell in cells)}</tr>'
+
+
+def _text(value: object) -> str:
+    return escape(printable(str(value), keep="")).encode("ascii", "xmlcharrefreplace").decode("ascii")

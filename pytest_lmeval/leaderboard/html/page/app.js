@@ -1,0 +1,274 @@
+// Which view the address asks for, and what the keys do.
+
+const main = document.getElementById("main");
+const wide = matchMedia("(min-width: 66rem)");
+let current = null;
+let listed = [];
+
+function readRoute() {
+  const [path, search = ""] = location.hash.slice(1).split("?");
+  const values = new URLSearchParams(search);
+  const task = path.startsWith("/task/") ? taskNamed(decoded(path.slice(6))) : null;
+  const view = path === "/all" || task !== null ? "list" : "overview";
+  const page = Math.max(0, Number.parseInt(values.get("page") || "0", 10) || 0);
+  const show = FILTERS.some(([name]) => name === values.get("show")) ? values.get("show") : "all";
+  const order = ORDERS.some(([name]) => name === values.get("sort")) ? values.get("sort") : "file";
+  const id = values.get("id");
+  return { view, task, show, query: values.get("q") || "", order, page, of: id === null ? null : task === null ? values.get("in") : task, id };
+}
+
+function taskNamed(text) {
+  const name = taskNames.find((one) => nameInAddress(one) === text);
+  return name === undefined ? text : name;
+}
+
+function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+// What a reader types goes into the address without a step in the history for each letter.
+function replaceRoute(route) {
+  history.replaceState(null, "", address(route));
+  show();
+}
+
+function show() {
+  const route = readRoute();
+  const sameList = current !== null && current.view === "list" && route.view === "list" && current.task === route.task;
+  const kept = keptFocus();
+  if (route.view === "overview") showOverview();
+  else showList(route, sameList);
+  topBar(route);
+  if (!sameList || kept === null) settle(route, sameList);
+  else restoreFocus(kept);
+  current = route;
+}
+
+function showOverview() {
+  listed = [];
+  document.title = visible(`${board.adapter} - evaluation report`).textContent;
+  main.className = "overview";
+  document.body.className = "";
+  main.replaceChildren(...overviewView().filter(Boolean));
+}
+
+function showList(route, sameList) {
+  const { found, counts, totals } = select(route.task, route.show, route.query, route.order);
+  listed = found;
+  const open = route.id === null ? null : examplesOf(route.task).find((example) => isOpen(route, example)) || null;
+  // The page of the open example is shown, whatever page the address names.
+  if (open && found.includes(open)) route.page = Math.floor(found.indexOf(open) / PAGE_SIZE);
+  route.page = Math.min(route.page, Math.max(0, Math.ceil(found.length / PAGE_SIZE) - 1));
+  const name = route.task === null ? "All examples" : route.task;
+  document.title = visible(`${open ? `${open.id} - ` : ""}${name} - ${board.adapter}`).textContent;
+  main.className = open ? "list has-open" : "list";
+  document.body.className = "fills";
+  if (!sameList) main.replaceChildren(...listFrame(route, name));
+  renderPanes(route, { found, counts, totals }, open);
+}
+
+function listFrame(route, name) {
+  return [
+    h("div", { class: "list-head" }, h("h1", { tabindex: "-1" }, visible(name)), h("div", { id: "strip" }, strip(route.task))),
+    h("section", { class: "pane", "aria-label": "List of examples" }, h("div", { id: "filters" }), h("p", { id: "found", role: "status" }), h("div", { id: "rows" })),
+    h("section", { class: "detail", id: "detail", "aria-label": "Details", tabindex: "0" }),
+  ];
+}
+
+function strip(task) {
+  const row = rows.get(task);
+  if (!row) return null;
+  const entry = compared.get(task) || {};
+  const interval = row.ci95 ? ` (${score(row.ci95[0])} to ${score(row.ci95[1])})` : "";
+  const before = typeof entry.old === "number" ? `, baseline ${score(entry.old)}` : "";
+  return h("p", {}, "score ", h("b", {}, score(row.score)), interval, before);
+}
+
+function renderPanes(route, { found, counts, totals }, open) {
+  const get = (id) => document.getElementById(id);
+  const field = get("search");
+  if (!field || document.activeElement !== field) get("filters").replaceChildren(filterBar(route, counts, totals, replaceRoute));
+  else updateFilters(route, counts, totals);
+  const status = h("p", {}, listStatus(route, found));
+  if (get("found").textContent !== status.textContent) get("found").replaceChildren(...status.childNodes);
+  const kept = get("rows").scrollTop;
+  get("rows").replaceChildren(...[leftOutNote(route.task), exampleTable(route, found), pager(route, found)].filter(Boolean));
+  get("rows").scrollTop = kept;
+  makeReachable();
+  const missing = route.id !== null && !open ? h("p", { class: "note warn" }, "This example is not on this page: it may be left out, see the ledger.") : null;
+  const content = open ? examplePane(route, open, found) : [missing, route.task === null ? tasksPane(route, found) : summaryPane(route.task)];
+  get("detail").replaceChildren(...h("div", {}, content).childNodes);
+  if (!current || current.id !== route.id) get("detail").scrollTop = 0;
+}
+
+// While someone types, the field stays the very same element; its neighbours follow.
+function updateFilters(route, counts, totals) {
+  const fresh = filterBar(route, counts, totals, replaceRoute);
+  document.querySelector(".filters fieldset").replaceWith(fresh.querySelector("fieldset"));
+  document.querySelector(".order").replaceWith(fresh.querySelector(".order"));
+}
+
+// One stop for the tab key in the list: the open example, else the first.
+function makeReachable() {
+  const links = [...document.querySelectorAll(".examples a")];
+  if (links.length && !links.some((link) => link.tabIndex === 0)) links[0].tabIndex = 0;
+}
+
+function keptFocus() {
+  const active = document.activeElement;
+  if (!active || active === document.body || active === main) return null;
+  if (active.closest(".examples")) return ["row", active.getAttribute("href")];
+  if (active.id) return ["id", active.id];
+  if (active.name === "show") return ["show", active.value];
+  if (active.closest(".steps")) return ["step", active.getAttribute("aria-keyshortcuts")];
+  return null;
+}
+
+function restoreFocus([kind, key]) {
+  if (kind === "id" && document.activeElement.id === key) return;
+  const found = {
+    row: () => document.querySelector(".examples tr.open a") || rowLinks().find((link) => link.getAttribute("href") === key) || rowLinks()[0],
+    id: () => document.getElementById(key),
+    show: () => document.querySelector(".filters input:checked"),
+    step: () => document.querySelector(`.steps a[aria-keyshortcuts="${key}"]`) || document.getElementById("example-title"),
+  }[kind]();
+  if (found) found.focus({ preventScroll: kind !== "row" });
+  if (kind === "row" && wide.matches === false && readRoute().id !== null) focusExample();
+}
+
+// After a change of view the reader starts at its heading.
+function settle(route, sameList) {
+  if (current === null && route.id === null) return;
+  if (route.view === "list" && route.id !== null) {
+    revealOpen();
+    if (!sameList || !wide.matches) focusExample();
+  } else if (!sameList) {
+    const heading = main.querySelector("h1");
+    if (heading) heading.focus({ preventScroll: true });
+    scrollTo(0, 0);
+  }
+}
+
+function focusExample() {
+  const title = document.getElementById("example-title");
+  if (title) title.focus({ preventScroll: true });
+  if (!wide.matches) scrollTo(0, 0);
+}
+
+function revealOpen() {
+  const row = document.querySelector(".examples tr.open");
+  if (row) row.scrollIntoView({ block: "nearest" });
+}
+
+function rowLinks() {
+  return [...document.querySelectorAll(".examples a")];
+}
+
+function topBar(route) {
+  const worse = report.examples.reduce((sum, tally) => sum + tally.worse, 0);
+  const link = (href, text, here) => h("a", { href, "aria-current": here ? "page" : null }, text);
+  const onAll = route.view === "list" && route.task === null;
+  document.getElementById("top").replaceChildren(
+    h("p", { class: "brand" }, h("b", {}, "lmeval"), " ", visible(board.adapter), h("time", { datetime: board.timestamp }, day(board.timestamp))),
+    h(
+      "nav",
+      { "aria-label": "Report" },
+      link("#/", "Overview", route.view === "overview"),
+      link(address({}), "All examples", onAll && route.show !== "worse"),
+      worse > 0 && link(address({ show: "worse" }), [`Got worse `, h("span", { class: "n" }, count(worse))], onAll && route.show === "worse"),
+      taskPicker(route),
+    ),
+  );
+}
+
+function taskPicker(route) {
+  const options = taskNames.map((name) => h("option", { value: name, selected: name === route.task }, visible(name).textContent));
+  const go = (event) => event.target.value && (location.hash = address({ task: event.target.value }));
+  return h("label", { class: "picker" }, hidden("Task"), h("select", { id: "picker", onchange: go }, h("option", { value: "" }, "Task \u2026"), options));
+}
+
+function day(timestamp) {
+  return String(timestamp).replace("T", " ").replace(/(\.\d+)?Z$/, " UTC");
+}
+
+function footer() {
+  const key = (name, text) => h("span", {}, h("kbd", {}, name), ` ${text}`);
+  const keys = [key("j", "next"), key("k", "previous"), key("Enter", "open"), key("/", "search"), key("Esc", "back")];
+  const digest = h("p", {}, "digest ", h("code", {}, String(board.digest).slice(0, 16)), `, ${board.schema}`);
+  document.getElementById("foot").replaceChildren(h("p", { class: "keys" }, "Keys: ", keys), digest);
+}
+
+function step(offset) {
+  const route = readRoute();
+  if (route.view !== "list" || !listed.length) return;
+  const onRow = document.activeElement.closest(".examples");
+  if (!wide.matches && route.id === null && onRow) return stepRow(offset);
+  const at = listed.findIndex((example) => isOpen(route, example));
+  const next = listed[at === -1 ? (offset > 0 ? 0 : listed.length - 1) : at + offset];
+  if (!next) return;
+  history.replaceState(null, "", linkTo(route, next));
+  show();
+  revealOpen();
+}
+
+// On a narrow screen the list and the example take turns: there, arrows only move along the list.
+function stepRow(offset) {
+  const links = rowLinks();
+  const next = links[links.indexOf(document.activeElement) + offset];
+  if (!next) return;
+  document.activeElement.tabIndex = -1;
+  next.tabIndex = 0;
+  next.focus();
+}
+
+function back() {
+  const route = readRoute();
+  if (route.id !== null) {
+    const place = rowLinks().findIndex((one) => one.hasAttribute("aria-current"));
+    location.hash = address({ ...route, of: null, id: null, page: current.page });
+    show();
+    const link = rowLinks()[Math.max(0, place)];
+    if (link) link.focus();
+  } else if (route.view === "list") location.hash = "#/";
+}
+
+function onKey(event) {
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  const field = event.target;
+  if (field.matches("input[type=search], select, textarea")) {
+    if (event.key === "Escape" && field.id === "search") leaveSearch(event);
+    return;
+  }
+  const onRow = field.closest(".examples") !== null;
+  const actions = {
+    "/": () => (document.getElementById("search") || document.getElementById("picker")).focus(),
+    j: () => step(1),
+    k: () => step(-1),
+    ArrowDown: () => (onRow ? step(1) : false),
+    ArrowUp: () => (onRow ? step(-1) : false),
+    Escape: back,
+    Enter: () => (onRow && wide.matches && readRoute().id !== null && field.closest("tr.open") ? focusExample() : false),
+  };
+  const action = actions[event.key];
+  if (action && action() !== false) event.preventDefault();
+}
+
+function leaveSearch(event) {
+  event.preventDefault();
+  event.target.blur();
+  const first = rowLinks().find((link) => link.tabIndex === 0);
+  if (first) first.focus();
+}
+
+document.addEventListener("keydown", onKey);
+document.getElementById("skip").addEventListener("click", (event) => {
+  event.preventDefault();
+  main.focus();
+});
+addEventListener("hashchange", show);
+footer();
+show();

@@ -1,0 +1,139 @@
+// One example: what was asked, what the model said, what was read from it, what was wanted, what the baseline said.
+
+// Below this share of common text a diff is harder to read than both texts.
+const LEAST_SHARED = 0.3;
+
+function examplePane(route, example, found) {
+  return [
+    exampleHead(route, example, found),
+    outcome(example),
+    example.answers.map((answer, place) => answerPart(example, answer, place)),
+    baselinePart(example),
+    part("Prompt", promptPart(example)),
+    part("Details", detailsPart(example)),
+    part("Run it again", rerun(example)),
+  ];
+}
+
+function exampleHead(route, example, found) {
+  const place = found.indexOf(example);
+  const step = (offset, label, key) => {
+    const other = found[place + offset];
+    return other ? h("a", { href: linkTo(route, other), "aria-keyshortcuts": key }, label) : h("span", { class: "off", "aria-hidden": "true" }, label);
+  };
+  return [
+    h(
+      "nav",
+      { class: "steps", "aria-label": "Examples in this list" },
+      h("a", { href: address({ ...route, of: null, id: null, page: Math.floor(Math.max(0, place) / PAGE_SIZE) }), class: "close" }, "Close", h("kbd", { "aria-hidden": "true" }, "Esc")),
+      h("span", { class: "place" }, place < 0 ? "not in this list" : `${count(place + 1)} of ${count(found.length)}`),
+      step(-1, "\u2191 Previous", "k"),
+      step(1, "\u2193 Next", "j"),
+    ),
+    h("h2", { id: "example-title", tabindex: "-1" }, visible(example.id)),
+    h("p", { class: "result" }, statusMark(example), flipMark(example), scoreText(example), example.must_pass && h("span", { class: "tag" }, "must pass")),
+  ];
+}
+
+function scoreText(example) {
+  if (example.score === undefined || example.score === null) return h("span", {}, "not scored");
+  const shown = (value) => String(Number(value.toFixed(4)));
+  return h("span", {}, "score ", h("b", {}, shown(example.score)), `, threshold ${shown(example.threshold)}`);
+}
+
+function outcome(example) {
+  const first = example.answers[0];
+  const rule = example.rule ? h("span", { class: "note" }, " by ", h("code", {}, visible(example.rule))) : null;
+  const wanted = wantedBy(example);
+  const reason = (example.details || {}).reason;
+  const nothing = example.unparsed && h("p", { class: "note warn" }, "Unparsed: the rule found nothing to extract.");
+  return [
+    example.error && part(example.status === "excluded" ? "Why it was excluded" : "Why it could not be scored", block(visible(example.error), { class: "error" })),
+    typeof reason === "string" && part("Why the score is what it is", block(visible(reason))),
+    h(
+      "div",
+      { class: "outcome" },
+      first && h("div", {}, h("h3", {}, "Prediction", rule), block(withEdges(predictionOf(first)), { class: "said" }), nothing),
+      wanted.length > 0 && h("div", {}, h("h3", {}, wanted.length > 1 ? "Targets" : "Target"), targets(wanted)),
+    ),
+  ];
+}
+
+function targets(wanted) {
+  const shown = (target) => block(withEdges(target), { class: "said" });
+  if (wanted.length === 1) return shown(wanted[0]);
+  return h("ol", { class: "targets" }, wanted.map((target) => h("li", {}, shown(target))));
+}
+
+function answerPart(example, answer, place) {
+  const several = example.answers.length > 1;
+  const scores = (example.details || {}).scores;
+  const worth = several && Array.isArray(scores) && typeof scores[place] === "number" ? `, score ${scores[place]}` : "";
+  const title = several ? `Output ${place + 1} of ${example.answers.length}${worth}` : "Output";
+  const marked = answer.span ? h("span", { class: "note" }, " what was extracted is ", h("mark", {}, "marked")) : null;
+  return [h("h3", {}, title, marked), outputBlock(answer)];
+}
+
+function outputBlock({ output, span }) {
+  if (!span) return block(withEdges(output), { class: "output" });
+  const [start, end] = span;
+  const inside = h("mark", {}, hidden("[extracted: "), visible(output.slice(start, end)), hidden("]"));
+  return block([visible(output.slice(0, start)), inside, visible(output.slice(end))], { class: "output" });
+}
+
+function baselinePart(example) {
+  const before = example.before;
+  if (!before) return null;
+  const title = h("h3", {}, "Baseline", h("span", { class: "note" }, ` ${before.status}`, typeof before.score === "number" ? `, score ${Number(before.score.toFixed(4))}` : ""));
+  const changed = before.changed && h("p", { class: "note warn" }, "The example itself changed since the baseline: the scores are not compared.");
+  if (before.same) return [title, changed, h("p", { class: "note" }, "The baseline said the same, character for character.")];
+  const old = before.answers || [];
+  if (!old.length || !example.answers.length) return [title, changed, old.map((answer) => outputBlock(answer))];
+  const pairs = example.answers.filter((_, place) => old[place]).map((answer, place) => diff(old[place].output, answer.output));
+  const alone = () => old.map((answer) => outputBlock(answer));
+  if (pairs.every((runs) => sharedPart(runs) < LEAST_SHARED)) {
+    return [title, changed, h("p", { class: "note" }, "It has little in common with this run\u2019s output:"), alone()];
+  }
+  const legend = h("p", { class: "note" }, h("del", {}, "only the baseline"), " ", h("ins", {}, "only this run"));
+  return [title, changed, legend, pairs.map(diffBlock), foldOf("The baseline\u2019s output by itself", alone)];
+}
+
+function promptPart(example) {
+  const { shared, own } = promptOf(example);
+  if (!shared && !own) return null;
+  const beginning = shared && fold(`What every prompt of this task begins with, ${count(shared.length)} characters`, shared);
+  return [beginning, foldedHead(own, "The prompt before this")];
+}
+
+function detailsPart(example) {
+  const { scores, repeats, reason, ...details } = example.details || {};
+  const usage = Object.entries(example.usage || {}).map(([name, value]) => [name.replace("_", " "), valueOf(value)]);
+  return [
+    facts([
+      ["Task", visible(example.task)],
+      ["Line", example.line || null],
+      ["Category", example.category ? visible(example.category) : null],
+      ["Cluster", example.cluster ? visible(example.cluster) : null],
+      ["Metric", visible(example.metric)],
+      ["Latency", example.ms === undefined ? null : duration(example.ms)],
+      ...usage,
+      ["Reason", typeof reason === "string" ? null : reason && detailValue(reason)],
+      ...Object.entries(details).map(([name, value]) => [visible(name), detailValue(value)]),
+    ]),
+    repeats && foldOf("What the metric told of each output", () => block(visible(JSON.stringify(repeats, null, 2)))),
+  ];
+}
+
+function detailValue(value) {
+  if (typeof value === "string" && (value.length > 60 || value.includes("\n"))) return block(visible(value));
+  if (value !== null && typeof value === "object") return block(visible(JSON.stringify(value, null, 2)));
+  return valueOf(value);
+}
+
+function rerun(example) {
+  const row = rows.get(example.task);
+  if (!row || !row.path) return null;
+  const node = `${row.path}::${example.id.replace(/[^A-Za-z0-9_.-]/g, "-") || "-"}`;
+  const quoted = /^[A-Za-z0-9_@%+=:,./-]+$/.test(node) ? node : `'${node.replaceAll("'", `'"'"'`)}'`;
+  return h("pre", { class: "command" }, h("code", {}, visible(["pytest", quoted, report.rerun].filter(Boolean).join(" "))));
+}

@@ -1,0 +1,219 @@
+// The first view: the verdict and why, then the scores, then everything one may want to know of the run.
+
+const VERDICTS = {
+  pass: ["good", "\u2713", "Passed"],
+  new: ["good", "\u2713", "Passed: a first baseline"],
+  inconclusive: ["warn", "?", "Inconclusive"],
+  regression: ["bad", "\u2715", "Regression"],
+  examples: ["bad", "\u2715", "Examples failed"],
+  floor: ["bad", "\u2715", "Under a floor"],
+  must_pass: ["bad", "\u2715", "A must-pass example failed"],
+  stale: ["bad", "!", "Stale baseline"],
+  incomplete: ["bad", "!", "Incomplete"],
+};
+const VERDICT_TAGS = { regression: "bad", inconclusive: "warn", improvement: "good", stale: "warn", uncompared: "soft" };
+const SHOWN_FLIPS = 8;
+const SHOWN_REASONS = 12;
+
+function overviewView() {
+  return [
+    verdict(),
+    figures(),
+    section("Scores", scoresSection()),
+    section("Got worse", flipsSection("worse")),
+    section("Categories", categoriesSection()),
+    section("Latency", latencySection()),
+    section("Usage", usageSection()),
+    section("Calibration", board.calibration && facts(named(board.calibration))),
+    section("Left out", leftOutSection()),
+    section("Run", runSection()),
+  ];
+}
+
+function section(title, content) {
+  const empty = !content || (Array.isArray(content) && !content.some(Boolean));
+  return empty ? null : h("section", {}, h("h2", {}, title), h("div", { class: "content" }, content));
+}
+
+function verdict() {
+  const gate = board.gate;
+  const [tone, glyph, word] = (gate && VERDICTS[gate.verdict]) || withoutGate(gate);
+  const reasons = (gate && gate.reasons) || [];
+  const warnings = ((gate && gate.warnings) || []).map((warning) => h("p", { class: "note warn" }, visible(String(warning))));
+  const shown = reasons.map((reason) => h("li", {}, visible(String(reason))));
+  return h(
+    "div",
+    { class: `verdict ${tone}` },
+    h("h1", { tabindex: "-1" }, h("span", { class: "glyph", "aria-hidden": "true" }, glyph), word),
+    h("p", { class: "lead" }, headline()),
+    shown.length > 0 && h("ul", {}, shown.slice(0, SHOWN_REASONS)),
+    shown.length > SHOWN_REASONS && moreReasons(shown.slice(SHOWN_REASONS)),
+    warnings,
+  );
+}
+
+function withoutGate(gate) {
+  if (!board.complete) return VERDICTS.incomplete;
+  return ["", "\u2022", gate ? String(gate.verdict) : "Complete"];
+}
+
+function moreReasons(rest) {
+  return foldOf(`${plural(rest.length, "more reason")}`, () => h("ul", {}, rest));
+}
+
+function headline() {
+  const { scored, collected } = board.counts;
+  const gate = board.gate ? ` The gate was ${board.gate.mode === "none" ? "off" : `\u201c${board.gate.mode}\u201d`}.` : "";
+  const overall = board.complete ? "" : " There is no overall score.";
+  return [
+    h("strong", {}, visible(board.adapter)),
+    `: ${count(scored)} of ${plural(collected, "example")} scored in ${plural(board.tasks.length, "task")}.${gate}${overall}`,
+  ];
+}
+
+function figures() {
+  const { errors, timeouts, below, unparsed, excluded, missing } = board.counts;
+  const failed = report.examples.reduce((sum, tally) => sum + (tally.statuses.failed || 0), 0);
+  const worse = report.examples.reduce((sum, tally) => sum + tally.worse, 0);
+  const better = report.examples.reduce((sum, tally) => sum + tally.better, 0);
+  const compared = report.has_baseline;
+  return h(
+    "dl",
+    { class: "figures" },
+    figure("Overall score", score(board.overall_score), overallNote(), null),
+    compared && figure("Got worse", count(worse), `${count(better)} got better`, worse && address({ show: "worse" })),
+    (failed > 0 || !below) && figure("Failed", count(failed), "under their threshold", failed && address({ show: "failed" })),
+    below > 0 && figure("Below", count(below), "under their threshold", address({ show: "below" })),
+    figure("Errors", count(errors + timeouts), errorNote(timeouts), errors + timeouts && address({ show: "errors" })),
+    figure("Unparsed", count(unparsed), "nothing to extract", unparsed && address({ show: "unparsed" })),
+    excluded > 0 && figure("Excluded", count(excluded), "by a rule of the task", address({ show: "excluded" })),
+    missing > 0 && figure("Missing", count(missing), "collected, then lost", null),
+    report.latency && figure("Median latency", duration(report.latency.median), `90\u00a0%: ${duration(report.latency.p90)}`, null),
+  );
+}
+
+function figure(name, value, note, link) {
+  const shown = link ? h("a", { href: link }, value, hidden(`: show these examples`)) : value;
+  return h("div", {}, h("dt", {}, name), h("dd", {}, h("span", { class: "value" }, shown), h("span", { class: "note" }, note)));
+}
+
+function errorNote(timeouts) {
+  return timeouts ? `of them ${plural(timeouts, "timeout")}` : "not scored";
+}
+
+function overallNote() {
+  const floor = typeof report.overall_floor === "number" ? `, floor ${score(report.overall_floor)}` : "";
+  const interval = report.overall_ci95;
+  if (interval) return `95\u00a0%: ${score(interval[0])} to ${score(interval[1])}${floor}`;
+  return `mean of ${plural(board.tasks.length, "task")}${floor}`;
+}
+
+function scoresSection() {
+  if (!board.tasks.length) return h("p", {}, "No task was collected.");
+  const hasFloor = board.tasks.some((row) => typeof row.min_score === "number");
+  const hasBefore = compared.size > 0;
+  const head = [
+    "Task",
+    h("th", { scope: "col", class: "plotted" }, hidden("Plot"), scoreAxis()),
+    numberHead("Score"),
+    numberHead("95\u00a0% interval"),
+    hasBefore && numberHead("Change"),
+    hasBefore && numberHead("p, adjusted"),
+    numberHead("Correct"),
+    numberHead("Errors"),
+  ].filter(Boolean);
+  const lines = board.tasks.map((row) => scoreRow(row, hasBefore));
+  if (board.tasks.length > 1 && board.overall_score !== null) lines.push(overallRow(hasBefore));
+  return [legend(hasFloor, hasBefore), scroller("Scores by task", table("Scores by task", head, lines, { class: "scores" }))];
+}
+
+function scoreRow(row, hasBefore) {
+  const entry = compared.get(row.task) || {};
+  const under = typeof row.min_score === "number" && (row.score === null || row.score < row.min_score);
+  const troubled = entry.verdict === "regression" || under;
+  const wrong = row.errors + row.timeouts;
+  const floor = under && h("span", { class: "tag bad" }, `under its floor ${score(row.min_score, 2)}`);
+  const tone = VERDICT_TAGS[entry.verdict];
+  const verdictTag = tone && h("span", { class: `tag ${tone}` }, entry.verdict);
+  return h(
+    "tr",
+    { class: troubled ? "troubled" : null },
+    h("th", { scope: "row" }, h("a", { href: address({ task: row.task }) }, visible(row.task)), " ", verdictTag, floor),
+    h("td", { class: "plotted" }, scorePlot(row.score, row.ci95, row.min_score, entry.old)),
+    number(score(row.score)),
+    number(row.ci95 ? `${score(row.ci95[0])} to ${score(row.ci95[1])}` : "\u2013"),
+    hasBefore && number(change(entry.change)),
+    hasBefore && number(pValue(entry)),
+    number(`${count(row.correct)}/${count(row.total)}`),
+    number(wrong ? count(wrong) : "\u2013"),
+  );
+}
+
+// Its change and p are those of all pairs together.
+function overallRow(hasBefore) {
+  const pooled = (report.comparison || {}).pooled || {};
+  const interval = report.overall_ci95;
+  const sum = (key) => board.tasks.reduce((total, row) => total + row[key], 0);
+  const wrong = sum("errors") + sum("timeouts");
+  return h(
+    "tr",
+    { class: "overall" },
+    h("th", { scope: "row" }, "Overall"),
+    h("td", { class: "plotted" }, scorePlot(board.overall_score, interval, report.overall_floor, null)),
+    number(score(board.overall_score)),
+    number(interval ? `${score(interval[0])} to ${score(interval[1])}` : "\u2013"),
+    hasBefore && number(change(pooled.change)),
+    hasBefore && number(pValue(pooled)),
+    number(`${count(sum("correct"))}/${count(sum("total"))}`),
+    number(wrong ? count(wrong) : "\u2013"),
+  );
+}
+
+function pValue(entry) {
+  const p = typeof entry.p_adjusted === "number" ? entry.p_adjusted : entry.p;
+  if (typeof p !== "number") return "\u2013";
+  return p < 0.001 ? "<\u00a0.001" : p.toFixed(3);
+}
+
+function flipsSection(flip) {
+  const total = report.examples.reduce((sum, tally) => sum + tally[flip], 0);
+  if (!total) return null;
+  const { found } = select(null, flip, "", "drop");
+  const lines = found.slice(0, SHOWN_FLIPS).map((example) => flipRow(example, flip));
+  const all = h("p", {}, h("a", { href: address({ show: flip }) }, `All ${count(total)} that got ${flip}`));
+  return [scroller(`Examples that got ${flip}`, table(`Examples that got ${flip}`, ["Example", "Task", "Said", "Wanted"], lines, {})), all];
+}
+
+function flipRow(example, flip) {
+  const said = example.answers.length ? snippet(predictionOf(example.answers[0]), 60) : "";
+  const link = address({ show: flip, of: example.task, id: example.id });
+  return h(
+    "tr",
+    {},
+    h("th", { scope: "row" }, h("a", { href: link }, visible(example.id))),
+    h("td", {}, visible(example.task)),
+    h("td", { class: "said" }, said),
+    h("td", { class: "said" }, example.targets.length ? snippet(example.targets[0], 60) : ""),
+  );
+}
+
+function categoriesSection() {
+  const entries = Object.entries(board.categories || {});
+  if (!entries.length) return null;
+  return breakdownTable("Scores by category", "Category", entries);
+}
+
+function breakdownTable(caption, first, entries) {
+  const lines = entries.map(([name, { score: value, total }]) =>
+    h(
+      "tr",
+      {},
+      h("th", { scope: "row" }, visible(name)),
+      h("td", { class: "plotted" }, bar(value)),
+      number(score(value)),
+      number(count(total)),
+    ),
+  );
+  const head = [first, h("th", { scope: "col", class: "plotted" }, hidden("Plot")), numberHead("Score"), numberHead("Examples")];
+  return scroller(caption, table(caption, head, lines, { class: "breakdown" }));
+}

@@ -1,0 +1,146 @@
+"""Runs to report on, small and made up, and one with hostile text wherever text may stand."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from typing import Any
+
+from pytest_lmeval.leaderboard.board import RunFacts, build_board
+from pytest_lmeval.leaderboard.rows import TaskInfo
+from pytest_lmeval.postprocess import extract
+from pytest_lmeval.types import ExampleResult
+
+__all__ = ["HOSTILE", "board_of", "compared_run", "hostile_run", "large_run", "result"]
+
+_TEXT = """The model answers each question in turn and shows how it got there, so that a reader may follow every step
+of the sum before it says what the result is."""
+
+HOSTILE = (
+    "<script>window.pwned = 1</script>",
+    "</script><script>window.pwned = 1</script>",
+    "<!--<script>",
+    "<img src=x onerror=window.pwned=1>",
+    "\"' autofocus onfocus='window.pwned=1",
+    "javascript:window.pwned=1",
+    "${window.pwned=1} $data {{constructor.constructor('window.pwned=1')()}}",
+    "&lt;b&gt; \u2028 \u2029 \u202egnp.exe \x00 \x1b[31m \ud800",
+)
+
+
+def result(id: str, said: str = "4", target: str = "4", **fields: Any) -> ExampleResult:
+    """Return one scored result of a task called ``sums`` unless told otherwise."""
+    rule = fields.pop("post_process", "strip_whitespace")
+    extraction = extract(rule, said)
+    score = fields.pop("score", float(extraction.text == target))
+    defaults: dict[str, Any] = {
+        "task": "sums",
+        "status": "passed" if score == 1 else "failed",
+        "threshold": 1.0,
+        "metric": "exact_match",
+        "hash": f"{fields.get('task', 'sums')}/{id}",
+        "prompt": f"Question {id}: what is 2 + 2?",
+        "outputs": (said,),
+        "predictions": (extraction.text,),
+        "targets": (target,),
+        "unparsed": not extraction.found,
+        "latency_ms": 120.0,
+    }
+    return ExampleResult(id=id, score=score, post_process=rule, **(defaults | fields))
+
+
+def board_of(results: list[ExampleResult], **fields: Any) -> dict[str, Any]:
+    """Return the JSON of the results' board, with ``fields`` in place of its own."""
+    names = sorted({each.task for each in results})
+    facts = RunFacts(
+        "2026-11-21T08:26:08Z",
+        fields.pop("adapter", "stub.v1"),
+        max_errors=100,
+        gate=fields.pop("gate", {"mode": "examples", "verdict": "pass", "reasons": []}),
+        manifest=fields.pop("manifest", {"argv": ["tasks", "--lm-adapter=stub:Model"]}),
+    )
+    board = build_board([TaskInfo(name, f"tasks/{name}.jsonl") for name in names], results, facts).to_json()
+    return board | fields
+
+
+def compared_run() -> tuple[dict[str, Any], list[ExampleResult], dict[str, Any], dict[tuple[str, str], ExampleResult]]:
+    """Return board, results, comparison and baseline of a run with one example of each fate, in three tasks."""
+    results = [
+        result("right", line=1),
+        result("wrong", "I think: 5", line=2),
+        result("below", "3", status="below", line=3),
+        result("error", status="error", score=None, outputs=(), predictions=(), error="503 from the server", line=4),
+        result("timeout", status="timeout", score=None, outputs=(), predictions=(), error="no answer in 60 s", line=5),
+        result("excluded", status="excluded", score=None, error="span is empty", line=6),
+        result("unparsed", "who knows", "B", task="mcq", post_process="extract_letter"),
+        result("letter", "Can't say. Surely (B).", "B", task="mcq", post_process="extract_letter"),
+        *(result(f"many-{number:03d}", task="many", line=number) for number in range(250)),
+    ]
+    known = {(each.task, each.id): each for each in results}
+    before = {key: each for key, each in known.items() if each.score is not None}
+    before["sums", "wrong"] = replace(known["sums", "wrong"], outputs=("I think: 4",), score=1.0, status="passed")
+    before["sums", "right"] = replace(known["sums", "right"], outputs=("7",), score=0.0, status="failed")
+    change = {"paired": 2, "old": 0.75, "new": 0.5, "change": -0.25, "interval": [-0.5, 0.1], "p": 0.01}
+    change |= {"p_adjusted": 0.02, "verdict": "regression", "detectable": 0.2, "worse": 1, "better": 1, "exact": True}
+    comparison = {
+        "tasks": [{"task": "sums", **change}],
+        "pooled": {"task": "overall", **change},
+        "worse": [{"task": "sums", "id": "wrong"}],
+        "better": [{"task": "sums", "id": "right"}],
+        "new": [{"task": "sums", "id": "below"}],
+        "changed": [],
+        "removed": [],
+        "left_out": {},
+        "verdict": "regression",
+        "reasons": ["sums: 0.7500 to 0.5000"],
+    }
+    board = board_of(results, gate={"mode": "baseline", "verdict": "regression", "reasons": comparison["reasons"]})
+    sums = next(row for row in board["tasks"] if row["task"] == "sums")
+    sums["min_score"] = 0.6
+    sums["confusion"] = {"yes": {"yes": 8, "no": 2}, "no": {"no": 5}}
+    sums["classes"] = {"yes": {"precision": 1.0, "recall": 0.8, "f1": 0.889, "n": 10}}
+    return board, results, comparison, before
+
+
+def hostile_run() -> tuple[dict[str, Any], list[ExampleResult], dict[str, Any], dict[tuple[str, str], ExampleResult]]:
+    """Return a run that has every hostile text in every field that takes text."""
+    results = []
+    for number, text in enumerate(HOSTILE):
+        texts = {"task": text, "category": text, "cluster": text, "error": text, "metric": text}
+        details = {text: text, "reason": text, "code_status": text}
+        said: dict[str, Any] = {"outputs": (text, text), "predictions": (text[:9], text), "targets": (text, text)}
+        one = result(f"{number}{text}", prompt=text, details=details, usage={text: 1.0}, **texts, **said)
+        results.append(replace(one, score=0.0, status="failed", post_process=text))
+        results.append(replace(one, id=f"e{text}", score=None, status="error"))
+    everything = " ".join(HOSTILE)
+    gate = {"mode": everything, "verdict": everything, "reasons": list(HOSTILE), "warnings": list(HOSTILE)}
+    manifest = {"argv": ["--lm-adapter", everything], "platform": everything, everything: everything}
+    board = board_of(results, adapter=everything, gate=gate, manifest=manifest, bad_records=list(HOSTILE))
+    for row in board["tasks"]:
+        row["confusion"] = {everything: {everything: 1}}
+        row["classes"] = {everything: {"precision": 1.0, "recall": 1.0, "f1": 1.0, "n": 1}}
+        row["path"] = everything
+    keys = [{"task": each.task, "id": each.id} for each in results]
+    comparison = {"tasks": [], "pooled": {}, "worse": keys, "new": keys, "left_out": {everything: everything}}
+    before = {(each.task, each.id): replace(each, outputs=("another",)) for each in results}
+    return board, results, comparison, before
+
+
+def large_run(n: int) -> list[ExampleResult]:
+    """Return results of 20 tasks with about 1.5 kB of text each; one in ten is wrong."""
+    draw, vocabulary = random.Random(7), _TEXT.split()
+
+    def text(words: int) -> str:
+        return " ".join(draw.choices(vocabulary, k=words))
+
+    return [
+        result(
+            f"ex-{number:05d}",
+            f"{text(80)}\nA: {5 if number % 10 == 0 else 4}",
+            task=f"task-{number % 20:02d}",
+            prompt=text(200),
+            post_process="extract_answer",
+            line=number,
+        )
+        for number in range(n)
+    ]

@@ -160,6 +160,7 @@ class Score:
     ``details`` holds JSON values only, e.g. ``code_status``. ``unparsed`` says that the post-process rule found
     nothing to extract: counted apart from a wrong answer. ``metrics`` are further scores of the same prediction by
     the name of their metric, each in [0, 1]. ``excluded`` is why the task itself leaves the example out of its scores.
+    ``usage`` sums up what scoring itself used of a model, under the names of :class:`ExampleResult`.
     """
 
     value: float
@@ -168,6 +169,7 @@ class Score:
     unparsed: bool = False
     metrics: Mapping[str, float] = field(default_factory=dict)
     excluded: str = ""
+    usage: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

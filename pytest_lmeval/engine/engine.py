@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
 from pytest_lmeval.engine.batching import BatchTransport
@@ -48,7 +48,7 @@ class Engine:
     ``on_wait`` is called now and then while ``respond`` has nothing to return yet.
     """
 
-    def __init__(self, adapter: Any, policy: Policy | None = None) -> None:
+    def __init__(self, adapter: Any, policy: Policy | None = None, budget: Budget | None = None) -> None:
         self.adapter = adapter
         self.policy = policy or Policy()
         self.on_wait: Callable[[], None] | None = None
@@ -62,7 +62,8 @@ class Engine:
         self._ahead: Ahead = lambda: None
         self._jobs: dict[Hashable, Job] = {}
         self._per_key = 1
-        self._budget = Budget(self.policy.own_max_cost)
+        # Engines of one run, the judges' among them, spend out of one purse.
+        self.budget = budget or Budget(self.policy.own_max_cost)
 
     def plan(self, batches: Iterable[Sequence[Hashable]], ahead: Ahead = lambda: None) -> None:
         """Say which keys to ask together, and where to learn what comes next. A key outside the plan is asked alone."""
@@ -76,7 +77,7 @@ class Engine:
         every key that is sent; where it raises, only that key suffers.
         """
         if key not in self._jobs:
-            self._budget.check(len(self._unit(key)) * self._per_key)
+            self.budget.check(len(self._unit(key)) * self._per_key)
             self._send([self._job(key, requests_of)])
         self._fill_window(requests_of)
         job = self._jobs.pop(key)
@@ -84,11 +85,31 @@ class Engine:
         assert job.answers is not None
         responses: list[Response] = []
         for answer in job.answers[job.spans[key]]:
-            self._budget.settle(answer)
+            self.budget.settle(answer)
             if isinstance(answer, AdapterError):
                 raise answer
             responses.append(answer)
         return responses
+
+    def send(self, keys: Sequence[Hashable], requests_of: RequestsOf) -> None:
+        """Ask ``keys`` ahead of their time, as many as the window and the budget have room for."""
+        new = [key for key in keys if key not in self._jobs][: max(0, self._window - len(self._jobs))]
+        jobs = []
+        for start in range(0, len(new), self._largest_unit):
+            unit = new[start : start + self._largest_unit]
+            if not self.budget.allows(len(unit)):
+                break
+            self._planned.update(dict.fromkeys(unit, unit))
+            jobs.append(self._job(unit[0], requests_of))
+        if jobs:
+            self._send(jobs)
+
+    def arrived(self) -> Iterator[tuple[Any, Sequence[Response]]]:
+        """Yield the keys that were answered whole and not yet handed out, with their responses."""
+        for key, job in list(self._jobs.items()):
+            answers = () if job.answers is None or job.failure is not None else job.answers[job.spans[key]]
+            if answers and not any(isinstance(answer, AdapterError) for answer in answers):
+                yield key, [answer for answer in answers if not isinstance(answer, AdapterError)]
 
     def forget(self, key: Hashable) -> None:
         """Hand ``key`` out to nobody: it is not wanted any more."""
@@ -122,7 +143,7 @@ class Engine:
         self._jobs.update(dict.fromkeys(job.spans, job))
         self._jobs.update(failed)
         self._per_key = max(self._per_key, *(span.stop - span.start for span in job.spans.values()), 1)
-        self._budget.commit(len(job.requests))
+        self.budget.commit(len(job.requests))
         return job
 
     def _unit(self, key: Hashable) -> Sequence[Hashable]:
@@ -133,7 +154,7 @@ class Engine:
         if len(self._jobs) > self._window - self._refill:
             return
         jobs: list[Job] = []
-        while len(self._jobs) < self._window and self._budget.allows(self._largest_unit * self._per_key):
+        while len(self._jobs) < self._window and self.budget.allows(self._largest_unit * self._per_key):
             key = self._ahead()
             if key is None:
                 break

@@ -136,7 +136,7 @@ def _result(
         error=error,
         adapter=judgement.adapter,
         request=request_hash(task.requests(example, prompt)),
-        usage=_usage(responses),
+        usage=_usage(responses, scores),
         details=_details(scores),
         cluster=str(example.metadata.get("cluster", "")),
         must_pass=_must_pass(example),
@@ -170,8 +170,11 @@ def _metrics(scores: Sequence[Score]) -> dict[str, float]:
     return {name: mean([score.metrics[name] for score in scores]) for name in names}
 
 
-def _usage(responses: Sequence[Response]) -> dict[str, float]:
+def _usage(responses: Sequence[Response], scores: Sequence[Score]) -> dict[str, float]:
     usage: dict[str, float] = {}
+    for score in scores:
+        for name in score.usage:
+            usage[name] = usage.get(name, 0) + score.usage[name]
     for response in responses:
         for name in ("prompt_tokens", "completion_tokens", "cost"):
             amount = getattr(response, name, None)
@@ -193,7 +196,7 @@ def _checked(score: Score, metric: str) -> Score:
     metrics = {name: _checked_value(given, name) for name, given in score.metrics.items()} if score.metrics else {}
     if score.details:
         json.dumps(score.details, allow_nan=False)
-    return Score(value, score.details, score.prediction, score.unparsed, metrics, score.excluded)
+    return Score(value, score.details, score.prediction, score.unparsed, metrics, score.excluded, score.usage)
 
 
 def _checked_value(given: Any, metric: str) -> float:

@@ -8,14 +8,16 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from pytest_lmeval.leaderboard.rows import Breakdown, TaskInfo, TaskRow, breakdown, make_row
-from pytest_lmeval.leaderboard.statistics import mean
+from pytest_lmeval.leaderboard.statistics import mean, overall_interval
 from pytest_lmeval.types import ExampleResult
 
 __all__ = ["SCHEMA", "Leaderboard", "RunFacts", "build_board", "digest"]
 
+_NOTHING: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
 SCHEMA = "pytest-lmeval/leaderboard/1"
 
 
@@ -25,6 +27,7 @@ class RunFacts:
 
     ``missing`` are the examples that were collected and never heard of again. ``selection`` tells what was left out,
     and is empty when nothing was. ``complete`` may be withheld by the caller; it is never granted against ``missing``.
+    ``floors`` are the scores that tasks, and ``overall``, must reach.
     """
 
     timestamp: str
@@ -38,6 +41,7 @@ class RunFacts:
     gate: Mapping[str, Any] | None = None
     manifest: Mapping[str, Any] = field(default_factory=dict)
     finished: bool = True
+    floors: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +56,7 @@ class Leaderboard:
     categories: Breakdown
     digest: str
     usage: Mapping[str, float] = field(default_factory=dict)
+    overall_ci95: tuple[float, float] | None = None
 
     def to_json(self, *, per_example: bool = False) -> dict[str, Any]:
         """Return the board as its file has it, keys in the documented order."""
@@ -63,6 +68,7 @@ class Leaderboard:
             "adapter_options": dict(facts.adapter_options),
             "complete": self.complete,
             "overall_score": self.overall_score,
+            "overall_ci95": self.overall_ci95,
             "counts": dict(self.counts),
             "selection": dict(facts.selection),
             "tasks": [row.to_json(per_example=per_example) for row in self.tasks],
@@ -77,26 +83,43 @@ class Leaderboard:
         return {key: value for key, value in board.items() if key not in optional or value}
 
 
-def build_board(infos: Iterable[TaskInfo], results: Iterable[ExampleResult], facts: RunFacts) -> Leaderboard:
-    """Return the board of a run. A task without a result or an info still has its row."""
+def build_board(
+    infos: Iterable[TaskInfo],
+    results: Iterable[ExampleResult],
+    facts: RunFacts,
+    aggregates: Mapping[str, Mapping[str, Any]] = _NOTHING,
+) -> Leaderboard:
+    """Return the board of a run. A task without a result or an info still has its row.
+
+    ``aggregates`` are, by task, what tasks with aggregations of their own made of all their results.
+    """
     known = {info.name: info for info in infos}
     by_task: dict[str, list[ExampleResult]] = {name: [] for name in known}
     for result in results:
         by_task.setdefault(result.task, []).append(result)
-    rows = tuple(make_row(known.get(name) or TaskInfo(name, ""), by_task[name]) for name in sorted(by_task))
+    floors = facts.floors
+    rows = tuple(
+        make_row(known.get(name) or TaskInfo(name, ""), by_task[name], floors.get(name), aggregates.get(name, {}))
+        for name in sorted(by_task)
+    )
     everything = [result for row in rows for result in row.per_example]
     counts = _counts(everything, facts)
-    complete = facts.finished and not facts.missing and _errors(counts) <= facts.max_errors
+    # A run that left out all it asked measured nothing: it must not pass for one that found nothing wrong.
+    says_something = bool(counts["scored"] or not counts["excluded"])
+    complete = facts.finished and not facts.missing and _errors(counts) <= facts.max_errors and says_something
+    is_whole = complete and "shard" not in facts.selection
     scores = [row.score for row in rows if row.score is not None]
+    overall = mean(scores) if is_whole and scores and len(scores) == len(rows) else None
     return Leaderboard(
         facts=facts,
         tasks=rows,
         complete=complete,
-        overall_score=mean(scores) if complete and scores and len(scores) == len(rows) else None,
+        overall_score=overall,
         counts=counts,
         categories=breakdown((result.category, result) for result in everything if result.category),
         digest=digest(everything),
         usage=_usage(everything),
+        overall_ci95=None if overall is None else overall_interval(rows),
     )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pytest_lmeval.leaderboard.statistics import mean, standard_error
 from pytest_lmeval.types import ExampleResult
 
-__all__ = ["pass_at_k", "repeat_errors", "repeat_metrics"]
+__all__ = ["pass_at_k", "pass_hat_k", "repeat_errors", "repeat_metrics"]
 
 
 def pass_at_k(correct: int, n: int, k: int) -> float:
@@ -19,8 +19,20 @@ def pass_at_k(correct: int, n: int, k: int) -> float:
     return 1.0 - math.comb(n - correct, k) / math.comb(n, k)
 
 
+def pass_hat_k(correct: int, n: int, k: int) -> float:
+    """Return the chance that all of k responses, drawn without replacement from n, are correct; 1 <= k <= n.
+
+    The unbiased estimator of S. Yao et al., "tau-bench", 2024.
+    """
+    return math.comb(correct, k) / math.comb(n, k)
+
+
 def repeat_metrics(results: Sequence[ExampleResult]) -> dict[str, float]:
-    """Return ``pass@k`` for k = 1, 2, 4 ... and n, and ``maj@n``, over the scored examples; empty without repeats."""
+    """Return ``pass@k`` and ``pass^k`` for k = 1, 2, 4 ... and n, and ``maj@n``; empty without repeats.
+
+    Over the scored examples: the chance that one of k responses is right, that all are, and that the commonest is.
+    ``pass^1`` would be ``pass@1``.
+    """
     scored = [(result, _scores(result)) for result in results if len(_scores(result)) > 1]
     if not scored:
         return {}
@@ -28,6 +40,7 @@ def repeat_metrics(results: Sequence[ExampleResult]) -> dict[str, float]:
     counts = [(sum(score >= result.threshold for score in scores), len(scores)) for result, scores in scored]
     ks = sorted({n, *(2**power for power in range(n.bit_length()) if 2**power <= n)})
     metrics = {f"pass@{k}": mean([pass_at_k(correct, total, k) for correct, total in counts]) for k in ks}
+    metrics |= {f"pass^{k}": mean([pass_hat_k(correct, total, k) for correct, total in counts]) for k in ks if k > 1}
     metrics[f"maj@{n}"] = mean([float(result.details["majority_score"]) for result, _ in scored])
     return metrics
 

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
+from pytest_lmeval.leaderboard.classes import ClassRow, class_metrics, confusion
 from pytest_lmeval.leaderboard.repeats import repeat_errors, repeat_metrics
 from pytest_lmeval.leaderboard.statistics import interval, mean, standard_error
 from pytest_lmeval.types import ExampleResult
 
 __all__ = ["Breakdown", "TaskInfo", "TaskRow", "breakdown", "make_row", "mean_score"]
 
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
 Breakdown = Mapping[str, Mapping[str, float | int | None]]
 
 
@@ -21,7 +24,8 @@ class TaskInfo:
     """What is known of a task before any example ran.
 
     ``available`` counts the file's valid records, ``selected`` those that the run was to score. Counts are None where
-    the process that knew them was lost.
+    the process that knew them was lost. ``random_baseline`` is the score that guessing reaches, where the task's
+    score is to be centred on it. ``aggregates`` says that the task has aggregations of its own, which take all results.
     """
 
     name: str
@@ -31,6 +35,8 @@ class TaskInfo:
     available: int | None = None
     selected: int | None = None
     bad_records: tuple[str, ...] = ()
+    random_baseline: float | None = None
+    aggregates: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +62,17 @@ class TaskRow:
     metrics: Mapping[str, float | None]
     subjects: Breakdown
     repeats: Mapping[str, float | int | None] = field(default_factory=dict)
+    classes: Mapping[str, ClassRow] = field(default_factory=dict)
+    confusion: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    notes: Mapping[str, Any] = field(default_factory=dict)
     per_example: Sequence[ExampleResult] = field(default=(), repr=False)
 
     def to_json(self, *, per_example: bool = False) -> dict[str, Any]:
         """Return the row as the leaderboard file has it."""
         fields = {name: getattr(self, name) for name in _ROW_FIELDS}
-        if not self.repeats:
-            del fields["repeats"]
+        for name in ("repeats", "classes", "confusion", "notes"):
+            if not fields[name]:
+                del fields[name]
         if per_example:
             fields["per_example"] = [_example_record(result) for result in self.per_example]
         return fields
@@ -71,9 +81,20 @@ class TaskRow:
 _ROW_FIELDS = tuple(name for name in TaskRow.__dataclass_fields__ if name != "per_example")
 
 
-def make_row(info: TaskInfo, results: Sequence[ExampleResult]) -> TaskRow:
-    """Return the row of a task from the results it got, in any order."""
-    scores = [result.score for result in results if result.score is not None]
+def make_row(
+    info: TaskInfo,
+    results: Sequence[ExampleResult],
+    floor: float | None = None,
+    aggregates: Mapping[str, Any] = _NOTHING,
+) -> TaskRow:
+    """Return the row of a task from the results it got, in any order.
+
+    ``floor`` is the score it must reach. ``aggregates`` are what the task itself made of all its results: further
+    ``metrics``, ``classes`` and ``confusion`` in place of ours, ``notes``.
+    """
+    scored = [(result.score, result.cluster) for result in results if result.score is not None]
+    scores = [score for score, _ in scored]
+    clusters = [cluster for _, cluster in scored] if any(cluster for _, cluster in scored) else ()
     statuses = Counter(result.status for result in results)
     latencies = [result.latency_ms for result in results if result.latency_ms is not None]
     thresholds = {result.threshold for result in results}
@@ -84,8 +105,8 @@ def make_row(info: TaskInfo, results: Sequence[ExampleResult]) -> TaskRow:
         sha256=info.sha256,
         metric=info.metric or (metrics.pop() if len(metrics) == 1 else "mixed"),
         score=mean(scores) if scores else None,
-        stderr=standard_error(scores),
-        ci95=interval(scores),
+        stderr=standard_error(scores, clusters),
+        ci95=interval(scores, clusters),
         correct=sum(result.score is not None and result.score >= result.threshold for result in results),
         total=len(results),
         errors=statuses["error"],
@@ -94,10 +115,13 @@ def make_row(info: TaskInfo, results: Sequence[ExampleResult]) -> TaskRow:
         unparsed=sum(result.unparsed for result in results),
         latency_ms=round(mean(latencies), 3) if latencies else None,
         threshold=thresholds.pop() if len(thresholds) == 1 else None,
-        min_score=None,
-        metrics={**_by_metric(results), **repeat_metrics(results)},
+        min_score=floor,
+        metrics={**_by_metric(results), **repeat_metrics(results), **aggregates.get("metrics", {})},
         subjects=_subjects(results),
         repeats=repeat_errors(results),
+        classes=aggregates.get("classes") or class_metrics(results) or {},
+        confusion=aggregates.get("confusion") or confusion(results) or {},
+        notes=aggregates.get("notes", {}),
         per_example=sorted(results, key=lambda result: result.id),
     )
 
@@ -118,7 +142,14 @@ def mean_score(results: Iterable[ExampleResult]) -> float | None:
 
 def _by_metric(results: Sequence[ExampleResult]) -> dict[str, float | None]:
     names = sorted({result.metric for result in results})
-    return {name: mean_score(result for result in results if result.metric == name) for name in names}
+    means = {name: mean_score(result for result in results if result.metric == name) for name in names}
+    further = sorted({name for result in results for name in result.metrics})
+    return {**means, **{name: _further(results, name) for name in further}}
+
+
+def _further(results: Sequence[ExampleResult], name: str) -> float | None:
+    scores = [result.metrics[name] for result in results if result.score is not None and name in result.metrics]
+    return mean(scores) if scores else None
 
 
 def _subjects(results: Sequence[ExampleResult]) -> Breakdown:
@@ -143,6 +174,10 @@ def _example_record(result: ExampleResult) -> dict[str, Any]:
         record["predictions"] = list(result.predictions)
     if result.error:
         record["error"] = result.error
+    if result.metrics:
+        record["metrics"] = dict(result.metrics)
+    if result.cluster:
+        record["cluster"] = result.cluster
     if result.details:
         record["details"] = dict(result.details)
     return record

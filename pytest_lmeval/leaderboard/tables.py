@@ -1,42 +1,79 @@
-"""The board for people: a Markdown file and a terminal table of the same columns."""
+"""The board for people at a terminal: a table, and the words that other reports use for the same things."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from pytest_lmeval.leaderboard.board import Leaderboard
 from pytest_lmeval.leaderboard.rows import TaskRow
 from pytest_lmeval.text import printable
 
-__all__ = ["markdown", "score_text", "selection_text", "terminal_table"]
+__all__ = [
+    "CHANGE_HEADINGS",
+    "HEADINGS",
+    "cells",
+    "ci95_text",
+    "change_cells",
+    "comparison_lines",
+    "cut_to",
+    "score_text",
+    "selection_text",
+    "terminal_table",
+]
 
-_HEADINGS = ("task", "metric", "score", "95 % interval", "correct", "errors", "unparsed", "ms")
-
-
-def markdown(board: Leaderboard) -> str:
-    """Return the board as Markdown: verdict first, then one row a task."""
-    facts = board.facts
-    lines = [f"# Leaderboard: {_escape(facts.adapter)}", "", _headline(board), ""]
-    lines += [_markdown_row(_HEADINGS), _markdown_row(["---", "---", *["---:"] * (len(_HEADINGS) - 2)])]
-    lines += [_markdown_row([_escape(cell) for cell in _cells(row)]) for row in board.tasks]
-    if board.categories:
-        lines += ["", "| category | score | examples |", "| --- | ---: | ---: |"]
-        for name, entry in board.categories.items():
-            lines.append(f"| {_escape(name)} | {score_text(entry['score'])} | {entry['total']} |")
-    if board.facts.bad_records:
-        lines += ["", "Left out as bad records:", ""]
-        lines += [f"- {_escape(record)}" for record in board.facts.bad_records]
-    lines += _reasons(board)
-    lines += ["", f"digest `{board.digest}` · {facts.timestamp}", ""]
-    return "\n".join(lines)
+HEADINGS = ("task", "metric", "score", "95 % interval", "correct", "errors", "unparsed", "ms")
+"""The columns of the board; the first two are text."""
+CHANGE_HEADINGS = ("against the baseline", "verdict", "was", "is", "change", "p", "worse", "better")
+_FLIPS = 10
+_CUT = "\n\n(cut here; the rest stands in the report's files)\n"
 
 
 def terminal_table(board: Leaderboard) -> list[str]:
     """Return the lines of a table with one row a task and the overall score last."""
-    rows = [_HEADINGS, *[_cells(row) for row in board.tasks]]
-    rows.append(("overall", "", score_text(board.overall_score), "", _correct(board.tasks), "", "", ""))
-    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADINGS))]
+    rows = [HEADINGS, *[cells(row) for row in board.tasks]]
+    rows.append(
+        (
+            "overall",
+            "",
+            score_text(board.overall_score),
+            ci95_text(board.overall_ci95),
+            _correct(board.tasks),
+            "",
+            "",
+            "",
+        )
+    )
+    widths = [max(len(row[column]) for row in rows) for column in range(len(HEADINGS))]
     return [_aligned(row, widths) for row in rows]
+
+
+def comparison_lines(comparison: Mapping[str, Any] | None) -> list[str]:
+    """Return a table of what changed against the baseline and the first examples that got worse; empty without one."""
+    if comparison is None:
+        return []
+    changes = [*comparison["tasks"], comparison["pooled"]]
+    rows = [CHANGE_HEADINGS, *[change_cells(change) for change in changes]]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(CHANGE_HEADINGS))]
+    lines = [_aligned(row, widths) for row in rows]
+    worse = comparison["worse"]
+    lines += [f"  worse: {flip['task']}: {flip['id']}" for flip in worse[:_FLIPS]]
+    lines += [f"  ... and {len(worse) - _FLIPS} more"] if len(worse) > _FLIPS else []
+    return lines + [f"  not compared: {task}: {why}" for task, why in comparison["left_out"].items()]
+
+
+def change_cells(change: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return what a table shows of one task against the baseline: task, verdict, was, is, change, p, worse, better."""
+    return (
+        printable(change["task"], keep=""),
+        change["verdict"],
+        score_text(change["old"]),
+        score_text(change["new"]),
+        f"{change['change']:+.4f}",
+        f"{change['p_adjusted']:.3g}",
+        str(change["worse"]),
+        str(change["better"]),
+    )
 
 
 def selection_text(board: Leaderboard) -> str:
@@ -48,38 +85,28 @@ def selection_text(board: Leaderboard) -> str:
     return f"a selection: {selected} of {available} examples of the task files"
 
 
+def ci95_text(ends: tuple[float, float] | None) -> str:
+    """Return an interval with three digits, or nothing where there is none."""
+    return "" if ends is None else f"{ends[0]:.3f} to {ends[1]:.3f}"
+
+
 def score_text(score: float | int | None) -> str:
     """Return a score with four digits, or a dash where there is none."""
     return "-" if score is None else f"{score:.4f}"
 
 
-def _cells(row: TaskRow) -> tuple[str, ...]:
-    ci95 = "-" if row.ci95 is None else f"{row.ci95[0]:.3f} to {row.ci95[1]:.3f}"
+def cells(row: TaskRow) -> tuple[str, ...]:
+    """Return what stands in the columns for one task."""
     return (
         printable(row.task, keep=""),
         printable(row.metric, keep=""),
         score_text(row.score),
-        ci95,
+        ci95_text(row.ci95) or "-",
         f"{row.correct}/{row.total}",
         str(row.errors + row.timeouts) if row.errors + row.timeouts else "",
         str(row.unparsed) if row.unparsed else "",
         "" if row.latency_ms is None else f"{row.latency_ms:.1f}",
     )
-
-
-def _headline(board: Leaderboard) -> str:
-    scored = f"{board.counts['scored']} of {board.counts['collected']} examples scored"
-    left_out = selection_text(board)
-    scored = f"{scored}; {left_out}" if left_out else scored
-    if not board.complete:
-        return f"**Incomplete**: {scored}; there is no overall score."
-    return f"**Overall {score_text(board.overall_score)}**: {scored}."
-
-
-def _reasons(board: Leaderboard) -> list[str]:
-    gate = board.facts.gate or {}
-    reasons = [f"- {_escape(reason)}" for reason in gate.get("reasons", ())]
-    return ["", f"Gate `{gate['mode']}`: **{gate['verdict']}**", "", *reasons] if gate else []
 
 
 def _correct(rows: Sequence[TaskRow]) -> str:
@@ -94,13 +121,12 @@ def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
     return "  ".join(parts).rstrip()
 
 
-def _markdown_row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
-
-
-def _escape(text: str) -> str:
-    # Names come from files and adapters: none may open a cell, a tag or a link of its own.
-    flat = " ".join(text.split())
-    for char in "\\`*_[]<>|":
-        flat = flat.replace(char, f"\\{char}" if char != "<" else "&lt;")
-    return flat
+def cut_to(text: str, size: int) -> str:
+    """Return as many whole lines of ``text`` as fit into ``size`` bytes of UTF-8, and say that others were left out."""
+    data = text.encode("utf-8", "backslashreplace")
+    if len(data) <= size:
+        return text
+    if size < len(_CUT):
+        return ""
+    kept = data[: size - len(_CUT)].rpartition(b"\n")[0]
+    return kept.decode("utf-8", "ignore") + _CUT

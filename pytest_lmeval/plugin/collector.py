@@ -28,7 +28,7 @@ from pytest_lmeval.types import Example, ExampleResult, Request, Response
 __all__ = ["ExampleItem", "TaskFile", "collect_task_file"]
 
 
-def run_example(lm_adapter: Any, lm_engine: Any, lm_render: Any, lm_sandbox: Any) -> None:
+def run_example(lm_adapter: Any, lm_judge: Any, lm_engine: Any, lm_render: Any, lm_sandbox: Any) -> None:
     """Name, by its arguments, the fixtures that every example gets; :meth:`ExampleItem.runtest` does the work."""
 
 
@@ -110,7 +110,15 @@ class TaskFile(pytest.Module):
             warnings.warn(pytest.PytestWarning(f"{len(faults)} bad record(s) left out:\n{listing}"), stacklevel=1)
         for task in loaded.tasks:
             info = TaskInfo(
-                task.name, shown, task.sha256, task.metric, len(task.examples), selected=0, bad_records=tuple(faults)
+                task.name,
+                shown,
+                task.sha256,
+                task.metric,
+                len(task.examples),
+                selected=0,
+                bad_records=tuple(faults),
+                random_baseline=getattr(task, "random_baseline", None),
+                aggregates=bool(getattr(task, "aggregates", False)),
             )
             self.run_state.add_task(info)
         return loaded.tasks
@@ -175,14 +183,18 @@ class ExampleItem(pytest.Function):
         run = self.parent.run_state
         engine: Any = self.funcargs["lm_engine"]
         render: Any = self.funcargs["lm_render"]
-        judgement = run.judgement(self.funcargs["lm_sandbox"], engine)
+        judge = run.judging.judge(self.funcargs["lm_judge"], engine)
+        judgement = run.judgement(self.funcargs["lm_sandbox"], engine, judge)
         if run.ahead is not None:
             run.ahead.catch_up(self.position)
         try:
             run.check_one_adapter(self.funcargs["lm_adapter"], engine)
+            if self.task.name in run.refusals:
+                raise AdapterError(run.refusals[self.task.name])
             responses = engine.respond(self, lambda item: item.requests(render))
             if self._held is not None:
                 responses = self._held
+            run.judging.look_ahead(engine, self)
         except (AdapterError, UsageError, BudgetSpent) as error:
             if isinstance(error, BudgetSpent):
                 self.session.shouldstop = str(error)
@@ -208,6 +220,8 @@ class ExampleItem(pytest.Function):
     def requests(self, render: Callable[[Example], Any]) -> Sequence[Request]:
         """Return what to ask the model; also called for items of the batch that are not set up yet."""
         run = self.parent.run_state
+        if self.task.name in run.refusals:
+            return ()
         self._prompt = as_prompt(render(self.example))
         requests = self.task.requests(self.example, self._prompt)
         if run.config.option.lm_resume:
@@ -253,7 +267,7 @@ class ExampleItem(pytest.Function):
         self.user_properties[:] = [*properties, *_properties(result)]
 
     def _unscored(self, reason: str) -> ExampleResult:
-        judgement = self.parent.run_state.judgement(None, None)
+        judgement = self.parent.run_state.judgement(None, None, None)
         return failed_result(self.task, self.example, default_render(self.example), AdapterError(reason), judgement)
 
 

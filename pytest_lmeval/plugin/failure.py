@@ -25,8 +25,11 @@ class ExampleFailed(Exception):
     """Fails an item; its text is all that is shown."""
 
 
-def explain(result: ExampleResult, rerun: str) -> str:
-    """Return the prompt's end, what the model said, what was made of it, what was wanted, and how to run it again."""
+def explain(result: ExampleResult, rerun: str, before: ExampleResult | None = None) -> str:
+    """Return the prompt's end, what the model said, what was made of it, what was wanted, and how to run it again.
+
+    ``before`` is the baseline's result of the same example, if there is one.
+    """
     lines = [_verdict(result)]
     lines += _block("prompt", result.prompt, tail=_PROMPT_TAIL)
     if result.outputs:
@@ -37,6 +40,8 @@ def explain(result: ExampleResult, rerun: str) -> str:
         lines.append(f"  unparsed: {result.post_process} found nothing to extract")
     lines += _block("targets", " | ".join(repr(target) for target in result.targets))
     lines += [f"  {name}: {printable(str(value))}" for name, value in result.details.items()]
+    if before is not None and before.predictions:
+        lines += _block(f"baseline ({before.status})", before.predictions[0])
     lines.append(f"  rerun: {rerun}")
     return "\n".join(lines)
 
@@ -58,7 +63,8 @@ def _repeated_arguments(config: pytest.Config) -> list[str]:
     for number, argument in enumerate(given):
         name, equals, _ = argument.partition("=")
         if name in _REPEATED and (equals or number + 1 < len(given)):
-            taken.append(argument if equals else f"{name}={given[number + 1]}")
+            value = given[number + 1]
+            taken.append(argument if equals else f"{name}={value}" if name.startswith("--") else f"{name}{value}")
     return [argument for argument in taken if not hides_secret(argument)]
 
 
@@ -73,7 +79,8 @@ def _block(label: str, text: str, tail: int = 0) -> list[str]:
     shown = printable(_cut(text, tail))
     if "\n" not in shown:
         return [f"  {label}: {shown}" if shown else f"  {label}: (empty)"]
-    return [f"  {label}:", *[f"    {line}" for line in shown.split("\n")]]
+    # A line that began with what the model wrote could be a command to the CI service that reads the log.
+    return [f"  {label}:", *[f"    | {line}" for line in shown.split("\n")]]
 
 
 def _cut(text: str, tail: int) -> str:

@@ -24,12 +24,14 @@ def lm_adapter(pytestconfig: pytest.Config) -> Iterator[Any]:
 
 @pytest.fixture(scope="session")
 def lm_judge(pytestconfig: pytest.Config) -> Iterator[Any]:
-    """Provide the adapter that judges answers, from --lm-judge."""
+    """Provide the adapter that judges answers, from --lm-judge; without it, an object that is false."""
+    from pytest_lmeval.plugin.judging import NoJudge
     from pytest_lmeval.plugin.state import run_state
 
     spec = pytestconfig.getoption("lm_judge")
     if not spec:
-        raise pytest.UsageError("the lm_judge fixture needs --lm-judge SPEC, or an override in a conftest")
+        yield NoJudge()
+        return
     judge = run_state(pytestconfig).make(spec, {})
     yield judge
     close = getattr(judge, "close", None)
@@ -38,12 +40,13 @@ def lm_judge(pytestconfig: pytest.Config) -> Iterator[Any]:
 
 
 @pytest.fixture(scope="session")
-def lm_engine(lm_adapter: Any, pytestconfig: pytest.Config) -> Iterator[Any]:
+def lm_engine(lm_adapter: Any, lm_judge: Any, pytestconfig: pytest.Config) -> Iterator[Any]:
     """Provide what stands between the examples and the adapter: requests are sent ahead of the scoring."""
     from pytest_lmeval.plugin.state import run_state
 
     engine = run_state(pytestconfig).make_engine(lm_adapter)
     yield engine
+    run_state(pytestconfig).judging.close()
     engine.close()
 
 

@@ -9,16 +9,15 @@ from typing import Any
 
 import pytest
 
-from pytest_lmeval.leaderboard.board import Leaderboard
 from pytest_lmeval.leaderboard.manifest import build_manifest
 from pytest_lmeval.leaderboard.rows import TaskInfo
 
-__all__ = ["gate_of", "info_of", "manifest_of", "selection_of"]
+__all__ = ["info_of", "manifest_of", "selection_of"]
 
 
 def selection_of(option: Any, infos: Sequence[TaskInfo]) -> dict[str, Any]:
     """Return which options left which tasks how many of their examples; empty where nothing was left out."""
-    if all(info.selected == info.available for info in infos):
+    if all(info.selected == info.available for info in infos) and option.lm_shard is None:
         return {}
     named = {
         "limit": option.lm_limit,
@@ -27,26 +26,10 @@ def selection_of(option: Any, infos: Sequence[TaskInfo]) -> dict[str, Any]:
         "keyword": option.keyword or None,
         "markexpr": option.markexpr or None,
         "deselect": option.deselect or None,
+        "shard": "{}/{}".format(*option.lm_shard) if option.lm_shard else None,
     }
     counts = {info.name: {"available": info.available, "selected": info.selected} for info in infos}
     return {**{name: value for name, value in named.items() if value is not None}, "tasks": counts}
-
-
-def gate_of(mode: str, board: Leaderboard, reasons: Sequence[str]) -> dict[str, Any]:
-    """Return the gate's verdict; ``reasons`` are why the run did not come to its end, if it did not."""
-    incomplete = [*reasons, *(f"no result: {nodeid}" for nodeid in board.facts.missing)]
-    errors = board.counts["errors"] + board.counts["timeouts"]
-    if errors > board.facts.max_errors:
-        incomplete.append(f"{errors} example(s) could not be scored; at most {board.facts.max_errors:g} may")
-    if incomplete:
-        return {"mode": mode, "verdict": "incomplete", "reasons": incomplete}
-    failed = {row.task: sum(result.status == "failed" for result in row.per_example) for row in board.tasks}
-    under = [f"{task}: {count} example(s) under their threshold" for task, count in failed.items() if count]
-    if errors:
-        under.append(f"{errors} example(s) could not be scored, failed tests that --lm-max-errors allows")
-    if not board.counts["scored"]:
-        return {"mode": mode, "verdict": "examples" if under else "pass", "reasons": [*under, "no example was scored"]}
-    return {"mode": mode, "verdict": "examples" if under else "pass", "reasons": under}
 
 
 def manifest_of(config: pytest.Config) -> dict[str, Any]:

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pytest_lmeval.atomic import write_atomically
 from pytest_lmeval.engine.ledger import Ledger
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.leaderboard.board import Leaderboard, RunFacts, build_board
+from pytest_lmeval.leaderboard.gate import decide, let_pass
 from pytest_lmeval.leaderboard.manifest import redact_options
 from pytest_lmeval.leaderboard.rows import TaskInfo
-from pytest_lmeval.leaderboard.tables import markdown
-from pytest_lmeval.leaderboard.write import write_leaderboard
+from pytest_lmeval.plugin.aggregating import aggregate
+from pytest_lmeval.plugin.gating import compare_with, gate_settings, read_baseline, report_gate
 from pytest_lmeval.plugin.options import MaxErrors
 from pytest_lmeval.plugin.progress import Progress
-from pytest_lmeval.plugin.run_facts import gate_of, info_of, manifest_of, selection_of
+from pytest_lmeval.plugin.report_files import ReportFiles
+from pytest_lmeval.plugin.run_facts import info_of, manifest_of, selection_of
 from pytest_lmeval.plugin.state import run_state
 from pytest_lmeval.runner import timestamp
 from pytest_lmeval.types import ExampleResult
@@ -42,7 +44,9 @@ class RunRecord:
         self.interrupted = False
         self.model: dict[str, Any] = {}
         self.board: Leaderboard | None = None
-        self.write_failures: list[str] = []
+        self.gate_settings = gate_settings(config)
+        self.baseline = read_baseline(config)
+        self.files = ReportFiles(config, self.report_dir, self.baseline)
         self.reused = 0
         self._expected: dict[str, None] = {}
         self._results: dict[str, ExampleResult] = {}
@@ -61,9 +65,25 @@ class RunRecord:
         return [nodeid for nodeid in self._expected if nodeid not in self._results and nodeid not in self._skipped]
 
     @property
+    def gate(self) -> Mapping[str, Any]:
+        """The gate's verdict and reasons, once there is a board."""
+        assert self.board is not None
+        return self.board.facts.gate or {}
+
+    @property
     def per_example(self) -> bool:
         """Whether the board is written with its per-example records."""
         return bool(self.config.option.lm_include_per_example)
+
+    @property
+    def damaged(self) -> int:
+        """How many lines of the ledger that this run goes on from could not be read."""
+        return self._held.damaged
+
+    @cached_property
+    def manifest(self) -> dict[str, Any]:
+        """The circumstances of the run, looked up when it began: git is asked once."""
+        return manifest_of(self.config)
 
     def open_ledger(self) -> None:
         """Start the ledger; a report dir that cannot be had is a pytest.UsageError."""
@@ -71,7 +91,7 @@ class RunRecord:
             header = {
                 "timestamp": self._started,
                 "asking": run_state(self.config).asking,
-                "manifest": manifest_of(self.config),
+                "manifest": self.manifest,
             }
             self.ledger.open(header, resume=self.config.option.lm_resume)
         except UsageError as error:
@@ -133,6 +153,7 @@ class RunRecord:
         """Build and write the board; return the exit code of the run."""
         if self.board is None:
             self._write_board()
+            report_gate(self.config, self.gate)
         if status == pytest.ExitCode.USAGE_ERROR or self.interrupted:
             return status
         return self._exit_code(session, status)
@@ -158,18 +179,16 @@ class RunRecord:
             return int(pytest.ExitCode.TESTS_FAILED)
         if not self.board.complete:
             return _INCOMPLETE
-        if self.write_failures and status == pytest.ExitCode.OK:
+        if (self.files.failures or not let_pass(self.gate)) and status == pytest.ExitCode.OK:
             return int(pytest.ExitCode.TESTS_FAILED)
         return status
 
     def _write_board(self) -> None:
         self._closed = True
-        adapters = sorted({result.adapter for result in self._results.values() if result.adapter})
-        if len(adapters) > 1:
-            self._reasons.append(f"one run has one adapter: this one had {', '.join(adapters)}")
-        board = build_board(self._infos(), self._results.values(), self._facts())
-        gate = gate_of(self.config.option.lm_gate, board, self._reasons)
-        self.board = replace(board, facts=replace(board.facts, gate=gate))
+        infos, results = self._infos(), list(self._results.values())
+        aggregates, failures = aggregate(infos, results, run_state(self.config))
+        self._reasons += failures
+        self.board = self._gated(build_board(infos, results, self._facts(), aggregates))
         self._show_to_project()
         footer = {"complete": self.board.complete, "digest": self.board.digest, "counts": dict(self.board.counts)}
         run = {
@@ -179,11 +198,27 @@ class RunRecord:
         }
         self.ledger.close(footer, run)
         if self.ledger.failure is not None:
-            self.write_failures.append(f"{self.ledger.path}: {self.ledger.failure.strerror or self.ledger.failure}")
-        self._write(
-            "leaderboard.json", lambda path, board: write_leaderboard(board, path, include_per_example=self.per_example)
-        )
-        self._write("leaderboard.md", lambda path, board: write_atomically(path, _encoded(markdown(board))))
+            self.files.failures.append(f"{self.ledger.path}: {self.ledger.failure.strerror or self.ledger.failure}")
+        self.files.write(self.board, self._with_prompts, per_example=self.per_example)
+
+    def _gated(self, board: Leaderboard) -> Leaderboard:
+        comparison = None
+        if self.baseline is not None and "shard" not in board.facts.selection:
+            settings, root = self.gate_settings, self.config.rootpath
+            comparison = compare_with(self.baseline, board, settings, exact=self._is_exact(), rootpath=root)
+        gate = decide(board, self.gate_settings, incomplete=self._reasons, comparison=comparison)
+        return replace(board, facts=replace(board.facts, gate=gate))
+
+    def _is_exact(self) -> bool:
+        return bool(self.model.get("exact", False)) or run_state(self.config).is_exact
+
+    def _with_prompts(self) -> Sequence[ExampleResult]:
+        results = list(self._results.values())
+        if self.per_example or self.ledger.failure is not None or not self.config.pluginmanager.hasplugin("dsession"):
+            return results
+        from pytest_lmeval.leaderboard.runfile import examples_of, read_run
+
+        return examples_of(read_run(self.ledger.path))
 
     def _show_to_project(self) -> None:
         from importlib.metadata import entry_points
@@ -193,15 +228,7 @@ class RunRecord:
             for entry_point in entry_points(group="pytest_lmeval_leaderboard"):
                 entry_point.load()(config=self.config, leaderboard=self.board)
         except Exception as error:  # a project's own code must not cost it the board
-            self.write_failures.append(f"hook pytest_lmeval_leaderboard: {type(error).__name__}: {error}")
-
-    def _write(self, name: str, write: Any) -> None:
-        path = self.report_dir / name
-        try:
-            write(path, self.board)
-        except (OSError, ValueError, TypeError) as error:
-            reason = error.strerror if isinstance(error, OSError) else str(error)
-            self.write_failures.append(f"{path}: {reason or error}")
+            self.files.failures.append(f"hook pytest_lmeval_leaderboard: {type(error).__name__}: {error}")
 
     def _is_held(self, result: ExampleResult) -> bool:
         held = self._held.results.get((result.task, result.id))
@@ -209,8 +236,8 @@ class RunRecord:
 
     def _parsed(self, line: str) -> ExampleResult:
         result = ExampleResult.from_json(line)
-        # The prompts of a run may be large, and only the per-example records show them.
-        return result if self.per_example else replace(result, prompt="", targets=(), predictions=())
+        # The prompts of a run may be large, and the ledger holds them.
+        return result if self.per_example else replace(result, prompt="")
 
     def _infos(self) -> list[TaskInfo]:
         state = run_state(self.config)
@@ -224,6 +251,8 @@ class RunRecord:
         options: MaxErrors | str = self.config.option.lm_max_errors
         limit = MaxErrors(options) if isinstance(options, str) else options
         adapters = {result.adapter for result in self._results.values() if result.adapter}
+        if len(adapters) > 1:
+            self._reasons.append(f"one run has one adapter: this one had {', '.join(sorted(adapters))}")
         known = {**self._tasks, **run_state(self.config).tasks}
         return RunFacts(
             timestamp=self._started,
@@ -234,8 +263,9 @@ class RunRecord:
             max_errors=limit.of(len(self._expected)),
             selection=selection_of(self.config.option, list(known.values())),
             bad_records=[fault for info in known.values() for fault in info.bad_records],
-            manifest={**manifest_of(self.config), "model": self.model or run_state(self.config).model_facts()},
+            manifest={**self.manifest, "model": self.model or run_state(self.config).model_facts()},
             finished=not self._reasons,
+            floors=self.gate_settings.floors,
         )
 
 
@@ -249,7 +279,3 @@ def _stopped_by_choice(session: pytest.Session) -> bool:
     stopped = session.shouldstop or getattr(workers, "shouldstop", False)
     stepwise = getattr(option, "stepwise", False) or getattr(option, "stepwise_skip", False)
     return bool(stepwise and "continuing from this test" in str(stopped))
-
-
-def _encoded(text: str) -> bytes:
-    return text.encode("utf-8", "backslashreplace")

@@ -17,14 +17,17 @@ from pytest_lmeval.errors import LmevalError, UnknownName, UsageError
 from pytest_lmeval.leaderboard.gate import OVERALL
 from pytest_lmeval.plugin.ahead import Ahead
 from pytest_lmeval.plugin.locate import is_example, is_example_id
+from pytest_lmeval.plugin.refusing import refusals
 from pytest_lmeval.plugin.settings import build_registry, gate_mode, ini_thresholds, load_options, with_usage_errors
 
 if TYPE_CHECKING:
     from pytest_lmeval.engine.engine import Engine
     from pytest_lmeval.engine.evaluate import Judgement, Thresholds
+    from pytest_lmeval.engine.judge import Judge
     from pytest_lmeval.engine.resume import HeldResults
-    from pytest_lmeval.formats.task import LoadedFile, LoadOptions
+    from pytest_lmeval.formats.task import LoadedFile, LoadOptions, Task
     from pytest_lmeval.leaderboard.rows import TaskInfo
+    from pytest_lmeval.plugin.judging import Judging
     from pytest_lmeval.registry import Registry
     from pytest_lmeval.types import ExampleResult
 
@@ -61,6 +64,7 @@ class RunState:
         self.adapter_name = ""
         self.ahead: Ahead | None = None
         self.engine: Engine | None = None
+        self.refusals: Mapping[str, str] = {}
         self._items: Sequence[pytest.Item] = ()
         self._batches: list[list[pytest.Item]] = []
         self._judgements: dict[int, Judgement] = {}
@@ -140,6 +144,12 @@ class RunState:
         if not is_task_file(path, self.registry) and not named:
             return self.registry.load(path) or LoadedFile()
         return load_file(path, name, self.registry, options=self.load_options, is_named=is_named)
+
+    def task_again(self, info: TaskInfo) -> Task:
+        """Return a task that some process of this run has collected."""
+        path = self.config.rootpath / info.path
+        tasks = self.load(path, info.name.partition("@")[0], is_named=True).tasks
+        return next(task for task in tasks if task.name == info.name)
 
     def add_task(self, info: TaskInfo) -> None:
         """Note a collected task; raise UsageError where its name is taken."""
@@ -228,7 +238,14 @@ class RunState:
             first, second = adapter_name(engine.adapter), adapter_name(adapter)
             raise UsageError(f"one run has one adapter: this run has {first}, an lm_adapter override gives {second}")
 
-    def judgement(self, sandbox: Any, engine: Engine | None) -> Judgement:
+    @cached_property
+    def judging(self) -> Judging:
+        """The judge of this process, and what it is asked ahead."""
+        from pytest_lmeval.plugin.judging import Judging
+
+        return Judging(self)
+
+    def judgement(self, sandbox: Any, engine: Engine | None, judge: Judge | None) -> Judgement:
         """Return what turns responses into results."""
         key = id(sandbox)
         if key not in self._judgements:
@@ -238,7 +255,7 @@ class RunState:
 
             name = adapter_name(engine.adapter) if engine is not None else self.spec
             self._judgements[key] = Judgement(
-                self.thresholds, Tools(sandbox), self.gated, name, self.repeats, must_pass_binds=self.must_pass_binds
+                self.thresholds, Tools(sandbox, judge), self.gated, name, self.repeats, must_pass_binds=self.must_pass_binds
             )
         return self._judgements[key]
 
@@ -254,6 +271,7 @@ class RunState:
     def _prepare_adapter(self, items: Sequence[Any]) -> None:
         if not any(_uses_own_adapter(item) for item in items):
             return
+        self.refusals = refusals({item.task.name: item.task for item in items}.values(), self.adapter())
         check = getattr(self.adapter(), "check_selection", None)
         if callable(check):
             check([(item.task.name, item.example.id) for item in items])

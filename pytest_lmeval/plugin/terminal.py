@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
+from typing import Any
+
 import pytest
 
 from pytest_lmeval.leaderboard.board import Leaderboard
-from pytest_lmeval.leaderboard.tables import selection_text, terminal_table
+from pytest_lmeval.leaderboard.gate import LET_PASS
+from pytest_lmeval.leaderboard.github import commands
+from pytest_lmeval.leaderboard.tables import comparison_lines, selection_text, terminal_table
 from pytest_lmeval.plugin.run_record import RunRecord
 from pytest_lmeval.text import printable
+from pytest_lmeval.types import ExampleResult
 
 __all__ = ["write_summary"]
 
@@ -22,30 +29,51 @@ def write_summary(record: RunRecord, terminal: pytest.TerminalReporter) -> None:
     terminal.section(f"leaderboard: {printable(board.facts.adapter)}")
     for line in terminal_table(board):
         terminal.write_line(printable(line))
-    if not board.complete:
-        _write_reasons(board, terminal)
+    for line in comparison_lines(record.gate.get("comparison")):
+        terminal.write_line(printable(line))
+    _write_verdict(board, record.gate, terminal)
     for line in _remarks(record, board):
         terminal.write_line(printable(line), yellow=True)
-    for failure in record.write_failures:
+    for failure in record.files.failures:
         terminal.write_line(f"NOT WRITTEN: {printable(failure)}", red=True, bold=True)
-    if not record.write_failures:
-        terminal.write_line(f"written to {record.report_dir / 'leaderboard.json'}")
+    if not record.files.failures:
+        terminal.write_line(f"written to {record.report_dir / 'leaderboard.json'}; to look at: report.html beside it")
+    for command in commands(_worth_a_note(board, record.gate), _paths(board), record.config.rootpath, os.environ):
+        terminal.write_line(command)
 
 
-def _write_reasons(board: Leaderboard, terminal: pytest.TerminalReporter) -> None:
-    reasons = (board.facts.gate or {}).get("reasons", ())
-    terminal.write_line("INCOMPLETE: no overall score, and not fit to compare with.", red=True)
+def _write_verdict(board: Leaderboard, gate: Mapping[str, Any], terminal: pytest.TerminalReporter) -> None:
+    verdict, reasons = gate["verdict"], gate["reasons"]
+    if verdict == "pass" and not reasons:
+        return
+    color = {"red": True} if verdict not in LET_PASS else {"yellow": True}
+    what = "INCOMPLETE: no overall score, and not fit to compare with." if not board.complete else ""
+    terminal.write_line(what or f"gate {gate['mode']}: {verdict.upper()}", bold=True, **color)
     for reason in reasons[:_SHOWN]:
-        terminal.write_line(f"  {printable(reason)}", red=True)
+        terminal.write_line(f"  {printable(reason)}", **color)
     if len(reasons) > _SHOWN:
-        terminal.write_line(f"  ... and {len(reasons) - _SHOWN} more", red=True)
+        terminal.write_line(f"  ... and {len(reasons) - _SHOWN} more", **color)
+
+
+def _worth_a_note(board: Leaderboard, gate: Mapping[str, Any]) -> list[ExampleResult]:
+    """Return the examples that failed, and those that got worse where the gate looks at that."""
+    worse = gate.get("comparison", {}).get("worse", ()) if gate["mode"] == "baseline" else ()
+    flipped = {(flip["task"], flip["id"]) for flip in worse}
+    results = (result for row in board.tasks for result in row.per_example)
+    return [r for r in results if r.status in ("failed", "error", "timeout") or (r.task, r.id) in flipped]
+
+
+def _paths(board: Leaderboard) -> dict[str, str]:
+    return {row.task: row.path for row in board.tasks}
 
 
 def _remarks(record: RunRecord, board: Leaderboard) -> list[str]:
     remarks = [selection_text(board)]
     if record.reused:
         remarks.append(f"resumed: {record.reused} answer(s) out of the ledger were used again")
-    if not board.counts["scored"]:
-        remarks.append("no example was scored")
+    if record.damaged:
+        remarks.append(f"{record.damaged} line(s) of the ledger could not be read")
+    remarks += [f"doubtful: {warning}" for warning in record.gate["warnings"]]
     remarks += [f"left out: {fault}" for fault in board.facts.bad_records]
+    remarks += record.files.notes
     return [remark for remark in remarks if remark]

@@ -32,6 +32,7 @@ KEYS = [
     "adapter_options",
     "complete",
     "overall_score",
+    "overall_ci95",
     "counts",
     "selection",
     "tasks",
@@ -70,6 +71,21 @@ def test_a_result_of_an_unknown_task_has_its_row() -> None:
 def test_categories_are_broken_down_over_all_tasks() -> None:
     board = _board(A, B, replace(C, category="arithmetic"), replace(C, id="x", category=""))
     assert {"arithmetic": {"score": 2 / 3, "total": 3}} == board.categories
+
+
+def test_the_overall_score_has_an_interval_around_it_and_none_without_a_score() -> None:
+    low, high = _board(A, B, C).overall_ci95 or (1.0, 0.0)
+    assert 0.0 < low < (_board(A, B, C).overall_score or 0.0) < high < 1.0
+    assert _board(A, ERROR).overall_ci95 is None
+
+
+def test_a_shard_has_no_overall_score() -> None:
+    board = _board(A, selection={"shard": "1/2"})
+    assert (True, None, None) == (board.complete, board.overall_score, board.overall_ci95)
+
+
+def test_a_floor_stands_in_its_row() -> None:
+    assert [0.5] == [row.min_score for row in _board(A, floors={"sums": 0.5, "overall": 1.0}).tasks]
 
 
 def test_an_empty_run_has_no_overall_score() -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from pytest_lmeval.engine.evaluate import Judgement, Thresholds, evaluate
 from pytest_lmeval.formats.files import load_tasks
-from pytest_lmeval.leaderboard.repeats import pass_at_k, repeat_errors, repeat_metrics
+from pytest_lmeval.leaderboard.repeats import pass_at_k, pass_hat_k, repeat_errors, repeat_metrics
 from pytest_lmeval.leaderboard.rows import TaskInfo, make_row
 from pytest_lmeval.registry import default_registry
 from pytest_lmeval.types import Completion, ExampleResult
@@ -38,6 +38,13 @@ def test_pass_at_k_is_the_share_of_all_draws_of_k_that_hold_a_right_one(outcomes
     assert pytest.approx(sum(draws) / len(draws)) == pass_at_k(sum(outcomes), len(outcomes), k)
 
 
+@given(OUTCOMES, st.integers(1, 7))
+def test_pass_hat_k_is_the_share_of_all_draws_of_k_that_hold_no_wrong_one(outcomes: list[bool], k: int) -> None:
+    k = min(k, len(outcomes))
+    draws = [all(draw) for draw in combinations(outcomes, k)]
+    assert pytest.approx(sum(draws) / len(draws)) == pass_hat_k(sum(outcomes), len(outcomes), k)
+
+
 @pytest.mark.parametrize("n", [1, 5, 2000])
 def test_pass_at_k_is_exact_at_its_ends(n: int) -> None:
     assert 0.0 == pass_at_k(0, n, n)
@@ -49,7 +56,8 @@ def test_pass_at_k_is_exact_at_its_ends(n: int) -> None:
 )
 def test_powers_of_two_and_the_whole_are_reported(repeats: int, ks: list[int]) -> None:
     metrics = repeat_metrics([result("a", [1.0] * repeats)])
-    assert [*(f"pass@{k}" for k in ks), f"maj@{repeats}"] == list(metrics)
+    hats = [f"pass^{k}" for k in ks if k > 1]
+    assert [*(f"pass@{k}" for k in ks), *hats, f"maj@{repeats}"] == list(metrics)
 
 
 def test_a_run_without_repeats_reports_none() -> None:
@@ -75,7 +83,7 @@ def test_a_graded_response_is_right_from_the_threshold_on() -> None:
 def test_examples_that_were_not_scored_are_left_out() -> None:
     unscored = ExampleResult("t", "b", "error", None, 1.0, "exact_match", "h", error="no")
     both = [result("a", [1.0, 0.0], majority=1.0), unscored]
-    assert {"pass@1": 0.5, "pass@2": 1.0, "maj@2": 1.0} == repeat_metrics(both)
+    assert {"pass@1": 0.5, "pass@2": 1.0, "pass^2": 0.0, "maj@2": 1.0} == repeat_metrics(both)
     assert 2 == repeat_errors(both)["count"]
 
 
@@ -135,6 +143,6 @@ def test_the_mean_decides_whether_an_example_passes(tmp_path: Any, threshold: fl
 
 def test_the_row_of_a_task_shows_it_all(tmp_path: Any) -> None:
     row = make_row(TaskInfo("t", "tasks/t.jsonl"), [judged(tmp_path, ["yes", "no"])]).to_json()
-    assert {"exact_match": 0.5, "pass@1": 0.5, "pass@2": 1.0, "maj@2": 1.0} == row["metrics"]
+    assert {"exact_match": 0.5, "pass@1": 0.5, "pass@2": 1.0, "pass^2": 0.0, "maj@2": 1.0} == row["metrics"]
     assert {"count": 2, "stderr_within": pytest.approx(0.5), "stderr_between": None} == row["repeats"]
     assert "repeats" not in make_row(TaskInfo("t", "tasks/t.jsonl"), [judged(tmp_path, ["yes"])]).to_json()

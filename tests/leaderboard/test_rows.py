@@ -150,3 +150,32 @@ def test_details_stand_in_the_record() -> None:
 def test_the_order_of_the_results_never_matters(results: list[Any]) -> None:
     expected = make_row(INFO, sorted(results, key=lambda result: str(result.id)))
     assert expected.to_json(per_example=True) == make_row(INFO, results).to_json(per_example=True)
+
+
+def test_a_row_of_labels_has_its_classes_and_what_was_taken_for_what() -> None:
+    spam = replace(PASSED, category="classification", targets=("spam",), predictions=("spam",))
+    missed = replace(spam, id="m", status="failed", score=0.0, predictions=("ham",))
+    row = make_row(TaskInfo("sums", ""), [spam, missed, replace(spam, id="h", targets=("ham",), predictions=("ham",))])
+    assert {"ham": {"ham": 1}, "spam": {"ham": 1, "spam": 1}} == row.confusion
+    assert (0.5, 2) == (row.classes["spam"]["recall"], row.classes["spam"]["n"])
+    assert {"classes", "confusion"} <= row.to_json().keys()
+
+
+def test_a_row_without_labels_has_no_classes() -> None:
+    assert set() == {"classes", "confusion"} & make_row(TaskInfo("sums", ""), [PASSED]).to_json().keys()
+
+
+def test_examples_of_one_cluster_count_as_one_observation() -> None:
+    scores = [1.0, 1.0, 0.0, 0.0]
+    results = [replace(PASSED, id=str(n), score=score) for n, score in enumerate(scores)]
+    clustered = [replace(result, cluster=f"c{result.score}") for result in results]
+    alone, together = (make_row(TaskInfo("sums", ""), each) for each in (results, clustered))
+    assert (alone.stderr or 0.0) < (together.stderr or 0.0)
+    assert (together.ci95 or (1.0,))[0] < (alone.ci95 or (0.0,))[0]
+
+
+def test_further_metrics_stand_beside_the_first() -> None:
+    results = [replace(PASSED, metrics={"rouge_1": 1.0}), replace(PASSED, id="b", metrics={"rouge_1": 0.5})]
+    row = make_row(TaskInfo("sums", ""), results)
+    assert 0.75 == row.metrics["rouge_1"]
+    assert {"exact_match", "rouge_1"} == row.metrics.keys()

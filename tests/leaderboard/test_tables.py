@@ -8,23 +8,17 @@ from typing import Any
 import pytest
 
 from pytest_lmeval.leaderboard.board import Leaderboard, RunFacts, build_board
-from pytest_lmeval.leaderboard.rows import TaskInfo
-from pytest_lmeval.leaderboard.tables import markdown, score_text, terminal_table
+from pytest_lmeval.leaderboard.tables import score_text, terminal_table
 from pytest_lmeval.types import ExampleResult
 
 A = ExampleResult("sums", "a", "passed", 1.0, 1.0, "exact_match", "h1", category="arithmetic", latency_ms=2.0)
 B = replace(A, id="b", status="failed", score=0.0, unparsed=True, latency_ms=3.0)
 C = replace(A, task="words", id="c", metric="f1", score=0.5, category="")
 ERROR = replace(A, id="d", status="error", score=None, latency_ms=None)
-HOSTILE = ["a|b", "[x](http://example.org)", "<script>", "*a*", "`a`", "a\nb", "# a", "_a_", "![x](y)", "\\|"]
 
 
 def _board(*results: ExampleResult, **facts: Any) -> Leaderboard:
     return build_board((), results, RunFacts("2026-11-21T08:00:00Z", **{"adapter": "toy.v1"} | facts))
-
-
-def _unescaped(line: str, char: str) -> int:
-    return line.replace("\\\\", "").replace(f"\\{char}", "").count(char)
 
 
 @pytest.mark.parametrize(
@@ -68,51 +62,3 @@ def test_a_name_with_control_characters_stays_in_its_row(name: str) -> None:
     lines = terminal_table(_board(replace(A, task=name)))
     assert 3 == len(lines)
     assert all(line.isprintable() for line in lines)
-
-
-# Markdown
-
-
-def test_the_verdict_stands_before_the_rows() -> None:
-    lines = markdown(_board(A, B, C)).split("\n")
-    assert "# Leaderboard: toy.v1" == lines[0]
-    assert "**Overall 0.5000**: 3 of 3 examples scored." == lines[2]
-    assert "| task | metric | score | 95 % interval | correct | errors | unparsed | ms |" == lines[4]
-    assert "| sums | exact\\_match | 0.5000 | 0.095 to 0.905 | 1/2 |  | 1 | 2.5 |" == lines[6]
-    assert "| arithmetic | 0.5000 | 2 |" in lines
-
-
-def test_an_incomplete_run_says_so_first() -> None:
-    text = markdown(_board(A, ERROR))
-    assert "**Incomplete**: 1 of 2 examples scored; there is no overall score." in text
-    assert "Overall" not in text
-
-
-def test_the_gate_gives_its_verdict_and_every_reason() -> None:
-    gate = {"mode": "tasks", "verdict": "floor", "reasons": ["sums: 0.5 is under 0.9", "words: | is under 1"]}
-    text = markdown(_board(A, gate=gate))
-    assert "Gate `tasks`: **floor**" in text
-    assert "- sums: 0.5 is under 0.9\n- words: \\| is under 1\n" in text
-
-
-def test_the_digest_and_the_time_are_there() -> None:
-    board = _board(A)
-    assert f"digest `{board.digest}` · 2026-11-21T08:00:00Z" in markdown(board)
-
-
-def test_every_row_has_the_same_number_of_cells() -> None:
-    tables = [line for line in markdown(_board(A, B, C)).split("\n") if line.startswith("|")]
-    assert [9] * 4 + [4] * 3 == [_unescaped(line, "|") for line in tables]
-
-
-@pytest.mark.parametrize("name", HOSTILE)
-def test_a_name_opens_no_cell_no_line_and_no_markup_of_its_own(name: str) -> None:
-    info = TaskInfo(name, "", metric=name)
-    text = markdown(build_board([info], [replace(A, task=name, category=name)], RunFacts("t", name)))
-    plain = markdown(
-        build_board([replace(info, name="x", metric="x")], [replace(A, task="x", category="x")], RunFacts("t", "x"))
-    )
-    assert plain.count("\n") == text.count("\n")
-    for ours, theirs in zip(plain.split("\n"), text.split("\n"), strict=True):
-        for char in "|<[]`*_":
-            assert _unescaped(ours, char) == _unescaped(theirs, char) or "digest" in ours

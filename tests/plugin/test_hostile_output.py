@@ -83,7 +83,7 @@ def test_every_text_is_scored_kept_and_shown_harmlessly(hostile: Project, proces
     outputs = {id.removeprefix("t:wrong-"): record["output"] for id, record in hostile.examples().items()}
     assert dict(TEXTS) == {key: outputs[key] for key in TEXTS}
     ledger = (hostile.path / "reports/ledger.jsonl").read_bytes().decode("ascii").splitlines()
-    assert len(TEXTS) + right + 2 == len([json.loads(line) for line in ledger])
+    assert len(TEXTS) + right + 3 == len([json.loads(line) for line in ledger])
     (hostile.path / "reports/leaderboard.md").read_bytes().decode("utf-8")
     suite = ElementTree.parse(hostile.path / "junit.xml").getroot()
     assert len(TEXTS) == len(list(suite.iter("failure")))

@@ -79,6 +79,8 @@ def test_the_board_shows_what_k_tries_are_worth(moody: Project) -> None:
         "pass@1": 0.5,
         "pass@2": (1 + 1 + 3 / 6 + 0) / 4,
         "pass@4": 0.75,
+        "pass^2": (1 + 3 / 6 + 0 + 0) / 4,
+        "pass^4": 0.25,
         "maj@4": 0.5,
     }
     assert pytest.approx(expected) == row["metrics"]

@@ -1,0 +1,84 @@
+"""Models that judge what another model wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from hashlib import sha256
+
+from pytest_lmeval.adapters.resolve import adapter_name
+from pytest_lmeval.engine.engine import Engine
+from pytest_lmeval.errors import ScoringError
+from pytest_lmeval.types import Completion, ExampleResult, Generate
+
+__all__ = ["Judge", "Known", "judge_key", "known_answers"]
+
+Known = Mapping[str, str]
+"""What judges wrote in the run that is being completed, by :func:`judge_key`."""
+
+
+def judge_key(judge: str, request: Generate) -> str:
+    """Return a SHA-256 over who is asked, and what, but not on behalf of which example."""
+    content = "\0".join([judge, request.text, str(request.repeat), str(request.max_tokens), *request.stop])
+    return sha256(content.encode("utf-8", "backslashreplace")).hexdigest()[:32]
+
+
+class Judge:
+    """Asks a model about answers, ahead of the time where that is known.
+
+    A question that ``known`` holds the answer to is not asked. Further judges, each behind an adapter of its own, are
+    made by ``open_model`` when they are first named.
+    """
+
+    def __init__(self, engine: Engine, known: Known, open_model: Callable[[str], Judge] | None = None) -> None:
+        self.engine = engine
+        self.name = adapter_name(engine.adapter)
+        self._known = known
+        self._open_model = open_model
+        self._models: dict[str, Judge] = {}
+
+    def ask(self, requests: Sequence[Generate]) -> list[Completion]:
+        """Return one completion per request; raise the AdapterError of the first that has none."""
+        wanted = {judge_key(self.name, request): request for request in requests}
+        self._send(wanted)
+        answers = {key: self._answer(key, wanted) for key in wanted}
+        return [answers[judge_key(self.name, request)] for request in requests]
+
+    def send(self, requests: Sequence[Generate]) -> None:
+        """Ask ahead of the time; an answer is kept until it is wanted."""
+        self._send({judge_key(self.name, request): request for request in requests})
+
+    def model(self, spec: str) -> Judge:
+        """Return the judge behind the adapter that ``spec`` names."""
+        if self._open_model is None:
+            raise ScoringError(f"judge model {spec!r}: a judge that a conftest provides stands for itself alone")
+        if spec not in self._models:
+            self._models[spec] = self._open_model(spec)
+        return self._models[spec]
+
+    def close(self) -> None:
+        """Stop asking, this judge and those that were made from it."""
+        for judge in self._models.values():
+            judge.close()
+        self.engine.close()
+
+    def _send(self, wanted: Mapping[str, Generate]) -> None:
+        new = [key for key in wanted if key not in self._known]
+        if new:
+            self.engine.send(new, lambda key: (wanted[key],))
+
+    def _answer(self, key: str, wanted: Mapping[str, Generate]) -> Completion:
+        if key in self._known:
+            return Completion(self._known[key])
+        (answer,) = self.engine.respond(key, lambda other: (wanted[other],))
+        assert isinstance(answer, Completion)
+        return answer
+
+
+def known_answers(results: Iterable[ExampleResult]) -> dict[str, str]:
+    """Return what judges wrote, by :func:`judge_key`, as the details of held results tell."""
+    known: dict[str, str] = {}
+    for result in results:
+        for entry in result.details.get("judge", ()):
+            if isinstance(entry, dict) and isinstance(entry.get("key"), str) and isinstance(entry.get("output"), str):
+                known[entry["key"]] = entry["output"]
+    return known

@@ -1,0 +1,50 @@
+"""The board as a baseline: a file to commit, small, and the same from one run to the next where the results are."""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+from collections.abc import Mapping
+from typing import Any
+
+from pytest_lmeval.leaderboard.board import Leaderboard
+
+__all__ = ["encode_baseline", "is_same"]
+
+_KEPT = ("git", "model", "repeats", "sandbox", "seed", "versions")
+
+
+def encode_baseline(board: Leaderboard) -> bytes:
+    """Return the board with its per-example records, a line each, as UTF-8 JSON.
+
+    Left out is what differs between equal runs or can be had from the task files: latencies, prompts, arguments,
+    the platform, the gate.
+    """
+    content = board.to_json(per_example=True)
+    content.pop("gate", None)
+    content["manifest"] = {name: value for name, value in content["manifest"].items() if name in _KEPT}
+    mark = secrets.token_hex(16)
+    records: list[str] = []
+    for row in content["tasks"]:
+        row["latency_ms"] = None
+        row["per_example"] = [_marked(record, records, mark) for record in row["per_example"]]
+    text = json.dumps(content, indent=1, ensure_ascii=True, allow_nan=False)
+    lines = re.sub(rf'"{mark}:(\d+)"', lambda match: records[int(match[1])], text)
+    return lines.encode("ascii") + b"\n"
+
+
+def is_same(board: Leaderboard, stored: Mapping[str, Any]) -> bool:
+    """Tell whether a stored baseline says the same of the same model as this board would."""
+    rows = {row.get("task"): (row.get("sha256"), row.get("correct")) for row in stored.get("tasks", ())}
+    return (
+        board.digest == stored.get("digest")
+        and board.facts.adapter == stored.get("adapter")
+        and {row.task: (row.sha256, row.correct) for row in board.tasks} == rows
+    )
+
+
+def _marked(record: Mapping[str, Any], records: list[str], mark: str) -> str:
+    kept = {**record, "prompt": "", "latency_ms": None}
+    records.append(json.dumps(kept, ensure_ascii=True, allow_nan=False))
+    return f"{mark}:{len(records) - 1}"

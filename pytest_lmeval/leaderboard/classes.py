@@ -1,0 +1,134 @@
+"""How a task with a few labels went, label by label: precision, recall, F1, and what was taken for what."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypedDict
+
+from pytest_lmeval.metrics.tokens import tokenize
+from pytest_lmeval.types import ExampleResult
+
+__all__ = ["MAX_LABELS", "ClassRow", "class_metrics", "confusion"]
+
+MAX_LABELS = 30
+_CATEGORIES = frozenset({"classification", "mcq"})
+
+
+class ClassRow(TypedDict):
+    """One label: shares in [0, 1], 0.0 where the divisor is 0, and the number of examples that have it."""
+
+    precision: float
+    recall: float
+    f1: float
+    n: int
+
+
+def class_metrics(results: Sequence[ExampleResult]) -> dict[str, ClassRow] | None:
+    """Return precision, recall, F1 and ``n`` by label, over the scored examples of the categories that have labels.
+
+    None where there are none, or more than MAX_LABELS labels. An example's label is its first target. Its prediction
+    is the first one, and counts as that label where it meets any of the targets.
+    """
+    pairs = _pairs(results)
+    if pairs is None:
+        return None
+    true, predicted = Counter(label for label, _ in pairs), Counter(label for _, label in pairs)
+    hits = Counter(label for label, guess in pairs if label == guess)
+    return {
+        label: {
+            "precision": hits[label] / predicted[label] if predicted[label] else 0.0,
+            "recall": hits[label] / true[label],
+            "f1": 2 * hits[label] / (true[label] + predicted[label]),
+            "n": true[label],
+        }
+        for label in sorted(true)
+    }
+
+
+def confusion(results: Sequence[ExampleResult]) -> dict[str, dict[str, int]] | None:
+    """Return ``{label: {predicted label: count}}`` of the same examples, without the zeros; None as above.
+
+    A prediction that is no example's label stands under ``other``, or under ``unparsed`` where the post-process rule
+    found nothing in it; under ``(other)`` and ``(unparsed)`` where the task has labels of these names.
+    """
+    pairs = _pairs(results)
+    if pairs is None:
+        return None
+    table: dict[str, Counter[str]] = {label: Counter() for label in sorted({label for label, _ in pairs})}
+    for label, guess in pairs:
+        table[label][guess] += 1
+    return {label: {guess: row[guess] for guess in sorted(row)} for label, row in table.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class _Labels:
+    """The labels of a task by their normal form, and the names of what is none."""
+
+    names: Mapping[str, str]
+    normal: Callable[[str, str], str]
+    other: str
+    unparsed: str
+
+    def true(self, result: ExampleResult) -> str:
+        return self.names[self.normal(result.metric, result.targets[0])]
+
+    def predicted(self, result: ExampleResult) -> str:
+        guess = self.normal(result.metric, result.predictions[0])
+        if any(guess == self.normal(result.metric, target) for target in result.targets):
+            return self.true(result)
+        return self.names.get(guess, self.unparsed if result.unparsed else self.other)
+
+
+def _pairs(results: Sequence[ExampleResult]) -> list[tuple[str, str]] | None:
+    asked = [
+        result
+        for result in results
+        if result.category in _CATEGORIES and result.score is not None and result.targets and result.predictions
+    ]
+    labels = _labels(asked)
+    if not 0 < len(labels.names) <= MAX_LABELS:
+        return None
+    return [(labels.true(result), labels.predicted(result)) for result in asked]
+
+
+def _labels(results: Sequence[ExampleResult]) -> _Labels:
+    normal = _folded if _folds_case(results) else _normal
+    names: dict[str, str] = {}
+    for text, key in sorted((each.targets[0].strip(), normal(each.metric, each.targets[0])) for each in results):
+        names.setdefault(key, text)
+    taken = set(names.values())
+    other, unparsed = (f"({name})" if name in taken else name for name in ("other", "unparsed"))
+    return _Labels(names, normal, other, unparsed)
+
+
+def _folds_case(results: Sequence[ExampleResult]) -> bool:
+    """Tell which of the two metrics called ``exact_match`` gave the scores: strict files keep case, compact do not.
+
+    Where nothing tells them apart, the difference can only show in what a wrong answer was.
+    """
+    exact = [result for result in results if result.metric == "exact_match"]
+    lax = (any(_folded("", each.predictions[0]) == _folded("", target) for target in each.targets) for each in exact)
+    return all(_first_score(result) == 1.0 for result, met in zip(exact, lax, strict=True) if met)
+
+
+def _first_score(result: ExampleResult) -> float | None:
+    if len(result.predictions) > 1 and result.details.get("scores"):
+        return float(result.details["scores"][0])
+    return result.score
+
+
+def _normal(metric: str, text: str) -> str:
+    """Return the form in which ``metric`` compares a text: equal forms are a score of 1."""
+    if metric == "multiple_choice":
+        return text.strip()[:1].upper()
+    if metric == "f1":
+        return " ".join(sorted(tokenize(text)))
+    if metric in {"exact_match_normalized", "substring_contains"}:
+        return " ".join(text.lower().split())
+    return text.strip()
+
+
+def _folded(metric: str, text: str) -> str:
+    return _normal("exact_match_normalized" if metric in {"", "exact_match"} else metric, text)

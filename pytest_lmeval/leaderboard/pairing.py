@@ -1,0 +1,115 @@
+"""Which results of two runs may be compared with each other, and which may not, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+from pytest_lmeval.types import ExampleResult
+
+__all__ = ["Key", "Pair", "Pairing", "pair_up"]
+
+Key = tuple[str, str]
+"""Task and id of an example."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """The same example in two runs."""
+
+    old: ExampleResult
+    new: ExampleResult
+
+    @property
+    def old_score(self) -> float:
+        """The score of the old run, of an example that has one."""
+        return _scored(self.old)
+
+    @property
+    def new_score(self) -> float:
+        """The score of the new run, of an example that has one."""
+        return _scored(self.new)
+
+    @property
+    def cluster(self) -> str:
+        """The cluster that the example belongs to."""
+        return self.new.cluster or self.old.cluster
+
+    @property
+    def worse(self) -> bool:
+        """Whether it passed and now does not."""
+        return self.old.status == "passed" != self.new.status
+
+    @property
+    def better(self) -> bool:
+        """Whether it did not pass and now does."""
+        return self.old.status != "passed" == self.new.status
+
+
+def _scored(result: ExampleResult) -> float:
+    if result.score is None:
+        raise ValueError(f"{result.task}: {result.id} has no score: it is no part of a pair")
+    return result.score
+
+
+@dataclass(frozen=True, slots=True)
+class Pairing:
+    """What two runs have in common. All in order of task and id.
+
+    ``pairs`` are scored on both sides, with the same content. ``new`` stands in the new run only, ``removed`` in the
+    old one only, ``changed`` in both with different content. ``unscored`` had a score and now has none, ``unknown``
+    had none to compare with. ``expected`` counts, by task, the old run's scored examples that should have a pair.
+    """
+
+    pairs: tuple[Pair, ...]
+    new: tuple[Key, ...]
+    changed: tuple[Key, ...]
+    removed: tuple[Key, ...]
+    unscored: tuple[Key, ...]
+    unknown: tuple[Key, ...]
+    expected: Mapping[str, int]
+
+
+def pair_up(
+    old: Iterable[ExampleResult],
+    new: Iterable[ExampleResult],
+    left_out: Collection[str],
+    outside: Callable[[str, str], bool],
+) -> Pairing:
+    """Return which results are pairs. Tasks that are ``left_out`` are not looked at.
+
+    ``outside(task, id)`` tells of an example that only the old run has that the new one was not meant to ask it.
+    """
+    before = {(result.task, result.id): result for result in old if result.task not in left_out}
+    after = {(result.task, result.id): result for result in new if result.task not in left_out}
+    kinds = {key: _kind(before.get(key), after.get(key)) for key in sorted(before.keys() | after.keys())}
+    kinds = {key: kind for key, kind in kinds.items() if kind != "removed" or not outside(*key)}
+    expected: dict[str, int] = {}
+    for task, id in kinds:
+        if (task, id) in before and before[task, id].score is not None:
+            expected[task] = expected.get(task, 0) + 1
+
+    def of(kind: str) -> tuple[Key, ...]:
+        return tuple(key for key in kinds if kinds[key] == kind)
+
+    return Pairing(
+        pairs=tuple(Pair(before[key], after[key]) for key in of("pair")),
+        new=of("new"),
+        changed=of("changed"),
+        removed=of("removed"),
+        unscored=of("unscored"),
+        unknown=of("unknown"),
+        expected=expected,
+    )
+
+
+def _kind(old: ExampleResult | None, new: ExampleResult | None) -> str:
+    if old is None:
+        return "new"
+    if new is None:
+        return "removed"
+    if old.hash != new.hash:
+        return "changed"
+    if old.score is None:
+        return "unknown"
+    return "pair" if new.score is not None else "unscored"

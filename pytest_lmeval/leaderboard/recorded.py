@@ -1,0 +1,107 @@
+"""The values of a file that a run wrote, checked: it may have been written, or changed, by anybody."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any, NoReturn, get_args
+
+from pytest_lmeval.leaderboard.rows import TaskInfo
+from pytest_lmeval.types import ExampleResult, Status
+
+__all__ = ["parse_json", "recorded_info", "recorded_result"]
+
+_STATUSES = frozenset(get_args(Status))
+_UNSCORED = frozenset({"error", "timeout", "excluded"})
+_REQUIRED_TEXTS = ("task", "id", "metric", "hash")
+_TEXTS = ("prompt", "post_process", "category", "error", "adapter", "request", "cluster")
+_LISTS = ("outputs", "predictions", "targets")
+_INFO_COUNTS = ("available", "selected")
+_RESULT_FIELDS = tuple(ExampleResult.__dataclass_fields__)
+_INFO_FIELDS = tuple(TaskInfo.__dataclass_fields__)
+
+
+def parse_json(text: str) -> Any:
+    """Return the value of strict JSON; raise ValueError for anything else, NaN and hostile nesting included."""
+    try:
+        return json.loads(text, parse_constant=_no_number)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def recorded_result(fields: Mapping[str, Any]) -> ExampleResult:
+    """Return the result that ``fields`` hold; raise ValueError that names the first field at fault.
+
+    Fields that this version does not know are passed over, optional ones may be missing.
+    """
+    known = {name: fields[name] for name in _RESULT_FIELDS if name in fields}
+    for name in _REQUIRED_TEXTS:
+        _expect(isinstance(known.get(name), str), name, known.get(name), "text")
+    for name in _TEXTS:
+        _expect(isinstance(known.get(name, ""), str), name, known.get(name), "text")
+    for name in _LISTS:
+        known[name] = _texts(known.get(name, []), name)
+    for name in ("usage", "details", "metrics"):
+        _expect(isinstance(known.get(name, {}), dict), name, known.get(name), "an object")
+    for name in ("unparsed", "must_pass"):
+        _expect(isinstance(known.get(name, False), bool), name, known.get(name), "true or false")
+    _check_numbers(known)
+    return ExampleResult(**known)
+
+
+def recorded_info(fields: Any) -> TaskInfo:
+    """Return what a ledger says of a task; raise ValueError that names the first field at fault."""
+    _expect(isinstance(fields, dict), "task", fields, "an object")
+    for name in ("name", "path", "metric"):
+        _expect(isinstance(fields.get(name), str), name, fields.get(name), "text")
+    _expect(isinstance(fields.get("sha256"), str | None), "sha256", fields.get("sha256"), "text or null")
+    for name in _INFO_COUNTS:
+        _expect(_is_count(fields.get(name)), name, fields.get(name), "a count or null")
+    guess = fields.get("random_baseline")
+    _expect(guess is None or _is_number(guess), "random_baseline", guess, "a number or null")
+    known = {name: fields[name] for name in _INFO_FIELDS if name in fields}
+    return TaskInfo(**{**known, "bad_records": _texts(fields.get("bad_records", []), "bad_records")})
+
+
+def _check_numbers(fields: Mapping[str, Any]) -> None:
+    status, score = fields.get("status"), fields.get("score")
+    _expect(isinstance(status, str) and status in _STATUSES, "status", status, f"one of {', '.join(sorted(_STATUSES))}")
+    if status in _UNSCORED:
+        _expect(score is None, "score", score, f"null, the status being {status}")
+    else:
+        _expect(_is_share(score), "score", score, f"0 to 1, the status being {status}")
+    threshold, latency = fields.get("threshold"), fields.get("latency_ms")
+    _expect(_is_share(threshold), "threshold", threshold, "0 to 1")
+    _expect(latency is None or _is_number(latency), "latency_ms", latency, "a number or null")
+    line = fields.get("line", 0)
+    _expect(line is not None and _is_count(line), "line", line, "a count")
+    for group in ("usage", "metrics"):
+        for name, amount in fields.get(group, {}).items():
+            _expect(_is_number(amount), f"{group}.{name}", amount, "a number")
+
+
+def _texts(value: Any, name: str) -> tuple[str, ...]:
+    _expect(isinstance(value, list) and all(isinstance(text, str) for text in value), name, value, "a list of texts")
+    return tuple(value)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _is_share(value: Any) -> bool:
+    return _is_number(value) and 0 <= value <= 1
+
+
+def _is_count(value: Any) -> bool:
+    return value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= 0)
+
+
+def _expect(holds: bool, field: str, value: Any, expected: str) -> None:
+    if not holds:
+        raise ValueError(f"{field}: expected {expected}, got {value!r:.80}")
+
+
+def _no_number(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is not JSON")

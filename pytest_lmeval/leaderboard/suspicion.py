@@ -1,0 +1,43 @@
+"""What makes a reader doubt a run before it is believed: outputs that are all empty, all the same, all wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pytest_lmeval.types import ExampleResult
+
+if TYPE_CHECKING:
+    from pytest_lmeval.leaderboard.board import Leaderboard
+    from pytest_lmeval.leaderboard.rows import TaskRow
+
+__all__ = ["suspicions"]
+
+_ENOUGH = 5  # of fewer examples anything may be true of all
+
+
+def suspicions(board: Leaderboard) -> list[str]:
+    """Return a sentence for every task that looks as if the model, or the reading of its answers, was broken."""
+    found = [(row.task, doubt) for row in board.tasks if (doubt := _doubt(row))]
+    return [f"{task}: {doubt}" for task, doubt in found]
+
+
+def _doubt(row: TaskRow) -> str:
+    scored = [result for result in row.per_example if result.score is not None]
+    if len(scored) < _ENOUGH:
+        return ""
+    said = _said(scored)
+    if said == {""}:
+        return f"all {len(scored)} outputs are empty"
+    if len(said) == 1 and len({result.targets for result in scored}) > 1:
+        return f"all {len(scored)} outputs are identical"
+    unparsed = sum(result.unparsed for result in scored)
+    if unparsed == len(scored):
+        return f"in none of {unparsed} outputs was there anything to extract"
+    if all(result.score == 0 for result in scored):
+        return f"all {len(scored)} scores are 0"
+    return ""
+
+
+def _said(results: Sequence[ExampleResult]) -> set[str]:
+    return {output.strip() for result in results for output in result.outputs}

@@ -1,0 +1,140 @@
+"""The gate of a pytest run: its settings from the options, its baseline, and a failed test of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import pytest
+
+from pytest_lmeval.leaderboard.gate import LET_PASS, GateSettings
+from pytest_lmeval.plugin.settings import gate_mode, ini_floors, with_usage_errors
+
+if TYPE_CHECKING:
+    from pytest_lmeval.leaderboard.board import Leaderboard
+    from pytest_lmeval.leaderboard.compare import Comparison
+    from pytest_lmeval.leaderboard.runfile import RunFile
+    from pytest_lmeval.types import ExampleResult
+
+__all__ = ["GATE_ID", "baseline_path", "compare_with", "gate_settings", "read_baseline", "report_gate"]
+
+GATE_ID = "leaderboard::gate"
+_REASONS = 20
+
+
+def gate_settings(config: pytest.Config) -> GateSettings:
+    """Return how the options and the ini file set the gate."""
+    option = config.option
+    return GateSettings(
+        mode=gate_mode(config),
+        floors={**ini_floors(config), **dict(option.lm_min_score)},
+        baseline=option.lm_baseline or "",
+        update=option.lm_update_baseline,
+        alpha=option.lm_alpha,
+        tolerance=option.lm_tolerance,
+        strict=option.lm_strict,
+    )
+
+
+def baseline_path(config: pytest.Config) -> Path:
+    """Return where the baseline lies; only to be asked where one was named."""
+    return config.invocation_params.dir / str(config.option.lm_baseline)
+
+
+def read_baseline(config: pytest.Config) -> RunFile | None:
+    """Return the baseline, or None where none was named or a first one is to be written.
+
+    Raise pytest.UsageError where it is missing, cannot be read, or has no per-example records.
+    """
+    option = config.option
+    if not option.lm_baseline:
+        return None
+    path = baseline_path(config)
+    if option.lm_update_baseline and not path.exists():
+        return None
+    from pytest_lmeval.leaderboard.runfile import examples_of, read_run
+
+    def read() -> RunFile:
+        run = read_run(path)
+        examples_of(run)
+        return run
+
+    return with_usage_errors(read)
+
+
+def compare_with(
+    baseline: RunFile, board: Leaderboard, settings: GateSettings, *, exact: bool, rootpath: Path
+) -> Comparison:
+    """Return the paired comparison of the run with its baseline."""
+    from pytest_lmeval.leaderboard.compare import Criteria, compare
+    from pytest_lmeval.leaderboard.runfile import examples_of
+
+    criteria = Criteria(settings.alpha, settings.tolerance, settings.strict, exact)
+    left = _Left(baseline, board, rootpath)
+    new = [result for row in board.tasks for result in row.per_example]
+    return compare(
+        examples_of(baseline), new, criteria, left_out=_other_sandbox(baseline, board, new), outside=left.outside
+    )
+
+
+class _Left:
+    """Which examples of the baseline the run lacks because they were not selected, and not because they are gone."""
+
+    def __init__(self, baseline: RunFile, board: Leaderboard, rootpath: Path) -> None:
+        whole = {row.task for row in board.tasks}
+        counts = board.facts.selection.get("tasks", {})
+        self._whole = whole - {name for name, count in counts.items() if count["selected"] != count["available"]}
+        self._present = {row.task for row in board.tasks}
+        self._paths = {name: rootpath / info.path for name, info in baseline.infos.items()}
+
+    def outside(self, task: str, id: str) -> bool:
+        """Tell whether an example that this run has no result for was not selected."""
+        if task in self._present:
+            return task not in self._whole
+        path = self._paths.get(task)
+        return path is not None and path.is_file()
+
+
+def _other_sandbox(baseline: RunFile, board: Leaderboard, new: Iterable[ExampleResult]) -> Mapping[str, str]:
+    old, now = (run.get("sandbox") for run in (baseline.manifest, board.facts.manifest))
+    if old == now or old is None:
+        return {}
+    tasks = sorted({result.task for result in new if result.metric == "code_exec"})
+    return dict.fromkeys(tasks, f"run at sandbox level {now}, in the baseline at {old}")
+
+
+def report_gate(config: pytest.Config, gate: Mapping[str, Any]) -> None:
+    """Tell every report writer of a gate that does not let the run pass, as a failed test called GATE_ID.
+
+    Where its reason is failed items alone, these are told of already. JUnit has the verdict in any case, as
+    properties of the suite.
+    """
+    for plugin in config.pluginmanager.get_plugins():
+        note = getattr(plugin, "add_global_property", None)
+        if callable(note):
+            note("lm_gate", gate["mode"])
+            note("lm_verdict", gate["verdict"])
+            note("lm_reasons", "; ".join(gate["reasons"][:_REASONS]))
+    if gate["verdict"] in LET_PASS or gate["verdict"] == "examples":
+        return
+    text = "\n".join([f"gate {gate['mode']}: {gate['verdict']}", *(f"  {reason}" for reason in gate["reasons"])])
+    properties = [("lm_gate", gate["mode"]), ("lm_verdict", gate["verdict"])]
+    # Not an item: --lf and --sw must not go looking for it.
+    manager = config.pluginmanager
+    others = [plugin for name in ("lfplugin", "nfplugin", "stepwiseplugin") if (plugin := manager.getplugin(name))]
+    logreport = manager.subset_hook_caller("pytest_runtest_logreport", others)
+    phases: tuple[Literal["setup", "call", "teardown"], ...] = ("setup", "call", "teardown")
+    for when in phases:
+        failed = when == "call"
+        report = pytest.TestReport(
+            nodeid=GATE_ID,
+            location=("leaderboard", None, "gate"),
+            keywords={},
+            outcome="failed" if failed else "passed",
+            longrepr=text if failed else None,
+            when=when,
+            user_properties=list(properties),
+        )
+        report.__dict__["lm_gate"] = True
+        logreport(report=report)

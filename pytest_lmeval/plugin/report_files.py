@@ -1,0 +1,94 @@
+"""The files that a run leaves behind, each written by itself: where one cannot be, the others still are."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_lmeval.atomic import write_atomically
+from pytest_lmeval.leaderboard.board import Leaderboard
+from pytest_lmeval.leaderboard.github import write_step_summary
+from pytest_lmeval.leaderboard.markdown import markdown
+from pytest_lmeval.leaderboard.write import write_leaderboard
+from pytest_lmeval.plugin.gating import baseline_path
+
+if TYPE_CHECKING:
+    from pytest_lmeval.leaderboard.runfile import RunFile
+    from pytest_lmeval.types import ExampleResult
+
+__all__ = ["ReportFiles"]
+
+
+class ReportFiles:
+    """Writes the report of one run; ``failures`` says what could not be written, ``notes`` what was done besides."""
+
+    def __init__(self, config: pytest.Config, folder: Path, baseline: RunFile | None) -> None:
+        self.failures: list[str] = []
+        self.notes: list[str] = []
+        self._config = config
+        self._folder = folder
+        self._baseline = baseline
+
+    def write(self, board: Leaderboard, results: Callable[[], Sequence[ExampleResult]], *, per_example: bool) -> None:
+        """Write leaderboard.json, leaderboard.md, report.html and, where they are asked for, summary and baseline.
+
+        ``results`` returns the results with their prompts.
+        """
+        folder = self._folder
+        self._try(
+            folder / "leaderboard.json", lambda path: write_leaderboard(board, path, include_per_example=per_example)
+        )
+        text = markdown(board)
+        self._try(
+            folder / "leaderboard.md", lambda path: write_atomically(path, text.encode(errors="backslashreplace"))
+        )
+        self._try(folder / "report.html", lambda path: self._write_page(path, board, results()))
+        self._try(Path(os.environ.get("GITHUB_STEP_SUMMARY", "")), lambda _: write_step_summary(text, os.environ))
+        if self._config.option.lm_update_baseline:
+            self._update_baseline(board)
+
+    def _write_page(self, path: Path, board: Leaderboard, results: Sequence[ExampleResult]) -> None:
+        from pytest_lmeval.leaderboard.html import write_report
+
+        comparison = (board.facts.gate or {}).get("comparison")
+        before = {} if self._baseline is None else {(old.task, old.id): old for old in self._baseline.results or ()}
+        write_report(path, board.to_json(), results, comparison, before)
+
+    def _update_baseline(self, board: Leaderboard) -> None:
+        path = baseline_path(self._config)
+        reason = self._why_no_baseline(board)
+        if reason:
+            self.notes.append(f"baseline {path} is left as it was: {reason}")
+            return
+        from pytest_lmeval.leaderboard.baseline import encode_baseline, is_same
+
+        stored = self._baseline.board if self._baseline is not None else None
+        if stored is not None and is_same(board, stored):
+            self.notes.append(f"baseline {path}: nothing changed")
+            return
+        self._try(path, lambda path: write_atomically(path, encode_baseline(board)))
+        self.notes.append(f"baseline written to {path}")
+
+    def _why_no_baseline(self, board: Leaderboard) -> str:
+        if not board.complete:
+            return "this run is not complete"
+        if board.facts.selection:
+            return "this run left examples out"
+        rows = {row.task for row in board.tasks}
+        infos = self._baseline.infos.values() if self._baseline is not None else ()
+        other = [info.name for info in infos if info.name not in rows and self._is_there(info.path)]
+        return f"this run has no {', '.join(other)}" if other else ""
+
+    def _is_there(self, path: str) -> bool:
+        return (self._config.rootpath / path).is_file()
+
+    def _try(self, path: Path, write: Callable[[Path], Any]) -> None:
+        try:
+            write(path)
+        except (OSError, ValueError, TypeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else str(error)
+            self.failures.append(f"{path}: {reason or error}")

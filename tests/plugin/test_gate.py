@@ -1,0 +1,329 @@
+"""The gate of a run: modes, floors, baselines, and that exit code, JUnit, JSON report and board agree."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ElementTree
+from typing import Any
+
+import pytest
+
+from tests.conftest import Project
+
+PROCESSES = pytest.mark.parametrize("processes", ["-n0", "-n2"])
+
+
+@pytest.fixture
+def small(project: Project) -> Project:
+    project.small_tasks()
+    return project
+
+
+def junit(project: Project) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the properties of the suite, and the message of every failed test by its name."""
+    suite = ElementTree.parse(project.path / "junit.xml").getroot()[0]
+    properties = {node.attrib["name"]: node.attrib["value"] for node in suite.findall("properties/property")}
+    failures = {case.attrib["name"]: case.find("failure") for case in suite.iter("testcase")}
+    failed = {name: node.text or "" for name, node in failures.items() if node is not None}
+    assert len(failed) == int(suite.attrib["failures"])
+    return properties, failed
+
+
+def json_report(project: Project) -> Any:
+    return json.loads((project.path / "report.json").read_text())
+
+
+REPORTS = ("--junitxml=junit.xml", "--json-report", "--json-report-file=report.json")
+
+
+def score_many(project: Project, wrong: int, *, of: int = 60, name: str = "many") -> None:
+    """Write a task of which the model gets ``wrong`` examples wrong; the prompts tell nothing of it."""
+    answers = {f"q{n}": "right" if n >= wrong else "wrong" for n in range(of)}
+    project.write("answers.json", json.dumps(answers))
+    project.write(
+        "oracle.py",
+        "import json, pathlib\n"
+        "class Model:\n    name = 'oracle.v1'\n"
+        "    def generate(self, prompts):\n"
+        "        answers = json.loads(pathlib.Path(__file__).with_name('answers.json').read_text())\n"
+        "        return [answers[prompt] for prompt in prompts]\n",
+    )
+    records = [{"id": f"e{n}", "prompt": f"q{n}", "targets": ["right"], "metric": "exact_match"} for n in range(of)]
+    project.task(f"tasks/{name}.jsonl", *records)
+
+
+def run_many(project: Project, *args: str) -> pytest.RunResult:
+    return project.run_pytest("--lm-adapter=oracle:Model", *args)
+
+
+# Modes and floors
+
+
+@PROCESSES
+def test_in_mode_tasks_an_example_under_its_threshold_is_below_and_a_task_under_its_floor_fails_the_run(
+    small: Project, processes: str
+) -> None:
+    result = small.run(processes, "--lm-gate=tasks", "--lm-min-score=arithmetic=0.9", *REPORTS)
+    assert 1 == result.ret
+    result.stdout.fnmatch_lines(
+        ["*gate tasks: FLOOR", "*arithmetic: 0.6667 is under its floor 0.9", "*1 failed, 4 passed, 1 below*"]
+    )
+    board = small.board()
+    assert ("tasks", "floor") == (board["gate"]["mode"], board["gate"]["verdict"])
+    assert [0.9, None] == [row["min_score"] for row in board["tasks"]]
+    assert 1 == board["counts"]["below"]
+    properties, failed = junit(small)
+    assert ("tasks", "floor") == (properties["lm_gate"], properties["lm_verdict"])
+    assert ["gate"] == list(failed)
+    assert "arithmetic: 0.6667 is under its floor 0.9" in failed["gate"]
+    report = json_report(small)
+    assert (1, "floor") == (report["exitcode"], report["lmeval"]["gate"]["verdict"])
+    assert "Evals failed: under the floor" in (small.path / "reports/leaderboard.md").read_text()
+
+
+@PROCESSES
+def test_a_floor_that_is_reached_lets_the_run_pass(small: Project, processes: str) -> None:
+    result = small.run(processes, "--lm-gate=tasks", "--lm-min-score=overall=0.8", *REPORTS)
+    assert 0 == result.ret
+    assert {} == junit(small)[1]
+    assert "pass" == junit(small)[0]["lm_verdict"] == small.board()["gate"]["verdict"]
+    assert 0 == json_report(small)["exitcode"]
+
+
+def test_a_floor_may_stand_in_the_ini_file_and_the_command_line_wins(small: Project) -> None:
+    ini = (small.path / "pytest.ini").read_text()
+    small.write("pytest.ini", ini + "lm_min_scores =\n    overall=0.99\n    elsewhere=1\n")
+    assert 1 == small.run("--lm-gate=tasks").ret
+    assert 0 == small.run("--lm-gate=tasks", "--lm-min-score=overall=0.5").ret
+
+
+def test_in_mode_none_not_even_a_floor_fails_the_run(small: Project) -> None:
+    result = small.run("--lm-gate=none", "--lm-min-score=overall=1")
+    assert 0 == result.ret
+    assert "pass" == small.board()["gate"]["verdict"]
+
+
+@pytest.mark.parametrize(("mode", "code", "status"), [("tasks", 1, "failed"), ("none", 0, "below")])
+def test_an_example_that_must_pass_is_a_failed_test_where_others_are_below(
+    project: Project, mode: str, code: int, status: str
+) -> None:
+    must = project.spec("must", "5", target="4", metadata={"must_pass": True})
+    project.task("tasks/sums.jsonl", must, project.spec("other", "5", target="4"))
+    assert code == project.run(f"--lm-gate={mode}", "--lm-include-per-example").ret
+    examples = project.examples()
+    assert (status, "below") == (examples["sums:must"]["status"], examples["sums:other"]["status"])
+    assert ("must_pass" if code else "pass") == project.board()["gate"]["verdict"]
+
+
+def test_an_unknown_task_of_a_floor_is_a_usage_error(small: Project) -> None:
+    result = small.run("--lm-min-score=arithmetik=0.5")
+    assert 4 == result.ret
+    result.stderr.fnmatch_lines(["*unknown task in --lm-min-score 'arithmetik'*did you mean 'arithmetic'?*"])
+
+
+def test_the_gate_is_not_what_last_failed(small: Project) -> None:
+    small.run("--lm-gate=tasks", "--lm-min-score=overall=1")
+    cached = small.path / ".pytest_cache/v/cache/lastfailed"
+    assert not cached.exists() or "gate" not in cached.read_text()
+
+
+# Against a baseline
+
+
+@pytest.fixture
+def many(project: Project) -> Project:
+    score_many(project, 6)
+    result = run_many(project, "--lm-baseline=baseline.json", "--lm-update-baseline")
+    assert 0 == result.ret
+    result.stdout.fnmatch_lines(["*gate baseline: NEW", "baseline written to *baseline.json"])
+    return project
+
+
+def test_the_first_baseline_is_new_and_the_next_says_when_nothing_changed(many: Project) -> None:
+    assert "new" == many.board()["gate"]["verdict"]
+    before = (many.path / "baseline.json").read_bytes()
+    result = run_many(many, "--lm-baseline=baseline.json", "--lm-update-baseline", "-n2")
+    assert 0 == result.ret
+    result.stdout.fnmatch_lines(["baseline *: nothing changed"])
+    assert before == (many.path / "baseline.json").read_bytes()
+
+
+@PROCESSES
+def test_a_regression_fails_the_run_and_everything_says_so(many: Project, processes: str) -> None:
+    score_many(many, 20)
+    result = run_many(many, processes, "--lm-baseline=baseline.json", *REPORTS)
+    assert 1 == result.ret
+    result.stdout.fnmatch_lines(
+        ["many * regression *", "*gate baseline: REGRESSION", "*1 failed, 40 passed, 20 below*"]
+    )
+    gate = many.board()["gate"]
+    assert ("baseline", "regression") == (gate["mode"], gate["verdict"])
+    assert 14 == len(gate["comparison"]["worse"])
+    properties, failed = junit(many)
+    assert "regression" == properties["lm_verdict"]
+    assert ["gate"] == list(failed)
+    assert 1 == json_report(many)["exitcode"]
+    text = (many.path / "reports/leaderboard.md").read_text()
+    assert text.startswith("# Evals failed: a regression: oracle.v1\n")
+    assert "| many: e6 | right | right | wrong |" in text
+
+
+def test_the_same_answers_pass_against_their_own_baseline(many: Project) -> None:
+    result = run_many(many, "--lm-baseline=baseline.json")
+    assert 0 == result.ret
+    assert "pass" == many.board()["gate"]["verdict"]
+
+
+def test_one_example_less_is_no_regression_unless_every_flip_counts(many: Project) -> None:
+    score_many(many, 7)
+    assert 0 == run_many(many, "--lm-baseline=baseline.json").ret
+    assert 1 == run_many(many, "--lm-baseline=baseline.json", "--lm-strict").ret
+    assert "regression" == many.board()["gate"]["verdict"]
+
+
+def test_an_adapter_that_always_answers_the_same_has_every_flip_counted(many: Project) -> None:
+    many.write("oracle.py", (many.path / "oracle.py").read_text() + "    exact = True\n")
+    score_many_answers = json.loads((many.path / "answers.json").read_text()) | {"q6": "wrong"}
+    many.write("answers.json", json.dumps(score_many_answers))
+    for processes in ("-n0", "-n2"):
+        assert 1 == run_many(many, processes, "--lm-baseline=baseline.json").ret
+
+
+def test_a_drop_within_the_tolerance_is_no_regression(many: Project) -> None:
+    score_many(many, 20)
+    assert 0 == run_many(many, "--lm-baseline=baseline.json", "--lm-tolerance=0.3").ret
+
+
+def test_a_ledger_is_a_baseline_too(many: Project) -> None:
+    (many.path / "reports").rename(many.path / "kept")
+    score_many(many, 20)
+    assert 1 == run_many(many, "--lm-baseline=kept/ledger.jsonl").ret
+
+
+def test_a_selection_is_compared_with_its_own_examples_alone(many: Project) -> None:
+    assert 0 == run_many(many, "--lm-baseline=baseline.json", "--lm-limit=10").ret
+    comparison = many.board()["gate"]["comparison"]
+    assert (10, []) == (comparison["paired"], comparison["removed"])
+
+
+def test_a_task_whose_file_was_not_named_is_not_missed_and_one_whose_file_is_gone_is(many: Project) -> None:
+    many.task("tasks/words.jsonl", {"id": "w", "prompt": "q50", "targets": ["right"], "metric": "exact_match"})
+    assert 0 == run_many(many, "--lm-baseline=baseline.json", "--lm-update-baseline").ret
+    assert 0 == run_many(many, "tasks/words.jsonl", "--lm-baseline=baseline.json").ret
+    assert 1 == many.board()["gate"]["comparison"]["paired"]
+    (many.path / "tasks/many.jsonl").unlink()
+    assert 1 == run_many(many, "--lm-baseline=baseline.json").ret
+    assert "stale" == many.board()["gate"]["verdict"]
+
+
+def test_a_run_of_nothing_that_the_baseline_knows_does_not_pass_for_one_that_was_compared(many: Project) -> None:
+    many.task("tasks/words.jsonl", {"id": "w", "prompt": "q50", "targets": ["right"], "metric": "exact_match"})
+    assert 1 == run_many(many, "tasks/words.jsonl", "--lm-baseline=baseline.json").ret
+    assert "stale" == many.board()["gate"]["verdict"]
+
+
+def test_a_baseline_of_other_examples_is_stale_and_says_how_to_renew_it(many: Project) -> None:
+    records = [
+        {"id": f"e{n}", "prompt": f"q{n}", "targets": ["right", "also"], "metric": "exact_match"} for n in range(60)
+    ]
+    many.task("tasks/many.jsonl", *records)
+    result = run_many(many, "--lm-baseline=baseline.json")
+    assert 1 == result.ret
+    result.stdout.fnmatch_lines(["*gate baseline: STALE", "*--lm-update-baseline*"])
+
+
+def test_a_selection_or_a_failed_run_leaves_the_baseline_as_it_was(many: Project) -> None:
+    before = (many.path / "baseline.json").read_bytes()
+    score_many(many, 30)
+    result = run_many(many, "--lm-baseline=baseline.json", "--lm-update-baseline", "--lm-limit=30")
+    result.stdout.fnmatch_lines(["baseline * is left as it was: this run left examples out"])
+    assert before == (many.path / "baseline.json").read_bytes()
+
+
+def test_a_failure_shows_what_the_baseline_said(many: Project) -> None:
+    score_many(many, 7)
+    result = run_many(many, "--lm-baseline=baseline.json", "--lm-gate=examples", "-k", "e6")
+    assert 1 == result.ret
+    result.stdout.fnmatch_lines(["  baseline (passed): right"])
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "*no such file; write one with --lm-update-baseline*"),
+        ("", "*empty*"),
+        ("{", "*not JSON*"),
+        ('{"schema": "pytest-lmeval/leaderboard/2"}', "*newer version*"),
+        ("{}", "*expected a leaderboard.json*"),
+    ],
+)
+def test_a_baseline_that_cannot_be_used_is_a_usage_error(small: Project, content: str | None, message: str) -> None:
+    if content is not None:
+        small.write("base.json", content)
+    result = small.run("--lm-baseline=base.json")
+    assert 4 == result.ret
+    result.stderr.fnmatch_lines([message])
+    assert [] == small.calls()
+
+
+def test_a_baseline_without_its_examples_is_a_usage_error_that_says_how_to_get_them(small: Project) -> None:
+    small.run()
+    (small.path / "reports").rename(small.path / "kept")
+    result = small.run("--lm-baseline=kept/leaderboard.json")
+    assert 4 == result.ret
+    result.stderr.fnmatch_lines(["*--lm-include-per-example*"])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--lm-gate=baseline"], "*needs --lm-baseline PATH*"),
+        (["--lm-update-baseline"], "*needs --lm-baseline PATH*"),
+        (["--lm-update-baseline", "--lm-baseline=b.json", "--lm-shard=1/2"], "*merge the shards' ledgers first*"),
+        (["--lm-alpha=0"], "*above 0 and below 1*"),
+        (["--lm-tolerance=2"], "*expected a number from 0 to below 1*"),
+        (["--lm-min-score=overall=2"], "*expected NAME=VALUE*"),
+        (["--lm-shard=3/2"], "*expected I/N*"),
+    ],
+)
+def test_settings_that_make_no_sense_are_usage_errors(small: Project, options: list[str], message: str) -> None:
+    result = small.run(*options)
+    assert 4 == result.ret
+    result.stderr.fnmatch_lines([message])
+
+
+# Incomplete runs
+
+
+def test_an_incomplete_run_is_red_in_every_report(project: Project) -> None:
+    project.small_tasks()
+    project.write(
+        "conftest.py",
+        "import pytest\ndef pytest_runtest_setup(item):\n    if item.name == 'red': pytest.exit('enough', 0)\n",
+    )
+    result = project.run(*REPORTS, "-k", "arith_1 or blue or red")
+    assert 3 == result.ret
+    assert "incomplete" == project.board()["gate"]["verdict"]
+    properties, failed = junit(project)
+    assert ("incomplete", ["gate"]) == (properties["lm_verdict"], list(failed))
+    assert 3 == json_report(project)["exitcode"]
+
+
+# GitHub
+
+
+def test_the_step_summary_and_the_annotations_are_written_where_github_runs_it(
+    small: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(small.path / "summary.md"))
+    result = small.run()
+    result.stdout.fnmatch_lines(["::error file=tasks/arithmetic.jsonl,line=2,title=arithmetic%3A arith_2 failed::*"])
+    assert (small.path / "summary.md").read_text().startswith("# Evals failed: examples under their threshold")
+
+
+def test_a_failure_prints_no_line_that_the_model_began(project: Project) -> None:
+    project.task("tasks/words.jsonl", project.record("w", "a\n::stop-commands::x\nb", target="c"))
+    result = project.run()
+    assert not any(line.lstrip().startswith("::") for line in result.outlines)
+    result.stdout.fnmatch_lines(["    | ::stop-commands::x"])

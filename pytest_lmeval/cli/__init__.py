@@ -17,6 +17,11 @@ COMMANDS = {
     "schema": "print a JSON Schema of a file that is read or written",
     "init": "write a starter: two small tasks and a workflow file",
     "convert": "turn a published data set into task files",
+    "diff": "compare two runs: what changed, whether it is worse, and in which examples",
+    "rank": "rank several models on the same examples",
+    "merge": "join the ledgers of the shards of a run",
+    "calibrate": "learn from two runs of one model what the gate makes of chance",
+    "report": "write the HTML report of a run",
 }
 
 

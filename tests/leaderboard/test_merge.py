@@ -100,11 +100,15 @@ def test_a_selection_besides_the_shard_stays_one(tmp_path: Path) -> None:
 
 def test_what_the_shards_could_not_do_adds_up(tmp_path: Path) -> None:
     first, second, third = write_shards(tmp_path)
-    shards = [_changed(first, missing=["a"], skipped=1, max_errors=2), _changed(second, missing=["b"], max_errors=1), third]
+    shards = [
+        _changed(first, missing=["a"], skipped=1, max_errors=2),
+        _changed(second, missing=["b"], skipped=2, max_errors=1),
+        third,
+    ]
     facts = merge(shards).facts
-    assert (["a", "b"], 1, 2) == (facts.missing, facts.skipped, facts.max_errors)
+    assert (["a", "b"], 3, 2) == (facts.missing, facts.skipped, facts.max_errors)
     board = board_of(merge(shards))
-    assert (False, 12) == (board.complete, board.counts["collected"])
+    assert (False, 14) == (board.complete, board.counts["collected"])
 
 
 def test_the_command_of_the_merged_run_names_no_shard(tmp_path: Path) -> None:

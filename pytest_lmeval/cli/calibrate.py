@@ -1,0 +1,84 @@
+"""``lmeval calibrate A B``: two runs of one model, to learn what the gate makes of chance on this suite."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from pytest_lmeval.cli.output import add_criteria, add_format, criteria_of, positive, show, show_json
+from pytest_lmeval.leaderboard.calibrate import Calibration, Needed, TaskNoise, calibrate
+from pytest_lmeval.leaderboard.columns import columns, percent
+from pytest_lmeval.leaderboard.runfile import read_run
+from pytest_lmeval.leaderboard.tables import score_text
+from pytest_lmeval.text import printable
+
+__all__ = ["configure", "run"]
+
+_HEADINGS = ("task", "examples", "score A", "score B", "flipped", "flip rate", "95 % interval", "smallest drop shown")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.add_argument("one", metavar="A", type=Path, help="ledger.jsonl or leaderboard.json of a run")
+    parser.add_argument("other", metavar="B", type=Path, help="that of another run of the same model on the same tasks")
+    add_criteria(parser)
+    parser.add_argument("--seed", metavar="S", type=int, default=0, help="of the simulated rounds (default 0)")
+    parser.add_argument("--rounds", metavar="N", type=positive, help="rounds (default: as many as take a few seconds)")
+    add_format(parser, "text", "json")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the calibration."""
+    runs = read_run(options.one), read_run(options.other)
+    found = calibrate(*runs, criteria_of(options), seed=options.seed, rounds=options.rounds)
+    if options.format == "json":
+        show_json(found.to_json())
+    else:
+        show(_lines(found))
+    return 0
+
+
+def _lines(found: Calibration) -> list[str]:
+    rows = [_row(noise) for noise in (*found.tasks, found.overall)]
+    lines = [printable(f"note: {note}", keep="") for note in found.notes]
+    lines += [*columns(_HEADINGS, rows, texts=1), "", *_alarm_lines(found), ""]
+    return lines + _needed_lines(found.needed, found)
+
+
+def _row(noise: TaskNoise) -> list[str]:
+    low, high = noise.ci95
+    return [
+        noise.task,
+        str(noise.examples),
+        *map(score_text, noise.scores),
+        str(noise.flips),
+        percent(noise.flip_rate),
+        f"{percent(low)} to {percent(high)}",
+        "none" if noise.detectable is None else f"{100 * noise.detectable:.1f} points",
+    ]
+
+
+def _alarm_lines(found: Calibration) -> list[str]:
+    alarms = found.false_alarms
+    low, high = alarms.ci95
+    rule = "strict" if found.criteria.strict else f"alpha {found.criteria.alpha:g}"
+    return [
+        f"Of {alarms.rounds} simulated runs of this same model the gate ({rule}) calls {alarms.alarms} a regression:",
+        f"a false-alarm rate of {percent(alarms.rate)} ({percent(low)} to {percent(high)}).",
+    ]
+
+
+def _needed_lines(needed: Sequence[Needed], found: Calibration) -> list[str]:
+    rows = [
+        (
+            f"{100 * need.drop:g} point{'' if need.drop == 0.01 else 's'}",
+            "no number is enough" if need.repeats is None else str(need.repeats),
+            f"{need.examples:,}",
+        )
+        for need in needed
+    ]
+    asked = f"each asked {found.repeats} time(s)"
+    lines = ["To be shown a drop of the overall score 4 times in 5, it takes either repeats or examples:", ""]
+    return lines + columns(("drop", "--lm-repeats", f"or examples, {asked}"), rows, texts=1)

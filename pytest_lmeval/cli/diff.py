@@ -1,0 +1,38 @@
+"""``lmeval diff OLD NEW``: what changed between two runs, whether it is worse, and in which examples."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from pytest_lmeval.cli.output import add_criteria, add_format, count, criteria_of, show, show_json
+from pytest_lmeval.leaderboard.difference import difference, is_exact
+from pytest_lmeval.leaderboard.runfile import read_run
+
+__all__ = ["configure", "run"]
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.add_argument("old", metavar="OLD", type=Path, help="ledger.jsonl or leaderboard.json to compare with")
+    parser.add_argument("new", metavar="NEW", type=Path, help="ledger.jsonl or leaderboard.json of the later run")
+    add_criteria(parser)
+    add_format(parser, "table", "json", "markdown")
+    parser.add_argument(
+        "--limit", metavar="N", type=count, default=10, help="flipped examples to show, each way (default 10)"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the difference; return 1 for a regression, or where too little is left to compare."""
+    old, new = read_run(options.old), read_run(options.new)
+    found = difference(old, new, criteria_of(options, exact=is_exact(old, new)))
+    if options.format == "json":
+        show_json(found.to_json())
+    else:
+        from pytest_lmeval.leaderboard.difference_text import difference_lines, difference_markdown
+
+        is_table = options.format == "table"
+        show(difference_lines(found, options.limit) if is_table else [difference_markdown(found, options.limit)])
+    return int(found.is_finding)

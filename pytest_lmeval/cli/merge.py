@@ -1,0 +1,142 @@
+"""``lmeval merge LEDGER... -o DIR``: the shards of a run joined, and judged as the run they are."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from pytest_lmeval.atomic import write_atomically
+from pytest_lmeval.cli.output import level, named_share, share, show
+from pytest_lmeval.engine.ledger import is_complete
+from pytest_lmeval.errors import UsageError
+from pytest_lmeval.leaderboard.board import Leaderboard
+from pytest_lmeval.leaderboard.gate import MODES
+from pytest_lmeval.leaderboard.markdown import markdown
+from pytest_lmeval.leaderboard.merge import ledger_of, merge
+from pytest_lmeval.leaderboard.merged_gate import exit_code, gate_settings, gated, interruptions
+from pytest_lmeval.leaderboard.runfile import RunFile, examples_of, read_run
+from pytest_lmeval.leaderboard.tables import terminal_table
+from pytest_lmeval.leaderboard.write import write_leaderboard
+from pytest_lmeval.text import printable
+from pytest_lmeval.types import ExampleResult
+
+__all__ = ["configure", "run"]
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.add_argument("ledgers", metavar="LEDGER", nargs="+", type=Path, help="the ledger.jsonl of every shard")
+    parser.add_argument("-o", dest="folder", metavar="DIR", type=Path, required=True, help="folder to write to")
+    gate = parser.add_argument_group("gate", "what is not given is as the shards recorded it")
+    gate.add_argument("--gate", dest="mode", choices=MODES, help="default: as recorded, or baseline with --baseline")
+    gate.add_argument("--baseline", metavar="PATH", help="earlier leaderboard or ledger to compare with")
+    gate.add_argument(
+        "--min-score",
+        dest="floors",
+        metavar="NAME=V",
+        type=named_share,
+        action="append",
+        help="floor of a task, or of 'overall'; repeatable, added to those recorded",
+    )
+    gate.add_argument("--alpha", metavar="A", type=level, help="chance of a false alarm of the regression test")
+    gate.add_argument("--tolerance", metavar="D", type=share, help="a drop of up to D is no regression")
+    gate.add_argument(
+        "--strict", action="store_true", default=None, help="any example that passed and now does not is one"
+    )
+    gate.add_argument(
+        "--max-errors", metavar="N|P%", type=_max_errors, help="examples that may end in error or timeout"
+    )
+    parser.add_argument("--include-per-example", action="store_true", help="per-example records in leaderboard.json")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write the files of the whole run; return its exit code: 1 if an example or the gate failed, 3 if incomplete."""
+    _check_folder(options.folder, options.ledgers)
+    shards = [read_run(path) for path in options.ledgers]
+    whole = merge(shards)
+    if options.max_errors is not None:
+        number, is_percent = options.max_errors
+        collected = len(examples_of(whole)) + len(whole.facts.missing) + whole.facts.skipped
+        whole = replace(
+            whole, facts=replace(whole.facts, max_errors=number * collected / 100 if is_percent else number)
+        )
+    judged, board = gated(whole, gate_settings(shards, _asked(options)), interruptions(shards), Path.cwd())
+    try:
+        written = _write(judged, board, options)
+    except OSError as error:
+        raise UsageError(f"-o {options.folder}: cannot be written: {error.strerror or error}") from None
+    show([*terminal_table(board), *_verdict(board), *_unmerged(judged), *(f"wrote {path}" for path in written)])
+    return exit_code(board)
+
+
+def _asked(options: argparse.Namespace) -> dict[str, Any]:
+    names = ("mode", "baseline", "floors", "alpha", "tolerance", "strict")
+    asked = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
+    return {**asked, "floors": dict(asked["floors"])} if "floors" in asked else asked
+
+
+def _check_folder(folder: Path, ledgers: Sequence[Path]) -> None:
+    ledger = folder / "ledger.jsonl"
+    try:
+        if any(path.exists() and ledger.exists() and path.samefile(ledger) for path in ledgers):
+            raise UsageError(f"-o {folder}: holds a ledger that is to be merged; choose another folder")
+        if ledger.exists() and not is_complete(ledger) and not _is_merged(ledger):
+            raise UsageError(f"-o {folder}: holds the ledger of an incomplete run; choose another folder")
+    except OSError as error:
+        raise UsageError(f"-o {folder}: cannot be read: {error.strerror}") from None
+
+
+def _is_merged(ledger: Path) -> bool:
+    try:
+        return "shards" in read_run(ledger).manifest
+    except UsageError:
+        return False
+
+
+def _write(run: RunFile, board: Leaderboard, options: argparse.Namespace) -> list[Path]:
+    folder = options.folder
+    names = ("ledger.jsonl", "leaderboard.md", "report.html", "leaderboard.json")
+    ledger, text, page, whole = paths = [folder / name for name in names]
+    write_atomically(ledger, ledger_of(run, board))
+    write_atomically(text, markdown(board).encode("utf-8", "backslashreplace"))
+    from pytest_lmeval.leaderboard.html import write_report
+
+    comparison = (board.facts.gate or {}).get("comparison")
+    before = {} if comparison is None else _before(board)
+    write_report(page, board.to_json(), examples_of(run), comparison, before)
+    # Last: where it is there, all of them are.
+    write_leaderboard(board, whole, include_per_example=options.include_per_example)
+    return paths
+
+
+def _before(board: Leaderboard) -> dict[tuple[str, str], ExampleResult]:
+    assert board.facts.gate is not None
+    return {(old.task, old.id): old for old in examples_of(read_run(board.facts.gate["settings"]["baseline"]))}
+
+
+def _verdict(board: Leaderboard) -> list[str]:
+    gate = board.facts.gate or {}
+    lines = [f"gate {gate['mode']}: {gate['verdict']}", *(f"  {reason}" for reason in gate["reasons"])]
+    lines += [f"  doubtful: {warning}" for warning in gate.get("warnings", ())]
+    return [printable(line, keep="") for line in lines]
+
+
+def _unmerged(run: RunFile) -> list[str]:
+    # What they are is known where the task is; here there are only its results.
+    names = [printable(name, keep="") for name, info in run.infos.items() if info.aggregates]
+    return [f"without its own aggregations, which merge does not take: {name}" for name in names]
+
+
+def _max_errors(text: str) -> tuple[float, bool]:
+    is_percent = text.endswith("%")
+    try:
+        number = float(text[:-1]) if is_percent else int(text)
+    except ValueError:
+        number = -1
+    if not 0 <= number <= (100 if is_percent else float("inf")):
+        raise argparse.ArgumentTypeError(f"expected a count such as 3 or a share such as 2%, got {text!r}")
+    return number, is_percent

@@ -1,0 +1,83 @@
+"""``lmeval rank BOARD...``: the leaderboard of several models on the same examples."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from pytest_lmeval.cli.output import add_format, show, show_json
+from pytest_lmeval.leaderboard.columns import columns, interval_text, percent, signed
+from pytest_lmeval.leaderboard.markdown import escape, table
+from pytest_lmeval.leaderboard.rank import Ranking, Standing, rank
+from pytest_lmeval.leaderboard.runfile import RunFile, read_run
+from pytest_lmeval.leaderboard.tables import score_text
+from pytest_lmeval.text import printable
+
+__all__ = ["configure", "run"]
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.add_argument("boards", metavar="BOARD", nargs="+", type=Path, help="ledger.jsonl or leaderboard.json files")
+    add_format(parser, "table", "json", "markdown")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the ranking."""
+    runs = [read_run(path) for path in options.boards]
+    ranking, notes = rank(runs), _notes(runs)
+    if options.format == "json":
+        show_json({**ranking.to_json(), "notes": notes})
+    elif options.format == "markdown":
+        show(_markdown(ranking, notes))
+    else:
+        show(_lines(ranking, notes))
+    return 0
+
+
+def _lines(ranking: Ranking, notes: Sequence[str]) -> list[str]:
+    lines = columns(_headings(ranking), _rows(ranking), texts=1)
+    return [*lines, "", *(printable(remark, keep="") for remark in _remarks(ranking, notes))]
+
+
+def _markdown(ranking: Ranking, notes: Sequence[str]) -> list[str]:
+    headings = [escape(heading) for heading in _headings(ranking)]
+    return [*table(headings, _rows(ranking), texts=1), *(f"- {escape(remark)}" for remark in _remarks(ranking, notes))]
+
+
+def _headings(ranking: Ranking) -> list[str]:
+    tasks = list(ranking.examples) if len(ranking.examples) > 1 else []
+    return ["model", "mean", "95 % interval", "win rate", "to the best", "95 % interval", *tasks]
+
+
+def _rows(ranking: Ranking) -> list[list[str]]:
+    return [_row(standing, len(ranking.examples) > 1) for standing in ranking.standings]
+
+
+def _row(standing: Standing, has_tasks: bool) -> list[str]:
+    return [
+        standing.name,
+        score_text(standing.score),
+        interval_text(standing.ci95),
+        percent(standing.win_rate),
+        signed(standing.difference),
+        interval_text(standing.difference_ci95, sign=True),
+        *([score_text(score) for score in standing.tasks.values()] if has_tasks else []),
+    ]
+
+
+def _remarks(ranking: Ranking, notes: Sequence[str]) -> list[str]:
+    shared = ", ".join(f"{task} {count}" for task, count in ranking.examples.items())
+    remarks = [f"over the {sum(ranking.examples.values())} example(s) that all have a score for: {shared}"]
+    remarks += [
+        f"{standing.name}: {standing.left_out} scored example(s) left out: not all have them"
+        for standing in ranking.standings
+        if standing.left_out
+    ]
+    return [*remarks, *notes]
+
+
+def _notes(runs: Sequence[RunFile]) -> list[str]:
+    return [f"{run.path}: not complete" for run in runs if not run.complete]

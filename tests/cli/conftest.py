@@ -1,0 +1,139 @@
+"""Runs of real suites, made once for all tests of the commands that read them."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pytest_lmeval.cli import main
+from pytest_lmeval.convert import convert_gsm8k
+
+GSM8K = Path(__file__).parents[3] / "shared/data/gsm8k/example_model_solutions.jsonl"
+MODEL = """
+import os
+
+class Model:
+    name = "stub.v1"
+
+    def generate(self, prompts):
+        return [self.answer(prompt.rpartition("say: ")[2]) for prompt in prompts]
+
+    def answer(self, said):
+        return "hm" if said in os.environ.get("WRONG", "").split() else said
+"""
+Outcome = tuple[int, str, str]
+Lmeval = Callable[..., Outcome]
+
+
+@pytest.fixture
+def lmeval(capsys: pytest.CaptureFixture[str]) -> Lmeval:
+    """Provide the command: it returns its exit code and what it wrote to both streams."""
+
+    def call(*arguments: str | Path) -> Outcome:
+        capsys.readouterr()
+        try:
+            code = main([str(argument) for argument in arguments])
+        except SystemExit as error:
+            code = int(error.code or 0)
+        return code, *capsys.readouterr()
+
+    return call
+
+
+@pytest.fixture(scope="session")
+def stub_project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Provide a project with two tasks of 12 and 8 examples and a model that answers all but ``WRONG`` rightly."""
+    folder = tmp_path_factory.mktemp("stub")
+    (folder / "model.py").write_text(MODEL)
+    (folder / "pytest.ini").write_text("[pytest]\n")
+    (folder / "tasks").mkdir()
+    for task, count in (("sums", 12), ("words", 8)):
+        records = [
+            {"id": f"{task}-{number}", "prompt": f"say: {task[0]}{number}", "targets": [f"{task[0]}{number}"]}
+            for number in range(count)
+        ]
+        lines = [json.dumps({**record, "metric": "exact_match"}) + "\n" for record in records]
+        (folder / f"tasks/{task}.jsonl").write_text("".join(lines))
+    return folder
+
+
+@pytest.fixture(scope="session")
+def base(stub_project: Path) -> Path:
+    """Provide the report dir of a run with two wrong answers."""
+    return evaluate(stub_project, "base", "--lm-adapter=model:Model", "--lm-gate=tasks", wrong="s1 w1")
+
+
+@pytest.fixture(scope="session")
+def worse(stub_project: Path) -> Path:
+    """Provide the report dir of a run with ten wrong answers; its board has its examples."""
+    options = ("--lm-adapter=model:Model", "--lm-gate=tasks", "--lm-include-per-example")
+    return evaluate(stub_project, "worse", *options, wrong="s0 s2 s3 s4 s5 s6 s7 s8 s9 w1")
+
+
+@pytest.fixture(scope="session")
+def shards(stub_project: Path) -> list[Path]:
+    """Provide the ledgers of the base run in three parts."""
+    options = ("--lm-adapter=model:Model", "--lm-gate=tasks", "--lm-min-score=overall=0.5")
+    folders = [
+        evaluate(stub_project, f"s{part}", *options, f"--lm-shard={part}/3", wrong="s1 w1") for part in (1, 2, 3)
+    ]
+    return [folder / "ledger.jsonl" for folder in folders]
+
+
+@pytest.fixture(scope="session")
+def gsm8k(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Provide a folder with runs of recorded GSM8K models: ``better``, ``lower``, ``broken``, ``broken-100``.
+
+    The broken ones are the better one with 3 % of its right answers made wrong, over all examples and the first 100.
+    """
+    if not GSM8K.exists():
+        pytest.skip(f"the published GSM8K solutions are not at {GSM8K}")
+    folder = tmp_path_factory.mktemp("gsm8k")
+    convert_gsm8k(GSM8K, folder / "gsm8k")
+    (folder / "pytest.ini").write_text("[pytest]\n")
+    _run_recording(folder, "better", "gsm8k/175b_verification.replay.jsonl")
+    _run_recording(folder, "lower", "gsm8k/175b_finetuning.replay.jsonl")
+    _break(folder)
+    _run_recording(folder, "broken", "broken.replay.jsonl")
+    _run_recording(folder, "broken-100", "broken.replay.jsonl", "--lm-limit=100")
+    return folder
+
+
+def evaluate(folder: Path, name: str, *options: str, wrong: str = "", tasks: str = "tasks") -> Path:
+    """Run the tasks in a process of its own and return the report dir."""
+    hidden = ("PYTEST_", "GITHUB_", "LM_")
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(hidden)}
+    command = [sys.executable, "-m", "pytest", "-q", "--tb=no", "-pno:randomly", "-pno:cacheprovider", tasks, *options]
+    run = subprocess.run(
+        [*command, f"--lm-report-dir={name}"],
+        cwd=folder,
+        env={**environment, "WRONG": wrong},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (folder / name / "ledger.jsonl").exists(), run.stdout + run.stderr
+    return folder / name
+
+
+def _run_recording(folder: Path, name: str, recording: str, *options: str) -> None:
+    evaluate(folder, name, f"--lm-adapter=replay:{recording}", "--lm-gate=tasks", *options, tasks="gsm8k")
+
+
+def _break(folder: Path) -> None:
+    results = [json.loads(line) for line in (folder / "better/ledger.jsonl").read_text().splitlines()]
+    right = [result["id"] for result in results if result.get("status") == "passed"]
+    broken = set(random.Random(7).sample(right, round(0.03 * len(right))))
+    outputs = [
+        {"id": result["id"], "output": "A: none" if result["id"] in broken else result["outputs"][0]}
+        for result in results
+        if "id" in result
+    ]
+    (folder / "broken.replay.jsonl").write_text("".join(json.dumps(output) + "\n" for output in outputs))

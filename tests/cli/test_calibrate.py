@@ -1,0 +1,36 @@
+"""``lmeval calibrate``: two real runs of one model to what the gate makes of chance."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.cli.conftest import Lmeval
+
+
+def test_the_text_tells_flips_false_alarms_and_what_is_needed(lmeval: Lmeval, base: Path, worse: Path) -> None:
+    code, out, err = lmeval("calibrate", base / "ledger.jsonl", worse / "leaderboard.json", "--rounds=50")
+    lines = [line.split() for line in out.splitlines()]
+    assert (0, "") == (code, err)
+    assert ["sums", "12", "0.9167", "0.2500", "10", "83.3", "%"] == lines[1][:7]
+    assert ["words", "8", "0.8750", "0.8750", "0", "0.0", "%"] == lines[2][:7]
+    assert "Of 50 simulated runs of this same model the gate (alpha 0.05) calls " in out
+    assert "a false-alarm rate of " in out
+    assert ["5 points", "2 points", "1 point "] == [line[:8] for line in out.splitlines()[-3:]]
+
+
+def test_json_has_the_numbers(lmeval: Lmeval, gsm8k: Path) -> None:
+    runs = (gsm8k / "better/ledger.jsonl", gsm8k / "broken/ledger.jsonl")
+    code, out, _ = lmeval("calibrate", *runs, "--rounds=5", "--format=json", "--seed=3")
+    value = json.loads(out)
+    assert (0, 1319, 22) == (code, value["overall"]["examples"], value["overall"]["flips"])
+    assert 5 == value["false_alarms"]["rounds"]
+    assert [0.05, 0.02, 0.01] == [need["drop"] for need in value["needed"]]
+    assert "holds only if it is one model" in value["notes"][0]
+
+
+def test_one_run_twice_is_refused(lmeval: Lmeval, base: Path, worse: Path) -> None:
+    code, out, err = lmeval("calibrate", worse / "ledger.jsonl", worse / "leaderboard.json")
+    assert (2, "") == (code, out)
+    assert "are of one and the same run" in err
+    assert 2 == lmeval("calibrate", base / "ledger.jsonl", worse / "ledger.jsonl", "--rounds=0")[0]

@@ -1,0 +1,133 @@
+"""``lmeval merge``: the shards of a real run become the run; what is no whole set of shards is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_lmeval.schemas import load_schema
+from tests.cli.conftest import Lmeval
+
+FILES = ["leaderboard.json", "leaderboard.md", "ledger.jsonl", "report.html"]
+
+
+def _board(folder: Path) -> dict[str, Any]:
+    value: dict[str, Any] = json.loads((folder / "leaderboard.json").read_text())
+    return value
+
+
+def test_the_merged_run_has_the_digest_and_scores_of_the_unsharded_one(
+    lmeval: Lmeval, base: Path, shards: list[Path], tmp_path: Path
+) -> None:
+    code, out, err = lmeval("merge", *shards, "-o", tmp_path / "whole")
+    assert (0, "") == (code, err)
+    assert sorted(FILES) == sorted(path.name for path in (tmp_path / "whole").iterdir())
+    assert "gate tasks: pass" in out
+    merged, whole = _board(tmp_path / "whole"), _board(base)
+    same = ("digest", "overall_score", "complete", "counts", "categories")
+    assert [whole[name] for name in same] == [merged[name] for name in same]
+    assert [row["score"] for row in whole["tasks"]] == [row["score"] for row in merged["tasks"]]
+    assert "selection" not in merged
+    assert all(_board(shard.parent)["overall_score"] is None for shard in shards)
+
+
+def test_the_merged_files_are_what_their_schemas_say(lmeval: Lmeval, shards: list[Path], tmp_path: Path) -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    lmeval("merge", *shards, "-o", tmp_path, "--include-per-example")
+    jsonschema.validate(_board(tmp_path), load_schema("leaderboard"))
+    for line in (tmp_path / "ledger.jsonl").read_text().splitlines():
+        jsonschema.validate(json.loads(line), load_schema("ledger"))
+
+
+def test_the_merged_ledger_is_a_run_like_any_other(
+    lmeval: Lmeval, base: Path, shards: list[Path], tmp_path: Path
+) -> None:
+    lmeval("merge", *shards, "-o", tmp_path)
+    code, out, _ = lmeval("diff", base / "ledger.jsonl", tmp_path / "ledger.jsonl", "--strict")
+    assert (0, True) == (code, "verdict: pass" in out)
+    code, _, err = lmeval("merge", tmp_path / "ledger.jsonl", "-o", tmp_path / "again")
+    assert (2, True) == (code, "no shard" in err)
+
+
+def test_the_gate_runs_on_the_merged_board(
+    lmeval: Lmeval, base: Path, worse: Path, shards: list[Path], tmp_path: Path
+) -> None:
+    cases = [
+        (("--min-score=sums=0.99",), 1, "floor"),
+        (("--gate=examples",), 1, "examples"),
+        (("--gate=none", "--min-score=sums=0.99"), 0, "pass"),
+        (("--baseline", str(worse / "ledger.jsonl")), 0, "pass"),
+        (("--baseline", str(worse / "ledger.jsonl"), "--strict"), 1, "regression"),
+    ]
+    for options, expected, verdict in cases:
+        code, out, _ = lmeval("merge", *shards, "-o", tmp_path, *options)
+        gate = _board(tmp_path)["gate"]
+        assert (expected, verdict) == (code, gate["verdict"]), options
+        assert f"gate {gate['mode']}: {verdict}" in out
+    assert "comparison" in gate
+    assert "regression" in (tmp_path / "leaderboard.md").read_text()
+
+
+def test_a_shard_that_was_cut_short_is_refused_and_one_with_errors_is_incomplete(
+    lmeval: Lmeval, shards: list[Path], tmp_path: Path
+) -> None:
+    cut = tmp_path / "cut.jsonl"
+    cut.write_text("".join(shards[0].read_text().splitlines(keepends=True)[:3]))
+    code, _, err = lmeval("merge", cut, *shards[1:], "-o", tmp_path / "out")
+    assert (2, f"lmeval merge: {cut}: its run did not come to its end; complete it with --lm-resume\n") == (code, err)
+    changed = _with_an_error(shards[0], tmp_path / "error.jsonl")
+    code, out, _ = lmeval("merge", changed, *shards[1:], "-o", tmp_path / "out")
+    assert (3, True) == (code, "gate tasks: incomplete" in out)
+    code, out, _ = lmeval("merge", changed, *shards[1:], "-o", tmp_path / "out", "--max-errors=5%")
+    assert (1, True) == (code, "1 example(s) could not be scored, failed tests that --lm-max-errors allows" in out)
+
+
+def _with_an_error(ledger: Path, path: Path) -> Path:
+    from pytest_lmeval.leaderboard.board import digest
+    from pytest_lmeval.types import ExampleResult
+
+    header, *results, run, footer = (json.loads(line) for line in ledger.read_text().splitlines())
+    results[0] = {**results[0], "status": "error", "score": None, "outputs": [], "error": "broken"}
+    footer["footer"]["digest"] = digest(ExampleResult.from_json(json.dumps(result)) for result in results)
+    path.write_text("".join(json.dumps(line) + "\n" for line in (header, *results, run, footer)))
+    return path
+
+
+def test_holes_doubles_and_strangers_are_refused_by_name(
+    lmeval: Lmeval, base: Path, shards: list[Path], tmp_path: Path
+) -> None:
+    first, second, third = shards
+    cases = [
+        ((first, third), "1 of 3 shards missing: 2/3"),
+        ((first, second, second, third), f"{second} and {second} are both shard 2/3"),
+        ((first, second, base / "ledger.jsonl"), f"{base}/ledger.jsonl: no shard"),
+        ((first, second, base / "leaderboard.json"), f"{base}/leaderboard.json: a leaderboard"),
+    ]
+    for ledgers, message in cases:
+        code, out, err = lmeval("merge", *ledgers, "-o", tmp_path / "out")
+        assert (2, "") == (code, out)
+        assert message in err
+    assert not (tmp_path / "out").exists()
+
+
+def test_no_ledger_that_is_still_needed_is_overwritten(lmeval: Lmeval, shards: list[Path], tmp_path: Path) -> None:
+    before = shards[0].read_bytes()
+    code, _, err = lmeval("merge", *shards, "-o", shards[0].parent)
+    assert (2, True) == (code, "holds a ledger that is to be merged" in err)
+    assert before == shards[0].read_bytes()
+    (tmp_path / "ledger.jsonl").write_text('{"header": {}}\n')
+    code, _, err = lmeval("merge", *shards, "-o", tmp_path)
+    assert (2, True) == (code, "holds the ledger of an incomplete run" in err)
+
+
+def test_what_cannot_be_written_or_parsed_is_a_usage_error(lmeval: Lmeval, shards: list[Path], tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    code, _, err = lmeval("merge", *shards, "-o", tmp_path / "file")
+    assert (2, True) == (code, "file: cannot be" in err)
+    for option in ("--max-errors=x", "--max-errors=101%", "--min-score=sums", "--gate=all", "--alpha=2"):
+        assert 2 == lmeval("merge", *shards, "-o", tmp_path, option)[0]
+    code, _, err = lmeval("merge", *shards, "-o", tmp_path, "--min-score=sum=0.5")
+    assert (2, True) == (code, "did you mean 'sums'?" in err)

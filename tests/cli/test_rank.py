@@ -1,0 +1,60 @@
+"""``lmeval rank``: the command line, from real runs to the ranking that is printed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.cli.conftest import Lmeval
+
+
+def test_the_better_run_comes_first(lmeval: Lmeval, base: Path, worse: Path) -> None:
+    code, out, err = lmeval("rank", worse / "leaderboard.json", base / "ledger.jsonl")
+    header, first, second, *_ = out.splitlines()
+    assert (0, "") == (code, err)
+    assert ["model", "mean", "95", "%", "interval", "win", "rate"] == header.split()[:7]
+    assert header.endswith("sums   words")
+    assert ["stub.v1", f"({base}/ledger.jsonl)", "0.8958"] == first.split()[:3]
+    assert ["stub.v1", f"({worse}/leaderboard.json)", "0.5625"] == second.split()[:3]
+    assert "over the 20 example(s) that all have a score for: sums 12, words 8" in out
+
+
+def test_json_and_markdown_say_the_same(lmeval: Lmeval, base: Path, worse: Path) -> None:
+    runs = (base / "ledger.jsonl", worse / "ledger.jsonl")
+    value = json.loads(lmeval("rank", *runs, "--format=json")[1])
+    assert {"sums": 12, "words": 8} == value["examples"]
+    best, other = value["standings"]
+    # Of 20 pairs the better run wins nine, loses one and ties ten.
+    assert (14 / 20, 6 / 20) == (best["win_rate"], other["win_rate"])
+    assert (None, round(0.5625 - 0.8958333, 6)) == (best["difference"], round(other["difference"], 6))
+    text = lmeval("rank", *runs, "--format=markdown")[1]
+    assert "| 0.8958 |" in text
+    assert "| 70.0 % |" in text
+    assert text.startswith("| model | mean |")
+
+
+def test_published_models_are_ranked_as_published(lmeval: Lmeval, gsm8k: Path) -> None:
+    code, out, _ = lmeval("rank", gsm8k / "lower/ledger.jsonl", gsm8k / "better/ledger.jsonl")
+    lines = [line.split()[:2] for line in out.splitlines()[1:3]]
+    assert code == 0
+    expected = [("175b_verification", "0.5625"), ("175b_finetuning", "0.3472")]
+    assert [[f"replay:{name}.replay.jsonl", score] for name, score in expected] == lines
+
+
+def test_a_run_that_is_not_complete_is_named(lmeval: Lmeval, base: Path, worse: Path, tmp_path: Path) -> None:
+    cut = tmp_path / "cut.jsonl"
+    cut.write_text("".join((worse / "ledger.jsonl").read_text().splitlines(keepends=True)[:6]))
+    code, out, _ = lmeval("rank", base / "ledger.jsonl", cut)
+    assert code == 0
+    assert f"{cut}: not complete" in out
+    assert "15 scored example(s) left out" in out
+
+
+def test_boards_that_cannot_be_ranked_exit_2_and_are_named(lmeval: Lmeval, base: Path, gsm8k: Path) -> None:
+    other = gsm8k / "broken-100/ledger.jsonl"
+    code, out, err = lmeval("rank", base / "ledger.jsonl", other)
+    assert (2, "") == (code, out)
+    assert "stub.v1 and replay:broken.replay.jsonl share no scored example" in err
+    code, _, err = lmeval("rank", base / "leaderboard.json", other)
+    assert (2, True) == (code, f"{base}/leaderboard.json: a leaderboard without per-example records" in err)
+    assert 2 == lmeval("rank", other)[0]

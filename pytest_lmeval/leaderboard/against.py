@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from pytest_lmeval.leaderboard.board import Leaderboard
@@ -17,8 +18,10 @@ def compare_with(baseline: RunFile, board: Leaderboard, criteria: Criteria, root
     """Return the paired comparison of a board with an earlier run; raise UsageError if that has no examples.
 
     Examples that the board left out by choice are outside of the comparison, and so is a task that the board does not
-    have while its file still lies below ``root``. Without ``root`` such a task counts as removed.
+    have while its file still lies below ``root``. Without ``root`` such a task counts as removed. ``criteria.exact``
+    holds only where the baseline is the same model's: of another one, a flip says nothing by itself.
     """
+    criteria = replace(criteria, exact=criteria.exact and baseline.adapter == board.facts.adapter)
     new = [result for row in board.tasks for result in row.per_example]
     present = {row.task for row in board.tasks}
     counts = board.facts.selection.get("tasks", {})

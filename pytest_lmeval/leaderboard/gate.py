@@ -18,6 +18,7 @@ MODES = ("examples", "tasks", "baseline", "none")
 LET_PASS = frozenset({"pass", "new", "inconclusive"})
 """The verdicts with which a run passes, whatever its items say."""
 OVERALL = "overall"
+_FINE = frozenset({"pass", "improvement"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +90,8 @@ def _findings(
         found += [("examples", reason) for reason in _unscored(board)]
     if settings.mode == "baseline" and comparison is not None and not settings.update:
         found += _compared(comparison, ("inconclusive",))
+        # Also of a run that passes: what so many examples could have shown at all.
+        found += [("pass", reason) for reason in comparison.reasons[:1] if comparison.verdict in _FINE]
     if not board.counts["scored"]:
         found.append(("pass", "no example was scored"))
     return found

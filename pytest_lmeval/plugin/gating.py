@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from pytest_lmeval.leaderboard.board import Leaderboard
     from pytest_lmeval.leaderboard.compare import Comparison
     from pytest_lmeval.leaderboard.runfile import RunFile
-    from pytest_lmeval.types import ExampleResult
 
 __all__ = ["GATE_ID", "baseline_path", "compare_with", "gate_settings", "read_baseline", "report_gate"]
 
@@ -67,56 +66,28 @@ def compare_with(
     baseline: RunFile, board: Leaderboard, settings: GateSettings, *, exact: bool, rootpath: Path
 ) -> Comparison:
     """Return the paired comparison of the run with its baseline."""
-    from pytest_lmeval.leaderboard.compare import Criteria, compare
-    from pytest_lmeval.leaderboard.runfile import examples_of
+    from pytest_lmeval.leaderboard import against
+    from pytest_lmeval.leaderboard.compare import Criteria
 
     criteria = Criteria(settings.alpha, settings.tolerance, settings.strict, exact)
-    left = _Left(baseline, board, rootpath)
-    new = [result for row in board.tasks for result in row.per_example]
-    return compare(
-        examples_of(baseline), new, criteria, left_out=_other_sandbox(baseline, board, new), outside=left.outside
-    )
+    return against.compare_with(baseline, board, criteria, rootpath)
 
 
-class _Left:
-    """Which examples of the baseline the run lacks because they were not selected, and not because they are gone."""
-
-    def __init__(self, baseline: RunFile, board: Leaderboard, rootpath: Path) -> None:
-        whole = {row.task for row in board.tasks}
-        counts = board.facts.selection.get("tasks", {})
-        self._whole = whole - {name for name, count in counts.items() if count["selected"] != count["available"]}
-        self._present = {row.task for row in board.tasks}
-        self._paths = {name: rootpath / info.path for name, info in baseline.infos.items()}
-
-    def outside(self, task: str, id: str) -> bool:
-        """Tell whether an example that this run has no result for was not selected."""
-        if task in self._present:
-            return task not in self._whole
-        path = self._paths.get(task)
-        return path is not None and path.is_file()
-
-
-def _other_sandbox(baseline: RunFile, board: Leaderboard, new: Iterable[ExampleResult]) -> Mapping[str, str]:
-    old, now = (run.get("sandbox") for run in (baseline.manifest, board.facts.manifest))
-    if old == now or old is None:
-        return {}
-    tasks = sorted({result.task for result in new if result.metric == "code_exec"})
-    return dict.fromkeys(tasks, f"run at sandbox level {now}, in the baseline at {old}")
-
-
-def report_gate(config: pytest.Config, gate: Mapping[str, Any]) -> None:
+def report_gate(session: pytest.Session, gate: Mapping[str, Any]) -> None:
     """Tell every report writer of a gate that does not let the run pass, as a failed test called GATE_ID.
 
-    Where its reason is failed items alone, these are told of already. JUnit has the verdict in any case, as
-    properties of the suite.
+    Failed items have been told of already: where they are the verdict's reason, or a run that was cut short has any,
+    nothing is added. JUnit has the verdict in any case, as properties of the suite.
     """
+    config = session.config
     for plugin in config.pluginmanager.get_plugins():
         note = getattr(plugin, "add_global_property", None)
         if callable(note):
             note("lm_gate", gate["mode"])
             note("lm_verdict", gate["verdict"])
             note("lm_reasons", "; ".join(gate["reasons"][:_REASONS]))
-    if gate["verdict"] in LET_PASS or gate["verdict"] == "examples":
+    red = {"examples": True, "incomplete": bool(session.testsfailed)}
+    if gate["verdict"] in LET_PASS or red.get(gate["verdict"]):
         return
     text = "\n".join([f"gate {gate['mode']}: {gate['verdict']}", *(f"  {reason}" for reason in gate["reasons"])])
     properties = [("lm_gate", gate["mode"]), ("lm_verdict", gate["verdict"])]

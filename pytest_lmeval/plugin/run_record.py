@@ -130,6 +130,7 @@ class RunRecord:
             if result.status == "failed" and report.outcome != "failed":
                 # An xfail mark, or another plugin, decided that this is no failure.
                 result = replace(result, status="below")
+                line = replace(ExampleResult.from_json(line), status="below").to_json()
             self._results[report.nodeid] = result
             self._skipped.discard(report.nodeid)
             for name, amount in result.usage.items():
@@ -153,7 +154,7 @@ class RunRecord:
         """Build and write the board; return the exit code of the run."""
         if self.board is None:
             self._write_board()
-            report_gate(self.config, self.gate)
+            report_gate(session, self.gate)
         if status == pytest.ExitCode.USAGE_ERROR or self.interrupted:
             return status
         return self._exit_code(session, status)

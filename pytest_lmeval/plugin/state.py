@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_lmeval.errors import LmevalError, UnknownName, UsageError
-from pytest_lmeval.leaderboard.gate import OVERALL
 from pytest_lmeval.plugin.ahead import Ahead
 from pytest_lmeval.plugin.locate import is_example, is_example_id
 from pytest_lmeval.plugin.refusing import refusals
@@ -255,7 +254,12 @@ class RunState:
 
             name = adapter_name(engine.adapter) if engine is not None else self.spec
             self._judgements[key] = Judgement(
-                self.thresholds, Tools(sandbox, judge), self.gated, name, self.repeats, must_pass_binds=self.must_pass_binds
+                self.thresholds,
+                Tools(sandbox, judge),
+                self.gated,
+                name,
+                self.repeats,
+                must_pass_binds=self.must_pass_binds,
             )
         return self._judgements[key]
 
@@ -264,6 +268,8 @@ class RunState:
         for name, _ in self.config.option.lm_threshold:
             if name not in self.tasks and name not in self.registry.metrics:
                 raise UnknownName("task or metric in --lm-threshold", name, [*self.tasks, *self.registry.metrics])
+        from pytest_lmeval.leaderboard.gate import OVERALL
+
         for name, _ in self.config.option.lm_min_score:
             if name not in self.tasks and name != OVERALL:
                 raise UnknownName("task in --lm-min-score", name, [*self.tasks, OVERALL])

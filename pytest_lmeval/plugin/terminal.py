@@ -46,7 +46,7 @@ def _write_verdict(board: Leaderboard, gate: Mapping[str, Any], terminal: pytest
     verdict, reasons = gate["verdict"], gate["reasons"]
     if verdict == "pass" and not reasons:
         return
-    color = {"red": True} if verdict not in LET_PASS else {"yellow": True}
+    color = {"green" if verdict == "pass" else "yellow" if verdict in LET_PASS else "red": True}
     what = "INCOMPLETE: no overall score, and not fit to compare with." if not board.complete else ""
     terminal.write_line(what or f"gate {gate['mode']}: {verdict.upper()}", bold=True, **color)
     for reason in reasons[:_SHOWN]:

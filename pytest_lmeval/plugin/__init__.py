@@ -136,9 +136,9 @@ def pytest_runtest_makereport(
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_report_teststatus(report: pytest.TestReport | pytest.CollectReport) -> Any:
-    if getattr(report, "lm_gate", False):
-        # It is counted and shown with the failures, and is no part of the progress.
-        return report.outcome if report.failed else "", "", ""
+    word = getattr(report, "lm_gate", None)
+    if word is not None:
+        return "failed" if report.failed else "", "", word
     if getattr(report, "lm_below", False) and report.outcome == "passed":
         return "below", "b", ("BELOW", {"yellow": True})
     return None

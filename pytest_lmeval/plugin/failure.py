@@ -63,8 +63,9 @@ def _repeated_arguments(config: pytest.Config) -> list[str]:
     for number, argument in enumerate(given):
         name, equals, _ = argument.partition("=")
         if name in _REPEATED and (equals or number + 1 < len(given)):
-            value = given[number + 1]
-            taken.append(argument if equals else f"{name}={value}" if name.startswith("--") else f"{name}{value}")
+            # A long option and its value may be joined by an equals sign, a short one may not.
+            joint = "=" if name.startswith("--") else ""
+            taken.append(argument if equals else f"{name}{joint}{given[number + 1]}")
     return [argument for argument in taken if not hides_secret(argument)]
 
 

@@ -121,6 +121,13 @@ def test_an_unknown_task_of_a_floor_is_a_usage_error(small: Project) -> None:
     result.stderr.fnmatch_lines(["*unknown task in --lm-min-score 'arithmetik'*did you mean 'arithmetic'?*"])
 
 
+@pytest.mark.parametrize("options", [["-n0"], ["-n2"], ["-v"]])
+def test_the_gate_stands_in_the_summary_and_is_no_part_of_the_progress(small: Project, options: list[str]) -> None:
+    result = small.run("--lm-gate=tasks", "--lm-min-score=overall=1", *options)
+    result.stdout.fnmatch_lines(["FAILED leaderboard::gate - gate tasks: floor"])
+    assert "[120%]" not in result.stdout.str()
+
+
 def test_the_gate_is_not_what_last_failed(small: Project) -> None:
     small.run("--lm-gate=tasks", "--lm-min-score=overall=1")
     cached = small.path / ".pytest_cache/v/cache/lastfailed"

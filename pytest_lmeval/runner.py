@@ -9,7 +9,7 @@ from typing import Any
 from pytest_lmeval.adapters.resolve import adapter_name, check_adapter
 from pytest_lmeval.engine.batches import plan_batches
 from pytest_lmeval.engine.engine import Engine
-from pytest_lmeval.engine.evaluate import Judgement, Thresholds, evaluate, failed_result
+from pytest_lmeval.engine.evaluate import Judgement, Thresholds, evaluate, failed_result, runs_code
 from pytest_lmeval.engine.policy import DEFAULT_BATCH_SIZE, Policy
 from pytest_lmeval.errors import AdapterError
 from pytest_lmeval.formats.task import Prompt, Task, Tools
@@ -58,7 +58,9 @@ def evaluate_tasks(
     check = getattr(adapter, "check_selection", None)
     if callable(check):
         check(list(keyed))
-    judgement = Judgement(Thresholds(registry or default_registry(), thresholds or {}), Tools(_sandbox()), adapter=name)
+    registry = registry or default_registry()
+    sandbox = _sandbox() if any(runs_code(*asked, registry) for asked in keyed.values()) else None
+    judgement = Judgement(Thresholds(registry, thresholds or {}), Tools(sandbox), adapter=name)
     prompts = {key: render(example) for key, (_, example) in keyed.items()}
 
     def requests_of(key: tuple[str, str]) -> Sequence[Request]:
@@ -72,6 +74,8 @@ def evaluate_tasks(
         return [_result(engine, key, keyed[key], prompts[key], requests_of, judgement) for key in keyed]
     finally:
         engine.close()
+        if sandbox is not None:
+            sandbox.close()
 
 
 def _result(

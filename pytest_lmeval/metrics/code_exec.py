@@ -8,13 +8,14 @@ end) and ``forgeable``: true where a program written to deceive could have met t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_lmeval.metrics.code_plan import Expression, Pairs, Stdouts, Tests, plan_extras, plan_targets, timeout_of
 from pytest_lmeval.types import Score
 
 if TYPE_CHECKING:
-    from pytest_lmeval.sandbox import Run, Sandbox
+    from pytest_lmeval.sandbox import Limits, Run, Sandbox
 
 __all__ = ["code_exec", "code_exec_expressions", "plan_extras", "plan_targets", "timeout_of"]
 
@@ -75,13 +76,16 @@ def _by_tests(prediction: str, plan: Tests, timeout_s: float, sandbox: Sandbox) 
 
 
 def _by_stdout(prediction: str, plan: Stdouts, timeout_s: float, sandbox: Sandbox) -> Score:
-    run = sandbox.script(prediction, _limits(timeout_s))
+    limits = _limits(timeout_s)
+    run = sandbox.script(prediction, limits)
     printed = run.stdout.rstrip()
     met = run.status == "pass" and run.stdout_whole and any(printed == target.rstrip() for target in plan.targets)
+    if run.status == "pass" and not run.stdout_whole:
+        run = replace(run, reason=f"more output than the {limits.output_bytes} bytes that are kept")
     return _all_or_nothing(run, met)
 
 
-def _limits(timeout_s: float) -> Any:
+def _limits(timeout_s: float) -> Limits:
     from pytest_lmeval.sandbox import Limits
 
     return Limits(cpu_s=timeout_s)

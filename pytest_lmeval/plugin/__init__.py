@@ -86,6 +86,13 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         run.prepare(session)
 
 
+def pytest_report_collectionfinish(config: pytest.Config) -> str | None:
+    from pytest_lmeval.plugin.state import RUN
+
+    run = config.stash.get(RUN, None)
+    return None if run is None else run.sandbox_report()
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
     output = getattr(session.config, "workeroutput", None)
@@ -96,7 +103,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
         run = session.config.stash.get(RUN, None)
         if run is not None:
-            output["lmeval_model"] = json.dumps(run.model_facts())
+            output["lmeval_facts"] = json.dumps(run.facts())
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -189,12 +189,12 @@ class ExampleItem(pytest.Function):
             run.ahead.catch_up(self.position)
         try:
             run.check_one_adapter(self.funcargs["lm_adapter"], engine)
-            if self.task.name in run.refusals:
-                raise AdapterError(run.refusals[self.task.name])
+            if refusal := run.refusals.reason(self.task, self.example):
+                raise AdapterError(refusal)
             responses = engine.respond(self, lambda item: item.requests(render))
             if self._held is not None:
                 responses = self._held
-            run.judging.look_ahead(engine, self)
+            score = run.early.look(engine, judgement.tools, self)
         except (AdapterError, UsageError, BudgetSpent) as error:
             if isinstance(error, BudgetSpent):
                 self.session.shouldstop = str(error)
@@ -203,7 +203,7 @@ class ExampleItem(pytest.Function):
             )
         else:
             assert self._prompt is not None
-            result = evaluate(self.task, self.example, self._prompt, responses, judgement)
+            result = evaluate(self.task, self.example, self._prompt, responses, judgement, score)
         self._prompt = self._held = None
         self._keep(result)
         if result.status not in ("passed", "below", "excluded"):
@@ -220,7 +220,7 @@ class ExampleItem(pytest.Function):
     def requests(self, render: Callable[[Example], Any]) -> Sequence[Request]:
         """Return what to ask the model; also called for items of the batch that are not set up yet."""
         run = self.parent.run_state
-        if self.task.name in run.refusals:
+        if run.refusals.reason(self.task, self.example):
             return ()
         self._prompt = as_prompt(render(self.example))
         requests = self.task.requests(self.example, self._prompt)

@@ -46,6 +46,7 @@ def lm_engine(lm_adapter: Any, lm_judge: Any, pytestconfig: pytest.Config) -> It
 
     engine = run_state(pytestconfig).make_engine(lm_adapter)
     yield engine
+    run_state(pytestconfig).early.close()
     run_state(pytestconfig).judging.close()
     engine.close()
 
@@ -59,11 +60,12 @@ def lm_render() -> Callable[[Any], Any]:
 
 
 @pytest.fixture(scope="session")
-def lm_sandbox(pytestconfig: pytest.Config) -> Any:
+def lm_sandbox(pytestconfig: pytest.Config) -> Iterator[Any]:
     """Provide the place where code that the model wrote is run, from --lm-sandbox."""
-    from pytest_lmeval.sandbox import open_sandbox
+    from pytest_lmeval.plugin.state import run_state
 
-    return open_sandbox(pytestconfig.getoption("lm_sandbox"))
+    with run_state(pytestconfig).open_sandbox() as sandbox:
+        yield sandbox
 
 
 @pytest.fixture

@@ -1,15 +1,13 @@
-"""The judge of a run, and its questions about answers whose turn to be scored has not come yet."""
+"""The judge of a run."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_lmeval.engine.engine import Engine
 from pytest_lmeval.engine.judge import Judge, known_answers
-from pytest_lmeval.types import Response
 
 if TYPE_CHECKING:
     from pytest_lmeval.plugin.state import RunState
@@ -32,12 +30,11 @@ class NoJudge:
 
 
 class Judging:
-    """One process's judge, made when the first example is judged, and what it was asked ahead."""
+    """One process's judge, made when the first example is scored."""
 
     def __init__(self, run: RunState) -> None:
         self._run = run
         self._judge: Judge | None = None
-        self._seen: set[Any] = set()
 
     def judge(self, adapter: Any, engine: Engine) -> Judge | None:
         """Return the judge behind ``adapter``, or None where there is none; ``engine`` is the model's."""
@@ -45,31 +42,10 @@ class Judging:
             self._judge = self._open(adapter, engine)
         return self._judge
 
-    def look_ahead(self, engine: Engine, item: Any) -> None:
-        """Send the questions about every answer that has arrived, but for ``item``, whose turn it is."""
-        self._seen.discard(item)
-        if self._judge is None:
-            return
-        for other, responses in engine.arrived():
-            ask = getattr(other.task, "judge_requests", None)
-            if ask is not None and other not in self._seen:
-                self._seen.add(other)
-                self._send(ask, other, responses)
-
     def close(self) -> None:
         """Stop asking."""
         if self._judge is not None:
             self._judge.close()
-
-    def _send(self, ask: Any, item: Any, responses: Sequence[Response]) -> None:
-        assert self._judge is not None
-        size = max(1, len(responses) // self._run.repeats)
-        try:
-            for start in range(0, len(responses), size):
-                self._judge.send(ask(item.example, responses[start : start + size]))
-        except Exception:
-            # It will be raised again when the example itself is scored, and told of then.
-            return
 
     def _open(self, adapter: Any, engine: Engine) -> Judge:
         known = known_answers(self._run.held.results.values())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 __all__ = ["MaxErrors", "add_options"]
 
 GATES = ("examples", "tasks", "baseline", "none")
-SANDBOX_LEVELS = ("process", "container")
+SANDBOX_LEVELS = ("isolated", "confined", "process", "container")
 
 
 class MaxErrors:
@@ -44,6 +45,9 @@ def add_options(parser: pytest.Parser) -> None:
     parser.addini("lm_task_paths", "folders that hold task files (default: tasks)", type="args", default=None)
     parser.addini("lm_thresholds", "NAME=VALUE example thresholds, as --lm-threshold", type="linelist", default=[])
     parser.addini("lm_min_scores", "NAME=VALUE task floors, as --lm-min-score", type="linelist", default=[])
+    parser.addini(
+        "lm_sandbox_packages", "installed packages that confined programs may import", type="args", default=[]
+    )
     parser.addini("lm_max_line_bytes", "longest line of a task file that is read", default=str(1 << 20))
 
 
@@ -317,8 +321,9 @@ _OPTIONS: list[tuple[str | tuple[str, ...], dict[str, Any]]] = [
         {
             "metavar": "LEVEL",
             "choices": SANDBOX_LEVELS,
-            "default": "process",
-            "help": "how code that the model wrote is run: process (default), or container where all of this is in one",
+            "default": "confined" if sys.platform == "linux" else "process",
+            "help": "how code that the model wrote is run: confined by the kernel (default on Linux), process: limits "
+            "alone, container: all of this is in one that may be thrown away",
         },
     ),
     ("--lm-judge", {"metavar": "SPEC", "default": None, "help": "adapter behind the lm_judge fixture"}),

@@ -55,7 +55,7 @@ class Recorder:
         if self.record is not None and "lmeval_tasks" in output:
             self.record.add_tasks(output["lmeval_tasks"])
             self.record.forget(json.loads(output["lmeval_foreign"]))
-            self.record.model = json.loads(output.get("lmeval_model", "{}")) or self.record.model
+            self.record.process_facts.update(json.loads(output.get("lmeval_facts", "{}")))
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         # Under xdist only the workers' failures arrive here, and all of a worker's before its collection does.

@@ -42,7 +42,7 @@ class RunRecord:
         self.report_dir: Path = config.invocation_params.dir / config.option.lm_report_dir
         self.ledger = Ledger(self.report_dir)
         self.interrupted = False
-        self.model: dict[str, Any] = {}
+        self.process_facts: dict[str, Any] = {}
         self.board: Leaderboard | None = None
         self.gate_settings = gate_settings(config)
         self.baseline = read_baseline(config)
@@ -211,7 +211,7 @@ class RunRecord:
         return replace(board, facts=replace(board.facts, gate=gate))
 
     def _is_exact(self) -> bool:
-        return bool(self.model.get("exact", False)) or run_state(self.config).is_exact
+        return bool(self.process_facts.get("model", {}).get("exact")) or run_state(self.config).is_exact
 
     def _with_prompts(self) -> Sequence[ExampleResult]:
         results = list(self._results.values())
@@ -264,7 +264,7 @@ class RunRecord:
             max_errors=limit.of(len(self._expected)),
             selection=selection_of(self.config.option, list(known.values())),
             bad_records=[fault for info in known.values() for fault in info.bad_records],
-            manifest={**self.manifest, "model": self.model or run_state(self.config).model_facts()},
+            manifest={**self.manifest, **(self.process_facts or run_state(self.config).facts())},
             finished=not self._reasons,
             floors=self.gate_settings.floors,
         )

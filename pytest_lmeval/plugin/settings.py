@@ -36,6 +36,8 @@ def check_options(config: pytest.Config) -> None:
     ini_thresholds(config)
     ini_floors(config)
     _check_gate(config)
+    if config.option.lm_sandbox == "isolated":
+        raise pytest.UsageError("--lm-sandbox=isolated is reserved, it does not exist yet; confined is the strongest")
     if config.option.lm_limit is not None and config.option.lm_sample is not None:
         raise pytest.UsageError("--lm-limit and --lm-sample exclude each other: the first N, or a random N")
     spec = config.getoption("lm_adapter")

@@ -16,7 +16,6 @@ import pytest
 from pytest_lmeval.errors import LmevalError, UnknownName, UsageError
 from pytest_lmeval.plugin.ahead import Ahead
 from pytest_lmeval.plugin.locate import is_example, is_example_id
-from pytest_lmeval.plugin.refusing import refusals
 from pytest_lmeval.plugin.settings import build_registry, gate_mode, ini_thresholds, load_options, with_usage_errors
 
 if TYPE_CHECKING:
@@ -26,8 +25,11 @@ if TYPE_CHECKING:
     from pytest_lmeval.engine.resume import HeldResults
     from pytest_lmeval.formats.task import LoadedFile, LoadOptions, Task
     from pytest_lmeval.leaderboard.rows import TaskInfo
+    from pytest_lmeval.plugin.early import Early
     from pytest_lmeval.plugin.judging import Judging
+    from pytest_lmeval.plugin.refusing import Refusals
     from pytest_lmeval.registry import Registry
+    from pytest_lmeval.sandbox import Sandbox
     from pytest_lmeval.types import ExampleResult
 
 __all__ = ["RUN", "RunState", "run_state"]
@@ -63,7 +65,8 @@ class RunState:
         self.adapter_name = ""
         self.ahead: Ahead | None = None
         self.engine: Engine | None = None
-        self.refusals: Mapping[str, str] = {}
+        self.runs_code = False
+        self.sandbox_level = ""
         self._items: Sequence[pytest.Item] = ()
         self._batches: list[list[pytest.Item]] = []
         self._judgements: dict[int, Judgement] = {}
@@ -167,6 +170,7 @@ class RunState:
         try:
             self._check_thresholds()
             self._prepare_adapter(items)
+            self._prepare_sandbox(items)
         except (LmevalError, pytest.UsageError) as error:
             self._usage_error(str(error))
         self._items = session.items
@@ -238,8 +242,22 @@ class RunState:
             raise UsageError(f"one run has one adapter: this run has {first}, an lm_adapter override gives {second}")
 
     @cached_property
+    def refusals(self) -> Refusals:
+        """Which examples this process cannot score."""
+        from pytest_lmeval.plugin.refusing import Refusals
+
+        return Refusals(self.registry)
+
+    @cached_property
+    def early(self) -> Early:
+        """What this process does about answers before their turn."""
+        from pytest_lmeval.plugin.early import Early
+
+        return Early(self)
+
+    @cached_property
     def judging(self) -> Judging:
-        """The judge of this process, and what it is asked ahead."""
+        """The judge of this process."""
         from pytest_lmeval.plugin.judging import Judging
 
         return Judging(self)
@@ -277,10 +295,34 @@ class RunState:
     def _prepare_adapter(self, items: Sequence[Any]) -> None:
         if not any(_uses_own_adapter(item) for item in items):
             return
-        self.refusals = refusals({item.task.name: item.task for item in items}.values(), self.adapter())
+        self.refusals.look_at({item.task.name: item.task for item in items}.values(), self.adapter())
         check = getattr(self.adapter(), "check_selection", None)
         if callable(check):
             check([(item.task.name, item.example.id) for item in items])
+
+    def _prepare_sandbox(self, items: Sequence[Any]) -> None:
+        self.runs_code = any(self.refusals.runs_code(item.task, item.example) for item in items)
+        if self.runs_code and not self._is_trusted:
+            from pytest_lmeval.sandbox import require_level
+
+            self.refusals.look_at_code(require_level(self.config.option.lm_sandbox))
+
+    def open_sandbox(self) -> Sandbox:
+        """Return the place where this process runs what the model wrote; of a trusted adapter, the best there is."""
+        from pytest_lmeval.sandbox import open_sandbox, require_level
+
+        level = self.config.option.lm_sandbox
+        if self.runs_code:
+            wanted = None if self._is_trusted and require_level(level) else level
+            workers = getattr(self.config, "workerinput", {}).get("workercount", 1)
+            sandbox = open_sandbox(wanted, workers=workers, packages=self.config.getini("lm_sandbox_packages"))
+            self.sandbox_level = sandbox.level
+            return sandbox
+        return open_sandbox(level)
+
+    @property
+    def _is_trusted(self) -> bool:
+        return bool(getattr(self._adapter, "trusted", False))
 
     def _plan(self, items: Sequence[Any]) -> None:
         from pytest_lmeval.engine.batches import plan_batches
@@ -297,7 +339,19 @@ class RunState:
             ids = [item.nodeid for item in self._items if not is_example(item)]
             output["lmeval_foreign"] = json.dumps([nodeid for nodeid in ids if is_example_id(nodeid, self.config)])
 
-    def model_facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, Any]:
+        """Return what only a process that ran examples knows of the circumstances."""
+        return {"model": self._model_facts(), **({"sandbox": self.sandbox_level} if self.sandbox_level else {})}
+
+    def sandbox_report(self) -> str | None:
+        """Return how programs will be run, where there are any."""
+        if not self.runs_code:
+            return None
+        level = self.config.option.lm_sandbox
+        missing = self.refusals.code
+        return f"lmeval: programs run at sandbox level {level}" + (f": NOT HERE: {missing}" if missing else ", probed")
+
+    def _model_facts(self) -> dict[str, Any]:
         """Return what the adapter of this process knows of its model: id, revision, sha256."""
         try:
             facts = dict(getattr(self._adapter, "manifest", None) or {})

@@ -2,34 +2,57 @@
 
 from __future__ import annotations
 
-import os
 import secrets
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from pytest_lmeval.errors import SandboxError, UsageError
+from pytest_lmeval.sandbox.child import Launcher
+from pytest_lmeval.sandbox.forkserver import MissingLayersError
 from pytest_lmeval.sandbox.inside.wire import UnfitError
-from pytest_lmeval.sandbox.levels import LEVELS, Level
+from pytest_lmeval.sandbox.levels import Level
 from pytest_lmeval.sandbox.results import Answer, CodeStatus, Limits, Run
 from pytest_lmeval.sandbox.session import ProgramEndError, Session
 from pytest_lmeval.sandbox.values import tagged
 
-__all__ = ["Sandbox", "open_sandbox"]
+__all__ = ["Sandbox"]
 
 NO_KEYWORDS: Mapping[str, Any] = {"dict": []}
 NONE = Answer("none")
+LONGEST_TEXT = 600
+# More functions than that are written by a program, and not by a model.
+MOST_NAMES = 10_000
+# No name of a function.
+CHANGES = "changes to arguments"
 
 
-@dataclass(frozen=True, slots=True)
 class Sandbox:
     """Runs programs at one level of confinement, each in a process of its own; safe to share between threads.
 
-    Every method runs ``program`` once, within ``limits``, and returns a `Run` whatever the program does. Each raises
-    `SandboxError` if there could be no process at all, twice in a row.
+    Every method that runs ``program`` does so once, within ``limits``, and returns a `Run` whatever the program does.
+    Each raises `SandboxError` if there could be no process at all, twice in a row. At most ``parallel`` programs run
+    at a time; more wait for their turn. As a context manager, it is closed at the end. Whatever the limit on memory
+    is, it is at least ``memory_bytes``.
     """
 
-    confinement: Level
+    def __init__(self, level: Level, launcher: Launcher, parallel: int = 1, memory_bytes: int = 0) -> None:
+        self.confinement = level
+        self.parallel = parallel
+        self._launcher = launcher
+        self._turns = threading.BoundedSemaphore(parallel)
+        self._memory_bytes = memory_bytes
+
+    def __enter__(self) -> Sandbox:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the processes that are kept between programs; whatever is run later starts them again."""
+        self._launcher.close()
 
     @property
     def level(self) -> str:
@@ -39,12 +62,12 @@ class Sandbox:
     def call(self, program: str, function: str, calls: Iterable[Sequence[Any]], limits: Limits) -> Run:
         """Call ``function`` of the program once per entry of ``calls``, which are lists of JSON-like arguments."""
         requests = [_call(function, {"args": list(args)}) for args in calls]
-        return _twice(lambda: self._answers(program, requests, limits))
+        return self._twice(lambda: self._answers(program, requests, limits))
 
     def evaluate(self, program: str, expressions: Iterable[str], limits: Limits) -> Run:
         """Evaluate Python expressions, one after another, in the namespace of the program."""
         requests = [{"op": "evaluate", "source": source} for source in expressions]
-        return _twice(lambda: self._answers(program, requests, limits))
+        return self._twice(lambda: self._answers(program, requests, limits))
 
     def script(self, program: str, limits: Limits) -> Run:
         """Run the program as ``__main__``, with an empty stdin, to its very end.
@@ -53,7 +76,7 @@ class Sandbox:
         answer is ``raised`` with the text ``SystemExit: 0``. A program that searches its own process for the token
         that reports the end can report one that it did not reach.
         """
-        return _twice(lambda: self._script(program, limits))
+        return self._twice(lambda: self._script(program, limits))
 
     def check(self, program: str, tests: str, entry_point: str, limits: Limits) -> Run:
         """Run ``check(candidate)`` of the source ``tests`` in a second process, against the program's ``entry_point``.
@@ -63,26 +86,44 @@ class Sandbox:
         passed included; exceptions of Python's own types are raised again. So the program shares no object with the
         tests, and can't find or change what they expect. The price: a program that returns something else, like an
         object of a class of its own, fails. The status is ``pass`` if the tests ran to their end. The run is
-        ``forgeable`` if the tests called another function of the program than the candidate, because what they then
-        make of the candidate's values is up to the program.
+        ``forgeable`` if the tests called another function of the program than the candidate, or if the candidate
+        changed its arguments, because what they then make of the candidate's values is up to the program.
         """
-        return _twice(lambda: self._check(program, tests, entry_point, limits))
+        return self._twice(lambda: self._check(program, tests, entry_point, limits))
 
     def probe(self) -> tuple[str, ...]:
         """Return the names of the level's layers that do not hold on this machine, by trying what they forbid."""
-        return tuple(layer.name for layer in self.confinement.layers if not self._holds(layer.probe))
+        try:
+            return tuple(layer.name for layer in self.confinement.layers if not self._holds(layer.probe))
+        except MissingLayersError as error:
+            return tuple(name for name, _ in error.layers)
 
     def _holds(self, probe: str) -> bool:
         run = self.call(probe, "f", [[]], Limits())
         return run.status == "pass" and run.answers[0].value is True
 
+    def _twice(self, run: Callable[[], Run]) -> Run:
+        with self._turns:
+            try:
+                return run()
+            except MissingLayersError:
+                # The kernel will not have changed.
+                raise
+            except SandboxError:
+                return run()
+
+    def _session(self, limits: Limits) -> Session:
+        if limits.memory_bytes is not None and limits.memory_bytes < self._memory_bytes:
+            limits = replace(limits, memory_bytes=self._memory_bytes)
+        return Session(self._launcher, limits)
+
     def _answers(self, program: str, requests: Sequence[Mapping[str, Any]], limits: Limits) -> Run:
         answers: list[Answer] = []
-        with Session(self.confinement, limits) as session:
+        with self._session(limits) as session:
             status, reason, _ = _load(session, program)
             try:
                 for request in requests if status == "pass" else ():
-                    answers.append(_answer(session.ask(request)))
+                    answers.append(_answer(session.ask(request, keep=True)))
             except ProgramEndError as ended:
                 status, reason = ended.status, str(ended)
         answers += [NONE] * (len(requests) - len(answers))
@@ -92,7 +133,7 @@ class Sandbox:
 
     def _script(self, program: str, limits: Limits) -> Run:
         token = secrets.token_hex(16)
-        with Session(self.confinement, limits) as session:
+        with self._session(limits) as session:
             try:
                 kind, *parts = session.ask({"op": "script", "source": _source(program), "token": token})
             except ProgramEndError as ended:
@@ -102,31 +143,15 @@ class Sandbox:
         return _run(session, status, reason, [answer])
 
     def _check(self, program: str, tests: str, entry_point: str, limits: Limits) -> Run:
-        with Session(self.confinement, limits) as session, Session(self.confinement, limits) as judge:
+        with self._session(limits) as session, self._session(limits) as judge:
             status, reason, names = _load(session, program)
             if status == "pass" and entry_point not in names:
                 status, reason = "error", f"the program defines no function {entry_point!r}"
-            called: set[str] = set()
+            relied: set[str] = set()
             if status == "pass":
                 question = {"op": "tests", "source": _source(tests), "entry_point": entry_point, "names": names}
-                status, reason = _judge(session, judge, question, called)
-        return replace(_run(session, status, reason, ()), forgeable=bool(called - {entry_point}))
-
-
-def open_sandbox(level: str = "process") -> Sandbox:
-    """Return a sandbox of the named level; raise `UsageError` if there is none of that name."""
-    if level not in LEVELS:
-        raise UsageError(f"unknown sandbox level {level!r} (choices: {', '.join(sorted(LEVELS))})")
-    if os.name != "posix":
-        raise UsageError(f"sandbox level {level!r} needs a POSIX system, not {os.name!r}")
-    return Sandbox(LEVELS[level])
-
-
-def _twice(run: Callable[[], Run]) -> Run:
-    try:
-        return run()
-    except SandboxError:
-        return run()
+                status, reason = _judge(session, judge, question, relied)
+        return replace(_run(session, status, reason, ()), forgeable=bool(relied - {entry_point}))
 
 
 def _source(program: str) -> str:
@@ -146,7 +171,7 @@ def _load(session: Session, program: str) -> tuple[CodeStatus, str, list[str]]:
     except ProgramEndError as ended:
         return ended.status, str(ended), []
     if kind == "loaded" and len(parts) == 1 and isinstance(parts[0], list):
-        return "pass", "", [name for name in parts[0] if isinstance(name, str)]
+        return "pass", "", [name for name in parts[0][:MOST_NAMES] if isinstance(name, str)]
     return ("syntax_error" if kind == "syntax" else "error"), _text(parts), []
 
 
@@ -173,14 +198,18 @@ def _ending(kind: str, parts: list[Any], token: str) -> tuple[CodeStatus, str, A
     return "error", text, Answer("raised", text=text)
 
 
-def _judge(session: Session, judge: Session, question: Mapping[str, Any], called: set[str]) -> tuple[CodeStatus, str]:
-    """Carry calls from the tests to the program and values back, until the tests are done; note what is ``called``."""
+def _judge(session: Session, judge: Session, question: Mapping[str, Any], relied: set[str]) -> tuple[CodeStatus, str]:
+    """Carry calls from the tests to the program and values back, until the tests are done.
+
+    Note what they ``relied`` on besides the values: the names they called, and changes made to their own data.
+    """
     try:
         message = judge.ask(question)
         while message[0] == "call" and len(message) == 4:
             _, name, args, kwargs = message
-            called.add(str(name))
-            message = judge.ask(session.ask({"op": "call", "name": name, "args": args, "kwargs": kwargs}))
+            answer = session.ask({"op": "call", "name": name, "args": args, "kwargs": kwargs})
+            relied |= {str(name)} | ({CHANGES} if answer[0] == "value" and answer[-1] is not None else set())
+            message = judge.ask(answer)
     except ProgramEndError as ended:
         return ended.status, str(ended)
     if message == ["passed"]:
@@ -190,11 +219,13 @@ def _judge(session: Session, judge: Session, question: Mapping[str, Any], called
 
 
 def _text(parts: Sequence[Any]) -> str:
-    """Return the description in a message, which is its last part."""
-    return parts[-1] if parts and isinstance(parts[-1], str) else ""
+    """Return the description in a message, which is its last part, or as much of it as a reader would want."""
+    return parts[-1][:LONGEST_TEXT] if parts and isinstance(parts[-1], str) else ""
 
 
 def _run(session: Session, status: CodeStatus, reason: str, answers: Sequence[Answer]) -> Run:
+    if session.denies and reason.startswith("PermissionError:"):
+        reason += " (the sandbox denies it)"
     stdout, stderr = session.pipes.stdout, session.pipes.stderr
     return Run(
         status=status,

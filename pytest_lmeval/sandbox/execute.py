@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from pytest_lmeval.sandbox.core import open_sandbox
+import functools
+
+from pytest_lmeval.sandbox.core import Sandbox
+from pytest_lmeval.sandbox.opening import open_sandbox
 from pytest_lmeval.sandbox.results import ExecutionResult, Limits, Run
 
 __all__ = ["execute_code"]
 
 
 def execute_code(
-    code: str, timeout: float = 5.0, maximum_memory_bytes: int | None = 256 * 1024 * 1024
+    code: str,
+    timeout: float = 5.0,
+    maximum_memory_bytes: int | None = 256 * 1024 * 1024,
+    *,
+    sandbox: Sandbox | None = None,
 ) -> ExecutionResult:
-    """Run ``code`` as a script in the sandbox of level ``process`` and tell how it ended.
+    """Run ``code`` as a script in ``sandbox``, by default at the best level there is, and tell how it ended.
 
     ``timeout`` is in seconds of CPU time; a program that waits instead is ended after three times as long and two
     seconds. ``maximum_memory_bytes`` limits the address space; None does not. Success can't be forged by printing or
@@ -20,7 +27,7 @@ def execute_code(
     run at all.
     """
     limits = Limits(cpu_s=timeout, wall_s=3 * timeout + 2, memory_bytes=maximum_memory_bytes)
-    run = open_sandbox().script(code, limits)
+    run = (sandbox or _shared()).script(code, limits)
     memory_exceeded = run.reason.startswith("MemoryError")
     return ExecutionResult(
         success=run.status == "pass" and run.answers[0].kind == "value",
@@ -30,6 +37,12 @@ def execute_code(
         timeout=run.status == "timeout",
         memory_exceeded=memory_exceeded,
     )
+
+
+@functools.cache
+def _shared() -> Sandbox:
+    """Return the sandbox of this process, which ends when the process does."""
+    return open_sandbox()
 
 
 def _error(run: Run, memory: int | None) -> str | None:

@@ -61,6 +61,84 @@ def f():
 """,
 )
 
-PROCESS = (LIMITS, TREE)
+CAPABILITIES = Layer(
+    "capabilities",
+    """
+def f():
+    import ctypes
+    libc = ctypes.CDLL(None)
+    header = (ctypes.c_uint32 * 2)(0x20080522, 0)
+    sets = (ctypes.c_uint32 * 6)()
+    no_new_privileges = libc.prctl(39, 0, 0, 0, 0) == 1
+    return no_new_privileges and libc.capget(header, sets) == 0 and not any(sets)
+""",
+)
 
-LEVELS: Mapping[str, Level] = {level.name: level for level in (Level("container", PROCESS), Level("process", PROCESS))}
+LANDLOCK = Layer(
+    "landlock",
+    """
+import os
+
+def f():
+    return all(map(denied, [
+        lambda: os.listdir("/"),
+        lambda: os.listdir(".."),
+        lambda: open("/etc/passwd"),
+        lambda: open("../canary"),
+        lambda: open("../canary", "ab"),
+        lambda: os.truncate("../canary", 0),
+        lambda: os.rename("../canary", "stolen"),
+        lambda: os.link("../canary", "stolen"),
+        lambda: os.unlink("../canary"),
+        lambda: os.mkdir("../folder"),
+        lambda: open(os.__file__, "ab"),
+    ]))
+
+def denied(act):
+    try:
+        act()
+    except OSError as error:
+        return error.errno in (1, 13, 18)
+    return False
+""",
+)
+
+SECCOMP = Layer(
+    "seccomp",
+    """
+import os, resource, signal, socket
+
+def f():
+    return all(map(denied, [
+        lambda: os.fork() or os._exit(0),
+        lambda: os.execv("/bin/true", ["true"]),
+        lambda: socket.socket(socket.AF_INET, socket.SOCK_STREAM),
+        lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM),
+        lambda: socket.socket(socket.AF_UNIX, socket.SOCK_STREAM),
+        lambda: socket.socket(socket.AF_NETLINK, socket.SOCK_RAW),
+        lambda: socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM),
+        lambda: os.chmod("../canary", 0o644),
+        lambda: os.chown("../canary", os.getuid(), os.getgid()),
+        lambda: os.utime("../canary"),
+        lambda: os.setxattr("../canary", "user.a", b"b"),
+        lambda: os.kill(os.getppid(), 0),
+        lambda: os.kill(1, 0),
+        lambda: resource.prlimit(os.getppid(), resource.RLIMIT_CORE),
+        lambda: os.memfd_create("a"),
+    ]))
+
+def denied(act):
+    try:
+        act()
+    except PermissionError:
+        return True
+    return False
+""",
+)
+
+PROCESS = (LIMITS, TREE)
+CONFINED = (LIMITS, CAPABILITIES, LANDLOCK, SECCOMP)
+
+LEVELS: Mapping[str, Level] = {
+    level.name: level for level in (Level("confined", CONFINED), Level("container", PROCESS), Level("process", PROCESS))
+}

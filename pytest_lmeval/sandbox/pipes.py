@@ -57,6 +57,10 @@ class Pipes:
         """Whether no more results can come."""
         return not self._result_open
 
+    def ignore_results(self) -> None:
+        """Read no more results, whatever comes."""
+        self._result_open = False
+
     def step(self, deadline: float, outgoing: bytes | bytearray = b"", longest_s: float = 0.1) -> int:
         """Wait until something can be read or written, and do so once; return how much of ``outgoing`` was written."""
         poll = select.poll()

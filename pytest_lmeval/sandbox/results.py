@@ -21,7 +21,8 @@ class Limits:
     guards against programs that wait for ever; by default it is ten times ``cpu_s`` and ten seconds, so that a
     machine with too much to do does not make a program fail. ``memory_bytes`` (address space), ``file_bytes`` and
     ``open_files`` hold for each process; None stands for no memory limit. ``output_bytes`` is how much of the end of
-    stdout and of stderr is kept.
+    stdout and of stderr is kept. ``processes`` counts where a program may start any, ``disk_bytes``, all its files
+    together, at the level ``confined``.
     """
 
     cpu_s: float = 3.0
@@ -29,8 +30,9 @@ class Limits:
     memory_bytes: int | None = 512 * 1024 * 1024
     output_bytes: int = 1024 * 1024
     file_bytes: int = 64 * 1024 * 1024
-    open_files: int = 256
+    open_files: int = 128
     processes: int = 64
+    disk_bytes: int = 256 * 1024 * 1024
 
     def __post_init__(self) -> None:
         for name in self.__slots__:

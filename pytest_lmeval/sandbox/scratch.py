@@ -1,7 +1,12 @@
-"""The private working folder of one program."""
+"""The private working folder of one program, and the folder of folders of a server.
+
+Each is locked as long as the process that made it lives, so that what a killed one left behind can be told from what
+is in use, by anyone, later.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import subprocess
@@ -9,24 +14,91 @@ import tempfile
 
 from pytest_lmeval.errors import SandboxError
 
-__all__ = ["make", "remove"]
+__all__ = ["Scratch", "make", "remove", "sweep"]
+
+PREFIX = "lmeval-sandbox-"
+TRIES = 10
 
 
-def make() -> str:
-    """Return the path of a new empty folder of mode 700; raise `SandboxError` if there can be none."""
+class Scratch:
+    """A new empty folder of mode 700, which is this process's until it is removed."""
+
+    def __init__(self, path: str, lock: int) -> None:
+        self.path = path
+        self._lock = lock
+
+    def remove(self) -> None:
+        """Remove the folder whatever a program did inside; raise `SandboxError` if something is left."""
+        try:
+            remove(self.path)
+        finally:
+            os.close(self._lock)
+
+
+def make() -> Scratch:
+    """Return a new scratch folder; raise `SandboxError` if there can be none."""
     try:
-        return os.path.realpath(tempfile.mkdtemp(prefix="lmeval-"))
+        for _ in range(TRIES):
+            path = os.path.realpath(tempfile.mkdtemp(prefix=PREFIX))
+            lock = _lock(path)
+            if lock is not None:
+                return Scratch(path, lock)
     except OSError as error:
         raise SandboxError(f"no scratch folder in {tempfile.gettempdir()!r}: {error}") from error
+    raise SandboxError(f"no scratch folder in {tempfile.gettempdir()!r}: something removes them")
+
+
+def sweep() -> None:
+    """Remove the folders that this user's processes left behind when they were killed."""
+    with contextlib.suppress(OSError), os.scandir(tempfile.gettempdir()) as entries:
+        for entry in entries:
+            if entry.name.startswith(PREFIX) and entry.is_dir(follow_symlinks=False):
+                _sweep(entry)
+
+
+def _sweep(entry: os.DirEntry[str]) -> None:
+    if entry.stat(follow_symlinks=False).st_uid != os.geteuid():
+        return
+    lock = _lock(entry.path)
+    if lock is not None:
+        with contextlib.suppress(SandboxError):
+            remove(entry.path)
+        os.close(lock)
+
+
+def _lock(path: str) -> int | None:
+    """Return a descriptor that holds the folder's lock; None if another process has it or has removed the folder."""
+    import fcntl
+
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.path.samestat(os.fstat(fd), os.lstat(path)):
+            return fd
+    except (BlockingIOError, FileNotFoundError):
+        pass
+    os.close(fd)
+    return None
 
 
 def remove(path: str) -> None:
     """Remove the folder whatever a program did inside; raise `SandboxError` if something is left."""
+    try:
+        # Most programs leave nothing.
+        os.rmdir(path)
+    except OSError:
+        _remove_tree(path)
+    if os.path.lexists(path):
+        raise SandboxError(f"the scratch folder {path!r} could not be removed")
+
+
+def _remove_tree(path: str) -> None:
     try:
         shutil.rmtree(path)
     except (OSError, RecursionError):
         # Folders without permissions, or nested too deep for Python: these tools follow no link and have no such limit.
         for command in (["chmod", "-R", "u+rwx"], ["rm", "-rf"]):
             subprocess.run([*command, "--", path], check=False, capture_output=True)
-    if os.path.lexists(path):
-        raise SandboxError(f"the scratch folder {path!r} could not be removed")

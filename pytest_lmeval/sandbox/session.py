@@ -1,41 +1,27 @@
-"""One child from its start to its end, seen from the parent."""
+"""One program from its start to its end, seen from the parent."""
 
 from __future__ import annotations
 
 import contextlib
-import marshal
 import os
-import secrets
-import subprocess
-import sys
+import signal
 import time
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import Any
 
 from pytest_lmeval.errors import SandboxError
-from pytest_lmeval.sandbox import scratch, strays, values
+from pytest_lmeval.sandbox import values
+from pytest_lmeval.sandbox.boot import frame
+from pytest_lmeval.sandbox.child import Ends, Launcher
 from pytest_lmeval.sandbox.inside import exits, wire
-from pytest_lmeval.sandbox.levels import Level
 from pytest_lmeval.sandbox.pipes import Pipes
 from pytest_lmeval.sandbox.results import CodeStatus, Limits
 
 __all__ = ["ProgramEndError", "Session"]
 
-# The folder `inside` becomes a package of its own, so that the child imports nothing else of this one.
-BOOT = """\
-import sys
-package = type(sys)("_lmeval_inside")
-package.__path__ = [sys.argv[1]]
-sys.modules["_lmeval_inside"] = package
-from _lmeval_inside.supervisor import main
-main(*map(int, sys.argv[2:]))
-"""
-INSIDE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "inside")
 GRACE_S = 7.0
 NOTICE_S = 0.2
-# Needed to start an interpreter that is not where its libraries are.
-KEPT = ("DYLD_LIBRARY_PATH", "LD_LIBRARY_PATH")
+MOST_ROOM = 48 * 1024 * 1024
 
 
 class ProgramEndError(Exception):
@@ -47,24 +33,24 @@ class ProgramEndError(Exception):
 
 
 class Session:
-    """A supervisor and its program; as a context manager it leaves no process and no file behind."""
+    """A program and its pipes; as a context manager it leaves no process and no file behind."""
 
-    def __init__(self, level: Level, limits: Limits) -> None:
-        self._level = level
+    def __init__(self, launcher: Launcher, limits: Limits) -> None:
         self._limits = limits
-        self._run = secrets.token_hex(16)
         self._fds = contextlib.ExitStack()
         self._outgoing = bytearray()
         self._ready = False
         self._closed = False
+        self._kept = 0
         self._deadline = time.monotonic() + limits.hang_guard_s
-        self._scratch = scratch.make()
         try:
-            self._start()
+            self._start(launcher)
+        except SandboxError:
+            self._fds.close()
+            raise
         except OSError as error:
             self._fds.close()
-            scratch.remove(self._scratch)
-            raise SandboxError(f"no process for {sys.executable!r}: {error}") from error
+            raise SandboxError(f"no pipes for a program: {error}") from error
 
     def __enter__(self) -> Session:
         return self
@@ -73,34 +59,26 @@ class Session:
         self.close()
 
     @property
+    def denies(self) -> bool:
+        """Whether the level denies a program anything."""
+        return self._child.denies
+
+    @property
     def pipes(self) -> Pipes:
         """What the program wrote."""
         return self._pipes
 
-    def _start(self) -> None:
+    def _start(self, launcher: Launcher) -> None:
         with contextlib.ExitStack() as theirs:
             request_end, request = self._pipe(theirs, self._fds)
-            control_end, self._control = self._pipe(theirs, self._fds)
             result, result_end = self._pipe(self._fds, theirs)
             stdout, stdout_end = self._pipe(self._fds, theirs)
             stderr, stderr_end = self._pipe(self._fds, theirs)
             self._pipes = Pipes(request, result, stdout, stderr, self._limits.output_bytes)
-            handed = (request_end, result_end, control_end)
-            self._process = subprocess.Popen(
-                # Not -I, which would ignore PYTHONHASHSEED; -P keeps the folder it is started in out of sys.path.
-                [sys.executable, "-s", "-S", "-P", "-c", BOOT, INSIDE, *map(str, handed)],
-                stdin=subprocess.DEVNULL,
-                stdout=stdout_end,
-                stderr=stderr_end,
-                pass_fds=handed,
-                cwd=self._scratch,
-                env=_environment(self._scratch, self._run),
-                start_new_session=True,
-            )
-        layers = [layer.name for layer in self._level.layers]
-        # At once: the supervisor hears nothing else before it has this, and an empty pipe takes it whole.
+            self._child = launcher.launch(self._limits, Ends(request_end, result_end, stdout_end, stderr_end))
+        # At once: the child hears nothing else before it has this, and an empty pipe takes it whole.
         with contextlib.suppress(BrokenPipeError):
-            os.write(request, _request({"layers": layers, "limits": asdict(self._limits)}))
+            os.write(request, self._child.preamble)
 
     @staticmethod
     def _pipe(reader: contextlib.ExitStack, writer: contextlib.ExitStack) -> tuple[int, int]:
@@ -109,16 +87,22 @@ class Session:
         writer.callback(os.close, inlet)
         return outlet, inlet
 
-    def ask(self, message: Mapping[str, Any] | list[Any]) -> list[Any]:
+    def ask(self, message: Mapping[str, Any] | list[Any], *, keep: bool = False) -> list[Any]:
         """Send one request and return the answer to it; raise `ProgramEndError` if there is none.
 
         The answer is a list whose first item is its kind. One that is not what a program in good faith sends has
-        the kind ``unfit``.
+        the kind ``unfit``, and so has one that would take too much memory here, with all that the caller is to
+        ``keep``.
         """
-        self._outgoing += _request(message)
+        self._outgoing += frame(message)
         if not self._ready:
             self._become_ready()
-        return _parse(self._frame())
+        payload = self._frame()
+        room = values.room(payload)
+        if self._kept + room > MOST_ROOM:
+            return ["unfit", f"not an answer: more values than fit into {MOST_ROOM} bytes"]
+        self._kept += room if keep else 0
+        return _parse(payload)
 
     def _become_ready(self) -> None:
         try:
@@ -126,7 +110,7 @@ class Session:
         except ProgramEndError as ended:
             raise SandboxError(f"the sandbox did not start: {ended}; {self._pipes.stderr.text[-500:]}") from None
         if kind != "ready":
-            raise SandboxError(f"level {self._level.name!r}: layer {': '.join(map(str, parts))}")
+            raise SandboxError(f"layer {': '.join(map(str, parts))}")
         self._ready = True
 
     def _frame(self) -> bytes:
@@ -146,7 +130,7 @@ class Session:
             self._advance()
 
     def _advance(self) -> None:
-        if self._pipes.ended or (self._process.poll() is not None and not self._more()):
+        if self._pipes.ended or (self._child.poll() is not None and not self._more()):
             raise self._end()
         if time.monotonic() >= self._deadline:
             self.close()
@@ -160,15 +144,9 @@ class Session:
 
     def _end(self) -> ProgramEndError:
         # The pipe ends a moment before the process does, and only the supervisor can tell how that was.
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(NOTICE_S)
+        self._child.wait(NOTICE_S)
         self.close()
-        code = self._process.returncode
-        if code == exits.OVER_CPU:
-            return ProgramEndError("timeout", f"over the limit of {self._limits.cpu_s:g} s of CPU time")
-        if code == exits.OVER_PROCESSES:
-            return ProgramEndError("error", f"over the limit of {self._limits.processes} processes")
-        return ProgramEndError("error", f"the program {_exit_text(code)} before it answered")
+        return ProgramEndError(*_ending(self._child.returncode, self._limits))
 
     def close(self) -> None:
         """End everything that belongs to this run; what it wrote stays readable."""
@@ -176,25 +154,21 @@ class Session:
             return
         self._closed = True
         with self._fds:
-            self._stop()
-        scratch.remove(self._scratch)
+            try:
+                self._stop()
+            finally:
+                self._child.close()
+            while self._more_output():
+                pass
 
     def _stop(self) -> None:
-        """Tell the supervisor to end, and see to it that it does."""
-        with contextlib.suppress(BrokenPipeError):
-            os.write(self._control, b".")
+        """Tell the supervisor to end, and see what is written until it has."""
+        self._child.stop()
+        self._pipes.ignore_results()
         give_up = time.monotonic() + GRACE_S
-        while not self._pipes.drained and self._process.poll() is None and time.monotonic() < give_up:
+        while not self._pipes.drained and self._child.poll() is None and time.monotonic() < give_up:
             self._pipes.step(give_up)
-        try:
-            self._process.wait(max(0.0, give_up - time.monotonic()))
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        if self._process.returncode < 0:
-            strays.kill(self._run)
-        while self._more_output():
-            pass
+        self._child.wait(max(0.0, give_up - time.monotonic()))
 
     def _more_output(self) -> bool:
         before = self._pipes.stdout.total + self._pipes.stderr.total
@@ -202,36 +176,34 @@ class Session:
         return self._pipes.stdout.total + self._pipes.stderr.total > before
 
 
-def _environment(folder: str, run: str) -> dict[str, str]:
-    """Return all that the child has in its environment: nothing of the user's, and the same on every machine."""
-    kept = {name: os.environ[name] for name in KEPT if name in os.environ}
-    return kept | {
-        "HOME": folder,
-        "LANG": "C.UTF-8",
-        # Each further arena takes 64 MiB of address space, which is limited.
-        "MALLOC_ARENA_MAX": "2",
-        "PATH": os.defpath,
-        "PYTHONHASHSEED": "0",
-        "PYTHONIOENCODING": "utf-8:backslashreplace",
-        "PYTHONUTF8": "1",
-        "TMPDIR": folder,
-        "TZ": "UTC",
-        strays.COOKIE: run,
+def _ending(code: int | None, limits: Limits) -> tuple[CodeStatus, str]:
+    over: dict[int, tuple[CodeStatus, str]] = {
+        exits.OVER_CPU: ("timeout", f"over the limit of {limits.cpu_s:g} s of CPU time"),
+        exits.OVER_DISK: ("error", f"over the limit of {limits.disk_bytes} bytes in files"),
+        exits.OVER_PROCESSES: ("error", f"over the limit of {limits.processes} processes"),
+        exits.OVER_THREADS: ("error", "over the limit on threads"),
+        exits.STOPPED: ("error", "the program closed the result pipe before it answered"),
     }
+    if code in over:
+        return over[code]
+    return "error", f"the program {_exit_text(code)} before it answered"
 
 
-def _request(message: Any) -> bytes:
-    return wire.frame(marshal.dumps(message))
-
-
-def _exit_text(code: int) -> str:
-    if code == exits.STOPPED:
-        return "closed the result pipe"
-    if code < 0:
+def _exit_text(code: int | None) -> str:
+    if code is None or code < 0:
         return "killed its supervisor"
     if code > exits.SIGNALLED:
-        return f"was killed by signal {code - exits.SIGNALLED}"
+        return f"was killed by {_signal_text(code - exits.SIGNALLED)}"
     return f"exited with status {code}"
+
+
+def _signal_text(number: int) -> str:
+    try:
+        name = signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+    # The filter on system calls answers most with an error; only what is no call of this architecture ends it.
+    return f"signal {number}, {name}" + (" (a denied system call)" if name == "SIGSYS" else "")
 
 
 def _parse(payload: bytes) -> list[Any]:

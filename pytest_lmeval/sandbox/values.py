@@ -14,7 +14,7 @@ from typing import Any
 
 from pytest_lmeval.sandbox.inside.wire import MAX_DEPTH, MAX_DIGITS, encode
 
-__all__ = ["ORDER", "contains", "near", "ordered", "parse", "same", "show", "tagged", "truth"]
+__all__ = ["ORDER", "contains", "near", "ordered", "parse", "room", "same", "show", "tagged", "truth"]
 
 ORDER: Mapping[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt,
@@ -25,6 +25,11 @@ ORDER: Mapping[str, Callable[[Any, Any], bool]] = {
 # No canonical text of anything else has a control character in it.
 NAN = "\0"
 LONGEST_SHOWN = 80
+# An object of Python's and the place that refers to it; an empty container and what it grows to.
+ROOM_OF_ITEM = 60
+ROOM_OF_CONTAINER = 200
+CLEARLY_SMALL = 1 << 20
+MOST_QUOTES = 10_000
 SPECIAL = ("inf", "-inf", "nan")
 
 
@@ -43,6 +48,26 @@ def parse(payload: bytes) -> list[Any]:
     if not isinstance(message, list) or not message or not isinstance(message[0], str):
         raise ValueError("not a message")
     return message
+
+
+def room(payload: bytes) -> int:
+    """Return about how much memory the message in a frame takes once it is parsed, in bytes."""
+    found = _room(payload)
+    # What looks like structure may be text, of few and long strings: then it is worth the time to tell.
+    if found <= CLEARLY_SMALL or payload.count(b'"') - payload.count(b'\\"') > MOST_QUOTES:
+        return found
+    return _room(_structure(payload)) + len(payload)
+
+
+def _structure(payload: bytes) -> bytes:
+    """Return the message without what its texts say."""
+    bare = payload.replace(rb"\\", b"").replace(rb"\"", b"")
+    return b"".join(bare.split(b'"')[::2])
+
+
+def _room(payload: bytes) -> int:
+    containers = payload.count(b"[") + payload.count(b"{")
+    return len(payload) + payload.count(b",") * ROOM_OF_ITEM + containers * ROOM_OF_CONTAINER
 
 
 def _integer(text: str) -> int:
@@ -84,8 +109,20 @@ def _check_tag(item: dict[str, Any], room: int) -> None:
 
 def same(left: Any, right: Any) -> bool:
     """Whether two tagged values are equal."""
+    ours, theirs = _sequence(left), _sequence(right)
+    if ours is not None and theirs is not None:
+        # Item by item, because the text of a long list takes much more room than the list.
+        return len(ours) == len(theirs) and all(map(same, ours, theirs))
+    if ours is not None or theirs is not None:
+        return False
     text = _canonical(left)
     return NAN not in text and text == _canonical(right)
+
+
+def _sequence(item: Any) -> list[Any] | None:
+    if isinstance(item, dict) and "tuple" in item:
+        item = item["tuple"]
+    return item if isinstance(item, list) else None
 
 
 def _canonical(item: Any) -> str:
@@ -155,8 +192,17 @@ def near(symbol: str, item: Any, centre: float | int, literal: Any) -> bool:
 
 def show(item: Any) -> str:
     """Return a tagged value as a reader would write it, more or less, and not too long."""
-    text = _canonical(item).replace(NAN, "nan")
+    text = _canonical(_start(item)).replace(NAN, "nan")
     return text if len(text) <= LONGEST_SHOWN else f"{text[: LONGEST_SHOWN - 3]}..."
+
+
+def _start(item: Any) -> Any:
+    """Return as much of a tagged value as can be seen of it."""
+    if isinstance(item, dict):
+        return {tag: body if isinstance(body, str) else _start(body) for tag, body in item.items()}
+    if isinstance(item, list):
+        return [_start(part) for part in item[:LONGEST_SHOWN]]
+    return item[: LONGEST_SHOWN + 1] if isinstance(item, str) else item
 
 
 def truth(item: Any) -> bool:

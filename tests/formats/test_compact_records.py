@@ -300,5 +300,7 @@ def test_extras_by_which_no_answer_could_be_scored_are_refused_with_the_record(
     metric: str, extras: dict[str, Any], field: str
 ) -> None:
     with pytest.raises(RecordRefused) as refusal:
-        check_compact_record({"prompt": "p", "targets": ["t"], "metric": metric, "extras": extras}, 1, default_registry())
+        check_compact_record(
+            {"prompt": "p", "targets": ["t"], "metric": metric, "extras": extras}, 1, default_registry()
+        )
     assert field == refusal.value.field

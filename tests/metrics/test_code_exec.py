@@ -241,6 +241,21 @@ def test_stdout_is_compared_with_each_target(program: str, value: float) -> None
     assert value == code_exec(program, ["6", "7\n"], {"stdouts": True}, SANDBOX).value
 
 
+def test_output_that_was_not_kept_whole_is_the_reason() -> None:
+    score = code_exec("print(' ' * 2_000_000 + '6')", ["6"], {"stdouts": True}, SANDBOX)
+
+    assert "more output than the 1048576 bytes that are kept" == score.details["reason"]
+
+
+def test_a_denied_call_is_the_reason() -> None:
+    if SANDBOX.level != "confined":
+        pytest.skip("nothing is denied at this level")
+    score = code_exec("def f(x): return open('/etc/passwd').read()", ["ok"], {"io_pairs": [[1, 1]]}, SANDBOX)
+
+    assert "error" == score.details["code_status"]
+    assert "Permission denied: '/etc/passwd' (the sandbox denies it)" in score.details["reason"]
+
+
 def test_details_are_json_and_hold_the_end_of_stdout() -> None:
     program = "print('x' * 5000 + 'end\\ud800')\ndef f(x): raise ValueError('\\ud800')"
 
@@ -274,9 +289,9 @@ def test_all_canonical_humaneval_solutions_score_one() -> None:
 
     assert 164 == len(scores)
     assert {} == {name: score for name, score in scores.items() if score.value != 1.0}
-    # Only these use another function of the prompt to judge the candidate.
+    # Only these use another function of the prompt to judge the candidate, or have their own lists changed by it.
     relying = {name for name, score in scores.items() if score.details.get("forgeable")}
-    assert {"HumanEval/32", "HumanEval/38", "HumanEval/50"} == relying
+    assert {f"HumanEval/{number}" for number in (32, 38, 50, 70, 120, 149)} == relying
 
 
 @pytest.mark.skipif(not HUMANEVAL.exists(), reason=f"no {HUMANEVAL.name} beside the checkout")

@@ -4,11 +4,24 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_lmeval.sandbox import ExecutionResult, execute_code
+from pytest_lmeval.sandbox import ExecutionResult, Sandbox, best_level, execute_code
 
 
 def test_a_program_that_ends_is_a_success() -> None:
     assert ExecutionResult(True, "hello\n", "") == execute_code("print('hello')")
+
+
+def test_a_sandbox_may_be_given(process: Sandbox) -> None:
+    code = "import os; print(os.path.exists('/proc/self/status') and len(open('/proc/self/status').read()) > 0)"
+
+    assert ExecutionResult(True, "True\n", "") == execute_code(code, sandbox=process)
+
+
+@pytest.mark.skipif(best_level() != "confined", reason="needs the level confined")
+def test_the_best_level_is_used_by_default() -> None:
+    result = execute_code("open('/proc/self/status')")
+
+    assert (False, True) == (result.success, "(the sandbox denies it)" in (result.error or ""))
 
 
 def test_an_exception_is_an_error_with_its_traceback_in_stderr() -> None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pytest_lmeval.metrics.code_exec import code_exec, code_exec_expressions
-from pytest_lmeval.sandbox import open_sandbox
+from pytest_lmeval.sandbox import Sandbox
 
-SANDBOX = open_sandbox()
 PAIRS = {"io_pairs": [[3, 6], [[1, 2], [1, 2, 1, 2]], ["ab", "abab"]]}
 TARGETS = ["f(3) == 6", "[1, 2, 1, 2] == f([1, 2])", "f('ab') in ('abab', 'ABAB')"]
 TESTS = {
@@ -104,21 +103,21 @@ FORGERIES = {
 
 
 @pytest.mark.parametrize("program", FORGERIES.values(), ids=FORGERIES)
-def test_a_forgery_scores_nothing_whatever_the_form(program: str) -> None:
-    assert 0.0 == code_exec(program, ["ok"], PAIRS, SANDBOX).value
-    assert 0.0 == code_exec_expressions(program, TARGETS, {}, SANDBOX).value
-    assert 0.0 == code_exec(program, ["ok"], TESTS, SANDBOX).value
-    assert 0.0 == code_exec(program, ["6\n"], STDOUTS, SANDBOX).value
+def test_a_forgery_scores_nothing_whatever_the_form(program: str, sandbox: Sandbox) -> None:
+    assert 0.0 == code_exec(program, ["ok"], PAIRS, sandbox).value
+    assert 0.0 == code_exec_expressions(program, TARGETS, {}, sandbox).value
+    assert 0.0 == code_exec(program, ["ok"], TESTS, sandbox).value
+    assert 0.0 == code_exec(program, ["6\n"], STDOUTS, sandbox).value
 
 
-def test_the_honest_program_scores_in_every_form() -> None:
+def test_the_honest_program_scores_in_every_form(sandbox: Sandbox) -> None:
     program = "def f(x): return x * 2\nprint(f(3))"
 
     scores = [
-        code_exec(program, ["ok"], PAIRS, SANDBOX),
-        code_exec_expressions(program, TARGETS, {}, SANDBOX),
-        code_exec(program, ["ok"], TESTS, SANDBOX),
-        code_exec(program, ["5", "6\n"], STDOUTS, SANDBOX),
+        code_exec(program, ["ok"], PAIRS, sandbox),
+        code_exec_expressions(program, TARGETS, {}, sandbox),
+        code_exec(program, ["ok"], TESTS, sandbox),
+        code_exec(program, ["5", "6\n"], STDOUTS, sandbox),
     ]
 
     assert [1.0] * 4 == [score.value for score in scores]
@@ -149,27 +148,44 @@ def test_a_script_that_leaves_early_is_no_success(program: str) -> None:
     assert result.error
 
 
-def test_tests_that_rely_on_another_function_of_the_program_are_marked_forgeable() -> None:
+def test_tests_that_rely_on_another_function_of_the_program_are_marked_forgeable(sandbox: Sandbox) -> None:
     tests = "def check(candidate):\n    assert encode(candidate(3)) == 3\n"
     program = "def f(x): return 1\ndef encode(x): return 3"
 
-    score = code_exec(program, ["ok"], {"tests": tests, "entry_point": "f"}, SANDBOX)
+    score = code_exec(program, ["ok"], {"tests": tests, "entry_point": "f"}, sandbox)
 
     assert 1.0 == score.value
     assert score.details["forgeable"] is True
 
 
-def test_an_expression_that_is_no_comparison_is_marked_forgeable() -> None:
-    score = code_exec_expressions("def f(x): return x", ["all(f(n) == n for n in range(3))", "f(1) == 1"], {}, SANDBOX)
+def test_tests_whose_data_the_program_changed_are_marked_forgeable(sandbox: Sandbox) -> None:
+    tests = "def check(candidate):\n    x = [3, 1]\n    assert candidate(x) == sorted(x)\n"
+
+    score = code_exec("def f(x):\n    x.clear()\n    return []", ["ok"], {"tests": tests, "entry_point": "f"}, sandbox)
 
     assert (1.0, True) == (score.value, score.details["forgeable"])
 
 
-def test_the_answer_in_a_distance_is_not_sent_to_the_program() -> None:
+@pytest.mark.parametrize("name", ["StopIteration", "StopAsyncIteration", "GeneratorExit", "SystemExit"])
+def test_an_exception_that_ends_loops_does_not_end_those_of_the_tests(name: str, sandbox: Sandbox) -> None:
+    tests = "def check(candidate):\n    assert all(map(lambda x: candidate(x) == x, [1, 2]))\n"
+
+    score = code_exec(f"def f(x): raise {name}", ["ok"], {"tests": tests, "entry_point": "f"}, sandbox)
+
+    assert (0.0, "error") == (score.value, score.details["code_status"])
+
+
+def test_an_expression_that_is_no_comparison_is_marked_forgeable(sandbox: Sandbox) -> None:
+    score = code_exec_expressions("def f(x): return x", ["all(f(n) == n for n in range(3))", "f(1) == 1"], {}, sandbox)
+
+    assert (1.0, True) == (score.value, score.details["forgeable"])
+
+
+def test_the_answer_in_a_distance_is_not_sent_to_the_program(sandbox: Sandbox) -> None:
     # Its difference to anything is 0.
     program = "class N(float):\n    def __sub__(self, other): return 0.0\n    __rsub__ = __sub__\ndef f(): return N(5)"
 
     assert (
-        0.0 == code_exec_expressions(program, ["abs(f() - 1.41) < 1e-6", "1e-6 > abs(1.41 - f())"], {}, SANDBOX).value
+        0.0 == code_exec_expressions(program, ["abs(f() - 1.41) < 1e-6", "1e-6 > abs(1.41 - f())"], {}, sandbox).value
     )
-    assert 1.0 == code_exec_expressions("def f(): return 1.41", ["abs(f() - 1.41) < 1e-6"], {}, SANDBOX).value
+    assert 1.0 == code_exec_expressions("def f(): return 1.41", ["abs(f() - 1.41) < 1e-6"], {}, sandbox).value

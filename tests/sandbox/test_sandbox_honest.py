@@ -6,9 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from pytest_lmeval.sandbox import Limits, open_sandbox
-
-SANDBOX = open_sandbox()
+from pytest_lmeval.sandbox import Limits, Sandbox
 
 # Each defines f() and is to return 42.
 HONEST = {
@@ -90,13 +88,44 @@ HONEST = {
     "five megabytes": "x = '''" + "spam\n" * 10**6 + "'''\ndef f(): return len(x) - 4999958",
     "a large table": "x = [" + "1, " * 100_000 + "]\ndef f(): return len(x) - 99958",
     "64 MiB of memory": "def f():\n    x = bytearray(64 << 20)\n    return 42",
+    "copies of files": "import shutil\ndef f():\n    open('a', 'w').write('42'); shutil.copy('a', 'b')\n"
+    "    shutil.copy2('b', 'c'); shutil.copytree('.', 'd/e')\n    return int(open('d/e/c').read())",
+    "archives": "import io, tarfile, zipfile\ndef f():\n    open('a', 'w').write('42')\n"
+    "    with zipfile.ZipFile('z', 'w') as z: z.write('a', 'b')\n    zipfile.ZipFile('z').extractall()\n"
+    "    with tarfile.open('t.tar.gz', 'w:gz') as t: t.add('b', 'c')\n    tarfile.open('t.tar.gz').extractall()\n"
+    "    return int(open('c').read())",
+    "shared libraries of the standard library": "import bz2, curses, lzma, sqlite3, ssl, zlib, hashlib, ctypes\n"
+    "import xml.etree.ElementTree as x, decimal, uuid\n"
+    "def f():\n    ssl.create_default_context(); uuid.uuid4(); hashlib.sha3_256(b'x')\n"
+    "    return int(x.fromstring('<a>42</a>').text)",
+    "a callback through ctypes": "import ctypes\ndef f():\n"
+    "    return ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int)(lambda x: x + 1)(41)",
+    "time zones": "import datetime, zoneinfo\ndef f():\n"
+    "    return 42 if datetime.datetime(2020, 1, 1).astimezone().tzname() == 'UTC' else 0",
+    "a socket pair and a selector": "import selectors, socket\ndef f():\n    a, b = socket.socketpair()\n"
+    "    a.send(b'42')\n    s = selectors.DefaultSelector(); s.register(b, selectors.EVENT_READ)\n"
+    "    return int(s.select()[0][0].fileobj.recv(9))",
+    "a pipe, a lock and a named pipe": "import fcntl, os\ndef f():\n    r, w = os.pipe(); os.write(w, b'42')\n"
+    "    os.mkfifo('p'); fcntl.flock(os.open('x', os.O_CREAT), fcntl.LOCK_EX)\n    return int(os.read(r, 9))",
+    "its own limits and signals": "import os, resource, signal\ndef f():\n    got = []\n"
+    "    resource.setrlimit(resource.RLIMIT_STACK, (1 << 20, resource.getrlimit(resource.RLIMIT_STACK)[1]))\n"
+    "    signal.signal(signal.SIGUSR1, lambda *a: got.append(42))\n    os.kill(os.getpid(), signal.SIGUSR1)\n"
+    "    signal.raise_signal(signal.SIGUSR1)\n    return got[1]",
+    "big integers": "def f(): return 7 ** 20000 % 100 + 41 - (7 ** 20000 % 100 - 1)",
+    "unittest": "import unittest\nclass T(unittest.TestCase):\n    def test(self): self.assertEqual(1, 1)\n"
+    "def f():\n    r = unittest.TextTestRunner().run(unittest.defaultTestLoader.loadTestsFromTestCase(T))\n"
+    "    return 41 + r.testsRun",
     "hash order that is the same everywhere": "def f(): return 42 if hash('a') == hash('a') else 0",
 }
 
+STARTS_PROCESSES = {HONEST[name] for name in ("a process pool", "a subprocess", "a fork that is waited for")}
+
 
 @pytest.mark.parametrize("program", HONEST.values(), ids=HONEST)
-def test_an_honest_program_works(program: str) -> None:
-    run = SANDBOX.call(program, "f", [[]], Limits())
+def test_an_honest_program_works(program: str, sandbox: Sandbox) -> None:
+    if sandbox.level == "confined" and program in STARTS_PROCESSES:
+        pytest.skip("starts processes, which this level denies")
+    run = sandbox.call(program, "f", [[]], Limits())
 
     assert ("pass", 42) == (run.status, run.answers[0].value), (run.reason, run.stderr)
 
@@ -126,16 +155,16 @@ BROKEN = {
 
 
 @pytest.mark.parametrize(("program", "status", "reason"), BROKEN.values(), ids=BROKEN)
-def test_a_broken_program_gets_a_status_and_a_reason(program: str, status: str, reason: str) -> None:
-    run = SANDBOX.call(program, "f", [[]], Limits())
+def test_a_broken_program_gets_a_status_and_a_reason(program: str, status: str, reason: str, sandbox: Sandbox) -> None:
+    run = sandbox.call(program, "f", [[]], Limits())
 
     assert status == run.status
     assert reason in run.reason
     run.reason.encode("utf-8")
 
 
-def test_one_failing_call_does_not_fail_the_others() -> None:
-    run = SANDBOX.call("def f(x): return 1 // x", "f", [[1], [0], [-1]], Limits())
+def test_one_failing_call_does_not_fail_the_others(sandbox: Sandbox) -> None:
+    run = sandbox.call("def f(x): return 1 // x", "f", [[1], [0], [-1]], Limits())
 
     assert ["value", "raised", "value"] == [answer.kind for answer in run.answers]
     assert ("error", "ZeroDivisionError: integer division or modulo by zero") == (run.status, run.reason)
@@ -162,8 +191,10 @@ SCRIPTS = {
 
 
 @pytest.mark.parametrize(("program", "stdout"), SCRIPTS.values(), ids=SCRIPTS)
-def test_a_script_runs_to_its_end(program: str, stdout: str) -> None:
-    run = SANDBOX.script(program, Limits())
+def test_a_script_runs_to_its_end(program: str, stdout: str, sandbox: Sandbox) -> None:
+    if sandbox.level == "confined" and "os.fork" in program:
+        pytest.skip("starts processes, which this level denies")
+    run = sandbox.script(program, Limits())
 
     assert ("pass", stdout) == (run.status, run.stdout), (run.reason, run.stderr)
 
@@ -199,28 +230,31 @@ CHECKS = {
 
 
 @pytest.mark.parametrize(("program", "check"), CHECKS.values(), ids=CHECKS)
-def test_tests_in_their_own_process_see_what_they_would_see_beside_the_program(program: str, check: str) -> None:
-    run = SANDBOX.check(program, f"def check(candidate):\n    {check}\n", "f", Limits())
+def test_tests_in_their_own_process_see_what_they_would_see_beside_the_program(
+    program: str, check: str, sandbox: Sandbox
+) -> None:
+    run = sandbox.check(program, f"def check(candidate):\n    {check}\n", "f", Limits())
 
     assert "pass" == run.status, run.reason
-    assert not run.forgeable
+    # What a program changes of the tests' own data decides what they compare with.
+    assert ("x.sort()" in program or "x.pop" in program) == run.forgeable
 
 
-def test_tests_that_fail_tell_why() -> None:
+def test_tests_that_fail_tell_why(sandbox: Sandbox) -> None:
     program = "def f(x): return x"
 
-    wrong = SANDBOX.check(program, "def check(candidate):\n    assert candidate(1) == 2, 'one'\n", "f", Limits())
-    raised = SANDBOX.check(program, "def check(candidate):\n    candidate(1, 2)\n", "f", Limits())
-    missing = SANDBOX.check(program, "def check(candidate): pass\n", "g", Limits())
+    wrong = sandbox.check(program, "def check(candidate):\n    assert candidate(1) == 2, 'one'\n", "f", Limits())
+    raised = sandbox.check(program, "def check(candidate):\n    candidate(1, 2)\n", "f", Limits())
+    missing = sandbox.check(program, "def check(candidate): pass\n", "g", Limits())
 
     assert ("assertion_fail", "AssertionError: one") == (wrong.status, wrong.reason)
     assert ("error", True) == (raised.status, raised.reason.startswith("TypeError"))
     assert ("error", "the program defines no function 'g'") == (missing.status, missing.reason)
 
 
-def test_programs_run_side_by_side() -> None:
+def test_programs_run_side_by_side(sandbox: Sandbox) -> None:
     def double(n: int) -> object:
-        return SANDBOX.call("def f(x): return 2 * x", "f", [[n]], Limits()).answers[0].value
+        return sandbox.call("def f(x): return 2 * x", "f", [[n]], Limits()).answers[0].value
 
     with ThreadPoolExecutor(4) as pool:
         assert [2 * n for n in range(24)] == list(pool.map(double, range(24)))

@@ -6,6 +6,7 @@ import math
 import os
 import sys
 import tempfile
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +14,8 @@ import pytest
 
 import pytest_lmeval.sandbox
 from pytest_lmeval.errors import SandboxError, UsageError
-from pytest_lmeval.sandbox import Limits, Sandbox, open_sandbox
+from pytest_lmeval.sandbox import Limits, Sandbox, best_level, open_sandbox, probe_level, require_level
+from pytest_lmeval.sandbox.fresh import FreshLauncher
 from pytest_lmeval.sandbox.levels import Layer
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")
@@ -28,41 +30,49 @@ def test_a_level_has_its_name_and_runs(level: str) -> None:
     assert 1 == sandbox.call(ONE, "f", [[]], Limits()).answers[0].value
 
 
-def test_the_default_level_is_process() -> None:
-    assert "process" == open_sandbox().level
+def test_the_default_level_is_the_best_there_is() -> None:
+    assert best_level() == open_sandbox().level
 
 
 def test_an_unknown_level_lists_the_choices() -> None:
-    with pytest.raises(UsageError, match=r"unknown sandbox level 'jail' \(choices: container, process\)"):
+    with pytest.raises(UsageError, match=r"unknown sandbox level 'jail' \(choices: confined, container, process\)"):
         open_sandbox("jail")
 
 
+@pytest.mark.parametrize("ask", [open_sandbox, probe_level, require_level])
+def test_a_reserved_level_is_said_to_be_reserved(ask: Callable[[str], object]) -> None:
+    with pytest.raises(UsageError, match=r"'isolated' is reserved: .* \(choices: confined, container, process\)"):
+        ask("isolated")
+
+
 @LINUX
-def test_every_layer_holds_here() -> None:
-    assert () == open_sandbox().probe()
+@pytest.mark.parametrize("level", ["confined", "container", "process"])
+def test_every_layer_holds_here(level: str) -> None:
+    assert () == probe_level(level)
+    assert None is require_level(level)
 
 
 def test_a_layer_that_does_not_hold_is_named_by_the_probe() -> None:
-    level = open_sandbox().confinement
+    level = open_sandbox("process").confinement
     limits, tree = level.layers
-    weak = Sandbox(replace(level, layers=(tree, replace(limits, probe="def f(): return False"))))
+    weak = replace(level, layers=(tree, replace(limits, probe="def f(): return False")))
 
-    assert ("limits",) == weak.probe()
+    assert ("limits",) == Sandbox(weak, FreshLauncher(weak)).probe()
 
 
 def test_a_layer_that_the_child_cannot_put_on_is_an_error_of_the_sandbox() -> None:
-    level = open_sandbox().confinement
-    strange = Sandbox(replace(level, layers=(*level.layers, Layer("walls", ONE))))
+    level = open_sandbox("process").confinement
+    strange = replace(level, layers=(*level.layers, Layer("walls", ONE)))
 
-    with pytest.raises(SandboxError, match="level 'process': layer walls: KeyError"):
-        strange.call(ONE, "f", [[]], Limits())
+    with pytest.raises(SandboxError, match="layer walls: KeyError"):
+        Sandbox(strange, FreshLauncher(strange)).call(ONE, "f", [[]], Limits())
 
 
 def test_no_scratch_folder_is_an_error_of_the_sandbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
 
     with pytest.raises(SandboxError, match=r"no scratch folder in .*missing"):
-        open_sandbox().call(ONE, "f", [[]], Limits())
+        open_sandbox("process").call(ONE, "f", [[]], Limits())
 
 
 def test_no_interpreter_is_an_error_of_the_sandbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,7 +80,7 @@ def test_no_interpreter_is_an_error_of_the_sandbox(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
     with pytest.raises(SandboxError, match="no process for"):
-        open_sandbox().call(ONE, "f", [[]], Limits())
+        open_sandbox("process").call(ONE, "f", [[]], Limits())
     assert [] == list(tmp_path.iterdir())
 
 
@@ -81,7 +91,7 @@ def test_an_interpreter_that_fails_is_an_error_that_quotes_it(tmp_path: Path, mo
     monkeypatch.setattr(sys, "executable", str(broken))
 
     with pytest.raises(SandboxError, match=r"exited with status 127.*no libpython"):
-        open_sandbox().call(ONE, "f", [[]], Limits())
+        open_sandbox("process").call(ONE, "f", [[]], Limits())
 
 
 def test_a_failure_of_the_sandbox_is_tried_again_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,7 +100,7 @@ def test_a_failure_of_the_sandbox_is_tried_again_once(tmp_path: Path, monkeypatc
     flaky.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(flaky))
 
-    assert "pass" == open_sandbox().call(ONE, "f", [[]], Limits()).status
+    assert "pass" == open_sandbox("process").call(ONE, "f", [[]], Limits()).status
     assert (tmp_path / "tried").is_dir()
 
 
@@ -109,7 +119,7 @@ def test_the_hang_guard_is_much_longer_than_the_cpu_limit() -> None:
 @pytest.mark.parametrize("argument", [object(), 10**5000], ids=["object", "digits"])
 def test_an_argument_that_cannot_be_passed_is_the_callers_fault(argument: object) -> None:
     with pytest.raises(UsageError, match="an argument of 'f' cannot be passed"):
-        open_sandbox().call(ONE, "f", [[argument]], Limits())
+        open_sandbox("process").call(ONE, "f", [[argument]], Limits())
 
 
 def test_the_program_runs_under_the_limits_of_its_level() -> None:
@@ -119,7 +129,7 @@ def test_the_program_runs_under_the_limits_of_its_level() -> None:
     )
     limits = Limits(cpu_s=1.5, file_bytes=1 << 20, open_files=32, memory_bytes=1 << 28)
 
-    assert [3, 0, 1 << 20, 32, 1 << 28] == open_sandbox().call(program, "f", [[]], limits).answers[0].value
+    assert [3, 0, 1 << 20, 32, 1 << 28] == open_sandbox("process").call(program, "f", [[]], limits).answers[0].value
 
 
 def test_the_program_starts_in_an_empty_private_folder() -> None:
@@ -127,13 +137,13 @@ def test_the_program_starts_in_an_empty_private_folder() -> None:
         "import os\ndef f(): return [os.listdir('.'), os.stat('.').st_mode & 0o777, os.getcwd() == os.environ['HOME']]"
     )
 
-    assert [[], 0o700, True] == open_sandbox().call(program, "f", [[]], Limits()).answers[0].value
+    assert [[], 0o700, True] == open_sandbox("process").call(program, "f", [[]], Limits()).answers[0].value
 
 
 def test_the_program_is_a_session_away_from_pytest_and_in_a_group_of_its_own() -> None:
     program = "import os\ndef f(): return [os.getsid(0), os.getpgid(0), os.getpid(), os.getppid()]"
 
-    session, group, pid, parent = open_sandbox().call(program, "f", [[]], Limits()).answers[0].value
+    session, group, pid, parent = open_sandbox("process").call(program, "f", [[]], Limits()).answers[0].value
 
     assert pid == session == group
     assert os.getpid() not in (parent, session)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_lmeval.sandbox.inside.wire import MAX_DEPTH, MAX_DIGITS, UnfitError, encode, unpack
-from pytest_lmeval.sandbox.values import contains, near, ordered, parse, same, show, tagged, truth
+from pytest_lmeval.sandbox.values import contains, near, ordered, parse, room, same, show, tagged, truth
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text() | st.binary()
 KEYS = st.recursive(SCALARS, lambda part: st.tuples(part, part) | st.frozensets(part, max_size=3), max_leaves=4)
@@ -297,3 +297,23 @@ def test_a_shown_value_is_short_printable_text(value: Any) -> None:
     assert len(text) <= 80
     json.dumps(text).encode("ascii")
     assert text.isascii()
+
+
+def test_the_room_of_a_message_grows_with_what_it_holds() -> None:
+    assert room(b'["value",1,null]') < 1000
+    assert room(b'["value",[' + b"[]," * 10**6 + b"1],null]") > 100 << 20
+    assert room(b'["value",[' + b'"",' * 10**6 + b"1],null]") > 50 << 20
+
+
+def test_structure_in_a_long_text_takes_no_room_of_its_own() -> None:
+    payload = b'["value","' + b'[{,\\"' * 700_000 + b'",null]'
+
+    assert len(payload) < room(payload) < len(payload) * 2 + 1000
+
+
+@pytest.mark.parametrize("value", [[[1] * 10**5] * 3, "x" * 10**6, {"a": ["b" * 10**5]}, [{1}] * 10**4, (1, (2,))])
+def test_a_value_is_shown_as_its_start(value: Any) -> None:
+    text = show(tagged(value))
+
+    assert len(text) <= 80
+    assert text.startswith(("[[1,1,", '"xxx', '{"a":["b', "[<1>,<1>", "[1,[2]]"))

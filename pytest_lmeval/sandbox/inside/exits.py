@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-__all__ = ["OVER_CPU", "OVER_PROCESSES", "SIGNALLED", "STOPPED"]
+__all__ = ["NOT_STARTED", "OVER_CPU", "OVER_DISK", "OVER_PROCESSES", "OVER_THREADS", "SIGNALLED", "STOPPED"]
 
 # Plus the number of the signal.
 SIGNALLED = 128
 STOPPED = 200
 OVER_CPU = 201
 OVER_PROCESSES = 202
+OVER_DISK = 203
+OVER_THREADS = 204
+NOT_STARTED = 205

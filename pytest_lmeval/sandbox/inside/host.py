@@ -9,10 +9,10 @@ from __future__ import annotations
 import atexit
 import builtins
 import sys
-from os import _exit, getpid, setsid
+from os import _exit, getpid
 from types import CodeType, ModuleType
 
-from . import layers, wire
+from . import wire
 from .proxies import Proxy
 
 TYPE_CHECKING = False
@@ -28,11 +28,12 @@ LONGEST_TEXT = 500
 MODULE = "program"
 
 
-def serve(request: int, result: int, setup: Mapping[str, Any]) -> NoReturn:
-    """Prepare this process, then answer requests until the pipe ends."""
-    setsid()
-    missing = layers.prepare(setup["layers"], setup["limits"])
-    wire.reply(result, "missing", *missing) if missing else wire.reply(result, "ready")
+def serve(request: int, result: int, missing: tuple[str, str] | None) -> NoReturn:
+    """Answer requests until the pipe ends, in a process that is confined, unless a layer is ``missing``."""
+    if missing:
+        wire.reply(result, "missing", *missing)
+        _exit(1)
+    wire.reply(result, "ready")
     sys.argv = ["program.py"]
     sys.path.insert(0, "")
     sys.setrecursionlimit(RECURSION)

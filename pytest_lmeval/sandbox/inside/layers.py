@@ -56,12 +56,10 @@ def _tree(_: Mapping[str, Any]) -> None:
 
 
 def _prctl(option: int, value: int) -> None:
-    if sys.platform != "linux":
-        return
-    import ctypes
+    if sys.platform == "linux":
+        from . import kernel
 
-    if ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0) != 0:
-        raise OSError(ctypes.get_errno(), f"prctl {option}")
+        kernel.prctl(option, value)
 
 
 LAYERS: Mapping[str, Callable[[Mapping[str, Any]], None]] = {"limits": _limits, "tree": _tree}

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 __all__ = ["CandidateError", "Proxy"]
 
+ENDS_OF_LOOPS = ("StopAsyncIteration", "StopIteration")
+
 
 class CandidateError(Exception):
     """The program raised an exception of its own making, or returned what is not plain data."""
@@ -41,7 +43,8 @@ def _exception(kind: str, name: str, text: str = "") -> Exception:
     if kind != "raised":
         return CandidateError(name)
     builtin = getattr(builtins, name, None)
-    if isinstance(builtin, type) and issubclass(builtin, Exception):
+    # One that ends a loop would end the tests' own, and with it what they have yet to ask.
+    if isinstance(builtin, type) and issubclass(builtin, Exception) and name not in ENDS_OF_LOOPS:
         # Without a text of their own, some of these take other arguments than one string.
         made = builtin.__new__(builtin)
         made.args = (text.removeprefix(f"{name}: "),)

@@ -32,13 +32,19 @@ def main(request: int, result: int, control: int) -> NoReturn:
     pid = os.fork()
     if pid == 0:
         os.close(control)
-        host.serve(request, result, setup)
+        _become_program(request, result, setup)
     for fd in (0, 1, request, result):
         os.close(fd)
     code = _watch(pid, control, owner, setup["limits"])
     if os.getppid() != owner:
         _remove_scratch()
     os._exit(code)
+
+
+def _become_program(request: int, result: int, setup: Mapping[str, Any]) -> NoReturn:
+    os.setsid()
+    missing = layers.prepare(setup["layers"], setup["limits"])
+    host.serve(request, result, missing)
 
 
 def _watch(pid: int, control: int, owner: int, limits: Mapping[str, Any]) -> int:

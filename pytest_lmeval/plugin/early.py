@@ -1,0 +1,77 @@
+"""What can be done about answers that have arrived before their turn to be scored: ask judges, run programs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+from pytest_lmeval.engine.evaluate import answer_groups
+from pytest_lmeval.types import Example, Response, Score
+
+if TYPE_CHECKING:
+    from pytest_lmeval.engine.engine import Engine
+    from pytest_lmeval.engine.judge import Judge
+    from pytest_lmeval.formats.task import Tools
+    from pytest_lmeval.plugin.state import RunState
+
+__all__ = ["Early", "EarlyScores"]
+
+
+class EarlyScores:
+    """Scores that were begun before they were wanted, one for each group of responses."""
+
+    def __init__(self, futures: Sequence[Future[Score]]) -> None:
+        self._futures = iter(futures)
+
+    def __call__(self, example: Example, responses: Sequence[Response], tools: Tools) -> Score:
+        """Return the next score, as the task's own method would."""
+        return next(self._futures).result()
+
+
+class Early:
+    """One process's early work. It goes on for at most as many examples as the sandbox runs programs at a time, twice."""
+
+    def __init__(self, run: RunState) -> None:
+        self._run = run
+        self._seen: set[Any] = set()
+        self._scores: dict[Any, EarlyScores] = {}
+        self._pool: ThreadPoolExecutor | None = None
+
+    def look(self, engine: Engine, tools: Tools, item: Any) -> Any:
+        """Begin what can be begun; return what scores ``item``, whose turn it is: begun early, or its task's method."""
+        self._seen.discard(item)
+        score = self._scores.pop(item, None)
+        if tools.judge is not None or self._run.runs_code:
+            for other, responses in engine.arrived():
+                if other not in self._seen and self._begin(other, responses, tools):
+                    self._seen.add(other)
+        return score or item.task.score
+
+    def close(self) -> None:
+        """Begin no more, and wait for no program that nobody asks about."""
+        if self._pool is not None:
+            self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def _begin(self, item: Any, responses: Sequence[Response], tools: Tools) -> bool:
+        groups = answer_groups(responses, self._run.repeats)
+        ask = getattr(item.task, "judge_requests", None)
+        if ask is not None and tools.judge is not None:
+            _ask(ask, item.example, groups, tools.judge)
+        elif self._run.refusals.runs_code(item.task, item.example):
+            parallel: int = getattr(tools.sandbox, "parallel", 1)
+            if len(self._scores) >= 2 * parallel:
+                return False
+            pool = self._pool = self._pool or ThreadPoolExecutor(parallel, "lmeval-score")
+            futures = [pool.submit(item.task.score, item.example, group, tools) for group in groups]
+            self._scores[item] = EarlyScores(futures)
+        return True
+
+
+def _ask(ask: Any, example: Example, groups: Sequence[Sequence[Response]], judge: Judge) -> None:
+    try:
+        for group in groups:
+            judge.send(ask(example, group))
+    except Exception:
+        # It will be raised again when the example itself is scored, and told of then.
+        return

@@ -1,0 +1,57 @@
+"""How an interpreter of the sandbox is started: which files it gets, and which environment."""
+
+from __future__ import annotations
+
+import marshal
+import os
+import sys
+from typing import Any
+
+from pytest_lmeval.sandbox.inside import wire
+
+__all__ = ["command", "environment", "frame"]
+
+# The folder `inside` becomes a package of its own, so that the child imports nothing else of this one.
+BOOT = """\
+import sys
+package = type(sys)("_lmeval_inside")
+package.__path__ = [sys.argv[1]]
+sys.modules["_lmeval_inside"] = package
+from _lmeval_inside.{module} import main
+main(*map(int, sys.argv[2:]))
+"""
+INSIDE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "inside")
+# Needed to start an interpreter that is not where its libraries are.
+KEPT = ("DYLD_LIBRARY_PATH", "LD_LIBRARY_PATH")
+
+
+def command(module: str, *descriptors: int) -> list[str]:
+    """Return the command that runs ``main`` of a module of `inside` with open descriptors as its arguments."""
+    # Not -I, which would ignore PYTHONHASHSEED; -P keeps the folder it is started in out of sys.path.
+    flags = ["-s", "-S", "-P", "-c", BOOT.format(module=module), INSIDE]
+    return [sys.executable, *flags, *map(str, descriptors)]
+
+
+def environment(folder: str) -> dict[str, str]:
+    """Return all that the child has in its environment: nothing of the user's, and the same on every machine."""
+    kept = {name: os.environ[name] for name in KEPT if name in os.environ}
+    return kept | {
+        "HOME": folder,
+        "LANG": "C.UTF-8",
+        # Each further arena takes 64 MiB of address space, which is limited.
+        "MALLOC_ARENA_MAX": "2",
+        # One thread, because each takes room for a stack and a buffer.
+        "OMP_NUM_THREADS": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+        "PATH": os.defpath,
+        "PYTHONHASHSEED": "0",
+        "PYTHONIOENCODING": "utf-8:backslashreplace",
+        "PYTHONUTF8": "1",
+        "TMPDIR": folder,
+        "TZ": "UTC",
+    }
+
+
+def frame(message: Any) -> bytes:
+    """Return a message to the child, ready to be sent."""
+    return wire.frame(marshal.dumps(message))

@@ -1,0 +1,99 @@
+"""Programs in interpreters started for them alone, each below a supervisor that ends whatever they start."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import threading
+from dataclasses import asdict
+
+from pytest_lmeval.errors import SandboxError
+from pytest_lmeval.sandbox import scratch, strays
+from pytest_lmeval.sandbox.boot import command, environment, frame
+from pytest_lmeval.sandbox.child import Ends
+from pytest_lmeval.sandbox.levels import Level
+from pytest_lmeval.sandbox.results import Limits
+
+__all__ = ["FreshLauncher"]
+
+
+class FreshLauncher:
+    """Starts a supervisor per program."""
+
+    def __init__(self, level: Level) -> None:
+        self._level = level
+        self._lock = threading.Lock()
+        self._swept = False
+
+    def launch(self, limits: Limits, ends: Ends) -> _FreshChild:
+        """Start a process for one program; raise `SandboxError` if there can be none."""
+        with self._lock:
+            if not self._swept:
+                scratch.sweep()
+            self._swept = True
+        return _FreshChild(self._level, limits, ends)
+
+    def close(self) -> None:
+        """Do nothing: no process is kept."""
+
+
+class _FreshChild:
+    denies = False
+
+    def __init__(self, level: Level, limits: Limits, ends: Ends) -> None:
+        self._run = secrets.token_hex(16)
+        self.preamble = frame({"layers": [layer.name for layer in level.layers], "limits": asdict(limits)})
+        self._scratch = scratch.make()
+        control_end, self._control = os.pipe()
+        try:
+            self._process = self._start(ends, control_end)
+        except OSError as error:
+            os.close(self._control)
+            self._scratch.remove()
+            raise SandboxError(f"no process for {sys.executable!r}: {error}") from error
+        finally:
+            os.close(control_end)
+
+    def _start(self, ends: Ends, control: int) -> subprocess.Popen[bytes]:
+        handed = (ends.request, ends.result, control)
+        return subprocess.Popen(
+            command("supervisor", *handed),
+            stdin=subprocess.DEVNULL,
+            stdout=ends.stdout,
+            stderr=ends.stderr,
+            pass_fds=handed,
+            cwd=self._scratch.path,
+            env=environment(self._scratch.path) | {strays.COOKIE: self._run},
+            start_new_session=True,
+        )
+
+    @property
+    def returncode(self) -> int | None:
+        return self._process.returncode
+
+    def poll(self) -> int | None:
+        return self._process.poll()
+
+    def wait(self, timeout_s: float) -> int | None:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return self._process.wait(timeout_s)
+        return None
+
+    def stop(self) -> None:
+        with contextlib.suppress(BrokenPipeError):
+            os.write(self._control, b".")
+        # A program may have stopped it, as both have one user.
+        self._process.send_signal(signal.SIGCONT)
+
+    def close(self) -> None:
+        os.close(self._control)
+        if self.poll() is None:
+            self._process.kill()
+            self._process.wait()
+        if self._process.returncode < 0:
+            strays.kill(self._run)
+        self._scratch.remove()

@@ -1,0 +1,79 @@
+"""The files that a process may reach, by the kernel's Landlock; all others are closed to it.
+
+Landlock leaves alone: whether a file exists and what ``stat`` tells of it, the working folder, and changes to modes,
+owners, times and attributes, which the filter on system calls denies.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import struct
+
+from . import kernel
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["DEVICE", "LIST", "READ", "REMOVE_DIR", "WORK", "Rule", "abi", "restrict", "rule"]
+
+CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446
+GET_VERSION = 1
+PATH_BENEATH = 1
+# Without this, every denial would end up in the audit log of the machine.
+QUIET = 1
+
+WRITE_FILE, READ_FILE, LIST, TRUNCATE = 1 << 1, 1 << 2, 1 << 3, 1 << 14
+REMOVE_DIR, REMOVE_FILE, MAKE_DIR, MAKE_REG, MAKE_FIFO, MAKE_SYM, REFER = (1 << n for n in (4, 5, 7, 8, 10, 12, 13))
+# What a rule on something that is no folder may grant: also to run it, and ioctl on a device.
+OF_FILES = 1 << 0 | WRITE_FILE | READ_FILE | TRUNCATE | 1 << 15
+
+READ = READ_FILE | LIST
+DEVICE = READ_FILE | WRITE_FILE | TRUNCATE
+WORK = READ | DEVICE | REMOVE_DIR | REMOVE_FILE | MAKE_DIR | MAKE_REG | MAKE_FIFO | MAKE_SYM | REFER
+
+# By version of the kernel's interface: how many rights on files there are.
+RIGHTS = {1: 13, 2: 14, 3: 15, 4: 15}
+NEWEST_RIGHTS = 16
+BIND_AND_CONNECT = 3
+SIGNALS_AND_SOCKETS = 3
+
+Rule = tuple[int, int]
+
+
+def abi() -> int:
+    """Return the version of Landlock in this kernel; raise OSError if there is none."""
+    return kernel.syscall(CREATE_RULESET, 0, 0, GET_VERSION)
+
+
+def rule(path: str, rights: int) -> Rule | None:
+    """Return a rule that grants ``rights`` at and below ``path``; None if that does not exist or can't be reached."""
+    try:
+        fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    except OSError:
+        return None
+    return fd, rights if os.path.isdir(path) else rights & OF_FILES
+
+
+def restrict(version: int, rules: Iterable[Rule]) -> None:
+    """Deny this process everything that no rule grants, and what it forks; raise OSError if that fails.
+
+    Where the kernel can, also TCP, and abstract sockets and signals to processes that are not restricted like this.
+    """
+    handled = (1 << RIGHTS.get(version, NEWEST_RIGHTS)) - 1
+    # A kernel that knows less of this takes zeros for the rest.
+    attributes = _buffer("QQQ", handled, BIND_AND_CONNECT * (version >= 4), SIGNALS_AND_SOCKETS * (version >= 6))
+    ruleset = kernel.syscall(CREATE_RULESET, ctypes.addressof(attributes), len(attributes), 0)
+    try:
+        for fd, rights in rules:
+            grant = _buffer("=Qi", rights & handled, fd)
+            kernel.syscall(ADD_RULE, ruleset, PATH_BENEATH, ctypes.addressof(grant), 0)
+        kernel.syscall(RESTRICT_SELF, ruleset, QUIET * (version >= 7))
+    finally:
+        os.close(ruleset)
+
+
+def _buffer(layout: str, *fields: int) -> ctypes.Array[ctypes.c_char]:
+    data = struct.pack(layout, *fields)
+    return ctypes.create_string_buffer(data, len(data))

@@ -1,0 +1,242 @@
+"""The process that forks one confined child per program, watches them all, and ends them.
+
+It is started afresh, imports what programs commonly need, confines itself, and then knows nothing of any program but
+its limits and its working folder: what is asked and answered goes through pipes that it hands on unread. It lives no
+longer than the process that started it, and its programs live no longer than it does.
+"""
+
+from __future__ import annotations
+
+import _socket
+import array
+import gc
+import marshal
+import os
+import select
+import sys
+import time
+
+from . import host
+from .cage import ENDS, Cage
+from .exits import NOT_STARTED, OVER_CPU, OVER_DISK, SIGNALLED, STOPPED
+from .manners import forgive
+from .watch import excess, fills_disk, over_cpu
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any, NoReturn
+
+__all__ = ["main"]
+
+# Each takes a while to import, and few of them much room: a fork copies the tables of all memory there is.
+COMMON = """
+abc base64 bisect calendar cmath collections collections.abc contextlib copy csv dataclasses datetime decimal enum
+fractions functools hashlib heapq inspect io itertools json math numbers operator os pickle random re shutil stat
+statistics string struct tempfile textwrap threading time traceback types typing unicodedata uuid warnings
+"""
+TICK_MS = 20
+IDLE_MS = 1000
+LOOK_S = 0.1
+# A look may take a fifth of the time at most, however many files there are.
+REST = 5
+SIGKILL = 9
+LARGEST_MESSAGE = 1 << 16
+# Requests, results, stdout, stderr, and the socket on which the end is told.
+HANDED = 5
+
+
+class Child:
+    """A program that runs."""
+
+    def __init__(self, pid: int, status: int, setup: Mapping[str, Any]) -> None:
+        self.pid = pid
+        self.pidfd = os.pidfd_open(pid)
+        self.status = status
+        self.limits: Mapping[str, Any] = setup["limits"]
+        self.folder: str = setup["folder"]
+        self.verdict: int | None = None
+        self.look_at = time.monotonic() + LOOK_S
+
+    def check(self) -> None:
+        """Kill the program if it is over a limit."""
+        code = excess(self.pid, self.limits)
+        now = time.monotonic()
+        if code is None and now >= self.look_at:
+            code = OVER_DISK if fills_disk(self.pid, self.folder, self.limits["disk_bytes"]) else None
+            after = time.monotonic()
+            self.look_at = after + max(LOOK_S, REST * (after - now))
+        if code is not None and self.verdict is None:
+            self.verdict = code
+            self.kill()
+
+    def stop(self) -> None:
+        """End the program because the parent wants no more of it."""
+        if os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+            self.verdict = self.verdict or STOPPED
+            self.kill()
+
+    def kill(self) -> None:
+        """Kill the program, which has not been waited for: nothing else has its number."""
+        os.kill(self.pid, SIGKILL)
+
+    def end(self) -> None:
+        """Wait for the program, which has ended or is about to, and tell how it ended."""
+        used_up = over_cpu(self.pid, self.limits)
+        ended = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        code = SIGNALLED - ended if ended < 0 else min(ended, SIGNALLED - 1)
+        _tell(self.status, OVER_CPU if used_up else self.verdict or code)
+        os.close(self.pidfd)
+
+
+class Server:
+    """The loop around the socket to the parent."""
+
+    def __init__(self, control: _socket.socket, cage: Cage) -> None:
+        self.control = control
+        self.cage = cage
+        self.poll = select.poll()
+        self.poll.register(control.fileno(), select.POLLIN)
+        self.by_status: dict[int, Child] = {}
+        self.by_pidfd: dict[int, Child] = {}
+
+    def run(self) -> None:
+        """Serve until the parent is gone, and leave no program."""
+        owner = os.getppid()
+        while os.getppid() == owner:
+            for fd, _ in self.poll.poll(TICK_MS if self.by_pidfd else IDLE_MS):
+                if not self._handle(fd):
+                    return self._end_all()
+            for child in self.by_pidfd.values():
+                child.check()
+        return self._end_all()
+
+    def _handle(self, fd: int) -> bool:
+        if fd == self.control.fileno():
+            return self._accept()
+        if fd in self.by_pidfd:
+            self._reap(self.by_pidfd[fd])
+        elif fd in self.by_status:
+            # The parent has closed its end, or said that it wants no more of this.
+            self.poll.unregister(fd)
+            self.by_status.pop(fd).stop()
+        return True
+
+    def _accept(self) -> bool:
+        message, fds = _receive(self.control)
+        if not message:
+            return False
+        if len(fds) != HANDED:
+            # No room for these in the table of open files; the parent sees its ends closed.
+            for fd in fds:
+                os.close(fd)
+            return True
+        *pipes, status = fds
+        self._start(marshal.loads(message), pipes, status)
+        return True
+
+    def _start(self, setup: Mapping[str, Any], pipes: Sequence[int], status: int) -> None:
+        server = os.getpid()
+        try:
+            pid = os.fork()
+        except OSError:
+            pid = -1
+        if pid == 0:
+            _become_program(self.cage, setup, pipes, server)
+        for fd in pipes:
+            os.close(fd)
+        if pid < 0:
+            return _tell(status, NOT_STARTED)
+        child = Child(pid, status, setup)
+        self.by_pidfd[child.pidfd] = self.by_status[status] = child
+        self.poll.register(child.pidfd, select.POLLIN)
+        self.poll.register(status, select.POLLIN)
+        return None
+
+    def _reap(self, child: Child) -> None:
+        del self.by_pidfd[child.pidfd]
+        self.poll.unregister(child.pidfd)
+        if self.by_status.pop(child.status, None):
+            self.poll.unregister(child.status)
+        child.end()
+
+    def _end_all(self) -> None:
+        for child in self.by_pidfd.values():
+            child.kill()
+        for child in list(self.by_pidfd.values()):
+            self._reap(child)
+
+
+def main(control: int) -> NoReturn:
+    """Confine this process, say so, and serve programs until the parent is gone."""
+    _occupy_low_descriptors()
+    sock = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET, 0, control)
+    setup = marshal.loads(_receive(sock)[0])
+    _import_common()
+    sys.path += setup["path"]
+    cage = Cage(setup["root"], setup["links"], setup["packages"])
+    missing = cage.close_server()
+    sock.send(marshal.dumps(missing))
+    if not missing:
+        gc.collect()
+        gc.freeze()
+        Server(sock, cage).run()
+        _remove(setup["root"])
+    os._exit(0)
+
+
+def _occupy_low_descriptors() -> None:
+    """Open what a program will have there, so that nothing of the server's own ever gets such a number."""
+    while (fd := os.open(os.devnull, os.O_RDWR)) < ENDS:
+        pass
+    os.close(fd)
+
+
+def _import_common() -> None:
+    import importlib
+
+    for name in COMMON.split():
+        importlib.import_module(name)
+
+
+def _receive(sock: _socket.socket) -> tuple[bytes, list[int]]:
+    item = array.array("i").itemsize
+    message, ancillary, _, _ = sock.recvmsg(LARGEST_MESSAGE, _socket.CMSG_SPACE(HANDED * item))
+    fds = array.array("i")
+    for _, _, data in ancillary:
+        fds.frombytes(data[: len(data) - len(data) % item])
+    return message, list(fds)
+
+
+def _tell(status: int, code: int) -> None:
+    try:
+        os.write(status, bytes([code]))
+    except OSError:
+        # Nobody is left to hear it.
+        pass
+    finally:
+        os.close(status)
+
+
+def _become_program(cage: Cage, setup: Mapping[str, Any], pipes: Sequence[int], server: int) -> NoReturn:
+    try:
+        os.setsid()
+        request, result, stdout, stderr = pipes
+        # The received ones are above all of these.
+        for target, fd in enumerate((stdout, stderr, request, result), 1):
+            os.dup2(fd, target, inheritable=False)
+        folder = setup["folder"]
+        os.chdir(folder)
+        os.environ.update({"HOME": folder, "TMPDIR": folder})
+        forgive(folder)
+        missing = cage.close_program(folder, setup["limits"], server)
+        host.serve(3, 4, missing)
+    finally:
+        os._exit(NOT_STARTED)
+
+
+def _remove(folder: str) -> None:
+    """Remove what the parent did not live to remove."""
+    import shutil
+
+    shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,102 @@
+"""The numbers of the system calls that the filter knows by name, one table per architecture.
+
+Those of x86-64 are the kernel's own; those of aarch64 are its generic numbers, which it uses, and have not been run.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["FREE", "Machine", "machine"]
+
+# Allowed whatever the arguments. Those that name a file are left to Landlock.
+FREE = """
+access alarm brk capget chdir clock_getres clock_gettime clock_nanosleep close copy_file_range creat dup
+dup2 dup3 epoll_create epoll_create1 epoll_ctl epoll_pwait epoll_pwait2 epoll_wait eventfd eventfd2 exit exit_group
+faccessat faccessat2 fadvise64 fchdir fdatasync flock fstat fstatfs fsync ftruncate futex futex_waitv getcpu getcwd
+getdents getdents64 getegid geteuid getgid getgroups getitimer getpeername getpgid getpgrp getpid getppid
+getpriority getrandom getresgid getresuid getrlimit getrusage getsid getsockname getsockopt gettid gettimeofday
+getuid link linkat lseek lstat madvise membarrier mkdir mkdirat mknod mknodat mmap mprotect mremap msync munmap
+nanosleep newfstatat open openat openat2 pause pipe pipe2 poll ppoll pread64 preadv preadv2 pselect6 pwrite64
+pwritev pwritev2 read readlink readlinkat readv recvfrom rename renameat renameat2 restart_syscall rmdir rseq
+rt_sigaction rt_sigpending rt_sigprocmask rt_sigreturn rt_sigsuspend rt_sigtimedwait sched_get_priority_max
+sched_get_priority_min sched_getaffinity sched_getparam sched_getscheduler sched_rr_get_interval sched_yield select
+sendfile set_robust_list set_tid_address setitimer setrlimit shutdown sigaltstack signalfd signalfd4 stat statfs
+statx symlink symlinkat sysinfo time timerfd_create timerfd_gettime timerfd_settime times truncate umask uname
+unlink unlinkat wait4 waitid write writev
+"""
+
+X86_64 = """
+read=0 write=1 open=2 close=3 stat=4 fstat=5 lstat=6 poll=7 lseek=8 mmap=9 mprotect=10 munmap=11 brk=12
+rt_sigaction=13 rt_sigprocmask=14 rt_sigreturn=15 ioctl=16 pread64=17 pwrite64=18 readv=19 writev=20 access=21
+pipe=22 select=23 sched_yield=24 mremap=25 msync=26 madvise=28 dup=32 dup2=33 pause=34 nanosleep=35 getitimer=36
+alarm=37 setitimer=38 getpid=39 sendfile=40 sendto=44 recvfrom=45 recvmsg=47 shutdown=48 getsockname=51
+getpeername=52 socketpair=53 getsockopt=55 clone=56 exit=60 wait4=61 kill=62 uname=63 fcntl=72 flock=73 fsync=74
+fdatasync=75 truncate=76 ftruncate=77 getdents=78 getcwd=79 chdir=80 fchdir=81 rename=82 mkdir=83 rmdir=84 creat=85
+link=86 unlink=87 symlink=88 readlink=89 umask=95 gettimeofday=96 getrlimit=97 getrusage=98 sysinfo=99 times=100
+getuid=102 getgid=104 geteuid=107 getegid=108 getppid=110 getpgrp=111 setsid=112 getgroups=115 getresuid=118
+getresgid=120 getpgid=121 getsid=124 capget=125 rt_sigpending=127 rt_sigtimedwait=128 rt_sigqueueinfo=129
+rt_sigsuspend=130 sigaltstack=131 mknod=133 statfs=137 fstatfs=138 getpriority=140 sched_getparam=143
+sched_getscheduler=145 sched_get_priority_max=146 sched_get_priority_min=147 sched_rr_get_interval=148 prctl=157
+setrlimit=160 gettid=186 tkill=200 time=201 futex=202 sched_getaffinity=204 epoll_create=213 getdents64=217
+set_tid_address=218 restart_syscall=219 fadvise64=221 clock_gettime=228 clock_getres=229 clock_nanosleep=230
+exit_group=231 epoll_wait=232 epoll_ctl=233 tgkill=234 waitid=247 openat=257 mkdirat=258 mknodat=259 newfstatat=262
+unlinkat=263 renameat=264 linkat=265 symlinkat=266 readlinkat=267 faccessat=269 pselect6=270 ppoll=271
+set_robust_list=273 epoll_pwait=281 signalfd=282 timerfd_create=283 eventfd=284 timerfd_settime=286
+timerfd_gettime=287 signalfd4=289 eventfd2=290 epoll_create1=291 dup3=292 pipe2=293 preadv=295 pwritev=296
+rt_tgsigqueueinfo=297 prlimit64=302 getcpu=309 renameat2=316 getrandom=318 membarrier=324
+copy_file_range=326 preadv2=327 pwritev2=328 statx=332 rseq=334 pidfd_open=434 clone3=435 close_range=436
+openat2=437 faccessat2=439 epoll_pwait2=441 landlock_create_ruleset=444 landlock_add_rule=445
+landlock_restrict_self=446 futex_waitv=449
+"""
+
+AARCH64 = """
+getcwd=17 eventfd2=19 epoll_create1=20 epoll_ctl=21 epoll_pwait=22 dup=23 dup3=24 fcntl=25 ioctl=29 flock=32
+mknodat=33 mkdirat=34 unlinkat=35 symlinkat=36 linkat=37 renameat=38 statfs=43 fstatfs=44 truncate=45 ftruncate=46
+faccessat=48 chdir=49 fchdir=50 openat=56 close=57 pipe2=59 getdents64=61 lseek=62 read=63 write=64 readv=65
+writev=66 pread64=67 pwrite64=68 preadv=69 pwritev=70 sendfile=71 pselect6=72 ppoll=73 signalfd4=74 readlinkat=78
+newfstatat=79 fstat=80 fsync=82 fdatasync=83 timerfd_create=85 timerfd_settime=86 timerfd_gettime=87 capget=90
+exit=93 exit_group=94 waitid=95 set_tid_address=96 futex=98 set_robust_list=99 nanosleep=101 getitimer=102
+setitimer=103 clock_gettime=113 clock_getres=114 clock_nanosleep=115 sched_getscheduler=120 sched_getparam=121
+sched_getaffinity=123 sched_yield=124 sched_get_priority_max=125 sched_get_priority_min=126
+sched_rr_get_interval=127 restart_syscall=128 kill=129 tkill=130 tgkill=131 sigaltstack=132 rt_sigsuspend=133
+rt_sigaction=134 rt_sigprocmask=135 rt_sigpending=136 rt_sigtimedwait=137 rt_sigqueueinfo=138 rt_sigreturn=139
+getpriority=141 getresuid=148 getresgid=150 times=153 getpgid=155 getsid=156 setsid=157 getgroups=158 uname=160
+getrlimit=163 setrlimit=164 getrusage=165 umask=166 prctl=167 getcpu=168 gettimeofday=169 getpid=172 getppid=173
+getuid=174 geteuid=175 getgid=176 getegid=177 gettid=178 sysinfo=179 socketpair=199 getsockname=204 getpeername=205
+sendto=206 recvfrom=207 getsockopt=209 shutdown=210 recvmsg=212 brk=214 munmap=215 mremap=216 clone=220
+mmap=222 fadvise64=223 mprotect=226 msync=227 madvise=233 rt_tgsigqueueinfo=240 wait4=260 prlimit64=261
+renameat2=276 getrandom=278 membarrier=283 copy_file_range=285 preadv2=286 pwritev2=287 statx=291
+rseq=293 pidfd_open=434 clone3=435 close_range=436 openat2=437 faccessat2=439 epoll_pwait2=441
+landlock_create_ruleset=444 landlock_add_rule=445 landlock_restrict_self=446 futex_waitv=449
+"""
+# Everything that a kernel of 2025 has; what is outside, or newer, is not there for programs.
+NEWEST = 469
+
+
+class Machine:
+    """What a filter has to know of an architecture: the audit token, the numbers by name, the ranges in use."""
+
+    def __init__(self, token: int, table: str, ranges: tuple[tuple[int, int], ...]) -> None:
+        self.token = token
+        self.numbers: Mapping[str, int] = {
+            name: int(number) for name, _, number in (item.partition("=") for item in table.split())
+        }
+        self.ranges = ranges
+
+
+def machine(name: str = "") -> Machine:
+    """Return what this process runs on, or the named machine; raise OSError for one without a table."""
+    name = name or os.uname().machine
+    if sys.maxsize < 1 << 32:
+        raise OSError(f"no table of system calls for 32-bit processes on {name}")
+    if name not in ("aarch64", "x86_64"):
+        raise OSError(f"no table of system calls for {name}")
+    if name == "x86_64":
+        return Machine(0xC000003E, X86_64, ((0, 334), (424, NEWEST)))
+    return Machine(0xC00000B7, AARCH64, ((0, 243), (260, 294), (424, NEWEST)))

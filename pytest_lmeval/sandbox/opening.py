@@ -1,0 +1,92 @@
+"""Which level of confinement there is on this machine, and a sandbox of it."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from collections.abc import Sequence
+
+from pytest_lmeval.errors import SandboxError, UsageError
+from pytest_lmeval.sandbox.child import Launcher
+from pytest_lmeval.sandbox.core import Sandbox
+from pytest_lmeval.sandbox.forkserver import ForkLauncher
+from pytest_lmeval.sandbox.fresh import FreshLauncher
+from pytest_lmeval.sandbox.levels import LEVELS, Level
+from pytest_lmeval.sandbox.packages import find
+
+__all__ = ["best_level", "open_sandbox", "probe_level", "require_level"]
+
+RESERVED = "isolated"
+# numpy's linear algebra alone asks for more than the usual limit, without using it.
+PACKAGES_MEMORY = 4 * 1024**3
+OPT_OUT = (
+    "--lm-sandbox process runs programs with limits on what they use but nothing between them and your files and "
+    "network; --lm-sandbox container states that the whole run is inside a container that may be thrown away"
+)
+
+
+def open_sandbox(level: str | None = None, *, workers: int = 1, packages: Sequence[str] = ()) -> Sandbox:
+    """Return a sandbox of the named level, by default the best there is; it starts nothing before its first program.
+
+    ``workers`` is how many processes of this run have a sandbox of their own, so that they share the CPUs out.
+    ``packages`` are installed distributions that programs may import at the level ``confined``, with what they need;
+    the limit on memory is then 4 GiB at least. Raises `UsageError` for a level or a package that does not exist.
+    """
+    found = _level(best_level() if level is None else level)
+    if found.name != "confined":
+        return Sandbox(found, FreshLauncher(found), _parallel(workers))
+    launcher: Launcher = ForkLauncher(find(packages))
+    return Sandbox(found, launcher, _parallel(workers), PACKAGES_MEMORY if packages else 0)
+
+
+def _level(name: str) -> Level:
+    choices = ", ".join(sorted(LEVELS))
+    if name == RESERVED:
+        raise UsageError(f"sandbox level {name!r} is reserved: it does not exist yet (choices: {choices})")
+    if name not in LEVELS:
+        raise UsageError(f"unknown sandbox level {name!r} (choices: {choices})")
+    if os.name != "posix":
+        raise UsageError(f"sandbox level {name!r} needs a POSIX system, not {os.name!r}")
+    return LEVELS[name]
+
+
+def _parallel(workers: int) -> int:
+    """Return how many programs a process should run at a time: one more than its CPUs, since some programs wait."""
+    cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, cpus // max(1, workers)) + 1
+
+
+@functools.cache
+def probe_level(level: str) -> tuple[str, ...]:
+    """Return the names of the level's layers that do not hold here, found by trying what they forbid.
+
+    Tried once per process. A sandbox that can't be started at all lacks every layer. Raises `UsageError` as
+    `open_sandbox` does.
+    """
+    layers = tuple(layer.name for layer in _level(level).layers)
+    if level == "confined" and sys.platform != "linux":
+        return layers
+    try:
+        with open_sandbox(level) as sandbox:
+            return sandbox.probe()
+    except SandboxError:
+        return layers
+
+
+@functools.cache
+def best_level() -> str:
+    """Return ``confined`` where all of its layers hold, else ``process``."""
+    return "process" if probe_level("confined") else "confined"
+
+
+def require_level(level: str) -> str | None:
+    """Return None if programs may run at this level here, else one sentence that says what is missing.
+
+    Only ``confined`` can be missing: the others promise no more than any POSIX system has, and name themselves what
+    they leave open. Raises `UsageError` as `open_sandbox` does.
+    """
+    missing = probe_level(level) if _level(level).name == "confined" else ()
+    if not missing:
+        return None
+    return f"the sandbox level {level!r} does not hold on this machine, which lacks {', '.join(missing)}; {OPT_OUT}"

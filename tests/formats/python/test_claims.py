@@ -1,0 +1,66 @@
+"""Data beside the tasks is no task; what is one stays one."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from pytest_lmeval.formats.python.claims import is_data
+
+from .conftest import QUIZ, ROWS, TaskFolder
+
+COMPACT = {"prompt": "2 + 2 =", "targets": ["4"], "metric": "exact_match"}
+
+
+@pytest.mark.parametrize(
+    ("source", "file"),
+    [
+        ('DATASET_PATH = "quiz"', "quiz.jsonl"),
+        ('DATASET_PATH: str = "quiz.jsonl"', "quiz.jsonl"),
+        ('DATASET_PATH = "quiz"', "quiz/test.jsonl"),
+        ('DATASET_PATH = "owner/quiz"', "owner/quiz/north/test.jsonl"),
+        ('rows = load_dataset("owner/quiz", split="test")', "owner/quiz/test.jsonl"),
+        ('rows = tasks.load_dataset("owner/quiz", split="test")', "owner/quiz.jsonl"),
+    ],
+)
+def test_data_that_a_task_file_names_is_no_task(folder: TaskFolder, source: str, file: str) -> None:
+    path = folder.data(file, ROWS)
+    assert not is_data(path)
+
+    folder.write("task_it.py", source)
+    assert is_data(path)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        'DATASET_PATH = "other"',
+        'DATASET_PATH = "."',
+        'NAME = "quiz"',
+        "# DATASET_PATH = 'quiz'",
+        "class broken(",
+        'DATASET_PATH = f"{quiz}"',
+    ],
+)
+def test_a_name_that_only_looks_alike_claims_nothing(folder: TaskFolder, source: str) -> None:
+    path = folder.data("quiz.jsonl", ROWS)
+    folder.write("task_it.py", source)
+
+    assert not is_data(path)
+
+
+def test_a_file_that_holds_a_task_stays_one_whoever_names_it(folder: TaskFolder) -> None:
+    path = folder.write("quiz.jsonl", "# a comment\n" + json.dumps(COMPACT))
+    folder.write("task_it.py", QUIZ)
+
+    assert not is_data(path)
+
+
+def test_an_edited_task_file_is_read_anew(folder: TaskFolder) -> None:
+    path = folder.data("quiz.jsonl", ROWS)
+    folder.write("task_it.py", 'DATASET_PATH = "quiz"')
+    assert is_data(path)
+
+    folder.write("task_it.py", 'DATASET_PATH = "another"')
+    assert not is_data(path)

@@ -1,0 +1,115 @@
+"""Data files: their rows, and what is wrong with them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pytest_lmeval.errors import RecordRefused
+from pytest_lmeval.formats.python import data
+
+pyarrow = pytest.importorskip("pyarrow", reason="parquet files are written with it")
+
+
+def _read(path: Path, split: str = "test") -> list[dict[str, object]]:
+    return list(data.read(path)[split])
+
+
+def _parquet(path: Path, rows: list[dict[str, object]]) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet", reason="the extra hub is not installed")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    parquet.write_table(pyarrow.Table.from_pylist(rows), path)
+
+
+def test_a_single_file_is_every_split(tmp_path: Path) -> None:
+    (tmp_path / "quiz.jsonl").write_text('{"a": 1}\n\n# a comment\n{"a": 2}\n')
+    splits = data.read(tmp_path / "quiz.jsonl")
+
+    assert [{"a": 1}, {"a": 2}] == list(splits["test"])
+    assert splits["train"] is splits["test"]
+    assert "anything" in splits
+
+
+def test_the_three_kinds_of_files_hold_the_same_rows(tmp_path: Path) -> None:
+    (tmp_path / "quiz.jsonl").write_text('{"a": "x, y", "b": "two\\nlines"}\n')
+    (tmp_path / "quiz.csv").write_bytes(b'\xef\xbb\xbfa,b\r\n"x, y","two\nlines"\r\n')
+    _parquet(tmp_path / "quiz.parquet", [{"a": "x, y", "b": "two\nlines"}])
+
+    rows = [_read(tmp_path / f"quiz.{suffix}") for suffix in ("jsonl", "csv", "parquet")]
+    assert [[{"a": "x, y", "b": "two\nlines"}]] * 3 == rows
+
+
+def test_a_folder_has_a_file_or_several_per_split(tmp_path: Path) -> None:
+    _parquet(tmp_path / "test-00001-of-00002.parquet", [{"a": 2}])
+    _parquet(tmp_path / "test-00000-of-00002.parquet", [{"a": 1}])
+    (tmp_path / "train.jsonl").write_text('{"a": 3}\n')
+    (tmp_path / "README.md").write_text("about the data")
+    splits = data.read(tmp_path)
+
+    assert ["test", "train"] == sorted(splits)
+    assert [{"a": 1}, {"a": 2}] == list(splits["test"])
+
+
+def test_only_the_split_that_is_asked_for_is_read(tmp_path: Path) -> None:
+    (tmp_path / "test.jsonl").write_text('{"a": 1}\n')
+    (tmp_path / "train.jsonl").write_text("not json")
+
+    assert [{"a": 1}] == _read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "detail"),
+    [
+        ("q.jsonl", b"", "q.jsonl: the split 'test' is empty"),
+        ("q.csv", b"a,b\n", "q.csv: the split 'test' is empty"),
+        ("q.jsonl", b'{"a": 1}\n{"a":\n', "q.jsonl:2: Expecting value at column"),
+        ("q.jsonl", b"[1]\n", "q.jsonl:1: expected an object, got [1]"),
+        ("q.jsonl", b'{"a": NaN}\n', "q.jsonl:1: NaN is not JSON"),
+        ("q.jsonl", b'{"a": "\xff"}\n', "q.jsonl:1: not UTF-8: byte 0xff"),
+        ("q.csv", b"a,b\n1,2\n\xff\n", "q.csv:3: not UTF-8"),
+        ("q.csv", b"a,b\n1\n", "q.csv:2: 1 fields, the header has 2 (a, b)"),
+        ("q.csv", b"a,a\n1,2\n", "q.csv:1: two columns of one name in a, a"),
+        ("q.csv", b'a\n"x" y\n', "q.csv:2: "),
+        ("q.parquet", b"PAR?", "q.parquet: "),
+    ],
+)
+def test_a_bad_file_says_where_and_what(tmp_path: Path, name: str, content: bytes, detail: str) -> None:
+    (tmp_path / name).write_bytes(content)
+
+    with pytest.raises(RecordRefused) as caught:
+        _read(tmp_path / name)
+    assert caught.value.detail.startswith(detail)
+
+
+def test_a_folder_without_data_says_what_it_should_hold(tmp_path: Path) -> None:
+    with pytest.raises(RecordRefused, match=r"expected one file per split, such as test\.jsonl"):
+        data.read(tmp_path)
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    (tmp_path / "test.jsonl").symlink_to(tmp_path / "test.jsonl")
+    splits = data.Splits({"test": data._reader([tmp_path / "test.jsonl"])}, "quiz")
+
+    with pytest.raises(RecordRefused, match=r"test\.jsonl cannot be read"):
+        _ = splits["test"]
+
+
+@pytest.mark.parametrize("name", ["quiz", "quiz.jsonl", "./quiz", "sub/../quiz"])
+def test_a_name_is_found_with_and_without_its_suffix(tmp_path: Path, name: str) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "quiz.jsonl").write_text("{}\n")
+
+    found = data.find(name, tmp_path)
+    assert found is not None
+    assert (tmp_path / "quiz.jsonl").samefile(found)
+
+
+def test_what_is_not_there_may_be_a_name_on_a_hub(tmp_path: Path) -> None:
+    assert [None, None] == [data.find(name, tmp_path) for name in ("quiz", "owner/quiz")]
+
+
+@pytest.mark.parametrize("name", ["./quiz", "../quiz", "/nowhere/quiz", "a/b/c", "quiz.jsonl", "quiz.csv"])
+def test_what_cannot_be_a_name_on_a_hub_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(RecordRefused, match="no such file or folder beside the task file"):
+        data.find(name, tmp_path)

@@ -90,7 +90,7 @@ def pytest_report_collectionfinish(config: pytest.Config) -> str | None:
     from pytest_lmeval.plugin.state import RUN
 
     run = config.stash.get(RUN, None)
-    return None if run is None else run.sandbox_report()
+    return None if run is None else run.programs.report()
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -30,7 +30,7 @@ class EarlyScores:
 
 
 class Early:
-    """One process's early work. It goes on for at most as many examples as the sandbox runs programs at a time, twice."""
+    """One process's early work, for at most twice as many examples as the sandbox runs programs at a time."""
 
     def __init__(self, run: RunState) -> None:
         self._run = run
@@ -42,7 +42,7 @@ class Early:
         """Begin what can be begun; return what scores ``item``, whose turn it is: begun early, or its task's method."""
         self._seen.discard(item)
         score = self._scores.pop(item, None)
-        if tools.judge is not None or self._run.runs_code:
+        if tools.judge is not None or self._run.programs.any:
             for other, responses in engine.arrived():
                 if other not in self._seen and self._begin(other, responses, tools):
                     self._seen.add(other)

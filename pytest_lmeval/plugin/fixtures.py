@@ -64,7 +64,7 @@ def lm_sandbox(pytestconfig: pytest.Config) -> Iterator[Any]:
     """Provide the place where code that the model wrote is run, from --lm-sandbox."""
     from pytest_lmeval.plugin.state import run_state
 
-    with run_state(pytestconfig).open_sandbox() as sandbox:
+    with run_state(pytestconfig).programs.open() as sandbox:
         yield sandbox
 
 

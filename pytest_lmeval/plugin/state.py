@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from pytest_lmeval.leaderboard.rows import TaskInfo
     from pytest_lmeval.plugin.early import Early
     from pytest_lmeval.plugin.judging import Judging
+    from pytest_lmeval.plugin.programs import Programs
     from pytest_lmeval.plugin.refusing import Refusals
     from pytest_lmeval.registry import Registry
-    from pytest_lmeval.sandbox import Sandbox
     from pytest_lmeval.types import ExampleResult
 
 __all__ = ["RUN", "RunState", "run_state"]
@@ -65,8 +65,6 @@ class RunState:
         self.adapter_name = ""
         self.ahead: Ahead | None = None
         self.engine: Engine | None = None
-        self.runs_code = False
-        self.sandbox_level = ""
         self._items: Sequence[pytest.Item] = ()
         self._batches: list[list[pytest.Item]] = []
         self._judgements: dict[int, Judgement] = {}
@@ -108,6 +106,11 @@ class RunState:
         if not option.lm_resume:
             return HeldResults()
         return read_held(self.config.invocation_params.dir / option.lm_report_dir / "ledger.jsonl", self.asking)
+
+    @property
+    def is_trusted(self) -> bool:
+        """Whether the code that the adapter of this process writes is ours."""
+        return bool(getattr(self._adapter, "trusted", False))
 
     @property
     def is_exact(self) -> bool:
@@ -170,7 +173,7 @@ class RunState:
         try:
             self._check_thresholds()
             self._prepare_adapter(items)
-            self._prepare_sandbox(items)
+            self.programs.prepare(items)
         except (LmevalError, pytest.UsageError) as error:
             self._usage_error(str(error))
         self._items = session.items
@@ -201,37 +204,12 @@ class RunState:
     def make_engine(self, adapter: Any) -> Engine:
         """Return the engine that answers this process's examples from ``adapter``."""
         from pytest_lmeval.adapters.resolve import adapter_name
-        from pytest_lmeval.engine.engine import Engine
-        from pytest_lmeval.engine.policy import Policy
+        from pytest_lmeval.plugin.asking import open_engine
 
-        option = self.config.option
-        policy = Policy(
-            batch_size=self.batch_size,
-            concurrency=option.lm_concurrency,
-            timeout_s=option.lm_timeout,
-            retries=option.lm_retries,
-            max_cost=self._budget(),
-            share=getattr(self.config, "workerinput", {}).get("workercount", 1),
-            passthrough=(pytest.exit.Exception,),
-        )
-        engine = Engine(adapter, policy)
         self.adapter_name = adapter_name(adapter)
-        # A worker that dies is blamed on the example it was scoring. A batch adapter's worker therefore asks for no
-        # batch but that example's; the other workers are asking meanwhile.
-        alone = self.is_worker and not engine.streams
         self.ahead = Ahead(self.config, self._items)
-        self.engine = engine
-        engine.plan(self._batches, (lambda: None) if alone else self.ahead)
-        recorder: Any = self.config.pluginmanager.getplugin("lmeval-recorder")
-        if recorder is not None:
-            engine.on_wait = lambda: recorder.waiting(min(engine.outstanding, engine.policy.own_concurrency))
-        return engine
-
-    def _budget(self) -> float | None:
-        limit: float | None = self.config.option.lm_max_cost
-        # What the interrupted run spent counts.
-        spent = sum(result.usage.get("cost", 0.0) for result in self.held.results.values())
-        return None if limit is None else max(0.0, limit - spent)
+        self.engine = open_engine(self, adapter, self._batches, self.ahead)
+        return self.engine
 
     def check_one_adapter(self, adapter: Any, engine: Engine) -> None:
         """Raise UsageError where a conftest gives an example another adapter than the run has."""
@@ -247,6 +225,13 @@ class RunState:
         from pytest_lmeval.plugin.refusing import Refusals
 
         return Refusals(self.registry)
+
+    @cached_property
+    def programs(self) -> Programs:
+        """How this process runs what the model wrote."""
+        from pytest_lmeval.plugin.programs import Programs
+
+        return Programs(self)
 
     @cached_property
     def early(self) -> Early:
@@ -300,30 +285,6 @@ class RunState:
         if callable(check):
             check([(item.task.name, item.example.id) for item in items])
 
-    def _prepare_sandbox(self, items: Sequence[Any]) -> None:
-        self.runs_code = any(self.refusals.runs_code(item.task, item.example) for item in items)
-        if self.runs_code and not self._is_trusted:
-            from pytest_lmeval.sandbox import require_level
-
-            self.refusals.look_at_code(require_level(self.config.option.lm_sandbox))
-
-    def open_sandbox(self) -> Sandbox:
-        """Return the place where this process runs what the model wrote; of a trusted adapter, the best there is."""
-        from pytest_lmeval.sandbox import open_sandbox, require_level
-
-        level = self.config.option.lm_sandbox
-        if self.runs_code:
-            wanted = None if self._is_trusted and require_level(level) else level
-            workers = getattr(self.config, "workerinput", {}).get("workercount", 1)
-            sandbox = open_sandbox(wanted, workers=workers, packages=self.config.getini("lm_sandbox_packages"))
-            self.sandbox_level = sandbox.level
-            return sandbox
-        return open_sandbox(level)
-
-    @property
-    def _is_trusted(self) -> bool:
-        return bool(getattr(self._adapter, "trusted", False))
-
     def _plan(self, items: Sequence[Any]) -> None:
         from pytest_lmeval.engine.batches import plan_batches
 
@@ -341,15 +302,8 @@ class RunState:
 
     def facts(self) -> dict[str, Any]:
         """Return what only a process that ran examples knows of the circumstances."""
-        return {"model": self._model_facts(), **({"sandbox": self.sandbox_level} if self.sandbox_level else {})}
-
-    def sandbox_report(self) -> str | None:
-        """Return how programs will be run, where there are any."""
-        if not self.runs_code:
-            return None
-        level = self.config.option.lm_sandbox
-        missing = self.refusals.code
-        return f"lmeval: programs run at sandbox level {level}" + (f": NOT HERE: {missing}" if missing else ", probed")
+        level = self.programs.level
+        return {"model": self._model_facts(), **({"sandbox": level} if level else {})}
 
     def _model_facts(self) -> dict[str, Any]:
         """Return what the adapter of this process knows of its model: id, revision, sha256."""

@@ -140,7 +140,7 @@ def default_registry(*, entry_points: bool = True) -> Registry:
     """
     from pytest_lmeval import metrics
     from pytest_lmeval.adapters import builtin
-    from pytest_lmeval.formats import jsonl
+    from pytest_lmeval.formats import jsonl, python, yaml
 
     registry = Registry(rules=dict(RULES))
     for function in (metrics.exact_match, metrics.exact_match_normalized, metrics.accuracy):
@@ -159,6 +159,8 @@ def default_registry(*, entry_points: bool = True) -> Registry:
     registry.add_metric("math_equal", _OnFirstUse(_make_math_equal))
     builtin.register(registry)
     registry.add_format(".jsonl", jsonl.load)
+    registry.add_format(".yaml", yaml.load)
+    registry.add_format(".py", python.load, pattern="task_*.py")
     if entry_points:
         _register_entry_points(registry)
     return registry

@@ -15,9 +15,9 @@ ROWS = (
     "plugin cli",
     "runner",
     "engine leaderboard",
-    "convert starter schemas formats adapters registry project",
+    "convert starter schemas formats adapters registry project tasks",
     "metrics postprocess rendering sandbox",
-    "types text atomic errors",
+    "types text atomic errors formatters",
 )
 ROW_OF = {room: number for number, row in enumerate(ROWS) for room in row.split()}
 PYTEST = {"pytest", "_pytest", "pluggy", "xdist", "execnet", "pytest_jsonreport"}

@@ -9,7 +9,12 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from types import MappingProxyType
+
+from pytest_lmeval.adapters.bigram import Bigram
+from pytest_lmeval.errors import AdapterError
+from pytest_lmeval.types import LogLikelihood, LogProb
 
 __all__ = ["UNKNOWN", "ToyAdapter"]
 
@@ -103,6 +108,14 @@ class ToyAdapter:
     def generate(self, prompts: Sequence[str]) -> list[str]:
         """Return one answer per prompt, in order; any text gets one, ``UNKNOWN`` where no pattern fits."""
         return [_answer(prompt) for prompt in prompts]
+
+    def loglikelihood(self, requests: Sequence[LogLikelihood]) -> list[LogProb | AdapterError]:
+        """Return how probable each continuation is to a :class:`Bigram` of the facts that it knows."""
+        return [self._bigram.log_prob(request) for request in requests]
+
+    @cached_property
+    def _bigram(self) -> Bigram:
+        return Bigram(f"{cue} {answer}" for cue, answer in _FACTS)
 
 
 def _answer(prompt: str) -> str:

@@ -22,6 +22,11 @@ COMMANDS = {
     "merge": "join the ledgers of the shards of a run",
     "calibrate": "learn from two runs of one model what the gate makes of chance",
     "report": "write the HTML report of a run",
+    "tasks": "list the tasks of the project",
+    "test": "try a few examples of a task, stage by stage, and store nothing",
+    "add": "check declarative tasks and data sets, and put them into the task folder",
+    "export": "write a declarative task as one file",
+    "delete": "delete a declarative task",
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import os
 import time
@@ -15,7 +16,7 @@ from pytest_lmeval.engine.outage import Unreachable, is_unreachable
 from pytest_lmeval.errors import AdapterError, AdapterTimeout
 from pytest_lmeval.types import Completion, Generate, LogLikelihood, LogProb, Request, Response
 
-__all__ = ["Answer", "ask", "check_answer", "unusable", "with_attempts"]
+__all__ = ["Answer", "ask", "check_answer", "is_async", "unusable", "with_attempts"]
 
 Answer = Response | AdapterError
 
@@ -35,6 +36,11 @@ def ask(adapter: Any, requests: Sequence[Request], passthrough: tuple[type[BaseE
             batch = [requests[number] for number in numbers]
             answers.update(zip(numbers, _ask_kind(adapter, kind, method, batch, passthrough), strict=True))
     return [answers[number] for number in range(len(requests))]
+
+
+def is_async(adapter: Any) -> bool:
+    """Tell whether the adapter's ``loglikelihood`` is to be awaited."""
+    return inspect.iscoroutinefunction(getattr(adapter, "loglikelihood", None))
 
 
 def _ask_kind(
@@ -96,12 +102,14 @@ def check_answer(answer: Any, request: Request, name: str, latency_ms: float) ->
         return answer
     if isinstance(request, LogLikelihood):
         if isinstance(answer, LogProb):
-            return answer if _is_time(answer.latency_ms) else replace(answer, latency_ms=latency_ms)
+            if fault := _logprob_fault(answer):
+                return AdapterError(f"adapter {name} returned {fault}")
+            return answer if _is_finite(answer.latency_ms) else replace(answer, latency_ms=latency_ms)
         return AdapterError(f"adapter {name} returned {type(answer).__name__}, expected LogProb")
     if isinstance(answer, str):
         return Completion(str(answer), latency_ms)
     if isinstance(answer, Completion) and isinstance(answer.text, str):
-        return answer if _is_time(answer.latency_ms) else replace(answer, latency_ms=latency_ms)
+        return answer if _is_finite(answer.latency_ms) else replace(answer, latency_ms=latency_ms)
     got = f"Completion of {type(answer.text).__name__}" if isinstance(answer, Completion) else type(answer).__name__
     return AdapterError(f"adapter {name} returned {got}, expected text")
 
@@ -114,7 +122,15 @@ def with_attempts(answer: Answer, attempts: int) -> Answer:
     return kind(f"{answer} ({attempts} attempt{'s' if attempts > 1 else ''})")
 
 
-def _is_time(value: object) -> bool:
+def _logprob_fault(answer: LogProb) -> str:
+    if not all(map(_is_finite, (answer.total, *answer.tokens))):
+        return f"a log-probability that is no finite number (total {answer.total!r})"
+    if answer.ids and len(answer.ids) != len(answer.tokens):
+        return f"{len(answer.ids)} ids for {len(answer.tokens)} tokens of a continuation"
+    return ""
+
+
+def _is_finite(value: object) -> bool:
     return isinstance(value, int | float) and math.isfinite(value)
 
 

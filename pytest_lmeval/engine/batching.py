@@ -13,7 +13,7 @@ from pytest_lmeval.engine.ask import Answer, ask, with_attempts
 from pytest_lmeval.engine.jobs import Inbox, Job
 from pytest_lmeval.engine.policy import Policy, backoff_s
 from pytest_lmeval.errors import AdapterTimeout, TransientError
-from pytest_lmeval.types import Request
+from pytest_lmeval.types import Generate, Request
 
 __all__ = ["BatchTransport"]
 
@@ -87,9 +87,11 @@ class BatchTransport:
             self._current = None
 
     def _answers(self, requests: Sequence[Request]) -> list[Answer]:
-        size = self._policy.batch_size
+        # Of log-likelihoods everything that the batch's examples ask goes together: the options of an example begin
+        # alike, and an adapter may read that once.
+        size = self._policy.batch_size if any(isinstance(one, Generate) for one in requests) else len(requests)
         answers: list[Answer] = []
-        for first in range(0, len(requests), size):
+        for first in range(0, len(requests), max(1, size)):
             if self._stopped:
                 break
             answers += self._ask_with_retries(requests[first : first + size])

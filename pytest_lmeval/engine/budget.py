@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pytest_lmeval.engine.ask import Answer
-from pytest_lmeval.errors import BudgetSpent
+from pytest_lmeval.errors import AdapterError, BudgetSpent
 from pytest_lmeval.types import Completion
 
 __all__ = ["Budget"]
@@ -44,9 +44,9 @@ class Budget:
     def settle(self, answer: Answer) -> None:
         """Note what came of one of them."""
         self._out -= 1
-        if self._limit is None or not isinstance(answer, Completion):
+        if self._limit is None or isinstance(answer, AdapterError):
             return
-        cost = answer.cost
+        cost = answer.cost if isinstance(answer, Completion) else None
         if cost is None:
             raise BudgetSpent("stopped by --lm-max-cost: the adapter does not tell what a request costs")
         self._spent += cost

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
+from pytest_lmeval.engine.ask import is_async
 from pytest_lmeval.engine.batching import BatchTransport
 from pytest_lmeval.engine.budget import Budget
 from pytest_lmeval.engine.jobs import Inbox, Job
@@ -52,7 +53,7 @@ class Engine:
         self.adapter = adapter
         self.policy = policy or Policy()
         self.on_wait: Callable[[], None] | None = None
-        self.streams = callable(getattr(adapter, "complete", None))
+        self.streams = callable(getattr(adapter, "complete", None)) or is_async(adapter)
         self._largest_unit = 1 if self.streams else self.policy.batch_size
         self._window = 4 * self.policy.own_concurrency if self.streams else self.policy.batch_size + 1
         self._refill = max(1, self._window // 8) if self.streams else 1

@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +16,16 @@ from pytest_lmeval.leaderboard.statistics import mean
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.types import Completion, Example, ExampleResult, LogLikelihood, Request, Response, Score, Status
 
-__all__ = ["Judgement", "Thresholds", "content_hash", "evaluate", "failed_result", "request_hash"]
+__all__ = [
+    "Judgement",
+    "Thresholds",
+    "answer_groups",
+    "content_hash",
+    "evaluate",
+    "failed_result",
+    "request_hash",
+    "runs_code",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +68,22 @@ class Judgement:
 
 
 def evaluate(
-    task: Task, example: Example, prompt: Prompt, responses: Sequence[Response], judgement: Judgement
+    task: Task,
+    example: Example,
+    prompt: Prompt,
+    responses: Sequence[Response],
+    judgement: Judgement,
+    score: Callable[[Example, Sequence[Response], Tools], Score] | None = None,
 ) -> ExampleResult:
-    """Return the result of ``example``; a metric that fails gives the status ``error`` and no score."""
+    """Return the result of ``example``; a metric that fails gives the status ``error`` and no score.
+
+    ``score`` stands in for the task's own method, where that has been at work already.
+    """
     asked = _Asked(task, example, prompt, responses)
+    score = score or task.score
     try:
-        groups = _groups(responses, judgement.repeats)
-        scores = [_checked(task.score(example, group, judgement.tools), example.metric) for group in groups]
+        groups = answer_groups(responses, judgement.repeats)
+        scores = [_checked(score(example, group, judgement.tools), example.metric) for group in groups]
     except LmevalError as error:
         return _result(asked, judgement, _status_of(error), error=str(error))
     except Exception as error:
@@ -85,6 +103,12 @@ def failed_result(
 ) -> ExampleResult:
     """Return the result of an example that got no response: ``error``, or ``timeout``."""
     return _result(_Asked(task, example, prompt), judgement, _status_of(error), error=str(error))
+
+
+def runs_code(task: Task, example: Example, registry: Registry) -> bool:
+    """Tell whether to score the example is to run what the model wrote."""
+    metric = registry.metrics.get(task.metric_name(example))
+    return bool(metric.needs_sandbox if metric is not None else getattr(task, "runs_code", False))
 
 
 def request_hash(requests: Sequence[Request]) -> str:
@@ -149,7 +173,8 @@ def _must_pass(example: Example) -> bool:
     return example.metadata.get("must_pass") is True
 
 
-def _groups(responses: Sequence[Response], repeats: int) -> list[Sequence[Response]]:
+def answer_groups(responses: Sequence[Response], repeats: int) -> list[Sequence[Response]]:
+    """Return the responses of each repeat."""
     size = len(responses) // repeats
     return [responses[number * size : (number + 1) * size] for number in range(repeats)]
 

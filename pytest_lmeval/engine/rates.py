@@ -6,7 +6,7 @@ import asyncio
 import time
 from typing import Any
 
-from pytest_lmeval.types import Completion, Generate
+from pytest_lmeval.types import Completion, Generate, Request
 
 __all__ = ["RateLimit"]
 
@@ -25,7 +25,7 @@ class RateLimit:
         self._requests = _Bucket(_per_second(adapter, "requests_per_minute", share))
         self._tokens = _Bucket(_per_second(adapter, "tokens_per_minute", share))
 
-    async def acquire(self, request: Generate) -> None:
+    async def acquire(self, request: Request) -> None:
         """Wait until ``request`` may go."""
         for bucket, amount in ((self._requests, 1.0), (self._tokens, _estimate(request))):
             wait = bucket.take(amount)
@@ -62,5 +62,7 @@ def _per_second(adapter: Any, attribute: str, share: int) -> float | None:
     return float(per_minute) / 60 / share if per_minute else None
 
 
-def _estimate(request: Generate) -> float:
+def _estimate(request: Request) -> float:
+    if not isinstance(request, Generate):
+        return len(request.context + request.continuation) / _CHARACTERS_PER_TOKEN
     return len(request.text) / _CHARACTERS_PER_TOKEN + (request.max_tokens or _ASSUMED_COMPLETION_TOKENS)

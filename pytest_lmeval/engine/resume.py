@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pytest_lmeval.engine.ledger import is_complete
-from pytest_lmeval.types import Completion, ExampleResult
+from pytest_lmeval.formats.loglikelihood import log_probs_of
+from pytest_lmeval.types import Completion, ExampleResult, Response
 
 __all__ = ["Asked", "HeldResults", "fingerprint", "read_held"]
 
@@ -33,11 +34,14 @@ class HeldResults:
     results: Mapping[tuple[str, str], ExampleResult] = field(default_factory=dict)
     damaged: int = 0
 
-    def responses(self, task: str, example: str, asked: Asked) -> Sequence[Completion] | None:
+    def responses(self, task: str, example: str, asked: Asked) -> Sequence[Response] | None:
         """Return the responses to an example if they answer what would be asked now, else None."""
         held = self.results.get((task, example))
-        if held is None or Asked(held.request, held.adapter, len(held.outputs)) != asked:
+        repeats = 0 if held is None else len(held.outputs or held.predictions)
+        if held is None or Asked(held.request, held.adapter, repeats) != asked:
             return None
+        if not held.outputs:
+            return _log_probs(held, repeats)
         first, *others = held.outputs
         # All that the example used stands with its first response, so that the sum is right again.
         counted = Completion(
@@ -77,8 +81,14 @@ def read_held(path: Path, asking: str) -> HeldResults:
         except (ValueError, TypeError, KeyError, AttributeError):
             damaged += 1
     # An output whose scoring failed is an answer all the same.
-    answered = {key: result for key, result in results.items() if result.outputs}
+    answered = {key: result for key, result in results.items() if result.outputs or log_probs_of(result.details)}
     return HeldResults(answered, damaged)
+
+
+def _log_probs(held: ExampleResult, repeats: int) -> Sequence[Response]:
+    # How probable a text is does not change from repeat to repeat: the first one's numbers stand for all.
+    details = held.details["repeats"][0] if repeats > 1 else held.details
+    return [replace(one, latency_ms=held.latency_ms) for _ in range(repeats) for one in log_probs_of(details)]
 
 
 def _count(result: ExampleResult, name: str) -> int | None:

@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from pytest_lmeval.adapters.resolve import adapter_name
-from pytest_lmeval.engine.ask import Answer, ask, check_answer, unusable, with_attempts
+from pytest_lmeval.engine.ask import Answer, ask, check_answer, is_async, unusable, with_attempts
 from pytest_lmeval.engine.jobs import Inbox, Job
 from pytest_lmeval.engine.outage import Outage
 from pytest_lmeval.engine.policy import Policy, backoff_s
 from pytest_lmeval.engine.rates import RateLimit
-from pytest_lmeval.errors import AdapterTimeout, TransientError
-from pytest_lmeval.types import Completion, Generate, Request
+from pytest_lmeval.errors import AdapterError, AdapterTimeout, TransientError
+from pytest_lmeval.types import Completion, Generate, LogLikelihood, Request
 
 __all__ = ["AsyncTransport"]
 
@@ -32,6 +32,7 @@ class AsyncTransport:
         self._adapter = adapter
         self._policy = policy
         self._inbox = inbox
+        self._awaits_logprobs = is_async(adapter)
         self._rates = RateLimit(adapter, policy.share)
         self._outage = Outage()
         self._heartbeat = time.monotonic()
@@ -142,14 +143,14 @@ class AsyncTransport:
         if refusal is not None:
             return refusal
         request = job.requests[number]
-        if not isinstance(request, Generate):
+        if isinstance(request, LogLikelihood) and not self._awaits_logprobs:
             answer, attempts = await self._ask_in_thread(request), 0
         else:
             answer, attempts = await self._ask_with_retries(request, job)
         self._outage.note(answer)
         return with_attempts(answer, attempts) if attempts else answer
 
-    async def _ask_with_retries(self, request: Generate, job: Job) -> tuple[Answer, int]:
+    async def _ask_with_retries(self, request: Request, job: Job) -> tuple[Answer, int]:
         for attempt in range(self._policy.retries + 1):
             answer = await self._attempt(request, job)
             wait = _retry_wait(answer)
@@ -178,7 +179,7 @@ class AsyncTransport:
         except TimeoutError:
             return AdapterTimeout(f"no response within {self._policy.timeout_s:g} s (--lm-timeout)")
 
-    async def _attempt(self, request: Generate, job: Job) -> Answer:
+    async def _attempt(self, request: Request, job: Job) -> Answer:
         await self._rates.acquire(request)
         started = time.perf_counter()
         task = asyncio.ensure_future(_outcome(self._adapter, request))
@@ -194,7 +195,7 @@ class AsyncTransport:
         if error is not None:
             return unusable(self._adapter, error, self._policy.passthrough)
         answer = check_answer(returned, request, adapter_name(self._adapter), latency_ms)
-        if isinstance(answer, Completion):
+        if isinstance(answer, Completion) and isinstance(request, Generate):
             self._rates.settle(request, answer)
         return answer
 
@@ -210,13 +211,22 @@ class _Progress:
         self.begun = False
 
 
-async def _outcome(adapter: Any, request: Generate) -> tuple[Any, BaseException | None]:
+async def _outcome(adapter: Any, request: Request) -> tuple[Any, BaseException | None]:
     try:
+        if isinstance(request, LogLikelihood):
+            return _only(await adapter.loglikelihood([request])), None
         return await adapter.complete(request), None
     except asyncio.CancelledError:
         raise
     except BaseException as error:  # SystemExit in a task would end the loop, and all that is in flight with it
         return None, error
+
+
+def _only(returned: Any) -> Any:
+    if not isinstance(returned, Sequence) or len(returned) != 1:
+        size = f" of {len(returned)}" if isinstance(returned, Sequence) else ""
+        raise AdapterError(f"loglikelihood returned {type(returned).__name__}{size} for 1 request; expected a list")
+    return returned[0]
 
 
 def _retry_wait(answer: Answer) -> float | None:

@@ -216,3 +216,21 @@ def test_a_mixture_in_python_is_one_task_too(folder: Path) -> None:
 
     assert everything[::2] == _ids(task)
     assert 1.0 == run_task(prepared(task, Right()), Right()).score
+
+
+def test_a_mixture_in_python_keeps_the_wanted_subject_in_its_order(folder: Path) -> None:
+    from pytest_lmeval.formats.files import load_file
+    from pytest_lmeval.formats.task import LoadOptions
+
+    by_index = LETTERS.replace('"letters":', '"topic": "odd" if index == 1 else "even", "letters":')
+    tasks = "from pytest_lmeval.tasks import TaskMixture\nTASKS = [TaskMixture([Letters(), Others()])]"
+    path = folder / "task_mixed.py"
+    path.write_text(f"{by_index}\n{tasks}")
+    registry = default_registry(entry_points=False)
+    ids = [
+        _ids(load_file(path, "mixed", registry, options=LoadOptions(subjects=subjects)).tasks[0])
+        for subjects in ((), ("even",))
+    ]
+
+    assert [own_id for own_id in ids[0] if not own_id.endswith("1")] == ids[1]
+    assert 4 == len(ids[1])

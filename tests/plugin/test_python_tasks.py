@@ -277,7 +277,8 @@ def test_options_choose_few_shots_subjects_and_examples(everything: Project) -> 
     options = ("--lm-num-fewshot=2", "--lm-subject=africa", "--lm-limit=1", "--lm-adapter=oracle:Full")
     result = everything.run_pytest("tasks/task_quizzes.py", "-k", "Capitals", *options)
 
-    result.assert_outcomes(passed=1, deselected=2)
+    # Of the other tasks only the one whose items name no subject is left to deselect.
+    result.assert_outcomes(passed=1, deselected=1)
     ((turns, stop, max_tokens),) = _asked(everything, "requests.txt")
     assert ["system", "user", "assistant", "user", "assistant", "user", "assistant"] == [role for role, _ in turns]
     assert ["Name the capital of Chad.", "Answer:"] == [content for _, content in turns[-2:]]
@@ -287,21 +288,22 @@ def test_options_choose_few_shots_subjects_and_examples(everything: Project) -> 
 
 
 def test_one_example_runs_by_its_node_id_and_its_file_once(everything: Project) -> None:
-    everything.write("tasks/task_talks.py", TALKS + "\nopen('imports.txt', 'a').write('once\\n')\n")
+    everything.write("tasks/task_talks.py", TALKS + "\nwith open('imports.txt', 'a') as file: file.write('once ')\n")
     result = everything.run_pytest("tasks/task_talks.py::Diagnoses.ex-0", "--lm-adapter=oracle:Oracle")
 
     result.assert_outcomes(passed=1)
-    assert "once\n" == (everything.path / "imports.txt").read_text()
+    assert "once " == (everything.path / "imports.txt").read_text()
 
 
 def test_letters_are_chosen_by_probability_where_the_adapter_tells(everything: Project) -> None:
     arguments = ("tasks/task_talks.py", "-k", "Diagnoses", "--lm-gate=none", "--lm-include-per-example")
-    everything.run_pytest(*arguments, "--lm-adapter=oracle:Probable")
+    result = everything.run_pytest(*arguments, "--lm-adapter=oracle:Probable")
     examples = everything.examples()
 
     assert ["A", "A"] == [examples[f"Diagnoses:ex-{number}"]["prediction"] for number in (0, 1)]
     assert [0.0, 1.0] == [examples[f"Diagnoses:ex-{number}"]["score"] for number in (0, 1)]
     assert {"A": -0.1, "B": -3.0} == examples["Diagnoses:ex-0"]["details"]["logprobs"]
+    result.assert_outcomes(passed=1, deselected=2)
     assert not (everything.path / "prompts.txt").exists()
 
 
@@ -314,8 +316,8 @@ def test_bad_task_files_stop_the_run_before_the_model_is_asked(everything: Proje
     assert 2 == result.ret
     result.stdout.fnmatch_lines_random(
         [
-            "tasks/task_broken.py:2: import_error _module: ZeroDivisionError: division by zero (tasks/task_broken.py:2 *",
-            "tasks/task_quizzes.py:4: python_error CapitalsQuiz._get_instruction_text: item 0: KeyError: 'land' *",
+            "tasks/task_broken.py:2: import_error _module: ZeroDivisionError: division by zero (tasks/*.py:2 *",
+            "tasks/task_quizzes.py:4: python_error CapitalsQuiz._get_instruction_text: item 0, *: KeyError: 'land' *",
             "tasks/task_twice.py: the task name 'Functions' is taken by tasks/task_code.py*",
         ]
     )
@@ -338,9 +340,7 @@ def test_what_raises_while_it_scores_is_an_error_of_its_example_with_the_line(ev
 
     assert 3 == result.ret
     result.stdout.fnmatch_lines(
-        [
-            "Programs: ex-0 could not be scored (error): Programs.evaluate raised IndexError: * (tasks/task_talks.py:5? in code_in)"
-        ]
+        ["Programs: ex-0 could not be scored (error): Programs.evaluate raised IndexError: *talks.py:5? in code_in)"]
     )
     assert [4, 2] == [everything.board()["counts"][kind] for kind in ("collected", "errors")]
 

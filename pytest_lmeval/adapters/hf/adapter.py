@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from pytest_lmeval.adapters.hf import generation, scoring
 from pytest_lmeval.adapters.hf.batches import pack
 from pytest_lmeval.adapters.hf.device import share_threads, worker_number
+from pytest_lmeval.adapters.hf.families import Family, can_share, families
 from pytest_lmeval.adapters.hf.loading import Loaded, load
 from pytest_lmeval.adapters.hf.options import fault, read_options
 from pytest_lmeval.adapters.hf.prompts import Prompts
@@ -46,6 +47,7 @@ class HfAdapter:
         loaded = load(source, self._options, worker_number(os.environ))
         self._prompts = Prompts(loaded.tokenizer, self._options)
         self._loaded: Loaded | None = loaded
+        self._shares = can_share(loaded.model)
         self._folder, self._revision = loaded.folder, loaded.revision
         self.name = loaded.name
         self._threads = _set_threads(self._options.threads, loaded.device)
@@ -69,16 +71,16 @@ class HfAdapter:
         """Return the log-probability of each continuation, in order, or the AdapterError that says why there is none.
 
         The texts are taken as they are, without a chat template. Where both do not fit into the model's window, the
-        context loses its beginning.
+        context loses its beginning. What the requests of one call begin with in common is read once, where that pays.
         """
         loaded = self._open()
-        split, answers = _prepare(requests, lambda request: self._split(loaded, request))
-        rows = dict(enumerate(scoring.readings(split, loaded.window)))
-        limit = self._options.batch_tokens
-        parts = pack(rows, lambda row: len(row.tokens), lambda part: scoring.together(part, limit, loaded.vocabulary))
-        for part in parts:
-            for number, found in _compute(part, lambda rows: scoring.score(loaded, rows)).items():
-                answers |= found if isinstance(found, dict) else dict.fromkeys(rows[number].asked, found)
+        found = self._prompts.split_all([(request.context, request.continuation) for request in requests])
+        split, answers = _prepare(found, lambda one: _fitting(one, loaded.window))
+        limit = scoring.batch_limit(self._options.batch_tokens, loaded.device)
+        rows = scoring.readings(split, loaded.window)
+        alike = families(rows) if self._shares else [Family((row,)) for row in rows]
+        for batch in scoring.batches(alike, limit, loaded.vocabulary):
+            answers |= _score(loaded, batch)
         return [answers[number] for number in range(len(requests))]
 
     def close(self) -> None:
@@ -108,11 +110,21 @@ class HfAdapter:
         luck = f"{self._options.seed + request.repeat} {tokens}"
         return generation.Asked(tokens, room, request.stop, luck)
 
-    def _split(self, loaded: Loaded, request: LogLikelihood) -> tuple[list[int], int]:
-        tokens, size = self._prompts.split(request.context, request.continuation)
-        if loaded.window is not None and size > loaded.window:
-            raise AdapterError(f"the continuation has {size} tokens, more than the window of {loaded.window}")
-        return tokens, size
+
+def _fitting(split: tuple[list[int], int] | AdapterError, window: int | None) -> tuple[list[int], int]:
+    if isinstance(split, AdapterError):
+        raise split
+    tokens, size = split
+    if window is not None and size > window:
+        raise AdapterError(f"the continuation has {size} tokens, more than the window of {window}")
+    return tokens, size
+
+
+def _score(loaded: Loaded, batch: Sequence[Family]) -> dict[int, Any]:
+    """Return the answers to the families' requests by number; the same error for all where memory is too small."""
+    numbers = [number for family in batch for row in family.rows for number in row.asked]
+    found = _within_memory(len(numbers), lambda: scoring.score(loaded, batch))
+    return dict.fromkeys(numbers, found) if isinstance(found, AdapterError) else found
 
 
 def _prepare(
@@ -133,15 +145,23 @@ def _compute(
     part: Mapping[int, _Ready], answer: Callable[[list[_Ready]], Sequence[_Answer]]
 ) -> dict[int, _Answer | AdapterError]:
     """Return the answers by number; the same error for all of them where the device has too little memory."""
+    found = _within_memory(len(part), lambda: answer(list(part.values())))
+    if isinstance(found, AdapterError):
+        return dict.fromkeys(part, found)
+    return dict(zip(part, found, strict=True))
+
+
+def _within_memory(requests: int, compute: Callable[[], _Answer]) -> _Answer | AdapterError:
+    """Return what ``compute`` does, or the error that says that the device has too little memory for it."""
     import torch
 
     try:
         with torch.inference_mode():
-            return dict(zip(part, answer(list(part.values())), strict=True))
+            return compute()
     except torch.OutOfMemoryError as error:
         reason = str(error).partition(". ")[0]
         fewer = "ask for fewer at a time with --lm-batch-size or the option batch_tokens"
-        return dict.fromkeys(part, AdapterError(f"{len(part)} request(s) at a time are too many: {reason}; {fewer}"))
+        return AdapterError(f"{requests} request(s) at a time are too many: {reason}; {fewer}")
 
 
 def _set_threads(wanted: int | None, device: str) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-__all__ = ["pack", "pad_left"]
+__all__ = ["pack", "pad_left", "pad_right"]
 
 _Row = TypeVar("_Row")
 
@@ -37,4 +37,14 @@ def pad_left(rows: Sequence[Sequence[int]], pad: int, device: str) -> tuple[Any,
     width = max(map(len, rows))
     tokens = torch.tensor([[*[pad] * (width - len(row)), *row] for row in rows])
     mask = torch.tensor([[*[0] * (width - len(row)), *[1] * len(row)] for row in rows])
+    return tokens.to(device), mask.to(device)
+
+
+def pad_right(rows: Sequence[Sequence[int]], pad: int, device: str) -> tuple[Any, Any]:
+    """Return the same as :func:`pad_left`, filled up on the right: for rows that go on from something."""
+    import torch
+
+    width = max(map(len, rows))
+    tokens = torch.tensor([[*row, *[pad] * (width - len(row))] for row in rows])
+    mask = torch.tensor([[*[1] * len(row), *[0] * (width - len(row))] for row in rows])
     return tokens.to(device), mask.to(device)

@@ -47,14 +47,28 @@ class Prompts:
         the context's last characters (most often a blank) with the continuation's first, the joint token counts as
         the continuation's. At least one token stands before it: BOS, or else EOS, where the context gives none.
         """
-        before, whole = self._plain(context), self._plain(context + continuation)
+        (split,) = self.split_all([(context, continuation)])
+        if isinstance(split, AdapterError):
+            raise split
+        return split
+
+    def split_all(self, pairs: Sequence[tuple[str, str]]) -> list[tuple[list[int], int] | AdapterError]:
+        """Return for every ``(context, continuation)`` what :meth:`split` does, or the error that it raises.
+
+        The tokenizer is called once for all texts: for many short ones the calls would cost more than the model.
+        """
+        texts = {text for context, continuation in pairs for text in (context, context + continuation)}
+        tokens = self._plain_all(sorted(texts))
+        return [self._border(tokens[before], tokens[before + behind], behind) for before, behind in pairs]
+
+    def _border(self, before: list[int], whole: list[int], continuation: str) -> tuple[list[int], int] | AdapterError:
         shared = shared_length(before, whole)
         if shared == 0:
             whole, shared = [*self._start, *whole], len(self._start)
         if shared == len(whole):
-            raise AdapterError(f"the continuation {continuation!r} adds no tokens to its context")
+            return AdapterError(f"the continuation {continuation!r} adds no tokens to its context")
         if shared == 0:
-            raise AdapterError("the context has no tokens, and the tokenizer has none to begin a text with")
+            return AdapterError("the context has no tokens, and the tokenizer has none to begin a text with")
         return whole, len(whole) - shared
 
     def text_after(self, prompt: Sequence[int], written: Sequence[int]) -> str:
@@ -70,6 +84,12 @@ class Prompts:
 
     def _plain(self, text: str) -> list[int]:
         return [*self._prefix, *self._encode(text)]
+
+    def _plain_all(self, texts: list[str]) -> dict[str, list[int]]:
+        if not texts:
+            return {}
+        rows = self._tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"]
+        return {text: [*self._prefix, *row] for text, row in zip(texts, rows, strict=True)}
 
     def _encode(self, text: str, special: bool = False) -> list[int]:
         return list(self._tokenizer(text, add_special_tokens=special, verbose=False)["input_ids"])

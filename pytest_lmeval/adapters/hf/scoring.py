@@ -4,35 +4,26 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from pytest_lmeval.adapters.hf.batches import pad_left
+from pytest_lmeval.adapters.hf.batches import pad_left, pad_right
+from pytest_lmeval.adapters.hf.families import Family, Reading
 from pytest_lmeval.adapters.hf.loading import Loaded
 from pytest_lmeval.errors import AdapterError
 from pytest_lmeval.types import LogProb
 
-__all__ = ["Reading", "readings", "score", "together"]
+__all__ = ["batch_limit", "batches", "readings", "score"]
 
 _LOGITS_PER_TOKEN = 16384
 """So many logits are taken to need as much memory as one token that is read."""
+_HELD_PER_TOKEN = 4
+"""So many tokens' keys and values are taken to need as much memory as one token that is read."""
+_ENOUGH_FOR_A_PROCESSOR = 1024
+"""A processor computes no faster on more tokens at a time, and rows of more different lengths are padded more."""
 
-
-@dataclass(slots=True)
-class Reading:
-    """One row for the model: what it reads, and by request number the tokens whose probability is asked for.
-
-    The i-th last of a continuation's tokens is predicted at the i-th last token that is read.
-    """
-
-    tokens: list[int]
-    asked: dict[int, list[int]] = field(default_factory=dict)
-
-    @property
-    def kept(self) -> int:
-        """How many predictions, at the end of the row, are asked for."""
-        return max(map(len, self.asked.values()))
+_Answers = dict[int, LogProb | AdapterError]
 
 
 def readings(split: Mapping[int, tuple[list[int], int]], window: int | None) -> list[Reading]:
@@ -48,26 +39,87 @@ def readings(split: Mapping[int, tuple[list[int], int]], window: int | None) -> 
     return list(rows.values())
 
 
-def together(batch: Sequence[Reading], batch_tokens: int, vocabulary: int) -> bool:
-    """Tell whether the rows can be one batch of at most ``batch_tokens``."""
-    read = len(batch) * max(len(row.tokens) for row in batch)
-    logits = len(batch) * max(row.kept for row in batch) * vocabulary
-    return read <= batch_tokens and logits <= batch_tokens * _LOGITS_PER_TOKEN
+def batches(alike: Sequence[Family], limit: int, vocabulary: int) -> Iterator[list[Family]]:
+    """Yield the families in batches of at most ``limit`` tokens, the largest first, each of a single one at least.
+
+    Those with a shared beginning and those without go through the model in different ways, and never together.
+    """
+    pieces = [part for family in alike for part in _parts(family, limit, vocabulary)]
+    batch: list[Family] = []
+    size = _Size()
+    for family in sorted(pieces, key=lambda family: (family.shared > 0, family.width), reverse=True):
+        larger = size.with_family(family)
+        if batch and ((family.shared > 0) != (batch[0].shared > 0) or not larger.fits(limit, vocabulary)):
+            yield batch
+            batch, larger = [], _Size().with_family(family)
+        batch.append(family)
+        size = larger
+    if batch:
+        yield batch
 
 
-def score(loaded: Loaded, batch: Sequence[Reading]) -> list[dict[int, LogProb | AdapterError]]:
-    """Return for each row the log-probabilities that it asks for, by request number.
+def _parts(family: Family, limit: int, vocabulary: int) -> list[Family]:
+    if len(family.rows) == 1 or _Size().with_family(family).fits(limit, vocabulary):
+        return [family]
+    middle = len(family.rows) // 2
+    halves = (family.rows[:middle], family.rows[middle:])
+    return [
+        part
+        for rows in halves
+        for part in _parts(Family(rows, family.shared if len(rows) > 1 else 0), limit, vocabulary)
+    ]
+
+
+def batch_limit(batch_tokens: int, device: str) -> int:
+    """Return how many of the ``batch_tokens`` that are allowed are worth reading at a time on ``device``."""
+    return min(batch_tokens, _ENOUGH_FOR_A_PROCESSOR) if device == "cpu" else batch_tokens
+
+
+@dataclass(frozen=True, slots=True)
+class _Size:
+    """What a batch takes: families, rows, and the most tokens of each kind that one of them has."""
+
+    families: int = 0
+    rows: int = 0
+    shared: int = 0
+    rest: int = 0
+    kept: int = 0
+
+    def with_family(self, family: Family) -> _Size:
+        """Return the size of the batch with one more family."""
+        return _Size(
+            self.families + 1,
+            self.rows + len(family.rows),
+            max(self.shared, family.shared),
+            max(self.rest, family.rest),
+            max(self.kept, family.kept),
+        )
+
+    def fits(self, limit: int, vocabulary: int) -> bool:
+        """Tell whether ``limit`` tokens hold what is read, the keys and values of every row, and the predictions."""
+        read = self.families * self.shared + self.rows * self.rest
+        held = self.rows * (self.shared + self.rest)
+        logits = self.rows * self.kept * vocabulary
+        return max(read, held / _HELD_PER_TOKEN, logits / _LOGITS_PER_TOKEN) <= limit
+
+
+def score(loaded: Loaded, batch: Sequence[Family]) -> _Answers:
+    """Return the log-probabilities that the families ask for, by request number.
 
     One that is not a finite number, as of a model that overflows its dtype, is an AdapterError.
     """
-    tokens, mask = pad_left([row.tokens for row in batch], loaded.pad, loaded.device)
-    logits = _logits(loaded.model, tokens, mask, max(row.kept for row in batch))
-    return [_answers(row, predicted) for row, predicted in zip(batch, logits, strict=True)]
+    rows = [row for family in batch for row in family.rows]
+    predicted = _go_on(loaded, batch) if batch[0].shared else _read(loaded, rows)
+    return dict(_answers(rows, predicted))
 
 
-def _answers(row: Reading, predicted: Any) -> dict[int, LogProb | AdapterError]:
-    logprobs = predicted[-row.kept :].float().log_softmax(-1)
-    return {number: _logprob(logprobs, asked) for number, asked in row.asked.items()}
+def _read(loaded: Loaded, rows: Sequence[Reading]) -> Any:
+    """Return the predictions that the rows ask for, row by row, of shape (predictions, vocabulary)."""
+    import torch
+
+    tokens, mask = pad_left([row.tokens for row in rows], loaded.pad, loaded.device)
+    logits = _logits(loaded.model, tokens, mask, max(row.kept for row in rows))
+    return torch.cat([one[-row.kept :] for row, one in zip(rows, logits, strict=True)])
 
 
 def _logits(model: Any, tokens: Any, mask: Any, wanted: int) -> Any:
@@ -75,19 +127,78 @@ def _logits(model: Any, tokens: Any, mask: Any, wanted: int) -> Any:
     knows = inspect.signature(model.forward).parameters
     extra: dict[str, Any] = {}
     if "position_ids" in knows:
-        extra["position_ids"] = (mask.cumsum(-1) - 1).clamp(min=0)
+        extra["position_ids"] = _positions(mask)
     if "logits_to_keep" in knows:
         extra["logits_to_keep"] = wanted
     return model(input_ids=tokens, attention_mask=mask, use_cache=False, **extra).logits
 
 
-def _logprob(logprobs: Any, asked: list[int]) -> LogProb | AdapterError:
+def _go_on(loaded: Loaded, batch: Sequence[Family]) -> Any:
+    """Return the same as :func:`_read`, having read what a family shares once."""
     import torch
 
-    own = logprobs[-len(asked) :]
-    targets = torch.tensor(asked, device=own.device)
-    each = own.gather(-1, targets[:, None]).squeeze(-1).tolist()
-    total = sum(each)
+    begun, mask = pad_left([family.rows[0].tokens[: family.shared] for family in batch], loaded.pad, loaded.device)
+    first = loaded.model(
+        input_ids=begun, attention_mask=mask, position_ids=_positions(mask), use_cache=True, logits_to_keep=1
+    )
+    # Every row gets the keys and values of its family's beginning.
+    family_of = torch.tensor([number for number, family in enumerate(batch) for _ in family.rows], device=loaded.device)
+    first.past_key_values.batch_select_indices(family_of)
+    rests = [row.tokens[family.shared :] for family in batch for row in family.rows]
+    tokens, own = pad_right(rests, loaded.pad, loaded.device)
+    whole = torch.cat([mask[family_of], own], dim=-1)
+    width, kept = tokens.shape[1], [row.kept for family in batch for row in family.rows]
+    wanted = max(width - len(rest) + number for rest, number in zip(rests, kept, strict=True))
+    logits = loaded.model(
+        input_ids=tokens,
+        attention_mask=whole,
+        position_ids=_positions(whole)[:, -width:],
+        past_key_values=first.past_key_values,
+        use_cache=True,
+        logits_to_keep=wanted,
+    ).logits
+    ends = [len(rest) - width + wanted for rest in rests]
+    return torch.cat([one[end - number : end] for one, end, number in zip(logits, ends, kept, strict=True)])
+
+
+def _positions(mask: Any) -> Any:
+    return (mask.cumsum(-1) - 1).clamp(min=0)
+
+
+def _answers(rows: Sequence[Reading], predicted: Any) -> Iterator[tuple[int, LogProb | AdapterError]]:
+    """Yield every request's number and answer; all are looked up at once, since a step each would cost more."""
+    import torch
+
+    asked: list[tuple[int, list[int]]] = []
+    places: list[int] = []
+    targets: list[int] = []
+    end = 0
+    for row in rows:
+        end += row.kept
+        for number, tokens in row.asked.items():
+            asked.append((number, tokens))
+            places += range(end - len(tokens), end)
+            targets += tokens
+    each, greedy = _look_up(predicted, *(torch.tensor(one, device=predicted.device) for one in (places, targets)))
+    begin = 0
+    for number, tokens in asked:
+        span = slice(begin, begin + len(tokens))
+        yield number, _logprob(tokens, each[span], all(greedy[span]))
+        begin += len(tokens)
+
+
+def _look_up(predicted: Any, places: Any, targets: Any) -> tuple[list[float], list[bool]]:
+    """Return the log-probability of each target at its place, and whether it is the first of the likeliest there."""
+    logprobs = predicted.float().log_softmax(-1)
+    each = logprobs[places, targets]
+    likely = each == logprobs.amax(-1)[places]
+    # To find out which is the first takes several times as long, so only where a target is among them.
+    likely[likely.clone()] = predicted[places[likely]].argmax(-1) == targets[likely]
+    return each.tolist(), likely.tolist()
+
+
+def _logprob(tokens: Sequence[int], each: Sequence[float], greedy: bool) -> LogProb | AdapterError:
+    total = math.fsum(each)
     if not math.isfinite(total):
         return AdapterError(f"the continuation's log-probability is {total}; a dtype of more range may help: float32")
-    return LogProb(total, tuple(each), greedy=bool((own.argmax(-1) == targets).all()))
+    return LogProb(total, tuple(each), greedy, ids=tuple(tokens))

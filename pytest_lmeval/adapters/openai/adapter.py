@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from pytest_lmeval.adapters.openai.echo import echo_body, echoed
 from pytest_lmeval.adapters.openai.options import read_options
 from pytest_lmeval.adapters.openai.request import request_body
 from pytest_lmeval.adapters.openai.response import Document, completion, parse
 from pytest_lmeval.adapters.openai.secret import read_key
 from pytest_lmeval.errors import AdapterError, UsageError
-from pytest_lmeval.types import Completion, Generate
+from pytest_lmeval.types import Completion, Generate, LogLikelihood, LogProb
 
 __all__ = ["OpenAIAdapter"]
 
@@ -22,6 +24,9 @@ class OpenAIAdapter:
     ``model`` is the name that the server knows it by; the options are those of
     :class:`~pytest_lmeval.adapters.openai.options.Options`. The key is read from the environment here and now.
     Raise UsageError for an option that cannot be used, a key that is missing, or without aiohttp.
+
+    With the endpoint ``completions`` it has ``loglikelihood``, too, for servers that repeat the prompt with
+    log-probabilities (``echo``).
 
     ``manifest["revision"]`` is what the server calls the model that answered, once it has.
     """
@@ -44,6 +49,9 @@ class OpenAIAdapter:
         self.manifest: dict[str, Any] = {"id": model}
         self.requests_per_minute = self._options.requests_per_minute
         self.tokens_per_minute = self._options.tokens_per_minute
+        if self._options.endpoint == "completions":
+            # A chat does not repeat what it was told: there the adapter has no such method, and is not asked.
+            self.loglikelihood = self._loglikelihood
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r}, base_url={self._options.base_url!r})"
@@ -57,12 +65,24 @@ class OpenAIAdapter:
         Raise TransientError where asking again may help (408, 409, 429, 5xx, resets, timeouts, a cut-off body),
         AdapterError where it would not.
         """
-        reply = await self._transport.post(request_body(self.name, self._options, request))
+        document, latency_ms = await self._ask(request_body(self.name, self._options, request))
+        return completion(document, self._options, latency_ms)
+
+    async def _loglikelihood(self, requests: Sequence[LogLikelihood]) -> list[LogProb]:
+        """Ask for one after the other, once, and return their log-probabilities; raise as :meth:`complete` does."""
+        return [await self._log_prob(request) for request in requests]
+
+    async def _log_prob(self, request: LogLikelihood) -> LogProb:
+        document, latency_ms = await self._ask(echo_body(self.name, self._options, request))
+        return echoed(document, request, latency_ms)
+
+    async def _ask(self, body: bytes) -> tuple[Document, float]:
+        reply = await self._transport.post(body)
         if isinstance(reply, AdapterError):
             raise reply
         document = parse(reply.body, reply.where, self._key)
         self._note_revision(document)
-        return completion(document, self._options, reply.latency_ms)
+        return document, reply.latency_ms
 
     async def aclose(self) -> None:
         """Close the connections, in the event loop that used them; a later request opens new ones."""

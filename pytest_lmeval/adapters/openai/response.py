@@ -18,7 +18,7 @@ from pytest_lmeval.adapters.openai.secret import ApiKey
 from pytest_lmeval.errors import AdapterError
 from pytest_lmeval.types import Completion
 
-__all__ = ["REFUSAL", "Document", "completion", "parse"]
+__all__ = ["REFUSAL", "Document", "completion", "count", "first_choice", "parse"]
 
 REFUSAL = "refusal"
 """The finish reason of a completion whose text is the model's refusal."""
@@ -54,7 +54,7 @@ def parse(body: bytes, where: str, key: ApiKey) -> Document:
 
 def completion(document: Document, options: Options, latency_ms: float) -> Completion:
     """Return the first choice as a completion; raise AdapterError where it holds no answer."""
-    choice = _choice(document)
+    choice = first_choice(document)
     reason = choice.get("finish_reason")
     if reason == "content_filter":
         raise document.error("stopped by a content filter")
@@ -62,7 +62,7 @@ def completion(document: Document, options: Options, latency_ms: float) -> Compl
     if not isinstance(text, str):
         hint = ", all tokens allowed were used before any text" if reason == "length" else ""
         raise document.error(f"no text (finish_reason {one_line(repr(reason))}{hint})")
-    prompt_tokens, completion_tokens = _count(document, "prompt_tokens"), _count(document, "completion_tokens")
+    prompt_tokens, completion_tokens = count(document, "prompt_tokens"), count(document, "completion_tokens")
     return Completion(
         text=text,
         latency_ms=latency_ms,
@@ -74,7 +74,8 @@ def completion(document: Document, options: Options, latency_ms: float) -> Compl
     )
 
 
-def _choice(document: Document) -> Mapping[str, Any]:
+def first_choice(document: Document) -> Mapping[str, Any]:
+    """Return the first of the choices; raise AdapterError where there is none."""
     choices = document.fields.get("choices")
     if not isinstance(choices, list) or not choices:
         raise document.error("no choices")
@@ -93,7 +94,8 @@ def _chat_text(document: Document, choice: Mapping[str, Any]) -> tuple[Any, bool
     return message.get("content"), False
 
 
-def _count(document: Document, name: str) -> int | None:
+def count(document: Document, name: str) -> int | None:
+    """Return a number of tokens from the usage; None where it is not told."""
     usage = document.fields.get("usage")
     value = usage.get(name) if isinstance(usage, dict) else None
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None

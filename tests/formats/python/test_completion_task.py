@@ -129,6 +129,13 @@ def test_an_item_is_never_its_own_worked_example(folder: TaskFolder, added: str)
         assert sorted(f"Q: question {other}" for other in range(6) if other != place) == sorted(shots)
 
 
+def test_an_item_is_not_shown_either_where_the_splits_of_a_folder_coincide(folder: TaskFolder) -> None:
+    folder.data("shots/test.jsonl", ROWS[:3])
+    task = folder.quiz({'"quiz.jsonl"': '"shots"', '"train"': '"test"'}, num_fewshot=2)
+
+    assert [3, 3, 3] == [len({text for role, text in _asked(task, place) if role == "user"}) for place in range(3)]
+
+
 def test_the_class_decides_the_number_of_few_shots_unless_the_run_does(folder: TaskFolder) -> None:
     own = "def __init__(self, num_fewshot=2):\n    super().__init__(num_fewshot)"
 
@@ -213,6 +220,13 @@ class Quiz"""
     score = _scored(task, " text ")
     assert ["lenient", 0.25, 0.3] == [task.metric, task.threshold(task.examples[0]), score.value]
     assert {"seen": "text"} == score.details
+
+
+def test_a_metric_of_a_class_that_says_nothing_of_an_item_is_left_out(folder: TaskFolder) -> None:
+    task = folder.quiz({"[AccuracyCompletion]": "[JSONFormat]"})
+    score = _scored(task, 'so: {"a": 1}')
+
+    assert ["is_json", 1.0, {"only_json": 0.0}] == [task.metric, score.value, dict(score.metrics)]
 
 
 def test_a_class_may_set_the_threshold(folder: TaskFolder) -> None:

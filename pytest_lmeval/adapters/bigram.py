@@ -1,0 +1,48 @@
+"""How probable a text is to a model that looks one byte back: arithmetic that a reader can follow."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable
+from itertools import pairwise
+
+from pytest_lmeval.errors import AdapterError
+from pytest_lmeval.types import LogLikelihood, LogProb
+
+__all__ = ["Bigram"]
+
+_BYTES = 256
+_BEGINNING = ord("\n")
+
+
+class Bigram:
+    """Counts which byte of UTF-8 follows which in ``texts``, each of them a line.
+
+    Byte ``b`` follows ``a`` with the probability (1 + count of ``ab``) / (256 + count of ``a`` before any byte):
+    every text is possible. Before the first byte of a text stands a line feed.
+    """
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        data = b"\n" + b"".join(_bytes(text) + b"\n" for text in texts)
+        self._pairs = Counter(pairwise(data))
+        self._firsts = Counter(data[:-1])
+        self._likeliest = [max(range(_BYTES), key=lambda then: self._pairs[first, then]) for first in range(_BYTES)]
+
+    def log_prob(self, request: LogLikelihood) -> LogProb | AdapterError:
+        """Return the log-probability of the continuation, a token for each of its bytes; an error where it has none.
+
+        Greedy is each byte's likeliest successor, of several alike the one of the lowest value.
+        """
+        then = _bytes(request.continuation)
+        if not then:
+            return AdapterError("the continuation is empty")
+        before = _bytes(request.context)[-1:] or bytes([_BEGINNING])
+        pairs = list(pairwise(before + then))
+        tokens = tuple(math.log((1 + self._pairs[pair]) / (_BYTES + self._firsts[pair[0]])) for pair in pairs)
+        greedy = all(self._likeliest[first] == second for first, second in pairs)
+        return LogProb(math.fsum(tokens), tokens, greedy, ids=tuple(then))
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")

@@ -1,0 +1,26 @@
+"""``lmeval delete KEY``: a declarative task out of the task folder."""
+
+from __future__ import annotations
+
+import argparse
+
+from pytest_lmeval.cli.output import show
+from pytest_lmeval.cli.task_folder import Project, read_document
+
+__all__ = ["configure", "run"]
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.add_argument("key", metavar="KEY", help="the key of the task")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Delete the task's file; what it includes, and its data, may be others' as well and stays."""
+    found = Project().declarative(options.key)
+    document = read_document(found.path)
+    included = sorted({each.path.name for each in document.includes.values()}) if document is not None else []
+    found.path.unlink()
+    show([f"deleted {found.path}", *([f"left where they are: {', '.join(included)}"] if included else [])])
+    return 0

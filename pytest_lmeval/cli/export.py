@@ -1,0 +1,66 @@
+"""``lmeval export KEY [-o FILE]``: a declarative task as one file, with what it includes written out."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from pathlib import Path
+
+from pytest_lmeval.atomic import write_atomically
+from pytest_lmeval.cli.task_folder import Project
+from pytest_lmeval.formats.yaml.includes import Includer
+
+__all__ = ["configure", "run", "written_out"]
+
+_INCLUDE = re.compile(
+    r"""^(?P<indent>[ ]*)(?P<before>.*?)!include[ ]+(?P<name>"[^"]*"|'[^']*'|[^#\s]+)(?P<after>.*)$"""
+)
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.add_argument("key", metavar="KEY", help="the key of the task")
+    parser.add_argument("-o", dest="output", metavar="FILE", type=Path, help="where to (default: standard output)")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write the task."""
+    found = Project().declarative(options.key)
+    text = written_out(found.path.read_text(encoding="utf-8-sig"), found.path)
+    if options.output is None:
+        sys.stdout.write(text)
+        return 0
+    write_atomically(options.output, text.encode("utf-8"))
+    print(f"wrote {options.output}")
+    return 0
+
+
+def written_out(text: str, path: Path) -> str:
+    """Return the YAML of the file at ``path`` with the text of every file that it includes in place of its name."""
+    includer = Includer(path)
+    return "".join(_line(line, includer) for line in text.splitlines(keepends=True))
+
+
+def _line(line: str, includer: Includer) -> str:
+    match = _INCLUDE.match(line.rstrip("\r\n"))
+    if match is None or "#" in match["before"]:
+        return line
+    data = includer.read(match["name"].strip("\"'")).data.decode("utf-8").replace("\r\n", "\n")
+    head = f"{match['indent']}{match['before']}"
+    if match["after"].strip() or not _fits_a_block(data):
+        return f"{head}{json.dumps(data)}{match['after']}\n"
+    # One step further in than the key: a list element's key stands behind its dash.
+    depth = len(match["indent"]) + 2 * match["before"].count("- ") + 2
+    body = "".join(f"{' ' * depth}{each}\n" if each else "\n" for each in data.removesuffix("\n").split("\n"))
+    return f"{head}|\n{body}"
+
+
+def _fits_a_block(text: str) -> bool:
+    """Tell whether a literal block gives back the very text."""
+    lines = text.split("\n")
+    ends_once = text.endswith("\n") and not text.endswith("\n\n")
+    plain = all(line.isprintable() or line.replace("\t", "").isprintable() for line in lines)
+    return ends_once and plain and not lines[0].startswith((" ", "\t")) and lines[0] != ""

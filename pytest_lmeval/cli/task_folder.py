@@ -1,0 +1,101 @@
+"""The task files of a project, for commands that look for one of them by its key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_lmeval.cli.ini import max_line_bytes, pytest_options
+from pytest_lmeval.errors import UnknownName, UsageError
+from pytest_lmeval.formats.files import find_task_files, load_file
+from pytest_lmeval.formats.task import LoadedFile, LoadOptions
+from pytest_lmeval.project import register_project_plugins
+from pytest_lmeval.registry import Registry, default_registry
+
+if TYPE_CHECKING:
+    from pytest_lmeval.formats.yaml.document import Document
+
+__all__ = ["FoundFile", "Project", "read_document"]
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFile:
+    """A task file; ``key`` is the one that a declarative task has, or ''."""
+
+    path: Path
+    name: str
+    key: str = ""
+
+
+class Project:
+    """The project in the working folder."""
+
+    def __init__(self) -> None:
+        self.registry: Registry = default_registry()
+        register_project_plugins(self.registry, Path.cwd())
+
+    @property
+    def folders(self) -> list[Path]:
+        """The folders of task files: the ini option ``lm_task_paths``, by default ``tasks``."""
+        file, options = pytest_options([Path.cwd()])
+        given: Any = options.get("lm_task_paths", "tasks")
+        names = given if isinstance(given, list) else str(given).split()
+        root = file.parent if file is not None else Path.cwd()
+        folders = [root / name for name in names]
+        # Shown as people wrote them, where that is where they are.
+        return [folder.relative_to(Path.cwd()) if folder.is_relative_to(Path.cwd()) else folder for folder in folders]
+
+    def files(self, paths: Sequence[Path] = ()) -> Iterator[FoundFile]:
+        """Yield the task files in ``paths``, by default in the folders of the project."""
+        wanted = list(paths) or [folder for folder in self.folders if folder.exists()]
+        for path, name in find_task_files(wanted, self.registry):
+            yield FoundFile(path, name, _key(path))
+
+    def find(self, key: str) -> FoundFile:
+        """Return the file of a task by its key, its name or its path; raise UsageError."""
+        path = Path(key)
+        if path.suffix in self.registry.formats and path.is_file():
+            return next(iter(self.files([path])))
+        files = list(self.files())
+        for attribute in ("key", "name"):
+            found = [file for file in files if getattr(file, attribute) == key]
+            if len(found) > 1:
+                raise UsageError(f"{key!r} is the {attribute} of {' and '.join(str(file.path) for file in found)}")
+            if found:
+                return found[0]
+        raise UnknownName("task", key, {name for file in files for name in (file.key, file.name) if name})
+
+    def declarative(self, key: str) -> FoundFile:
+        """Return the file of a declarative task; raise UsageError for one of another kind."""
+        found = self.find(key)
+        if not found.key:
+            raise UsageError(f"{found.path}: not a declarative task: it has no key; copy or delete the file itself")
+        return found
+
+    def load(self, file: FoundFile, configs: Sequence[Any] = (), *, is_named: bool = True) -> LoadedFile:
+        """Return what a task file holds, with the values of ``configs``; ``is_named`` as for a run."""
+        options = LoadOptions(max_line_bytes=max_line_bytes([file.path]), configs=tuple(configs))
+        return load_file(file.path, file.name, self.registry, options=options, is_named=is_named)
+
+
+def read_document(path: Path) -> Document | None:
+    """Return the mapping in a YAML file, or None where there is none."""
+    from pytest_lmeval.formats.yaml.document import Document, YamlFault
+    from pytest_lmeval.formats.yaml.includes import Includer
+    from pytest_lmeval.formats.yaml.parse import parse_yaml
+
+    try:
+        document = parse_yaml(path.read_bytes(), Includer(path))
+    except (OSError, YamlFault):
+        return None
+    return document if isinstance(document, Document) else None
+
+
+def _key(path: Path) -> str:
+    if path.suffix != ".yaml" or b"definition" not in path.read_bytes():
+        return ""
+    document = read_document(path)
+    key = document.get("key") if document is not None and "definition" in document else None
+    return key if isinstance(key, str) else ""

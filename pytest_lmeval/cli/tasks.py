@@ -1,0 +1,75 @@
+"""``lmeval tasks [PATH...]``: what tasks there are, and what they need."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pytest_lmeval.cli.output import add_format, show, show_json
+from pytest_lmeval.cli.task_folder import FoundFile, Project, read_document
+from pytest_lmeval.text import printable
+
+__all__ = ["configure", "run"]
+
+_COLUMNS = ("name", "key", "metric", "examples", "parameters", "path")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.add_argument("paths", metavar="PATH", nargs="*", type=Path, help="files or folders (default: lm_task_paths)")
+    add_format(parser, "text", "json")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """List the tasks; return 1 where a file is none, or there is no file."""
+    project = Project()
+    named = [path for path in options.paths if path.is_file()]
+    rows = [row for file in project.files(options.paths) for row in _rows(project, file, file.path in named)]
+    if options.format == "json":
+        show_json({"tasks": rows})
+    else:
+        show(_table(rows) if rows else ["no task file found"])
+    return int(not rows or any("errors" in row for row in rows))
+
+
+def _rows(project: Project, file: FoundFile, is_named: bool) -> list[dict[str, Any]]:
+    loaded = project.load(file, is_named=is_named)
+    if not loaded.tasks and not loaded.errors:
+        return []
+    parameters = _parameters(file)
+    about = {"key": file.key, "parameters": parameters, "path": file.path.as_posix()}
+    if loaded.tasks:
+        return [_row(task, about) for task in loaded.tasks]
+    faults = [
+        error for error in loaded.errors if not (error.rule == "missing_required" and error.field == "config_spec")
+    ]
+    row = {"name": file.name, "metric": "", "examples": None, **about}
+    return [{**row, "errors": [error.at(file.path) for error in faults]} if faults or not parameters else row]
+
+
+def _row(task: Any, about: dict[str, Any]) -> dict[str, Any]:
+    return {"name": task.name, "metric": task.metric, "examples": len(task.examples), **about}
+
+
+def _parameters(file: FoundFile) -> list[str]:
+    document = read_document(file.path) if file.key else None
+    spec = document.get("config_spec") if document is not None else None
+    given = spec if isinstance(spec, list) else []
+    return [str(each["key"]) for each in given if isinstance(each, dict) and "key" in each]
+
+
+def _table(rows: Sequence[dict[str, Any]]) -> list[str]:
+    cells = [list(_COLUMNS), *([_cell(row, column) for column in _COLUMNS] for row in rows)]
+    widths = [max(len(line[number]) for line in cells) for number in range(len(_COLUMNS))]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in cells]
+    return [*lines, *(error for row in rows for error in row.get("errors", ()))]
+
+
+def _cell(row: dict[str, Any], column: str) -> str:
+    value = row[column]
+    if value is None:
+        return "?"
+    return printable(", ".join(value) if isinstance(value, list) else str(value), keep="")

@@ -1,0 +1,110 @@
+"""``lmeval test TASK``: a few examples of a task, stage by stage. Nothing is stored."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pytest_lmeval.adapters.resolve import adapter_name, make_adapter
+from pytest_lmeval.cli.dry_run import DryRun, Shown
+from pytest_lmeval.cli.output import positive, show
+from pytest_lmeval.cli.task_folder import Project
+from pytest_lmeval.text import printable
+
+__all__ = ["configure", "run"]
+
+_WIDTH = 100
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.add_argument("task", metavar="TASK", help="the key or name of a task, or the path of its file")
+    parser.add_argument("-n", dest="count", metavar="N", type=positive, default=3, help="examples (default 3)")
+    parser.add_argument("--config", metavar="FILE", type=Path, help="YAML values for the task's parameters")
+    parser.add_argument("--lm-adapter", metavar="SPEC", required=True, help="the model to ask")
+    parser.add_argument("--lm-adapter-arg", metavar="KEY=VALUE", action="append", type=_option, default=[])
+    parser.add_argument("--lm-judge", metavar="SPEC", help="the model that judges")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Show the examples; return 1 where a stage failed."""
+    project = Project()
+    file = project.find(options.task)
+    configs: Sequence[Any] = ()
+    if options.config is not None:
+        from pytest_lmeval.formats.yaml.configs import read_configs
+
+        configs = read_configs(options.config)
+    show(["Checking configuration"])
+    loaded = project.load(file, configs)
+    if loaded.errors or not loaded.tasks:
+        show([*(f"  {error.at(file.path)}" for error in loaded.errors), "Configuration: FAILED"])
+        return 1
+    show(["Configuration is valid."])
+    adapter = make_adapter(options.lm_adapter, project.registry, dict(options.lm_adapter_arg), Path.cwd())
+    with DryRun(project.registry, adapter, options.lm_judge) as dry_run:
+        failed = [_shown(dry_run, task, options.count, adapter_name(adapter)) for task in loaded.tasks]
+    return int(any(failed))
+
+
+def _shown(dry_run: DryRun, task: Any, count: int, adapter: str) -> bool:
+    examples = task.examples[:count]
+    show(
+        [f"Task {printable(task.name, keep='')}: {len(examples)} of {len(task.examples)} example(s), asking {adapter}"]
+    )
+    results = []
+    failed = False
+    for number, example in enumerate(examples, 1):
+        show([_rule("="), f"Example {number}/{len(examples)}: {printable(example.id, keep='')}"])
+        result, stages = dry_run.example(task, example)
+        for stage in stages:
+            show(_stage(stage))
+        results.append(result)
+        failed = failed or result.status in ("error", "timeout")
+    metrics = dry_run.metrics(task, results)
+    show([_rule("="), *_stage(metrics)])
+    return failed or metrics.failed
+
+
+def _stage(stage: Shown) -> Iterator[str]:
+    yield _rule("-")
+    yield f"{stage.name}: FAILED" if stage.failed else stage.name
+    yield ""
+    yield from (f"  {line}" for line in _as_yaml(stage.value).splitlines())
+    yield ""
+
+
+def _as_yaml(value: Any) -> str:
+    if isinstance(value, str):
+        return printable(value)
+    import yaml  # type: ignore[import-untyped]
+
+    text: str = yaml.safe_dump(_plain(value), allow_unicode=True, sort_keys=False, width=_WIDTH)
+    return printable(text)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    return value
+
+
+def _rule(char: str) -> str:
+    return char * _WIDTH
+
+
+def _option(text: str) -> tuple[str, Any]:
+    import tomllib
+
+    key, equals, value = text.partition("=")
+    if not equals or not key:
+        raise argparse.ArgumentTypeError(f"expected KEY=VALUE, got {text!r}")
+    try:
+        return key, tomllib.loads(f"x = {value}")["x"]
+    except tomllib.TOMLDecodeError:
+        return key, value

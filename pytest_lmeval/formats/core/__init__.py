@@ -1,0 +1,11 @@
+"""CORE: tasks scored by log-probabilities, in the files of llm-foundry's in-context learning and nanochat's bundle.
+
+``core.yaml`` lists the tasks, a CSV file beside it says what guessing reaches, and each task has a JSONL file.
+"""
+
+from __future__ import annotations
+
+from pytest_lmeval.formats.core.load import load_core
+from pytest_lmeval.formats.core.task import CoreTask
+
+__all__ = ["CoreTask", "load_core"]

@@ -1,0 +1,154 @@
+"""From the parsed ``core.yaml`` to its tasks, and to one error per thing that is wrong."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pytest_lmeval.errors import RecordRefused
+from pytest_lmeval.formats import checks
+from pytest_lmeval.formats.core.baselines import Baselines, read_baselines
+from pytest_lmeval.formats.core.entry import Entry, check_entry
+from pytest_lmeval.formats.core.prompts import few_shots, render_record
+from pytest_lmeval.formats.core.records import Record, check_record
+from pytest_lmeval.formats.core.task import CoreTask
+from pytest_lmeval.formats.lines import number_lines, parse_line
+from pytest_lmeval.formats.task import LoadedFile, TaskSource
+from pytest_lmeval.registry import Registry
+from pytest_lmeval.types import Example, RecordError
+
+__all__ = ["load_core"]
+
+_DATA_FOLDERS = ("", "eval_data")
+_ROOT = "icl_tasks"
+
+
+def load_core(source: TaskSource, document: Mapping[str, Any], registry: Registry) -> LoadedFile:
+    """Return a task per entry of ``icl_tasks``, named by its label, and the errors of entries and of records.
+
+    Data files are looked for beside the file and in ``eval_data`` beside it. An entry with an error of its own is no
+    task; one with bad records is a task of the others.
+    """
+    loader = _Loader(source, document)
+    loader.load(document.get(_ROOT))
+    return LoadedFile(tuple(loader.tasks), loader.errors)
+
+
+@dataclass(slots=True)
+class _Loader:
+    """Reads one file; labels may not repeat, and the baselines are read once."""
+
+    source: TaskSource
+    document: Mapping[str, Any]
+    tasks: list[CoreTask] = field(default_factory=list)
+    errors: list[RecordError] = field(default_factory=list)
+    _lines: dict[str, int] = field(default_factory=dict)
+
+    def load(self, entries: object) -> None:
+        """Read all ``entries``."""
+        try:
+            if not isinstance(entries, list) or not entries:
+                raise RecordRefused("bad_type", _ROOT, f"expected a list of tasks, got {checks.type_name(entries)}")
+            for name in self.document:
+                if name != _ROOT:
+                    raise RecordRefused("unknown_field", name, f"unknown field {name!r}; expected {_ROOT} alone")
+            baselines = read_baselines(self.source.path.parent)
+        except RecordRefused as refused:
+            self._refuse(refused, (refused.field,), None)
+            return
+        for number, given in enumerate(entries):
+            label = given.get("label") if isinstance(given, dict) else None
+            try:
+                self._load_entry(given, number, baselines)
+            except RecordRefused as refused:
+                self._refuse(refused, (_ROOT, number, refused.field), label if isinstance(label, str) else None)
+
+    def _load_entry(self, given: object, number: int, baselines: Baselines) -> None:
+        entry = check_entry(given)
+        line = self._line((_ROOT, number, "label"))
+        if entry.label in self._lines:
+            detail = f"{entry.label!r} stands on line {self._lines[entry.label]} already"
+            raise RecordRefused("bad_value", "label", detail)
+        self._lines[entry.label] = line
+        baseline = baselines.of(entry.label)
+        data = _read(self.source.path.parent, entry.uri)
+        records = self._records(entry, data, self._line((_ROOT, number, "dataset_uri")))
+        if not records:
+            raise RecordRefused("bad_value", "dataset_uri", f"{entry.uri} has no record that can be used")
+        examples = self._examples(entry, records)
+        if examples:
+            content = repr((entry, baseline)).encode("utf-8", "surrogatepass") + data
+            sha256 = hashlib.sha256(content).hexdigest()
+            self.tasks.append(CoreTask(entry.label, self.source.path, sha256, entry.kind, baseline, examples))
+
+    def _records(self, entry: Entry, data: bytes, line: int) -> list[Record]:
+        records = []
+        for number, text in number_lines(data):
+            try:
+                value = parse_line(text, self.source.options.max_line_bytes)
+                records.append(check_record(value, entry.kind, entry.has_categories, number))
+            except RecordRefused as refused:
+                detail = f"{entry.uri}:{number}: {refused.detail}"
+                where = f"{entry.label}.{refused.field}"
+                self.errors.append(RecordError(line, entry.label, refused.rule, where, detail))
+        return records
+
+    def _examples(self, entry: Entry, records: Sequence[Record]) -> list[Example]:
+        options = self.source.options
+        shots = entry.shots if options.num_fewshot is None else options.num_fewshot
+        if shots >= len(records):
+            others = f"{entry.uri} has {len(records) - 1} other record(s) to draw from"
+            raise RecordRefused("bad_value", "num_fewshot", f"{shots}; {others}")
+        return [_example(entry, records, number, shots) for number in self._wanted(entry, records)]
+
+    def _wanted(self, entry: Entry, records: Sequence[Record]) -> Sequence[int]:
+        subjects = self.source.options.subjects
+        if not subjects or not entry.has_categories:
+            return range(len(records))
+        return [number for number, record in enumerate(records) if record.category in subjects]
+
+    def _refuse(self, refused: RecordRefused, keys: tuple[str | int, ...], label: str | None) -> None:
+        field_name = f"{label or _ROOT}.{refused.field}" if len(keys) > 1 else refused.field
+        self.errors.append(RecordError(self._line(keys), label, refused.rule, field_name, refused.detail))
+
+    def _line(self, keys: tuple[str | int, ...]) -> int:
+        # Plain values, as another reader of YAML gives them, do not know where they stand.
+        place = getattr(self.document, "place", None)
+        return int(place(keys).line) if callable(place) else 1
+
+
+def _read(folder: Path, uri: str) -> bytes:
+    places = [folder / name / uri for name in _DATA_FOLDERS]
+    path = next((place for place in places if place.is_file()), None)
+    if path is None:
+        raise RecordRefused(
+            "bad_value", "dataset_uri", f"{uri}: no such file beside {folder.name}/ or in its eval_data"
+        )
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise RecordRefused("bad_value", "dataset_uri", f"{uri}: cannot be read: {error.strerror}") from None
+
+
+def _example(entry: Entry, records: Sequence[Record], number: int, shots: int) -> Example:
+    record = records[number]
+    drawn = few_shots(records, number, shots)
+    contexts, continuations = render_record(record, entry.kind, entry.delimiter, drawn)
+    if not all(continuations):
+        raise RecordRefused("bad_value", "continuation_delimiter", f"{entry.uri}:{record.line}: an option has no text")
+    return Example(
+        id=f"ex-{record.line}",
+        prompt=contexts[0] if len(contexts) == 1 else "\n".join(contexts),
+        targets=(record.choices[record.gold],),
+        metric="accuracy",
+        category=record.category,
+        metadata={
+            "contexts": contexts,
+            "continuations": continuations,
+            "choices": record.choices,
+            "gold": record.gold,
+        },
+    )

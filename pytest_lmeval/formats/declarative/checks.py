@@ -1,0 +1,227 @@
+"""What only the whole task can tell: names that lead nowhere, and parts that do not fit together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from pytest_lmeval.errors import did_you_mean
+from pytest_lmeval.formats.declarative.faults import Fault
+from pytest_lmeval.formats.declarative.models.base import Block, is_template
+from pytest_lmeval.formats.declarative.models.metrics import (
+    BinaryClassification,
+    CountMetric,
+    FieldMetric,
+    Frequency,
+    Metric,
+    MulticlassClassification,
+    WeightedAverage,
+)
+from pytest_lmeval.formats.declarative.models.scorers import (
+    JudgeBase,
+    JudgeScorer,
+    Labeler,
+    StringEqualsMcqa,
+    TextScorer,
+)
+from pytest_lmeval.formats.declarative.models.task import Definition
+from pytest_lmeval.formats.declarative.scoring.outcome import Scorer
+from pytest_lmeval.formats.declarative.templates import Template, compile_template
+from pytest_lmeval.formats.yaml.document import Keys
+from pytest_lmeval.registry import Registry
+
+__all__ = ["check_names", "check_parts", "scorer_keys"]
+
+_ROOT: Keys = ("definition",)
+_OF_SOLVER = ("solver_output", "model_output", "messages", "input_prompt")
+_OF_JUDGE = ("labels", "score_min", "score_max", "ground_truth")
+_METHODS = frozenset({"get", "items", "keys", "values"})
+
+
+def scorer_keys(definition: Definition) -> list[str]:
+    """Return the key of each scorer: its own, or its type."""
+    return [scorer.key or scorer.type for scorer in definition.scorers]
+
+
+def check_parts(definition: Definition, entity: str, registry: Registry) -> Iterator[Fault]:
+    """Yield what is wrong with the parts of a task, before any row is looked at."""
+    if definition.dataset.key is None and definition.dataset.path is None:
+        yield Fault((*_ROOT, "dataset"), "missing_required", "expected key or path")
+    if entity == "model" and definition.solver is None:
+        hint = "say evaluated_entity_type: dataset to score rows without a model"
+        yield Fault((*_ROOT, "solver"), "missing_required", f"the field 'solver' is required; {hint}")
+    if entity == "dataset" and definition.solver is not None:
+        yield Fault((*_ROOT, "solver"), "bad_value", "no model is asked where a data set is evaluated")
+    keys = scorer_keys(definition)
+    for number, scorer in enumerate(definition.scorers):
+        here: Keys = (*_ROOT, "scorers", number)
+        if keys[number] in keys[:number]:
+            yield Fault((*here, "key"), "bad_value", f"a second scorer {keys[number]!r}; give it a key of its own")
+        yield from _check_scorer(scorer, here, entity, registry)
+    yield from _twice([action.key for action in definition.actions], (*_ROOT, "actions"))
+
+
+def _twice(keys: Sequence[str], at: Keys) -> Iterator[Fault]:
+    for number, key in enumerate(keys):
+        if key in keys[:number]:
+            yield Fault((*at, number, "key"), "bad_value", f"a second action {key!r}")
+
+
+def _check_scorer(scorer: Any, here: Keys, entity: str, registry: Registry) -> Iterator[Fault]:
+    if isinstance(scorer, TextScorer):
+        if scorer.post_process is not None and scorer.post_process not in registry.rules:
+            detail = _not_one_of(scorer.post_process, sorted(registry.rules))
+            yield Fault((*here, "post_process"), "bad_value", detail)
+        if entity == "dataset" and scorer.prediction is None:
+            hint = "prediction: '{{ sample.COLUMN }}'"
+            yield Fault((*here, "prediction"), "missing_required", f"there is no model's answer here; say {hint}")
+    if isinstance(scorer, StringEqualsMcqa) and (scorer.ground_truth is None) == (
+        scorer.ground_truth_choice_field is None
+    ):
+        yield Fault((*here, "ground_truth"), "missing_required", "expected ground_truth or ground_truth_choice_field")
+    if isinstance(scorer, JudgeBase):
+        yield from _check_judge(scorer, here, entity)
+    for number, metric in enumerate(scorer.metrics or ()):
+        yield from _check_metric(metric, (*here, "metrics", number))
+
+
+def _check_judge(scorer: JudgeBase, here: Keys, entity: str) -> Iterator[Fault]:
+    if isinstance(scorer, Labeler) and (scorer.labels is None) == (scorer.valid_labels is None):
+        yield Fault((*here, "labels"), "missing_required", "the field 'labels' is required: what the judge may say")
+    if isinstance(scorer, JudgeScorer) and scorer.score_min >= scorer.score_max:
+        yield Fault((*here, "score_max"), "bad_value", f"expected more than score_min, {scorer.score_min:g}")
+    labels = [*getattr(scorer, "correct_labels", ()), *getattr(scorer, "incorrect_labels", ())]
+    twice = next((label for label in labels if labels.count(label) > 1), None)
+    if twice is not None:
+        yield Fault((*here, "incorrect_labels"), "bad_value", f"the label {twice!r} stands there twice")
+    if entity == "dataset" and scorer.user_prompt is None:
+        yield Fault((*here, "user_prompt"), "missing_required", "the field 'user_prompt' is required without a model")
+
+
+def _check_metric(metric: Metric, here: Keys) -> Iterator[Fault]:
+    if isinstance(metric, CountMetric):
+        by_label = (metric.field_gt, metric.field_pred, metric.positive_answer)
+        wanted = _COUNTS[metric.type]
+        if all(each is not None for each in by_label):
+            return
+        if not all(getattr(metric, name) is not None for name in wanted):
+            detail = f"expected {', '.join(wanted)}; or field_gt, field_pred and positive_answer"
+            yield Fault((*here, wanted[0]), "missing_required", detail)
+
+
+_TRUE, _FALSE, _MISSED = "num_true_positives_field", "num_false_positives_field", "num_false_negatives_field"
+_COUNTS = {"precision": (_TRUE, _FALSE), "recall": (_TRUE, _MISSED), "f1_score": (_TRUE, _FALSE, _MISSED)}
+
+
+def check_names(
+    definition: Definition, scorers: Sequence[Scorer], columns: Sequence[str], entity: str
+) -> Iterator[Fault]:
+    """Yield the names that lead nowhere: variables and columns in templates, fields of metrics, scores in filters."""
+    fields = {scorer.key: scorer.fields for scorer in scorers}
+    if definition.solver is not None:
+        for keys, template in _templates(definition.solver, (*_ROOT, "solver")):
+            yield from _check_template(keys, template, ("sample",), columns, {})
+    of_row = ("sample", "scores", *(_OF_SOLVER if entity == "model" else ()))
+    for number, scorer in enumerate(scorers):
+        here: Keys = (*_ROOT, "scorers", number)
+        earlier = {each.key: each.fields for each in scorers[:number]}
+        known = (*of_row, *(_OF_JUDGE if isinstance(scorer.model, JudgeBase) else ()))
+        for keys, template in _templates(scorer.model, here):
+            yield from _check_template(keys, template, known, columns, earlier)
+        yield from _check_columns(scorer.model, here, columns)
+        yield from _check_fields(scorer, here)
+    for number, action in enumerate(definition.actions):
+        for keys, template in _templates(action, (*_ROOT, "actions", number)):
+            yield from _check_template(keys, template, of_row, columns, fields)
+
+
+def _templates(block: Block, keys: Keys) -> Iterator[tuple[Keys, Template]]:
+    for name, field in type(block).model_fields.items():
+        value = getattr(block, name)
+        marked = is_template(field)
+        yield from _within(value, (*keys, name), marked)
+
+
+def _within(value: Any, keys: Keys, marked: bool) -> Iterator[tuple[Keys, Template]]:
+    if isinstance(value, Block):
+        yield from _templates(value, keys)
+    elif isinstance(value, str) and marked:
+        yield keys, compile_template(value)
+    elif isinstance(value, list):
+        for number, each in enumerate(value):
+            yield from _within(each, (*keys, number), marked)
+    elif isinstance(value, dict):
+        for name, each in value.items():
+            yield from _within(each, (*keys, name), marked)
+
+
+def _check_template(
+    keys: Keys,
+    template: Template,
+    known: Sequence[str],
+    columns: Sequence[str],
+    scores: Mapping[str, tuple[str, ...] | None],
+) -> Iterator[Fault]:
+    for name in sorted(template.names):
+        problem = _problem(name, template, known, columns, scores)
+        if problem:
+            yield Fault(keys, "bad_value", problem)
+
+
+def _problem(
+    name: tuple[str, ...],
+    template: Template,
+    known: Sequence[str],
+    columns: Sequence[str],
+    scores: Mapping[str, tuple[str, ...] | None],
+) -> str:
+    root, *path = name
+    if root not in known:
+        return f"unknown variable {root!r};{did_you_mean(root, known) or ' there is ' + ', '.join(known)}"
+    if not path or path[0] in _METHODS or template.tolerates_missing:
+        return ""
+    if root == "sample" and path[0] not in columns:
+        return f"the data set has no column {path[0]!r};{did_you_mean(path[0], columns) or _there_is(columns)}"
+    if root == "scores" and path[0] not in scores:
+        return f"no scorer {path[0]!r} before this;{did_you_mean(path[0], scores) or _there_is(list(scores))}"
+    fields = scores.get(path[0]) if root == "scores" else None
+    if fields is not None and len(path) > 1 and path[1] not in (*fields, *_METHODS):
+        return f"the scorer {path[0]!r} has no field {path[1]!r};{did_you_mean(path[1], fields) or _there_is(fields)}"
+    return ""
+
+
+def _there_is(names: Sequence[str]) -> str:
+    return f" there is {', '.join(names) or 'none'}"
+
+
+def _check_columns(model: Any, here: Keys, columns: Sequence[str]) -> Iterator[Fault]:
+    for name in ("ground_truth_choice_field", "choices_field"):
+        column = getattr(model, name, None)
+        if column is not None and column not in columns:
+            detail = f"the data set has no column {column!r};{did_you_mean(column, columns) or _there_is(columns)}"
+            yield Fault((*here, name), "bad_value", detail)
+
+
+def _check_fields(scorer: Scorer, here: Keys) -> Iterator[Fault]:
+    if scorer.fields is None:
+        return
+    named = [((*here, "score_field"), scorer.model.score_field)]
+    for number, metric in enumerate(scorer.model.metrics or ()):
+        named += [((*here, "metrics", number, name), getattr(metric, name)) for name in _field_names(metric)]
+    for keys, field in named:
+        if field is not None and field not in scorer.fields:
+            hint = did_you_mean(field, scorer.fields) or f" it yields {', '.join(scorer.fields)}"
+            yield Fault(keys, "bad_value", f"the scorer yields no field {field!r};{hint}")
+
+
+def _field_names(metric: Metric) -> tuple[str, ...]:
+    if isinstance(metric, FieldMetric | Frequency | WeightedAverage):
+        return ("field",)
+    if isinstance(metric, CountMetric):
+        return ("field_gt", "field_pred", _TRUE, _FALSE, _MISSED)
+    return ("field_gt", "field_pred") if isinstance(metric, BinaryClassification | MulticlassClassification) else ()
+
+
+def _not_one_of(given: str, choices: Sequence[str]) -> str:
+    hint = did_you_mean(given, choices)
+    return f"{given!r} is not one of {', '.join(choices)}{';' if hint else ''}{hint}"

@@ -1,0 +1,115 @@
+"""Which file a task's data set is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from pytest_lmeval.errors import did_you_mean
+from pytest_lmeval.formats.declarative.faults import as_records, validation_faults
+from pytest_lmeval.formats.declarative.models.dataset import DatasetFile, DatasetReference
+from pytest_lmeval.formats.declarative.rows import READERS, Rows, RowsFault, read_rows
+from pytest_lmeval.formats.yaml.dispatch import ROOT_KEYS
+from pytest_lmeval.formats.yaml.document import Document, YamlFault
+from pytest_lmeval.formats.yaml.parse import parse_yaml
+
+__all__ = ["Dataset", "find_dataset_files", "open_dataset"]
+
+_FOLDERS = (".", "datasets", "..", "../datasets")
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """The rows of a task, and which of their columns say what they are."""
+
+    rows: Rows
+    id_column: str | None = None
+    category_column: str | None = None
+
+
+def open_dataset(reference: DatasetReference, task: Path, max_line_bytes: int) -> Dataset:
+    """Return the data set that the task file ``task`` refers to; raise RowsFault."""
+    if reference.path is not None:
+        return _named(reference, None, _local(task, reference.path), max_line_bytes)
+    assert reference.key is not None
+    for path, described in find_dataset_files(task):
+        if described.get("key") == reference.key:
+            file = _checked(path, described)
+            return _named(reference, file, _local(path, _data_path(path, file)), max_line_bytes)
+    if Path(reference.key).suffix in READERS:
+        # What a parameter of the type dataset may be, too.
+        return _named(reference, None, _local(task, reference.key), max_line_bytes)
+    raise RowsFault(_not_found(reference.key, task))
+
+
+def find_dataset_files(task: Path) -> Iterator[tuple[Path, Document]]:
+    """Yield the data set files that a task may refer to by key: YAML beside it, above it, or in ``datasets`` there."""
+    seen: set[Path] = set()
+    for name in _FOLDERS:
+        folder = (task.parent / name).resolve()
+        for path in sorted(folder.glob("*.yaml")) if folder.is_dir() else ():
+            if path in seen or b"key" not in (data := path.read_bytes()):
+                continue
+            seen.add(path)
+            try:
+                document = parse_yaml(data)
+            except YamlFault:
+                continue
+            if _describes(document):
+                yield path, document
+
+
+def _describes(document: Any) -> bool:
+    if not isinstance(document, Document) or any(key in document for key in ROOT_KEYS):
+        return False
+    return "key" in document and ("file_path" in document or "source" in document)
+
+
+def _checked(path: Path, document: Document) -> DatasetFile:
+    try:
+        file = DatasetFile.model_validate(dict(document))
+    except ValidationError as error:
+        faults = as_records(validation_faults(error, document), document)
+        raise RowsFault(*(fault.at(path.name) for fault in faults)) from None
+    return file
+
+
+def _data_path(path: Path, file: DatasetFile) -> str:
+    given = file.file_path or (file.source.file_path if file.source else None)
+    if given is None or (file.file_path and file.source):
+        raise RowsFault(f"{path.name}: expected either file_path or source")
+    return given
+
+
+def _local(holder: Path, name: str) -> Path:
+    path = (holder.parent / name).resolve()
+    if path.suffix not in READERS:
+        raise RowsFault(f"{name}: expected a file that ends in {', '.join(READERS)}")
+    roots = (holder.parent.resolve(), Path.cwd())
+    if not any(path.is_relative_to(root) for root in roots):
+        raise RowsFault(f"{name}: outside of the project; expected a file below {roots[0].name} or the working folder")
+    return path
+
+
+def _named(reference: DatasetReference, file: DatasetFile | None, path: Path, max_line_bytes: int) -> Dataset:
+    rows = read_rows(path, max_line_bytes)
+    columns = [reference.id_column or (file.id_column if file else None)]
+    columns.append(reference.category_column or (file.category_column if file else None))
+    for column in filter(None, columns):
+        if column not in rows.columns:
+            raise RowsFault(f"{path.name}: no column {column!r};{_columns_hint(column, rows.columns)}")
+    return Dataset(rows, *columns)
+
+
+def _columns_hint(column: str, columns: list[str]) -> str:
+    return did_you_mean(column, columns) or f" it has {', '.join(columns)}"
+
+
+def _not_found(key: str, task: Path) -> str:
+    known = [str(document["key"]) for _, document in find_dataset_files(task)]
+    hint = did_you_mean(key, known) or f" there is {', '.join(known) or 'none'}"
+    return f"no data set has the key {key!r};{hint} (looked for *.yaml with key and file_path beside the task)"

@@ -1,0 +1,115 @@
+"""What is wrong with a task file: field by field, each with its line and column."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+
+from pytest_lmeval.errors import did_you_mean
+from pytest_lmeval.formats.checks import type_name
+from pytest_lmeval.formats.declarative.models.base import FAULTS
+from pytest_lmeval.formats.yaml.document import Document, Keys, field_name
+from pytest_lmeval.types import RecordError
+
+__all__ = ["Fault", "as_records", "validation_faults"]
+
+_QUOTED = re.compile(r"'([^']*)'")
+_YAML_1_1_BOOLEANS = frozenset(["y", "n", "yes", "no", "on", "off"])
+_WANTED = {
+    "string_type": "text",
+    "bool_type": "true or false",
+    "int_type": "a whole number",
+    "float_type": "a number",
+    "list_type": "a list",
+    "dict_type": "a mapping",
+    "model_type": "a mapping",
+    "model_attributes_type": "a mapping",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing that is wrong, with the field that it is wrong with."""
+
+    keys: Keys
+    rule: str
+    detail: str
+
+
+def as_records(faults: Iterable[Fault], document: Document) -> list[RecordError]:
+    """Return the faults as bad records, in the order of the file, none of them twice."""
+    placed = sorted({(document.place(fault.keys), fault.keys, fault) for fault in faults}, key=lambda each: each[0])
+    return [
+        RecordError(place.line, None, fault.rule, field_name(keys), f"column {place.column}: {fault.detail}")
+        for place, keys, fault in placed
+    ]
+
+
+def validation_faults(error: ValidationError, document: Any, root: Keys = ()) -> list[Fault]:
+    """Return the faults of a pydantic error over ``document``, which stands at ``root`` of its file."""
+    return [fault for each in error.errors(include_url=False) for fault in _faults(each, document, root)]
+
+
+def _faults(error: Any, document: Any, root: Keys) -> Iterator[Fault]:
+    keys = (*root, *_keys(error["loc"], document, missing=error["type"] == "missing"))
+    if error["type"] == FAULTS:
+        for key, rule, detail in error["ctx"]["faults"]:
+            yield Fault((*keys, key) if key else keys, rule, detail)
+        return
+    yield _fault(error, keys)
+
+
+def _fault(error: Any, keys: Keys) -> Fault:
+    kind, given, context = error["type"], error["input"], error.get("ctx", {})
+    if kind == "missing":
+        return Fault(keys, "missing_required", f"the field {keys[-1]!r} is required here")
+    if kind == "union_tag_not_found":
+        return Fault((*keys, _tag_field(context)), "missing_required", f"the field {_tag_field(context)!r} is required")
+    if kind == "union_tag_invalid":
+        choices = _QUOTED.findall(context["expected_tags"])
+        return Fault((*keys, _tag_field(context)), "bad_value", _not_one_of(context["tag"], choices))
+    if kind == "literal_error":
+        return Fault(keys, "bad_value", _not_one_of(given, _QUOTED.findall(context["expected"])))
+    if kind in _WANTED:
+        return Fault(keys, "bad_type", _wrong_type(_WANTED[kind], given))
+    return Fault(keys, "bad_value", f"{error['msg'].replace('Input should', 'it should')}, got {given!r:.80}")
+
+
+def _keys(place: Sequence[str | int], document: Any, *, missing: bool) -> Iterator[str | int]:
+    """Yield the elements of ``place`` that are keys of the document: the names of union members are none."""
+    value = document
+    for number, key in enumerate(place):
+        if key in _keys_in(value):
+            value = value[key]
+        elif not (missing and number == len(place) - 1):
+            continue
+        yield key
+
+
+def _keys_in(value: Any) -> Collection[str | int]:
+    if isinstance(value, list):
+        return range(len(value))
+    return value.keys() if isinstance(value, dict) else ()
+
+
+def _tag_field(context: Any) -> str:
+    found = _QUOTED.findall(context["discriminator"])
+    return found[0] if found else "type"
+
+
+def _not_one_of(given: Any, choices: Sequence[str]) -> str:
+    hint = did_you_mean(str(given), choices)
+    return f"{given!r:.80} is not one of {', '.join(choices)}{';' if hint else ''}{hint}"
+
+
+def _wrong_type(wanted: str, given: Any) -> str:
+    if wanted == "true or false" and isinstance(given, str) and given.lower() in _YAML_1_1_BOOLEANS:
+        return f"expected true or false; {given} is text in these files"
+    shown = f" {given!r:.60}" if isinstance(given, str | int | float) and not isinstance(given, bool) else ""
+    name = f"{str(given).lower()}" if isinstance(given, bool) else type_name(given)
+    hint = "; put it in quotes" if wanted == "text" and isinstance(given, int | float) else ""
+    return f"expected {wanted}, got {name}{shown}{hint}"

@@ -1,0 +1,161 @@
+"""``config_spec``: the parameters that a task has, and which values they take."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from types import MappingProxyType
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, StringConstraints
+
+from pytest_lmeval.errors import did_you_mean
+from pytest_lmeval.formats.declarative.models.base import Block, Data
+
+__all__ = ["Parameter", "ParameterBase", "check_value"]
+
+_ParameterKey = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=250)]
+
+
+class ParameterBase(Block):
+    """One parameter."""
+
+    type: str = Field(description="What values it takes.")
+    key: _ParameterKey = Field(description="What << config.KEY >> calls it.")
+    display_name: str = Field(default="", description="What people call it.")
+    description: str = Field(default="", description="What it is for.")
+    default: Any = Data(default=None, description="The value where no config gives one.")
+    nullable: bool = Field(default=False, description="Whether it may have no value: null.")
+
+
+class _Number(ParameterBase):
+    min: float | None = Field(default=None, description="The least value.")
+    max: float | None = Field(default=None, description="The greatest value.")
+
+
+class IntParameter(_Number):
+    """A whole number."""
+
+    type: Literal["int"] = Field(description="A whole number.")
+
+
+class FloatParameter(_Number):
+    """A number."""
+
+    type: Literal["float"] = Field(description="A number.")
+
+
+class BooleanParameter(ParameterBase):
+    """True or false."""
+
+    type: Literal["boolean"] = Field(description="true or false.")
+
+
+class StringParameter(ParameterBase):
+    """Text."""
+
+    type: Literal["string"] = Field(description="Text.")
+
+
+class CategoricalParameter(ParameterBase):
+    """One of some texts."""
+
+    type: Literal["categorical"] = Field(description="One of allowed_values.")
+    allowed_values: list[str] = Field(min_length=1, description="The values it may have.")
+
+
+class ListParameter(ParameterBase):
+    """A list of texts, numbers and booleans."""
+
+    type: Literal["list"] = Field(description="A list of texts, numbers and booleans.")
+
+
+class DatasetParameter(ParameterBase):
+    """The key of a data set, or the path of its file."""
+
+    type: Literal["dataset"] = Field(description="The key of a data set, or the path of its file.")
+
+
+class DatasetColumnParameter(ParameterBase):
+    """The name of a column of the task's data set."""
+
+    type: Literal["dataset_column"] = Field(description="The name of a column of the data set.")
+
+
+class ModelParameter(ParameterBase):
+    """What --lm-adapter takes."""
+
+    type: Literal["model"] = Field(description="A model, as --lm-adapter names it.")
+
+
+Parameter = Annotated[
+    IntParameter
+    | FloatParameter
+    | BooleanParameter
+    | StringParameter
+    | CategoricalParameter
+    | ListParameter
+    | DatasetParameter
+    | DatasetColumnParameter
+    | ModelParameter,
+    Field(discriminator="type"),
+]
+
+
+def check_value(parameter: ParameterBase, value: Any) -> str:
+    """Return why ``value`` is none for ``parameter``, or an empty string."""
+    if value is None:
+        return "" if parameter.nullable else "has no value and is not nullable"
+    fits, wanted = _TYPES[parameter.type]
+    if not fits(value):
+        hint = "; only true and false are booleans in these files" if parameter.type == "boolean" else ""
+        return f"expected {wanted}, got {value!r:.80}{hint}"
+    if isinstance(parameter, CategoricalParameter) and value not in parameter.allowed_values:
+        hint = did_you_mean(value, parameter.allowed_values)
+        return f"{value!r:.80} is not one of {', '.join(parameter.allowed_values)}{';' if hint else ''}{hint}"
+    if isinstance(parameter, _Number):
+        return _check_range(parameter, value)
+    return ""
+
+
+def _check_range(parameter: _Number, value: float) -> str:
+    low, high = parameter.min, parameter.max
+    if (low is not None and value < low) or (high is not None and value > high):
+        limits = [f"at least {low:g}"] * (low is not None) + [f"at most {high:g}"] * (high is not None)
+        return f"expected {' and '.join(limits)}, got {value!r}"
+    return ""
+
+
+def _is_int(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_number(value: Any) -> bool:
+    return _is_int(value) or (isinstance(value, float) and math.isfinite(value))
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, str) and value.strip() != ""
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(each, str | int | float) for each in value)
+
+
+_TYPES: MappingProxyType[str, tuple[Callable[[Any], bool], str]] = MappingProxyType(
+    {
+        "int": (_is_int, "a whole number"),
+        "float": (_is_number, "a number"),
+        "boolean": (lambda value: isinstance(value, bool), "true or false"),
+        "string": (_is_text, "text"),
+        "categorical": (_is_text, "text"),
+        "list": (_is_list, "a list of texts, numbers and booleans"),
+        "dataset": (_is_name, "the key of a data set or the path of its file"),
+        "dataset_column": (_is_name, "the name of a column"),
+        "model": (_is_name, "a model, as --lm-adapter names it"),
+    }
+)

@@ -1,0 +1,199 @@
+"""What a row's answer is worth, and what else is found out about it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Discriminator, Field, Tag, ValidationInfo, field_validator
+from pydantic_core import PydanticCustomError
+
+from pytest_lmeval.errors import UnknownName
+from pytest_lmeval.formats.declarative.models.base import FAULTS, Block, Key, Template, TemplateText
+from pytest_lmeval.formats.declarative.models.metrics import Metric
+
+__all__ = [
+    "JsonSchema",
+    "JudgeBase",
+    "JudgeClassifier",
+    "JudgeScorer",
+    "Labeler",
+    "MetricScorer",
+    "PythonScorer",
+    "Rouge",
+    "Scorer",
+    "ScorerBase",
+    "StringEquals",
+    "StringEqualsMcqa",
+    "TextScorer",
+    "scorer_types",
+]
+
+
+_BUILT_IN_TYPES = (
+    "string_equals",
+    "string_equals_mcqa",
+    "rouge",
+    "json_schema",
+    "python",
+    "labeler_via_model",
+    "model_as_a_judge_classifier",
+    "model_as_a_judge_scorer",
+)
+
+
+class ScorerBase(Block):
+    """One scorer."""
+
+    type: str = Field(description="What it does.")
+    key: Key | None = Field(default=None, description="What scores.KEY calls it; else its type.")
+    purpose: Literal["score", "qa"] = Field(default="score", description="score: it may decide; qa: it only tells.")
+    metrics: list[Metric] | None = Field(default=None, description="What is made of it over all rows.")
+    score_field: str | None = Field(
+        default=None, description="The field that is the row's score; else the first that can be."
+    )
+    threshold: float | None = Field(default=None, ge=0, le=1, description="The score that a row must reach.")
+
+
+class TextScorer(ScorerBase):
+    """A scorer that compares a text."""
+
+    prediction: TemplateText | None = Template(default=None, description="The text to score; else the model's answer.")
+    post_process: str | None = Field(default=None, description="A post-process rule that is applied to it first.")
+
+
+class StringEquals(TextScorer):
+    """Whether the answer is the expected one, whitespace at both ends aside."""
+
+    type: Literal["string_equals"] = Field(description="Whether two texts are equal.")
+    ground_truth: TemplateText = Template(description="The expected answer, filled for every row.")
+    ignore_case: bool = Field(default=False, description="Whether upper and lower case are the same.")
+
+
+class StringEqualsMcqa(TextScorer):
+    """Whether the answer is the letter of the right option."""
+
+    type: Literal["string_equals_mcqa"] = Field(description="Whether the right option was named.")
+    ground_truth_choice_field: str | None = Field(default=None, description="The column with the right option.")
+    ground_truth: TemplateText | None = Template(default=None, description="The right option, filled for every row.")
+    choices_field: str | None = Field(
+        default=None, description="The column with the options to choose from; else A to Z."
+    )
+
+
+class MetricScorer(TextScorer):
+    """Any metric that is registered."""
+
+    type: str = Field(
+        description="The name of a metric: exact_match, f1, rouge_l, bleu, is_json, code_exec ...",
+        json_schema_extra={"not": {"enum": list(_BUILT_IN_TYPES)}},
+    )
+    ground_truth: TemplateText | list[TemplateText] | None = Template(
+        default=None, description="The targets, filled for every row; the best one counts."
+    )
+    extras: dict[str, Any] = Template(default_factory=dict, description="What else the metric needs.")
+
+    @field_validator("type")
+    @classmethod
+    def _known(cls, value: str, info: ValidationInfo) -> str:
+        if info.context is not None and value not in info.context.registry.metrics:
+            detail = str(UnknownName("scorer type", value, scorer_types(info.context.registry)))
+            raise PydanticCustomError(FAULTS, "faults of fields", {"faults": [["", "bad_value", detail]]})
+        return value
+
+
+class Rouge(TextScorer):
+    """ROUGE-1, ROUGE-2 and ROUGE-L."""
+
+    type: Literal["rouge"] = Field(description="rouge_1, rouge_2 and rouge_l.")
+    ground_truth: TemplateText | list[TemplateText] = Template(description="The references, filled for every row.")
+
+
+class JsonSchema(TextScorer):
+    """Whether the JSON in the answer fulfils a schema."""
+
+    type: Literal["json_schema"] = Field(description="Whether a JSON Schema is fulfilled.")
+    json_schema: dict[str, Any] | str = Template(
+        description="The schema: a mapping, or JSON text (!include schema.json), or a template that gives one."
+    )
+
+
+class PythonScorer(ScorerBase):
+    """A Python function."""
+
+    type: Literal["python"] = Field(description="A Python function.")
+    compute_scores_snippet: str = Field(
+        min_length=1,
+        description="Python with a function compute_scores(sample, model_input, model_output) or "
+        "compute_scores(sample, solver_output), or compute_scores(sample) where data sets are evaluated.",
+    )
+    timeout_s: float = Field(default=30.0, gt=0, le=3600, description="Seconds after which the row is an error.")
+
+
+class JudgeBase(ScorerBase):
+    """A scorer that asks a model."""
+
+    model_key: str | None = Field(
+        None, min_length=1, description="The judge, as --lm-adapter names it; else --lm-judge."
+    )
+    system_prompt: TemplateText | None = Template(default=None, description="What the judge is told first.")
+    user_prompt: TemplateText | None = Template(default=None, description="What the judge is asked; a default exists.")
+    use_structured_outputs: bool = Field(
+        default=False, description="Read, and of no effect: answers are always checked."
+    )
+    max_tokens: int | None = Field(default=None, ge=1, description="The longest answer of the judge, in tokens.")
+    human_label: TemplateText | None = Template(
+        default=None, description="What a person said of the row; agreement is worked out from it."
+    )
+
+
+class Labeler(JudgeBase):
+    """A label out of a list."""
+
+    type: Literal["labeler_via_model"] = Field(description="A label out of a list.")
+    labels: list[str] | None = Field(default=None, min_length=1, description="The labels to choose from.")
+    valid_labels: list[str] | None = Field(default=None, min_length=1, description="Another name of labels.")
+    user_prompt: TemplateText = Template(description="What the judge is asked.")
+
+
+class JudgeClassifier(JudgeBase):
+    """Whether an answer is right, as a judge sees it."""
+
+    type: Literal["model_as_a_judge_classifier"] = Field(description="Right or wrong, as a judge sees it.")
+    correct_labels: list[str] = Field(min_length=1, description="The labels that mean right.")
+    incorrect_labels: list[str] = Field(min_length=1, description="The labels that mean wrong.")
+    ground_truth: TemplateText | None = Template(default=None, description="What the judge may compare with.")
+
+
+class JudgeScorer(JudgeBase):
+    """A number, as a judge sees it."""
+
+    type: Literal["model_as_a_judge_scorer"] = Field(description="A number, as a judge sees it.")
+    score_min: float = Field(default=0.0, description="The worst score there is.")
+    score_max: float = Field(default=1.0, description="The best score there is.")
+    ground_truth: TemplateText | None = Template(default=None, description="What the judge may compare with.")
+
+
+def scorer_types(registry: Any) -> list[str]:
+    """Return every type that a scorer may have, sorted."""
+    return sorted({*_BUILT_IN_TYPES, *registry.metrics})
+
+
+def _tag(value: Any) -> str | None:
+    kind = value.get("type") if isinstance(value, dict) else getattr(value, "type", None)
+    if not isinstance(kind, str):
+        return None
+    return kind if kind in _BUILT_IN_TYPES else "metric"
+
+
+Scorer = Annotated[
+    Annotated[StringEquals, Tag("string_equals")]
+    | Annotated[StringEqualsMcqa, Tag("string_equals_mcqa")]
+    | Annotated[Rouge, Tag("rouge")]
+    | Annotated[JsonSchema, Tag("json_schema")]
+    | Annotated[PythonScorer, Tag("python")]
+    | Annotated[Labeler, Tag("labeler_via_model")]
+    | Annotated[JudgeClassifier, Tag("model_as_a_judge_classifier")]
+    | Annotated[JudgeScorer, Tag("model_as_a_judge_scorer")]
+    | Annotated[MetricScorer, Tag("metric")],
+    Discriminator(_tag),
+]

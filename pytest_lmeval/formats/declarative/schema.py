@@ -1,0 +1,98 @@
+"""The JSON Schemas of task and data set files, made from their models.
+
+``python -m pytest_lmeval.formats.declarative.schema`` writes them to ``schemas/``; a test holds them to the models.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+import pytest_lmeval.schemas as schemas
+from pytest_lmeval.formats.declarative.models import DatasetFile, TaskFile
+
+__all__ = ["make_schemas", "write_schemas"]
+
+_PLACEHOLDER = {
+    "type": "string",
+    "pattern": r"^\s*<<\s*config\.[A-Za-z_][A-Za-z0-9_]*\s*>>\s*$",
+    "description": "A parameter of config_spec.",
+}
+# What tells the members of a union apart has to stand there as it is.
+_LITERAL = frozenset({"type", "op", "key", "config_spec"})
+
+
+def make_schemas() -> dict[str, dict[str, Any]]:
+    """Return the schemas by name."""
+    return {
+        "dataset": _schema("dataset", DatasetFile, "Data set file", placeholders=False),
+        "task": _schema("task", TaskFile, "Declarative task file", placeholders=True),
+    }
+
+
+def write_schemas(folder: Path) -> None:
+    """Write ``NAME.json`` to ``folder`` for every schema."""
+    for name, schema in make_schemas().items():
+        (folder / f"{name}.json").write_text(json.dumps(schema, indent=2) + "\n", encoding="utf-8")
+
+
+def _schema(name: str, model: type[BaseModel], title: str, *, placeholders: bool) -> dict[str, Any]:
+    made = model.model_json_schema()
+    _tidy(made)
+    if placeholders:
+        for part in (made, *made["$defs"].values()):
+            _admit_placeholders(part)
+        made["$defs"]["Placeholder"] = _PLACEHOLDER
+    head = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": f"urn:pytest-lmeval:schema:{name}:1",
+        "title": title,
+        "description": made.pop("description"),
+    }
+    del made["title"]
+    return {**head, **made}
+
+
+def _tidy(value: Any) -> None:
+    """Take out what only other tools read, and titles that repeat the name of their field."""
+    if isinstance(value, dict):
+        value.pop("discriminator", None)
+        value.pop("x-template", None)
+        for name, field in value.get("properties", {}).items():
+            if isinstance(field, dict) and isinstance(field.get("title"), str) and name != "title":
+                del field["title"]
+        for each in value.values():
+            _tidy(each)
+    elif isinstance(value, list):
+        for each in value:
+            _tidy(each)
+
+
+def _admit_placeholders(part: dict[str, Any]) -> None:
+    for name, field in part.get("properties", {}).items():
+        if name not in _LITERAL and _is_plain(field) and not _takes_text(field):
+            told = {key: field.pop(key) for key in ("description", "default") if key in field}
+            part["properties"][name] = {"anyOf": [dict(field), {"$ref": "#/$defs/Placeholder"}], **told}
+
+
+def _is_plain(field: dict[str, Any]) -> bool:
+    """Tell whether a parameter can be all of a field: one of plain values, not of mappings."""
+    if "enum" in field or field.get("type") in ("boolean", "integer", "number"):
+        return True
+    items = field.get("items", {})
+    if field.get("type") == "array" and not items.keys() & {"$ref", "oneOf"}:
+        return True
+    return any(_is_plain(each) for each in field.get("anyOf", ()))
+
+
+def _takes_text(field: dict[str, Any]) -> bool:
+    if field.get("type") == "string" and "enum" not in field:
+        return True
+    return any(_takes_text(each) for each in field.get("anyOf", ()))
+
+
+if __name__ == "__main__":
+    write_schemas(Path(schemas.__file__).parent)

@@ -1,0 +1,218 @@
+"""Scorers that compare the answer with a text: equality, options, and every registered metric."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pytest_lmeval.errors import ScoringError
+from pytest_lmeval.formats.declarative.kit import Kit
+from pytest_lmeval.formats.declarative.models.scorers import (
+    JsonSchema,
+    MetricScorer,
+    Rouge,
+    StringEquals,
+    StringEqualsMcqa,
+    TextScorer,
+)
+from pytest_lmeval.formats.declarative.scoring.outcome import Outcome, Scoring
+from pytest_lmeval.postprocess import Extraction
+from pytest_lmeval.types import Score
+
+__all__ = ["EqualityScorer", "McqaScorer", "RegistryScorer", "RougeScorer", "SchemaScorer"]
+
+_EQUALITY = ("prediction_is_correct", "answer_gt", "answer_pred")
+_ROUGE = ("rouge_1", "rouge_2", "rouge_l")
+
+
+def _predicted(model: TextScorer, kit: Kit, scoring: Scoring) -> Extraction:
+    text = scoring.row.text if model.prediction is None else _text(kit, model.prediction, scoring)
+    rule = kit.registry.rules[model.post_process or "none"]
+    return rule(text)
+
+
+def _text(kit: Kit, template: str, scoring: Scoring) -> str:
+    return kit.template(template).render(scoring.variables)
+
+
+def _texts(kit: Kit, templates: str | Sequence[str] | None, scoring: Scoring) -> tuple[str, ...]:
+    if templates is None:
+        return ()
+    if isinstance(templates, str):
+        value = kit.template(templates).value(scoring.variables)
+        # A column may hold a list of right answers.
+        if isinstance(value, list) and value and all(isinstance(each, str) for each in value):
+            return tuple(value)
+        return (_text(kit, templates, scoring),)
+    return tuple(_text(kit, each, scoring) for each in templates)
+
+
+@dataclass(frozen=True, slots=True)
+class EqualityScorer:
+    """``string_equals``."""
+
+    key: str
+    model: StringEquals
+    kit: Kit
+    fields: tuple[str, ...] = _EQUALITY
+
+    def score(self, scoring: Scoring) -> Outcome:
+        """Return whether the answer equals the expected one, whitespace at both ends aside."""
+        predicted = _predicted(self.model, self.kit, scoring)
+        expected = _text(self.kit, self.model.ground_truth, scoring).strip()
+        answer = predicted.text.strip()
+        equal = self._folded(answer) == self._folded(expected)
+        fields = {"prediction_is_correct": equal, "answer_gt": expected, "answer_pred": answer}
+        return Outcome(fields, answer, unparsed=not predicted.found)
+
+    def _folded(self, text: str) -> str:
+        return text.casefold() if self.model.ignore_case else text
+
+
+@dataclass(frozen=True, slots=True)
+class McqaScorer:
+    """``string_equals_mcqa``."""
+
+    key: str
+    model: StringEqualsMcqa
+    kit: Kit
+    fields: tuple[str, ...] = _EQUALITY
+
+    def score(self, scoring: Scoring) -> Outcome:
+        """Return whether the answer names the right option; one that names none is unparsed."""
+        predicted = _predicted(self.model, self.kit, scoring)
+        choices = self._choices(scoring.row.sample)
+        expected = self._expected(scoring).strip()
+        if expected not in choices:
+            raise ScoringError(f"the right option {expected!r:.80} is none of {', '.join(choices)[:200]}")
+        answer = _named_choice(predicted.text, choices)
+        fields = {"prediction_is_correct": answer == expected, "answer_gt": expected, "answer_pred": answer}
+        return Outcome(fields, answer or "", unparsed=answer is None)
+
+    def _choices(self, sample: Mapping[str, Any]) -> list[str]:
+        column = self.model.choices_field
+        if column is None:
+            return [chr(code) for code in range(ord("A"), ord("Z") + 1)]
+        value = sample.get(column)
+        if isinstance(value, str):
+            value = _listed(value)
+        if not isinstance(value, list) or not value or not all(isinstance(each, str) for each in value):
+            raise ScoringError(f"column {column!r}: expected a list of options, got {value!r:.80}")
+        return [each.strip() for each in value]
+
+    def _expected(self, scoring: Scoring) -> str:
+        if self.model.ground_truth is not None:
+            return _text(self.kit, self.model.ground_truth, scoring)
+        return str(scoring.row.sample.get(self.model.ground_truth_choice_field or ""))
+
+
+def _listed(text: str) -> Any:
+    # As a csv file has it.
+    try:
+        return json.loads(text.replace("'", '"'))
+    except ValueError:
+        return [each.strip() for each in text.strip("[] ").split(",")]
+
+
+def _named_choice(text: str, choices: Sequence[str]) -> str | None:
+    answer = text.strip()
+    for choice in choices:
+        if answer.casefold() == choice.casefold():
+            return choice
+    if all(len(choice) == 1 for choice in choices):
+        letters = "".join(re.escape(choice) for choice in choices)
+        alone = re.search(rf"(?<![^\W_])[{letters}](?![^\W_])", answer)
+        return alone[0] if alone else None
+    found = [choice for choice in choices if re.search(rf"(?<!\w){re.escape(choice)}(?!\w)", answer, re.IGNORECASE)]
+    return found[0] if len(found) == 1 else None
+
+
+@dataclass(frozen=True, slots=True)
+class RegistryScorer:
+    """Any metric of the registry."""
+
+    key: str
+    model: MetricScorer
+    kit: Kit
+    fields: tuple[str, ...] = ("score", "answer_gt", "answer_pred")
+
+    def score(self, scoring: Scoring) -> Outcome:
+        """Return the metric's score."""
+        predicted = _predicted(self.model, self.kit, scoring)
+        targets = _texts(self.kit, self.model.ground_truth, scoring)
+        extras = {name: _filled(self.kit, value, scoring) for name, value in self.model.extras.items()}
+        metric = self.kit.registry.metric(self.model.type)
+        arguments = (predicted.text, targets, extras)
+        value = (
+            metric.function(*arguments, scoring.tools.sandbox) if metric.needs_sandbox else metric.function(*arguments)
+        )
+        details = dict(value.details) if isinstance(value, Score) else {}
+        number = value.value if isinstance(value, Score) else value
+        expected = targets[0] if len(targets) == 1 else list(targets)
+        fields = {"score": _share(number, self.model.type), "answer_gt": expected, "answer_pred": predicted.text}
+        return Outcome(fields, predicted.text, unparsed=not predicted.found, details=details)
+
+
+def _filled(kit: Kit, value: Any, scoring: Scoring) -> Any:
+    if isinstance(value, str):
+        return kit.template(value).value(scoring.variables)
+    if isinstance(value, list):
+        return [_filled(kit, each, scoring) for each in value]
+    if isinstance(value, dict):
+        return {key: _filled(kit, each, scoring) for key, each in value.items()}
+    return value
+
+
+def _share(value: Any, metric: str) -> float:
+    number = float(value) if hasattr(value, "__float__") else -1.0
+    if not 0.0 <= number <= 1.0:
+        raise ScoringError(f"metric {metric!r} gave {value!r:.80}; expected a finite number in [0, 1]")
+    return number
+
+
+@dataclass(frozen=True, slots=True)
+class RougeScorer:
+    """``rouge``."""
+
+    key: str
+    model: Rouge
+    kit: Kit
+    fields: tuple[str, ...] = _ROUGE
+
+    def score(self, scoring: Scoring) -> Outcome:
+        """Return ROUGE-1, ROUGE-2 and ROUGE-L."""
+        predicted = _predicted(self.model, self.kit, scoring)
+        references = _texts(self.kit, self.model.ground_truth, scoring)
+        fields = {name: self.kit.registry.metric(name).function(predicted.text, references, {}) for name in _ROUGE}
+        return Outcome(fields, predicted.text, unparsed=not predicted.found)
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaScorer:
+    """``json_schema``."""
+
+    key: str
+    model: JsonSchema
+    kit: Kit
+    fields: tuple[str, ...] = ("is_valid",)
+
+    def score(self, scoring: Scoring) -> Outcome:
+        """Return whether the JSON in the answer fulfils the schema."""
+        predicted = _predicted(self.model, self.kit, scoring)
+        value = self.kit.registry.metric("json_schema").function(
+            predicted.text, (), {"json_schema": self._schema(scoring)}
+        )
+        return Outcome({"is_valid": value == 1.0}, predicted.text, unparsed=not predicted.found)
+
+    def _schema(self, scoring: Scoring) -> Any:
+        given = self.model.json_schema
+        value = _filled(self.kit, given, scoring)
+        if not isinstance(value, str):
+            return value
+        try:
+            return json.loads(value)
+        except ValueError as error:
+            raise ScoringError(f"json_schema is not JSON: {error}") from None

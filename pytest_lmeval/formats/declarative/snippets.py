@@ -1,0 +1,148 @@
+"""Python snippets of a task: trusted like a conftest.py, checked before the run, and given up on where they hang."""
+
+from __future__ import annotations
+
+import ast
+import ctypes
+import queue
+import threading
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pytest_lmeval.errors import ScoringError, did_you_mean
+
+__all__ = ["Snippet", "SnippetFault", "read_snippet"]
+
+_MOST_HANGS = 3
+
+
+class SnippetFault(ValueError):
+    """A snippet that cannot be used, known before it ran."""
+
+
+class _GivenUp(BaseException):
+    """Raised in a snippet that has run for too long."""
+
+
+@dataclass(slots=True)
+class _Call:
+    arguments: Sequence[Any]
+    done: threading.Event = field(default_factory=threading.Event)
+    result: Any = None
+    error: BaseException | None = None
+
+
+class Snippet:
+    """A function in a snippet; its module is run when it is first called, in a thread of its own.
+
+    ``owner`` is who a message says it belongs to. A call that takes longer than ``timeout_s`` is an error. Python code
+    is stopped then; a call into C code cannot be, and its thread stays until the process ends.
+    """
+
+    def __init__(self, source: str, filename: str, function: str, owner: str, timeout_s: float) -> None:
+        self.source = source
+        self.filename = filename
+        self.function = function
+        self.owner = owner
+        self.timeout_s = timeout_s
+        self._worker: _Worker | None = None
+        self._hangs = 0
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Return what the function returns; raise ScoringError that names it where it raises or hangs."""
+        if self._hangs >= _MOST_HANGS:
+            raise ScoringError(f"{self._name}: not called any more; it has hung {_MOST_HANGS} times")
+        if self._worker is None:
+            self._worker = _Worker(self.source, self.filename, self.function)
+        call = _Call(arguments)
+        self._worker.calls.put(call)
+        if not call.done.wait(self.timeout_s):
+            self._give_up()
+        if call.error is not None:
+            raise ScoringError(f"{self._name}: {_told(call.error, self.filename)}")
+        return call.result
+
+    @property
+    def _name(self) -> str:
+        return f"{self.owner}: {self.function} in {self.filename}"
+
+    def _give_up(self) -> None:
+        assert self._worker is not None
+        self._worker.stop()
+        self._worker = None
+        self._hangs += 1
+        raise ScoringError(f"{self._name}: still running after {self.timeout_s:g} s")
+
+
+class _Worker:
+    """A thread that calls one function again and again."""
+
+    def __init__(self, source: str, filename: str, function: str) -> None:
+        self.calls: queue.SimpleQueue[_Call] = queue.SimpleQueue()
+        self._load = (source, filename, function)
+        self._thread = threading.Thread(target=self._work, name=f"lmeval {function}", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Raise in the thread, as soon as it runs Python code again."""
+        identity = ctypes.c_ulong(self._thread.ident or 0)
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(identity, ctypes.py_object(_GivenUp))
+
+    def _work(self) -> None:
+        function: Callable[..., Any] | None = None
+        while True:
+            call = self.calls.get()
+            try:
+                function = function or _load(*self._load)
+                call.result = function(*call.arguments)
+            except _GivenUp:
+                return
+            except BaseException as error:  # such as SystemExit: of this call alone
+                call.error = error
+            call.done.set()
+
+
+def _load(source: str, filename: str, name: str) -> Callable[..., Any]:
+    namespace: dict[str, Any] = {"__name__": "lmeval_snippet", "__file__": filename}
+    exec(compile(source, filename, "exec"), namespace)
+    function = namespace.get(name)
+    if not callable(function):
+        raise TypeError(f"{name} is no function once the snippet has run")
+    loaded: Callable[..., Any] = function
+    return loaded
+
+
+def _told(error: BaseException, filename: str) -> str:
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == filename]
+    line = f" (its line {frames[-1].lineno})" if frames else ""
+    return f"{type(error).__name__}: {str(error)[:500]}{line}"
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function found in a snippet, and how many arguments it takes."""
+
+    name: str
+    parameters: tuple[str, ...]
+
+
+def read_snippet(source: str, filename: str, names: Sequence[str]) -> Function:
+    """Return the first of the functions ``names`` that the snippet defines; raise SnippetFault where it has none."""
+    try:
+        tree = ast.parse(source, filename)
+    except (SyntaxError, ValueError) as error:
+        line = getattr(error, "lineno", None)
+        raise SnippetFault(
+            f"{filename}{f':{line}' if line else ''}: not Python: {getattr(error, 'msg', error)}"
+        ) from None
+    found = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+    for name in names:
+        if name in found:
+            arguments = found[name].args
+            return Function(name, tuple(each.arg for each in (*arguments.posonlyargs, *arguments.args)))
+    hint = next((hint for name in names if (hint := did_you_mean(name, found))), "")
+    known = f" it has {', '.join(found)}" if found else " it has none"
+    wanted = " or ".join(f"{name}(...)" for name in names)
+    raise SnippetFault(f"{filename}: no function {wanted};{known}{';' if hint else ''}{hint}")

@@ -1,0 +1,249 @@
+"""A declarative task: what the rest of the package knows of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pytest_lmeval.errors import AdapterError, LmevalError, ScoringError
+from pytest_lmeval.formats.declarative.aggregate import Aggregation, aggregate
+from pytest_lmeval.formats.declarative.filters import holds
+from pytest_lmeval.formats.declarative.kit import Kit
+from pytest_lmeval.formats.declarative.models.actions import Action
+from pytest_lmeval.formats.declarative.models.scorers import MetricScorer
+from pytest_lmeval.formats.declarative.scoring.judges import JudgingScorer
+from pytest_lmeval.formats.declarative.scoring.outcome import Outcome, Scorer, Scoring, primary_field
+from pytest_lmeval.formats.declarative.solving import Asked, Row, Solver
+from pytest_lmeval.formats.declarative.templates import TemplateFault
+from pytest_lmeval.formats.task import Prompt, Tools
+from pytest_lmeval.types import Completion, Example, ExampleResult, Generate, Request, Response, Score
+
+__all__ = ["DeclarativeTask"]
+
+
+@dataclass(frozen=True, slots=True)
+class DeclarativeTask:
+    """A task that a YAML file describes, with the values of one config.
+
+    ``samples`` and ``asked`` are by the id of the example; ``broken`` says of the others why they cannot be asked.
+    """
+
+    name: str
+    path: Path
+    sha256: str
+    key: str
+    examples: Sequence[Example]
+    samples: Mapping[str, Mapping[str, Any]]
+    asked: Mapping[str, Asked]
+    broken: Mapping[str, str]
+    solver: Solver | None
+    scorers: Sequence[Scorer]
+    actions: Sequence[Action]
+    aggregations: Sequence[Aggregation]
+    kit: Kit
+    decisive: str = ""
+    definition_sha256: str = ""
+    config: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def metric(self) -> str:
+        """The key of the scorer that decides, or ``scored`` where none does."""
+        return self._decisive.key if self._decisive is not None else "scored"
+
+    @property
+    def aggregates(self) -> bool:
+        """True: results are put together by the task itself."""
+        return True
+
+    @property
+    def needs_judge(self) -> bool:
+        """Whether a scorer asks a judge."""
+        return any(isinstance(scorer, JudgingScorer) for scorer in self.scorers)
+
+    def requests(self, example: Example, prompt: Prompt) -> Sequence[Request]:
+        """Return the one request for a completion; none where no model is asked, or the row cannot be put to it."""
+        if self.solver is None or example.id in self.broken:
+            return ()
+        model = self.solver.model
+        return (Generate(prompt, self.name, example.id, stop=tuple(model.stop), max_tokens=model.max_tokens),)
+
+    def judge_requests(self, example: Example, responses: Sequence[Response]) -> list[Generate]:
+        """Return the first questions to the run's judge that can be asked before the example is scored."""
+        asking = [each for each in self.scorers if isinstance(each, JudgingScorer) and each.model.model_key is None]
+        requests = []
+        for row in self._rows(example, responses) if asking else ():
+            for scorer in asking:
+                try:
+                    requests.append(scorer.request(Scoring(row, Tools(), self.name, example.id)))
+                except (TemplateFault, LmevalError):
+                    continue  # it takes the scores of others; or it is told of when the example is scored
+        return requests
+
+    def score(self, example: Example, responses: Sequence[Response], tools: Tools) -> Score:
+        """Return what the response is worth; raise ScoringError that names the stage that failed."""
+        if example.id in self.broken:
+            raise ScoringError(self.broken[example.id])
+        scored = [_ScoredRow.of(self, row, example.id, tools) for row in self._rows(example, responses)]
+        return scored[0].score() if len(scored) == 1 else _joined(scored)
+
+    def threshold(self, example: Example) -> float | None:
+        """Return the threshold of the scorer that decides."""
+        decisive = self._decisive
+        if decisive is None:
+            return 1.0
+        if decisive.model.threshold is not None:
+            return decisive.model.threshold
+        if isinstance(decisive.model, MetricScorer):
+            return self.kit.registry.metric(decisive.model.type).threshold
+        return 1.0
+
+    def metric_name(self, example: Example) -> str:
+        """Return the registry's name of the metric that decides, if it is one; else the scorer's key."""
+        decisive = self._decisive
+        return decisive.model.type if decisive and isinstance(decisive.model, MetricScorer) else self.metric
+
+    def scoring(self, example: Example) -> Mapping[str, Any]:
+        """Return the row, and a hash of all that is done with it."""
+        return {"definition": self.definition_sha256, "sample": self.samples.get(example.id, {})}
+
+    def aggregate(self, results: Sequence[ExampleResult]) -> Mapping[str, Any]:
+        """Return ``{"metrics", "classes"?, "confusion"?, "notes"?}``; raise ScoringError that names what failed."""
+        return aggregate(self.scorers, self.aggregations, results)
+
+    @property
+    def _decisive(self) -> Scorer | None:
+        return next((scorer for scorer in self.scorers if scorer.key == self.decisive), None)
+
+    def _rows(self, example: Example, responses: Sequence[Response]) -> list[Row]:
+        sample = self.samples[example.id]
+        if self.solver is None:
+            return [Row(sample)]
+        if not responses:
+            return []
+        (completion,) = responses
+        assert isinstance(completion, Completion)
+        return self.solver.rows(sample, self.asked[example.id], completion)
+
+
+@dataclass(frozen=True, slots=True)
+class _ScoredRow:
+    """What all scorers said of a row."""
+
+    outcomes: Mapping[str, Outcome]
+    decisive: str
+    field: str
+    value: float
+    excluded: str
+
+    @classmethod
+    def of(cls, task: DeclarativeTask, row: Row, example: str, tools: Tools) -> _ScoredRow:
+        outcomes: dict[str, Outcome] = {}
+        scores: dict[str, Mapping[str, Any]] = {}
+        for scorer in task.scorers:
+            outcomes[scorer.key] = _score(scorer, Scoring(row, tools, task.name, example, scores))
+            scores[scorer.key] = outcomes[scorer.key].fields
+        excluded = _excluded(task, row, scores)
+        scorer_of = {scorer.key: scorer for scorer in task.scorers}
+        if not task.decisive:
+            return cls(outcomes, "", "", 1.0, excluded)
+        field, value = _decided(scorer_of[task.decisive], outcomes[task.decisive], excluded)
+        return cls(outcomes, task.decisive, field, value, excluded)
+
+    @property
+    def details(self) -> dict[str, Any]:
+        details: dict[str, Any] = {"scorers": {key: dict(outcome.fields) for key, outcome in self.outcomes.items()}}
+        if self.field:
+            details["score_field"] = f"{self.decisive}.{self.field}"
+        judge = [dict(entry) for outcome in self.outcomes.values() for entry in outcome.judge]
+        more = {key: dict(outcome.details) for key, outcome in self.outcomes.items() if outcome.details}
+        return {**details, **({"judge": judge} if judge else {}), **({"scorer_details": more} if more else {})}
+
+    @property
+    def usage(self) -> dict[str, float]:
+        usage: dict[str, float] = {}
+        for outcome in self.outcomes.values():
+            for name, amount in outcome.usage.items():
+                usage[name] = usage.get(name, 0) + amount
+        return usage
+
+    def score(self) -> Score:
+        """Return the score of an example that is this one row."""
+        chosen = self.outcomes.get(self.decisive) or next(iter(self.outcomes.values()))
+        return Score(
+            self.value,
+            self.details,
+            chosen.prediction,
+            chosen.unparsed,
+            excluded=self.excluded,
+            usage=self.usage,
+        )
+
+
+def _score(scorer: Scorer, scoring: Scoring) -> Outcome:
+    try:
+        outcome = scorer.score(scoring)
+    except TemplateFault as fault:
+        raise ScoringError(f"scorer {scorer.key}: {fault}") from None
+    except AdapterError as error:
+        raise type(error)(f"scorer {scorer.key}: the judge: {error}") from None
+    except ScoringError as error:
+        told = str(error)
+        raise ScoringError(told if told.startswith("scorer ") else f"scorer {scorer.key}: {told}") from None
+    except LmevalError:
+        raise
+    except Exception as error:
+        raise ScoringError(f"scorer {scorer.key}: raised {type(error).__name__}: {error}") from error
+    return outcome
+
+
+def _decided(scorer: Scorer, outcome: Outcome, excluded: str) -> tuple[str, float]:
+    """Return the field that is the row's score, and its value; an excluded row needs none."""
+    if outcome.unscorable:
+        if excluded:
+            return "", 0.0
+        raise ScoringError(f"scorer {scorer.key}: {outcome.unscorable}")
+    name = primary_field(scorer.model, outcome.fields)
+    if name is None:
+        return "", 1.0
+    value = outcome.fields.get(name)
+    if not isinstance(value, bool | int | float) or not 0 <= value <= 1:
+        found = f"is {value!r:.80}" if name in outcome.fields else f"is not there; there is {', '.join(outcome.fields)}"
+        raise ScoringError(
+            f"scorer {scorer.key}: score_field {name!r} {found}; expected a boolean or a number in [0, 1]"
+        )
+    return name, float(value)
+
+
+def _excluded(task: DeclarativeTask, row: Row, scores: Mapping[str, Mapping[str, Any]]) -> str:
+    variables = row.variables(scores)
+    for action in task.actions:
+        try:
+            if holds(action.filter, variables, task.kit):
+                return f"action {action.key}: excluded from metrics"
+        except ScoringError as error:
+            raise ScoringError(f"action {action.key}: {error}") from None
+    return ""
+
+
+def _joined(rows: Sequence[_ScoredRow]) -> Score:
+    """Return the mean of the rows that an answer was taken apart into, but for those that are excluded."""
+    kept = [row for row in rows if not row.excluded]
+    details = [
+        {**row.details, "score": row.value, **({"excluded": row.excluded} if row.excluded else {})} for row in rows
+    ]
+    usage: dict[str, float] = {}
+    for row in rows:
+        for name, amount in row.usage.items():
+            usage[name] = usage.get(name, 0) + amount
+    scores = [row.score() for row in rows]
+    judge = [entry for detail in details for entry in detail.get("judge", ())]
+    return Score(
+        sum(row.value for row in kept) / len(kept) if kept else 0.0,
+        {"rows": details, **({"judge": judge} if judge else {})},
+        "\n".join(score.prediction for score in scores),
+        any(score.unparsed for score in scores),
+        excluded="" if kept else rows[0].excluded,
+        usage=usage,
+    )

@@ -1,0 +1,137 @@
+"""The Jinja environment: a sandbox that knows plain data, a few filters, and no way to grow without limit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from jinja2 import StrictUndefined
+from jinja2.exceptions import SecurityError
+from jinja2.runtime import Context, LoopContext, Undefined
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from pytest_lmeval.errors import did_you_mean
+from pytest_lmeval.formats.declarative.templates.filters import FILTERS, guarded
+from pytest_lmeval.formats.declarative.templates.limits import MAX_CHARS, Budget, LimitReached, weigh
+
+__all__ = ["BUDGET", "TemplateEnvironment", "make_environment"]
+
+BUDGET = " budget"
+"""What a rendering's budget is called among its variables: no template can spell it."""
+
+_PLAIN = (str, int, float, bool, type(None), list, tuple, dict)
+_TEXT_METHODS = """
+    capitalize casefold count endswith find index isalnum isalpha isascii isdecimal isdigit islower isnumeric isspace
+    istitle isupper join lower lstrip partition removeprefix removesuffix replace rfind rindex rpartition rsplit rstrip
+    split splitlines startswith strip swapcase title upper
+"""
+_METHODS: Mapping[Any, frozenset[str]] = MappingProxyType(
+    {
+        str: frozenset(_TEXT_METHODS.split()),
+        dict: frozenset({"get", "items", "keys", "values"}),
+        list: frozenset({"count", "index"}),
+        tuple: frozenset({"count", "index"}),
+    }
+)
+_LOOP = frozenset({"cycle", "first", "index", "index0", "last", "length", "nextitem", "previtem", "revindex"})
+_MAX_POWER = 64
+
+
+class _Missing(StrictUndefined):
+    """A value that is not there: any use of it says so, and what there is instead."""
+
+    __slots__ = ()
+
+    @property
+    def _undefined_message(self) -> str:
+        if not isinstance(self._undefined_obj, dict) or not isinstance(self._undefined_name, str):
+            return super()._undefined_message
+        known = [str(key) for key in self._undefined_obj]
+        hint = did_you_mean(self._undefined_name, known)
+        return f"there is no {self._undefined_name!r};{hint or ' there is ' + (', '.join(known) or 'nothing')}"
+
+
+class TemplateEnvironment(ImmutableSandboxedEnvironment):
+    """Allows the attributes named here and no others; an element of a mapping goes before a method of its name."""
+
+    intercepted_binops = frozenset({"+", "-", "*", "/", "//", "%", "**"})
+
+    def getattr(self, obj: Any, attribute: str) -> Any:
+        """Return ``obj.attribute``, where ``obj`` is a mapping its element."""
+        if isinstance(obj, dict) and attribute in obj:
+            return obj[attribute]
+        return super().getattr(obj, attribute)
+
+    def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
+        """Tell whether templates may see the attribute."""
+        if isinstance(obj, LoopContext):
+            return attr in _LOOP
+        return attr in _METHODS.get(type(obj), frozenset())
+
+    def is_safe_callable(self, obj: Any) -> bool:
+        """Tell whether templates may call ``obj``: methods allowed above, and ``range``."""
+        owner = getattr(obj, "__self__", None)
+        name = getattr(obj, "__name__", "")
+        if isinstance(owner, LoopContext):
+            return name == "cycle"
+        return obj is self.globals["range"] or name in _METHODS.get(type(owner), frozenset())
+
+    def call(__self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N805
+        """Call a function or method from a template, once it is known that the result is of a size to bear."""
+        if isinstance(__obj, Undefined):
+            return __obj()  # raises what the undefined value has to say
+        if not __self.is_safe_callable(__obj):
+            raise SecurityError(f"a {type(__obj).__name__} cannot be called")
+        budget_of(__context).step()
+        owner, name = getattr(__obj, "__self__", None), getattr(__obj, "__name__", "")
+        if isinstance(owner, str) and name in ("join", "replace"):
+            return guarded(name, owner, args, budget_of(__context))
+        return super().call(__context, __obj, *args, **kwargs)
+
+    def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
+        """Return ``left operator right`` where that cannot be large."""
+        budget_of(context).step()
+        for value in (left, right):
+            if not isinstance(value, (*_PLAIN, Undefined)):
+                raise SecurityError(f"{type(value).__name__} has no {operator}")
+        _check_size(operator, left, right)
+        return super().call_binop(context, operator, left, right)
+
+
+def budget_of(context: Context) -> Budget:
+    """Return what is left to the rendering that ``context`` belongs to."""
+    budget = context.get(BUDGET)
+    assert isinstance(budget, Budget)
+    return budget
+
+
+def _check_size(operator: str, left: Any, right: Any) -> None:
+    if operator == "+" and weigh(left) + weigh(right) > MAX_CHARS:
+        raise LimitReached(f"more than {MAX_CHARS:,} characters")
+    if operator == "%" and isinstance(left, str):
+        raise SecurityError("text is put together with ~, not with %")
+    if operator == "**" and not (_is_small(left) and _is_small(right)):
+        raise LimitReached(f"a power of numbers beyond {_MAX_POWER}")
+    if operator == "*":
+        _check_product(left, right)
+
+
+def _check_product(left: Any, right: Any) -> None:
+    for value, times in ((left, right), (right, left)):
+        if isinstance(value, str | list | tuple) and isinstance(times, int) and weigh(value) * times > MAX_CHARS:
+            raise LimitReached(f"more than {MAX_CHARS:,} characters")
+    if isinstance(left, int) and isinstance(right, int) and left.bit_length() + right.bit_length() > 4096:
+        raise LimitReached("a number of more than 4,096 bits")
+
+
+def _is_small(value: Any) -> bool:
+    return isinstance(value, int | float) and abs(value) <= _MAX_POWER
+
+
+def make_environment() -> TemplateEnvironment:
+    """Return a new environment."""
+    environment = TemplateEnvironment(undefined=_Missing, autoescape=False, cache_size=0)
+    environment.globals = {"range": environment.globals["range"]}
+    environment.filters = dict[str, Callable[..., Any]](FILTERS)
+    return environment

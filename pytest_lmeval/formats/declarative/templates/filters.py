@@ -1,0 +1,155 @@
+"""The filters of templates: Jinja's own where they cannot do harm, and a few with a limit of ours."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+from jinja2 import pass_context
+from jinja2.filters import FILTERS as JINJA_FILTERS
+from jinja2.runtime import Context, Undefined
+
+from pytest_lmeval.formats.declarative.templates.limits import MAX_CHARS, Budget, LimitReached, weigh
+
+__all__ = ["FILTERS", "guarded"]
+
+_KEPT = """
+    abs capitalize count d default dictsort first float int items last length list lower map max min reject rejectattr
+    reverse select selectattr sort title trim unique upper wordcount
+"""
+
+
+def guarded(name: str, owner: str, arguments: Sequence[Any], budget: Budget) -> str:
+    """Return ``owner.join(...)`` or ``owner.replace(...)``, unless the result would be too large."""
+    if name == "join":
+        return _join(arguments[0] if arguments else (), owner, budget)
+    return _replace(owner, *arguments)
+
+
+def _join(values: Iterable[Any], separator: str, budget: Budget) -> str:
+    texts: list[str] = []
+    total = 0
+    for value in budget.iterate(values):
+        total += weigh(value) + len(separator)
+        if total > MAX_CHARS:
+            raise LimitReached(f"more than {MAX_CHARS:,} characters")
+        texts.append(_text(value))
+    return separator.join(texts)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, Undefined):
+        return str(value)  # raises what the undefined value has to say
+    weigh(value)
+    return value if isinstance(value, str) else str(value)
+
+
+def _replace(text: str, old: str = "", new: str = "", count: int | None = None) -> str:
+    if not all(isinstance(value, str) for value in (text, old, new)):
+        raise TypeError("replace expects text to look for and text to put there")
+    found = text.count(old)
+    times = found if count is None or count < 0 else min(found, count)
+    if len(text) + times * len(new) > MAX_CHARS:
+        raise LimitReached(f"more than {MAX_CHARS:,} characters")
+    return text.replace(old, new, -1 if count is None else count)
+
+
+@pass_context
+def _join_filter(context: Context, values: Iterable[Any], d: str = "", attribute: Any = None) -> str:
+    if attribute is not None:
+        mapped = JINJA_FILTERS["map"](context, values, attribute=attribute)
+        return _join(mapped, d, context[" budget"])
+    return _join(values, d, context[" budget"])
+
+
+def _replace_filter(text: Any, old: str, new: str, count: int | None = None) -> str:
+    return _replace(_text(text), old, new, count)
+
+
+def _tojson(value: Any, indent: int | None = None) -> str:
+    """Return JSON as it is read in prompts: not escaped for HTML, text beyond ASCII as it is."""
+    if isinstance(value, Undefined):
+        str(value)
+    if indent is not None and not 0 <= indent <= 8:
+        raise LimitReached("tojson: indent beyond 8")
+    weigh(value)
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent)
+
+
+def _indent(text: Any, width: int = 4, first: bool = False, blank: bool = False) -> str:
+    lines = _text(text).split("\n")
+    if not 0 <= width <= 100 or len(lines) * width > MAX_CHARS:
+        raise LimitReached("indent: width beyond 100")
+    gap = " " * width
+    return "\n".join(gap + line if (line or blank) and (number or first) else line for number, line in enumerate(lines))
+
+
+def _concatenate(*values: Any) -> str:
+    if sum(weigh(value) for value in values) > MAX_CHARS:
+        raise LimitReached(f"more than {MAX_CHARS:,} characters")
+    return "".join(map(_text, values))
+
+
+def _round(value: float, precision: int = 0, method: str = "common") -> float:
+    if abs(precision) > 20:
+        raise LimitReached("round: precision beyond 20")
+    rounded: float = JINJA_FILTERS["round"](value, precision, method)
+    return rounded
+
+
+def _sum(values: Iterable[Any]) -> Any:
+    # Of numbers: lists and texts would grow with every step.
+    numbers = [_number(value) for value in values]
+    return sum(numbers)
+
+
+def _number(value: Any) -> Any:
+    if not isinstance(value, int | float):
+        raise TypeError(f"sum adds numbers, got {type(value).__name__}")
+    return value
+
+
+@pass_context
+def _weigh(context: Context, value: Any) -> Any:
+    context[" budget"].step()
+    weigh(value)
+    return value
+
+
+def _shown(value: Any) -> Any:
+    if value is None or isinstance(value, str | int | float | list | tuple | dict | Undefined):
+        return value
+    if callable(value):
+        raise TypeError("a method is no value; put () after its name to call it")
+    raise TypeError("a lazy list is no text; end the expression in |list or |join")
+
+
+@pass_context
+def _iterate(context: Context, values: Any) -> Any:
+    # A list stays one: its loop then knows its own length.
+    budget: Budget = context[" budget"]
+    if isinstance(values, Undefined):
+        return values
+    if isinstance(values, str | dict | list | tuple | range):
+        return list(budget.iterate(values))
+    return budget.iterate(values)
+
+
+FILTERS: Mapping[str, Callable[..., Any]] = MappingProxyType(
+    {
+        **{name: JINJA_FILTERS[name] for name in _KEPT.split()},
+        "join": _join_filter,
+        "replace": _replace_filter,
+        "tojson": _tojson,
+        "indent": _indent,
+        "round": _round,
+        "string": _text,
+        "sum": _sum,
+        " concatenate": _concatenate,
+        " weigh": _weigh,
+        " shown": _shown,
+        " iterate": _iterate,
+    }
+)

@@ -1,0 +1,141 @@
+"""``<< config.key >>``: the parameters of a task, put in before anything else is read.
+
+A value is put in as data, wherever it stands. In the text of a template it becomes text that is not read again; in a
+string of an expression it is escaped; elsewhere in an expression a number, a boolean or a list becomes a literal, and
+text must be a name, as in ``sample.<< config.column >>``. No value can add an expression of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from jinja2.exceptions import TemplateSyntaxError
+
+from pytest_lmeval.errors import did_you_mean
+from pytest_lmeval.formats.declarative.templates.environment import make_environment
+
+__all__ = ["PlaceholderError", "fill_template", "fill_value", "placeholders"]
+
+_PLACEHOLDER = re.compile(r"<<\s*config\.([A-Za-z_][A-Za-z0-9_]*)\s*>>")
+_BROKEN = re.compile(r"<<\s*config\b[^\n]{0,40}")
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+_WORDS = frozenset(
+    {"and", "else", "false", "for", "if", "in", "is", "none", "not", "or", "true", "False", "None", "True"}
+)
+
+
+class PlaceholderError(ValueError):
+    """A placeholder for a parameter that there is not, or a value that cannot stand where it is to go."""
+
+
+def placeholders(text: str) -> list[str]:
+    """Return the keys of the parameters in ``text``; raise PlaceholderError for what only resembles one."""
+    rest = _PLACEHOLDER.sub("", text)
+    if broken := _BROKEN.search(rest):
+        raise PlaceholderError(f"{broken[0].strip()!r} is not closed, or no key; expected << config.key >>")
+    return _PLACEHOLDER.findall(text)
+
+
+def fill_value(text: str, values: Mapping[str, Any]) -> Any:
+    """Return ``text`` with its placeholders filled; of a placeholder that stands alone, the value itself."""
+    keys = placeholders(text)
+    if not keys:
+        return text
+    if _PLACEHOLDER.fullmatch(text.strip()):
+        return _value(keys[0], values)
+    return _PLACEHOLDER.sub(lambda match: _as_text(match[1], values), text)
+
+
+def fill_template(text: str, values: Mapping[str, Any]) -> str:
+    """Return the template ``text`` with its placeholders filled, each as the place where it stands requires."""
+    keys = placeholders(text)
+    if not keys:
+        return text
+    mark = _unused_mark(text)
+    counter = iter(range(len(keys)))
+    marked = _PLACEHOLDER.sub(lambda match: f"{mark}{next(counter)}x", text)
+    return "".join(_tokens(marked, re.compile(f"{mark}([0-9]+)x"), keys, values))
+
+
+def _tokens(marked: str, mark: re.Pattern[str], keys: list[str], values: Mapping[str, Any]) -> Iterator[str]:
+    fillers = {"data": _in_text, "string": _in_string, "name": _in_expression, "comment": _in_comment}
+    raw = False
+    try:
+        for _, kind, token in make_environment().lex(marked):
+            raw = (raw or kind == "raw_begin") and kind != "raw_end"
+            fill = _in_raw if raw and kind == "data" else fillers.get(kind, _in_expression)
+            *parts, last = mark.split(token)
+            filled = (part if number % 2 == 0 else fill(keys[int(part)], values) for number, part in enumerate(parts))
+            yield "".join(filled) + last
+    except TemplateSyntaxError as error:
+        raise PlaceholderError(f"line {error.lineno} of the template: {error.message}") from None
+
+
+def _in_text(key: str, values: Mapping[str, Any]) -> str:
+    return f'{{{{ "{_escaped(_as_text(key, values))}" }}}}'
+
+
+def _in_string(key: str, values: Mapping[str, Any]) -> str:
+    return _escaped(_as_text(key, values))
+
+
+def _in_comment(key: str, values: Mapping[str, Any]) -> str:
+    _value(key, values)
+    return key
+
+
+def _in_raw(key: str, values: Mapping[str, Any]) -> str:
+    text = _as_text(key, values)
+    if "{" in text:
+        raise PlaceholderError(f"the value of {key!r} holds a brace, which may not stand in a raw block")
+    return text
+
+
+def _in_expression(key: str, values: Mapping[str, Any]) -> str:
+    value = _value(key, values)
+    if not isinstance(value, str):
+        return _literal(value)
+    if not _NAME.fullmatch(value) or value in _WORDS:
+        hint = f'in quotes, "<< config.{key} >>", any text may stand'
+        raise PlaceholderError(f"the value {value!r} of {key!r} stands in an expression and is no name; {hint}")
+    return value
+
+
+def _literal(value: Any) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(map(_literal, value))}]"
+    if isinstance(value, str):
+        return f'"{_escaped(value)}"'
+    if value is None or isinstance(value, bool):
+        return {None: "none", True: "true", False: "false"}[value]
+    return f"({value!r})"
+
+
+def _escaped(text: str) -> str:
+    # Jinja reads the escapes of a Python string.
+    return text.encode("unicode_escape").decode("ascii").replace('"', '\\"').replace("'", "\\'")
+
+
+def _as_text(key: str, values: Mapping[str, Any]) -> str:
+    value = _value(key, values)
+    if value is None:
+        raise PlaceholderError(f"the parameter {key!r} has no value, but stands inside of a text")
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _value(key: str, values: Mapping[str, Any]) -> Any:
+    if key not in values:
+        hint = did_you_mean(key, values)
+        known = f"config_spec has {', '.join(values)}" if values else "config_spec is empty"
+        raise PlaceholderError(f"unknown parameter {key!r};{hint or ' ' + known}")
+    return values[key]
+
+
+def _unused_mark(text: str) -> str:
+    number = 0
+    while (mark := f"placeholder{number}q") in text:
+        number += 1
+    return mark

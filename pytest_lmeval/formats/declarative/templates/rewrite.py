@@ -1,0 +1,125 @@
+"""What a template is made of: only nodes that are known to be harmless, and those that could grow under guard."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jinja2 import nodes
+from jinja2.exceptions import TemplateSyntaxError
+from jinja2.visitor import NodeTransformer
+
+__all__ = ["guard", "references"]
+
+_ALLOWED = (
+    nodes.Template,
+    nodes.Output,
+    nodes.TemplateData,
+    nodes.For,
+    nodes.If,
+    nodes.Assign,
+    nodes.With,
+    nodes.Name,
+    nodes.Const,
+    nodes.Tuple,
+    nodes.List,
+    nodes.Dict,
+    nodes.Pair,
+    nodes.Keyword,
+    nodes.CondExpr,
+    nodes.Filter,
+    nodes.Test,
+    nodes.Call,
+    nodes.Getitem,
+    nodes.Getattr,
+    nodes.Slice,
+    nodes.Concat,
+    nodes.Compare,
+    nodes.Operand,
+    nodes.BinExpr,
+    nodes.UnaryExpr,
+)
+
+
+def guard(template: nodes.Template) -> nodes.Template:
+    """Return the template with a limit on every loop and on every value it builds; raise TemplateSyntaxError."""
+    for node in template.find_all(nodes.Node):
+        if not isinstance(node, _ALLOWED):
+            raise TemplateSyntaxError(f"{type(node).__name__.lower()} is not available in templates", node.lineno)
+        if isinstance(node, nodes.For) and node.recursive:
+            raise TemplateSyntaxError("a recursive loop is not available in templates", node.lineno)
+    guarded = _Guard().visit(template)
+    assert isinstance(guarded, nodes.Template)
+    return guarded
+
+
+def references(template: nodes.Template) -> Iterator[tuple[str, ...]]:
+    """Yield the names that the template looks up, each with the attributes after it that are known beforehand."""
+    covered: set[int] = set()
+    # Outer nodes come before what is in them.
+    for node in template.find_all((nodes.Getattr, nodes.Getitem, nodes.Name)):
+        if id(node) in covered:
+            continue
+        path: list[str] = []
+        inner: nodes.Node = node
+        while isinstance(inner, nodes.Getattr | nodes.Getitem):
+            covered.add(id(inner))
+            path = [*_attribute(inner), *path] if _attribute(inner) else []
+            inner = inner.node
+        if isinstance(inner, nodes.Name) and inner.ctx == "load":
+            covered.add(id(inner))
+            yield (inner.name, *path)
+
+
+def _attribute(node: nodes.Getattr | nodes.Getitem) -> list[str]:
+    if isinstance(node, nodes.Getattr):
+        return [node.attr]
+    if isinstance(node.arg, nodes.Const) and isinstance(node.arg.value, str):
+        return [node.arg.value]
+    return []
+
+
+class _Guard(NodeTransformer):
+    """Puts a filter that no template can name around what may repeat or grow."""
+
+    def visit_For(self, node: nodes.For) -> nodes.Node:  # noqa: N802
+        self.generic_visit(node)
+        assert isinstance(node.iter, nodes.Expr)
+        node.iter = _filtered(node.iter, " iterate")
+        return node
+
+    def visit_Output(self, node: nodes.Output) -> nodes.Node:  # noqa: N802
+        self.generic_visit(node)
+        node.nodes = [_shown(each) for each in node.nodes]
+        return node
+
+    def visit_Concat(self, node: nodes.Concat) -> nodes.Node:  # noqa: N802
+        self.generic_visit(node)
+        first, *others = node.nodes
+        return _filtered(first, " concatenate", others)
+
+    def visit_List(self, node: nodes.List) -> nodes.Node:  # noqa: N802
+        return self._weighed(node)
+
+    def visit_Dict(self, node: nodes.Dict) -> nodes.Node:  # noqa: N802
+        return self._weighed(node)
+
+    def visit_Tuple(self, node: nodes.Tuple) -> nodes.Node:  # noqa: N802
+        return self._weighed(node) if node.ctx == "load" else node
+
+    def visit_Filter(self, node: nodes.Filter) -> nodes.Node:  # noqa: N802
+        return self._weighed(node)
+
+    def visit_Call(self, node: nodes.Call) -> nodes.Node:  # noqa: N802
+        return self._weighed(node)
+
+    def _weighed(self, node: nodes.Expr) -> nodes.Node:
+        self.generic_visit(node)
+        return _filtered(node, " weigh")
+
+
+def _shown(node: nodes.Expr) -> nodes.Expr:
+    return node if isinstance(node, nodes.TemplateData) else _filtered(node, " shown")
+
+
+def _filtered(node: nodes.Expr, name: str, arguments: list[nodes.Expr] | None = None) -> nodes.Filter:
+    return nodes.Filter(node, name, arguments or [], [], None, None, lineno=node.lineno)

@@ -1,0 +1,108 @@
+"""One template, compiled once and rendered for every row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from jinja2 import meta, nodes
+from jinja2.environment import Template as JinjaTemplate
+from jinja2.exceptions import TemplateSyntaxError, UndefinedError
+
+from pytest_lmeval.formats.declarative.templates.environment import BUDGET, TemplateEnvironment, make_environment
+from pytest_lmeval.formats.declarative.templates.limits import MAX_CHARS, Budget, LimitReached
+from pytest_lmeval.formats.declarative.templates.rewrite import guard, references
+
+__all__ = ["Template", "TemplateFault", "compile_template"]
+
+_RESULT = "lmeval_result"
+
+
+class TemplateFault(Exception):
+    """A template that cannot be read, or not be filled with this row."""
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A template; ``names`` are the variables that it takes, each with the attributes known beforehand.
+
+    ``tolerates_missing`` tells that it asks whether something is there, or says what to take where it is not.
+    """
+
+    source: str
+    names: frozenset[tuple[str, ...]]
+    tolerates_missing: bool
+    _text: JinjaTemplate
+    _value: JinjaTemplate | None
+
+    def render(self, variables: Mapping[str, Any]) -> str:
+        """Return the template filled with ``variables``; raise TemplateFault."""
+        try:
+            context = self._text.new_context({**variables, BUDGET: Budget()})
+            chunks: list[str] = []
+            size = 0
+            for chunk in self._text.root_render_func(context):
+                size += len(chunk)
+                if size > MAX_CHARS:
+                    raise LimitReached(f"more than {MAX_CHARS:,} characters")
+                chunks.append(chunk)
+            return "".join(chunks)
+        except Exception as error:
+            raise TemplateFault(self._told(error)) from None
+
+    def value(self, variables: Mapping[str, Any]) -> Any:
+        """Return the value of a template that is one expression, ``{{ x }}``, of any other its text."""
+        if self._value is None:
+            return self.render(variables)
+        try:
+            context = self._value.new_context({**variables, BUDGET: Budget()})
+            for _ in self._value.root_render_func(context):
+                pass
+            value = context.vars[_RESULT]
+            str(value)  # an undefined value says so now
+            return value
+        except Exception as error:
+            raise TemplateFault(self._told(error)) from None
+
+    def _told(self, error: Exception) -> str:
+        kind = "" if isinstance(error, UndefinedError | LimitReached) else f"{type(error).__name__}: "
+        shown = " ".join(self.source.split())
+        return f"template {shown[:80]!r}: {kind}{str(error)[:500]}"
+
+
+def compile_template(source: str) -> Template:
+    """Return the template that ``source`` is; raise TemplateFault where it is none, with the line within it."""
+    environment = make_environment()
+    try:
+        parsed = environment.parse(source)
+        unset = meta.find_undeclared_variables(parsed)
+        names = frozenset(name for name in references(parsed) if name[0] in unset)
+        return Template(
+            source, names, _tolerates_missing(parsed), _compiled(environment, parsed), _expression(environment, source)
+        )
+    except TemplateSyntaxError as error:
+        raise TemplateFault(f"line {error.lineno} of the template: {error.message}") from None
+    except (ValueError, RecursionError) as error:
+        raise TemplateFault(f"not a template: {error}") from None
+
+
+def _tolerates_missing(parsed: nodes.Template) -> bool:
+    asked = any(test.name in ("defined", "undefined") for test in parsed.find_all(nodes.Test))
+    return asked or any(each.name in ("d", "default") for each in parsed.find_all(nodes.Filter))
+
+
+def _expression(environment: TemplateEnvironment, source: str) -> JinjaTemplate | None:
+    body = environment.parse(source).body
+    parts = [part for output in body if isinstance(output, nodes.Output) for part in output.nodes]
+    said = [part for part in parts if not (isinstance(part, nodes.TemplateData) and not part.data.strip())]
+    if len(said) != 1 or isinstance(said[0], nodes.TemplateData) or not all(isinstance(n, nodes.Output) for n in body):
+        return None
+    result = nodes.Assign(nodes.Name(_RESULT, "store", lineno=1), said[0], lineno=1)
+    return _compiled(environment, nodes.Template([result], lineno=1))
+
+
+def _compiled(environment: TemplateEnvironment, parsed: nodes.Template) -> JinjaTemplate:
+    parsed.set_environment(environment)
+    code = environment.compile(guard(parsed), name=None, filename="<template>")
+    return JinjaTemplate.from_code(environment, code, environment.globals)

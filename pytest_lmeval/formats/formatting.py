@@ -1,0 +1,71 @@
+"""What each task's first prompt looks like to models of different chat formats, as hashes to compare with."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pytest_lmeval.atomic import encode_json, write_atomically
+from pytest_lmeval.errors import UsageError
+from pytest_lmeval.formats.task import Task
+from pytest_lmeval.formatters import FORMATTERS
+from pytest_lmeval.rendering import render
+from pytest_lmeval.types import Message
+
+__all__ = ["FILE", "SCHEMA", "Hashes", "formatted", "formatting_hashes", "read_hashes", "update_hashes"]
+
+FILE = "formatting.json"
+"""Name of the file beside the tasks."""
+SCHEMA = "pytest-lmeval/formatting/1"
+
+Hashes = Mapping[str, Mapping[str, str]]
+"""SHA-256 of a task's first prompt, by task and formatter."""
+
+
+def formatted(task: Task, formatter: str) -> str:
+    """Return the prompt of the task's first example as the formatter of that name writes it."""
+    prompt = render(task.examples[0])
+    return FORMATTERS[formatter]((Message("user", prompt),) if isinstance(prompt, str) else prompt)
+
+
+def formatting_hashes(tasks: Iterable[Task]) -> dict[str, dict[str, str]]:
+    """Return the hashes of all ``tasks``, by every formatter that needs no model."""
+    return {task.name: {formatter: _hash(formatted(task, formatter)) for formatter in FORMATTERS} for task in tasks}
+
+
+def read_hashes(path: Path) -> Hashes:
+    """Return the hashes in the file at ``path``, none where there is no file; raise UsageError for another file."""
+    try:
+        document = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path}: cannot be read as recorded hashes of prompts: {error}") from None
+    if not _is_recorded(document):
+        expected = f'"schema": "{SCHEMA}" and "prompts" with hashes by task and formatter'
+        raise UsageError(f"{path}: no recorded hashes of prompts; expected {expected}")
+    return dict(document["prompts"])
+
+
+def update_hashes(path: Path, hashes: Hashes) -> None:
+    """Record ``hashes`` in the file at ``path``; tasks that are not among them keep theirs."""
+    prompts = {**read_hashes(path), **hashes}
+    ordered = {task: dict(sorted(prompts[task].items())) for task in sorted(prompts)}
+    write_atomically(path, encode_json({"schema": SCHEMA, "prompts": ordered}))
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _is_recorded(document: Any) -> bool:
+    if not isinstance(document, dict) or document.get("schema") != SCHEMA:
+        return False
+    prompts = document.get("prompts")
+    return isinstance(prompts, dict) and all(
+        isinstance(hashes, dict) and all(isinstance(each, str) for each in hashes.values())
+        for hashes in prompts.values()
+    )

@@ -1,0 +1,226 @@
+"""Tasks mixed into one, each example scored by the task it is from.
+
+A YAML file says which::
+
+    mixture: [arithmetic.jsonl, task_medical.py, task_medical.py]
+
+or, with more to say::
+
+    mixture:
+      tasks: [arithmetic.jsonl, {path: task_quiz.py, task: Geography Quiz}]
+      order: sequence     # shuffled by default
+      seed: 7             # of the shuffle, 42 by default
+      name: curriculum    # the file's by default
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from pytest_lmeval.errors import RecordRefused, UsageError, did_you_mean
+from pytest_lmeval.formats import checks
+from pytest_lmeval.formats.prepare import prepared
+from pytest_lmeval.formats.python.examples import Examples
+from pytest_lmeval.formats.task import LoadedFile, Prompt, Task, TaskSource, Tools
+from pytest_lmeval.registry import Registry
+from pytest_lmeval.types import Example, RecordError, Request, Response, Score
+
+__all__ = ["MixtureTask", "Part", "load_mixture", "mixture_task"]
+
+SEED = 42
+_ORDERS = ("shuffled", "sequence")
+_KEYS = ("tasks", "name", "order", "seed")
+_LOADING: ContextVar[tuple[Path, ...]] = ContextVar("_LOADING", default=())
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A task of a mixture, the label in front of its examples' ids, and how to get at its examples."""
+
+    label: str
+    task: Any
+    at: Callable[[int], Example]
+
+
+@dataclass(frozen=True, slots=True)
+class MixtureTask:
+    """Examples of several tasks in one order; ``sources`` leads from an example back to its part and its original."""
+
+    name: str
+    path: Path
+    sha256: str
+    parts: Sequence[Part]
+    examples: Examples
+    sources: Mapping[str, tuple[int, Example]]
+
+    @property
+    def metric(self) -> str:
+        """The parts' metric, or ``mixed``."""
+        metrics = {part.task.metric for part in self.parts}
+        return metrics.pop() if len(metrics) == 1 else "mixed"
+
+    def prepared(self, adapter: Any) -> MixtureTask:
+        """Return the mixture with each part as it is put to ``adapter``."""
+        parts = [replace(part, task=prepared(part.task, adapter)) for part in self.parts]
+        same = all(new.task is old.task for new, old in zip(parts, self.parts, strict=True))
+        return self if same else replace(self, parts=tuple(parts))
+
+    def requests(self, example: Example, prompt: Prompt) -> Sequence[Request]:
+        """Return what the example's own task asks, on behalf of the mixture."""
+        task, original = self._source(example)
+        asked = task.requests(original, prompt)
+        return tuple(replace(request, task=self.name, id=example.id) for request in asked)
+
+    def score(self, example: Example, responses: Sequence[Response], tools: Tools) -> Score:
+        """Return the score of the example's own task."""
+        task, original = self._source(example)
+        return task.score(original, responses, tools)
+
+    def threshold(self, example: Example) -> float | None:
+        """Return the threshold of the example's own task."""
+        task, original = self._source(example)
+        return task.threshold(original)
+
+    def metric_name(self, example: Example) -> str:
+        """Return the metric of the example's own task."""
+        task, original = self._source(example)
+        return task.metric_name(original)
+
+    def scoring(self, example: Example) -> Mapping[str, Any]:
+        """Return what else decides the score in the example's own task."""
+        task, original = self._source(example)
+        return task.scoring(original)
+
+    def _source(self, example: Example) -> tuple[Task, Example]:
+        part, original = self.sources[example.id]
+        return self.parts[part].task, original
+
+
+def mixture_task(
+    name: str, path: Path, sha256: str, parts: Sequence[Part], order: Sequence[tuple[int, int]], line: int
+) -> MixtureTask:
+    """Return the mixture of ``parts`` in ``order``, pairs of a part's number and the place of an example in it."""
+    sources: dict[str, tuple[int, Example]] = {}
+
+    def make(index: int) -> Example:
+        number, place = order[index]
+        part = parts[number]
+        original = part.at(place)
+        own_id = f"{part.label}.{original.id}"
+        sources[own_id] = (number, original)
+        return replace(original, id=own_id, category=part.label, line=line)
+
+    return MixtureTask(name, path, sha256, tuple(parts), Examples(make, range(len(order)), line), sources)
+
+
+def load_mixture(source: TaskSource, document: Mapping[str, Any], registry: Registry) -> LoadedFile:
+    """Return the mixture that a parsed YAML ``document`` with the key ``mixture`` asks for, or what is wrong with it.
+
+    Paths are relative to the file. A task listed twice has its examples twice.
+    """
+    try:
+        with _loading(source.path):
+            task = _mixture(source, document, registry)
+    except RecordRefused as refused:
+        line = _line(document, refused.field)
+        return LoadedFile((), (RecordError(line, None, refused.rule, refused.field, refused.detail),))
+    errors = task.examples.check(getattr(source.options, "limit", None))
+    return LoadedFile((task,) if task.examples else (), errors)
+
+
+def _mixture(source: TaskSource, document: Mapping[str, Any], registry: Registry) -> MixtureTask:
+    unknown = next((key for key in document if key != "mixture"), None)
+    if unknown is not None:
+        raise RecordRefused("unknown_field", str(unknown), "a mixture has no key beside 'mixture'")
+    given = document["mixture"]
+    settings: Any = {"tasks": given} if isinstance(given, list) else given
+    _check(settings)
+    loaded = [
+        task
+        for number, entry in enumerate(settings["tasks"])
+        for task in _tasks(f"mixture.tasks[{number}]", entry, source, registry)
+    ]
+    parts = _labelled(loaded)
+    order = [(number, place) for number, part in enumerate(parts) for place in range(len(part.task.examples))]
+    if settings.get("order", _ORDERS[0]) == "shuffled":
+        random.Random(settings.get("seed", SEED)).shuffle(order)
+    digest = hashlib.sha256(source.data)
+    for part in parts:
+        digest.update(part.task.sha256.encode())
+    return mixture_task(settings.get("name", source.name), source.path, digest.hexdigest(), parts, order, 1)
+
+
+def _check(settings: Any) -> None:
+    if not isinstance(settings, dict):
+        wanted = "a list of tasks, or an object with the key tasks"
+        raise RecordRefused("bad_type", "mixture", f"expected {wanted}, got {checks.type_name(settings)}")
+    for key in settings:
+        if key not in _KEYS:
+            hint = did_you_mean(str(key), _KEYS) or f" expected one of {', '.join(_KEYS)}"
+            raise RecordRefused("unknown_field", f"mixture.{key}", f"unknown field:{hint}")
+    if not isinstance(settings.get("tasks"), list) or not settings["tasks"]:
+        raise RecordRefused("missing_required", "mixture.tasks", "expected a list of at least one task")
+    checks.one_of(settings.get("order", _ORDERS[0]), "mixture.order", _ORDERS)
+    checks.string(settings.get("name", "mixture"), "mixture.name")
+    seed = settings.get("seed", SEED)
+    if isinstance(seed, bool) or not isinstance(seed, int):
+        raise RecordRefused("bad_type", "mixture.seed", f"expected a whole number, got {seed!r:.80}")
+
+
+def _line(document: Mapping[str, Any], field: str) -> int:
+    place = getattr(document, "place", None)
+    keys = [int(part) if part.isdecimal() else part for part in re.findall(r"[^.\[\]]+", field)]
+    return int(place(keys).line) if callable(place) else 1
+
+
+def _tasks(field: str, entry: Any, source: TaskSource, registry: Registry) -> list[Task]:
+    from pytest_lmeval.formats.files import load_file, task_name
+
+    wanted = {"path": entry} if isinstance(entry, str) else entry
+    if not isinstance(wanted, dict) or not isinstance(wanted.get("path"), str) or wanted.keys() - {"path", "task"}:
+        raise RecordRefused("bad_value", field, f"expected a path, or path and task, got {entry!r:.80}")
+    path = (source.path.parent / wanted["path"]).resolve()
+    if not path.is_file() or path.suffix not in registry.formats:
+        raise RecordRefused("bad_value", field, f"{wanted['path']!r} is no task file beside this one")
+    if path in _LOADING.get():
+        raise RecordRefused("bad_value", field, f"{wanted['path']!r} has this mixture in it")
+    try:
+        loaded = load_file(path, task_name(path, path.parent), registry, options=source.options, is_named=True)
+    except UsageError as error:
+        raise RecordRefused("bad_value", field, str(error)) from None
+    if loaded.errors:
+        raise RecordRefused("bad_value", field, "; ".join(error.at(path.name) for error in loaded.errors))
+    chosen = [task for task in loaded.tasks if wanted.get("task") in (None, task.name)]
+    if not chosen:
+        names = [task.name for task in loaded.tasks]
+        hint = did_you_mean(str(wanted.get("task")), names)
+        raise RecordRefused("bad_value", f"{field}.task", f"{path.name} has {', '.join(names) or 'no task'};{hint}")
+    return chosen
+
+
+def _labelled(tasks: Sequence[Task]) -> list[Part]:
+    seen: Counter[str] = Counter()
+    parts = []
+    for task in tasks:
+        seen[task.name] += 1
+        label = task.name if seen[task.name] == 1 else f"{task.name}-{seen[task.name]}"
+        parts.append(Part(label, task, task.examples.__getitem__))
+    return parts
+
+
+@contextmanager
+def _loading(path: Path) -> Iterator[None]:
+    token = _LOADING.set((*_LOADING.get(), path.resolve()))
+    try:
+        yield
+    finally:
+        _LOADING.reset(token)

@@ -1,0 +1,92 @@
+"""A ``task_*.py`` file to tasks. It runs when it is loaded: such a file is trusted as a conftest is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pytest_lmeval.errors import RecordRefused
+from pytest_lmeval.formats.task import LoadedFile, TaskSource
+from pytest_lmeval.registry import Registry
+from pytest_lmeval.types import RecordError
+
+__all__ = ["load"]
+
+
+def load(source: TaskSource, registry: Registry) -> LoadedFile:
+    """Return the tasks of a Python file and what is wrong with them, each fault with its class and field."""
+    from pytest_lmeval.formats.python.module import ImportFailed, load_module
+
+    path = source.path.absolute()
+    try:
+        file = load_module(path, source.data)
+    except ImportFailed as failed:
+        return LoadedFile((), (RecordError(failed.line, None, failed.rule, failed.field, failed.detail),))
+    return _Loader(source, registry, file).load()
+
+
+class _Loader:
+    """Loads one file: what a task may be called depends on those before it."""
+
+    def __init__(self, source: TaskSource, registry: Registry, file: Any) -> None:
+        self.source = source
+        self.registry = registry
+        self.file = file
+        self.tasks: list[Any] = []
+        self.errors: list[RecordError] = []
+        self._taken: dict[str, str] = {}
+
+    def load(self) -> LoadedFile:
+        from pytest_lmeval.formats.python.discovery import find_tasks, helpers
+
+        try:
+            found = find_tasks(self.file)
+        except RecordRefused as refused:
+            self._refuse(self.file.lines.get("TASKS", 1), refused)
+            return LoadedFile((), self.errors)
+        for each in found:
+            try:
+                self._add(each)
+            except RecordRefused as refused:
+                self._refuse(each.line, refused)
+        if not found and (self.source.is_named or b"pytest_lmeval" in self.source.data):
+            self._refuse(1, _nothing(helpers(self.file)))
+        return LoadedFile(self.tasks, self.errors)
+
+    def _add(self, found: Any) -> None:
+        task = self._build(found)
+        if task.name in self._taken:
+            detail = f"{task.name!r} is the name of {self._taken[task.name]} already; give one of them another"
+            raise RecordRefused("bad_value", f"{found.label}.{self._name_field(found)}", detail)
+        self._taken[task.name] = f"{found.label} (line {found.line})"
+        # Of a long list only what the run can use: the rest is not even made.
+        self.errors += task.examples.check(getattr(self.source.options, "limit", None))
+        if task.examples:
+            self.tasks.append(task)
+
+    def _build(self, found: Any) -> Any:
+        from pytest_lmeval.formats.python.completion_build import build_completion_task, make_base_task
+        from pytest_lmeval.formats.python.dialogue_build import build_dialogue_task
+        from pytest_lmeval.formats.python.discovery import make_task
+        from pytest_lmeval.tasks.base import BaseTask
+
+        thing = found.thing
+        if isinstance(thing, BaseTask) or (isinstance(thing, type) and issubclass(thing, BaseTask)):
+            task = make_base_task(thing, self.source.options)
+            return build_completion_task(task, self.file, found.line, self.source, self.registry)
+        talks = make_task(thing) if isinstance(thing, type) else thing
+        name = talks.name or getattr(talks, "NAME", "") or found.variable or found.label
+        return build_dialogue_task(talks, name, self.file, found.line, self.source)
+
+    @staticmethod
+    def _name_field(found: Any) -> str:
+        return "NAME" if hasattr(found.thing, "NAME") else "name"
+
+    def _refuse(self, line: int, refused: RecordRefused) -> None:
+        self.errors.append(RecordError(line, None, refused.rule, refused.field, refused.detail))
+
+
+def _nothing(helpers: Sequence[str]) -> RecordRefused:
+    wanted = "expected a BaseTask class with a NAME, a Task class, or a list TASKS"
+    seen = f"; {', '.join(helpers)} only helps others" if helpers else ""
+    return RecordRefused("missing_required", "_root", f"no task in the file: {wanted}{seen}")

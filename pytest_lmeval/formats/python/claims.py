@@ -1,0 +1,81 @@
+"""Which JSONL files are no tasks because a task file beside or above them reads them as its data."""
+
+from __future__ import annotations
+
+import ast
+import functools
+from collections.abc import Iterator
+from pathlib import Path
+
+from pytest_lmeval.errors import RecordRefused
+from pytest_lmeval.formats import compact, spec
+from pytest_lmeval.formats.lines import number_lines, parse_line
+from pytest_lmeval.formats.python.data import find
+
+__all__ = ["is_data"]
+
+# An owner, a data set, a subject: as deep as data lies below the file that names it.
+_LEVELS = 4
+_LONGEST_LOOK = 1 << 20
+
+
+def is_data(path: Path) -> bool:
+    """Tell whether a ``task_*.py`` names the file, or a folder it is in, as its data, and it holds no task itself.
+
+    Named is what stands, as a plain string, after ``DATASET_PATH =`` or as the first argument of ``load_dataset``.
+    The task files are read for that, not run.
+    """
+    return any(_names(place, path) for place in path.absolute().parents[:_LEVELS]) and not _holds_a_task(path)
+
+
+def _names(folder: Path, path: Path) -> bool:
+    named = path.absolute()
+    return any(named == place or named.is_relative_to(place) for place in _named_below(folder))
+
+
+def _named_below(folder: Path) -> Iterator[Path]:
+    for file in folder.glob("task_*.py"):
+        try:
+            stat = file.stat()
+            texts = _texts(file, stat.st_mtime_ns, stat.st_size)
+        except (OSError, SyntaxError, ValueError, RecursionError):
+            continue  # it will be refused when it is loaded
+        for text in texts:
+            try:
+                found = find(text, folder)
+            except RecordRefused:
+                continue
+            # A folder that holds the task file holds its other tasks, too.
+            if found is not None and not file.is_relative_to(found.resolve()):
+                yield found
+
+
+@functools.lru_cache(maxsize=256)
+def _texts(file: Path, mtime_ns: int, size: int) -> frozenset[str]:
+    nodes = [_named_node(node) for node in ast.walk(ast.parse(file.read_bytes()))]
+    return frozenset(node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str))
+
+
+def _named_node(node: ast.AST) -> ast.expr | None:
+    if isinstance(node, ast.Call):
+        is_load = node.args and ast.unparse(node.func).endswith("load_dataset")
+        return node.args[0] if is_load else None
+    if isinstance(node, ast.Assign):
+        return node.value if any(map(_is_dataset_path, node.targets)) else None
+    return node.value if isinstance(node, ast.AnnAssign) and _is_dataset_path(node.target) else None
+
+
+def _is_dataset_path(target: ast.expr) -> bool:
+    return isinstance(target, ast.Name) and target.id == "DATASET_PATH"
+
+
+def _holds_a_task(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            for _, line in number_lines(file.read(_LONGEST_LOOK)):
+                record = parse_line(line)
+                kinds = (set(compact.REQUIRED), set(spec.REQUIRED))
+                return isinstance(record, dict) and any(kind <= record.keys() for kind in kinds)
+    except (OSError, RecordRefused):
+        pass
+    return False

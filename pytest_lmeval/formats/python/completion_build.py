@@ -1,0 +1,148 @@
+"""From a class over a dataset to a task of a run: what it lacks is found here, before anything is asked."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from pytest_lmeval.errors import RecordRefused
+from pytest_lmeval.formats.python import data
+from pytest_lmeval.formats.python.completion_task import CompletionTask, ExampleMaker
+from pytest_lmeval.formats.python.conversation import Drawn
+from pytest_lmeval.formats.python.data import Splits
+from pytest_lmeval.formats.python.examples import Examples
+from pytest_lmeval.formats.python.faults import called
+from pytest_lmeval.formats.python.measures import resolve
+from pytest_lmeval.formats.python.module import TaskModule
+from pytest_lmeval.formats.task import LoadOptions, TaskSource
+from pytest_lmeval.registry import Registry
+from pytest_lmeval.tasks.base import BaseTask
+from pytest_lmeval.tasks.sample import ResponseType
+
+__all__ = ["build_completion_task", "make_base_task"]
+
+_REQUIRED = ("NAME", "DATASET_PATH", "METRICS")
+_METHODS = ("_get_instruction_text", "_get_ground_truth")
+
+
+def make_base_task(thing: type[BaseTask[Any]] | BaseTask[Any], options: LoadOptions) -> BaseTask[Any]:
+    """Return an instance of a task class, or the one given, with the number of few-shots that the run asks for."""
+    kind = thing if isinstance(thing, type) else type(thing)
+    # A class that names no split and draws none itself has no few-shots, however many the run asks for.
+    draws = kind.FEWSHOT_SPLIT or kind._sample_fewshot_examples is not BaseTask._sample_fewshot_examples
+    asked = options.num_fewshot if draws else None
+    task = _made(thing, asked) if isinstance(thing, type) else thing
+    if asked is not None:
+        task.num_fewshot = asked
+    return task
+
+
+def _made(kind: type[BaseTask[Any]], asked: int | None) -> BaseTask[Any]:
+    takes_number = asked is not None and "num_fewshot" in inspect.signature(kind).parameters
+    return called(f"{kind.__name__}.__init__", lambda: kind(num_fewshot=asked or 0) if takes_number else kind())
+
+
+def build_completion_task(
+    task: BaseTask[Any], module: TaskModule, line: int, source: TaskSource, registry: Registry
+) -> CompletionTask:
+    """Return the task of a run; raise RecordRefused, with class and field, for the first thing that is not right."""
+    try:
+        _check(task)
+        measures = resolve(task.METRICS, registry)
+        subjects = _subjects(task.SUBJECTS)
+        splits = _open(task, subjects, module.path.parent)
+        rows = splits[task.SAMPLE_SPLIT]
+        _check_few_shots(task, splits)
+        task.dataset = Drawn(splits, task.SAMPLE_SPLIT)
+        maker = ExampleMaker(task, rows, subjects, measures, line)
+        indices = _selected(maker, subjects, source.options.subjects)
+    except RecordRefused as refused:
+        field = "DATASET_PATH" if refused.field == "dataset" else refused.field
+        raise RecordRefused(refused.rule, f"{type(task).__name__}.{field}", refused.detail) from None
+    dataset = _facts(task, splits)
+    sha256 = hashlib.sha256(f"{module.sha256}{dataset['sha256']}".encode()).hexdigest()
+    examples = Examples(maker, indices, line)
+    return CompletionTask(task.NAME, source.path, sha256, module.code, task, measures, examples, maker.held, dataset)
+
+
+def _check(task: BaseTask[Any]) -> None:
+    kind = type(task)
+    for name in _REQUIRED:
+        if not hasattr(kind, name):
+            raise RecordRefused("missing_required", name, f"required: {', '.join(_REQUIRED)}")
+    chooses = task.RESPONSE_TYPE == ResponseType.LOGLIKELIHOODS
+    for method in (*_METHODS, *(("_get_possible_completions",) if chooses else ())):
+        if getattr(kind, method) is getattr(BaseTask, method):
+            raise RecordRefused("missing_required", method, f"{task.RESPONSE_TYPE} tasks need this method")
+    for name in ("NAME", "DATASET_PATH", "SAMPLE_SPLIT"):
+        value = getattr(task, name)
+        if not isinstance(value, str) or not value or not value.isprintable():
+            raise RecordRefused("bad_type", name, f"expected a line of text, got {value!r:.80}")
+    if task.RESPONSE_TYPE not in list(ResponseType):
+        choices = ", ".join(f"ResponseType.{each.name}" for each in ResponseType)
+        raise RecordRefused("bad_value", "RESPONSE_TYPE", f"expected one of {choices}, got {task.RESPONSE_TYPE!r:.80}")
+    _check_threshold(task.THRESHOLD)
+    number = task.num_fewshot
+    if isinstance(number, bool) or not isinstance(number, int) or number < 0:
+        raise RecordRefused("bad_value", "num_fewshot", f"expected a whole number >= 0, got {number!r:.80}")
+
+
+def _check_threshold(value: object) -> None:
+    if value is None or (isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1):
+        return
+    raise RecordRefused("bad_value", "THRESHOLD", f"expected a number in [0, 1], got {value!r:.80}")
+
+
+def _subjects(given: object) -> tuple[str, ...]:
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        raise RecordRefused("bad_type", "SUBJECTS", f"expected a list, got {given!r:.80}")
+    return tuple(str(each.value if isinstance(each, Enum) else each) for each in given)
+
+
+def _open(task: BaseTask[Any], subjects: Sequence[str], folder: Path) -> Splits:
+    found = data.find(task.DATASET_PATH, folder)
+    if found is None:
+        from pytest_lmeval.formats.python import hub
+
+        return hub.open_splits(task.DATASET_PATH, subjects, task.HF_REVISION)
+    return (data.read_subjects(found, subjects) if found.is_dir() else None) or data.read(found)
+
+
+def _check_few_shots(task: BaseTask[Any], splits: Splits) -> None:
+    if task.num_fewshot == 0:
+        return
+    if not task.FEWSHOT_SPLIT:
+        if type(task)._sample_fewshot_examples is not BaseTask._sample_fewshot_examples:
+            return
+        detail = f"{task.num_fewshot} few-shots asked for, but the class names no split to draw them from"
+        raise RecordRefused("missing_required", "FEWSHOT_SPLIT", detail)
+    try:
+        _ = splits[task.FEWSHOT_SPLIT]
+    except RecordRefused as refused:
+        raise RecordRefused(refused.rule, "FEWSHOT_SPLIT", refused.detail) from None
+
+
+def _selected(maker: ExampleMaker, subjects: Sequence[str], asked: Sequence[str]) -> list[int]:
+    found = [maker.subject(index) for index in range(len(maker.rows))]
+    there = sorted(set(found) - {""})
+    missing = [subject for subject in subjects if subject not in there]
+    if there and missing:
+        detail = f"no item of the subject {missing[0]!r}; the data has {', '.join(there)}"
+        raise RecordRefused("bad_value", "SUBJECTS", detail)
+    # An item that does not say what it is about is about all of them.
+    kept = {"", *subjects} if subjects else {"", *there}
+    if asked and there:
+        kept &= set(asked)
+    return [index for index, subject in enumerate(found) if subject in kept]
+
+
+def _facts(task: BaseTask[Any], splits: Splits) -> Mapping[str, str]:
+    sample = splits[task.SAMPLE_SPLIT].sha256
+    shots = splits[task.FEWSHOT_SPLIT].sha256 if task.FEWSHOT_SPLIT in splits else ""
+    sha256 = hashlib.sha256(f"{sample}{shots}".encode()).hexdigest()
+    revision = {"revision": task.HF_REVISION} if task.HF_REVISION else {}
+    return {"path": task.DATASET_PATH, "sha256": sha256, **revision}

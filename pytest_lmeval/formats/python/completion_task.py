@@ -1,0 +1,249 @@
+"""A task class over a dataset, as a task of a run."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from pytest_lmeval.errors import RecordRefused, ScoringError, UsageError
+from pytest_lmeval.formats.prepare import context_writer
+from pytest_lmeval.formats.python.conversation import conversation, texts_of
+from pytest_lmeval.formats.python.data import Row
+from pytest_lmeval.formats.python.examples import Examples, id_of
+from pytest_lmeval.formats.python.faults import called, scored
+from pytest_lmeval.formats.python.measures import Measure, measured
+from pytest_lmeval.formats.task import Prompt, Tools
+from pytest_lmeval.formatters import Formatter, concatenation, opening
+from pytest_lmeval.tasks.base import BaseTask
+from pytest_lmeval.tasks.execution import running_code_in
+from pytest_lmeval.tasks.sample import BaseMetricContext, ResponseType, Sample
+from pytest_lmeval.types import (
+    Completion,
+    Example,
+    Generate,
+    LogLikelihood,
+    LogProb,
+    Message,
+    Request,
+    Response,
+    Score,
+)
+
+__all__ = ["CompletionTask", "ExampleMaker", "best_of", "json_of", "logprob_details"]
+
+SEED = 1234
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What scoring needs of an item besides its example."""
+
+    sample: Sample
+    extras: Mapping[str, Any]
+
+
+@dataclass(slots=True)
+class ExampleMaker:
+    """Makes the examples of one task class from the rows of its sample split."""
+
+    task: BaseTask[Any]
+    rows: Sequence[Row]
+    subjects: Sequence[str]
+    measures: Sequence[Measure]
+    line: int
+    held: dict[str, Held] = field(default_factory=dict)
+
+    def __call__(self, index: int) -> Example:
+        """Return the example of the row at ``index``; raise RecordRefused where the class makes none of it."""
+        task, item = self.task, dict(self.rows[index])
+        task.rnd = random.Random(SEED + index)
+        messages = conversation(task, item, index)
+        targets = texts_of(task, "_get_ground_truth", item)
+        extras = self._extras(item)
+        own_id = id_of(item.get("id"), index)
+        sample = Sample(
+            id=own_id,
+            index=index,
+            subject=self.subject(index),
+            item=item,
+            messages=messages,
+            ground_truth=targets if len(targets) > 1 else targets[0],
+            possible_completions=self._completions(item, targets),
+            context=extras if isinstance(extras, BaseMetricContext) else None,
+        )
+        self.held.setdefault(own_id, Held(sample, _as_mapping(extras)))
+        return Example(
+            id=own_id,
+            prompt=concatenation(messages[_last_question(messages) :]),
+            targets=targets,
+            metric=self.measures[0].name,
+            post_process=_rule(task),
+            category=sample.subject,
+            line=self.line,
+            messages=messages,
+        )
+
+    def subject(self, index: int) -> str:
+        """Return the subject of a row: its own, or the only one there is."""
+        given = self.rows[index].get("subject")
+        if given is None:
+            return self.subjects[0] if len(self.subjects) == 1 else ""
+        return str(given)
+
+    def _extras(self, item: Row) -> Any:
+        name = f"{type(self.task).__name__}._get_context"
+        context: Any = called(name, self.task._get_context, item)
+        if not (context is None or isinstance(context, BaseMetricContext | Mapping) or hasattr(context, "model_dump")):
+            raise RecordRefused("bad_type", name, f"expected a BaseMetricContext or None, got {context!r:.80}")
+        for measure in self.measures:
+            called(name, measure.check, _as_mapping(context))
+        return context
+
+    def _completions(self, item: Row, targets: Sequence[str]) -> tuple[str, ...]:
+        if self.task.RESPONSE_TYPE != ResponseType.LOGLIKELIHOODS:
+            return ()
+        field = f"{type(self.task).__name__}._get_possible_completions"
+        completions = texts_of(self.task, "_get_possible_completions", item)
+        if len(set(completions)) < 2 or not all(completions):
+            raise RecordRefused("bad_value", field, f"expected two different texts or more, got {completions!r:.120}")
+        if not set(targets) <= set(completions):
+            raise RecordRefused("bad_value", field, f"the ground truth {targets[0]!r:.80} is not one of them")
+        return completions
+
+
+@dataclass(frozen=True, slots=True)
+class CompletionTask:
+    """A class over a dataset: ask for a completion, or for how probable each possible one is, and score it.
+
+    ``dataset`` tells where the data is from: its ``path``, the ``sha256`` of what was read, its ``revision``.
+    """
+
+    name: str
+    path: Path
+    sha256: str
+    code: str
+    task: BaseTask[Any]
+    measures: Sequence[Measure]
+    examples: Examples
+    held: Mapping[str, Held]
+    dataset: Mapping[str, str]
+    write: Formatter = opening
+
+    @property
+    def metric(self) -> str:
+        """The first metric that the class lists."""
+        return self.measures[0].name
+
+    @property
+    def needs(self) -> str:
+        """The method that an adapter must have beside one that answers: ``loglikelihood``, or none."""
+        return "loglikelihood" if self.task.RESPONSE_TYPE == ResponseType.LOGLIKELIHOODS else ""
+
+    def prepared(self, adapter: Any) -> CompletionTask:
+        """Return the task as it is put to ``adapter``; raise UsageError where that cannot answer."""
+        if not self.needs:
+            return self
+        if not callable(getattr(adapter, "loglikelihood", None)):
+            raise UsageError(f"task {self.name!r} asks for log-probabilities, which the adapter does not give")
+        return replace(self, write=context_writer(adapter))
+
+    def requests(self, example: Example, prompt: Prompt) -> Sequence[Request]:
+        """Return the request for a completion, or one for each possible completion."""
+        if not self.needs:
+            stop = tuple(self.task.stop_sequences or ())
+            return (Generate(prompt, self.name, example.id, stop=stop, max_tokens=self.task.max_tokens),)
+        context = prompt if isinstance(prompt, str) else self.write(prompt)
+        options = self.held[example.id].sample.possible_completions
+        return tuple(LogLikelihood(context, option, self.name, example.id) for option in options)
+
+    def score(self, example: Example, responses: Sequence[Response], tools: Tools) -> Score:
+        """Return the first metric's score of what the class makes of the completion, with the other metrics'."""
+        held = self.held[example.id]
+        if self.needs:
+            return self._chosen(example, held, responses)
+        (completion,) = responses
+        assert isinstance(completion, Completion)
+        text = _before_stop(completion.text, self.task.stop_sequences or ())
+        name = f"{type(self.task).__name__}.post_process_generated_completion"
+        with running_code_in(tools.sandbox):
+            prediction = scored(name, self.task.post_process_generated_completion, text, held.sample)
+            if not isinstance(prediction, str):
+                raise ScoringError(f"{name} returned {prediction!r:.80}; expected text")
+            return measured(self.measures, prediction, example.targets, held.extras, tools.sandbox)
+
+    def threshold(self, example: Example) -> float | None:
+        """Return the class's ``THRESHOLD``, or else the first metric's."""
+        own = self.task.THRESHOLD
+        return self.measures[0].threshold if own is None else own
+
+    def metric_name(self, example: Example) -> str:
+        """Return the first metric's name."""
+        return self.measures[0].name
+
+    def scoring(self, example: Example) -> Mapping[str, Any]:
+        """Return the metrics, the context, the completions to choose from, and a hash of the task file's code."""
+        held = self.held[example.id]
+        names = [measure.name for measure in self.measures]
+        completions = held.sample.possible_completions
+        return {"metrics": names, "context": json_of(held.extras), "completions": completions, "code": self.code}
+
+    def _chosen(self, example: Example, held: Held, responses: Sequence[Response]) -> Score:
+        options = held.sample.possible_completions
+        totals = [response.total for response in responses if isinstance(response, LogProb)]
+        by_total = options[best_of(totals)]
+        per_byte = [total / len(option.encode()) for total, option in zip(totals, options, strict=True)]
+        choices = {"accuracy_norm_loglikelihood": options[best_of(per_byte)]}
+        values = {
+            measure.name: measured([measure], choices.get(measure.name, by_total), example.targets, held.extras, None)
+            for measure in self.measures
+        }
+        first, *others = values
+        details = {"logprobs": logprob_details(options, totals)}
+        further = {name: values[name].value for name in others}
+        return Score(values[first].value, details, choices.get(first, by_total), metrics=further)
+
+
+def json_of(value: Any) -> Any:
+    """Return ``value`` as JSON values; what is none is told by its type alone."""
+    return json.loads(json.dumps(value, default=lambda other: type(other).__name__, skipkeys=True))
+
+
+def logprob_details(options: Sequence[str], totals: Sequence[float]) -> dict[str, float | None]:
+    """Return the options' log-probabilities as JSON has them: None for one that is not finite."""
+    pairs = zip(options, totals, strict=True)
+    return {option: round(total, 6) if math.isfinite(total) else None for option, total in pairs}
+
+
+def best_of(values: Sequence[float]) -> int:
+    """Return the place of the largest of some log-probabilities, the first of equals."""
+    if not values or any(math.isnan(value) for value in values):
+        raise ScoringError(f"log-probabilities {list(values)!r:.200}: expected numbers")
+    return max(range(len(values)), key=values.__getitem__)
+
+
+def _as_mapping(context: Any) -> Mapping[str, Any]:
+    if isinstance(context, BaseMetricContext):
+        return context.as_dict()
+    if hasattr(context, "model_dump"):
+        return dict(context.model_dump())
+    return dict(context or {})
+
+
+def _before_stop(text: str, stops: Sequence[str]) -> str:
+    # An adapter that is given prompts alone cannot stop there itself.
+    ends = [text.find(stop) for stop in stops if stop and stop in text]
+    return text[: min(ends)] if ends else text
+
+
+def _last_question(messages: Sequence[Message]) -> int:
+    return max(place for place, message in enumerate(messages) if message.role == "user")
+
+
+def _rule(task: BaseTask[Any]) -> str:
+    overridden = type(task).post_process_generated_completion is not BaseTask.post_process_generated_completion
+    return "post_process_generated_completion" if overridden else "strip_whitespace"

@@ -1,0 +1,102 @@
+"""From a sliceable list of conversations, or several, to a task of a run."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from typing import Any
+
+from pytest_lmeval.errors import RecordRefused
+from pytest_lmeval.formats.mixture import MixtureTask, Part, mixture_task
+from pytest_lmeval.formats.python.dialogue_task import EVAL_TYPES, DialogueMaker, DialogueTask
+from pytest_lmeval.formats.python.examples import Examples
+from pytest_lmeval.formats.python.faults import called
+from pytest_lmeval.formats.python.module import TaskModule
+from pytest_lmeval.formats.task import TaskSource
+from pytest_lmeval.tasks.conversations import Task, TaskSequence
+
+__all__ = ["METHODS", "build_dialogue_task", "lacking"]
+
+METHODS = ("eval_type", "num_examples", "get_example", "evaluate")
+
+
+def lacking(kind: type[Task]) -> list[str]:
+    """Return what a class does not say yet of all that a task must."""
+    return [method for method in METHODS if getattr(kind, method) is getattr(Task, method)]
+
+
+def build_dialogue_task(
+    task: Task, name: str, module: TaskModule, line: int, source: TaskSource
+) -> DialogueTask | MixtureTask:
+    """Return the task of a run; raise RecordRefused, with class and field, for the first thing that is not right."""
+    if isinstance(task, TaskSequence):
+        return _mixture(task, name, module, line, source)
+    kind = type(task).__name__
+    _check(task, kind)
+    count = called(f"{kind}.num_examples", task.num_examples)
+    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+        raise RecordRefused("bad_value", f"{kind}.num_examples", f"expected a whole number >= 1, got {count!r:.80}")
+    indices = range(count)[task.start : task.stop : task.step]
+    if not indices:
+        detail = f"none of {count} examples is in {task.start}:{task.stop}:{task.step}"
+        raise RecordRefused("bad_value", f"{kind}.start", detail)
+    maker = DialogueMaker(task, line)
+    examples = Examples(maker, indices, line)
+    if source.options.subjects:
+        examples = _of_subjects(maker, examples, source.options.subjects, line)
+    return DialogueTask(name, source.path, _sha256(task, module), module.code, task, examples, maker.held)
+
+
+def _check(task: Task, kind: str) -> None:
+    missing = lacking(type(task))
+    if missing:
+        raise RecordRefused("missing_required", f"{kind}.{missing[0]}", f"required: {', '.join(METHODS)}")
+    eval_type = called(f"{kind}.eval_type", lambda: task.eval_type)
+    if eval_type not in EVAL_TYPES:
+        detail = f"expected one of {', '.join(EVAL_TYPES)}, got {eval_type!r:.80}"
+        raise RecordRefused("bad_value", f"{kind}.eval_type", detail)
+    threshold: Any = task.threshold
+    if isinstance(threshold, bool) or not isinstance(threshold, int | float) or not 0 <= threshold <= 1:
+        raise RecordRefused("bad_value", f"{kind}.threshold", f"expected a number in [0, 1], got {threshold!r:.80}")
+
+
+def _of_subjects(maker: DialogueMaker, examples: Examples, asked: tuple[str, ...], line: int) -> Examples:
+    kept = []
+    for index in examples.indices:
+        try:
+            subject = maker(index).category
+        except RecordRefused:
+            subject = ""  # kept, so that it is reported with the others
+        if not subject or subject in asked:
+            kept.append(index)
+    return Examples(maker, kept, line)
+
+
+def _mixture(task: TaskSequence, name: str, module: TaskModule, line: int, source: TaskSource) -> MixtureTask:
+    if not task.tasks:
+        raise RecordRefused("bad_value", f"{type(task).__name__}.tasks", "expected at least one task")
+    seen: Counter[str] = Counter()
+    parts = []
+    for each in task.tasks:
+        own = each.name or type(each).__name__
+        seen[own] += 1
+        label = own if seen[own] == 1 else f"{own}-{seen[own]}"
+        part = build_dialogue_task(each, label, module, line, source)
+        parts.append(Part(label, part, part.examples.at))
+    built = tuple(parts)
+    left = [frozenset(part.task.examples.indices) for part in built]
+    # The view's places in a part to those in the part's data; --lm-subject may have left out some.
+    places = [(part, task.tasks[part].indices[view]) for part, view in (task.order[index] for index in task.indices)]
+    order = [(part, place) for part, place in places if place in left[part]]
+    return mixture_task(name, source.path, _sha256(task, module), built, order, line)
+
+
+def _sha256(task: Task, module: TaskModule) -> str:
+    digest = hashlib.sha256(module.sha256.encode())
+    for part in task.tasks if isinstance(task, TaskSequence) else (task,):
+        for value in vars(part).values():
+            # Rows of ours have a hash of their files, those of the datasets library one of where they are from.
+            known = getattr(value, "sha256", None) or getattr(value, "_fingerprint", None)
+            if isinstance(known, str):
+                digest.update(known.encode())
+    return digest.hexdigest()

@@ -1,0 +1,105 @@
+"""Which of the names in a task file are tasks."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from pytest_lmeval.errors import RecordRefused
+from pytest_lmeval.formats.python.dialogue_build import METHODS, lacking
+from pytest_lmeval.formats.python.faults import called
+from pytest_lmeval.formats.python.module import TaskModule
+from pytest_lmeval.tasks.base import BaseTask
+from pytest_lmeval.tasks.conversations import Task, TaskSequence
+
+__all__ = ["Found", "find_tasks", "helpers", "make_task"]
+
+_BASES = (BaseTask, Task)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A class, or an instance, that is a task; ``label`` is the name of its class and ``line`` where it stands."""
+
+    label: str
+    line: int
+    thing: Any
+    variable: str = ""
+
+
+def find_tasks(file: TaskModule) -> list[Found]:
+    """Return the tasks of a task file; raise RecordRefused where ``TASKS`` is not a list of them.
+
+    With a list ``TASKS``: what is in it, and nothing else. Without: every instance that a variable holds, and every
+    class made in this file that is complete and of which no variable holds an instance. Names with an underscore in
+    front, classes without a ``NAME``, abstract ones, and those that others build upon, are helpers.
+    """
+    if "TASKS" in file.names:
+        return _listed(file)
+    instances = list(_instances(file))
+    have_instances = {type(found.thing) for found in instances}
+    classes = [kind for kind in _classes(file) if kind not in have_instances and not _is_helper(kind, file)]
+    found = [Found(kind.__name__, file.lines.get(kind.__name__, 1), kind) for kind in classes]
+    return sorted([*instances, *found], key=lambda each: each.line)
+
+
+def helpers(file: TaskModule) -> list[str]:
+    """Return the names of the classes in a task file that are no tasks themselves."""
+    return [kind.__name__ for kind in _classes(file) if _is_helper(kind, file)]
+
+
+def make_task(kind: type[Task]) -> Task:
+    """Return an instance of a conversation class: made without arguments, or with ``split="test"`` if it needs one."""
+    name = kind.__name__
+    parameters = inspect.signature(kind).parameters.values()
+    variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    needed = [each.name for each in parameters if each.default is each.empty and each.kind not in variadic]
+    if set(needed) <= {"split"}:
+        make: Callable[..., Task] = kind
+        return called(f"{name}.__init__", lambda: make(**dict.fromkeys(needed, "test")))
+    given = ", ".join(f"{parameter}=..." for parameter in needed)
+    detail = f"needs {', '.join(needed)}: make the task in the file, TASKS = [{name}({given})]"
+    raise RecordRefused("missing_required", f"{name}.__init__", detail)
+
+
+def _listed(file: TaskModule) -> list[Found]:
+    listed, line = file.names["TASKS"], file.lines.get("TASKS", 1)
+    if not isinstance(listed, list | tuple) or not listed:
+        raise RecordRefused("bad_type", "TASKS", f"expected a list of at least one task, got {listed!r:.80}")
+    found = []
+    for number, thing in enumerate(listed):
+        if not isinstance(thing, _BASES) and not (isinstance(thing, type) and issubclass(thing, _BASES)):
+            detail = f"expected a task class, or an instance of one, got {thing!r:.80}"
+            raise RecordRefused("bad_type", f"TASKS[{number}]", detail)
+        kind = thing if isinstance(thing, type) else type(thing)
+        found.append(Found(kind.__name__, file.lines.get(kind.__name__, line), thing))
+    return found
+
+
+def _instances(file: TaskModule) -> Iterator[Found]:
+    seen: set[int] = set()
+    for name, value in file.names.items():
+        if isinstance(value, _BASES) and not name.startswith("_") and id(value) not in seen and name in file.lines:
+            seen.add(id(value))
+            variable = name if isinstance(value, TaskSequence) else ""
+            yield Found(type(value).__name__, file.lines[name], value, variable)
+
+
+def _classes(file: TaskModule) -> list[type]:
+    kinds = [value for value in file.names.values() if isinstance(value, type) and issubclass(value, _BASES)]
+    return list(dict.fromkeys(kind for kind in kinds if kind.__module__ == file.module.__name__))
+
+
+def _is_helper(kind: type, file: TaskModule) -> bool:
+    if kind.__name__.startswith("_") or inspect.isabstract(kind):
+        return True
+    if issubclass(kind, BaseTask):
+        return not hasattr(kind, "NAME")
+    assert issubclass(kind, Task)
+    incomplete = bool(lacking(kind))
+    # Nothing of its own, or built upon in this file.
+    return incomplete and (
+        len(lacking(kind)) == len(METHODS) or any(kind in other.__mro__[1:] for other in _classes(file))
+    )

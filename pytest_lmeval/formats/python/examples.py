@@ -1,0 +1,95 @@
+"""The examples of a task that makes them from code: each made when it is asked for, once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import overload
+
+from pytest_lmeval.errors import RecordRefused
+from pytest_lmeval.types import Example, RecordError
+
+__all__ = ["Examples", "id_of"]
+
+
+class Examples(Sequence[Example]):
+    """The examples at ``indices`` of some data; ``make(index)`` returns one or raises RecordRefused."""
+
+    def __init__(self, make: Callable[[int], Example], indices: Iterable[int], line: int) -> None:
+        self._make = make
+        self._indices = list(indices)
+        self._line = line
+        self._made: dict[int, Example] = {}
+        self._index_of: dict[str, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._indices)
+
+    @overload
+    def __getitem__(self, place: int) -> Example: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Example]: ...
+    def __getitem__(self, place: int | slice) -> Example | Sequence[Example]:
+        """Return the example at ``place``, or those of a slice; raise RecordRefused for one that cannot be made."""
+        if isinstance(place, slice):
+            return [self.at(index) for index in self._indices[place]]
+        return self.at(self._indices[place])
+
+    def __iter__(self) -> Iterator[Example]:
+        return map(self.at, self._indices)
+
+    @property
+    def indices(self) -> Sequence[int]:
+        """The places in the data, in order."""
+        return self._indices
+
+    def index_of(self, example: Example) -> int:
+        """Return the place in the data that ``example`` was made from."""
+        return self._index_of[example.id]
+
+    def at(self, index: int) -> Example:
+        """Return the example of the data's place ``index``; raise RecordRefused where none can be made of it."""
+        if index not in self._made:
+            example = self._make(index)
+            if example.id in self._index_of:
+                first = self._index_of[example.id]
+                raise RecordRefused("duplicate_task_id", "id", f"{example.id!r} is the id of item {first} already")
+            self._index_of[example.id] = index
+            self._made[index] = example
+        return self._made[index]
+
+    def check(self, limit: int | None = None) -> list[RecordError]:
+        """Make the first ``limit`` examples that can be made, or all; leave out, and return, what cannot be.
+
+        Of several that fail alike the first is returned, with their number.
+        """
+        kept: list[int] = []
+        faults: dict[tuple[str, str, str], list[str]] = {}
+        refused_at = set()
+        for index in self._indices:
+            if limit is not None and len(kept) >= limit:
+                break
+            try:
+                self.at(index)
+                kept.append(index)
+            except RecordRefused as refused:
+                refused_at.add(index)
+                faults.setdefault((refused.rule, refused.field, refused.detail), []).append(f"item {index}")
+        if refused_at:
+            self._indices = [index for index in self._indices if index not in refused_at]
+        return [self._error(fault, places) for fault, places in faults.items()]
+
+    def _error(self, fault: tuple[str, str, str], places: Sequence[str]) -> RecordError:
+        rule, field, detail = fault
+        more = f", and {len(places) - 1:,} more like it" if len(places) > 1 else ""
+        return RecordError(self._line, None, rule, field, f"{places[0]}{more}: {detail}")
+
+
+def id_of(given: object, index: int) -> str:
+    """Return the id that an item gives itself, or one made of its place."""
+    if given is None:
+        return f"ex-{index}"
+    if isinstance(given, int) and not isinstance(given, bool):
+        return str(given)
+    if not isinstance(given, str) or not given:
+        raise RecordRefused("bad_type", "id", f"expected a non-empty string or a whole number, got {given!r:.80}")
+    return given

@@ -1,0 +1,83 @@
+"""What goes wrong in a task author's own code, said with its file and line."""
+
+from __future__ import annotations
+
+import os
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pytest_lmeval.errors import LmevalError, RecordRefused, ScoringError
+
+__all__ = ["called", "described", "line_in", "scored"]
+
+_Result = TypeVar("_Result")
+_OURS = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "")
+
+
+def called(field: str, function: Callable[..., _Result], *arguments: Any) -> _Result:
+    """Call a task's own ``function``; what it raises becomes RecordRefused ``python_error`` of ``field``."""
+    try:
+        return function(*arguments)
+    except RecordRefused as refused:
+        raise RecordRefused(refused.rule, f"{field.partition('.')[0]}.{refused.field}", refused.detail) from None
+    except LmevalError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise RecordRefused("python_error", field, f"{described(error)}{_keys(error, arguments)}") from error
+
+
+def scored(name: str, function: Callable[..., _Result], *arguments: Any) -> _Result:
+    """Call a task's own ``function`` while an example is scored; what it raises becomes ScoringError."""
+    try:
+        return function(*arguments)
+    except LmevalError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise ScoringError(f"{name} raised {described(error)}") from error
+
+
+def described(error: BaseException) -> str:
+    """Return the exception's type, text and place in one line."""
+    if isinstance(error, SyntaxError) and error.filename:
+        return f"{type(error).__name__}: {error.msg} ({_shown(error.filename)}:{error.lineno})"
+    text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    place = _place(error)
+    return f"{text} ({place})" if place else text
+
+
+def _place(error: BaseException) -> str:
+    """Return ``file:line in function`` of the innermost frame that is not this package's, or ``""``."""
+    frames = [(frame.f_code, line) for frame, line in traceback.walk_tb(error.__traceback__)]
+    foreign = [(code, line) for code, line in frames if not code.co_filename.startswith((_OURS, "<frozen "))]
+    if not foreign:
+        return ""
+    code, line = foreign[-1]
+    return f"{_shown(code.co_filename)}:{line} in {code.co_name}"
+
+
+def line_in(error: BaseException, path: Path) -> int:
+    """Return the innermost line of the file ``path`` that the error passed through, or 1."""
+    if isinstance(error, SyntaxError) and error.filename == str(path):
+        return error.lineno or 1
+    lines = [line for frame, line in traceback.walk_tb(error.__traceback__) if frame.f_code.co_filename == str(path)]
+    return lines[-1] if lines else 1
+
+
+def _keys(error: BaseException, arguments: tuple[Any, ...]) -> str:
+    if isinstance(error, KeyError) and arguments and isinstance(arguments[0], dict):
+        return f"; the item has {', '.join(map(str, arguments[0])) or 'no key'}"
+    return ""
+
+
+def _shown(path: str) -> str:
+    # Of a path outside the project the part that is the same on every machine.
+    _, installed, inside = path.rpartition(f"{os.sep}site-packages{os.sep}")
+    if installed:
+        return inside
+    try:
+        project = os.path.join(os.getcwd(), "")
+    except OSError:  # the folder is gone
+        return os.path.basename(path)
+    return path.removeprefix(project) if path.startswith(project) else os.path.basename(path)

@@ -1,0 +1,94 @@
+"""Data through the ``datasets`` library: names on its hub, and what it saved to disk. Imported when it is needed."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from pytest_lmeval.errors import RecordRefused
+from pytest_lmeval.formats.python.data import Row, Rows, Splits, joined
+
+__all__ = ["load", "open_splits", "saved"]
+
+
+def load(path: str, name: str | None = None, *, split: str | None = None, **options: Any) -> Any:
+    """Return what ``datasets.load_dataset`` does; raise RecordRefused where it cannot."""
+    datasets = _datasets(path)
+    return _called(path, lambda: datasets.load_dataset(path, name, split=split, **options))
+
+
+def open_splits(path: str, subjects: Sequence[str], revision: str | None) -> Splits:
+    """Return the splits of a dataset on the hub; its configurations are the subjects, where it has one for each."""
+    datasets = _datasets(path)
+    configs = _called(path, lambda: datasets.get_dataset_config_names(path, revision=revision))
+    if subjects and set(subjects) <= set(configs):
+        return joined({subject: _splits(load(path, subject, revision=revision), path) for subject in subjects}, path)
+    return _splits(load(path, revision=revision), path)
+
+
+def saved(path: Path) -> Mapping[str, Callable[[], Rows]]:
+    """Return how to read each split of a dataset that was saved to the folder ``path``."""
+    datasets = _datasets(path.name)
+    loaded = _called(path.name, lambda: datasets.load_from_disk(str(path)))
+    if hasattr(loaded, "items"):
+        return {split: _reader(rows, path / split) for split, rows in loaded.items()}
+    split = str(loaded.split or "test")
+    return {split: _reader(loaded, path)}
+
+
+class _View(Sequence[Row]):
+    """Rows that are decoded when they are asked for."""
+
+    def __init__(self, dataset: Any) -> None:
+        self._dataset = dataset
+
+    def __len__(self) -> int:
+        return len(self._dataset)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return [self._dataset[number] for number in range(*index.indices(len(self)))]
+        return self._dataset[index]
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self._dataset)
+
+
+def _splits(loaded: Any, origin: str) -> Splits:
+    def reader(rows: Any) -> Callable[[], Rows]:
+        # Of what is on the hub: a hash of where it is from, its revision and all that was done to it.
+        return lambda: Rows(_View(rows), hashlib.sha256(str(rows._fingerprint).encode()).hexdigest())
+
+    return Splits({split: reader(rows) for split, rows in loaded.items()}, origin)
+
+
+def _reader(rows: Any, folder: Path) -> Callable[[], Rows]:
+    return lambda: Rows(_View(rows), _folder_digest(folder))
+
+
+def _folder_digest(folder: Path) -> str:
+    digest = hashlib.sha256()
+    for file in sorted(folder.glob("*.arrow")):
+        with file.open("rb") as stream:
+            digest.update(hashlib.file_digest(stream, "sha256").digest())
+    return digest.hexdigest()
+
+
+def _datasets(path: str) -> Any:
+    try:
+        return import_module("datasets")
+    except ImportError:
+        detail = f"{path!r} is no data beside the task file; for a name on the hub: pip install 'pytest-lmeval[hub]'"
+        raise RecordRefused("bad_value", "dataset", detail) from None
+
+
+def _called(path: str, action: Callable[[], Any]) -> Any:
+    try:
+        return action()
+    except Exception as error:
+        first_line = str(error).partition("\n")[0]
+        detail = f"{path!r} is no data beside the task file, and cannot be loaded: {type(error).__name__}: {first_line}"
+        raise RecordRefused("bad_value", "dataset", detail) from None

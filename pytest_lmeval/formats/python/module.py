@@ -1,0 +1,95 @@
+"""A task file to a module: it runs, as a conftest does."""
+
+from __future__ import annotations
+import __future__
+
+import ast
+import hashlib
+import importlib.util
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from pytest_lmeval.errors import RecordRefused
+from pytest_lmeval.formats.python.faults import described, line_in
+
+__all__ = ["ImportFailed", "TaskModule", "load_module"]
+
+
+class ImportFailed(RecordRefused):
+    """A task file that raised while it ran, at ``line``."""
+
+    def __init__(self, line: int, detail: str) -> None:
+        super().__init__("import_error", "_module", detail)
+        self.line = line
+
+
+@dataclass(frozen=True, slots=True)
+class TaskModule:
+    """A task file that ran.
+
+    ``lines`` are where its top-level classes and variables are set, from 1. ``code`` is a hash of the file without
+    blank lines and comments of their own line.
+    """
+
+    path: Path
+    module: ModuleType
+    lines: dict[str, int]
+    sha256: str
+    code: str
+
+    @property
+    def names(self) -> dict[str, Any]:
+        """The module's names, in the order in which they were set."""
+        return vars(self.module)
+
+
+def load_module(path: Path, data: bytes) -> TaskModule:
+    """Run the task file ``data`` of ``path``; raise ImportFailed where it raises.
+
+    ``from .common import ...`` finds the file's neighbours. Annotations are not evaluated, so that they may name what
+    the file does not import.
+    """
+    try:
+        tree = ast.parse(data, str(path))
+        code = compile(data, str(path), "exec", __future__.annotations.compiler_flag, dont_inherit=True)
+        module = _module(path)
+        exec(code, vars(module))
+    except (Exception, SystemExit) as error:
+        raise ImportFailed(line_in(error, path), described(error)) from error
+    return TaskModule(path, module, _lines(tree), hashlib.sha256(data).hexdigest(), _code_hash(data))
+
+
+def _module(path: Path) -> ModuleType:
+    # A package of its own for every folder: files of one name in two folders are two modules, and relative imports
+    # work without a folder on sys.path, where its files could hide installed ones.
+    package = f"lmeval_tasks_{hashlib.sha256(str(path.parent).encode()).hexdigest()[:16]}"
+    if package not in sys.modules:
+        parent = ModuleType(package)
+        parent.__path__ = [str(path.parent)]
+        sys.modules[package] = parent
+    spec = importlib.util.spec_from_file_location(f"{package}.{path.stem}", path)
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    # Dataclasses and pickle look their module up by its name.
+    sys.modules[spec.name] = module
+    return module
+
+
+def _lines(tree: ast.Module) -> dict[str, int]:
+    lines: dict[str, int] = {}
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef):
+            lines[node.name] = node.lineno
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            lines.update({target.id: node.lineno for target in targets if isinstance(target, ast.Name)})
+    return lines
+
+
+def _code_hash(data: bytes) -> str:
+    lines = (line.rstrip() for line in data.splitlines())
+    kept = [line for line in lines if line and not line.lstrip().startswith(b"#")]
+    return hashlib.sha256(b"\n".join(kept)).hexdigest()

@@ -1,0 +1,11 @@
+"""Task files in YAML: read with the place of every key, and handed to the format that their keys name.
+
+The parser is imported when the first such file is read, and only for files that look like a task.
+"""
+
+from __future__ import annotations
+
+from pytest_lmeval.formats.yaml.dispatch import load
+from pytest_lmeval.formats.yaml.document import Document, Place, YamlFault
+
+__all__ = ["Document", "Place", "YamlFault", "load"]

@@ -1,0 +1,64 @@
+"""The file of ``--lm-config``: values for the parameters of declarative tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pytest_lmeval.errors import UsageError
+
+__all__ = ["RESERVED", "read_configs"]
+
+RESERVED = ("name", "tasks")
+"""Keys of a config that are no parameters."""
+
+
+def read_configs(path: Path) -> tuple[Mapping[str, Any], ...]:
+    """Return one mapping for each time that tasks are to run; raise UsageError that names file, line and column.
+
+    The file is a mapping of parameters to values, or a list of such mappings. In each, ``name`` is what the names of
+    the tasks get after an ``@``: of a list's elements without one, their number from 1. ``tasks`` maps the key of a
+    task to values that are for it alone, and go before the others. A mapping that is returned has the keys ``name``,
+    ``values`` and ``tasks``, always.
+    """
+    from pytest_lmeval.formats.yaml.document import YamlFault
+    from pytest_lmeval.formats.yaml.parse import parse_yaml
+
+    try:
+        document = parse_yaml(path.read_bytes())
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
+    except YamlFault as fault:
+        raise UsageError(f"{path}:{fault.place.line}:{fault.place.column}: {fault.detail}") from None
+    if isinstance(document, list):
+        return _named_apart(path, [_config(path, each, str(number)) for number, each in enumerate(document, 1)])
+    return (_config(path, document, ""),)
+
+
+def _config(path: Path, document: object, default_name: str) -> Mapping[str, Any]:
+    where = f"{path}: config {default_name}" if default_name else str(path)
+    if not isinstance(document, dict):
+        raise UsageError(f"{where}: expected a mapping of parameters to values, such as 'language: en'")
+    name = document.get("name", default_name)
+    if not isinstance(name, str) or not (name == "" or _is_name(name)):
+        raise UsageError(f"{where}: name: expected text of letters, digits, '.', '_' and '-', got {name!r}")
+    tasks = document.get("tasks", {})
+    if not isinstance(tasks, dict) or not all(isinstance(values, dict) for values in tasks.values()):
+        raise UsageError(f"{where}: tasks: expected a mapping from the key of a task to its values")
+    values = {key: value for key, value in document.items() if key not in RESERVED}
+    return {"name": name, "values": values, "tasks": tasks}
+
+
+def _is_name(name: str) -> bool:
+    return name.isascii() and all(char.isalnum() or char in "._-" for char in name)
+
+
+def _named_apart(path: Path, configs: list[Mapping[str, Any]]) -> tuple[Mapping[str, Any], ...]:
+    if not configs:
+        raise UsageError(f"{path}: an empty list; expected at least one mapping of parameters to values")
+    names = [config["name"] for config in configs]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise UsageError(f"{path}: two configs are called {twice!r}")
+    return tuple(configs)

@@ -1,0 +1,205 @@
+"""YAML text to plain values with their places.
+
+Only data comes out of it: mappings with text keys, lists, text, numbers, booleans and null. There are no tags but
+``!include``, no merge keys and no document of a size that its text does not show. The parser itself is PyYAML's, up to
+its events; what they mean is decided here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import yaml  # type: ignore[import-untyped]
+
+from pytest_lmeval.formats.yaml.document import Document, Included, Keys, Place, YamlFault
+from pytest_lmeval.formats.yaml.includes import MAX_BYTES, Includer
+from pytest_lmeval.formats.yaml.scalars import plain_value
+
+__all__ = ["MAX_DEPTH", "MAX_NODES", "parse_yaml"]
+
+MAX_DEPTH = 50
+MAX_NODES = 100_000
+_STANDARD_TAGS = frozenset({"!", "tag:yaml.org,2002:str"})
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_UNQUOTED = re.compile(r"(?:[:-]\s+|^\s*)(\{[{%].*)")
+
+
+def parse_yaml(data: bytes, includer: Includer | None = None) -> Any:
+    """Return the value of a YAML file, a :class:`Document` where it is a mapping; raise YamlFault.
+
+    ``includer`` reads what ``!include`` names; without one nothing may be included.
+    """
+    text = _decode(data)
+    reader = _Reader(_events(text), includer, text.splitlines())
+    value = reader.read()
+    if isinstance(value, dict):
+        return Document(value, reader.places, reader.includes)
+    return value
+
+
+def _decode(data: bytes) -> str:
+    if len(data) > MAX_BYTES:
+        raise YamlFault(Place(1, 1), f"{len(data):,} bytes; a YAML file of at most {MAX_BYTES:,} is read")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise YamlFault(Place(line, 1), f"not UTF-8: byte 0x{data[error.start]:02x}") from None
+
+
+def _events(text: str) -> Iterator[Any]:
+    try:
+        yield from yaml.parse(text, Loader=yaml.SafeLoader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        place = _place(mark) if mark else Place(1, 1)
+        raise YamlFault(place, _explained(error, text, place.line)) from None
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        raise YamlFault(Place(line, 1), f"the character U+{error.character:04X} may not stand in YAML") from None
+
+
+def _explained(error: yaml.MarkedYAMLError, text: str, line: int) -> str:
+    problem = str(error.problem or error.context or "not YAML")
+    lines = text.splitlines()
+    shown = lines[line - 1] if line <= len(lines) else ""
+    if "'\\t'" in problem:
+        return f"{problem}: indent with blanks, not tabs"
+    if unquoted := _UNQUOTED.search(shown):
+        return f"{problem}: a template that starts a value stands in quotes: {_quoted(unquoted[1].strip())}"
+    return problem
+
+
+def _place(mark: Any) -> Place:
+    return Place(mark.line + 1, mark.column + 1)
+
+
+class _Reader:
+    """Reads one document; what an alias stands for, and how much has been read, depends on what came before."""
+
+    def __init__(self, events: Iterator[Any], includer: Includer | None, lines: list[str]) -> None:
+        self._events = events
+        self._includer = includer
+        self._lines = lines
+        self.places: dict[Keys, Place] = {}
+        self.includes: dict[Keys, Included] = {}
+        self._anchors: dict[str, tuple[Any, int]] = {}
+        self._nodes = 0
+
+    def read(self) -> Any:
+        """Return the only value; nothing at all is None."""
+        value: Any = None
+        documents = 0
+        for event in self._events:
+            if isinstance(event, yaml.DocumentStartEvent):
+                documents += 1
+                if documents > 1:
+                    raise YamlFault(_place(event.start_mark), "a second document; expected one in a file")
+                value = self._value(next(self._events), ())
+        return value
+
+    def _value(self, event: Any, keys: Keys) -> Any:
+        self._count(1, event)
+        if len(keys) > MAX_DEPTH:
+            raise YamlFault(_place(event.start_mark), f"nested deeper than {MAX_DEPTH} levels")
+        if isinstance(event, yaml.AliasEvent):
+            return self._alias(event)
+        before = self._nodes
+        value = self._new_value(event, keys)
+        if event.anchor:
+            self._anchors[event.anchor] = value, self._nodes - before + 1
+        return value
+
+    def _new_value(self, event: Any, keys: Keys) -> Any:
+        if isinstance(event, yaml.ScalarEvent):
+            return self._scalar(event, keys)
+        if event.tag is not None:
+            raise YamlFault(_place(event.start_mark), f"the tag {_shown_tag(event.tag)} is not read; only !include is")
+        if isinstance(event, yaml.SequenceStartEvent):
+            return self._sequence(keys)
+        return self._mapping(event, keys)
+
+    def _count(self, nodes: int, event: Any) -> None:
+        self._nodes += nodes
+        if self._nodes > MAX_NODES:
+            raise YamlFault(_place(event.start_mark), f"more than {MAX_NODES:,} values, aliases written out")
+
+    def _alias(self, event: Any) -> Any:
+        if event.anchor not in self._anchors:
+            raise YamlFault(
+                _place(event.start_mark), f"the alias *{event.anchor} stands for nothing that ends before it"
+            )
+        value, size = self._anchors[event.anchor]
+        self._count(size, event)
+        return value
+
+    def _sequence(self, keys: Keys) -> list[Any]:
+        values: list[Any] = []
+        while not isinstance(event := next(self._events), yaml.SequenceEndEvent):
+            path = (*keys, len(values))
+            self.places[path] = _place(event.start_mark)
+            values.append(self._value(event, path))
+        return values
+
+    def _mapping(self, start: Any, keys: Keys) -> dict[str, Any]:
+        values: dict[str, Any] = {}
+        while not isinstance(event := next(self._events), yaml.MappingEndEvent):
+            key = self._key(event, start)
+            place = _place(event.start_mark)
+            path = (*keys, key)
+            if key in values:
+                raise YamlFault(place, f"the key {key!r} stands on line {self.places[path].line} already")
+            self.places[path] = place
+            values[key] = self._value(next(self._events), path)
+        return values
+
+    def _key(self, event: Any, mapping: Any) -> str:
+        place = _place(event.start_mark)
+        if not isinstance(event, yaml.ScalarEvent):
+            if isinstance(event, yaml.MappingStartEvent) and mapping.flow_style and event.flow_style:
+                raise YamlFault(_place(mapping.start_mark), self._quote_it(mapping.start_mark))
+            raise YamlFault(place, "a key is text; this one is a list or a mapping")
+        if event.value == "<<" and event.implicit[0]:
+            raise YamlFault(place, "merge keys (<<) are not read; write the keys out")
+        key = self._scalar(event, ())
+        if not isinstance(key, str):
+            raise YamlFault(place, f"the key {event.value} is not text; put it in quotes")
+        return key
+
+    def _scalar(self, event: Any, keys: Keys) -> Any:
+        if event.tag == "!include":
+            return self._include(event, keys)
+        if event.tag is not None and event.tag not in _STANDARD_TAGS:
+            raise YamlFault(_place(event.start_mark), f"the tag {_shown_tag(event.tag)} is not read; only !include is")
+        if _SURROGATE.search(event.value):
+            raise YamlFault(_place(event.start_mark), "half of a character (\\ud800 to \\udfff); write it as it is")
+        if event.tag is not None or not event.implicit[0]:
+            return event.value
+        try:
+            return plain_value(event.value)
+        except ValueError as error:
+            raise YamlFault(_place(event.start_mark), str(error)) from None
+
+    def _quote_it(self, mark: Any) -> str:
+        template = self._lines[mark.line][mark.column :].strip() if mark.line < len(self._lines) else ""
+        return f"a template that starts a value stands in quotes: {_quoted(template)}"
+
+    def _include(self, event: Any, keys: Keys) -> str:
+        try:
+            if self._includer is None:
+                raise ValueError("nothing can be included here")
+            included = self._includer.read(event.value)
+        except ValueError as error:
+            raise YamlFault(_place(event.start_mark), str(error)) from None
+        self.includes[keys] = included
+        return included.data.decode("utf-8").replace("\r\n", "\n")
+
+
+def _quoted(template: str) -> str:
+    return "'" + template[:200].replace("'", "''") + "'"
+
+
+def _shown_tag(tag: str) -> str:
+    return tag.replace("tag:yaml.org,2002:", "!!", 1)

@@ -1,0 +1,94 @@
+"""From a conversation to the one text that a model without roles is given.
+
+A conversation that ends with the assistant's own words is left open behind them: the model goes on from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from pytest_lmeval.errors import AdapterError
+
+if TYPE_CHECKING:
+    from pytest_lmeval.types import Message
+
+__all__ = ["FORMATTERS", "Formatter", "chatml", "concatenation", "from_tokenizer", "llama3", "opening"]
+
+Formatter = Callable[[Sequence["Message"]], str]
+
+
+def concatenation(messages: Sequence[Message]) -> str:
+    r"""Return the contents alone: an answer on the line after its question, a blank line before anything else.
+
+    >>> from pytest_lmeval.types import Message
+    >>> talk = [Message("user", "2 + 2?"), Message("assistant", "4"), Message("user", "3 + 3?")]
+    >>> concatenation(talk)
+    '2 + 2?\n4\n\n3 + 3?'
+    """
+    text = ""
+    before = ""
+    for message in messages:
+        joint = "" if not text else "\n" if (before, message.role) == ("user", "assistant") else "\n\n"
+        text += joint + message.content
+        before = message.role
+    return text
+
+
+def opening(messages: Sequence[Message]) -> str:
+    """Return the concatenation up to where the assistant's next word stands."""
+    text = concatenation(messages)
+    return text if not messages or messages[-1].role == "assistant" else f"{text}\n"
+
+
+def chatml(messages: Sequence[Message]) -> str:
+    """Return the conversation in ChatML, as published with the first chat models of OpenAI, open for the assistant."""
+    turns = [f"<|im_start|>{message.role}\n{message.content}<|im_end|>\n" for message in messages]
+    return _left_open(turns, messages, end="<|im_end|>\n", cue="<|im_start|>assistant\n")
+
+
+def llama3(messages: Sequence[Message]) -> str:
+    """Return the conversation as Llama 3's model card writes it, BOS token included, open for the assistant."""
+    turns = [_llama3_header(message.role) + message.content.strip() + "<|eot_id|>" for message in messages]
+    return "<|begin_of_text|>" + _left_open(turns, messages, end="<|eot_id|>", cue=_llama3_header("assistant"))
+
+
+def from_tokenizer(tokenizer: Any) -> Formatter:
+    """Return what writes conversations as the tokenizer's own chat template does.
+
+    The formatter raises AdapterError, with the roles, for a conversation that the template refuses, such as one with
+    a system message.
+    """
+
+    def formatter(messages: Sequence[Message]) -> str:
+        turns = [{"role": message.role, "content": message.content} for message in messages]
+        unfinished = bool(turns) and turns[-1]["role"] == "assistant"
+        try:
+            return str(
+                tokenizer.apply_chat_template(
+                    turns, tokenize=False, add_generation_prompt=not unfinished, continue_final_message=unfinished
+                )
+            )
+        except Exception as error:
+            roles = ", ".join(turn["role"] for turn in turns)
+            raise AdapterError(f"the chat template refuses a conversation of {roles}: {error}") from error
+
+    return formatter
+
+
+FORMATTERS: Mapping[str, Formatter] = MappingProxyType(
+    {"concatenation": concatenation, "chatml": chatml, "llama3": llama3}
+)
+"""Those that need no model, by name."""
+
+
+def _left_open(turns: Sequence[str], messages: Sequence[Message], *, end: str, cue: str) -> str:
+    text = "".join(turns)
+    if messages and messages[-1].role == "assistant":
+        return text.removesuffix(end)
+    return text + cue
+
+
+def _llama3_header(role: str) -> str:
+    return f"<|start_header_id|>{role}<|end_header_id|>\n\n"

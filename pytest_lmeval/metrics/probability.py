@@ -1,0 +1,100 @@
+"""What log-probabilities say: which option is chosen, how sure that was, and how well a text was predicted.
+
+Log-probabilities are natural, losses are their negative means per token. Nothing here knows where they come from.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+__all__ = [
+    "accuracy_by",
+    "bits_per_byte",
+    "brier_score",
+    "expected_calibration_error",
+    "lowest",
+    "per_byte",
+    "per_character",
+    "perplexity",
+    "probability_mass",
+    "softmax",
+]
+
+BINS = 10
+
+
+def lowest(losses: Sequence[float]) -> int:
+    """Return the number of the lowest of one or more losses, from 0; of several alike the first."""
+    return min(range(len(losses)), key=losses.__getitem__)
+
+
+def accuracy_by(values: Sequence[float], right: int) -> float:
+    """Return 1.0 if number ``right`` has the highest value, the first of several alike, else 0.0."""
+    return float(lowest([-value for value in values]) == right)
+
+
+def per_character(totals: Sequence[float], texts: Sequence[str]) -> list[float]:
+    """Return each option's log-probability over its number of characters; an empty text counts as one."""
+    return [total / max(1, len(text)) for total, text in zip(totals, texts, strict=True)]
+
+
+def per_byte(totals: Sequence[float], texts: Sequence[str]) -> list[float]:
+    """Return each option's log-probability over its number of UTF-8 bytes; an empty text counts as one."""
+    sizes = [max(1, len(text.encode("utf-8", "surrogatepass"))) for text in texts]
+    return [total / size for total, size in zip(totals, sizes, strict=True)]
+
+
+def softmax(totals: Sequence[float]) -> list[float]:
+    """Return the probabilities of the options given that one of them comes: positive shares of 1.
+
+    >>> softmax([-1000.0, -1000.0])
+    [0.5, 0.5]
+    """
+    highest = max(totals)
+    weights = [math.exp(total - highest) for total in totals]
+    return [weight / math.fsum(weights) for weight in weights]
+
+
+def probability_mass(totals: Sequence[float], right: Sequence[int]) -> float:
+    """Return how much of the options' probability is that of the ``right`` ones, in [0, 1]."""
+    shares = softmax(totals)
+    return min(1.0, math.fsum(shares[number] for number in set(right)))
+
+
+def perplexity(total: float, tokens: int) -> float:
+    """Return e to the mean loss of ``tokens`` >= 1 tokens, ``total`` being the sum of their log-probabilities.
+
+    Infinite where that is too large for a float.
+    """
+    return _exp(-total / tokens)
+
+
+def bits_per_byte(total: float, size: int) -> float:
+    """Return the bits that each of ``size`` >= 1 bytes of a text takes, its log-probability being ``total``."""
+    return -total / (size * math.log(2))
+
+
+def expected_calibration_error(confidences: Sequence[float], hits: Sequence[bool], bins: int = BINS) -> float:
+    """Return the mean distance, in [0, 1], of confidence and share of hits, over ``bins`` bins of equal width.
+
+    Each bin counts by its size; a confidence on a border belongs to the bin below (M. P. Naeini, G. F. Cooper and
+    M. Hauskrecht, AAAI 2015; C. Guo et al., ICML 2017). There is one value or more.
+    """
+    gaps: dict[int, list[float]] = {}
+    for confidence, hit in zip(confidences, hits, strict=True):
+        gaps.setdefault(max(0, math.ceil(confidence * bins) - 1), []).append(hit - confidence)
+    return math.fsum(abs(math.fsum(part)) for part in gaps.values()) / len(confidences)
+
+
+def brier_score(confidences: Sequence[float], hits: Sequence[bool]) -> float:
+    """Return the mean squared distance, in [0, 1], of a confidence and whether it was a hit (G. W. Brier, 1950)."""
+    squares = [(confidence - hit) ** 2 for confidence, hit in zip(confidences, hits, strict=True)]
+    return math.fsum(squares) / len(squares)
+
+
+def _exp(power: float) -> float:
+    try:
+        return math.exp(power)
+    except OverflowError:
+        return math.inf

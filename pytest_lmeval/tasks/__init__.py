@@ -1,0 +1,53 @@
+"""What a task file imports: the two kinds of task classes, their metrics, data and code execution."""
+
+from __future__ import annotations
+
+from pytest_lmeval.tasks.base import BaseTask
+from pytest_lmeval.tasks.conversations import Task, TaskMixture, TaskSequence, render_mc
+from pytest_lmeval.tasks.execution import execute_code
+from pytest_lmeval.tasks.loading import load_dataset
+from pytest_lmeval.tasks.sample import BaseMetricContext, ResponseType, Sample
+from pytest_lmeval.tasks.scores import (
+    AccuracyCompletion,
+    AccuracyLoglikelihood,
+    AccuracyNormLoglikelihood,
+    Bleu,
+    CodeExecutionPassAtOne,
+    CSVFormat,
+    JSONFormat,
+    LLMJudgeScore,
+    MathReasoningCompletion,
+    Rouge1,
+    Rouge2,
+    RougeL,
+    SquadF1,
+)
+from pytest_lmeval.types import Message, Score
+
+__all__ = [
+    "AccuracyCompletion",
+    "AccuracyLoglikelihood",
+    "AccuracyNormLoglikelihood",
+    "BaseMetricContext",
+    "BaseTask",
+    "Bleu",
+    "CSVFormat",
+    "CodeExecutionPassAtOne",
+    "JSONFormat",
+    "LLMJudgeScore",
+    "MathReasoningCompletion",
+    "Message",
+    "ResponseType",
+    "Rouge1",
+    "Rouge2",
+    "RougeL",
+    "Sample",
+    "Score",
+    "SquadF1",
+    "Task",
+    "TaskMixture",
+    "TaskSequence",
+    "execute_code",
+    "load_dataset",
+    "render_mc",
+]

@@ -1,0 +1,94 @@
+"""The contract of a task whose items come from a dataset: what to ask, what is right, how it is scored."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Generic, TypeVar
+
+from pytest_lmeval.errors import RecordRefused
+from pytest_lmeval.tasks.sample import BaseMetricContext, ResponseType, Sample
+
+__all__ = ["BaseTask"]
+
+SubjectT = TypeVar("SubjectT")
+
+
+class BaseTask(Generic[SubjectT]):
+    """A task over the items of a dataset. A subclass that has a ``NAME`` is one; without it, it helps others.
+
+    ``DATASET_PATH``: a ``.jsonl``, ``.csv`` or ``.parquet`` file, or a folder with a file per split, relative to the
+    task file; or a name on the hub. ``METRICS``: the first decides whether an example passes. ``SUBJECTS``: items of
+    other subjects are left out. ``THRESHOLD``: the score to reach, where the metric's own is not meant.
+
+    While a method runs, ``self.dataset[split]`` are a split's items, ``self.num_fewshot`` is how many worked examples
+    to show, and ``self.rnd`` draws for this item alone: it is ``random.Random(1234 + index)``.
+    """
+
+    NAME: ClassVar[str]
+    DATASET_PATH: ClassVar[str]
+    SAMPLE_SPLIT: ClassVar[str] = "test"
+    FEWSHOT_SPLIT: ClassVar[str] = ""
+    RESPONSE_TYPE: ClassVar[ResponseType] = ResponseType.COMPLETION
+    METRICS: ClassVar[Sequence[Any]]
+    SUBJECTS: ClassVar[Sequence[Any]] = ()
+    THRESHOLD: ClassVar[float | None] = None
+    HF_REVISION: ClassVar[str | None] = None
+
+    dataset: Mapping[str, Sequence[dict[str, Any]]]
+    rnd: random.Random
+    stop_sequences: Sequence[str] | None = None
+    max_tokens: int | None = None
+
+    def __init__(self, num_fewshot: int = 0) -> None:
+        self.num_fewshot = num_fewshot
+
+    def _get_instruction_text(self, item: dict[str, Any]) -> str:
+        """Return what the user asks."""
+        raise NotImplementedError
+
+    def _get_ground_truth(self, item: dict[str, Any]) -> str | list[str] | None:
+        """Return the right answer, or all that are right."""
+        raise NotImplementedError
+
+    def _get_cue_text(self, item: dict[str, Any]) -> str:
+        """Return the words that the model's answer is to begin with, ``""`` for none."""
+        return ""
+
+    def _get_system_prompt_text(self, item: dict[str, Any]) -> str | None:
+        """Return the system prompt, ``""`` for none."""
+        return ""
+
+    def _get_initial_prompt_text(self, item: dict[str, Any]) -> str:
+        """Return what stands above the first user message, ``""`` for nothing."""
+        return ""
+
+    def _get_fewshot_target_text(self, item: dict[str, Any]) -> str:
+        """Return how a worked example is answered: by default, with the (first) ground truth."""
+        truth = self._get_ground_truth(item)
+        first = truth if isinstance(truth, str) or not truth else truth[0]
+        if not isinstance(first, str):
+            detail = f"the ground truth of a few-shot item is {first!r:.80}, expected text"
+            raise RecordRefused("bad_type", "_get_fewshot_target_text", detail)
+        return first
+
+    def _sample_fewshot_examples(self, item: dict[str, Any]) -> list[dict[str, Any]]:
+        """Return ``num_fewshot`` items of the few-shot split, drawn at random; never ``item`` itself."""
+        pool = self.dataset[self.FEWSHOT_SPLIT]
+        if self.num_fewshot > len(pool):
+            others = " other" if self.FEWSHOT_SPLIT == self.SAMPLE_SPLIT else ""
+            detail = f"{self.num_fewshot} asked for, but the split {self.FEWSHOT_SPLIT!r} has {len(pool)}{others} items"
+            raise RecordRefused("bad_value", "num_fewshot", detail)
+        return self.rnd.sample(pool, self.num_fewshot)
+
+    def _get_possible_completions(self, item: dict[str, Any]) -> list[str] | None:
+        """Return the continuations to choose from, for ``ResponseType.LOGLIKELIHOODS``."""
+        return None
+
+    def _get_context(self, item: dict[str, Any]) -> BaseMetricContext | Mapping[str, Any] | None:
+        """Return what the metrics need besides the ground truth, such as ``test_cases`` and ``entry_point``."""
+        return None
+
+    def post_process_generated_completion(self, completion_text: str, sample: Sample | None = None) -> str:
+        """Return the prediction that is in what the model wrote: by default, all of it, stripped."""
+        return completion_text.strip()

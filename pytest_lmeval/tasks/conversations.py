@@ -1,0 +1,120 @@
+"""The contract of a task that is a sliceable list of conversations, and mixtures of such tasks."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+__all__ = ["Task", "TaskMixture", "TaskSequence", "render_mc"]
+
+
+class Task:
+    """A view of conversations: every ``step``-th of them from ``start`` up to, and without, ``stop``.
+
+    A subclass says ``eval_type``, ``num_examples``, ``get_example`` and ``evaluate``. An example is fetched when it
+    is asked for. ``subject_key`` names the key of a conversation that results are grouped by; without it the first of
+    ``subject``, ``specialty``, ``category`` and ``topic`` that is there. ``name`` is the task's name on the board, by
+    default the class's, and ``threshold`` the score at which an example passes.
+    """
+
+    name: str = ""
+    subject_key: str | None = None
+    threshold: float = 1.0
+    stop_sequences: Sequence[str] | None = None
+    max_tokens: int | None = None
+    start: int = 0
+    stop: int | None = None
+    step: int = 1
+
+    def __init__(self, start: int = 0, stop: int | None = None, step: int = 1) -> None:
+        if step < 1:
+            raise ValueError(f"step: expected a whole number >= 1, got {step!r}")
+        self.start = start
+        self.stop = stop
+        self.step = step
+
+    @property
+    def eval_type(self) -> str:
+        """``generative``: the model writes; ``categorical``: it chooses one of the conversation's ``letters``."""
+        raise NotImplementedError
+
+    def num_examples(self) -> int:
+        """Return how many conversations there are, before slicing."""
+        raise NotImplementedError
+
+    def get_example(self, index: int) -> dict[str, Any]:
+        """Return a conversation: ``messages`` of ``role`` and ``content``, the last one the right answer."""
+        raise NotImplementedError
+
+    def evaluate(self, conversation: dict[str, Any], assistant_response: str) -> bool | float:
+        """Return what a response is worth: a bool, or a number in [0, 1]."""
+        raise NotImplementedError
+
+    @property
+    def indices(self) -> range:
+        """The places in the whole of the conversations that the view has."""
+        return range(self.num_examples())[self.start : self.stop : self.step]
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    def __getitem__(self, index: int) -> dict[str, Any]:
+        return self.get_example(self.indices[index])
+
+
+class TaskSequence(Task):
+    """Tasks one after another: a curriculum."""
+
+    def __init__(self, tasks: Iterable[Task], *, start: int = 0, stop: int | None = None, step: int = 1) -> None:
+        super().__init__(start, stop, step)
+        self.tasks = tuple(tasks)
+        self.order = self._ordered(
+            [(part, index) for part, task in enumerate(self.tasks) for index in range(len(task))]
+        )
+
+    @property
+    def eval_type(self) -> str:
+        """The tasks' own, where they agree; ``mixed`` otherwise: each example is asked as its task asks."""
+        kinds = {task.eval_type for task in self.tasks}
+        return kinds.pop() if len(kinds) == 1 else "mixed"
+
+    def num_examples(self) -> int:
+        """Return how many conversations the tasks have together."""
+        return len(self.order)
+
+    def get_example(self, index: int) -> dict[str, Any]:
+        """Return the conversation of the task whose turn it is."""
+        part, place = self.order[index]
+        return self.tasks[part][place]
+
+    def evaluate(self, conversation: dict[str, Any], assistant_response: str) -> bool | float:
+        """Refuse: only the task that a conversation is from can tell, and a run asks that one."""
+        raise TypeError("a conversation of several tasks is evaluated by its own: tasks[order[index][0]].evaluate(...)")
+
+    def _ordered(self, places: list[tuple[int, int]]) -> list[tuple[int, int]]:
+        return places
+
+
+class TaskMixture(TaskSequence):
+    """Tasks shuffled into each other, the same way every time; list one twice to have its examples twice."""
+
+    SEED = 42
+
+    def _ordered(self, places: list[tuple[int, int]]) -> list[tuple[int, int]]:
+        random.Random(self.SEED).shuffle(places)
+        return places
+
+
+def render_mc(question: str, letters: Sequence[str], choices: Sequence[str]) -> str:
+    r"""Return a multiple-choice question, each letter right behind its choice and no blank before it.
+
+    >>> print(render_mc("2 + 2?", "AB", ["three", "four"]))
+    Multiple Choice question: 2 + 2?
+    - three=A
+    - four=B
+    <BLANKLINE>
+    Respond only with the letter of the correct answer.
+    """
+    options = "".join(f"- {choice}={letter}\n" for letter, choice in zip(letters, choices, strict=False))
+    return f"Multiple Choice question: {question}\n{options}\nRespond only with the letter of the correct answer."

@@ -1,0 +1,35 @@
+"""``execute_code`` for task files: in the sandbox of the run, wherever a task is being scored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from pytest_lmeval.sandbox import ExecutionResult
+from pytest_lmeval.sandbox import execute_code as execute_anywhere
+
+__all__ = ["execute_code", "running_code_in"]
+
+_SANDBOX: ContextVar[Any] = ContextVar("_SANDBOX", default=None)
+
+
+@contextmanager
+def running_code_in(sandbox: Any) -> Iterator[None]:
+    """Have ``execute_code`` use ``sandbox``, at the level that the run asks for; None for the best there is."""
+    token = _SANDBOX.set(sandbox)
+    try:
+        yield
+    finally:
+        _SANDBOX.reset(token)
+
+
+def execute_code(
+    code: str, timeout: float = 5.0, maximum_memory_bytes: int | None = 256 * 1024 * 1024
+) -> ExecutionResult:
+    """Run ``code`` as a script and tell how it ended: ``success``, ``stdout``, ``error``, ``timeout``.
+
+    ``timeout`` is in seconds of CPU time. Raises SandboxError where code cannot be run at the run's level.
+    """
+    return execute_anywhere(code, timeout, maximum_memory_bytes, sandbox=_SANDBOX.get())

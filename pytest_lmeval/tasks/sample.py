@@ -1,0 +1,74 @@
+"""What a task written as a class tells of one item: how it is answered, and what its metrics need to know."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from inspect import get_annotations
+from typing import Any
+
+from pytest_lmeval.errors import did_you_mean
+from pytest_lmeval.types import Message
+
+__all__ = ["BaseMetricContext", "ResponseType", "Sample"]
+
+
+class ResponseType(StrEnum):
+    """How the model answers: it writes text, or tells how probable each of several continuations is."""
+
+    COMPLETION = "completion"
+    LOGLIKELIHOODS = "loglikelihoods"
+
+
+class BaseMetricContext:
+    """What an item's metrics need besides the ground truth: the annotated fields of a subclass, given by keyword.
+
+    A field that the class gives a value may be left out.
+
+    >>> class Tests(BaseMetricContext):
+    ...     entry_point: str
+    ...     timeout_s: float = 3.0
+    >>> Tests(entry_point="add").as_dict()
+    {'entry_point': 'add', 'timeout_s': 3.0}
+    """
+
+    def __init__(self, **fields: Any) -> None:
+        name, known = type(self).__name__, _annotated(type(self))
+        for field in fields:
+            if field not in known:
+                hint = did_you_mean(field, known) or f" expected {', '.join(known) or 'none'}"
+                raise TypeError(f"{name} has no field {field!r}:{hint}")
+        for field in known:
+            if field in fields:
+                setattr(self, field, fields[field])
+            elif not hasattr(type(self), field):
+                raise TypeError(f"{name} lacks {field!r}; it has the fields {', '.join(known)}")
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the fields and their values."""
+        return {field: getattr(self, field) for field in _annotated(type(self))}
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One item as it is asked, for ``post_process_generated_completion``.
+
+    ``index`` is the item's place in its split, from 0; ``id`` what the run calls it.
+    """
+
+    id: str
+    index: int
+    subject: str
+    item: Mapping[str, Any]
+    messages: tuple[Message, ...]
+    ground_truth: str | Sequence[str]
+    possible_completions: tuple[str, ...] = ()
+    context: BaseMetricContext | None = None
+
+
+def _annotated(kind: type) -> dict[str, Any]:
+    known: dict[str, Any] = {}
+    for each in reversed(kind.__mro__):
+        known.update(get_annotations(each))
+    return known

@@ -1,0 +1,164 @@
+"""The metrics of ``METRICS`` by class: each stands for one or several metrics, by name or as a function.
+
+A class of your own works as well: with ``NAME`` and ``__call__(prediction, targets, extras)`` that returns a float in
+[0, 1], and, if it likes, ``THRESHOLD`` (default 1.0) and ``NEEDS_SANDBOX`` (a fourth argument that runs code).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from pytest_lmeval.types import Score
+
+__all__ = [
+    "AccuracyCompletion",
+    "AccuracyLoglikelihood",
+    "AccuracyNormLoglikelihood",
+    "Bleu",
+    "CSVFormat",
+    "CodeExecutionPassAtOne",
+    "JSONFormat",
+    "LLMJudgeScore",
+    "MathReasoningCompletion",
+    "NamedMetrics",
+    "Rouge1",
+    "Rouge2",
+    "RougeL",
+    "SquadF1",
+]
+
+
+class NamedMetrics:
+    """Metrics of the registry: ``NAMES``, of which the first always applies.
+
+    ``NEEDS`` tells of the others which field of the metric context each needs; without it, it is left out.
+    """
+
+    NAMES: ClassVar[tuple[str, ...]]
+    NEEDS: ClassVar[Mapping[str, str]] = {}
+
+    @classmethod
+    def applies(cls, name: str, targets: Sequence[str], extras: Mapping[str, Any]) -> bool:
+        """Tell whether the metric ``name`` says anything of an item with these targets and this context."""
+        return name not in cls.NEEDS or cls.NEEDS[name] in extras
+
+
+class AccuracyCompletion(NamedMetrics):
+    """The prediction is the ground truth, character for character."""
+
+    NAMES = ("completion_accuracy",)
+
+
+class Rouge1(NamedMetrics):
+    """ROUGE-1 F1."""
+
+    NAMES = ("rouge_1",)
+
+
+class Rouge2(NamedMetrics):
+    """ROUGE-2 F1."""
+
+    NAMES = ("rouge_2",)
+
+
+class RougeL(NamedMetrics):
+    """ROUGE-L F1."""
+
+    NAMES = ("rouge_l",)
+
+
+class Bleu(NamedMetrics):
+    """Sentence BLEU, from 0 to 1."""
+
+    NAMES = ("bleu",)
+
+
+class SquadF1(NamedMetrics):
+    """F1 over words without articles and punctuation, and whether they are the same words."""
+
+    NAMES = ("squad_f1", "squad_em")
+
+
+class MathReasoningCompletion(NamedMetrics):
+    """The answer is the same mathematics as the ground truth."""
+
+    NAMES = ("math_equal",)
+
+
+class JSONFormat(NamedMetrics):
+    """The answer holds JSON; it is nothing else; it fulfils ``json_schema``; it is the ground truth."""
+
+    NAMES = ("is_json", "only_json", "json_schema", "json_exact")
+    NEEDS: ClassVar[Mapping[str, str]] = {"json_schema": "json_schema"}
+
+    @classmethod
+    def applies(cls, name: str, targets: Sequence[str], extras: Mapping[str, Any]) -> bool:
+        """Leave ``json_exact`` out where a target is not JSON."""
+        if name != "json_exact":
+            return super().applies(name, targets, extras)
+        from pytest_lmeval.metrics import only_json
+
+        return all(only_json(target, (), {}) for target in targets)
+
+
+class CSVFormat(NamedMetrics):
+    """The answer holds a table; with ``separator``; with as many ``columns`` as the context says."""
+
+    NAMES = ("has_csv", "csv_separator", "csv_columns")
+    NEEDS: ClassVar[Mapping[str, str]] = {"csv_separator": "separator", "csv_columns": "columns"}
+
+
+class LLMJudgeScore(NamedMetrics):
+    """A second model's judgement; needs a metric ``llm_judge`` in the registry."""
+
+    NAMES = ("llm_judge",)
+
+
+class AccuracyLoglikelihood(NamedMetrics):
+    """The most probable of the possible completions is the ground truth."""
+
+    NAMES = ("accuracy_loglikelihood",)
+
+
+class AccuracyNormLoglikelihood(NamedMetrics):
+    """The completion with the highest log-probability per byte is the ground truth."""
+
+    NAMES = ("accuracy_norm_loglikelihood",)
+
+
+class CodeExecutionPassAtOne:
+    """1.0 if the program meets every test case, else 0.0.
+
+    The metric context has ``test_cases``: Python expressions or ``assert`` statements; ``[arguments..., expected]``
+    lists or ``{"input", "output"}`` objects for the function ``entry_point``; or the source of a
+    ``check(candidate)``. ``timeout_s`` is in CPU seconds, 3 by default.
+    """
+
+    NAME = "code_pass_at_one"
+    NEEDS_SANDBOX = True
+
+    def __call__(self, prediction: str, targets: Sequence[str], extras: Mapping[str, Any], sandbox: Any) -> Score:
+        """Return the score of the code block in ``prediction``, or of all of it."""
+        from pytest_lmeval.metrics import code_exec
+        from pytest_lmeval.postprocess import post_process
+        from pytest_lmeval.tasks.test_cases import plan_test_cases
+
+        plan = plan_test_cases(extras)
+        program = post_process("extract_code_block", prediction)
+        score = code_exec.code_exec_expressions if plan.expressions else code_exec.code_exec
+        fraction = score(program, plan.expressions, plan.extras, sandbox)
+        return Score(float(fraction.value == 1.0), fraction.details)
+
+    @staticmethod
+    def check(extras: Mapping[str, Any]) -> None:
+        """Raise RecordRefused where the context does not say what the program must do."""
+        from pytest_lmeval.metrics import code_exec
+        from pytest_lmeval.tasks.test_cases import plan_test_cases
+
+        plan = plan_test_cases(extras)
+        code_exec.timeout_of(plan.extras, "extras")
+        if plan.expressions:
+            code_exec.plan_targets(plan.expressions)
+        else:
+            code_exec.plan_extras(plan.extras, ())

@@ -1,0 +1,102 @@
+"""What a model is given for a CORE record, held against the template that the format was published with."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import jinja2
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_lmeval.formats.core.prompts import few_shots, render_record
+from pytest_lmeval.formats.core.records import Record, check_record
+
+from .bundle import CHOICES, LANGUAGE, SCHEMAS
+
+KINDS = {"multiple_choice": CHOICES, "schema": SCHEMAS, "language_modeling": LANGUAGE}
+SHOWN = {
+    "multiple_choice": "{{ r.query }}{{ d }}{{ r.choices[r.gold] }}",
+    "schema": "{{ r.context_options[r.gold] }}{{ d }}{{ r.continuation }}",
+    "language_modeling": "{{ r.context | trim }}{{ d }}{{ r.continuation }}",
+}
+ASKED = {
+    "multiple_choice": "{{ item.query }}{{ d }}{{ item.choices[n] }}",
+    "schema": "{{ item.context_options[n] }}{{ d }}{{ item.continuation }}",
+    "language_modeling": "{{ item.context | trim }}{{ d }}{{ item.continuation }}",
+}
+words = st.text(st.sampled_from("ab \n"), min_size=1, max_size=8)
+
+
+def by_template(kind: str, item: Any, shots: Any, delimiter: str) -> list[str]:
+    source = "{% for r in shots %}" + SHOWN[kind] + "\n\n{% endfor %}" + ASKED[kind]
+    count = len(item.get("choices") or item.get("context_options") or [0])
+    template = jinja2.Template(source, keep_trailing_newline=True)
+    return [template.render(item=item, shots=shots, d=delimiter, n=number) for number in range(count)]
+
+
+def rendered(kind: str, item: Any, shots: Any, delimiter: str) -> list[str]:
+    record, *others = (check_record(one, kind, False) for one in (item, *shots))
+    contexts, continuations = render_record(record, kind, delimiter, others)
+    longest = max(len(contexts), len(continuations))
+    contexts, continuations = (side * longest if len(side) == 1 else side for side in (contexts, continuations))
+    return [context + continuation for context, continuation in zip(contexts, continuations, strict=True)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("delimiter", [" ", "\nAnswer: ", ""])
+@pytest.mark.parametrize("count", [0, 1])
+def test_a_prompt_is_the_templates(kind: str, delimiter: str, count: int) -> None:
+    item, *others = KINDS[kind]
+    expected = by_template(kind, item, others[:count], delimiter)
+    assert expected == rendered(kind, item, others[:count], delimiter)
+
+
+@given(words, words, st.sampled_from([" ", "\n", ": "]))
+def test_a_text_to_go_on_from_ends_without_blanks(context: str, continuation: str, delimiter: str) -> None:
+    record = Record((context,), (continuation,))
+    (before,), (after,) = render_record(record, "language_modeling", delimiter, [])
+    assert before == before.rstrip()
+    assert context.strip() + delimiter + continuation == before + after
+
+
+def test_a_schemas_prompts_are_cut_ahead_of_the_words_that_end_them_alike() -> None:
+    record = Record(("Ann met the old man", "Bob met the old man"), ("here.",))
+    contexts, continuations = render_record(record, "schema", " ", [])
+    assert (("Ann", "Bob"), (" met the old man here.",) * 2) == (contexts, continuations)
+
+
+def test_a_schemas_prompts_are_cut_between_words() -> None:
+    record = Record(("ask the councilmen", "ask the women"), ("feared",))
+    contexts, continuations = render_record(record, "schema", " ", [])
+    assert ("ask the", "ask the") == contexts
+    assert (" councilmen feared", " women feared") == continuations
+
+
+def test_the_first_word_stays_before_what_is_asked_for() -> None:
+    contexts, continuations = render_record(Record(("He gave it up", "She gave it up"), ("too.",)), "schema", " ", [])
+    assert (("He", "She"), (" gave it up too.",) * 2) == (contexts, continuations)
+
+
+@pytest.mark.parametrize(
+    "contexts", [("the cup", "the floor"), ("a b", "x a b"), ("b", "a"), (" b", "c b"), ("ab", "b")]
+)
+def test_a_schema_always_keeps_a_context(contexts: tuple[str, ...]) -> None:
+    cut, continuations = render_record(Record(contexts, ("c",)), "schema", " ", [])
+    assert all(cut)
+    assert [f"{context} c" for context in contexts] == [a + b for a, b in zip(cut, continuations, strict=True)]
+
+
+@given(st.integers(2, 40), st.data())
+def test_few_shots_are_drawn_as_from_a_list_of_the_others(count: int, data: st.DataObject) -> None:
+    index, shots = data.draw(st.integers(0, count - 1)), data.draw(st.integers(0, count - 1))
+    records = [Record((str(number),), ("a",)) for number in range(count)]
+    others = [record for number, record in enumerate(records) if number != index]
+    expected = random.Random(1234 + index).sample(others, shots)
+    assert expected == few_shots(records, index, shots)
+
+
+def test_more_few_shots_than_there_are_cannot_be_drawn() -> None:
+    with pytest.raises(ValueError):
+        few_shots([Record(("a",), ("b",))], 0, 1)

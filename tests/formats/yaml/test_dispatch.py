@@ -1,0 +1,63 @@
+"""Which YAML files are tasks; all others are left alone."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pytest_lmeval.formats.task import LoadedFile, TaskSource
+from pytest_lmeval.formats.yaml import load
+from pytest_lmeval.registry import default_registry
+
+REGISTRY = default_registry(entry_points=False)
+
+
+def _load(text: str, *, named: bool = False) -> LoadedFile:
+    return load(TaskSource(Path("tasks/x.yaml"), text.encode(), "x", is_named=named), REGISTRY)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "a: 1",
+        "- definition",
+        "services:\n  web: {image: x}",
+        "key: rows\nfile_path: rows.csv",
+        "a: !!python/name:os.system",
+        "a: [",
+        "paths:\n  /x:\n    definition: [broken",
+        "definitions: {}",
+        "\xff",
+    ],
+)
+def test_other_peoples_files_are_ignored_unless_they_are_named(text: str) -> None:
+    assert LoadedFile() == _load(text)
+    assert 1 == len(_load(text, named=True).errors)
+
+
+def test_a_named_file_without_a_task_says_what_was_expected() -> None:
+    (error,) = _load("defnition: {}", named=True).errors
+    assert "missing_required" == error.rule
+    assert error.detail.endswith("expected one of the keys definition, icl_tasks, mixture; did you mean 'definition'?")
+
+
+@pytest.mark.parametrize("text", ["definition: [", '"definition" : {}\na: 1\na: 2', "icl_tasks:\n\t- x", "mixture: {"])
+def test_a_broken_task_is_an_error_named_or_not(text: str) -> None:
+    (error,) = _load(text).errors
+    assert ("bad_yaml", "_document") == (error.rule, error.field)
+    assert error.detail.startswith("column ")
+
+
+def test_a_file_that_is_no_task_costs_no_parser() -> None:
+    code = (
+        "import sys; from pathlib import Path; from pytest_lmeval.registry import default_registry;"
+        "from pytest_lmeval.formats.task import TaskSource; from pytest_lmeval.formats.yaml import load;"
+        "load(TaskSource(Path('x.yaml'), b'a: 1', 'x'), default_registry());"
+        "print([name for name in ('yaml', 'jinja2', 'pydantic') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "[]\n" == done.stdout

@@ -1,0 +1,61 @@
+"""``load_dataset`` finds data beside the file that calls it."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_lmeval.errors import RecordRefused
+
+CALLER = "from pytest_lmeval.tasks import load_dataset\nresult = load_dataset({arguments})\n"
+
+
+def _called(tmp_path: Path, arguments: str) -> Any:
+    file = tmp_path / "task_caller.py"
+    file.write_text(CALLER.format(arguments=arguments))
+    return runpy.run_path(str(file))["result"]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "owner" / "quiz").mkdir(parents=True)
+    (tmp_path / "owner" / "quiz" / "test.jsonl").write_text('{"a": 1}\n{"a": 2}\n{"a": 3}\n')
+    (tmp_path / "owner" / "quiz" / "train.csv").write_text("a\n4\n")
+    return tmp_path
+
+
+def test_a_split_is_rows_and_columns(folder: Path) -> None:
+    rows = _called(folder, "'owner/quiz', split='test'")
+
+    assert [3, {"a": 1}, [{"a": 2}, {"a": 3}], [1, 2, 3]] == [len(rows), rows[0], rows[1:], rows["a"]]
+    assert ["a"] == rows.column_names
+
+
+def test_rows_can_be_shuffled_selected_and_filtered(folder: Path) -> None:
+    rows = _called(folder, "'owner/quiz', split='test'")
+
+    assert list(rows.shuffle(seed=7)) == list(rows.shuffle(seed=7))
+    assert [1, 2, 3] == sorted(rows.shuffle(seed=7)["a"])
+    assert [3, 1] == rows.select([2, 0])["a"]
+    assert [2, 3] == rows.filter(lambda row: row["a"] > 1)["a"]
+    assert rows.sha256 == rows.shuffle(seed=7).sha256
+
+
+def test_without_a_split_all_of_them_come_by_name(folder: Path) -> None:
+    splits = _called(folder, "'owner/quiz'")
+
+    assert ["test", "train"] == sorted(splits)
+    assert [{"a": "4"}] == list(splits["train"])
+
+
+def test_a_split_that_is_not_there_is_refused_with_the_choices(folder: Path) -> None:
+    with pytest.raises(RecordRefused, match="quiz has no split 'tset'; did you mean 'test'\\? it has test, train"):
+        _called(folder, "'owner/quiz', split='tset'")
+
+
+def test_data_that_is_not_there_and_no_name_on_a_hub_is_refused(folder: Path) -> None:
+    with pytest.raises(RecordRefused, match="no such file or folder beside the task file"):
+        _called(folder, "'./nowhere', split='test'")

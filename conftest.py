@@ -8,9 +8,15 @@ from collections.abc import Callable
 import pytest
 
 from pytest_lmeval import Example
+from pytest_lmeval.formats.task import Prompt
 
 
 @pytest.fixture(scope="session")
-def lm_render(lm_render: Callable[[Example], str]) -> Callable[[Example], str]:
+def lm_render(lm_render: Callable[[Example], Prompt]) -> Callable[[Example], Prompt]:
     """Render as always, without the indentation that an author's editor left in a prompt."""
-    return lambda example: textwrap.dedent(lm_render(example))
+
+    def render(example: Example) -> Prompt:
+        rendered = lm_render(example)
+        return textwrap.dedent(rendered) if isinstance(rendered, str) else rendered
+
+    return render

@@ -5,7 +5,7 @@ Llama, trained for a minute on the texts of the data: CORE files, looked for in 
 installed into an environment of its own below that folder, which sees the packages of this one besides: torch and
 transformers have to be the same. Both sides get all requests of a task at once, in a process of their own; loading is
 not counted. The accuracies are by the highest log-probability, by the highest per character, and by every token being
-the likeliest.
+the likeliest; they count as equal where every single request is greedy on both sides or on neither.
 """
 
 from __future__ import annotations
@@ -88,7 +88,8 @@ def measure(task: CoreTask, most: int, model: Path, options: argparse.Namespace)
     peer = run_side(environment(options.peers), "lm_eval", model, requests, rounds, options.threads)
     apart = max(abs(one - other) for one, other in zip(own.totals, peer.totals, strict=True))
     theirs = accuracies(task, examples, asked, peer)
-    verdict = f"{mine}, equal" if mine == theirs else f"{mine} against {theirs}"
+    same = mine == theirs and own.greedy == peer.greedy
+    verdict = f"{mine}, equal" if same else f"{mine} against {theirs}"
     cells += [f"{len(requests) / peer.seconds:.0f}", f"{peer.seconds / own.seconds:.2f}", f"{apart:.1e}", verdict]
     print(f"| {' | '.join(cells)} |", flush=True)
 

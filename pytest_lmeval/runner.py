@@ -12,6 +12,7 @@ from pytest_lmeval.engine.engine import Engine
 from pytest_lmeval.engine.evaluate import Judgement, Thresholds, evaluate, failed_result, runs_code
 from pytest_lmeval.engine.policy import DEFAULT_BATCH_SIZE, Policy
 from pytest_lmeval.errors import AdapterError
+from pytest_lmeval.formats.prepare import prepared
 from pytest_lmeval.formats.task import Prompt, Task, Tools
 from pytest_lmeval.leaderboard.board import Leaderboard, RunFacts, build_board
 from pytest_lmeval.leaderboard.rows import TaskInfo, TaskRow, make_row
@@ -54,6 +55,7 @@ def evaluate_tasks(
     """Return the result of every example of ``tasks``, in order."""
     name = adapter_name(adapter)
     check_adapter(adapter, name)
+    tasks = [prepared(task, adapter) for task in tasks]
     keyed = {(task.name, example.id): (task, example) for task in tasks for example in task.examples}
     check = getattr(adapter, "check_selection", None)
     if callable(check):

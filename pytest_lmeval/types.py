@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from pytest_lmeval.formatters import concatenation
 from pytest_lmeval.text import printable
 
 __all__ = [
@@ -102,10 +103,10 @@ class Generate:
 
     @property
     def text(self) -> str:
-        """The prompt as one string: the contents of a conversation joined by blank lines."""
+        """The prompt as one string: the contents of a conversation, as :func:`formatters.concatenation` joins them."""
         if isinstance(self.prompt, str):
             return self.prompt
-        return "\n\n".join(message.content for message in self.prompt)
+        return concatenation(self.prompt)
 
 
 @dataclass(frozen=True, slots=True)

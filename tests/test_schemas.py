@@ -42,7 +42,7 @@ def _records(path: Path) -> list[Any]:
 
 
 def test_there_is_a_schema_of_every_file_that_is_read_or_written() -> None:
-    assert ("compact-record", "leaderboard", "ledger", "recording", "spec-record") == schema_names()
+    assert ("compact-record", "dataset", "leaderboard", "ledger", "recording", "spec-record", "task") == schema_names()
     assert ["load_schema", "schema_names"] == schemas.__all__
 
 

@@ -14,7 +14,17 @@ from pytest_lmeval.errors import AdapterTimeout, LmevalError, ScoringError
 from pytest_lmeval.formats.task import Prompt, Task, Tools
 from pytest_lmeval.leaderboard.statistics import mean
 from pytest_lmeval.registry import Registry
-from pytest_lmeval.types import Completion, Example, ExampleResult, LogLikelihood, Request, Response, Score, Status
+from pytest_lmeval.types import (
+    Completion,
+    Example,
+    ExampleResult,
+    Generate,
+    LogLikelihood,
+    Request,
+    Response,
+    Score,
+    Status,
+)
 
 __all__ = [
     "Judgement",
@@ -149,7 +159,7 @@ def _result(
         threshold=judgement.thresholds.of(task, example),
         metric=example.metric,
         hash=content_hash(task, example, prompt),
-        prompt=prompt if isinstance(prompt, str) else "\n\n".join(message.content for message in prompt),
+        prompt=Generate(prompt).text,
         outputs=tuple(response.text for response in responses if isinstance(response, Completion)),
         predictions=tuple(score.prediction for score in scores),
         targets=example.targets,

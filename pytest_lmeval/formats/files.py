@@ -10,6 +10,7 @@ from typing import Any
 from pytest_lmeval.errors import BadTaskFile, UsageError
 from pytest_lmeval.formats.compact import check_compact_record
 from pytest_lmeval.formats.jsonl import is_spec_record
+from pytest_lmeval.formats.python.claims import is_data
 from pytest_lmeval.formats.spec import check_spec_record
 from pytest_lmeval.formats.task import LoadedFile, LoadOptions, Task, TaskSource
 from pytest_lmeval.registry import Registry, default_registry
@@ -34,11 +35,11 @@ RECORDING_SUFFIX = ".replay.jsonl"
 
 
 def is_task_file(path: Path, registry: Registry) -> bool:
-    """Tell whether ``path`` may hold a task: by its suffix, and because it is neither a recording nor a ledger."""
+    """Tell whether ``path`` may hold a task: by its suffix, and because it is no recording, ledger or task's data."""
     format = registry.formats.get(path.suffix)
     if format is None or not fnmatchcase(path.name, format.pattern) or path.name.endswith(RECORDING_SUFFIX):
         return False
-    return not _is_ledger(path)
+    return not _is_ledger(path) and not (path.suffix == ".jsonl" and is_data(path))
 
 
 def task_name(path: Path, root: Path) -> str:

@@ -70,13 +70,15 @@ class LoadOptions:
     """What a run asks of every task that it loads.
 
     ``num_fewshot`` is for tasks that draw few-shots, None for their own number; ``subjects`` are the only ones wanted,
-    empty for all; ``configs`` are the values for declarative tasks, one mapping for each time a task is to run.
+    empty for all; ``configs`` are the values for declarative tasks, one mapping for each time a task is to run. Of more
+    than ``limit`` good examples the others will not be used, and need not be made.
     """
 
     max_line_bytes: int = 1 << 20
     num_fewshot: int | None = None
     subjects: tuple[str, ...] = ()
     configs: tuple[Mapping[str, Any], ...] = ()
+    limit: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

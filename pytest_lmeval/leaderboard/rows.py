@@ -25,7 +25,8 @@ class TaskInfo:
 
     ``available`` counts the file's valid records, ``selected`` those that the run was to score. Counts are None where
     the process that knew them was lost. ``random_baseline`` is the score that guessing reaches, where the task's
-    score is to be centred on it. ``aggregates`` says that the task has aggregations of its own, which take all results.
+    score is to be centred on it. ``dataset`` tells where a task's data lie and what they are: path, sha256, revision.
+    ``aggregates`` says that the task has aggregations of its own, which take all results.
     """
 
     name: str
@@ -37,6 +38,7 @@ class TaskInfo:
     bad_records: tuple[str, ...] = ()
     random_baseline: float | None = None
     aggregates: bool = False
+    dataset: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +67,13 @@ class TaskRow:
     classes: Mapping[str, ClassRow] = field(default_factory=dict)
     confusion: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     notes: Mapping[str, Any] = field(default_factory=dict)
+    dataset: Mapping[str, Any] = field(default_factory=dict)
     per_example: Sequence[ExampleResult] = field(default=(), repr=False)
 
     def to_json(self, *, per_example: bool = False) -> dict[str, Any]:
         """Return the row as the leaderboard file has it."""
         fields = {name: getattr(self, name) for name in _ROW_FIELDS}
-        for name in ("repeats", "classes", "confusion", "notes"):
+        for name in ("repeats", "classes", "confusion", "notes", "dataset"):
             if not fields[name]:
                 del fields[name]
         if per_example:
@@ -99,6 +102,7 @@ def make_row(
     latencies = [result.latency_ms for result in results if result.latency_ms is not None]
     thresholds = {result.threshold for result in results}
     metrics = {result.metric for result in results}
+    subjects = _subjects(results)
     return TaskRow(
         task=info.name,
         path=info.path,
@@ -116,12 +120,18 @@ def make_row(
         latency_ms=round(mean(latencies), 3) if latencies else None,
         threshold=thresholds.pop() if len(thresholds) == 1 else None,
         min_score=floor,
-        metrics={**_by_metric(results), **repeat_metrics(results), **aggregates.get("metrics", {})},
-        subjects=_subjects(results),
+        metrics={
+            **_by_metric(results),
+            **repeat_metrics(results),
+            **_subject_mean(subjects),
+            **aggregates.get("metrics", {}),
+        },
+        subjects=subjects,
         repeats=repeat_errors(results),
         classes=aggregates.get("classes") or class_metrics(results) or {},
         confusion=aggregates.get("confusion") or confusion(results) or {},
         notes=aggregates.get("notes", {}),
+        dataset=info.dataset,
         per_example=sorted(results, key=lambda result: result.id),
     )
 
@@ -150,6 +160,13 @@ def _by_metric(results: Sequence[ExampleResult]) -> dict[str, float | None]:
 def _further(results: Sequence[ExampleResult], name: str) -> float | None:
     scores = [result.metrics[name] for result in results if result.score is not None and name in result.metrics]
     return mean(scores) if scores else None
+
+
+def _subject_mean(subjects: Breakdown) -> dict[str, float]:
+    """Return the mean of the subjects' scores, each of the same weight however many examples it has."""
+    scores = [subject["score"] for subject in subjects.values()]
+    known = [score for score in scores if score is not None]
+    return {"subject_mean": mean(known)} if known and len(known) == len(scores) else {}
 
 
 def _subjects(results: Sequence[ExampleResult]) -> Breakdown:

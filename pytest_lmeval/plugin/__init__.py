@@ -32,7 +32,7 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "lmeval: an example of a language-model task (set by pytest-lmeval)")
-    if not hasattr(config, "workerinput"):
+    if not hasattr(config, "workerinput") and not config.option.lm_check_formatting:
         from pytest_lmeval.plugin.recorder import Recorder
         from pytest_lmeval.plugin.settings import check_options
 
@@ -53,7 +53,19 @@ def pytest_report_header(config: pytest.Config) -> str | None:
     return f"lmeval: {', '.join(parts)}, reports {options.lm_report_dir}"
 
 
-def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(
+    file_path: Path, parent: pytest.Collector
+) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+    others = yield
+    ours = _task_file(file_path, parent)
+    if ours is None:
+        return others
+    # pytest takes a Python file that is named, or fits python_files, for a module of tests.
+    return [ours] if file_path.suffix == ".py" else [*others, ours]
+
+
+def _task_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
     if file_path.suffix == ".py" and not file_path.name.startswith("task_"):
         return None
     from pytest_lmeval.plugin.locate import locate
@@ -61,6 +73,10 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     root = locate(file_path, parent)
     if root is None:
         return None
+    if parent.config.option.lm_check_formatting:
+        from pytest_lmeval.plugin.formatting import collect_formatting_file
+
+        return collect_formatting_file(file_path, root, parent)
     from pytest_lmeval.plugin.collector import collect_task_file
 
     return collect_task_file(file_path, root, parent)

@@ -75,8 +75,9 @@ class TaskFile(pytest.Module):
             raise
         self.add_marker("lmeval")
         names = ItemNames()
+        if len(tasks) == 1:
+            self.extra_keyword_matches.update({tasks[0].name, tasks[0].metric})
         for task in tasks:
-            self.extra_keyword_matches.update({task.name, task.metric})
             # Tasks of one file may well number their examples alike.
             yield from self._items(task, names, f"{task.name}." if len(tasks) > 1 else "")
 
@@ -109,6 +110,8 @@ class TaskFile(pytest.Module):
             listing = "\n".join(faults)
             warnings.warn(pytest.PytestWarning(f"{len(faults)} bad record(s) left out:\n{listing}"), stacklevel=1)
         for task in loaded.tasks:
+            # Once per file: a board lists them all.
+            told = tuple(faults) if task is loaded.tasks[0] else ()
             info = TaskInfo(
                 task.name,
                 shown,
@@ -116,9 +119,10 @@ class TaskFile(pytest.Module):
                 task.metric,
                 len(task.examples),
                 selected=0,
-                bad_records=tuple(faults),
+                bad_records=told,
                 random_baseline=getattr(task, "random_baseline", None),
                 aggregates=bool(getattr(task, "aggregates", False)),
+                dataset=dict(getattr(task, "dataset", {})),
             )
             self.run_state.add_task(info)
         return loaded.tasks
@@ -130,6 +134,8 @@ class TaskFile(pytest.Module):
                 self, name=names.unique(prefix + example.id), callobj=run_example, fixtureinfo=fixtureinfo
             )
             item.assign(task, example)
+            if prefix:
+                item.extra_keyword_matches.update({task.name, task.metric})
             # The one private read: items of a file have the same fixtures, and finding them out costs more than
             # all else. Without the attribute each item finds out for itself.
             fixtureinfo = fixtureinfo or getattr(item, "_fixtureinfo", None)

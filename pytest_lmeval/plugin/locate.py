@@ -25,8 +25,9 @@ class Places:
         self._ours: dict[str, bool] = {}
         self.has_adapter = bool(config.getoption("lm_adapter") or config.getini("lm_adapter"))
         # Other people's ``tasks`` folders stay untouched: something must say that this one is meant.
-        self.implicit = bool(given) or self.has_adapter
-        self.adapter_or_listing = self.has_adapter or config.option.collectonly
+        checks = bool(config.option.lm_check_formatting)
+        self.implicit = bool(given) or self.has_adapter or checks
+        self.adapter_or_listing = self.has_adapter or checks or config.option.collectonly
 
     def root_of(self, path: Path, *, is_named: bool) -> Path | None:
         """Return the folder that ``path`` is named after if it is ours to collect, else None."""

@@ -206,6 +206,18 @@ _OPTIONS: list[tuple[str | tuple[str, ...], dict[str, Any]]] = [
         },
     ),
     (
+        "--lm-check-formatting",
+        {
+            "metavar": "update",
+            "nargs": "?",
+            "const": "check",
+            "choices": ("check", "update"),
+            "default": None,
+            "help": "instead of asking a model, check that each task's first prompt, in each chat format, is the "
+            "recorded one; =update accepts them as they are (a path right behind it needs =check)",
+        },
+    ),
+    (
         "--lm-subject",
         {
             "metavar": "NAME",

@@ -110,6 +110,7 @@ def load_options(config: pytest.Config) -> LoadOptions:
         max_line_bytes=max_line_bytes(config),
         num_fewshot=option.lm_num_fewshot,
         subjects=tuple(option.lm_subject),
+        limit=option.lm_limit,
     )
 
 

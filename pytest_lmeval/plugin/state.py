@@ -207,9 +207,18 @@ class RunState:
         from pytest_lmeval.plugin.asking import open_engine
 
         self.adapter_name = adapter_name(adapter)
+        self._prepare_tasks(adapter)
         self.ahead = Ahead(self.config, self._items)
         self.engine = open_engine(self, adapter, self._batches, self.ahead)
         return self.engine
+
+    def _prepare_tasks(self, adapter: Any) -> None:
+        from pytest_lmeval.formats.prepare import prepared
+
+        items: list[Any] = [item for item in self._items if is_example(item)]
+        ready = {id(task): prepared(task, adapter) for task in {id(item.task): item.task for item in items}.values()}
+        for item in items:
+            item.task = ready[id(item.task)]
 
     def check_one_adapter(self, adapter: Any, engine: Engine) -> None:
         """Raise UsageError where a conftest gives an example another adapter than the run has."""

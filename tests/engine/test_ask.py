@@ -349,3 +349,25 @@ def test_any_returned_value_is_one_answer_per_request(returned: Any) -> None:
     assert 3 == len(answers)
     for answer in answers:
         assert isinstance(answer, AdapterError) or isinstance(_text(answer), str)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "named"),
+    [
+        (LogProb(float("nan")), "total nan"),
+        (LogProb(float("-inf"), (-1.0,)), "total -inf"),
+        (LogProb(-1.0, (float("nan"),)), "no finite number"),
+        (LogProb(-1.0, (-0.5, -0.5), ids=(1,)), "1 ids for 2 tokens"),
+    ],
+)
+def test_a_log_probability_that_cannot_be_is_an_error_of_its_own(wrong: LogProb, named: str) -> None:
+    class Odd:
+        name = "odd"
+
+        def loglikelihood(self, requests: list[LogLikelihood]) -> list[Any]:
+            return [wrong, LogProb(-1.0, (-0.5, -0.5), ids=(1, 2))]
+
+    first, second = ask(Odd(), [LogLikelihood("a", "b"), LogLikelihood("a", "c")])
+    assert isinstance(first, AdapterError)
+    assert named in str(first)
+    assert isinstance(second, LogProb)

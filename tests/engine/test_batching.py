@@ -16,7 +16,7 @@ from pytest_lmeval.engine.engine import Engine
 from pytest_lmeval.engine.jobs import Inbox, Job
 from pytest_lmeval.engine.policy import Policy
 from pytest_lmeval.errors import AdapterError, AdapterTimeout, TransientError
-from pytest_lmeval.types import Completion, Generate
+from pytest_lmeval.types import Completion, Generate, LogLikelihood, LogProb
 
 PATIENCE_S = 20.0
 
@@ -262,3 +262,37 @@ def test_closing_asks_no_more_after_the_call_that_is_under_way() -> None:
         assert time.monotonic() < deadline
         time.sleep(0.001)
     assert [["a", "b"]] == model.calls
+
+
+class Probable(Model):
+    """Also tells how probable a text is, and keeps which were asked for together."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.together: list[list[str]] = []
+
+    def loglikelihood(self, requests: list[LogLikelihood]) -> list[LogProb]:
+        self.together.append([request.continuation for request in requests])
+        return [LogProb(-float(len(request.continuation))) for request in requests]
+
+
+def test_all_that_a_batch_of_examples_wants_to_know_is_asked_in_one_call() -> None:
+    model, inbox, job = Probable(), Inbox(), Job()
+    for key in "abc":
+        job.add(key, [LogLikelihood(key, " " * size) for size in (1, 2, 3)])
+    transport = BatchTransport(model, Policy(batch_size=2), inbox)
+    transport.submit([job])
+    assert inbox.wait(job, PATIENCE_S)
+    transport.close()
+    assert [[" ", "  ", "   "] * 3] == model.together
+    assert [-1.0, -2.0, -3.0] * 3 == [answer.total for answer in job.answers or () if isinstance(answer, LogProb)]
+
+
+def test_where_texts_are_asked_for_as_well_calls_stay_small() -> None:
+    model, inbox, job = Probable(), Inbox(), Job()
+    job.add("key", [Generate("a"), LogLikelihood("a", "b"), Generate("c")])
+    transport = BatchTransport(model, Policy(batch_size=2), inbox)
+    transport.submit([job])
+    assert inbox.wait(job, PATIENCE_S)
+    transport.close()
+    assert ([["a"], ["c"]], [["b"]]) == (model.calls, model.together)

@@ -13,7 +13,7 @@ from pytest_lmeval.engine.budget import Budget
 from pytest_lmeval.engine.engine import Engine
 from pytest_lmeval.engine.policy import Policy
 from pytest_lmeval.errors import AdapterError, BudgetSpent
-from pytest_lmeval.types import Completion, Generate
+from pytest_lmeval.types import Completion, Generate, LogProb
 
 
 def test_without_a_limit_everything_may_go() -> None:
@@ -148,3 +148,11 @@ def test_a_run_stops_before_it_costs_more_than_it_may(kind: type[Priced], repeat
 @pytest.mark.parametrize("kind", [PricedAsync, PricedBatch])
 def test_a_run_that_may_cost_as_much_as_it_does_is_not_stopped(kind: type[Priced]) -> None:
     assert (60, False) == run_until_spent(kind(), 60.0, 1)
+
+
+def test_a_log_probability_whose_cost_nobody_tells_stops_a_limited_run() -> None:
+    free, limited = Budget(None), Budget(1.0)
+    free.settle(LogProb(-1.0))
+    limited.commit(1)
+    with pytest.raises(BudgetSpent, match="does not tell"):
+        limited.settle(LogProb(-1.0))

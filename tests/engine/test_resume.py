@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from pytest_lmeval.engine.evaluate import request_hash
 from pytest_lmeval.engine.resume import Asked, HeldResults, fingerprint, read_held
-from pytest_lmeval.types import ExampleResult, Generate, LogLikelihood, Message
+from pytest_lmeval.types import Completion, ExampleResult, Generate, LogLikelihood, LogProb, Message, Response
 
 RESULT = ExampleResult(
     "sums", "a", "passed", 1.0, 1.0, "exact_match", "h1", outputs=("5",), latency_ms=12.5, adapter="m", request="asked"
@@ -35,7 +35,11 @@ def read(folder: Path, *lines: str, tail: str = "") -> HeldResults:
 
 def texts(held: HeldResults, request: str = "asked", adapter: str = "m", repeats: int = 1) -> list[str] | None:
     responses = held.responses("sums", "a", Asked(request, adapter, repeats))
-    return None if responses is None else [response.text for response in responses]
+    return None if responses is None else [response.text for response in completions(responses)]
+
+
+def completions(responses: Sequence[Response] | None) -> list[Completion]:
+    return [response for response in responses or () if isinstance(response, Completion)]
 
 
 def test_a_missing_or_empty_ledger_holds_nothing(tmp_path: Path) -> None:
@@ -44,14 +48,15 @@ def test_a_missing_or_empty_ledger_holds_nothing(tmp_path: Path) -> None:
 
 
 def test_a_response_is_given_back_with_its_latency(tmp_path: Path) -> None:
-    (response,) = read(tmp_path, header(), RESULT.to_json()).responses("sums", "a", NOW) or ()
+    (response,) = completions(read(tmp_path, header(), RESULT.to_json()).responses("sums", "a", NOW))
     assert ("5", 12.5) == (response.text, response.latency_ms)
 
 
 def test_what_responses_cost_is_given_back_in_sum(tmp_path: Path) -> None:
     usage = {"prompt_tokens": 30, "completion_tokens": 7, "cost": 0.25}
     result = replace(RESULT, outputs=("5", "6", "7"), usage=usage)
-    responses = read(tmp_path, header(), result.to_json()).responses("sums", "a", Asked("asked", "m", 3)) or ()
+    held = read(tmp_path, header(), result.to_json())
+    responses = completions(held.responses("sums", "a", Asked("asked", "m", 3)))
     assert ["5", "6", "7"] == [response.text for response in responses]
     for name, amount in usage.items():
         assert amount == sum(getattr(response, name) or 0 for response in responses)
@@ -161,3 +166,19 @@ def test_what_is_asked_does_not_depend_on_whose_question_it_is(same: Generate) -
 )
 def test_everything_the_model_sees_decides_the_request_hash(others: Sequence[Any]) -> None:
     assert request_hash([REQUEST]) != request_hash(others)
+
+
+def test_log_probabilities_are_given_back_as_they_were_compared(tmp_path: Path) -> None:
+    options = [{"total": -3.0, "loss": 1.5, "tokens": 2, "greedy": True}]
+    result = replace(RESULT, outputs=(), predictions=("5",), details={"options": options})
+    held = read(tmp_path, header(), result.to_json())
+    assert [LogProb(-3.0, (-1.5, -1.5), True, 12.5)] == held.responses("sums", "a", NOW)
+    assert held.responses("sums", "a", Asked("asked", "m", 2)) is None
+
+
+def test_log_probabilities_of_repeats_are_given_back_for_each(tmp_path: Path) -> None:
+    option = {"total": -3.0, "loss": 1.5, "tokens": 2, "greedy": True}
+    details = {"scores": [1.0, 1.0], "repeats": [{"options": [option, option]}] * 2}
+    result = replace(RESULT, outputs=(), predictions=("5", "5"), details=details)
+    held = read(tmp_path, header(), result.to_json())
+    assert 4 == len(held.responses("sums", "a", Asked("asked", "m", 2)) or ())

@@ -339,3 +339,88 @@ def test_a_log_probability_that_hangs_is_a_timeout() -> None:
     finally:
         free.set()
         transport.close()
+
+
+class Asked(Model):
+    """Is asked for log-probabilities as it is for texts: one at a time, many at once."""
+
+    async def loglikelihood(self, requests: list[LogLikelihood]) -> Any:
+        (request,) = requests
+        self.asked.append(request.continuation)
+        self.in_flight += 1
+        self.peak = max(self.peak, self.in_flight)
+        try:
+            return await self.behave(self, Generate(request.continuation))
+        finally:
+            self.in_flight -= 1
+
+
+def log_probs_of(adapter: Any, texts: Sequence[str], policy: Policy | None = None) -> list[Answer]:
+    inbox, job = Inbox(), Job()
+    job.add("key", [LogLikelihood("a", text) for text in texts])
+    transport = AsyncTransport(adapter, policy or Policy(), inbox)
+    transport.submit([job])
+    assert inbox.wait(job, PATIENCE_S)
+    transport.close()
+    return list(job.answers or ())
+
+
+def test_log_probabilities_are_awaited_many_at_once() -> None:
+    async def behave(model: Model, request: Generate) -> list[LogProb]:
+        await asyncio.sleep(0.02)
+        return [LogProb(-float(len(request.text)))]
+
+    model = Asked(behave)
+    answers = log_probs_of(model, ["b" * size for size in range(1, 9)], Policy(concurrency=4))
+    assert [-float(size) for size in range(1, 9)] == [one.total for one in answers if isinstance(one, LogProb)]
+    assert 4 == model.peak
+    assert all(isinstance(one, LogProb) and one.latency_ms is not None for one in answers)
+
+
+def test_a_log_probability_is_asked_for_again_where_that_may_help(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streaming, "backoff_s", lambda *_: 0.0)
+
+    async def behave(model: Model, request: Generate) -> list[LogProb]:
+        if len(model.asked) < 3:
+            raise TransientError("busy")
+        return [LogProb(-1.0)]
+
+    model = Asked(behave)
+    (answer,) = log_probs_of(model, ["b"], Policy(retries=2))
+    assert isinstance(answer, LogProb)
+    assert 3 == len(model.asked)
+
+
+@pytest.mark.parametrize(
+    ("returned", "named"),
+    [
+        ([], "list of 0 for 1 request"),
+        ([LogProb(-1.0)] * 2, "list of 2 for 1 request"),
+        (None, "NoneType for 1 request"),
+        ([Completion("a")], "returned Completion, expected LogProb"),
+        ([LogProb(float("nan"))], "no finite number"),
+    ],
+)
+def test_what_is_no_log_probability_is_an_error(returned: Any, named: str) -> None:
+    async def behave(model: Model, request: Generate) -> Any:
+        return returned
+
+    (answer,) = log_probs_of(Asked(behave), ["b"])
+    assert isinstance(answer, AdapterError)
+    assert named in str(answer)
+
+
+def test_an_adapter_of_nothing_but_awaited_log_probabilities_is_streamed() -> None:
+    class Only:
+        name = "only"
+
+        async def loglikelihood(self, requests: list[LogLikelihood]) -> list[LogProb]:
+            return [LogProb(-1.0) for _ in requests]
+
+    engine = Engine(Only())
+    try:
+        assert [-1.0] == [
+            one.total for one in engine.respond("k", lambda _: [LogLikelihood("a", "b")]) if isinstance(one, LogProb)
+        ]
+    finally:
+        engine.close()

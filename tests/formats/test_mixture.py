@@ -116,7 +116,7 @@ def test_each_example_is_asked_and_scored_as_its_own_task_does(folder: Path) -> 
     assert [1.0, 10, 10] == [row.score, row.correct, row.total]
     assert {("mix", own_id) for own_id in IN_ORDER} == set(adapter.asked)
     assert {"Letters", "Others", "sums"} == set(row.subjects)
-    assert {"exact_match": 1.0, "evaluate": 1.0} == dict(row.metrics)
+    assert {"exact_match": 1.0, "evaluate": 1.0, "subject_mean": 1.0} == dict(row.metrics)
 
 
 def test_an_adapter_that_changes_nothing_leaves_the_mixture_as_it_is(folder: Path) -> None:

@@ -48,7 +48,7 @@ def test_a_prompt_is_one_turn_at_temperature_zero() -> None:
 
 def test_the_completions_endpoint_gets_the_prompt_as_it_is() -> None:
     assert "2 + 2 =" == fields(Generate("2 + 2 ="), endpoint="completions")["prompt"]
-    assert "Hi\n\nHello\n\n2 + 2 =" == fields(Generate(TALK), endpoint="completions")["prompt"]
+    assert "Hi\nHello\n\n2 + 2 =" == fields(Generate(TALK), endpoint="completions")["prompt"]
     assert "messages" not in fields(Generate("2 + 2 ="), endpoint="completions")
 
 

@@ -14,19 +14,19 @@ from pytest_lmeval.registry import Registry
 
 __all__ = ["CHOICES", "LANGUAGE", "SCHEMAS", "entry", "load_bundle", "only_task", "write_bundle"]
 
-CHOICES = (
+CHOICES: tuple[dict[str, Any], ...] = (
     {"query": "Bees make", "choices": ["honey", "wool", "glass"], "gold": 0},
     {"query": "Sheep grow", "choices": ["honey", "wool"], "gold": 1},
     {"query": "Windows are of", "choices": ["wool", "glass"], "gold": 1},
     {"query": "Spiders spin", "choices": ["webs", "glass", "webs"], "gold": 0},
 )
-SCHEMAS = (
+SCHEMAS: tuple[dict[str, Any], ...] = (
     {"context_options": ["The cup broke because the cup", "The cup broke because the floor"], "gold": 0}
     | {"continuation": "was thin."},
     {"context_options": ["Ann thanked Bea because Ann", "Ann thanked Bea because Bea"], "gold": 1}
     | {"continuation": "had helped."},
 )
-LANGUAGE = (
+LANGUAGE: tuple[dict[str, Any], ...] = (
     {"context": "What do bees make? ", "continuation": "honey", "category": "animals"},
     {"context": " Who wrote Hamlet?", "continuation": "William Shakespeare", "category": "plays"},
     {"context": "How many legs has a spider?", "continuation": "eight", "category": "animals"},

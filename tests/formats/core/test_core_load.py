@@ -86,13 +86,14 @@ def test_the_number_of_few_shots_can_be_overruled(tmp_path: Path) -> None:
 
 def test_the_hash_tells_data_settings_and_baseline(tmp_path: Path) -> None:
     seen = set()
+    plain: dict[str, Any] = {}
     for number, (fields, records, percent) in enumerate(
-        [({}, CHOICES, 25), ({"num_fewshot": 1}, CHOICES, 25), ({}, CHOICES[:2], 25), ({}, CHOICES, 30)]
+        [(plain, CHOICES, 25), ({"num_fewshot": 1}, CHOICES, 25), (plain, CHOICES[:2], 25), (plain, CHOICES, 30)]
     ):
         folder = tmp_path / str(number)
         folder.mkdir()
         csv = f"Eval Task,Random baseline\nbees,{percent}\n"
-        seen.add(only_task(load_bundle(write_bundle(folder, [entry("bees", **fields)], {"bees": records}, csv))).sha256)
+        seen.add(only_task(load_bundle(write_bundle(folder, [entry("bees") | fields], {"bees": records}, csv))).sha256)
     assert 4 == len(seen)
 
 

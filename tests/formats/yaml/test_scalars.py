@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from pytest_lmeval.formats.yaml.scalars import plain_value
 
 
-@pytest.mark.parametrize("word", ["yes", "no", "on", "off", "y", "N", "No", "YES", "2024-01-01", "1_000", "0b1", "1:30"])
+@pytest.mark.parametrize(
+    "word", ["yes", "no", "on", "off", "y", "N", "No", "YES", "2024-01-01", "1_000", "0b1", "1:30"]
+)
 def test_words_that_older_yaml_converts_are_text(word: str) -> None:
     assert word == plain_value(word)
 

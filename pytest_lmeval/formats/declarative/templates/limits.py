@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from jinja2.runtime import Undefined
+
 __all__ = ["MAX_CHARS", "MAX_ELEMENTS", "MAX_SECONDS", "MAX_STEPS", "Budget", "LimitReached", "weigh"]
 
 MAX_STEPS = 100_000
@@ -50,6 +52,8 @@ def weigh(value: Any) -> int:
     waiting = [value]
     while waiting:
         each = waiting.pop()
+        if isinstance(each, Undefined):
+            str(each)  # raises what the undefined value has to say
         total += _own_weight(each)
         elements += 1
         if total > MAX_CHARS:

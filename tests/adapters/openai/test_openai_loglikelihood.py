@@ -1,0 +1,214 @@
+"""How probable a text is, by a server that repeats the prompt with the log-probability of each token."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import pickle
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_lmeval.adapters.openai import OpenAIAdapter
+from pytest_lmeval.adapters.openai.echo import echo_body, echoed
+from pytest_lmeval.adapters.openai.options import read_options
+from pytest_lmeval.adapters.openai.response import parse
+from pytest_lmeval.adapters.openai.secret import ApiKey
+from pytest_lmeval.engine.engine import Engine
+from pytest_lmeval.engine.policy import Policy
+from pytest_lmeval.errors import AdapterError, TransientError
+from pytest_lmeval.types import LogLikelihood, LogProb
+
+from .scripted_server import ScriptedServer, Step, json_reply, serving, status
+
+ASKED = LogLikelihood("Bees make", " honey")
+TOKENS = ("Be", "es", " make", " hon", "ey")
+LOGPROBS = (None, -1.0, -2.0, -0.5, -0.25)
+BEST = (None, {"es": -1.0}, {" do": -0.1}, {" hon": -0.5, " wax": -2.0}, {"ey": -0.25})
+
+
+def reply(
+    tokens: Sequence[str] = TOKENS,
+    logprobs: Sequence[Any] = LOGPROBS,
+    best: Sequence[Any] = BEST,
+    written: str = "!",
+    offsets: bool = True,
+) -> dict[str, Any]:
+    """Return a reply that repeats ``tokens`` and goes on with one more token, ``written``."""
+    places, place = [], 0
+    for token in tokens:
+        places.append(place)
+        place += len(token)
+    more = int(bool(written))
+    fields: dict[str, Any] = {
+        "tokens": [*tokens, *[written] * more],
+        "token_logprobs": [*logprobs, *[-3.0] * more],
+        "top_logprobs": [*best, *[{"?": -1.0}] * more],
+    }
+    if offsets:
+        fields["text_offset"] = [*places, *[place] * more]
+    return {"choices": [{"text": "".join(tokens) + written, "logprobs": fields}], "usage": {"completion_tokens": more}}
+
+
+def read(document: Any, request: LogLikelihood = ASKED) -> LogProb:
+    body = json.dumps(document).encode()
+    return echoed(parse(body, "HTTP 200 from /v1/completions", ApiKey("")), request, 2.0)
+
+
+def refuses(document: Any, request: LogLikelihood = ASKED) -> str:
+    with pytest.raises(AdapterError) as caught:
+        read(document, request)
+    return str(caught.value)
+
+
+def without(document: dict[str, Any], *names: str) -> dict[str, Any]:
+    for name in names:
+        del document["choices"][0]["logprobs"][name]
+    return document
+
+
+def with_field(document: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    document["choices"][0]["logprobs"].update(fields)
+    return document
+
+
+def test_the_continuations_tokens_are_found_in_the_echo() -> None:
+    expected = LogProb(-0.75, (-0.5, -0.25), True, 2.0, (" hon", "ey"))
+    assert expected == read(reply())
+    assert expected == read(reply(offsets=False))
+    assert expected == read(reply(written=""))
+
+
+def test_without_counts_the_text_tells_whether_more_was_written() -> None:
+    for written in ("!", ""):
+        assert -0.75 == read(reply(written=written) | {"usage": None}).total
+
+
+def test_a_token_that_is_not_the_likeliest_is_not_greedy() -> None:
+    assert not read(reply(best=[*BEST[:3], {" wax": -0.4}, BEST[4]])).greedy
+    assert not read(reply(best=[*BEST[:4], {"eys": -0.2}])).greedy
+
+
+def test_a_token_over_the_border_is_the_continuations() -> None:
+    answer = read(reply(["Bees", " make", " honey"], [None, -1.0, -2.0], [None, {"a": -1.0}, {"b": 0.0}]))
+    assert (" honey",) == answer.ids
+    over = LogLikelihood("Bees make ", "honey")
+    assert answer == read(reply(["Bees", " make", " honey"], [None, -1.0, -2.0], [None, {"a": -1.0}, {"b": 0.0}]), over)
+
+
+def test_a_letter_of_many_tokens_in_the_context_upsets_nothing() -> None:
+    request = LogLikelihood("\u00fc is", " honey")
+    document = reply(
+        ["bytes:\\xc3", "bytes:\\xbc", " is", " honey"], [None, -1, -1, -2], [None, {}, {}, {" honey": -2}]
+    )
+    document["choices"][0]["text"] = "\u00fc is honey!"
+    document["choices"][0]["logprobs"]["top_logprobs"][1:3] = [{"a": -1}, {"a": -1}]
+    assert (-2.0, (" honey",)) == (read(document, request).total, read(document, request).ids)
+
+
+def test_a_letter_of_many_tokens_in_the_continuation_is_found_by_its_offset() -> None:
+    request = LogLikelihood("He ate", " \U0001f642")
+    document = with_field(
+        reply(["He", " ate", " \ufffd", "\ufffd"], [None, -1, -2, -3], [None, *[{"a": -1}] * 3]),
+        text_offset=[0, 2, 6, 7, 8],
+    )
+    document["choices"][0]["text"] = "He ate \U0001f642!"
+    assert (-2.0, -3.0) == read(document, request).tokens
+    assert "cannot be told which tokens" in refuses(without(document, "text_offset"), request)
+
+
+@pytest.mark.parametrize(
+    ("document", "named"),
+    [
+        ({"choices": [{"text": " honey", "logprobs": None}]}, "was not repeated"),
+        ({"choices": [{"text": None}]}, "was not repeated"),
+        ({"choices": []}, "no choices"),
+        (reply() | {"error": {"message": "no echo here"}}, "error object"),
+        ({"choices": [{"text": "Bees make honey!", "logprobs": None}]}, "no logprobs of the prompt"),
+        (without(reply(), "top_logprobs"), "no logprobs of the prompt"),
+        (without(reply(), "token_logprobs"), "no logprobs of the prompt"),
+        (with_field(reply(), tokens=["Bees"]), "no logprobs of the prompt"),
+        (with_field(reply(), tokens=[1, 2, 3, 4, 5, 6]), "a token without text"),
+        (reply(logprobs=[None, -1.0, -2.0, "many", -1.0]), "a token without text"),
+        (reply(best=[None, {}, *BEST[2:]]), "a token without text"),
+        (reply(best=[None, None, *BEST[2:]]), "a token without text"),
+        (reply(logprobs=[None, -1.0, -2.0, None, -1.0]), "no log-probability of the continuation's first token"),
+    ],
+)
+def test_a_reply_without_an_answer_is_an_error_that_says_why(document: Any, named: str) -> None:
+    assert named in refuses(document)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=4),
+    lambda inner: st.lists(inner, max_size=7) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=9,
+)
+FIELDS = ("tokens", "token_logprobs", "top_logprobs", "text_offset")
+
+
+@given(st.dictionaries(st.sampled_from(FIELDS), JSON))
+def test_whatever_comes_it_is_an_answer_or_an_error(fields: Mapping[str, Any]) -> None:
+    try:
+        answer = read(with_field(reply(), **fields))
+    except AdapterError:
+        return
+    assert answer.tokens
+    assert len(answer.tokens) == len(answer.ids)
+
+
+def test_the_body_asks_for_the_prompt_again() -> None:
+    options = read_options({"endpoint": "completions", "extra_body": {"add_special_tokens": True}, "stop": ["x"]})
+    expected = {"model": "m", "prompt": "Bees make honey", "max_tokens": 1, "temperature": 0, "echo": True}
+    assert expected | {"logprobs": 1, "add_special_tokens": True} == json.loads(echo_body("m", options, ASKED))
+
+
+# The adapter
+
+
+def ask(script: Sequence[Step], requests: int = 1) -> tuple[list[LogProb], ScriptedServer]:
+    async def talk() -> tuple[list[LogProb], ScriptedServer]:
+        async with ScriptedServer(script) as server:
+            adapter = OpenAIAdapter("m", base_url=server.base_url, timeout=5, endpoint="completions")
+            try:
+                return await adapter.loglikelihood([ASKED] * requests), server
+            finally:
+                await adapter.aclose()
+
+    return asyncio.run(talk())
+
+
+def test_it_asks_the_completions_endpoint_and_notes_the_model() -> None:
+    answers, server = ask([json_reply(reply() | {"model": "m-2"})], requests=2)
+    assert [-0.75, -0.75] == [answer.total for answer in answers]
+    assert ["/v1/completions"] * 2 == [seen.target for seen in server.requests]
+    assert all(answer.latency_ms is not None and answer.latency_ms > 0 for answer in answers)
+
+
+@pytest.mark.parametrize(("code", "kind"), [(503, TransientError), (400, AdapterError)])
+def test_a_servers_fault_is_raised(code: int, kind: type[AdapterError]) -> None:
+    with pytest.raises(AdapterError) as caught:
+        ask([status(code)])
+    assert kind is type(caught.value)
+
+
+def test_a_chat_has_no_log_likelihoods() -> None:
+    chat, plain = (OpenAIAdapter("m", base_url="http://127.0.0.1:9", endpoint=kind) for kind in ("chat", "completions"))
+    assert not hasattr(chat, "loglikelihood")
+    assert hasattr(pickle.loads(pickle.dumps(plain)), "loglikelihood")
+
+
+def test_the_engine_asks_again_where_the_server_was_busy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pytest_lmeval.engine.streaming.backoff_s", lambda *_: 0.0)
+    with serving([status(429), json_reply(reply())]) as server:
+        adapter = OpenAIAdapter("m", base_url=server.base_url, endpoint="completions")
+        engine = Engine(adapter, Policy(concurrency=1, retries=1))
+        try:
+            found = engine.respond("key", lambda _: [ASKED, ASKED])
+        finally:
+            engine.close()
+    assert [-0.75, -0.75] == [one.total for one in found if isinstance(one, LogProb)]
+    assert 3 == len(server.requests)

@@ -1,0 +1,194 @@
+"""Templates: plain data in, text out, within limits; nothing else, however it is asked for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pytest_lmeval.formats.declarative.templates import Template, TemplateFault, compile_template
+
+SAMPLE: dict[str, Any] = {
+    "first": "a",
+    "last": "c",
+    "items": [1, 2, 3],
+    "names": ["x", "y"],
+    "text": "{{ sample.first }}",
+    "deep": {"keys": "k"},
+    "none": None,
+}
+
+
+def _render(source: str, **variables: Any) -> str:
+    return compile_template(source).render({"sample": SAMPLE, **variables})
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        ("{{ sample.first }} and {{ sample['last'] }}", "a and c"),
+        ("{{ sample.first if sample.last == 'c' else 'no' }}\n", "a"),
+        (
+            "{% for x in sample.items %}{{ loop.index }}{{ x }}{% if not loop.last %},{% endif %}{% endfor %}",
+            "11,22,33",
+        ),
+        ("{{ '\\n---\\n'.join(sample.names) }}", "x\n---\ny"),
+        ("{{ sample.names | join('; ') }}", "x; y"),
+        ("{{ sample.names | tojson }}", '["x", "y"]'),
+        ('{"a": {{ sample | tojson }}}', None),
+        ("{{ '<ü>' | tojson }}", '"<ü>"'),
+        ("{{ sample.first ~ 1 ~ none }}", "a1None"),
+        ("{{ sample.first + 'b' }}", "ab"),
+        ("{{ 'ab' * 2 }}", "abab"),
+        ("{{ (1 + 2) * 3 - 4 // 2 }}", "7"),
+        ("{{ sample.first.upper() }}", "A"),
+        ("{{ 'a-b'.split('-')[1] }}", "b"),
+        ("{{ 'abc'.replace('b', 'x') }}{{ 'abc' | replace('b', 'y') }}", "axcayc"),
+        ("{{ sample.deep.items() | list }}", "[('keys', 'k')]"),
+        ("{{ sample.items | sum }}{{ sample.items | max }}{{ 2.567 | round(1) }}", "632.6"),
+        ("{{ sample.nope | default('d') }}", "d"),
+        ("{{ sample.nope is defined }}", "False"),
+        ("{% set x = sample.first %}{{ x }}{% with y = x %}{{ y }}{% endwith %}", "aa"),
+        ("{{ 'a\nb' | indent(2) }}", "a\n  b"),
+        ("{% raw %}{{ x }}{% endraw %}{# c #}", "{{ x }}"),
+        ("{{ sample.names | map('upper') | list }}", "['X', 'Y']"),
+        ("{{ sample.none | string }}", "None"),
+    ],
+)
+def test_templates_do_what_jinja_does(source: str, text: str | None) -> None:
+    assert text in (None, _render(source))
+
+
+def test_a_column_goes_before_a_method_of_its_name() -> None:
+    assert "[1, 2, 3]" == _render("{{ sample.items }}")
+    assert "k" == _render("{{ sample.deep.keys }}")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "{{ ''.__class__ }}",
+        "{{ ''['__class__'] }}",
+        "{{ sample.__class__.__mro__ }}",
+        "{{ ().__class__.__bases__[0].__subclasses__() }}",
+        "{{ sample.first.join.__self__ }}",
+        "{{ ''|attr('__class__') }}",
+        "{{ 'x' | map(attribute='__class__') | list }}",
+        "{{ sample.names | groupby('__class__') }}",
+        "{{ [sample] | map(attribute='__class__') | list }}",
+        "{{ ['a', 'b'] | sort(attribute='__class__') }}",
+        "{{ '{0.__class__}'.format(1) }}",
+        "{{ '{x.__class__}'.format_map(sample) }}",
+        "{{ '%s' % sample }}",
+        "{{ '%s' | format(1) }}",
+        "{{ range.__self__ }}",
+        "{{ self.__init__.__globals__ }}",
+        "{{ self }}",
+        "{{ lipsum.__globals__ }}",
+        "{{ cycler.__init__ }}",
+        "{{ namespace() }}",
+        "{{ joiner() }}",
+        "{{ dict(a=1) }}",
+        "{{ sample.update({}) }}",
+        "{{ sample.names.append(1) }}",
+        "{{ sample.first.encode() }}",
+        "{{ sample.first.format() }}",
+        "{{ loop }}",
+        "{% for x in [1] %}{{ loop.__class__ }}{% endfor %}",
+        "{% for x in [1] %}{{ loop.__call__ }}{% endfor %}",
+        "{% for x in [1] recursive %}{{ loop([1]) }}{% endfor %}",
+        "{% include '/etc/passwd' %}",
+        "{% import 'os' as os %}",
+        "{% extends 'x' %}",
+        "{% macro m() %}{% endmacro %}",
+        "{% block a %}{% endblock %}",
+        "{% set x %}{% endset %}",
+        "{% filter upper %}{% endfilter %}",
+        "{{ sample.first.upper }}",
+        "{{ sample.names | map('upper') }}",
+        "{{ ' budget' }}{{ context }}",
+        "{{ 1 + [] }}",
+        "{{ sample.first() }}",
+    ],
+)
+def test_ways_out_are_closed(source: str) -> None:
+    with pytest.raises(TemplateFault):
+        _render(source)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "{{ 'a' * 1000000000 }}",
+        "{{ 1000000000 * 'a' }}",
+        "{{ [1] * 1000000000 }}",
+        "{{ 10 ** 10 ** 10 }}",
+        "{{ 2 ** 100000 }}",
+        "{% set x = 2 ** 60 %}" + "{% set x = x * x %}" * 40 + "{{ x }}",
+        "{{ 'a'.center(1000000000) }}",
+        "{{ 'a' | center(1000000000) }}",
+        "{{ 'a'.ljust(1000000000) }}",
+        "{{ 'a'.zfill(1000000000) }}",
+        "{{ 'a\tb'.expandtabs(1000000000) }}",
+        "{{ 'aaaa'.replace('', 'b' * 1000000) }}",
+        "{{ 'aaaa' | replace('', 'b' * 1000000) }}",
+        "{{ ('x' * 4000000).join('abc') }}",
+        "{{ 'abc' | join('x' * 4000000) }}",
+        "{{ 'a' | indent(1000000000) }}",
+        "{{ [1] | tojson(indent=1000000000) }}",
+        "{{ 2 | round(1000000000, 'floor') }}",
+        "{{ '%1000000000d' % 1 }}",
+        "{% for x in range(1000000000) %}{% endfor %}",
+        "{% for x in range(99999) %}{% for y in range(99999) %}{% endfor %}{% endfor %}",
+        "{% for x in range(99999) %}" + "y" * 1000 + "{% endfor %}",
+        "{{ range(99999) | map('replace', '1', 'x' * 1000) | join }}",
+        "{% set a = 'xxxxxxxxxx' %}" + "{% set a = a ~ a %}" * 60 + "{{ a }}",
+        "{% set a = 'xxxxxxxxxx' %}" + "{% set a = a + a %}" * 60 + "{{ a }}",
+        "{% set a = [1] %}" + "{% set a = [a, a] %}" * 60 + "{{ a }}",
+        "{% set a = [1] %}" + "{% set a = (a, a) %}" * 60 + "{{ a | tojson }}",
+        "{% set a = [1] %}" + "{% set a = {'x': a, 'y': a} %}" * 60 + "{{ a == a }}",
+        "{% set a = [1] %}" + "{% set a = a + a %}" * 60 + "{{ a }}",
+        "{{ " + "(" * 3000 + "1" + ")" * 3000 + " }}",
+        "{{ [[1]] | sum(start=[]) }}",
+    ],
+)
+def test_what_grows_without_limit_ends(source: str) -> None:
+    with pytest.raises(TemplateFault):
+        _render(source)
+
+
+def test_an_error_shows_the_template_and_what_there_is_instead() -> None:
+    with pytest.raises(TemplateFault) as caught:
+        _render("Q: {{ sample.frist }}")
+    assert "template 'Q: {{ sample.frist }}': there is no 'frist'; did you mean 'first'?" == str(caught.value)
+    with pytest.raises(TemplateFault, match="there is no 'zzz'; there is first, last, items"):
+        _render("{{ sample.zzz }}")
+    with pytest.raises(TemplateFault, match=r"^line 2 of the template: expected name"):
+        compile_template("a\n{{ sample.")
+
+
+@settings(deadline=None)
+@given(st.text() | st.sampled_from(["{{ 1 + 1 }}", "{% raw %}", "{# x #}", "<< config.x >>", "{{", "}}"]))
+def test_data_is_never_read_as_a_template(text: str) -> None:
+    assert f"[{text}]" == compile_template("[{{ sample.x }}]").render({"sample": {"x": text}})
+
+
+def test_an_expression_alone_has_a_value() -> None:
+    value: Any = compile_template(" {{ sample.items }}\n").value({"sample": SAMPLE})
+    assert [1, 2, 3] == value
+    assert compile_template("{{ 1 == 1 }}").value({}) is True
+    assert "x1" == compile_template("x{{ 1 }}").value({})
+    assert "plain" == compile_template("plain").value({})
+    with pytest.raises(TemplateFault, match="there is no 'nope'"):
+        compile_template("{{ sample.nope }}").value({"sample": SAMPLE})
+
+
+def test_a_template_knows_what_it_takes() -> None:
+    source = "{{ scores.a.label }}{{ scores['b c'].x }}{% for x in sample.y %}{{ x.z }}{% endfor %}{{ m[0].content }}"
+    template: Template = compile_template(source)
+    assert {("scores", "a", "label"), ("scores", "b c", "x"), ("sample", "y"), ("m",)} == template.names
+    assert not template.tolerates_missing
+    assert compile_template("{{ sample.x | d('') }}").tolerates_missing
+    assert compile_template("{% if sample.x is undefined %}{% endif %}").tolerates_missing

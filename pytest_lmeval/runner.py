@@ -102,7 +102,16 @@ def timestamp() -> str:
 
 def _info(task: Task) -> TaskInfo:
     count = len(task.examples)
-    return TaskInfo(task.name, task.path.as_posix(), task.sha256, task.metric, count, count)
+    return TaskInfo(
+        task.name,
+        task.path.as_posix(),
+        task.sha256,
+        task.metric,
+        count,
+        count,
+        random_baseline=getattr(task, "random_baseline", None),
+        dataset=dict(getattr(task, "dataset", {})),
+    )
 
 
 def _sandbox() -> Any:

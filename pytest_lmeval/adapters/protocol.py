@@ -6,7 +6,8 @@ An adapter has a ``name`` and one way to answer; the first of these that it has 
     def generate_requests(self, requests: list[Generate]) -> list[Completion]       a batch, with the full requests
     def generate(self, prompts: Sequence[str]) -> list[str]                         a batch of plain prompts
 
-Any may also have ``loglikelihood(requests: list[LogLikelihood]) -> list[LogProb]``. Optional attributes:
+Any may also have ``loglikelihood(requests: list[LogLikelihood]) -> list[LogProb]``. It may be async: it then gets lists
+of one request, many at a time. Optional attributes:
 
 ``exact``
     True if the same input always gives the same output.

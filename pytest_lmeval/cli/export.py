@@ -15,7 +15,7 @@ from pytest_lmeval.formats.yaml.includes import Includer
 __all__ = ["configure", "run", "written_out"]
 
 _INCLUDE = re.compile(
-    r"""^(?P<indent>[ ]*)(?P<before>.*?)!include[ ]+(?P<name>"[^"]*"|'[^']*'|[^#\s]+)(?P<after>.*)$"""
+    r"""^(?P<indent>[ ]*)(?P<before>.*?)!include[ ]+(?P<name>"[^"]*"|'[^']*'|[^#\s,\]}]+)(?P<after>.*)$"""
 )
 
 

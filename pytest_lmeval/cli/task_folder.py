@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from pytest_lmeval.formats.yaml.document import Document
 
 __all__ = ["FoundFile", "Project", "read_document"]
+
+
+_WRITTEN_KEY = re.compile(rb"^key:[ \t]*[\"']?([A-Za-z0-9_-]+)[\"']?[ \t\r]*$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +98,12 @@ def read_document(path: Path) -> Document | None:
 
 
 def _key(path: Path) -> str:
-    if path.suffix != ".yaml" or b"definition" not in path.read_bytes():
+    if path.suffix != ".yaml" or b"definition" not in (data := path.read_bytes()):
         return ""
     document = read_document(path)
-    key = document.get("key") if document is not None and "definition" in document else None
+    if document is None:
+        # One that cannot be read is to be found all the same: why it cannot is told when it is loaded.
+        written = _WRITTEN_KEY.search(data)
+        return written[1].decode() if written else ""
+    key = document.get("key") if "definition" in document else None
     return key if isinstance(key, str) else ""

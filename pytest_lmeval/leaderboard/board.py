@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
+from pytest_lmeval.leaderboard.calibration import calibration
+from pytest_lmeval.leaderboard.centered import CENTERED, core_score
 from pytest_lmeval.leaderboard.rows import Breakdown, TaskInfo, TaskRow, breakdown, make_row
 from pytest_lmeval.leaderboard.statistics import mean, overall_interval
 from pytest_lmeval.types import ExampleResult
@@ -57,6 +59,8 @@ class Leaderboard:
     digest: str
     usage: Mapping[str, float] = field(default_factory=dict)
     overall_ci95: tuple[float, float] | None = None
+    core_score: float | None = None
+    calibration: Mapping[str, float | int] = field(default_factory=dict)
 
     def to_json(self, *, per_example: bool = False) -> dict[str, Any]:
         """Return the board as its file has it, keys in the documented order."""
@@ -69,18 +73,24 @@ class Leaderboard:
             "complete": self.complete,
             "overall_score": self.overall_score,
             "overall_ci95": self.overall_ci95,
+            **self._core(),
             "counts": dict(self.counts),
             "selection": dict(facts.selection),
             "tasks": [row.to_json(per_example=per_example) for row in self.tasks],
             "categories": dict(self.categories),
             "usage": dict(self.usage),
+            "calibration": dict(self.calibration),
             "bad_records": list(facts.bad_records),
             "gate": None if facts.gate is None else dict(facts.gate),
             "manifest": dict(facts.manifest),
             "digest": self.digest,
         }
-        optional = ("selection", "usage", "bad_records", "gate")
+        optional = ("selection", "usage", "calibration", "bad_records", "gate")
         return {key: value for key, value in board.items() if key not in optional or value}
+
+    def _core(self) -> dict[str, float | None]:
+        has_core_tasks = any(CENTERED in row.metrics for row in self.tasks)
+        return {"core_score": self.core_score} if has_core_tasks else {}
 
 
 def build_board(
@@ -120,6 +130,8 @@ def build_board(
         digest=digest(everything),
         usage=_usage(everything),
         overall_ci95=None if overall is None else overall_interval(rows),
+        core_score=core_score(rows) if is_whole else None,
+        calibration=calibration(everything),
     )
 
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
+from pytest_lmeval.leaderboard.calibration import text_metrics
+from pytest_lmeval.leaderboard.centered import centered_metric
 from pytest_lmeval.leaderboard.classes import ClassRow, class_metrics, confusion
 from pytest_lmeval.leaderboard.repeats import repeat_errors, repeat_metrics
 from pytest_lmeval.leaderboard.statistics import interval, mean, standard_error
@@ -103,12 +105,13 @@ def make_row(
     thresholds = {result.threshold for result in results}
     metrics = {result.metric for result in results}
     subjects = _subjects(results)
+    score = mean(scores) if scores else None
     return TaskRow(
         task=info.name,
         path=info.path,
         sha256=info.sha256,
         metric=info.metric or (metrics.pop() if len(metrics) == 1 else "mixed"),
-        score=mean(scores) if scores else None,
+        score=score,
         stderr=standard_error(scores, clusters),
         ci95=interval(scores, clusters),
         correct=sum(result.score is not None and result.score >= result.threshold for result in results),
@@ -124,6 +127,8 @@ def make_row(
             **_by_metric(results),
             **repeat_metrics(results),
             **_subject_mean(subjects),
+            **centered_metric(score, info.random_baseline),
+            **text_metrics(results),
             **aggregates.get("metrics", {}),
         },
         subjects=subjects,

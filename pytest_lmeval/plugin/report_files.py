@@ -11,6 +11,7 @@ import pytest
 
 from pytest_lmeval.atomic import write_atomically
 from pytest_lmeval.leaderboard.board import Leaderboard
+from pytest_lmeval.leaderboard.centered import core_csv
 from pytest_lmeval.leaderboard.github import write_step_summary
 from pytest_lmeval.leaderboard.markdown import markdown
 from pytest_lmeval.leaderboard.write import write_leaderboard
@@ -46,6 +47,8 @@ class ReportFiles:
         self._try(
             folder / "leaderboard.md", lambda path: write_atomically(path, text.encode(errors="backslashreplace"))
         )
+        if table := core_csv(board.tasks):
+            self._try(folder / "core.csv", lambda path: write_atomically(path, table))
         self._try(folder / "report.html", lambda path: self._write_page(path, board, results()))
         self._try(Path(os.environ.get("GITHUB_STEP_SUMMARY", "")), lambda _: write_step_summary(text, os.environ))
         if self._config.option.lm_update_baseline:

@@ -73,7 +73,7 @@ def can_share(model: Any) -> bool:
     Only models of the library itself whose layers all attend to everything: what slides, recurs or is compressed
     keeps more, or less, than a beginning.
     """
-    config = model.config
+    config = model.config.get_text_config()
     layers = set(getattr(config, "layer_types", None) or ["full_attention"])
     whole = layers == {"full_attention"} and not getattr(config, "sliding_window", None)
     knows = {"past_key_values", "position_ids", "logits_to_keep"} <= inspect.signature(model.forward).parameters.keys()

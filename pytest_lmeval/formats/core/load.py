@@ -82,7 +82,8 @@ class _Loader:
         if examples:
             content = repr((entry, baseline)).encode("utf-8", "surrogatepass") + data
             sha256 = hashlib.sha256(content).hexdigest()
-            self.tasks.append(CoreTask(entry.label, self.source.path, sha256, entry.kind, baseline, examples))
+            dataset = {"path": entry.uri, "sha256": hashlib.sha256(data).hexdigest()}
+            self.tasks.append(CoreTask(entry.label, self.source.path, sha256, entry.kind, baseline, examples, dataset))
 
     def _records(self, entry: Entry, data: bytes, line: int) -> list[Record]:
         records = []
@@ -124,9 +125,8 @@ def _read(folder: Path, uri: str) -> bytes:
     places = [folder / name / uri for name in _DATA_FOLDERS]
     path = next((place for place in places if place.is_file()), None)
     if path is None:
-        raise RecordRefused(
-            "bad_value", "dataset_uri", f"{uri}: no such file beside {folder.name}/ or in its eval_data"
-        )
+        looked = "looked for it beside this file, and in eval_data beside it"
+        raise RecordRefused("bad_value", "dataset_uri", f"{uri}: no such file; {looked}")
     try:
         return path.read_bytes()
     except OSError as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ __all__ = ["CoreTask"]
 class CoreTask:
     """A task of ``icl_tasks``; an example's ``metadata`` has its ``contexts``, ``continuations`` and ``choices``.
 
-    ``random_baseline`` is the score that guessing reaches, in [0, 1).
+    ``random_baseline`` is the score that guessing reaches, in [0, 1); ``dataset`` are path and hash of the records.
     """
 
     name: str
@@ -35,6 +35,7 @@ class CoreTask:
     kind: str
     random_baseline: float
     examples: Sequence[Example]
+    dataset: Mapping[str, Any] = field(default_factory=dict)
     metric: str = "accuracy"
     needs: str = "loglikelihood"
 

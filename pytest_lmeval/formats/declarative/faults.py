@@ -42,10 +42,10 @@ class Fault:
 
 def as_records(faults: Iterable[Fault], document: Document) -> list[RecordError]:
     """Return the faults as bad records, in the order of the file, none of them twice."""
-    placed = sorted({(document.place(fault.keys), fault.keys, fault) for fault in faults}, key=lambda each: each[0])
+    placed = [(document.place(fault.keys), fault) for fault in dict.fromkeys(faults)]
     return [
-        RecordError(place.line, None, fault.rule, field_name(keys), f"column {place.column}: {fault.detail}")
-        for place, keys, fault in placed
+        RecordError(place.line, None, fault.rule, field_name(fault.keys), f"column {place.column}: {fault.detail}")
+        for place, fault in sorted(placed, key=lambda each: each[0])
     ]
 
 

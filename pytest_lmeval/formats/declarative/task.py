@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pytest_lmeval.errors import AdapterError, LmevalError, ScoringError
+from pytest_lmeval.errors import AdapterError, LmevalError, SandboxError, ScoringError
 from pytest_lmeval.formats.declarative.aggregate import Aggregation, aggregate
 from pytest_lmeval.formats.declarative.filters import holds
 from pytest_lmeval.formats.declarative.kit import Kit
@@ -186,13 +186,11 @@ def _score(scorer: Scorer, scoring: Scoring) -> Outcome:
         outcome = scorer.score(scoring)
     except TemplateFault as fault:
         raise ScoringError(f"scorer {scorer.key}: {fault}") from None
-    except AdapterError as error:
-        raise type(error)(f"scorer {scorer.key}: the judge: {error}") from None
-    except ScoringError as error:
+    except (AdapterError, SandboxError) as error:
+        raise type(error)(f"scorer {scorer.key}: {error}") from None
+    except LmevalError as error:
         told = str(error)
         raise ScoringError(told if told.startswith("scorer ") else f"scorer {scorer.key}: {told}") from None
-    except LmevalError:
-        raise
     except Exception as error:
         raise ScoringError(f"scorer {scorer.key}: raised {type(error).__name__}: {error}") from error
     return outcome

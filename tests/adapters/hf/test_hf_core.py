@@ -7,6 +7,7 @@ import math
 import random
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -23,7 +24,7 @@ from .tiny_model import FACTS, WINDOW
 
 CORE = Path(__file__).resolve().parents[4] / "shared" / "data" / "core"
 ANSWERS = [answer for _, answer in FACTS]
-OWN = {
+OWN: dict[str, list[dict[str, Any]]] = {
     "multiple_choice": [
         {"query": question, "choices": [answer, ANSWERS[number - 1], answer + " or not"], "gold": 0}
         for number, (question, answer) in enumerate(FACTS)
@@ -249,6 +250,15 @@ def test_only_models_that_attend_to_everything_go_on_from_what_is_shared(
     for name, value in change.items():
         monkeypatch.setattr(model.config, name, value, raising=False)
     assert shares == can_share(model)
+
+
+def test_of_a_model_of_several_kinds_the_part_that_reads_text_decides(
+    llama: HfAdapter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = llama._open().model
+    text = SimpleNamespace(layer_types=["full_attention", "linear_attention"])
+    monkeypatch.setattr(model.config, "get_text_config", lambda: text, raising=False)
+    assert not can_share(model)
 
 
 def test_a_model_of_somebody_elses_code_shares_nothing(llama: HfAdapter, monkeypatch: pytest.MonkeyPatch) -> None:

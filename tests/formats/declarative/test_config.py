@@ -122,7 +122,10 @@ def test_a_misspelt_value_is_told_of(tmp_path: Path) -> None:
 
 
 def test_a_parameter_that_stands_alone_keeps_its_type(tmp_path: Path) -> None:
-    spec = [{"type": "int", "key": "most", "default": 7}, {"type": "list", "key": "ends", "default": ["."]}]
+    spec: list[dict[str, Any]] = [
+        {"type": "int", "key": "most", "default": 7},
+        {"type": "list", "key": "ends", "default": ["."]},
+    ]
     solver = {
         "type": "single_turn_solver",
         "input_builder": {

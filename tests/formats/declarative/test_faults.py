@@ -66,7 +66,8 @@ definition:
         (
             "  - type: f1\n    ground_truth: x\n    metrics:\n    - {type: mean, field: scor}",
             (15, 20),
-            "bad_value definition.scorers[0].metrics[0].field: the scorer yields no field 'scor'; did you mean 'score'?",
+            "bad_value definition.scorers[0].metrics[0].field: the scorer yields no field 'scor'; did you mean "
+            "'score'?",
         ),
         (
             "  - type: string_equals\n    ground_truth: '{{ smaple.a }}'",
@@ -91,13 +92,13 @@ definition:
         ),
         (
             "  - {type: f1, ground_truth: x, post_process: lowr}",
-            (12, 34),
+            (12, 33),
             "bad_value definition.scorers[0].post_process: 'lowr' is not one of extract_answer, extract_code_block, "
             "extract_first_line, extract_letter, lower, none, strip_whitespace; did you mean 'lower'?",
         ),
         (
             "  - {type: python, compute_scores_snippet: 'def compute_score(sample): pass'}",
-            (12, 22),
+            (12, 20),
             "bad_value definition.scorers[0].compute_scores_snippet: small.yaml, snippet of line 12: no function "
             "compute_scores(...); it has compute_score; did you mean 'compute_score'?",
         ),
@@ -145,7 +146,10 @@ def _with(**changes: Any) -> dict[str, Any]:
         (document(root={"display_name": 3}), "bad_type display_name: expected text, got a number 3; put it in quotes"),
         (document(root={"key": "a b"}), "bad_value key: String should match pattern"),
         (document(root={"tags": "x"}), "bad_type tags: expected a list, got a string 'x'"),
-        (document(root={"evaluated_entity_type": "dataset"}), "bad_value definition.solver: no model is asked where"),
+        (
+            document([{**EQUALS, "prediction": "x"}], root={"evaluated_entity_type": "dataset"}),
+            "bad_value definition.solver: no model is asked where",
+        ),
         (
             document(root={"evaluated_entity_type": "dataset"}, solver=None),
             "missing_required definition.scorers[0].prediction: there is no model's answer here; say prediction: '{{",
@@ -175,16 +179,16 @@ def _with(**changes: Any) -> dict[str, Any]:
             "missing_required definition.scorers[0].metrics[0].num_true_positives_field: expected num_true_positives_f",
         ),
         (
-            document([{**EQUALS, "score_field": "correct"}]),
-            "bad_value definition.scorers[0].score_field: the scorer yields no field 'correct'; did you mean 'predict",
+            document([{**EQUALS, "score_field": "prediction_is_corect"}]),
+            "bad_value definition.scorers[0].score_field: the scorer yields no field 'prediction_is_corect'; did you m",
         ),
         (
             document([{"type": "python", "compute_scores_snippet": "def compute_scores(a, b, c, d): pass"}]),
-            "bad_value definition.scorers[0].compute_scores_snippet: small.yaml, snippet of line 24: compute_scores ta",
+            "bad_value definition.scorers[0].compute_scores_snippet: small.yaml, snippet of line 23: compute_scores ta",
         ),
         (
             document([{"type": "python", "compute_scores_snippet": "def compute_scores("}]),
-            "bad_value definition.scorers[0].compute_scores_snippet: small.yaml, snippet of line 24:1: not Python",
+            "bad_value definition.scorers[0].compute_scores_snippet: small.yaml, snippet of line 23:1: not Python",
         ),
     ],
 )
@@ -239,7 +243,7 @@ def test_two_rows_of_one_id_are_a_fault(tmp_path: Path) -> None:
     loaded = read(tmp_path, task, [*ROWS, ROWS[0]])
     assert ["duplicate_task_id"] == [error.rule for error in loaded.errors]
     assert "rows.jsonl: two rows have the id 'good'" in loaded.errors[0].detail
-    assert "is no text or number" in read(tmp_path, task, [{"human": None}]).errors[0].detail
+    assert "is no text or number" in read(tmp_path, task, [{**ROWS[0], "human": None}]).errors[0].detail
 
 
 def test_untrusted_folders_have_no_snippets(tmp_path: Path) -> None:

@@ -84,7 +84,7 @@ def test_a_data_set_that_is_wrong_says_where(tmp_path: Path) -> None:
     with pytest.raises(RowsFault, match=r"set.yaml:3: unknown_field id_colum: column 1: .* did you mean 'id_column'"):
         open_dataset(reference, task, 1000)
     (tmp_path / "set.yaml").write_text("key: rowz\nfile_path: rows.csv\n")
-    with pytest.raises(RowsFault, match="no data set has the key 'rows'; did you mean 'rowz'?"):
+    with pytest.raises(RowsFault, match="no data set has the key 'rows'; did you mean 'rowz'"):
         open_dataset(reference, task, 1000)
     (tmp_path / "set.yaml").write_text("key: rows\nsource: {type: local, file_path: r.csv}\nfile_path: r.csv")
     with pytest.raises(RowsFault, match="expected either file_path or source"):

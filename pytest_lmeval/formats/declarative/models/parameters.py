@@ -121,8 +121,9 @@ def check_value(parameter: ParameterBase, value: Any) -> str:
 def _check_range(parameter: _Number, value: float) -> str:
     low, high = parameter.min, parameter.max
     if (low is not None and value < low) or (high is not None and value > high):
-        limits = [f"at least {low:g}"] * (low is not None) + [f"at most {high:g}"] * (high is not None)
-        return f"expected {' and '.join(limits)}, got {value!r}"
+        limits = [("at least", low), ("at most", high)]
+        wanted = " and ".join(f"{words} {limit:g}" for words, limit in limits if limit is not None)
+        return f"expected {wanted}, got {value!r}"
     return ""
 
 

@@ -1,0 +1,60 @@
+"""``lmeval export``: one file that holds everything."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pytest_lmeval.formats.yaml.includes import Includer
+from pytest_lmeval.formats.yaml.parse import parse_yaml
+from tests.cli.conftest import Lmeval
+from tests.cli.yaml_project import TASK, write_project
+
+SNIPPETS = {
+    "s.py": "def compute_scores(sample, solver_output):\n\n    return {'a': '# not a comment: {{ x }}'}\n",
+    "odd.py": "  x = 1",
+    "empty.py": "",
+    "tail.py": "x = 1\n\n",
+    "win.py": "x = 1\r\ny = 'ü'\r\n",
+}
+SCORERS = """\
+  - type: python
+    key: a
+    compute_scores_snippet: !include s.py
+  - compute_scores_snippet: !include 'odd.py'
+    type: python
+  - {type: python, key: c, compute_scores_snippet: !include tail.py}
+  -   type: python
+      compute_scores_snippet: !include "win.py"
+"""
+
+
+@pytest.fixture(autouse=True)
+def _project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_project(tmp_path)
+    for name, text in SNIPPETS.items():
+        (tmp_path / "tasks" / name).write_bytes(text.encode())
+    monkeypatch.chdir(tmp_path)
+
+
+def test_a_task_without_includes_is_its_file(lmeval: Lmeval) -> None:
+    assert (0, TASK, "") == lmeval("export", "the-first")
+    assert (0, "wrote out/x.yaml\n", "") == lmeval("export", "the-first", "-o", "out/x.yaml")
+    assert TASK == Path("out/x.yaml").read_text()
+
+
+def test_what_is_included_is_written_out(lmeval: Lmeval) -> None:
+    path = Path("tasks/first.yaml")
+    path.write_text(TASK + SCORERS + "tags: [a]  # !include nothing\n")
+    status, out, _ = lmeval("export", "the-first")
+    assert 0 == status
+    assert parse_yaml(path.read_bytes(), Includer(path)) == parse_yaml(out.encode())
+    assert "    compute_scores_snippet: |\n      def compute_scores(sample, solver_output):\n\n          return" in out
+    assert "# !include nothing" in out
+
+
+def test_another_kind_of_task_is_a_usage_error(lmeval: Lmeval) -> None:
+    status, _, err = lmeval("export", "plain")
+    assert (2, True) == (status, "tasks/plain.jsonl: not a declarative task" in err)
+    assert "unknown task 'nope'" in lmeval("export", "nope")[2]

@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from pytest_lmeval.leaderboard.board import Leaderboard
+from pytest_lmeval.leaderboard.runfile import RunFile
 
-__all__ = ["encode_baseline", "is_same"]
+__all__ = ["doubts", "encode_baseline", "is_same"]
 
 _KEPT = ("git", "model", "repeats", "sandbox", "seed", "versions")
 
@@ -42,6 +43,19 @@ def is_same(board: Leaderboard, stored: Mapping[str, Any]) -> bool:
         and board.facts.adapter == stored.get("adapter")
         and {row.task: (row.sha256, row.correct) for row in board.tasks} == rows
     )
+
+
+def doubts(baseline: RunFile, board: Leaderboard) -> list[str]:
+    """Return what a comparison of the board with ``baseline`` does not show, a sentence for each."""
+    found = []
+    if not baseline.complete:
+        found.append("the baseline is of a run that was not complete")
+    if not baseline.agrees:
+        found.append("the baseline was changed by hand: its results are not those of its digest")
+    rows = {row.task for row in board.tasks}
+    if others := sorted(baseline.infos.keys() - rows):
+        found.append(f"not run, though in the baseline: {', '.join(others)}")
+    return found
 
 
 def _marked(record: Mapping[str, Any], records: list[str], mark: str) -> str:

@@ -42,21 +42,24 @@ def decide(
     settings: GateSettings,
     *,
     incomplete: Sequence[str] = (),
+    failed: Sequence[str] = (),
+    warnings: Sequence[str] = (),
     comparison: Comparison | None = None,
 ) -> dict[str, Any]:
     """Return the gate of the board: mode, verdict, every reason, warnings, settings, the comparison where there is one.
 
-    ``incomplete`` are reasons of the caller's own why the run did not come to its end. Of several verdicts the first
-    of incomplete, stale, regression, floor, must_pass, examples, inconclusive, new, pass holds; the reasons are those
+    ``incomplete`` are reasons of the caller's own why the run did not come to its end, ``failed`` why tests of examples
+    failed whatever their scores, ``warnings`` what makes the run doubtful besides. Of several verdicts the first of
+    incomplete, stale, regression, floor, must_pass, examples, inconclusive, new, pass holds; the reasons are those
     of all of them.
     """
-    findings = list(_findings(board, settings, incomplete, comparison))
+    findings = _findings(board, settings, incomplete, failed, comparison)
     verdict = findings[0][0] if findings else "pass"
     gate: dict[str, Any] = {
         "mode": settings.mode,
         "verdict": "new" if settings.update and verdict in LET_PASS else verdict,
         "reasons": [reason for _, reason in findings],
-        "warnings": suspicions(board),
+        "warnings": [*suspicions(board), *warnings],
         "settings": asdict(settings),
     }
     if comparison is not None:
@@ -73,11 +76,16 @@ _Finding = tuple[str, str]
 
 
 def _findings(
-    board: Leaderboard, settings: GateSettings, incomplete: Sequence[str], comparison: Comparison | None
+    board: Leaderboard,
+    settings: GateSettings,
+    incomplete: Sequence[str],
+    failed: Sequence[str],
+    comparison: Comparison | None,
 ) -> list[_Finding]:
     found = [("incomplete", reason) for reason in (*incomplete, *_incomplete(board))]
+    failures = [("examples", reason) for reason in (*_unscored(board), *failed)]
     if settings.mode == "none":
-        return found
+        return found + failures
     if settings.mode == "baseline" and comparison is not None and not settings.update:
         found += _compared(comparison, ("stale", "regression"))
         if comparison.verdict == "stale":
@@ -86,8 +94,7 @@ def _findings(
     found += [("must_pass", reason) for reason in _must_pass(board)]
     if settings.mode == "examples":
         found += [("examples", reason) for reason in _under_threshold(board)]
-    else:
-        found += [("examples", reason) for reason in _unscored(board)]
+    found += failures
     if settings.mode == "baseline" and comparison is not None and not settings.update:
         found += _compared(comparison, ("inconclusive",))
         # Also of a run that passes: what so many examples could have shown at all.
@@ -140,8 +147,7 @@ def _must_pass(board: Leaderboard) -> list[str]:
 
 def _under_threshold(board: Leaderboard) -> list[str]:
     failed = {row.task: sum(result.status == "failed" for result in row.per_example) for row in board.tasks}
-    under = [f"{task}: {count} example(s) under their threshold" for task, count in failed.items() if count]
-    return under + _unscored(board)
+    return [f"{task}: {count} example(s) under their threshold" for task, count in failed.items() if count]
 
 
 def _unscored(board: Leaderboard) -> list[str]:

@@ -52,7 +52,7 @@ def markdown(board: Leaderboard) -> str:
     lines += _repeats(board)
     if facts.bad_records:
         lines += ["Left out as bad records:", "", *_listed(facts.bad_records, _REASONS)]
-    lines += [f"digest `{board.digest}` · {facts.timestamp}", ""]
+    lines += [f"digest `{board.digest}` · {escape(facts.timestamp)}", ""]
     return cut_to("\n".join(lines), COMMENT_BYTES)
 
 
@@ -88,7 +88,7 @@ def _headline(board: Leaderboard) -> str:
     left_out = selection_text(board)
     scored = f"{scored}; {left_out}" if left_out else scored
     if board.complete and "shard" in board.facts.selection:
-        return f"**Shard {board.facts.selection['shard']}**: {scored}; the merged shards have an overall score."
+        return f"**Shard {escape(str(board.facts.selection['shard']))}**: {scored}; the merged shards have an overall score."
     if not board.complete:
         return f"**Incomplete**: {scored}; there is no overall score."
     return f"**Overall {score_text(board.overall_score)}**: {scored}."

@@ -11,7 +11,7 @@ from pytest_lmeval.errors import UnknownName, UsageError
 from pytest_lmeval.leaderboard.against import compare_with
 from pytest_lmeval.leaderboard.board import Leaderboard
 from pytest_lmeval.leaderboard.compare import Comparison, Criteria
-from pytest_lmeval.leaderboard.gate import OVERALL, GateSettings, decide, let_pass
+from pytest_lmeval.leaderboard.gate import MODES, OVERALL, GateSettings, decide, let_pass
 from pytest_lmeval.leaderboard.merge import judged
 from pytest_lmeval.leaderboard.runfile import RunFile, board_of, examples_of, read_run
 
@@ -81,6 +81,11 @@ def _recorded(shard: RunFile) -> dict[str, Any]:
         kinds = int | float if isinstance(default, float) else type(default)
         if not isinstance(found[name], kinds):
             raise UsageError(f"{shard.path}: gate.settings.{name}: unexpected {found[name]!r:.80}")
+    if found["mode"] not in MODES:
+        raise UsageError(f"{shard.path}: gate.settings.mode: expected one of {', '.join(MODES)}, got {found['mode']!r:.80}")
+    for task, floor in found["floors"].items():
+        if not isinstance(floor, int | float) or not 0 <= floor <= 1:
+            raise UsageError(f"{shard.path}: gate.settings.floors.{task}: expected a number from 0 to 1, got {floor!r:.80}")
     return found
 
 

@@ -12,6 +12,8 @@ from pytest_lmeval.leaderboard.gate import LET_PASS, GateSettings
 from pytest_lmeval.plugin.settings import gate_mode, ini_floors, with_usage_errors
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pytest_lmeval.leaderboard.board import Leaderboard
     from pytest_lmeval.leaderboard.compare import Comparison
     from pytest_lmeval.leaderboard.runfile import RunFile
@@ -20,6 +22,7 @@ __all__ = ["GATE_ID", "baseline_path", "compare_with", "gate_settings", "read_ba
 
 GATE_ID = "leaderboard::gate"
 _REASONS = 20
+_FAILED = frozenset({"failed", "error", "timeout"})
 
 
 def gate_settings(config: pytest.Config) -> GateSettings:
@@ -44,12 +47,19 @@ def baseline_path(config: pytest.Config) -> Path:
 def read_baseline(config: pytest.Config) -> RunFile | None:
     """Return the baseline, or None where none was named or a first one is to be written.
 
-    Raise pytest.UsageError where it is missing, cannot be read, or has no per-example records.
+    Raise pytest.UsageError where it is missing, cannot be read, has no per-example records, or is a file that this run
+    writes: a regression would fail once, and be the baseline of the next run.
     """
     option = config.option
     if not option.lm_baseline:
         return None
     path = baseline_path(config)
+    written = config.invocation_params.dir / option.lm_report_dir
+    if path.resolve() in [(written / name).resolve() for name in ("leaderboard.json", "ledger.jsonl")]:
+        raise pytest.UsageError(
+            f"--lm-baseline {option.lm_baseline}: this run writes that file itself; keep a copy of the baseline elsewhere, "
+            "or choose another --lm-report-dir"
+        )
     if option.lm_update_baseline and not path.exists():
         return None
     from pytest_lmeval.leaderboard.runfile import examples_of, read_run
@@ -73,23 +83,25 @@ def compare_with(
     return against.compare_with(baseline, board, criteria, rootpath)
 
 
-def report_gate(session: pytest.Session, gate: Mapping[str, Any]) -> None:
+def report_gate(session: pytest.Session, board: Leaderboard, unwritten: Sequence[str]) -> None:
     """Tell every report writer of a gate that does not let the run pass, as a failed test called GATE_ID.
 
     Failed items have been told of already: where they are the verdict's reason, or a run that was cut short has any,
-    nothing is added. JUnit has the verdict in any case, as properties of the suite.
+    nothing is added. Reports that are ``unwritten`` fail a run, too. JUnit has the verdict in any case, as properties
+    of the suite.
     """
     config = session.config
+    gate = board.facts.gate or {}
     for plugin in config.pluginmanager.get_plugins():
         note = getattr(plugin, "add_global_property", None)
         if callable(note):
             note("lm_gate", gate["mode"])
             note("lm_verdict", gate["verdict"])
             note("lm_reasons", "; ".join(gate["reasons"][:_REASONS]))
-    red = {"examples": True, "incomplete": bool(session.testsfailed)}
-    if gate["verdict"] in LET_PASS or red.get(gate["verdict"]):
+    if _is_told(session.testsfailed, board, gate["verdict"]) and (session.testsfailed or not unwritten):
         return
-    text = "\n".join([f"gate {gate['mode']}: {gate['verdict']}", *(f"  {reason}" for reason in gate["reasons"])])
+    reasons = [*gate["reasons"], *(f"not written: {failure}" for failure in unwritten)]
+    text = "\n".join([f"gate {gate['mode']}: {gate['verdict']}", *(f"  {reason}" for reason in reasons)])
     properties = [("lm_gate", gate["mode"]), ("lm_verdict", gate["verdict"])]
     # Not an item: --lf and --sw must not go looking for it.
     manager = config.pluginmanager
@@ -111,3 +123,10 @@ def report_gate(session: pytest.Session, gate: Mapping[str, Any]) -> None:
         report.__dict__["lm_gate"] = ""
         logreport(report=report)
         report.__dict__["lm_gate"] = "FAILED"
+
+
+def _is_told(failures: int, board: Leaderboard, verdict: str) -> bool:
+    # Another plugin may have made a failed example look like none.
+    owed = sum(result.status in _FAILED for row in board.tasks for result in row.per_example)
+    told = {"examples": failures >= max(1, owed), "incomplete": failures > 0}
+    return verdict in LET_PASS or told.get(verdict, False)

@@ -73,14 +73,16 @@ class ReportFiles:
         if stored is not None and is_same(board, stored):
             self.notes.append(f"baseline {path}: nothing changed")
             return
-        self._try(path, lambda path: write_atomically(path, encode_baseline(board)))
-        self.notes.append(f"baseline written to {path}")
+        if self._try(path, lambda path: write_atomically(path, encode_baseline(board))):
+            self.notes.append(f"baseline written to {path}")
 
     def _why_no_baseline(self, board: Leaderboard) -> str:
         if not board.complete:
             return "this run is not complete"
         if board.facts.selection:
             return "this run left examples out"
+        if not board.counts["scored"]:
+            return "this run scored no example"
         rows = {row.task for row in board.tasks}
         infos = self._baseline.infos.values() if self._baseline is not None else ()
         other = [info.name for info in infos if info.name not in rows and self._is_there(info.path)]
@@ -89,9 +91,11 @@ class ReportFiles:
     def _is_there(self, path: str) -> bool:
         return (self._config.rootpath / path).is_file()
 
-    def _try(self, path: Path, write: Callable[[Path], Any]) -> None:
+    def _try(self, path: Path, write: Callable[[Path], Any]) -> bool:
         try:
             write(path)
-        except (OSError, ValueError, TypeError) as error:
+        except Exception as error:  # what one report cannot show must not cost the others, nor the verdict
             reason = error.strerror if isinstance(error, OSError) else str(error)
-            self.failures.append(f"{path}: {reason or error}")
+            self.failures.append(f"{path}: {reason or repr(error)}")
+            return False
+        return True

@@ -131,7 +131,7 @@ def test_a_task_that_mixes_metrics_says_so_and_is_broken_down(project: Project) 
     board = project.board()
     (row,) = board["tasks"]
     assert "mixed" == row["metric"]
-    assert {"exact_match": 1.0, "f1": 0.5} == row["metrics"]
+    assert {"exact_match": 1.0, "f1": 0.5, "subject_mean": 0.75} == row["metrics"]
     assert {"arithmetic": {"score": 1.0, "total": 1}, "summary": {"score": 0.5, "total": 1}} == board["categories"]
 
 

@@ -20,13 +20,14 @@ class Model:
         return [self.answer(prompt) for prompt in prompts]
 
     def answer(self, prompt):
+        if "Your reply cannot be read" in prompt:
+            return "english"
         if prompt.startswith("Which language"):
             return "non-english" if "oui" in prompt else "english" if "x" not in prompt else "I would say english."
-        if prompt.startswith("Your reply") or "Your reply cannot be read" in prompt:
-            return "english"
         options = re.search(r"choices are \\[(.*)\\]", prompt)[1].split(", ")
         return options[-1] if "Choose the last" in prompt else options[0]
 """
+# Where it says {blank} a line ends in one, as people's files do.
 HEAD = """\
 display_name: "Follows simple instructions"
 key: "simple-instructions"
@@ -48,14 +49,14 @@ definition:
         - role: "user"
           content: >
             Asked for the first of [A, B, C], say: A.
-            
-            The choices are {{ sample.options }}. 
+{blank}
+            The choices are {{ sample.options }}.{blank}
             Choose the first one, and say nothing else.
   scorers:
     - type: "string_equals"
       ground_truth: "{{ sample.first }}"
 """
-)
+).replace("{blank}", " ")
 CHOICE = (
     HEAD
     + """\
@@ -77,14 +78,14 @@ definition:
       input_messages:
         - role: "user"
           content: >
-            The choices are {{ sample.options }}. 
+            The choices are {{ sample.options }}.{blank}
             Choose the << config.which >> one.
   scorers:
     - type: "string_equals"
       ground_truth: >
         {{ sample.first if "<< config.which >>" == "first" else sample.last }}
 """
-)
+).replace("{blank}", " ")
 PYTHON = """\
     - type: python
       key: length

@@ -4,7 +4,7 @@ A file is one class of programs. ``%% name`` starts a program, lines ``% trait: 
 known about it, and the rest is its source. The traits:
 
 - ``noticed``: ``always`` or ``root``, where at level ``process`` the attempt succeeds, so that an oracle that says
-  nothing is dead;
+  nothing is dead; ``sometimes``, where it succeeds there, and may be killed before it can say so;
 - ``granted``: levels that allow the attempt, so that the program's own word for its success is no escape;
 - ``ends``: the statuses that are right; ``at most``: the highest score that is;
 - ``needs``: what the machine or the scene has to have; ``alone``: nothing else may run meanwhile;

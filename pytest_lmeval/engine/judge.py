@@ -10,7 +10,7 @@ from pytest_lmeval.engine.engine import Engine
 from pytest_lmeval.errors import ScoringError
 from pytest_lmeval.types import Completion, ExampleResult, Generate
 
-__all__ = ["Judge", "Known", "judge_key", "known_answers"]
+__all__ = ["Judge", "Known", "NamedJudges", "judge_key", "known_answers"]
 
 Known = Mapping[str, str]
 """What judges wrote in the run that is being completed, by :func:`judge_key`."""
@@ -22,19 +22,54 @@ def judge_key(judge: str, request: Generate) -> str:
     return sha256(content.encode("utf-8", "backslashreplace")).hexdigest()[:32]
 
 
-class Judge:
+class NamedJudges:
+    """Judges that tasks name themselves, each behind an adapter of its own; ``open_model`` makes it when first named.
+
+    It stands where a run has no judge of its own: to ask it says how to get one.
+    """
+
+    name = ""
+
+    def __init__(self, open_model: Callable[[str], Judge] | None) -> None:
+        self._open_model = open_model
+        self._models: dict[str, Judge] = {}
+
+    def model(self, spec: str) -> Judge:
+        """Return the judge behind the adapter that ``spec`` names."""
+        if self._open_model is None:
+            raise ScoringError(f"judge model {spec!r}: a judge that a task named names no others")
+        if spec not in self._models:
+            self._models[spec] = self._open_model(spec)
+        return self._models[spec]
+
+    def key(self, request: Generate) -> str:
+        """Return what names the request, and this judge, in the details of a result: :func:`judge_key`."""
+        return judge_key(self.name, request)
+
+    def ask(self, requests: Sequence[Generate]) -> list[Completion]:
+        """Return one completion per request; raise ScoringError, as nobody said whom to ask."""
+        raise ScoringError("no judge: name a model with --lm-judge SPEC, or give the scorer a model_key")
+
+    def send(self, requests: Sequence[Generate]) -> None:
+        """Ask ahead of the time; an answer is kept until it is wanted."""
+
+    def close(self) -> None:
+        """Stop asking."""
+        for judge in self._models.values():
+            judge.close()
+
+
+class Judge(NamedJudges):
     """Asks a model about answers, ahead of the time where that is known.
 
-    A question that ``known`` holds the answer to is not asked. Further judges, each behind an adapter of its own, are
-    made by ``open_model`` when they are first named.
+    A question that ``known`` holds the answer to is not asked.
     """
 
     def __init__(self, engine: Engine, known: Known, open_model: Callable[[str], Judge] | None = None) -> None:
+        super().__init__(open_model)
         self.engine = engine
         self.name = adapter_name(engine.adapter)
         self._known = known
-        self._open_model = open_model
-        self._models: dict[str, Judge] = {}
 
     def ask(self, requests: Sequence[Generate]) -> list[Completion]:
         """Return one completion per request; raise the AdapterError of the first that has none."""
@@ -47,18 +82,9 @@ class Judge:
         """Ask ahead of the time; an answer is kept until it is wanted."""
         self._send({judge_key(self.name, request): request for request in requests})
 
-    def model(self, spec: str) -> Judge:
-        """Return the judge behind the adapter that ``spec`` names."""
-        if self._open_model is None:
-            raise ScoringError(f"judge model {spec!r}: a judge that a conftest provides stands for itself alone")
-        if spec not in self._models:
-            self._models[spec] = self._open_model(spec)
-        return self._models[spec]
-
     def close(self) -> None:
-        """Stop asking, this judge and those that were made from it."""
-        for judge in self._models.values():
-            judge.close()
+        """Stop asking, this judge and those that tasks named."""
+        super().close()
         self.engine.close()
 
     def _send(self, wanted: Mapping[str, Generate]) -> None:
@@ -78,7 +104,8 @@ def known_answers(results: Iterable[ExampleResult]) -> dict[str, str]:
     """Return what judges wrote, by :func:`judge_key`, as the details of held results tell."""
     known: dict[str, str] = {}
     for result in results:
-        for entry in result.details.get("judge", ()):
+        repeats = [each for each in result.details.get("repeats", ()) if isinstance(each, Mapping)]
+        for entry in (entry for details in (result.details, *repeats) for entry in details.get("judge", ())):
             if isinstance(entry, dict) and isinstance(entry.get("key"), str) and isinstance(entry.get("output"), str):
                 known[entry["key"]] = entry["output"]
     return known

@@ -20,6 +20,7 @@ def compact_metric(word: str) -> str:
     """Return the registry's name for a compact file's word: ``exact_match`` there ignores case and spacing."""
     return "exact_match_normalized" if word == "exact_match" else word
 
+
 _READ_EXTRAS = frozenset({"csv_columns", "csv_separator", "has_csv", "json_exact", "json_schema"})
 
 

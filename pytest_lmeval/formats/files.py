@@ -13,6 +13,7 @@ from pytest_lmeval.formats.jsonl import is_spec_record
 from pytest_lmeval.formats.python.claims import is_data
 from pytest_lmeval.formats.spec import check_spec_record
 from pytest_lmeval.formats.task import LoadedFile, LoadOptions, Task, TaskSource
+from pytest_lmeval.formats.yaml.row_files import is_row_file
 from pytest_lmeval.registry import Registry, default_registry
 from pytest_lmeval.types import Example, RecordError
 
@@ -39,7 +40,7 @@ def is_task_file(path: Path, registry: Registry) -> bool:
     format = registry.formats.get(path.suffix)
     if format is None or not fnmatchcase(path.name, format.pattern) or path.name.endswith(RECORDING_SUFFIX):
         return False
-    return not _is_ledger(path) and not (path.suffix == ".jsonl" and is_data(path))
+    return not _is_ledger(path) and not (path.suffix == ".jsonl" and (is_data(path) or is_row_file(path)))
 
 
 def task_name(path: Path, root: Path) -> str:

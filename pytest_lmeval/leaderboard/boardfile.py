@@ -30,7 +30,6 @@ def facts_from(fields: Mapping[str, Any]) -> RunFacts:
         "manifest": dict,
         "finished": bool,
         "floors": dict,
-        "floors": dict,
     }
     known = {name: fields[name] for name in kinds if name in fields}
     for name, value in known.items():

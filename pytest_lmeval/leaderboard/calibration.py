@@ -15,8 +15,9 @@ __all__ = ["calibration", "text_metrics"]
 def calibration(results: Iterable[ExampleResult]) -> dict[str, float | int]:
     """Return ``ece``, ``brier`` and ``n`` of the examples that tell a confidence, and ``perplexity``.
 
-    Each only where there is something to tell. The confidence is ``details["confidence"]``, in [0, 1], of an answer that was right where its score is 1. The
-    perplexity is that of the texts which language modeling tasks ask for, over all their tokens.
+    Each only where there is something to tell. The confidence is ``details["confidence"]``, in [0, 1], of an answer
+    that was right where its score is 1. The perplexity is that of the texts which language modeling tasks ask for,
+    over all their tokens.
     """
     scored = [result for result in results if result.score is not None]
     sure = [(confidence, result.score == 1.0) for result in scored if (confidence := _confidence(result)) is not None]

@@ -88,7 +88,8 @@ def _headline(board: Leaderboard) -> str:
     left_out = selection_text(board)
     scored = f"{scored}; {left_out}" if left_out else scored
     if board.complete and "shard" in board.facts.selection:
-        return f"**Shard {escape(str(board.facts.selection['shard']))}**: {scored}; the merged shards have an overall score."
+        shard = escape(str(board.facts.selection["shard"]))
+        return f"**Shard {shard}**: {scored}; the merged shards have an overall score."
     if not board.complete:
         return f"**Incomplete**: {scored}; there is no overall score."
     return f"**Overall {score_text(board.overall_score)}**: {scored}."

@@ -81,11 +81,12 @@ def _recorded(shard: RunFile) -> dict[str, Any]:
         kinds = int | float if isinstance(default, float) else type(default)
         if not isinstance(found[name], kinds):
             raise UsageError(f"{shard.path}: gate.settings.{name}: unexpected {found[name]!r:.80}")
+    where = f"{shard.path}: gate.settings"
     if found["mode"] not in MODES:
-        raise UsageError(f"{shard.path}: gate.settings.mode: expected one of {', '.join(MODES)}, got {found['mode']!r:.80}")
+        raise UsageError(f"{where}.mode: expected one of {', '.join(MODES)}, got {found['mode']!r:.80}")
     for task, floor in found["floors"].items():
         if not isinstance(floor, int | float) or not 0 <= floor <= 1:
-            raise UsageError(f"{shard.path}: gate.settings.floors.{task}: expected a number from 0 to 1, got {floor!r:.80}")
+            raise UsageError(f"{where}.floors.{task}: expected a number from 0 to 1, got {floor!r:.80}")
     return found
 
 

@@ -11,7 +11,7 @@ from pytest_lmeval.types import Example, Response, Score
 
 if TYPE_CHECKING:
     from pytest_lmeval.engine.engine import Engine
-    from pytest_lmeval.engine.judge import Judge
+    from pytest_lmeval.engine.judge import NamedJudges
     from pytest_lmeval.formats.task import Tools
     from pytest_lmeval.plugin.state import RunState
 
@@ -42,7 +42,7 @@ class Early:
         """Begin what can be begun; return what scores ``item``, whose turn it is: begun early, or its task's method."""
         self._seen.discard(item)
         score = self._scores.pop(item, None)
-        if tools.judge is not None or self._run.programs.any:
+        if (tools.judge is not None and tools.judge.name) or self._run.programs.any:
             for other, responses in engine.arrived():
                 if other not in self._seen and self._begin(other, responses, tools):
                     self._seen.add(other)
@@ -68,7 +68,7 @@ class Early:
         return True
 
 
-def _ask(ask: Any, example: Example, groups: Sequence[Sequence[Response]], judge: Judge) -> None:
+def _ask(ask: Any, example: Example, groups: Sequence[Sequence[Response]], judge: NamedJudges) -> None:
     try:
         for group in groups:
             judge.send(ask(example, group))

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import pytest
 
@@ -57,8 +56,8 @@ def read_baseline(config: pytest.Config) -> RunFile | None:
     written = config.invocation_params.dir / option.lm_report_dir
     if path.resolve() in [(written / name).resolve() for name in ("leaderboard.json", "ledger.jsonl")]:
         raise pytest.UsageError(
-            f"--lm-baseline {option.lm_baseline}: this run writes that file itself; keep a copy of the baseline elsewhere, "
-            "or choose another --lm-report-dir"
+            f"--lm-baseline {option.lm_baseline}: this run writes that file itself; keep a copy of the baseline "
+            "elsewhere, or choose another --lm-report-dir"
         )
     if option.lm_update_baseline and not path.exists():
         return None

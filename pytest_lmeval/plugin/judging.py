@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_lmeval.engine.engine import Engine
-from pytest_lmeval.engine.judge import Judge, known_answers
+from pytest_lmeval.engine.judge import Judge, NamedJudges, known_answers
 
 if TYPE_CHECKING:
     from pytest_lmeval.plugin.state import RunState
@@ -34,11 +34,11 @@ class Judging:
 
     def __init__(self, run: RunState) -> None:
         self._run = run
-        self._judge: Judge | None = None
+        self._judge: NamedJudges | None = None
 
-    def judge(self, adapter: Any, engine: Engine) -> Judge | None:
-        """Return the judge behind ``adapter``, or None where there is none; ``engine`` is the model's."""
-        if self._judge is None and adapter:
+    def judge(self, adapter: Any, engine: Engine) -> NamedJudges:
+        """Return the judge behind ``adapter``, if that is one; ``engine`` is the model's."""
+        if self._judge is None:
             self._judge = self._open(adapter, engine)
         return self._judge
 
@@ -47,11 +47,12 @@ class Judging:
         if self._judge is not None:
             self._judge.close()
 
-    def _open(self, adapter: Any, engine: Engine) -> Judge:
+    def _open(self, adapter: Any, engine: Engine) -> NamedJudges:
         known = known_answers(self._run.held.results.values())
-        policy = engine.policy
 
         def open_model(spec: str) -> Judge:
-            return Judge(Engine(self._run.make(spec, {}), policy, engine.budget), known)
+            return Judge(Engine(self._run.make(spec, {}), engine.policy, engine.budget), known)
 
-        return Judge(Engine(adapter, policy, engine.budget), known, open_model)
+        if not adapter:
+            return NamedJudges(open_model)
+        return Judge(Engine(adapter, engine.policy, engine.budget), known, open_model)

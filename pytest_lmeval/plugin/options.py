@@ -48,6 +48,9 @@ def add_options(parser: pytest.Parser) -> None:
     parser.addini(
         "lm_sandbox_packages", "installed packages that confined programs may import", type="args", default=[]
     )
+    parser.addini(
+        "lm_trusted_paths", "the only folders whose YAML tasks may run Python (default: all)", type="args", default=None
+    )
     parser.addini("lm_max_line_bytes", "longest line of a task file that is read", default=str(1 << 20))
 
 
@@ -215,6 +218,14 @@ _OPTIONS: list[tuple[str | tuple[str, ...], dict[str, Any]]] = [
             "default": None,
             "help": "instead of asking a model, check that each task's first prompt, in each chat format, is the "
             "recorded one; =update accepts them as they are (a path right behind it needs =check)",
+        },
+    ),
+    (
+        "--lm-config",
+        {
+            "metavar": "FILE",
+            "default": None,
+            "help": "YAML values for the parameters of declarative tasks: a mapping, or a list to run them under each",
         },
     ),
     (

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from collections.abc import Generator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -27,22 +29,33 @@ class Recorder:
         self.record: RunRecord | None = None
         self._guard: ExitGuard | None = None
         self._finished = 0
+        self._lost = 0
+        self._collections = 0
         self._bad_files: dict[str, None] = {}
+        self._session: pytest.Session | None = None
+        self._code = 0
+        config.add_cleanup(self._keep_code)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        self._session = session
+        if self._is_named and not self.config.option.collectonly:
+            self._guard_exit()
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         from pytest_lmeval.plugin.locate import is_example
 
         # After a failed collection nothing runs: there is nothing to record, and an older board stays as it is.
         stops = session.testsfailed and not self.config.option.continue_on_collection_errors
-        if not self.config.option.collectonly and not stops and not _has_bad_files(self.config):
+        if not self.config.option.collectonly and not stops and not self._bad_files and not _has_bad_files(self.config):
             self._announce([item.nodeid for item in session.items if is_example(item)])
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, node: Any, ids: Sequence[str]) -> None:
         from pytest_lmeval.plugin.locate import is_example_id
 
-        if self._bad_files:
-            raise pytest.Session.Interrupted(f"{len(self._bad_files)} bad task file(s)")
+        self._collections += 1
+        self._refuse_bad_files()
         self._announce([nodeid for nodeid in ids if is_example_id(nodeid, self.config)])
 
     @pytest.hookimpl(optionalhook=True)
@@ -58,9 +71,16 @@ class Recorder:
             self.record.process_facts.update(json.loads(output.get("lmeval_facts", "{}")))
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        # Under xdist only the workers' failures arrive here, and all of a worker's before its collection does.
-        if report.failed and self._is_distributed() and _names_task_file(report.nodeid, self.config):
+        # Under xdist only the workers' failures arrive here, and all of a worker's before its collection does. A folder
+        # that cannot be collected hides the task files in it.
+        if report.failed and _names_task_file(report.nodeid, self.config):
             self._bad_files[report.nodeid] = None
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
+        if not self.config.option.collectonly and not self._is_distributed():
+            self._refuse_bad_files()
+        return (yield)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -69,8 +89,10 @@ class Recorder:
             if self._is_distributed():
                 self.record.show_progress(None)
 
-    def pytest_runtest_logfinish(self) -> None:
+    def pytest_runtest_logfinish(self, nodeid: str) -> None:
         self._finished += 1
+        if self.record is not None:
+            self.record.hear_end(nodeid)
 
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
         if self.record is not None:
@@ -78,8 +100,6 @@ class Recorder:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None, object, object]:
-        if self._guard is not None:
-            self._guard.remove()
         if self._bad_files or _has_bad_files(self.config):
             # Whatever else stopped the session, -x included.
             session.exitstatus = pytest.ExitCode.INTERRUPTED
@@ -87,7 +107,9 @@ class Recorder:
         if self.record is not None:
             session.exitstatus = self.record.finish(session, int(session.exitstatus))
         if session.exitstatus == pytest.ExitCode.OK and self._lost_reports(session):
+            self._lost = session.testscollected - self._finished
             session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
+        self._code = int(session.exitstatus)
         outcome = yield
         terminal = self.config.pluginmanager.getplugin("terminalreporter")
         if crashed and terminal is not None:
@@ -96,6 +118,8 @@ class Recorder:
         return outcome
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        if self._lost > 0:
+            terminalreporter.write_line(f"LOST: {self._lost} test(s) of which no end was heard", red=True, bold=True)
         if self.record is not None:
             from pytest_lmeval.plugin.terminal import write_summary
 
@@ -105,6 +129,7 @@ class Recorder:
     def pytest_json_modifyreport(self, json_report: dict[str, Any]) -> None:
         if self.record is not None and self.record.board is not None:
             json_report["lmeval"] = self.record.board_json()
+            json_report["exitcode"] = json_report.get("exitcode") or self._code
 
     def waiting(self, in_flight: int) -> None:
         """Say, if it is time to, what the run waits for."""
@@ -113,6 +138,9 @@ class Recorder:
 
     def _announce(self, nodeids: Sequence[str]) -> None:
         if not nodeids:
+            if self.record is None:
+                # Nothing of ours is in this run: how it ends is not our business.
+                self._let_exit()
             return
         if self.record is None:
             from pytest_lmeval.plugin.run_record import RunRecord
@@ -121,9 +149,7 @@ class Recorder:
             record.open_ledger()
             self.record = record
             self._forget_quiet_reports()
-            if not self._is_distributed():
-                self._guard = ExitGuard(self._wind_up)
-                self._guard.install()
+            self._guard_exit()
         self.record.announce(nodeids)
 
     def _forget_quiet_reports(self) -> None:
@@ -132,9 +158,49 @@ class Recorder:
         if terminal is not None and self.config.option.durations is None:
             self.config.pluginmanager.register(_QuietReports(terminal.stats), "lmeval-quiet-reports")
 
+    def _refuse_bad_files(self) -> None:
+        if self._bad_files:
+            raise pytest.Session.Interrupted(f"{len(self._bad_files)} bad task file(s)")
+
+    @property
+    def _is_named(self) -> bool:
+        return bool(self.config.getoption("lm_adapter") or self.config.getini("lm_adapter"))
+
+    def _guard_exit(self) -> None:
+        if self._guard is None:
+            self._guard = ExitGuard(self._wind_up)
+            self._guard.install()
+
+    def _let_exit(self) -> None:
+        if self._guard is not None:
+            self._guard.remove()
+            self._guard = None
+
+    def _keep_code(self) -> None:
+        # The last thing that pytest calls. By now a hook may have set the status, or ended the session by pytest.exit
+        # or sys.exit; a run that failed stays failed.
+        self._let_exit()
+        if self.record is None or self._session is None:
+            return
+        if self.record.board is None:
+            self._code = self._give_up("the session ended before its results were judged")
+        ending = sys.exception()
+        if isinstance(ending, SystemExit) and not ending.code:
+            ending.code = self._code
+        self._session.exitstatus = self._session.exitstatus or self._code
+
     def _wind_up(self, status: int) -> int:
+        how = f"the process was ended by os._exit({status})"
+        if self.record is None:
+            os.write(2, f"{how} before the examples were collected\n".encode())
+            return status or int(pytest.ExitCode.INTERNAL_ERROR)
+        if self.record.board is not None:
+            return status or self._code
+        return self._give_up(how)
+
+    def _give_up(self, reason: str) -> int:
         assert self.record is not None
-        code = self.record.give_up(f"the process was ended by os._exit({status})")
+        code = self.record.give_up(reason)
         capture = self.config.pluginmanager.getplugin("capturemanager")
         if capture is not None:
             capture.suspend(in_=True)
@@ -146,7 +212,11 @@ class Recorder:
 
     def _lost_reports(self, session: pytest.Session) -> bool:
         # A report that breaks on its way from a worker takes its failure with it, and pytest would exit 0.
-        return not self.config.option.collectonly and self._finished < session.testscollected
+        if self.config.option.collectonly:
+            return False
+        # A run of workers of which none has said what it collected was ended from outside.
+        unheard = self._is_distributed() and self._is_named and not self._collections
+        return unheard or self._finished < session.testscollected
 
     def _is_distributed(self) -> bool:
         return self.config.pluginmanager.hasplugin("dsession")

@@ -54,6 +54,17 @@ class ReportFiles:
         if self._config.option.lm_update_baseline:
             self._update_baseline(board)
 
+    def show_to_project(self, board: Leaderboard) -> None:
+        """Call the hook ``pytest_lmeval_leaderboard``, and the entry points of that name."""
+        from importlib.metadata import entry_points
+
+        try:
+            self._config.hook.pytest_lmeval_leaderboard(config=self._config, leaderboard=board)
+            for entry_point in entry_points(group="pytest_lmeval_leaderboard"):
+                entry_point.load()(config=self._config, leaderboard=board)
+        except (Exception, SystemExit) as error:  # a project's own code must not cost it the board
+            self.failures.append(f"hook pytest_lmeval_leaderboard: {type(error).__name__}: {error}")
+
     def _write_page(self, path: Path, board: Leaderboard, results: Sequence[ExampleResult]) -> None:
         from pytest_lmeval.leaderboard.html import write_report
 

@@ -18,6 +18,7 @@ from pytest_lmeval.leaderboard.gate import decide, let_pass
 from pytest_lmeval.leaderboard.manifest import redact_options
 from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.plugin.aggregating import aggregate
+from pytest_lmeval.plugin.ending import failed_besides, stopped_by_choice, why_cut_short
 from pytest_lmeval.plugin.gating import compare_with, gate_settings, read_baseline, report_gate
 from pytest_lmeval.plugin.options import MaxErrors
 from pytest_lmeval.plugin.progress import Progress
@@ -51,6 +52,9 @@ class RunRecord:
         self._expected: dict[str, None] = {}
         self._results: dict[str, ExampleResult] = {}
         self._skipped: set[str] = set()
+        self._failed: dict[str, None] = {}
+        self._finished: set[str] = set()
+        self._reruns = 0
         self._tasks: dict[str, TaskInfo] = {}
         self._reasons: list[str] = []
         self._closed = False
@@ -116,6 +120,8 @@ class RunRecord:
         """Take the result off a report that carries one: it is for this recorder, not for other report writers."""
         if self._closed:
             return
+        if report.failed:
+            self._failed[report.nodeid] = None
         if str(report.when) == "???" and report.nodeid in self._expected:
             # Its worker died while it ran, for all that is known: pytest counts it as failed, whatever was heard of it.
             self._results.pop(report.nodeid, None)
@@ -124,25 +130,35 @@ class RunRecord:
         entry = next((entry for entry in reversed(properties) if entry[0] == "lmeval"), None)
         if entry is not None:
             properties.remove(entry)
-            line = str(entry[1])
-            # In one process the result itself is there, and shares its texts with the example.
-            result = report.__dict__.pop("lmeval_result", None) or self._parsed(line)
-            if result.status == "failed" and report.outcome != "failed":
-                # An xfail mark, or another plugin, decided that this is no failure.
-                result = replace(result, status="below")
-                line = replace(ExampleResult.from_json(line), status="below").to_json()
-            self._results[report.nodeid] = result
-            self._skipped.discard(report.nodeid)
-            for name, amount in result.usage.items():
-                self._usage[name] = self._usage.get(name, 0) + amount
-            if self._progress is not None:
-                self._progress.clear()
-            if self._is_held(result):
-                self.reused += 1
-            else:
-                self.ledger.append(line)
-        elif report.skipped and report.nodeid in self._expected:
+            self._take_result(report, str(entry[1]))
+        elif report.skipped and report.nodeid in self._expected and report.nodeid not in self._results:
             self._skipped.add(report.nodeid)
+
+    def _take_result(self, report: pytest.TestReport, line: str) -> None:
+        # In one process the result itself is there, and shares its texts with the example.
+        result = report.__dict__.pop("lmeval_result", None) or self._parsed(line)
+        for name, amount in result.usage.items():
+            self._usage[name] = self._usage.get(name, 0) + amount
+        if self._progress is not None:
+            self._progress.clear()
+        if str(report.outcome) == "rerun":
+            # Another attempt follows, and decides.
+            self._reruns += 1
+            return
+        if result.status == "failed" and report.outcome != "failed" and hasattr(report, "wasxfail"):
+            # Its mark says that this is no failure. Nothing else can: a report that only looks well is not believed.
+            result = replace(result, status="below")
+            line = replace(ExampleResult.from_json(line), status="below").to_json()
+        self._results[report.nodeid] = result
+        self._skipped.discard(report.nodeid)
+        if self._is_held(result):
+            self.reused += 1
+        else:
+            self.ledger.append(line)
+
+    def hear_end(self, nodeid: str) -> None:
+        """Note that all reports of an item have been heard."""
+        self._finished.add(nodeid)
 
     def show_progress(self, in_flight: int | None) -> None:
         """Say how far the run is, if it is time to; ``in_flight`` is None where only the workers know."""
@@ -153,8 +169,8 @@ class RunRecord:
     def finish(self, session: pytest.Session, status: int) -> int:
         """Build and write the board; return the exit code of the run."""
         if self.board is None:
-            self._write_board()
-            report_gate(session, self.gate)
+            self._reasons += self._why_cut_short(session, status)
+            report_gate(session, self._write_board(), self.files.failures)
         if status == pytest.ExitCode.USAGE_ERROR or self.interrupted:
             return status
         return self._exit_code(session, status)
@@ -176,7 +192,7 @@ class RunRecord:
 
     def _exit_code(self, session: pytest.Session, status: int) -> int:
         assert self.board is not None
-        if self.missing and _stopped_by_choice(session):
+        if (self.missing or status == pytest.ExitCode.INTERRUPTED) and stopped_by_choice(session):
             return int(pytest.ExitCode.TESTS_FAILED)
         if not self.board.complete:
             return _INCOMPLETE
@@ -184,13 +200,22 @@ class RunRecord:
             return int(pytest.ExitCode.TESTS_FAILED)
         return status
 
-    def _write_board(self) -> None:
+    def _why_cut_short(self, session: pytest.Session, status: int) -> list[str]:
+        if self.missing:
+            return []
+        if self._expected and not self._results and self.config.option.lm_shard is None:
+            return ["every example was skipped: nothing was measured"]
+        if self._is_distributed and not self._tasks:
+            return ["no worker lived to tell what was selected"]
+        return why_cut_short(session, status, [nodeid for nodeid in self._expected if nodeid not in self._finished])
+
+    def _write_board(self) -> Leaderboard:
         self._closed = True
         infos, results = self._infos(), list(self._results.values())
         aggregates, failures = aggregate(infos, results, run_state(self.config))
         self._reasons += failures
         self.board = self._gated(build_board(infos, results, self._facts(), aggregates))
-        self._show_to_project()
+        self.files.show_to_project(self.board)
         footer = {"complete": self.board.complete, "digest": self.board.digest, "counts": dict(self.board.counts)}
         run = {
             "tasks": [asdict(info) for info in self._infos()],
@@ -201,35 +226,48 @@ class RunRecord:
         if self.ledger.failure is not None:
             self.files.failures.append(f"{self.ledger.path}: {self.ledger.failure.strerror or self.ledger.failure}")
         self.files.write(self.board, self._with_prompts, per_example=self.per_example)
+        return self.board
 
     def _gated(self, board: Leaderboard) -> Leaderboard:
         comparison = None
         if self.baseline is not None and "shard" not in board.facts.selection:
             settings, root = self.gate_settings, self.config.rootpath
             comparison = compare_with(self.baseline, board, settings, exact=self._is_exact(), rootpath=root)
-        gate = decide(board, self.gate_settings, incomplete=self._reasons, comparison=comparison)
+        gate = decide(
+            board,
+            self.gate_settings,
+            incomplete=self._reasons,
+            failed=self._failed_besides(),
+            warnings=self._doubts(board),
+            comparison=comparison,
+        )
         return replace(board, facts=replace(board.facts, gate=gate))
+
+    def _failed_besides(self) -> list[str]:
+        known = {nodeid: result.status for nodeid, result in self._results.items()}
+        return failed_besides(self._failed, {**dict.fromkeys(self._skipped, "skipped"), **known})
+
+    def _doubts(self, board: Leaderboard) -> list[str]:
+        from pytest_lmeval.leaderboard.baseline import doubts
+
+        found = [] if self.baseline is None else doubts(self.baseline, board)
+        again = f"{self._reruns} attempt(s) failed and were made again: a score of the best of several is too high"
+        return [*found, again] if self._reruns else found
 
     def _is_exact(self) -> bool:
         return bool(self.process_facts.get("model", {}).get("exact")) or run_state(self.config).is_exact
 
     def _with_prompts(self) -> Sequence[ExampleResult]:
         results = list(self._results.values())
-        if self.per_example or self.ledger.failure is not None or not self.config.pluginmanager.hasplugin("dsession"):
+        if self.per_example or self.ledger.failure is not None or not self._is_distributed:
             return results
         from pytest_lmeval.leaderboard.runfile import examples_of, read_run
 
         return examples_of(read_run(self.ledger.path))
 
-    def _show_to_project(self) -> None:
-        from importlib.metadata import entry_points
-
-        try:
-            self.config.hook.pytest_lmeval_leaderboard(config=self.config, leaderboard=self.board)
-            for entry_point in entry_points(group="pytest_lmeval_leaderboard"):
-                entry_point.load()(config=self.config, leaderboard=self.board)
-        except Exception as error:  # a project's own code must not cost it the board
-            self.files.failures.append(f"hook pytest_lmeval_leaderboard: {type(error).__name__}: {error}")
+    @property
+    def _is_distributed(self) -> bool:
+        return bool(self.config.pluginmanager.hasplugin("dsession"))
 
     def _is_held(self, result: ExampleResult) -> bool:
         held = self._held.results.get((result.task, result.id))
@@ -251,7 +289,9 @@ class RunRecord:
     def _facts(self) -> RunFacts:
         options: MaxErrors | str = self.config.option.lm_max_errors
         limit = MaxErrors(options) if isinstance(options, str) else options
-        adapters = {result.adapter for result in self._results.values() if result.adapter}
+        # What failed before there was an adapter knows only the name that was asked for.
+        told = [result for result in self._results.values() if result.status not in ("error", "timeout")]
+        adapters = {result.adapter for result in told or self._results.values() if result.adapter}
         if len(adapters) > 1:
             self._reasons.append(f"one run has one adapter: this one had {', '.join(sorted(adapters))}")
         known = {**self._tasks, **run_state(self.config).tasks}
@@ -268,15 +308,3 @@ class RunRecord:
             finished=not self._reasons,
             floors=self.gate_settings.floors,
         )
-
-
-def _stopped_by_choice(session: pytest.Session) -> bool:
-    """Tell whether -x, --maxfail or --sw stopped the run, rather than that they might have."""
-    option = session.config.option
-    workers = session.config.pluginmanager.getplugin("dsession")
-    failures = getattr(workers, "countfailures", session.testsfailed)
-    if option.maxfail and failures >= option.maxfail:
-        return True
-    stopped = session.shouldstop or getattr(workers, "shouldstop", False)
-    stepwise = getattr(option, "stepwise", False) or getattr(option, "stepwise_skip", False)
-    return bool(stepwise and "continuing from this test" in str(stopped))

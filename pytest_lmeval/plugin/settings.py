@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 
@@ -106,12 +106,24 @@ def load_options(config: pytest.Config) -> LoadOptions:
     from pytest_lmeval.formats.task import LoadOptions
 
     option = config.option
+    trusted: list[str] | None = config.getini("lm_trusted_paths")
     return LoadOptions(
         max_line_bytes=max_line_bytes(config),
         num_fewshot=option.lm_num_fewshot,
         subjects=tuple(option.lm_subject),
         limit=option.lm_limit,
+        configs=_configs(config),
+        trusted=tuple(config.rootpath / path for path in trusted) if trusted is not None else None,
     )
+
+
+def _configs(config: pytest.Config) -> tuple[Mapping[str, Any], ...]:
+    given = config.option.lm_config
+    if not given:
+        return ()
+    from pytest_lmeval.formats.yaml.configs import read_configs
+
+    return with_usage_errors(lambda: read_configs(config.invocation_params.dir / given))
 
 
 def build_registry(config: pytest.Config) -> Registry:

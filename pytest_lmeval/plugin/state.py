@@ -21,7 +21,7 @@ from pytest_lmeval.plugin.settings import build_registry, gate_mode, ini_thresho
 if TYPE_CHECKING:
     from pytest_lmeval.engine.engine import Engine
     from pytest_lmeval.engine.evaluate import Judgement, Thresholds
-    from pytest_lmeval.engine.judge import Judge
+    from pytest_lmeval.engine.judge import NamedJudges
     from pytest_lmeval.engine.resume import HeldResults
     from pytest_lmeval.formats.task import LoadedFile, LoadOptions, Task
     from pytest_lmeval.leaderboard.rows import TaskInfo
@@ -256,7 +256,7 @@ class RunState:
 
         return Judging(self)
 
-    def judgement(self, sandbox: Any, engine: Engine | None, judge: Judge | None) -> Judgement:
+    def judgement(self, sandbox: Any, engine: Engine | None, judge: NamedJudges | None) -> Judgement:
         """Return what turns responses into results."""
         key = id(sandbox)
         if key not in self._judgements:

@@ -8,6 +8,7 @@ import queue
 import threading
 import traceback
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -91,6 +92,11 @@ class _Worker:
         ctypes.pythonapi.PyThreadState_SetAsyncExc(identity, ctypes.py_object(_GivenUp))
 
     def _work(self) -> None:
+        # It may come late, between two calls.
+        with suppress(_GivenUp):
+            self._serve()
+
+    def _serve(self) -> None:
         function: Callable[..., Any] | None = None
         while True:
             call = self.calls.get()
@@ -98,7 +104,7 @@ class _Worker:
                 function = function or _load(*self._load)
                 call.result = function(*call.arguments)
             except _GivenUp:
-                return
+                raise
             except BaseException as error:  # such as SystemExit: of this call alone
                 call.error = error
             call.done.set()

@@ -76,6 +76,20 @@ def test_the_rerun_command_runs_just_this_example_with_the_same_model(project: P
     again.assert_outcomes(failed=1)
 
 
+@pytest.mark.parametrize("options", [["--lm-num-fewshot=2"], ["--lm-num-fewshot", "2"], ["--lm-judge=model:Model"]])
+def test_the_rerun_command_repeats_what_decides_the_prompt_and_the_score(project: Project, options: list[str]) -> None:
+    project.task("tasks/t.jsonl", project.record("a", "x", target="y"))
+    assert "=".join(options) in rerun_of(project.run(*options))
+
+
+def test_the_rerun_command_names_an_ini_file_as_pytest_takes_it(project: Project) -> None:
+    project.task("tasks/t.jsonl", project.record("a", "x", target="y"))
+    project.write("other.ini", "[pytest]\n")
+    _command, *arguments = rerun_of(project.run("-c", "other.ini", "tasks"))
+    assert "-cother.ini" in arguments
+    project.run_pytest(*arguments).assert_outcomes(failed=1)
+
+
 def test_a_failure_of_an_adapter_tells_the_adapter_and_the_reason(project: Project) -> None:
     failing = "class Model:\n    name = 'flaky.v2'\n    def generate(self, prompts): raise OSError('no line')\n"
     project.write("model.py", failing)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pytest_lmeval.leaderboard.board import Leaderboard
 from pytest_lmeval.leaderboard.runfile import RunFile
+from pytest_lmeval.types import ExampleResult
 
 __all__ = ["doubts", "encode_baseline", "is_same"]
 
@@ -52,10 +53,20 @@ def doubts(baseline: RunFile, board: Leaderboard) -> list[str]:
         found.append("the baseline is of a run that was not complete")
     if not baseline.agrees:
         found.append("the baseline was changed by hand: its results are not those of its digest")
+    asked = {
+        _times_asked(baseline.results or ()),
+        _times_asked(row for each in board.tasks for row in each.per_example),
+    }
+    if len(asked) > 1:
+        found.append("each example was asked another number of times than in the baseline: to pass means another thing")
     rows = {row.task for row in board.tasks}
     if others := sorted(baseline.infos.keys() - rows):
         found.append(f"not run, though in the baseline: {', '.join(others)}")
     return found
+
+
+def _times_asked(results: Iterable[ExampleResult]) -> int:
+    return max((len(result.outputs) for result in results if result.score is not None), default=0)
 
 
 def _marked(record: Mapping[str, Any], records: list[str], mark: str) -> str:

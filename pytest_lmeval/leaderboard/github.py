@@ -34,24 +34,30 @@ def write_step_summary(markdown: str, environment: Mapping[str, str]) -> Path | 
 
 
 def commands(
-    results: Iterable[ExampleResult], paths: Mapping[str, str], root: Path, environment: Mapping[str, str]
+    results: Iterable[ExampleResult],
+    paths: Mapping[str, str],
+    root: Path,
+    environment: Mapping[str, str],
+    level: str = "error",
 ) -> list[str]:
     """Return a workflow command for the first examples of ``results``, each at its line; none outside GitHub.
 
-    ``paths`` are the files of the tasks, relative to ``root``.
+    ``paths`` are the files of the tasks, relative to ``root``; ``level`` is ``error``, or ``warning`` in one that passes.
     """
     if environment.get("GITHUB_ACTIONS") != "true":
         return []
     workspace = environment.get("GITHUB_WORKSPACE") or str(root)
     shown = [result for result in results if result.line][:ANNOTATIONS]
-    return [annotation(result, os.path.relpath(root / paths.get(result.task, ""), workspace)) for result in shown]
+    return [
+        annotation(result, os.path.relpath(root / paths.get(result.task, ""), workspace), level) for result in shown
+    ]
 
 
-def annotation(result: ExampleResult, path: str) -> str:
+def annotation(result: ExampleResult, path: str, level: str = "error") -> str:
     """Return the workflow command that shows what became of ``result`` beside its line of the file ``path``."""
     title = f"{result.task}: {result.id} {result.status}"
     where = f"file={_property(path)},line={result.line},title={_property(title)}"
-    return f"::error {where}::{_data(_message(result))}"
+    return f"::{level} {where}::{_data(_message(result))}"
 
 
 def _message(result: ExampleResult) -> str:

@@ -105,7 +105,8 @@ class TaskFile(pytest.Module):
         shown = self.nodeid
         faults = [error.at(shown) for error in loaded.errors]
         if faults and not (self.run_state.allows_bad_tasks and loaded.tasks):
-            raise BadTaskFile("\n".join(faults))
+            hopeless = [f"{shown}: no record is left without these"] if self.run_state.allows_bad_tasks else []
+            raise BadTaskFile("\n".join([*faults, *hopeless]))
         if faults:
             listing = "\n".join(faults)
             warnings.warn(pytest.PytestWarning(f"{len(faults)} bad record(s) left out:\n{listing}"), stacklevel=1)

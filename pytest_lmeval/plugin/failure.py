@@ -15,10 +15,18 @@ from pytest_lmeval.types import ExampleResult
 __all__ = ["ExampleFailed", "explain", "rerun_command"]
 
 _REPEATED = frozenset(
-    """
-    --lm-adapter --lm-adapter-arg --lm-threshold --lm-repeats --lm-sandbox --lm-num-fewshot --lm-config --lm-judge
-    --rootdir -c
-    """.split()
+    {
+        "--lm-adapter",
+        "--lm-adapter-arg",
+        "--lm-config",
+        "--lm-judge",
+        "--lm-num-fewshot",
+        "--lm-repeats",
+        "--lm-sandbox",
+        "--lm-threshold",
+        "--rootdir",
+        "-c",
+    }
 )
 _PROMPT_TAIL = 600
 _TEXT_HEAD = 2000

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pytest_lmeval.leaderboard.compare import Comparison
     from pytest_lmeval.leaderboard.runfile import RunFile
 
-__all__ = ["GATE_ID", "baseline_path", "compare_with", "gate_settings", "read_baseline", "report_gate"]
+__all__ = ["GATE_ID", "baseline_path", "compare_with", "doubts_of", "gate_settings", "read_baseline", "report_gate"]
 
 GATE_ID = "leaderboard::gate"
 _REASONS = 20
@@ -80,6 +80,16 @@ def compare_with(
 
     criteria = Criteria(settings.alpha, settings.tolerance, settings.strict, exact)
     return against.compare_with(baseline, board, criteria, rootpath)
+
+
+def doubts_of(baseline: RunFile | None, board: Leaderboard, reruns: int) -> list[str]:
+    """Return what makes a run doubtful besides its answers; ``reruns`` counts the attempts that were made again."""
+    from pytest_lmeval.leaderboard.baseline import doubts
+
+    found = [] if baseline is None else doubts(baseline, board)
+    if reruns:
+        found.append(f"{reruns} attempt(s) failed and were made again: a score of the best of several is too high")
+    return found
 
 
 def report_gate(session: pytest.Session, board: Leaderboard, unwritten: Sequence[str]) -> None:

@@ -19,7 +19,7 @@ from pytest_lmeval.leaderboard.manifest import redact_options
 from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.plugin.aggregating import aggregate
 from pytest_lmeval.plugin.ending import failed_besides, stopped_by_choice, why_cut_short
-from pytest_lmeval.plugin.gating import compare_with, gate_settings, read_baseline, report_gate
+from pytest_lmeval.plugin.gating import compare_with, doubts_of, gate_settings, read_baseline, report_gate
 from pytest_lmeval.plugin.options import MaxErrors
 from pytest_lmeval.plugin.progress import Progress
 from pytest_lmeval.plugin.report_files import ReportFiles
@@ -233,26 +233,16 @@ class RunRecord:
         if self.baseline is not None and "shard" not in board.facts.selection:
             settings, root = self.gate_settings, self.config.rootpath
             comparison = compare_with(self.baseline, board, settings, exact=self._is_exact(), rootpath=root)
+        fates = dict.fromkeys(self._skipped, "skipped") | {id: one.status for id, one in self._results.items()}
         gate = decide(
             board,
             self.gate_settings,
             incomplete=self._reasons,
-            failed=self._failed_besides(),
-            warnings=self._doubts(board),
+            failed=failed_besides(self._failed, fates),
+            warnings=doubts_of(self.baseline, board, self._reruns),
             comparison=comparison,
         )
         return replace(board, facts=replace(board.facts, gate=gate))
-
-    def _failed_besides(self) -> list[str]:
-        known = {nodeid: result.status for nodeid, result in self._results.items()}
-        return failed_besides(self._failed, {**dict.fromkeys(self._skipped, "skipped"), **known})
-
-    def _doubts(self, board: Leaderboard) -> list[str]:
-        from pytest_lmeval.leaderboard.baseline import doubts
-
-        found = [] if self.baseline is None else doubts(self.baseline, board)
-        again = f"{self._reruns} attempt(s) failed and were made again: a score of the best of several is too high"
-        return [*found, again] if self._reruns else found
 
     def _is_exact(self) -> bool:
         return bool(self.process_facts.get("model", {}).get("exact")) or run_state(self.config).is_exact

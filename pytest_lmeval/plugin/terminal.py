@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_lmeval.leaderboard.board import Leaderboard
-from pytest_lmeval.leaderboard.gate import LET_PASS
+from pytest_lmeval.leaderboard.gate import LET_PASS, let_pass
 from pytest_lmeval.leaderboard.github import commands
 from pytest_lmeval.leaderboard.tables import comparison_lines, selection_text, terminal_table
 from pytest_lmeval.plugin.run_record import RunRecord
@@ -24,8 +24,21 @@ _SHOWN = 20
 def write_summary(record: RunRecord, terminal: pytest.TerminalReporter) -> None:
     """Write the table, what is missing or left out, and where the files are."""
     board = record.board
-    if board is None or terminal.config.option.verbose < -1:
+    if board is None:
         return
+    if terminal.config.option.verbose >= -1:
+        _write_board(record, board, terminal)
+    # However quiet: without these nobody could tell why the run failed, or that its reports are old.
+    for failure in record.files.failures:
+        terminal.write_line(f"NOT WRITTEN: {printable(failure)}", red=True, bold=True)
+    level = "warning" if let_pass(record.gate) else "error"
+    for command in commands(
+        _worth_a_note(board, record.gate), _paths(board), record.config.rootpath, os.environ, level
+    ):
+        terminal.write_line(command)
+
+
+def _write_board(record: RunRecord, board: Leaderboard, terminal: pytest.TerminalReporter) -> None:
     terminal.section(f"leaderboard: {printable(board.facts.adapter)}")
     for line in terminal_table(board):
         terminal.write_line(printable(line))
@@ -34,12 +47,8 @@ def write_summary(record: RunRecord, terminal: pytest.TerminalReporter) -> None:
     _write_verdict(board, record.gate, terminal)
     for line in _remarks(record, board):
         terminal.write_line(printable(line), yellow=True)
-    for failure in record.files.failures:
-        terminal.write_line(f"NOT WRITTEN: {printable(failure)}", red=True, bold=True)
     if not record.files.failures:
         terminal.write_line(f"written to {record.report_dir / 'leaderboard.json'}; to look at: report.html beside it")
-    for command in commands(_worth_a_note(board, record.gate), _paths(board), record.config.rootpath, os.environ):
-        terminal.write_line(command)
 
 
 def _write_verdict(board: Leaderboard, gate: Mapping[str, Any], terminal: pytest.TerminalReporter) -> None:
@@ -59,8 +68,11 @@ def _worth_a_note(board: Leaderboard, gate: Mapping[str, Any]) -> list[ExampleRe
     """Return the examples that failed, and those that got worse where the gate looks at that."""
     worse = gate.get("comparison", {}).get("worse", ()) if gate["mode"] == "baseline" else ()
     flipped = {(flip["task"], flip["id"]) for flip in worse}
-    results = (result for row in board.tasks for result in row.per_example)
-    return [r for r in results if r.status in ("failed", "error", "timeout") or (r.task, r.id) in flipped]
+    results = [result for row in board.tasks for result in row.per_example]
+    failed = [result for result in results if result.status in ("failed", "error", "timeout")]
+    # GitHub shows few: first what must pass, then what failed, then what only got worse.
+    failed.sort(key=lambda result: not result.must_pass)
+    return failed + [r for r in results if (r.task, r.id) in flipped and r.status == "below"]
 
 
 def _paths(board: Leaderboard) -> dict[str, str]:

@@ -68,3 +68,8 @@ def test_a_summary_that_would_be_thrown_away_is_cut(tmp_path: Path) -> None:
 
 def test_without_a_summary_nothing_is_written() -> None:
     assert write_step_summary("# Board", {}) is None
+
+
+def test_a_run_that_passes_warns() -> None:
+    (line,) = commands([FAILED], {"sums": "s.jsonl"}, Path("/repo"), ACTIONS, "warning")
+    assert line.startswith("::warning file=s.jsonl,line=7,")

@@ -334,3 +334,17 @@ def test_a_failure_prints_no_line_that_the_model_began(project: Project) -> None
     result = project.run()
     assert not any(line.lstrip().startswith("::") for line in result.outlines)
     result.stdout.fnmatch_lines(["    | ::stop-commands::x"])
+
+
+def test_what_must_pass_is_annotated_before_what_only_failed(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    must = project.spec("must", "5", target="4", metadata={"must_pass": True})
+    project.task("tasks/sums.jsonl", *[project.spec(f"e{n}", "5", target="4") for n in range(12)], must)
+    noted = [line for line in project.run().outlines if line.startswith("::error")]
+    assert 10 == len(noted)
+    assert "sums%3A must failed" in noted[0]
+
+
+def test_a_baseline_that_was_asked_another_number_of_times_is_doubtful(many: Project) -> None:
+    result = run_many(many, "--lm-baseline=baseline.json", "--lm-repeats=2")
+    result.stdout.fnmatch_lines(["doubtful: each example was asked another number of times than in the baseline*"])

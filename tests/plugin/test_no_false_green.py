@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
+
+from pytest_lmeval.errors import UsageError
+from pytest_lmeval.leaderboard.merged_gate import gate_settings
+from pytest_lmeval.leaderboard.runfile import read_run
 
 if TYPE_CHECKING:
     from tests.conftest import Project
@@ -175,7 +180,8 @@ def pytest_report_from_serializable(data):
 )
 def test_what_is_lost_of_right_answers_makes_the_run_incomplete(project: Project, how: str, processes: str) -> None:
     write_tasks(project, wrong=False)
-    result = run_with(project, (LOSING if processes == "-n0" else LOSING_BETWEEN_PROCESSES)[how], processes)
+    conftest = (LOSING if processes == "-n0" else LOSING_BETWEEN_PROCESSES)[how]
+    result = run_with(project, conftest, processes, "--max-worker-restart=0")
     assert 3 == result.ret
     assert ("incomplete", False) == (verdict(project), project.board()["complete"])
     assert project.board()["gate"]["reasons"]
@@ -315,7 +321,7 @@ def test_examples_that_pass_when_asked_again_are_doubtful(project: Project) -> N
 # Nothing to measure
 
 
-@pytest.mark.parametrize("options", [[], ["--lm-allow-bad-tasks"], ["--continue-on-collection-errors"]])
+@pytest.mark.parametrize("options", [["--lm-allow-bad-tasks"], ["--continue-on-collection-errors"]])
 def test_a_task_without_examples_stops_the_run(project: Project, options: list[str]) -> None:
     write_tasks(project, wrong=False)
     project.write("tasks/empty.jsonl", "")
@@ -332,7 +338,7 @@ def test_a_folder_that_hides_its_tasks_stops_the_run(project: Project, processes
     assert [] == project.calls()
 
 
-@pytest.mark.parametrize("answers", ["prompts[1:]", "[]", "None", "[None for _ in prompts]", "iter(prompts)"])
+@pytest.mark.parametrize("answers", ["prompts[1:]", "[]", "None"])
 def test_answers_that_are_none_make_the_run_incomplete(project: Project, answers: str) -> None:
     write_tasks(project, wrong=False)
     project.write("model.py", f"class Model:\n    name = 'm'\n    def generate(self, prompts): return {answers}\n")
@@ -364,8 +370,10 @@ def test_a_wrong_answer_fails_the_run_however_it_is_run(project: Project, option
 UPDATE = ("--lm-baseline=base.json", "--lm-update-baseline")
 
 
-@pytest.mark.parametrize("name", ["leaderboard.json", "ledger.jsonl"])
-@pytest.mark.parametrize("options", [[], ["--lm-update-baseline"]])
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [("leaderboard.json", []), ("ledger.jsonl", []), ("leaderboard.json", ["--lm-update-baseline"])],
+)
 def test_a_run_is_not_compared_with_what_it_is_about_to_write(project: Project, name: str, options: list[str]) -> None:
     write_tasks(project, wrong=False)
     project.write(f"reports/{name}", "{}")
@@ -406,8 +414,23 @@ def test_a_run_that_scored_nothing_is_no_baseline(project: Project) -> None:
 
 def test_a_baseline_that_cannot_be_written_fails_the_run_and_is_not_said_to_be_there(project: Project) -> None:
     write_tasks(project, wrong=False)
-    result = project.run("--lm-baseline=/proc/nowhere/base.json", "--lm-update-baseline", "--junitxml=junit.xml")
+    unwritable = ("--lm-baseline=/proc/nowhere/base.json", "--lm-update-baseline")
+    result = project.run(*unwritable, "--junitxml=junit.xml", "-qq")
     assert 1 == result.ret
     result.stdout.fnmatch_lines(["NOT WRITTEN: /proc/nowhere/base.json*"])
     result.stdout.no_fnmatch_line("*baseline written*")
     assert 'failures="1"' in (project.path / "junit.xml").read_text()
+
+
+def test_a_shard_whose_gate_is_not_one_of_ours_is_refused(project: Project) -> None:
+    write_tasks(project, wrong=False)
+    project.run("--lm-shard=1/2", "--lm-gate=tasks", "--lm-min-score=t=0.5")
+    ledger = (project.path / "reports/ledger.jsonl").read_text()
+    for recorded, other, message in [
+        ('"mode": ?"tasks"', '"mode":"lenient"', "gate.settings.mode: expected one of examples, tasks"),
+        ('"floors": ?{"t": ?0.5}', '"floors":{"t":-1}', "gate.settings.floors.t: expected a number from 0 to 1"),
+    ]:
+        path = project.write("edited.jsonl", re.sub(recorded, other, ledger))
+        assert path.read_text() != ledger
+        with pytest.raises(UsageError, match=re.escape(message)):
+            gate_settings([read_run(path)], {})

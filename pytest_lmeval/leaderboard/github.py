@@ -42,7 +42,8 @@ def commands(
 ) -> list[str]:
     """Return a workflow command for the first examples of ``results``, each at its line; none outside GitHub.
 
-    ``paths`` are the files of the tasks, relative to ``root``; ``level`` is ``error``, or ``warning`` in one that passes.
+    ``paths`` are the files of the tasks, relative to ``root``; ``level`` is ``error``, or ``warning`` where the run
+    passes all the same.
     """
     if environment.get("GITHUB_ACTIONS") != "true":
         return []

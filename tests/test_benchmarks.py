@@ -60,12 +60,13 @@ def test_the_table_has_every_row(smoke_run: str) -> None:
     assert [name for part in ROWS.values() for name in part] == [row["what"] for row in table(smoke_run)]
 
 
-def test_every_figure_is_a_positive_number(smoke_run: str) -> None:
+def test_every_figure_is_a_number_and_what_is_no_slope_is_positive(smoke_run: str) -> None:
     for row in table(smoke_run):
         for column in ("plugin", "reference", "ratio"):
             figure = float(row[column].replace(",", ""))
             assert math.isfinite(figure), row
-            assert figure > 0, row
+            # A slope over so few examples is smaller than what a busy machine adds to either of its ends.
+            assert figure > 0 or "per example" in row["what"], row
 
 
 def test_every_row_with_an_aim_says_whether_it_was_met(smoke_run: str) -> None:

@@ -166,10 +166,15 @@ def test_a_listener_that_was_not_spoken_to_heard_nothing(tmp_path: Path) -> None
 @LINUX
 def test_a_process_with_the_token_is_a_survivor_and_is_ended() -> None:
     token = f"lm{os.getpid():010x}"
-    process = subprocess.Popen(["sh", "-c", "sleep 60; true", token])
+    with subprocess.Popen(["sh", "-c", "echo; sleep 60; true", token], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()  # by now its command line is its own
 
-    assert [f"process {process.pid} outlived the run"] == survivors(token, patience_s=0.1)
-    assert -9 == process.wait()
+        try:
+            assert [f"process {process.pid} outlived the run"] == survivors(token, patience_s=0.1)
+            assert -9 == process.wait()
+        finally:
+            process.kill()
     assert [] == survivors(token)
 
 

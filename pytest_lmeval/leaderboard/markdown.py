@@ -17,6 +17,7 @@ from pytest_lmeval.leaderboard.tables import (
     selection_text,
 )
 from pytest_lmeval.text import printable
+from pytest_lmeval.types import ExampleResult
 
 __all__ = ["COMMENT_BYTES", "escape", "markdown", "table"]
 
@@ -25,6 +26,7 @@ COMMENT_BYTES = 60_000
 _FLIPS = 25
 _REASONS = 20
 _TEXT = 80
+_FAILED = frozenset({"failed", "error", "timeout"})
 _REPEATED = re.compile(r"(?:pass[@^]|maj@)\d+")
 _VERDICTS = {
     "pass": "passed",
@@ -46,6 +48,7 @@ def markdown(board: Leaderboard) -> str:
     lines = [f"# {_title(gate)}: {escape(facts.adapter)}", "", _headline(board), ""]
     lines += _listed(gate.get("reasons", ()), _REASONS)
     lines += _listed([f"Doubtful: {warning}" for warning in gate.get("warnings", ())], _REASONS)
+    lines += _failed(board)
     lines += _comparison(gate.get("comparison"))
     lines += table(HEADINGS, [cells(row) for row in board.tasks], texts=2)
     lines += _categories(board)
@@ -93,6 +96,24 @@ def _headline(board: Leaderboard) -> str:
     if not board.complete:
         return f"**Incomplete**: {scored}; there is no overall score."
     return f"**Overall {score_text(board.overall_score)}**: {scored}."
+
+
+def _failed(board: Leaderboard) -> list[str]:
+    failed = [result for row in board.tasks for result in row.per_example if result.status in _FAILED]
+    if not failed:
+        return []
+    failed.sort(key=lambda result: not result.must_pass)
+    rows = [
+        (f"{result.task}: {result.id}", result.status, _short(" | ".join(result.targets)), _short(_heard(result)))
+        for result in failed[:_FLIPS]
+    ]
+    more = [f"... and {len(failed) - _FLIPS} more", ""] if len(failed) > _FLIPS else []
+    opening = [f"<details><summary>Failed: {len(failed)}</summary>", ""]
+    return [*opening, *table(("example", "status", "wanted", "said"), rows, texts=4), *more, "</details>", ""]
+
+
+def _heard(result: ExampleResult) -> str:
+    return result.error or (result.predictions[0] if result.predictions else "")
 
 
 def _comparison(comparison: Mapping[str, Any] | None) -> list[str]:

@@ -56,8 +56,8 @@ def test_the_verdict_stands_before_the_rows() -> None:
     lines = markdown(_board(A, B, C)).split("\n")
     assert "# Leaderboard: toy.v1" == lines[0]
     assert "**Overall 0.5000**: 3 of 3 examples scored." == lines[2]
-    assert "| task | metric | score | 95 % interval | correct | errors | unparsed | ms |" == lines[4]
-    assert "| sums | exact\\_match | 0.5000 | 0.095 to 0.905 | 1/2 |  | 1 | 2.5 |" == lines[6]
+    first = lines.index("| task | metric | score | 95 % interval | correct | errors | unparsed | ms |")
+    assert "| sums | exact\\_match | 0.5000 | 0.095 to 0.905 | 1/2 |  | 1 | 2.5 |" == lines[first + 2]
     assert "| arithmetic | 0.5000 | 2 |" in lines
 
 
@@ -83,7 +83,7 @@ def test_the_digest_and_the_time_are_there() -> None:
 
 def test_every_row_has_the_same_number_of_cells() -> None:
     tables = [line for line in markdown(_board(A, B, C)).split("\n") if line.startswith("|")]
-    assert [9] * 4 + [4] * 3 == [_unescaped(line, "|") for line in tables]
+    assert [5] * 3 + [9] * 4 + [4] * 3 == [_unescaped(line, "|") for line in tables]
 
 
 @pytest.mark.parametrize("name", HOSTILE)
@@ -146,3 +146,18 @@ def test_a_shard_says_that_it_is_one() -> None:
 )
 def test_what_a_model_writes_mentions_nobody_and_links_nothing(text: str, shown: str) -> None:
     assert shown == escape(text)
+
+
+def test_what_failed_stands_with_what_was_wanted_and_said() -> None:
+    wrong = replace(B, targets=("4",), predictions=("5 @team",))
+    broken = replace(ERROR, error="adapter stub.v1 gave up", must_pass=True)
+    text = markdown(_board(A, wrong, broken))
+    assert "<details><summary>Failed: 2</summary>" in text
+    first, second = (line for line in text.split("\n") if line.startswith("| sums: "))
+    assert "| sums: d | error |  | adapter stub.v1 gave up |" == first
+    assert "| sums: b | failed | 4 | 5 &#64;team |" == second
+
+
+def test_of_many_failures_the_first_are_shown_and_the_others_counted() -> None:
+    text = markdown(_board(*[replace(B, id=f"e{n:02}") for n in range(30)]))
+    assert "... and 5 more" in text

@@ -24,7 +24,7 @@ __all__ = [
 
 HEADINGS = ("task", "metric", "score", "95 % interval", "correct", "errors", "unparsed", "ms")
 """The columns of the board; the first two are text."""
-CHANGE_HEADINGS = ("against the baseline", "verdict", "was", "is", "change", "p", "worse", "better")
+CHANGE_HEADINGS = ("against the baseline", "verdict", "was", "is", "change", "p adjusted", "worse", "better")
 _FLIPS = 10
 _CUT = "\n\n(cut here; the rest stands in the report's files)\n"
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import pytest
 
+from pytest_lmeval.errors import UsageError
 from pytest_lmeval.leaderboard.gate import LET_PASS, GateSettings
 from pytest_lmeval.plugin.settings import gate_mode, ini_floors, with_usage_errors
 
@@ -66,6 +67,8 @@ def read_baseline(config: pytest.Config) -> RunFile | None:
     def read() -> RunFile:
         run = read_run(path)
         examples_of(run)
+        if not run.complete and not option.lm_update_baseline:
+            raise UsageError(f"{path}: of a run that did not come to its end, or cut off: not fit to compare with")
         return run
 
     return with_usage_errors(read)

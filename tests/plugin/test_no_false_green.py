@@ -393,14 +393,34 @@ def test_what_a_comparison_does_not_show_is_said(project: Project) -> None:
     write_tasks(project, wrong=False)
     project.task("tasks/u.jsonl", project.record("a", "x"))
     assert 0 == project.run(*UPDATE).ret
-    change(project.path / "base.json", complete=False, digest="0" * 64)
+    change(project.path / "base.json", digest="0" * 64)
     assert 0 == project.run("--lm-baseline=base.json", "tasks/t.jsonl").ret
     warnings = project.board()["gate"]["warnings"]
     assert [
-        "the baseline is of a run that was not complete",
         "the baseline was changed by hand: its results are not those of its digest",
         "not run, though in the baseline: u",
     ] == warnings
+
+
+@pytest.mark.parametrize("torn", [False, True])
+def test_what_is_left_of_a_run_is_no_baseline(project: Project, torn: bool) -> None:
+    write_tasks(project, wrong=False)
+    assert (
+        0
+        == project.run(
+            "--lm-report-dir=kept", *(() if torn else ("--lm-baseline=base.json", "--lm-update-baseline"))
+        ).ret
+    )
+    if torn:
+        ledger = (project.path / "kept/ledger.jsonl").read_bytes()
+        project.write("base.json", ledger[: ledger.rindex(b'{"run"')])
+    else:
+        change(project.path / "base.json", complete=False)
+    asked = len(project.calls())
+    result = project.run("--lm-baseline=base.json")
+    assert 4 == result.ret
+    result.stderr.fnmatch_lines(["*base.json: of a run that did not come to its end*not fit to compare with*"])
+    assert asked == len(project.calls())
 
 
 def test_a_run_that_scored_nothing_is_no_baseline(project: Project) -> None:

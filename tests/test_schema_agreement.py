@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]  # no types are published
 
 from pytest_lmeval.errors import RecordRefused
 from pytest_lmeval.formats.files import validate_task

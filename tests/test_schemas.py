@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]  # no types are published
 
 from pytest_lmeval import ToyAdapter, load_tasks, run_leaderboard, schemas, write_leaderboard
 from pytest_lmeval.adapters.replay import read_recording

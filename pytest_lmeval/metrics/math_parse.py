@@ -20,11 +20,11 @@ Tree = list[Any]
 _LONGEST = 2000
 _DEEPEST = 60
 FUNCTIONS = frozenset(
-    "sin cos tan cot sec csc arcsin arccos arctan sinh cosh tanh exp abs factorial".split()  # noqa: SIM905
+    "sin cos tan cot sec csc arcsin arccos arctan sinh cosh tanh exp abs factorial".split()  # noqa: SIM905  # a word a line would hide the list
 )
 _NAMES = FUNCTIONS | {"sqrt", "ln", "log"}
 _GREEK = frozenset(
-    "alpha beta gamma delta epsilon theta lambda mu nu rho sigma tau phi varphi omega Delta Omega".split()  # noqa: SIM905
+    "alpha beta gamma delta epsilon theta lambda mu nu rho sigma tau phi varphi omega Delta Omega".split()  # noqa: SIM905  # a word a line would hide the list
 )
 _CONSTANTS = MappingProxyType({"pi": "pi", "infty": "oo", "e": "e", "i": "i"})
 _TOKEN = re.compile(r"\s*(?:(\d+(?:\.\d+)?|\.\d+)|(\\[A-Za-z]+|\\.)|([A-Za-z]+)|(\S))")

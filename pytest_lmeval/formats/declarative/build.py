@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -172,8 +173,7 @@ def _ids(dataset: Dataset) -> tuple[list[str], list[Fault]]:
     wrong = next((each for each in given if not isinstance(each, str | int)), None)
     if not usable:
         return [], [Fault(keys, "bad_value", f"{dataset.rows.path.name}: the id {wrong!r:.60} is no text or number")]
-    seen: set[str] = set()
-    twice = next(each for each in ids if each in seen or seen.add(each))  # type: ignore[func-returns-value]
+    twice = next(each for each, count in Counter(ids).items() if count > 1)
     return [], [Fault(keys, "duplicate_task_id", f"{dataset.rows.path.name}: two rows have the id {twice!r:.60}")]
 
 

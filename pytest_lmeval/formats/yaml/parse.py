@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-import yaml  # type: ignore[import-untyped]
+import yaml  # type: ignore[import-untyped]  # no types are published with it
 
 from pytest_lmeval.formats.yaml.document import Document, Included, Keys, Place, YamlFault
 from pytest_lmeval.formats.yaml.includes import MAX_BYTES, Includer

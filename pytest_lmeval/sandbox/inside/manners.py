@@ -23,7 +23,7 @@ def forgive(folder: str) -> None:
     """Let changes of modes and times below ``folder`` do nothing, and copies leave attributes out."""
     for name in ("chmod", "utime"):
         setattr(os, name, _forgiving(getattr(os, name), folder))
-    shutil._copyxattr = lambda *args, **kwargs: None  # type: ignore[attr-defined]
+    shutil._copyxattr = lambda *args, **kwargs: None  # type: ignore[attr-defined]  # private, and named nowhere
 
 
 def _forgiving(function: Callable[..., None], folder: str) -> Callable[..., None]:

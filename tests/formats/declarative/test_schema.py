@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]  # no types are published
 
 from pytest_lmeval.formats.declarative.schema import make_schemas
 from pytest_lmeval.schemas import load_schema

@@ -49,12 +49,12 @@ TemplateText = Annotated[str, Field(json_schema_extra={"x-template": "jinja"})]
 """Text that is filled for every row."""
 
 
-def Template(**options: Any) -> Any:  # noqa: N802
+def Template(**options: Any) -> Any:  # noqa: N802  # stands for a type, as pydantic's Field does
     """Return the field of a template, or of a list or mapping of them."""
     return _marked(_TEMPLATE, options)
 
 
-def Data(**options: Any) -> Any:  # noqa: N802
+def Data(**options: Any) -> Any:  # noqa: N802  # stands for a type, as pydantic's Field does
     """Return the field of free data, in which parameters are put in however deep."""
     return _marked(_DATA, options)
 

@@ -77,7 +77,7 @@ class TemplateEnvironment(ImmutableSandboxedEnvironment):
             return name == "cycle"
         return obj is self.globals["range"] or name in _METHODS.get(type(owner), frozenset())
 
-    def call(__self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N805
+    def call(__self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N805  # a template's own keyword may be called self
         """Call a function or method from a template, once it is known that the result is of a size to bear."""
         if isinstance(__obj, Undefined):
             return __obj()  # raises what the undefined value has to say

@@ -14,6 +14,7 @@ from typing import Any
 from pytest_lmeval.adapters.resolve import adapter_name
 from pytest_lmeval.engine.outage import Unreachable, is_unreachable
 from pytest_lmeval.errors import AdapterError, AdapterTimeout
+from pytest_lmeval.text import portable_path
 from pytest_lmeval.types import Completion, Generate, LogLikelihood, LogProb, Request, Response
 
 __all__ = ["Answer", "ask", "check_answer", "is_async", "unusable", "with_attempts"]
@@ -145,19 +146,7 @@ def _place(error: BaseException) -> str:
     if not foreign:
         return ""
     code, line = foreign[-1]
-    return f" ({_shown(code.co_filename)}:{line} in {code.co_name})"
-
-
-def _shown(path: str) -> str:
-    # Of a path outside the project the part that is the same on every machine.
-    _, installed, inside = path.rpartition(f"{os.sep}site-packages{os.sep}")
-    if installed:
-        return inside
-    try:
-        project = os.path.join(os.getcwd(), "")
-    except OSError:  # the folder is gone
-        return os.path.basename(path)
-    return path.removeprefix(project) if path.startswith(project) else os.path.basename(path)
+    return f" ({portable_path(code.co_filename)}:{line} in {code.co_name})"
 
 
 _OURS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "")

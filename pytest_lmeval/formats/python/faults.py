@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pytest_lmeval.errors import LmevalError, RecordRefused, ScoringError
+from pytest_lmeval.text import portable_path
 
 __all__ = ["called", "described", "line_in", "scored"]
 
@@ -41,7 +42,7 @@ def scored(name: str, function: Callable[..., _Result], *arguments: Any) -> _Res
 def described(error: BaseException) -> str:
     """Return the exception's type, text and place in one line."""
     if isinstance(error, SyntaxError) and error.filename:
-        return f"{type(error).__name__}: {error.msg} ({_shown(error.filename)}:{error.lineno})"
+        return f"{type(error).__name__}: {error.msg} ({portable_path(error.filename)}:{error.lineno})"
     text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     place = _place(error)
     return f"{text} ({place})" if place else text
@@ -54,7 +55,7 @@ def _place(error: BaseException) -> str:
     if not foreign:
         return ""
     code, line = foreign[-1]
-    return f"{_shown(code.co_filename)}:{line} in {code.co_name}"
+    return f"{portable_path(code.co_filename)}:{line} in {code.co_name}"
 
 
 def line_in(error: BaseException, path: Path) -> int:
@@ -69,15 +70,3 @@ def _keys(error: BaseException, arguments: tuple[Any, ...]) -> str:
     if isinstance(error, KeyError) and arguments and isinstance(arguments[0], dict):
         return f"; the item has {', '.join(map(str, arguments[0])) or 'no key'}"
     return ""
-
-
-def _shown(path: str) -> str:
-    # Of a path outside the project the part that is the same on every machine.
-    _, installed, inside = path.rpartition(f"{os.sep}site-packages{os.sep}")
-    if installed:
-        return inside
-    try:
-        project = os.path.join(os.getcwd(), "")
-    except OSError:  # the folder is gone
-        return os.path.basename(path)
-    return path.removeprefix(project) if path.startswith(project) else os.path.basename(path)

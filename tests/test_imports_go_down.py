@@ -17,7 +17,7 @@ ROWS = (
     "engine leaderboard",
     "convert starter schemas formats adapters registry project tasks",
     "metrics postprocess rendering sandbox",
-    "types text atomic errors formatters",
+    "types text atomic arguments errors formatters",
 )
 ROW_OF = {room: number for number, row in enumerate(ROWS) for room in row.split()}
 PYTEST = {"pytest", "_pytest", "pluggy", "xdist", "execnet", "pytest_jsonreport"}

@@ -6,7 +6,8 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from pytest_lmeval.cli.output import add_criteria, add_format, criteria_of, positive, show, show_json
+from pytest_lmeval.arguments import at_least
+from pytest_lmeval.cli.output import add_criteria, add_format, criteria_of, show, show_json
 from pytest_lmeval.leaderboard.calibrate import Calibration, Needed, TaskNoise, calibrate
 from pytest_lmeval.leaderboard.columns import columns, percent
 from pytest_lmeval.leaderboard.runfile import read_run
@@ -24,7 +25,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("other", metavar="B", type=Path, help="that of another run of the same model on the same tasks")
     add_criteria(parser)
     parser.add_argument("--seed", metavar="S", type=int, default=0, help="of the simulated rounds (default 0)")
-    parser.add_argument("--rounds", metavar="N", type=positive, help="rounds (default: as many as take a few seconds)")
+    parser.add_argument("--rounds", metavar="N", type=at_least(1), help="default: as many as take a few seconds")
     add_format(parser, "text", "json")
     parser.set_defaults(run=run)
 

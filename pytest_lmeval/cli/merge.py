@@ -8,8 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from pytest_lmeval.arguments import MaxErrors, level, named_share, share
 from pytest_lmeval.atomic import write_atomically
-from pytest_lmeval.cli.output import level, named_share, share, show
+from pytest_lmeval.cli.output import show
 from pytest_lmeval.engine.ledger import is_complete
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.leaderboard.board import Leaderboard
@@ -46,9 +47,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     gate.add_argument(
         "--strict", action="store_true", default=None, help="any example that passed and now does not is one"
     )
-    gate.add_argument(
-        "--max-errors", metavar="N|P%", type=_max_errors, help="examples that may end in error or timeout"
-    )
+    gate.add_argument("--max-errors", metavar="N|P%", type=MaxErrors, help="examples that may end in error or timeout")
     parser.add_argument("--include-per-example", action="store_true", help="per-example records in leaderboard.json")
     parser.set_defaults(run=run)
 
@@ -56,14 +55,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Write the files of the whole run; return its exit code: 1 if an example or the gate failed, 3 if incomplete."""
     _check_folder(options.folder, options.ledgers)
+    _check_baseline(options.folder, options.baseline)
     shards = [read_run(path) for path in options.ledgers]
     whole = merge(shards)
     if options.max_errors is not None:
-        number, is_percent = options.max_errors
         collected = len(examples_of(whole)) + len(whole.facts.missing) + whole.facts.skipped
-        whole = replace(
-            whole, facts=replace(whole.facts, max_errors=number * collected / 100 if is_percent else number)
-        )
+        whole = replace(whole, facts=replace(whole.facts, max_errors=options.max_errors.of(collected)))
     judged, board = gated(whole, gate_settings(shards, _asked(options)), interruptions(shards), Path.cwd())
     try:
         written = _write(judged, board, options)
@@ -88,6 +85,12 @@ def _check_folder(folder: Path, ledgers: Sequence[Path]) -> None:
             raise UsageError(f"-o {folder}: holds the ledger of an incomplete run; choose another folder")
     except OSError as error:
         raise UsageError(f"-o {folder}: cannot be read: {error.strerror}") from None
+
+
+def _check_baseline(folder: Path, baseline: str | None) -> None:
+    written = {(folder / name).resolve() for name in ("leaderboard.json", "ledger.jsonl")}
+    if baseline is not None and Path(baseline).resolve() in written:
+        raise UsageError(f"--baseline {baseline}: would be written over, and compared with itself next time; copy it")
 
 
 def _is_merged(ledger: Path) -> bool:
@@ -129,14 +132,3 @@ def _unmerged(run: RunFile) -> list[str]:
     # What they are is known where the task is; here there are only its results.
     names = [printable(name, keep="") for name, info in run.infos.items() if info.aggregates]
     return [f"without its own aggregations, which merge does not take: {name}" for name in names]
-
-
-def _max_errors(text: str) -> tuple[float, bool]:
-    is_percent = text.endswith("%")
-    try:
-        number = float(text[:-1]) if is_percent else int(text)
-    except ValueError:
-        number = -1
-    if not 0 <= number <= (100 if is_percent else float("inf")):
-        raise argparse.ArgumentTypeError(f"expected a count such as 3 or a share such as 2%, got {text!r}")
-    return number, is_percent

@@ -8,20 +8,10 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
+from pytest_lmeval.arguments import level, share
 from pytest_lmeval.leaderboard.compare import Criteria
 
-__all__ = [
-    "add_criteria",
-    "add_format",
-    "count",
-    "criteria_of",
-    "level",
-    "named_share",
-    "positive",
-    "share",
-    "show",
-    "show_json",
-]
+__all__ = ["add_criteria", "add_format", "criteria_of", "show", "show_json"]
 
 
 def show(lines: Iterable[str]) -> None:
@@ -53,51 +43,3 @@ def add_criteria(parser: argparse.ArgumentParser) -> None:
 def criteria_of(options: argparse.Namespace, *, exact: bool = False) -> Criteria:
     """Return what the options of :func:`add_criteria` say."""
     return Criteria(alpha=options.alpha, tolerance=options.tolerance, strict=options.strict, exact=exact)
-
-
-def count(text: str) -> int:
-    """Parse a whole number that is not negative."""
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"expected a whole number >= 0, got {text!r}")
-    return int(text)
-
-
-def positive(text: str) -> int:
-    """Parse a whole number above 0."""
-    if not text.isdecimal() or not int(text):
-        raise argparse.ArgumentTypeError(f"expected a whole number >= 1, got {text!r}")
-    return int(text)
-
-
-def level(text: str) -> float:
-    """Parse a number between 0 and 1, neither of them included."""
-    try:
-        number = float(text)
-    except ValueError:
-        number = 0.0
-    if not 0.0 < number < 1.0:
-        raise argparse.ArgumentTypeError(f"expected a number between 0 and 1, such as 0.05, got {text!r}")
-    return number
-
-
-def share(text: str) -> float:
-    """Parse a number from 0 up to, and without, 1."""
-    try:
-        number = float(text)
-    except ValueError:
-        number = -1.0
-    if not 0.0 <= number < 1.0:
-        raise argparse.ArgumentTypeError(f"expected a number from 0 to below 1, such as 0.05, got {text!r}")
-    return number
-
-
-def named_share(text: str) -> tuple[str, float]:
-    """Parse ``NAME=VALUE`` with a value from 0 to 1."""
-    name, equals, value = text.rpartition("=")
-    try:
-        number = float(value)
-    except ValueError:
-        number = -1.0
-    if not name or not equals or not 0.0 <= number <= 1.0:
-        raise argparse.ArgumentTypeError(f"expected NAME=VALUE with a value from 0 to 1, got {text!r}")
-    return name, number

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from pytest_lmeval.adapters.resolve import adapter_name, make_adapter
+from pytest_lmeval.arguments import at_least
 from pytest_lmeval.cli.dry_run import DryRun, Shown
-from pytest_lmeval.cli.output import positive, show
+from pytest_lmeval.cli.output import show
 from pytest_lmeval.cli.task_folder import Project
 from pytest_lmeval.text import printable
 
@@ -21,7 +22,7 @@ _WIDTH = 100
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     parser.add_argument("task", metavar="TASK", help="the key or name of a task, or the path of its file")
-    parser.add_argument("-n", dest="count", metavar="N", type=positive, default=3, help="examples (default 3)")
+    parser.add_argument("-n", dest="count", metavar="N", type=at_least(1), default=3, help="examples (default 3)")
     parser.add_argument("--config", metavar="FILE", type=Path, help="YAML values for the task's parameters")
     parser.add_argument("--lm-adapter", metavar="SPEC", required=True, help="the model to ask")
     parser.add_argument("--lm-adapter-arg", metavar="KEY=VALUE", action="append", type=_option, default=[])
@@ -80,7 +81,7 @@ def _stage(stage: Shown) -> Iterator[str]:
 def _as_yaml(value: Any) -> str:
     if isinstance(value, str):
         return printable(value)
-    import yaml  # type: ignore[import-untyped]
+    import yaml  # type: ignore[import-untyped]  # no types are published with it
 
     text: str = yaml.safe_dump(_plain(value), allow_unicode=True, sort_keys=False, width=_WIDTH)
     return printable(text)

@@ -1,38 +1,18 @@
-"""The command-line and ini options, and the types of their values."""
+"""The command-line and ini options."""
 
 from __future__ import annotations
 
-import argparse
 import sys
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-__all__ = ["MaxErrors", "add_options"]
+from pytest_lmeval.arguments import MaxErrors, at_least, key_value, level, named_share, positive, shard, share
+
+__all__ = ["add_options"]
 
 GATES = ("examples", "tasks", "baseline", "none")
 SANDBOX_LEVELS = ("isolated", "confined", "process", "container")
-
-
-class MaxErrors:
-    """``--lm-max-errors``: a count, or a share of the collected examples (``2%``)."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-        digits = text.removesuffix("%")
-        try:
-            self._number = float(digits) if text.endswith("%") else int(digits)
-        except ValueError:
-            raise argparse.ArgumentTypeError(
-                f"expected a count such as 3 or a share such as 2%, got {text!r}"
-            ) from None
-        if not 0 <= self._number <= (100 if text.endswith("%") else self._number):
-            raise argparse.ArgumentTypeError(f"expected a count >= 0 or 0% to 100%, got {text!r}")
-
-    def of(self, collected: int) -> float:
-        """Return how many of ``collected`` examples may end in error."""
-        return self._number / 100 * collected if self.text.endswith("%") else self._number
 
 
 def add_options(parser: pytest.Parser) -> None:
@@ -52,85 +32,6 @@ def add_options(parser: pytest.Parser) -> None:
         "lm_trusted_paths", "the only folders whose YAML tasks may run Python (default: all)", type="args", default=None
     )
     parser.addini("lm_max_line_bytes", "longest line of a task file that is read", default=str(1 << 20))
-
-
-def named_number(text: str) -> tuple[str, float]:
-    """Parse ``NAME=VALUE`` with a value in [0, 1]."""
-    name, equals, value = text.rpartition("=")
-    try:
-        number = float(value)
-    except ValueError:
-        number = -1.0
-    if not name or not equals or not 0.0 <= number <= 1.0:
-        raise argparse.ArgumentTypeError(f"expected NAME=VALUE with a value from 0 to 1, got {text!r}")
-    return name, number
-
-
-def share(text: str) -> float:
-    """Parse a number from 0 up to, and without, 1."""
-    try:
-        number = float(text)
-    except ValueError:
-        number = -1.0
-    if not 0.0 <= number < 1.0:
-        raise argparse.ArgumentTypeError(f"expected a number from 0 to below 1, such as 0.05, got {text!r}")
-    return number
-
-
-def significance(text: str) -> float:
-    """Parse a number between 0 and 1."""
-    number = share(text)
-    if number == 0.0:
-        raise argparse.ArgumentTypeError("expected a number above 0 and below 1, such as 0.05: at 0 nothing is found")
-    return number
-
-
-def shard(text: str) -> tuple[int, int]:
-    """Parse ``I/N``, the I-th of N parts, counted from 1."""
-    part, slash, parts = text.partition("/")
-    if not (slash and part.isdecimal() and parts.isdecimal() and 1 <= int(part) <= int(parts)):
-        raise argparse.ArgumentTypeError(f"expected I/N, the I-th of N parts, such as 1/4, got {text!r}")
-    return int(part), int(parts)
-
-
-def key_value(text: str) -> tuple[str, Any]:
-    """Parse ``KEY=VALUE``; the value is read as TOML, and is text where it is not TOML."""
-    import tomllib
-
-    key, equals, value = text.partition("=")
-    if not equals or not key.isidentifier():
-        # Without what was given: it may be a secret.
-        raise argparse.ArgumentTypeError("expected KEY=VALUE with a KEY of letters, digits and _, such as base_url=...")
-    try:
-        return key, tomllib.loads(f"value = {value}")["value"]
-    except tomllib.TOMLDecodeError:
-        return key, value
-
-
-def at_least(low: int) -> Callable[[str], int]:
-    """Return a parser of integers >= ``low``."""
-
-    def parse(text: str) -> int:
-        try:
-            number = int(text)
-        except ValueError:
-            number = low - 1
-        if number < low:
-            raise argparse.ArgumentTypeError(f"expected a whole number >= {low}, got {text!r}")
-        return number
-
-    return parse
-
-
-def positive(text: str) -> float:
-    """Parse a number above 0."""
-    try:
-        number = float(text)
-    except ValueError:
-        number = 0.0
-    if not 0 < number < float("inf"):
-        raise argparse.ArgumentTypeError(f"expected a number above 0, got {text!r}")
-    return number
 
 
 _OPTIONS: list[tuple[str | tuple[str, ...], dict[str, Any]]] = [
@@ -242,7 +143,7 @@ _OPTIONS: list[tuple[str | tuple[str, ...], dict[str, Any]]] = [
         {
             "metavar": "NAME=V",
             "action": "append",
-            "type": named_number,
+            "type": named_share,
             "default": [],
             "help": "score an example must reach, by task or metric (task wins); repeatable (ini: lm_thresholds)",
         },
@@ -262,7 +163,7 @@ _OPTIONS: list[tuple[str | tuple[str, ...], dict[str, Any]]] = [
         {
             "metavar": "NAME=V",
             "action": "append",
-            "type": named_number,
+            "type": named_share,
             "default": [],
             "help": "floor: the score a task, or 'overall', must reach; repeatable (ini: lm_min_scores)",
         },
@@ -283,7 +184,7 @@ _OPTIONS: list[tuple[str | tuple[str, ...], dict[str, Any]]] = [
         "--lm-alpha",
         {
             "metavar": "A",
-            "type": significance,
+            "type": level,
             "default": 0.05,
             "help": "how often a run that is no worse may be called a regression (default 0.05)",
         },

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from pytest_lmeval.arguments import MaxErrors
 from pytest_lmeval.engine.ledger import Ledger
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.leaderboard.board import Leaderboard, RunFacts, build_board
@@ -20,7 +21,6 @@ from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.plugin.aggregating import aggregate
 from pytest_lmeval.plugin.ending import failed_besides, stopped_by_choice, why_cut_short
 from pytest_lmeval.plugin.gating import compare_with, doubts_of, gate_settings, read_baseline, report_gate
-from pytest_lmeval.plugin.options import MaxErrors
 from pytest_lmeval.plugin.progress import Progress
 from pytest_lmeval.plugin.report_files import ReportFiles
 from pytest_lmeval.plugin.run_facts import info_of, manifest_of, selection_of

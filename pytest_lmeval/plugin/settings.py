@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 
+from pytest_lmeval.arguments import named_share
 from pytest_lmeval.errors import LmevalError
-from pytest_lmeval.plugin.options import named_number
 
 if TYPE_CHECKING:
     from pytest_lmeval.formats.task import LoadOptions
@@ -74,7 +74,7 @@ def ini_floors(config: pytest.Config) -> dict[str, float]:
 
 def _named_numbers(config: pytest.Config, name: str) -> dict[str, float]:
     try:
-        return dict(named_number(line) for line in config.getini(name))
+        return dict(named_share(line) for line in config.getini(name))
     except argparse.ArgumentTypeError as error:
         raise pytest.UsageError(f"ini {name}: {error}") from None
 

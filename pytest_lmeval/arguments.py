@@ -1,0 +1,111 @@
+"""Texts from a command line or an ini file to values: the same for pytest's options and for the commands.
+
+Each function raises argparse.ArgumentTypeError that says what was expected.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["MaxErrors", "at_least", "key_value", "level", "named_share", "positive", "shard", "share"]
+
+
+class MaxErrors:
+    """``--lm-max-errors``: a count, or a share of the collected examples (``2%``)."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        digits = text.removesuffix("%")
+        try:
+            self._number = float(digits) if text.endswith("%") else int(digits)
+        except ValueError:
+            raise argparse.ArgumentTypeError(
+                f"expected a count such as 3 or a share such as 2%, got {text!r}"
+            ) from None
+        if not 0 <= self._number <= (100 if text.endswith("%") else self._number):
+            raise argparse.ArgumentTypeError(f"expected a count >= 0 or 0% to 100%, got {text!r}")
+
+    def of(self, collected: int) -> float:
+        """Return how many of ``collected`` examples may end in error."""
+        return self._number / 100 * collected if self.text.endswith("%") else self._number
+
+
+def named_share(text: str) -> tuple[str, float]:
+    """Parse ``NAME=VALUE`` with a value from 0 to 1."""
+    name, equals, value = text.rpartition("=")
+    try:
+        number = float(value)
+    except ValueError:
+        number = -1.0
+    if not name or not equals or not 0.0 <= number <= 1.0:
+        raise argparse.ArgumentTypeError(f"expected NAME=VALUE with a value from 0 to 1, got {text!r}")
+    return name, number
+
+
+def share(text: str) -> float:
+    """Parse a number from 0 up to, and without, 1."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not 0.0 <= number < 1.0:
+        raise argparse.ArgumentTypeError(f"expected a number from 0 to below 1, such as 0.05, got {text!r}")
+    return number
+
+
+def level(text: str) -> float:
+    """Parse a number between 0 and 1, neither of them included."""
+    number = share(text)
+    if number == 0.0:
+        raise argparse.ArgumentTypeError("expected a number above 0 and below 1, such as 0.05: at 0 nothing is found")
+    return number
+
+
+def shard(text: str) -> tuple[int, int]:
+    """Parse ``I/N``, the I-th of N parts, counted from 1."""
+    part, slash, parts = text.partition("/")
+    if not (slash and part.isdecimal() and parts.isdecimal() and 1 <= int(part) <= int(parts)):
+        raise argparse.ArgumentTypeError(f"expected I/N, the I-th of N parts, such as 1/4, got {text!r}")
+    return int(part), int(parts)
+
+
+def key_value(text: str) -> tuple[str, Any]:
+    """Parse ``KEY=VALUE``; the value is read as TOML, and is text where it is not TOML."""
+    import tomllib
+
+    key, equals, value = text.partition("=")
+    if not equals or not key.isidentifier():
+        # Without what was given: it may be a secret.
+        raise argparse.ArgumentTypeError("expected KEY=VALUE with a KEY of letters, digits and _, such as base_url=...")
+    try:
+        return key, tomllib.loads(f"value = {value}")["value"]
+    except tomllib.TOMLDecodeError:
+        return key, value
+
+
+def at_least(low: int) -> Callable[[str], int]:
+    """Return a parser of integers >= ``low``."""
+
+    def parse(text: str) -> int:
+        try:
+            number = int(text)
+        except ValueError:
+            number = low - 1
+        if number < low:
+            raise argparse.ArgumentTypeError(f"expected a whole number >= {low}, got {text!r}")
+        return number
+
+    return parse
+
+
+def positive(text: str) -> float:
+    """Parse a number above 0."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < float("inf"):
+        raise argparse.ArgumentTypeError(f"expected a number above 0, got {text!r}")
+    return number

@@ -5,15 +5,14 @@ from __future__ import annotations
 import argparse
 import glob
 import json
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pytest_lmeval.atomic import write_atomically
 from pytest_lmeval.cli.output import show
-from pytest_lmeval.cli.task_folder import Project
+from pytest_lmeval.cli.placing import Placing, changes, differences, own_files, refused, write_all
+from pytest_lmeval.cli.task_folder import Project, read_document
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.formats.task import TaskSource
 from pytest_lmeval.text import printable
@@ -29,6 +28,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "-f", dest="files", metavar="FILE", nargs="+", required=True, help="YAML files; patterns such as 'new/*.yaml'"
     )
     parser.add_argument("--to", metavar="DIR", type=Path, help="the task folder (default: the first of lm_task_paths)")
+    parser.add_argument(
+        "--force",
+        action="store_true",
+        help="replace files of other tasks, too, and show a diff of each; never what runs",
+    )
     parser.set_defaults(run=run)
 
 
@@ -44,7 +48,7 @@ class _Addition:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Add or update every file, or none where one is wrong; return 1 then."""
+    """Add or update every file, or none: return 1 where one is wrong, raise UsageError where one has no place."""
     project = Project()
     folder = options.to or project.folders[0]
     faults: list[str] = []
@@ -59,8 +63,7 @@ def run(options: argparse.Namespace) -> int:
     if faults:
         show([*faults, "nothing was added"])
         return 1
-    for addition in additions:
-        show(_put(addition, folder))
+    _put(additions, folder, force=options.force)
     return 0
 
 
@@ -81,6 +84,8 @@ def _read(project: Project, path: Path) -> _Addition | list[str]:
     from pytest_lmeval.formats.yaml.includes import Includer
     from pytest_lmeval.formats.yaml.parse import parse_yaml
 
+    if path.suffix != ".yaml":
+        return [f"{path}: a task or data set is a file that ends in .yaml; no other would be collected"]
     data = path.read_bytes()
     try:
         document = parse_yaml(data, Includer(path))
@@ -133,39 +138,66 @@ def _same_keys(additions: Sequence[_Addition]) -> Iterator[str]:
             yield f"{addition.source}: the key {addition.key!r} is that of {other}, too"
 
 
-def _put(addition: _Addition, folder: Path) -> Iterator[str]:
-    from pytest_lmeval.cli.task_folder import read_document
+def _put(additions: Sequence[_Addition], folder: Path, *, force: bool) -> None:
+    placed = [(addition, _placings(addition, folder)) for addition in additions]
+    placings = [placing for _, group in placed for placing in group]
+    reasons = refused(placings, folder, force=force)
+    if reasons:
+        raise UsageError("\n".join([*reasons, "nothing was added"]))
+    wanted = changes(placings)
+    show(differences(wanted) if force else ())
+    before = {group[0].path: read_document(group[0].path) for _, group in placed}
+    write_all(wanted)
+    changed = {change.path for change in wanted}
+    for addition, group in placed:
+        paths = [placing.path for placing in group if placing.path in changed]
+        show(_told_of(addition, group[0], paths, before[group[0].path]))
 
-    target = _target(addition, folder)
-    before = read_document(target) if target.exists() else None
-    changed = []
-    for name, data in addition.files.items():
-        path = target if name == Path(addition.source.name) else target.parent / name
-        if not path.exists() or path.read_bytes() != data:
-            write_atomically(path, data)
-            changed.append(path)
+
+def _told_of(
+    addition: _Addition, own: Placing, changed: Sequence[Path], before: Mapping[str, Any] | None
+) -> Iterator[str]:
     named = f"{addition.kind} {printable(addition.key, keep='')}"
     if not changed:
-        yield f"{named}: unchanged ({target})"
+        yield f"{named}: unchanged ({own.path})"
         return
-    yield f"{named}: {'created' if before is None else 'updated'} {', '.join(map(str, changed))}"
+    yield f"{named}: {'created' if own.stored is None else 'updated'} {', '.join(map(str, changed))}"
     if before is not None:
         yield from _changes(before, addition.document)
 
 
-def _target(addition: _Addition, folder: Path) -> Path:
-    """Return the file that has the key already, or a new one of the same name."""
-    from pytest_lmeval.cli.task_folder import read_document
+def _placings(addition: _Addition, folder: Path) -> list[Placing]:
+    """Return where the files of an addition go; its YAML comes first."""
+    stored = _stored(addition, folder)
+    target = stored or folder / addition.source.name
+    own = own_files(stored, _brought(stored)) if stored is not None else frozenset()
+    names = {name: target if name == Path(addition.source.name) else target.parent / name for name in addition.files}
+    return [Placing(addition.source, names[name], data, stored, own) for name, data in addition.files.items()]
 
-    kind = "definition" if addition.kind == "task" else "file_path source"
+
+def _stored(addition: _Addition, folder: Path) -> Path | None:
+    """Return the file below ``folder`` that has the key already."""
+    kind = {"definition"} if addition.kind == "task" else {"file_path", "source"}
     for path in sorted(folder.rglob("*.yaml")):
         document = read_document(path)
-        if document is not None and document.get("key") == addition.key and document.keys() & set(kind.split()):
+        if document is not None and document.get("key") == addition.key and document.keys() & kind:
             return path
-    target = folder / addition.source.name
-    if target.exists() and not os.path.samefile(target, addition.source):
-        raise UsageError(f"{target}: another file has this name, and its key is not {addition.key!r}; rename one")
-    return target
+    return None
+
+
+def _brought(stored: Path) -> Iterator[Path]:
+    """Yield the files that a stored task includes, or that a stored data set has its rows in."""
+    document = read_document(stored)
+    if document is None:
+        return
+    folder = stored.parent
+    for included in document.includes.values():
+        yield folder / included.path.relative_to(folder.resolve())
+    source = document.get("source")
+    for holder in (document, source if isinstance(source, dict) else {}):
+        name = holder.get("file_path")
+        if isinstance(name, str):
+            yield folder / name
 
 
 def _changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:

@@ -9,7 +9,10 @@ import sys
 from pathlib import Path
 
 from pytest_lmeval.atomic import write_atomically
-from pytest_lmeval.cli.task_folder import Project
+from pytest_lmeval.cli.output import show
+from pytest_lmeval.cli.placing import Placing, changes, differences, refused
+from pytest_lmeval.cli.task_folder import Project, read_document
+from pytest_lmeval.errors import UsageError
 from pytest_lmeval.formats.yaml.includes import Includer
 
 __all__ = ["configure", "run", "written_out"]
@@ -23,18 +26,27 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     parser.add_argument("key", metavar="KEY", help="the key of the task")
     parser.add_argument("-o", dest="output", metavar="FILE", type=Path, help="where to (default: standard output)")
+    parser.add_argument("--force", action="store_true", help="replace another file, too, and show a diff")
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Write the task."""
+    """Write the task; raise UsageError rather than replace a file that is not this task's."""
     found = Project().declarative(options.key)
     text = written_out(found.path.read_text(encoding="utf-8-sig"), found.path)
     if options.output is None:
         sys.stdout.write(text)
         return 0
-    write_atomically(options.output, text.encode("utf-8"))
-    print(f"wrote {options.output}")
+    output = options.output
+    there = read_document(output)
+    stored = output if there is not None and there.get("key") == found.key else None
+    placing = Placing(found.path, output, text.encode("utf-8"), stored, frozenset())
+    reasons = refused([placing], output.parent, force=options.force)
+    if reasons:
+        raise UsageError("; ".join(reasons))
+    show(differences(changes([placing])) if options.force else ())
+    write_atomically(output, placing.data)
+    print(f"wrote {output}")
     return 0
 
 

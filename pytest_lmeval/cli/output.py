@@ -15,10 +15,10 @@ __all__ = ["add_criteria", "add_format", "criteria_of", "show", "show_json"]
 
 
 def show(lines: Iterable[str]) -> None:
-    """Print the lines, what the terminal's encoding lacks spelled out."""
-    text = "\n".join(lines)
+    """Print the lines, what the terminal's encoding lacks spelled out; nothing where there is none."""
     encoding = sys.stdout.encoding or "utf-8"
-    print(text.encode(encoding, "backslashreplace").decode(encoding))
+    text = "".join(f"{line}\n" for line in lines)
+    print(text.encode(encoding, "backslashreplace").decode(encoding), end="")
 
 
 def show_json(value: Any) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from pytest_lmeval.cli.output import add_format, show, show_json
 from pytest_lmeval.cli.task_folder import FoundFile, Project, read_document
+from pytest_lmeval.formats.task import LoadedFile
 from pytest_lmeval.text import printable
 
 __all__ = ["configure", "run"]
@@ -27,16 +28,18 @@ def run(options: argparse.Namespace) -> int:
     """List the tasks; return 1 where a file is none, or there is no file."""
     project = Project()
     named = [path for path in options.paths if path.is_file()]
-    rows = [row for file in project.files(options.paths) for row in _rows(project, file, file.path in named)]
+    loaded = [(file, project.load(file, is_named=file.path in named)) for file in project.files(options.paths)]
+    rows = [row for file, each in loaded for row in _rows(file, each)]
+    left = [(file.path.as_posix(), each.no_task) for file, each in loaded if each.no_task]
     if options.format == "json":
-        show_json({"tasks": rows})
+        show_json({"tasks": rows, "not_tasks": [{"path": path, "reason": reason} for path, reason in left]})
     else:
-        show(_table(rows) if rows else ["no task file found"])
+        show(_table(rows) if rows else ["no task found"])
+        show(f"not a task: {path} ({reason})" for path, reason in left)
     return int(not rows or any("errors" in row for row in rows))
 
 
-def _rows(project: Project, file: FoundFile, is_named: bool) -> list[dict[str, Any]]:
-    loaded = project.load(file, is_named=is_named)
+def _rows(file: FoundFile, loaded: LoadedFile) -> list[dict[str, Any]]:
     if not loaded.tasks and not loaded.errors:
         return []
     parameters = _parameters(file)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_lmeval.cli.ini import max_line_bytes
 from pytest_lmeval.formats.files import find_task_files, load_file
 from pytest_lmeval.formats.task import LoadedFile, LoadOptions
+from pytest_lmeval.formats.yaml.dispatch import is_data_set
 from pytest_lmeval.project import register_project_plugins
 from pytest_lmeval.registry import default_registry
 
@@ -35,29 +36,54 @@ def run(options: argparse.Namespace) -> int:
     """Print what is wrong with the files; return 1 if anything is. A warning is not."""
     registry = default_registry()
     register_project_plugins(registry, Path.cwd())
-    limit = max_line_bytes(options.paths)
-    files = {
-        path: load_file(path, name, registry, options=LoadOptions(max_line_bytes=limit))
-        for path, name in find_task_files(options.paths, registry)
-    }
+    limits = LoadOptions(max_line_bytes=max_line_bytes(options.paths))
+    files: dict[Path, LoadedFile] = {}
+    empty = []
+    for given in options.paths:
+        found = {
+            path: load_file(path, name, registry, options=limits, is_named=path == given and not _is_data_set(path))
+            for path, name in find_task_files([given], registry)
+        }
+        files.update(found)
+        if not any(loaded.tasks or loaded.errors for loaded in found.values()) and given.is_dir():
+            empty.append(given)
+    checked = _Checked(
+        {path: loaded for path, loaded in files.items() if loaded.tasks or loaded.errors},
+        {path: loaded.no_task for path, loaded in files.items() if loaded.no_task},
+        empty,
+    )
     warnings: Sequence[LintWarning] | None = None
     if options.lint:
         from pytest_lmeval.formats.lint import lint
 
-        warnings = lint(files, registry)
-    print(_as_json(files, warnings) if options.format == "json" else _as_text(files, warnings))
-    return int(not files or any(loaded.errors for loaded in files.values()))
+        warnings = lint(checked.files, registry)
+    print(_as_json(checked, warnings) if options.format == "json" else _as_text(checked, warnings))
+    return int(bool(empty) or any(loaded.errors for loaded in files.values()))
 
 
-def _as_text(files: Mapping[Path, LoadedFile], warnings: Sequence[LintWarning] | None) -> str:
-    if not files:
-        return "no task file found"
+@dataclass(frozen=True, slots=True)
+class _Checked:
+    """The task files; the files that are none, with the reasons; and the folders that were named and have no task."""
+
+    files: Mapping[Path, LoadedFile]
+    not_tasks: Mapping[Path, str]
+    empty: Sequence[Path]
+
+
+def _is_data_set(path: Path) -> bool:
+    return path.suffix == ".yaml" and is_data_set(path.read_bytes())
+
+
+def _as_text(checked: _Checked, warnings: Sequence[LintWarning] | None) -> str:
+    files = checked.files
     bad = [error.at(path) for path, loaded in files.items() for error in loaded.errors]
+    left = [f"not a task: {path} ({reason})" for path, reason in checked.not_tasks.items()]
+    nothing = [f"no task found in {folder}" for folder in checked.empty]
     good = sum(_valid(loaded) for loaded in files.values())
     summary = f"{len(files)} file(s): {good} valid record(s), {len(bad)} bad"
     if warnings is None:
-        return "\n".join([*bad, summary])
-    return "\n".join([*bad, *_told(warnings), f"{summary}, {len(warnings)} warning(s)"])
+        return "\n".join([*bad, *left, *nothing, summary])
+    return "\n".join([*bad, *left, *nothing, *_told(warnings), f"{summary}, {len(warnings)} warning(s)"])
 
 
 def _told(warnings: Sequence[LintWarning]) -> Iterator[str]:
@@ -71,13 +97,15 @@ def _told(warnings: Sequence[LintWarning]) -> Iterator[str]:
             yield f"{path}: and {len(group) - _MOST} more of {rule} (--format json has them all)"
 
 
-def _as_json(files: Mapping[Path, LoadedFile], warnings: Sequence[LintWarning] | None) -> str:
+def _as_json(checked: _Checked, warnings: Sequence[LintWarning] | None) -> str:
     report = [
         {"path": str(path), "valid": _valid(loaded), "errors": [asdict(error) for error in loaded.errors]}
-        for path, loaded in files.items()
+        for path, loaded in checked.files.items()
     ]
+    left = [{"path": str(path), "reason": reason} for path, reason in checked.not_tasks.items()]
+    empty = [str(folder) for folder in checked.empty]
     linted = {} if warnings is None else {"warnings": [{**asdict(each), "path": str(each.path)} for each in warnings]}
-    return json.dumps({"files": report, **linted}, indent=2)
+    return json.dumps({"files": report, "not_tasks": left, "without_tasks": empty, **linted}, indent=2)
 
 
 def _valid(loaded: LoadedFile) -> int:

@@ -13,6 +13,7 @@ from pytest_lmeval.formats.jsonl import is_spec_record
 from pytest_lmeval.formats.python.claims import is_data
 from pytest_lmeval.formats.spec import check_spec_record
 from pytest_lmeval.formats.task import LoadedFile, LoadOptions, Task, TaskSource
+from pytest_lmeval.formats.yaml.dispatch import reads_like_a_task
 from pytest_lmeval.formats.yaml.row_files import is_row_file
 from pytest_lmeval.registry import Registry, default_registry
 from pytest_lmeval.types import Example, RecordError
@@ -24,6 +25,7 @@ __all__ = [
     "load_all_tasks",
     "load_file",
     "load_tasks",
+    "misnamed",
     "task_name",
     "validate_file",
     "validate_task",
@@ -41,6 +43,15 @@ def is_task_file(path: Path, registry: Registry) -> bool:
     if format is None or not fnmatchcase(path.name, format.pattern) or path.name.endswith(RECORDING_SUFFIX):
         return False
     return not _is_ledger(path) and not (path.suffix == ".jsonl" and (is_data(path) or is_row_file(path)))
+
+
+def misnamed(path: Path) -> str:
+    """Return why a file that reads like a task is not taken for one because of its name, or an empty text."""
+    try:
+        found = path.suffix == ".yml" and reads_like_a_task(path.read_bytes())
+    except OSError:
+        found = False
+    return "task files in YAML end in .yaml" if found else ""
 
 
 def task_name(path: Path, root: Path) -> str:
@@ -85,8 +96,9 @@ def load_tasks(*paths: str | Path, registry: Registry | None = None) -> list[Tas
     known = registry or default_registry()
     tasks: list[Task] = []
     faults: list[str] = []
-    for path, name in find_task_files(map(Path, paths), known):
-        loaded = load_file(path, name, known)
+    named = [Path(path) for path in paths]
+    for path, name in find_task_files(named, known):
+        loaded = load_file(path, name, known, is_named=path in named)
         tasks += loaded.tasks
         faults += [error.at(path) for error in loaded.errors]
     faults += _same_names(tasks)
@@ -110,7 +122,7 @@ def validate_task(record: object, *, line_number: int = 1, registry: Registry | 
 def validate_file(path: str | Path, registry: Registry | None = None) -> tuple[list[Example], list[RecordError]]:
     """Return ``(examples, errors)`` of a task file: every valid record, and one error per bad one."""
     file = Path(path)
-    loaded = load_file(file, file.stem, registry or default_registry())
+    loaded = load_file(file, file.stem, registry or default_registry(), is_named=True)
     return [example for task in loaded.tasks for example in task.examples], list(loaded.errors)
 
 

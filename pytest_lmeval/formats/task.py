@@ -103,7 +103,13 @@ class TaskSource:
 
 @dataclass(frozen=True, slots=True)
 class LoadedFile:
-    """What a task file holds: its tasks, and its bad records."""
+    """What a task file holds: its tasks, and its bad records.
+
+    ``no_task`` says why a file that nobody named was taken for no task; empty where it is none by intent, as a data set
+    is. ``is_near_miss`` tells that it is probably meant to be one.
+    """
 
     tasks: Sequence[Task] = ()
     errors: Sequence[RecordError] = field(default_factory=tuple)
+    no_task: str = ""
+    is_near_miss: bool = False

@@ -120,6 +120,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         run = session.config.stash.get(RUN, None)
         if run is not None:
             output["lmeval_facts"] = json.dumps(run.facts())
+            output["lmeval_not_tasks"] = json.dumps(run.not_tasks)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

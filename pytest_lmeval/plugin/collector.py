@@ -34,11 +34,12 @@ def run_example(lm_adapter: Any, lm_judge: Any, lm_engine: Any, lm_render: Any, 
 
 def collect_task_file(path: Path, root: Path, parent: pytest.Collector) -> TaskFile | None:
     """Return the collector of a task file, or None where no format reads such files."""
-    from pytest_lmeval.formats.files import is_task_file, task_name
+    from pytest_lmeval.formats.files import is_task_file, misnamed, task_name
 
     run = run_state(parent.config)
     is_named = path.suffix in run.registry.formats and parent.session.isinitpath(path)
     if not is_task_file(path, run.registry) and not is_named and not run.has_own_loaders:
+        run.leave(path, misnamed(path))
         return None
     file: TaskFile = TaskFile.from_parent(parent, path=path)
     file.task_name = task_name(path, root)

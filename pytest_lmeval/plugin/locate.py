@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-__all__ = ["Places", "is_example", "is_example_id", "is_plain_python", "locate"]
+__all__ = ["Places", "is_below_task_paths", "is_example", "is_example_id", "is_plain_python", "locate"]
 
 
 class Places:
@@ -56,6 +56,11 @@ _PLACES = pytest.StashKey[Places]()
 def locate(path: Path, parent: pytest.Collector) -> Path | None:
     """Return the task root of ``path`` if it is ours to collect, else None."""
     return _places(parent.config).root_of(path, is_named=parent.session.isinitpath(path))
+
+
+def is_below_task_paths(path: Path, config: pytest.Config) -> bool:
+    """Tell whether ``path`` lies in one of the folders of ``lm_task_paths``."""
+    return any(path.is_relative_to(folder) for folder in _places(config).task_paths)
 
 
 def is_plain_python(path: Path) -> bool:

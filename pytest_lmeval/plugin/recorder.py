@@ -32,6 +32,7 @@ class Recorder:
         self._lost = 0
         self._collections = 0
         self._bad_files: dict[str, None] = {}
+        self._not_tasks: dict[str, str] = {}
         self._session: pytest.Session | None = None
         self._code = 0
         config.add_cleanup(self._keep_code)
@@ -61,6 +62,7 @@ class Recorder:
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any, error: object) -> None:
         output = getattr(node, "workeroutput", None) or {}
+        self._not_tasks.update(json.loads(output.get("lmeval_not_tasks", "{}")))
         if "lmeval_usage_error" in output:
             raise pytest.UsageError(output["lmeval_usage_error"])
         if self.record is None and "lmeval_tasks" in output:
@@ -120,6 +122,11 @@ class Recorder:
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         if self._lost > 0:
             terminalreporter.write_line(f"LOST: {self._lost} test(s) of which no end was heard", red=True, bold=True)
+        not_tasks = {**self._not_tasks, **_not_tasks(self.config)}
+        if not_tasks:
+            from pytest_lmeval.plugin.terminal import write_not_tasks
+
+            write_not_tasks(not_tasks, terminalreporter)
         if self.record is not None:
             from pytest_lmeval.plugin.terminal import write_summary
 
@@ -244,6 +251,13 @@ def _has_bad_files(config: pytest.Config) -> bool:
 
     run = config.stash.get(RUN, None)
     return run is not None and bool(run.bad_files)
+
+
+def _not_tasks(config: pytest.Config) -> dict[str, str]:
+    from pytest_lmeval.plugin.state import RUN
+
+    run = config.stash.get(RUN, None)
+    return run.not_tasks if run is not None else {}
 
 
 def _names_task_file(nodeid: str, config: pytest.Config) -> bool:

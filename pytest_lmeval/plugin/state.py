@@ -15,7 +15,7 @@ import pytest
 
 from pytest_lmeval.errors import LmevalError, UnknownName, UsageError
 from pytest_lmeval.plugin.ahead import Ahead
-from pytest_lmeval.plugin.locate import is_example, is_example_id
+from pytest_lmeval.plugin.locate import is_below_task_paths, is_example, is_example_id
 from pytest_lmeval.plugin.settings import build_registry, gate_mode, ini_thresholds, load_options, with_usage_errors
 
 if TYPE_CHECKING:
@@ -61,6 +61,7 @@ class RunState:
         self.spec: str = option.lm_adapter or config.getini("lm_adapter")
         self.tasks: dict[str, TaskInfo] = {}
         self.bad_files: list[str] = []
+        self.not_tasks: dict[str, str] = {}
         self._adapter: Any = None
         self.adapter_name = ""
         self.ahead: Ahead | None = None
@@ -148,7 +149,16 @@ class RunState:
         named = is_named and path.suffix in self.registry.formats
         if not is_task_file(path, self.registry) and not named:
             return self.registry.load(path) or LoadedFile()
-        return load_file(path, name, self.registry, options=self.load_options, is_named=is_named)
+        loaded = load_file(path, name, self.registry, options=self.load_options, is_named=is_named)
+        if loaded.is_near_miss or is_below_task_paths(path, self.config):
+            self.leave(path, loaded.no_task)
+        return loaded
+
+    def leave(self, path: Path, reason: str) -> None:
+        """Note a file that lies where tasks do and is none, for the end of the run, if there is a ``reason``."""
+        if reason:
+            root = self.config.rootpath
+            self.not_tasks[(path.relative_to(root) if path.is_relative_to(root) else path).as_posix()] = reason
 
     def task_again(self, info: TaskInfo) -> Task:
         """Return a task that some process of this run has collected."""

@@ -16,7 +16,7 @@ from pytest_lmeval.plugin.run_record import RunRecord
 from pytest_lmeval.text import printable
 from pytest_lmeval.types import ExampleResult
 
-__all__ = ["write_summary"]
+__all__ = ["write_not_tasks", "write_summary"]
 
 _SHOWN = 20
 
@@ -36,6 +36,17 @@ def write_summary(record: RunRecord, terminal: pytest.TerminalReporter) -> None:
         _worth_a_note(board, record.gate), _paths(board), record.config.rootpath, os.environ, level
     ):
         terminal.write_line(command)
+
+
+def write_not_tasks(not_tasks: Mapping[str, str], terminal: pytest.TerminalReporter) -> None:
+    """Name the files that lie where tasks do and are none, with the reasons."""
+    if terminal.config.option.verbose < -1:
+        return
+    lines = [f"not a task: {path} ({reason})" for path, reason in sorted(not_tasks.items())]
+    if len(lines) > _SHOWN:
+        lines[_SHOWN:] = [f"... and {len(lines) - _SHOWN} more files that are not tasks"]
+    for line in lines:
+        terminal.write_line(printable(line), yellow=True)
 
 
 def _write_board(record: RunRecord, board: Leaderboard, terminal: pytest.TerminalReporter) -> None:

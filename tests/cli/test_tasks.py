@@ -41,7 +41,8 @@ def test_machines_get_the_same(lmeval: Lmeval) -> None:
                 "parameters": [],
                 "path": "tasks/first.yaml",
             }
-        ]
+        ],
+        "not_tasks": [],
     } == json.loads(out)
 
 
@@ -51,7 +52,16 @@ def test_a_file_that_is_wrong_is_told_of_and_none_at_all_is_a_finding(lmeval: Lm
     assert 1 == status
     assert "tasks/broken.yaml:1: bad_yaml _document: " in out
     (tmp_path / "empty").mkdir()
-    assert (1, "no task file found\n") == lmeval("tasks", "empty")[:2]
+    assert (1, "no task found\n") == lmeval("tasks", "empty")[:2]
+
+
+def test_files_that_are_no_tasks_are_listed_apart(lmeval: Lmeval, tmp_path: Path) -> None:
+    (tmp_path / "tasks" / "other.yaml").write_text("definitoin: {}")
+    status, out, _ = lmeval("tasks")
+    reason = "no key definition, icl_tasks or mixture; did you mean 'definition'?"
+    assert (0, f"not a task: tasks/other.yaml ({reason})") == (status, out.splitlines()[-1])
+    machine = json.loads(lmeval("tasks", "--format=json")[1])
+    assert [{"path": "tasks/other.yaml", "reason": reason}] == machine["not_tasks"]
 
 
 def test_the_folders_of_the_ini_file_are_looked_into(lmeval: Lmeval, tmp_path: Path) -> None:

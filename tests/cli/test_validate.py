@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
+from pytest_lmeval import load_tasks, validate_file
 from pytest_lmeval.cli import main
 from pytest_lmeval.cli.ini import pytest_options
+from pytest_lmeval.errors import BadTaskFile
 
 GOOD = {"id": "a", "prompt": "Say yes, please.", "targets": ["yes"], "metric": "exact_match"}
 
@@ -65,6 +67,62 @@ def test_machines_get_every_warning_and_people_the_first_twenty_of_a_kind(
     assert 20 == output.count("warning near_duplicate")
     assert f"{task}: and 9 more of near_duplicate (--format json has them all)" in output
     assert "warnings" not in json.loads(_validate(capsys, "--format=json", task)[1])
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "problem"),
+    [
+        (
+            "x.yaml",
+            "definitoin: {}",
+            "no task in the file; expected one of the keys definition, icl_tasks, mixture; did",
+        ),
+        ("task_none.py", "x = 1\n", "no task in the file: expected a BaseTask class"),
+        ("empty.jsonl", "# a comment\n", "no record in the file"),
+    ],
+)
+def test_a_named_file_that_holds_no_task_is_a_finding(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, text: str, problem: str
+) -> None:
+    (tmp_path / name).write_text(text)
+    status, output = _validate(capsys, tmp_path / name)
+    assert (1, True) == (status, problem in output)
+    assert output.endswith("1 file(s): 0 valid record(s), 1 bad\n")
+    assert 1 == len(validate_file(tmp_path / name)[1])
+    with pytest.raises(BadTaskFile, match=r"no (task|record)"):
+        load_tasks(tmp_path / name)
+
+
+def test_a_folder_without_a_task_is_a_finding(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    good = _write(tmp_path / "good" / "a.jsonl", GOOD)
+    empty, foreign = tmp_path / "empty", tmp_path / "foreign"
+    empty.mkdir()
+    foreign.mkdir()
+    (foreign / "x.yaml").write_text("a: 1\n")
+    status, output = _validate(capsys, good.parent, empty, foreign)
+    assert 1 == status
+    assert [
+        f"not a task: {foreign / 'x.yaml'} (no key definition, icl_tasks or mixture)",
+        f"no task found in {empty}",
+        f"no task found in {foreign}",
+        "1 file(s): 1 valid record(s), 0 bad",
+    ] == output.splitlines()
+    report = json.loads(_validate(capsys, "--format=json", empty, foreign)[1])
+    assert [] == report["files"]
+    assert [str(foreign / "x.yaml")] == [each["path"] for each in report["not_tasks"]]
+    assert [str(empty), str(foreign)] == report["without_tasks"]
+
+
+def test_beside_tasks_a_file_that_is_none_is_listed_and_no_finding(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _write(tmp_path / "a.jsonl", GOOD)
+    (tmp_path / "x.yaml").write_text("definitoin: {}\n")
+    (tmp_path / "rows.yaml").write_text("key: rows\nfile_path: rows.csv\n")
+    status, output = _validate(capsys, tmp_path)
+    left = f"not a task: {tmp_path / 'x.yaml'} (no key definition, icl_tasks or mixture; did you mean 'definition'?)"
+    assert (0, [left, "1 file(s): 1 valid record(s), 0 bad"]) == (status, output.splitlines())
+    assert 0 == _validate(capsys, tmp_path / "a.jsonl", tmp_path / "rows.yaml")[0]
 
 
 CONFIGURATIONS = [

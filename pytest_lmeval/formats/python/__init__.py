@@ -49,8 +49,11 @@ class _Loader:
                 self._add(each)
             except RecordRefused as refused:
                 self._refuse(each.line, refused)
-        if not found and (self.source.is_named or b"pytest_lmeval" in self.source.data):
-            self._refuse(1, _nothing(helpers(self.file)))
+        if not found:
+            nothing = _nothing(helpers(self.file))
+            if not self.source.is_named and b"pytest_lmeval" not in self.source.data:
+                return LoadedFile(no_task=nothing.detail.removeprefix(_NO_TASK))
+            self._refuse(1, nothing)
         return LoadedFile(self.tasks, self.errors)
 
     def _add(self, found: Any) -> None:
@@ -86,7 +89,10 @@ class _Loader:
         self.errors.append(RecordError(line, None, refused.rule, refused.field, refused.detail))
 
 
+_NO_TASK = "no task in the file: "
+
+
 def _nothing(helpers: Sequence[str]) -> RecordRefused:
     wanted = "expected a BaseTask class with a NAME, a Task class, or a list TASKS"
     seen = f"; {', '.join(helpers)} only helps others" if helpers else ""
-    return RecordRefused("missing_required", "_root", f"no task in the file: {wanted}{seen}")
+    return RecordRefused("missing_required", "_root", f"{_NO_TASK}{wanted}{seen}")

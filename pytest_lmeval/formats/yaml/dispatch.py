@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from difflib import SequenceMatcher
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from pytest_lmeval.errors import did_you_mean
@@ -13,19 +15,25 @@ if TYPE_CHECKING:
     from pytest_lmeval.formats.yaml.document import Document
     from pytest_lmeval.registry import Registry
 
-__all__ = ["ROOT_KEYS", "load"]
+__all__ = ["ROOT_KEYS", "is_data_set", "load", "reads_like_a_task"]
 
 ROOT_KEYS = ("definition", "icl_tasks", "mixture")
 # A cheap look that passes every file with such a key at its root: other people's files cost no parser, and may hold
 # what this one refuses.
 _ROOT_KEY = re.compile(rb"^[ {\t]*[\"']?(?:definition|icl_tasks|mixture)[\"']?[ \t]*:", re.MULTILINE)
 _SURE_ROOT_KEY = re.compile(rb"^[\"']?(?:definition|icl_tasks|mixture)[\"']?[ \t]*:", re.MULTILINE)
+_WORD = re.compile(rb"^[\"']?([A-Za-z_]{4,16})[\"']?[ \t]*:", re.MULTILINE)
+_DATA_SET = re.compile(rb"^(?:file_path|source)[ \t]*:", re.MULTILINE)
+_KEY = re.compile(rb"^key[ \t]*:", re.MULTILINE)
+_NEAR = 0.85
+_MOST_WORDS = 100
+_NO_KEY = f"no key {', '.join(ROOT_KEYS[:-1])} or {ROOT_KEYS[-1]}"
 
 
 def load(source: TaskSource, registry: Registry) -> LoadedFile:
     """Return the tasks of a YAML file; one without a task's keys holds none, and is an error only if it was named."""
     if not source.is_named and not _ROOT_KEY.search(source.data):
-        return LoadedFile()
+        return _no_task_file(source.data)
     from pytest_lmeval.formats.yaml.document import Document, YamlFault
     from pytest_lmeval.formats.yaml.includes import Includer
     from pytest_lmeval.formats.yaml.parse import parse_yaml
@@ -35,10 +43,32 @@ def load(source: TaskSource, registry: Registry) -> LoadedFile:
     except YamlFault as fault:
         ours = source.is_named or _SURE_ROOT_KEY.search(source.data)
         detail = f"column {fault.place.column}: {fault.detail}"
-        return LoadedFile((), [RecordError(fault.place.line, None, "bad_yaml", "_document", detail)] if ours else ())
+        if not ours:
+            return _no_task_file(source.data)
+        return LoadedFile((), [RecordError(fault.place.line, None, "bad_yaml", "_document", detail)])
     if isinstance(document, Document) and any(key in document for key in ROOT_KEYS):
         return _load_document(source, document, registry)
-    return LoadedFile((), [_no_task(document)] if source.is_named else ())
+    return LoadedFile((), [_no_task(document)]) if source.is_named else _no_task_file(source.data)
+
+
+def is_data_set(data: bytes) -> bool:
+    """Tell by a cheap look whether a YAML file describes a data set: tasks use it, it is none itself."""
+    return bool(_KEY.search(data) and _DATA_SET.search(data))
+
+
+def reads_like_a_task(data: bytes) -> bool:
+    """Tell by a cheap look whether YAML has a task's key at its root."""
+    return bool(_SURE_ROOT_KEY.search(data))
+
+
+def _no_task_file(data: bytes) -> LoadedFile:
+    if is_data_set(data):
+        return LoadedFile()
+    words = dict.fromkeys(match[1].decode() for match in islice(_WORD.finditer(data), _MOST_WORDS))
+    # Stricter than other hints: the files of others have keys such as "description".
+    meant = next((key for word in words for key in ROOT_KEYS if SequenceMatcher(None, word, key).ratio() > _NEAR), "")
+    hint = f"; did you mean {meant!r}?" if meant else ""
+    return LoadedFile(no_task=f"{_NO_KEY}{hint}", is_near_miss=bool(meant))
 
 
 def _load_document(source: TaskSource, document: Document, registry: Registry) -> LoadedFile:

@@ -35,8 +35,19 @@ def _load(text: str, *, named: bool = False) -> LoadedFile:
     ],
 )
 def test_other_peoples_files_are_ignored_unless_they_are_named(text: str) -> None:
-    assert LoadedFile() == _load(text)
+    loaded = _load(text)
+    assert ((), ()) == (loaded.tasks, loaded.errors)
     assert 1 == len(_load(text, named=True).errors)
+
+
+def test_what_is_left_alone_says_why_and_whether_a_key_is_misspelt() -> None:
+    assert LoadedFile(no_task="no key definition, icl_tasks or mixture") == _load("description: a\nfixtures: b")
+    meant = "no key definition, icl_tasks or mixture; did you mean 'definition'?"
+    assert LoadedFile(no_task=meant, is_near_miss=True) == _load("key: x\ndefinitoin: {}")
+
+
+def test_a_data_set_is_no_task_by_intent() -> None:
+    assert LoadedFile() == _load("key: rows\nfile_path: rows.csv")
 
 
 def test_a_named_file_without_a_task_says_what_was_expected() -> None:

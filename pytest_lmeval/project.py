@@ -7,10 +7,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from pytest_lmeval.errors import UsageError
+from pytest_lmeval.errors import UnknownName, UsageError
 from pytest_lmeval.registry import Registry
 
 __all__ = ["project_table", "register_project_plugins"]
+
+_KEYS = ("adapters", "plugins")
 
 
 def project_table(folder: Path) -> dict[str, Any]:
@@ -26,6 +28,9 @@ def project_table(folder: Path) -> dict[str, Any]:
         raise UsageError(f"{path}: cannot be read: {error}") from None
     if not isinstance(table, dict):
         raise UsageError(f"{path}: tool.lmeval must be a table, got {type(table).__name__}")
+    for key in table:
+        if key not in _KEYS:
+            raise UsageError(f"{path}: {UnknownName('key in tool.lmeval', key, _KEYS)}")
     return table
 
 

@@ -30,7 +30,7 @@ from pytest_lmeval.errors import RecordRefused, UsageError, did_you_mean
 from pytest_lmeval.formats import checks
 from pytest_lmeval.formats.prepare import prepared
 from pytest_lmeval.formats.python.examples import Examples
-from pytest_lmeval.formats.task import LoadedFile, Prompt, Task, TaskSource, Tools
+from pytest_lmeval.formats.task import LoadedFile, Prompt, Subjects, Task, TaskSource, Tools
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.types import Example, RecordError, Request, Response, Score
 
@@ -61,6 +61,7 @@ class MixtureTask:
     parts: Sequence[Part]
     examples: Examples
     sources: Mapping[str, tuple[int, Example]]
+    subjects: Subjects | None = None
 
     @property
     def metric(self) -> str:
@@ -129,15 +130,16 @@ def load_mixture(source: TaskSource, document: Mapping[str, Any], registry: Regi
     """
     try:
         with _loading(source.path):
-            task = _mixture(source, document, registry)
+            task, draws = _mixture(source, document, registry)
     except RecordRefused as refused:
         line = _line(document, refused.field)
         return LoadedFile((), (RecordError(line, None, refused.rule, refused.field, refused.detail),))
     errors = task.examples.check(getattr(source.options, "limit", None))
-    return LoadedFile((task,) if task.examples else (), errors)
+    subjects = {} if task.subjects is None else {task.name: task.subjects}
+    return LoadedFile((task,) if task.examples else (), errors, subjects=subjects, draws_few_shots=draws)
 
 
-def _mixture(source: TaskSource, document: Mapping[str, Any], registry: Registry) -> MixtureTask:
+def _mixture(source: TaskSource, document: Mapping[str, Any], registry: Registry) -> tuple[MixtureTask, bool]:
     unknown = next((key for key in document if key != "mixture"), None)
     if unknown is not None:
         raise RecordRefused("unknown_field", str(unknown), "a mixture has no key beside 'mixture'")
@@ -145,18 +147,26 @@ def _mixture(source: TaskSource, document: Mapping[str, Any], registry: Registry
     settings: Any = {"tasks": given} if isinstance(given, list) else given
     _check(settings)
     loaded = [
-        task
-        for number, entry in enumerate(settings["tasks"])
-        for task in _tasks(f"mixture.tasks[{number}]", entry, source, registry)
+        _tasks(f"mixture.tasks[{number}]", entry, source, registry) for number, entry in enumerate(settings["tasks"])
     ]
-    parts = _labelled(loaded)
+    parts = _labelled([task for each in loaded for task in each.tasks])
     order = [(number, place) for number, part in enumerate(parts) for place in range(len(part.task.examples))]
     if settings.get("order", _ORDERS[0]) == "shuffled":
         random.Random(settings.get("seed", SEED)).shuffle(order)
     digest = hashlib.sha256(source.data)
     for part in parts:
         digest.update(part.task.sha256.encode())
-    return mixture_task(settings.get("name", source.name), source.path, digest.hexdigest(), parts, order, 1)
+    task = mixture_task(settings.get("name", source.name), source.path, digest.hexdigest(), parts, order, 1)
+    return replace(task, subjects=_subjects(loaded)), any(each.draws_few_shots for each in loaded)
+
+
+def _subjects(loaded: Sequence[LoadedFile]) -> Subjects | None:
+    known = [each for file in loaded for each in file.subjects.values()]
+    others = [task for file in loaded for task in file.tasks if task.name not in file.subjects]
+    if not known:
+        return None
+    names = frozenset[str]().union(*(each.names for each in known))
+    return Subjects(names, sum(each.available for each in known) + sum(len(task.examples) for task in others))
 
 
 def _check(settings: Any) -> None:
@@ -182,7 +192,7 @@ def _line(document: Mapping[str, Any], field: str) -> int:
     return int(place(keys).line) if callable(place) else 1
 
 
-def _tasks(field: str, entry: Any, source: TaskSource, registry: Registry) -> list[Task]:
+def _tasks(field: str, entry: Any, source: TaskSource, registry: Registry) -> LoadedFile:
     from pytest_lmeval.formats.files import load_file, task_name
 
     wanted = {"path": entry} if isinstance(entry, str) else entry
@@ -200,11 +210,13 @@ def _tasks(field: str, entry: Any, source: TaskSource, registry: Registry) -> li
     if loaded.errors:
         raise RecordRefused("bad_value", field, "; ".join(error.at(path.name) for error in loaded.errors))
     chosen = [task for task in loaded.tasks if wanted.get("task") in (None, task.name)]
-    if not chosen:
+    # One of which the run's subjects leave nothing is known by its subjects alone.
+    subjects = {name: each for name, each in loaded.subjects.items() if wanted.get("task") in (None, name)}
+    if not chosen and not subjects:
         names = [task.name for task in loaded.tasks]
         hint = did_you_mean(str(wanted.get("task")), names)
         raise RecordRefused("bad_value", f"{field}.task", f"{path.name} has {', '.join(names) or 'no task'};{hint}")
-    return chosen
+    return replace(loaded, tasks=chosen, subjects=subjects)
 
 
 def _labelled(tasks: Sequence[Task]) -> list[Part]:

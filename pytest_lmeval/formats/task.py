@@ -12,7 +12,7 @@ from pytest_lmeval.types import Example, Message, RecordError, Request, Response
 if TYPE_CHECKING:
     from pytest_lmeval.sandbox import Sandbox
 
-__all__ = ["LoadOptions", "LoadedFile", "Prompt", "Task", "TaskSource", "Tools"]
+__all__ = ["LoadOptions", "LoadedFile", "Prompt", "Subjects", "Task", "TaskSource", "Tools"]
 
 Prompt = str | tuple[Message, ...]
 """A rendered example: text, or the messages of a conversation."""
@@ -102,14 +102,27 @@ class TaskSource:
 
 
 @dataclass(frozen=True, slots=True)
+class Subjects:
+    """The subjects of a task's examples, and how many examples are ``available`` before any subject is chosen."""
+
+    names: frozenset[str]
+    available: int
+
+
+@dataclass(frozen=True, slots=True)
 class LoadedFile:
     """What a task file holds: its tasks, and its bad records.
 
     ``no_task`` says why a file that nobody named was taken for no task; empty where it is none by intent, as a data set
     is. ``is_near_miss`` tells that it is probably meant to be one.
+    ``subjects`` are those of each task that has any, by its name; a task of which the wanted subjects leave nothing
+    stands here alone. They are looked for only where the run wants some. ``draws_few_shots`` tells whether
+    ``LoadOptions.num_fewshot`` means anything to one of the tasks.
     """
 
     tasks: Sequence[Task] = ()
     errors: Sequence[RecordError] = field(default_factory=tuple)
     no_task: str = ""
     is_near_miss: bool = False
+    subjects: Mapping[str, Subjects] = field(default_factory=dict)
+    draws_few_shots: bool = False

@@ -88,7 +88,7 @@ def _title(gate: Mapping[str, Any]) -> str:
 
 def _headline(board: Leaderboard) -> str:
     scored = f"{board.counts['scored']} of {board.counts['collected']} examples scored"
-    left_out = selection_text(board)
+    left_out = escape(selection_text(board))
     scored = f"{scored}; {left_out}" if left_out else scored
     if board.complete and "shard" in board.facts.selection:
         shard = escape(str(board.facts.selection["shard"]))

@@ -28,7 +28,8 @@ class TaskInfo:
     ``available`` counts the file's valid records, ``selected`` those that the run was to score. Counts are None where
     the process that knew them was lost. ``random_baseline`` is the score that guessing reaches, where the task's
     score is to be centred on it. ``dataset`` tells where a task's data lie and what they are: path, sha256, revision.
-    ``aggregates`` says that the task has aggregations of its own, which take all results.
+    ``aggregates`` says that the task has aggregations of its own, which take all results. ``whole`` says that it has no
+    subjects, where the run is to take some subjects alone: none of its examples is left out for that.
     """
 
     name: str
@@ -41,6 +42,7 @@ class TaskInfo:
     random_baseline: float | None = None
     aggregates: bool = False
     dataset: Mapping[str, Any] = field(default_factory=dict)
+    whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)

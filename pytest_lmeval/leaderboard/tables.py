@@ -82,7 +82,9 @@ def selection_text(board: Leaderboard) -> str:
     if not counts:
         return ""
     selected, available = (sum(count[key] or 0 for count in counts) for key in ("selected", "available"))
-    return f"a selection: {selected} of {available} examples of the task files"
+    whole = board.facts.selection.get("without_subjects")
+    others = f"; without subjects, and so whole: {', '.join(map(str, whole))}" if whole else ""
+    return f"a selection: {selected} of {available} examples of the task files{others}"
 
 
 def ci95_text(ends: tuple[float, float] | None) -> str:

@@ -111,22 +111,27 @@ class TaskFile(pytest.Module):
         if faults:
             listing = "\n".join(faults)
             warnings.warn(pytest.PytestWarning(f"{len(faults)} bad record(s) left out:\n{listing}"), stacklevel=1)
+        self.run_state.wanted.look_at(loaded)
         for task in loaded.tasks:
             # Once per file: a board lists them all.
             told = tuple(faults) if task is loaded.tasks[0] else ()
+            subjects = loaded.subjects.get(task.name)
             info = TaskInfo(
                 task.name,
                 shown,
                 task.sha256,
                 task.metric,
-                len(task.examples),
+                subjects.available if subjects is not None else len(task.examples),
                 selected=0,
                 bad_records=told,
                 random_baseline=getattr(task, "random_baseline", None),
                 aggregates=bool(getattr(task, "aggregates", False)),
                 dataset=dict(getattr(task, "dataset", {})),
+                whole=bool(self.config.option.lm_subject) and subjects is None,
             )
             self.run_state.add_task(info)
+        for name in loaded.subjects.keys() - {task.name for task in loaded.tasks}:
+            self.run_state.add_task(TaskInfo(name, shown, available=loaded.subjects[name].available, selected=0))
         return loaded.tasks
 
     def _items(self, task: Task, names: ItemNames, prefix: str) -> Iterator[ExampleItem]:

@@ -135,7 +135,7 @@ _OPTIONS: list[tuple[str | tuple[str, ...], dict[str, Any]]] = [
             "metavar": "NAME",
             "action": "append",
             "default": [],
-            "help": "only this subject, for tasks that have subjects; repeatable",
+            "help": "only this subject, of tasks that have subjects; others run whole; repeatable",
         },
     ),
     (

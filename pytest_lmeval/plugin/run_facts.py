@@ -26,6 +26,8 @@ def selection_of(option: Any, infos: Sequence[TaskInfo]) -> dict[str, Any]:
         "keyword": option.keyword or None,
         "markexpr": option.markexpr or None,
         "deselect": option.deselect or None,
+        "subjects": option.lm_subject or None,
+        "without_subjects": sorted(info.name for info in infos if info.whole) or None,
         "shard": "{}/{}".format(*option.lm_shard) if option.lm_shard else None,
     }
     counts = {info.name: {"available": info.available, "selected": info.selected} for info in infos}

@@ -17,6 +17,7 @@ from pytest_lmeval.errors import LmevalError, UnknownName, UsageError
 from pytest_lmeval.plugin.ahead import Ahead
 from pytest_lmeval.plugin.locate import is_below_task_paths, is_example, is_example_id
 from pytest_lmeval.plugin.settings import build_registry, gate_mode, ini_thresholds, load_options, with_usage_errors
+from pytest_lmeval.plugin.wanted import Wanted
 
 if TYPE_CHECKING:
     from pytest_lmeval.engine.engine import Engine
@@ -62,6 +63,7 @@ class RunState:
         self.tasks: dict[str, TaskInfo] = {}
         self.bad_files: list[str] = []
         self.not_tasks: dict[str, str] = {}
+        self.wanted = Wanted(config)
         self._adapter: Any = None
         self.adapter_name = ""
         self.ahead: Ahead | None = None
@@ -176,7 +178,13 @@ class RunState:
     def prepare(self, session: pytest.Session) -> None:
         """Check and plan the run, once it is known which examples were selected and before any model call."""
         items: list[Any] = [item for item in session.items if is_example(item)]
-        if self.config.option.collectonly or self.bad_files or not items:
+        if self.bad_files:
+            return
+        try:
+            self.wanted.check()
+        except UsageError as error:
+            self._usage_error(str(error))
+        if self.config.option.collectonly or not items:
             return
         for name, selected in Counter(item.task.name for item in items).items():
             self.tasks[name] = replace(self.tasks[name], selected=selected)

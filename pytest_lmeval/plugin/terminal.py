@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
 
+from pytest_lmeval.errors import did_you_mean
 from pytest_lmeval.leaderboard.board import Leaderboard
-from pytest_lmeval.leaderboard.gate import LET_PASS, let_pass
+from pytest_lmeval.leaderboard.gate import LET_PASS, OVERALL, let_pass
 from pytest_lmeval.leaderboard.github import commands
 from pytest_lmeval.leaderboard.tables import comparison_lines, selection_text, terminal_table
 from pytest_lmeval.plugin.run_record import RunRecord
+from pytest_lmeval.plugin.settings import ini_floors, ini_thresholds
+from pytest_lmeval.plugin.state import run_state
 from pytest_lmeval.text import printable
 from pytest_lmeval.types import ExampleResult
 
@@ -91,7 +94,7 @@ def _paths(board: Leaderboard) -> dict[str, str]:
 
 
 def _remarks(record: RunRecord, board: Leaderboard) -> list[str]:
-    remarks = [selection_text(board)]
+    remarks = [selection_text(board), *_unused_names(record.config, board)]
     if record.reused:
         remarks.append(f"resumed: {record.reused} answer(s) out of the ledger were used again")
     if record.damaged:
@@ -100,3 +103,17 @@ def _remarks(record: RunRecord, board: Leaderboard) -> list[str]:
     remarks += [f"left out: {fault}" for fault in board.facts.bad_records]
     remarks += record.files.notes
     return [remark for remark in remarks if remark]
+
+
+def _unused_names(config: pytest.Config, board: Leaderboard) -> Iterator[str]:
+    # No error: the ini file speaks of all tasks, and a run may be of some.
+    tasks = {row.task for row in board.tasks} | set(board.facts.selection.get("tasks", ()))
+    thresholds, floors = ini_thresholds(config), ini_floors(config)
+    metrics = run_state(config).registry.metrics if thresholds.keys() - tasks else ()
+    for ini, names in (
+        ("lm_thresholds", thresholds.keys() - tasks - set(metrics)),
+        ("lm_min_scores", floors.keys() - tasks - {OVERALL}),
+    ):
+        for name in sorted(names):
+            hint = did_you_mean(name, tasks)
+            yield f"ini {ini}: this run has no task {name!r}{';' if hint else ''}{hint}"

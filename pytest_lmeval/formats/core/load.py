@@ -16,7 +16,7 @@ from pytest_lmeval.formats.core.prompts import few_shots, render_record
 from pytest_lmeval.formats.core.records import Record, check_record
 from pytest_lmeval.formats.core.task import CoreTask
 from pytest_lmeval.formats.lines import number_lines, parse_line
-from pytest_lmeval.formats.task import LoadedFile, TaskSource
+from pytest_lmeval.formats.task import LoadedFile, Subjects, TaskSource
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.types import Example, RecordError
 
@@ -34,7 +34,7 @@ def load_core(source: TaskSource, document: Mapping[str, Any], registry: Registr
     """
     loader = _Loader(source, document)
     loader.load(document.get(_ROOT))
-    return LoadedFile(tuple(loader.tasks), loader.errors)
+    return LoadedFile(tuple(loader.tasks), loader.errors, subjects=loader.subjects, draws_few_shots=True)
 
 
 @dataclass(slots=True)
@@ -45,6 +45,7 @@ class _Loader:
     document: Mapping[str, Any]
     tasks: list[CoreTask] = field(default_factory=list)
     errors: list[RecordError] = field(default_factory=list)
+    subjects: dict[str, Subjects] = field(default_factory=dict)
     _lines: dict[str, int] = field(default_factory=dict)
 
     def load(self, entries: object) -> None:
@@ -109,6 +110,7 @@ class _Loader:
         subjects = self.source.options.subjects
         if not subjects or not entry.has_categories:
             return range(len(records))
+        self.subjects[entry.label] = Subjects(frozenset(record.category for record in records), len(records))
         return [number for number, record in enumerate(records) if record.category in subjects]
 
     def _refuse(self, refused: RecordRefused, keys: tuple[str | int, ...], label: str | None) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pytest_lmeval.errors import RecordRefused
-from pytest_lmeval.formats.task import LoadedFile, TaskSource
+from pytest_lmeval.formats.task import LoadedFile, Subjects, TaskSource
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.types import RecordError
 
@@ -34,6 +34,8 @@ class _Loader:
         self.file = file
         self.tasks: list[Any] = []
         self.errors: list[RecordError] = []
+        self.subjects: dict[str, Subjects] = {}
+        self.draws = False
         self._taken: dict[str, str] = {}
 
     def load(self) -> LoadedFile:
@@ -54,7 +56,7 @@ class _Loader:
             if not self.source.is_named and b"pytest_lmeval" not in self.source.data:
                 return LoadedFile(no_task=nothing.detail.removeprefix(_NO_TASK))
             self._refuse(1, nothing)
-        return LoadedFile(self.tasks, self.errors)
+        return LoadedFile(self.tasks, self.errors, subjects=self.subjects, draws_few_shots=self.draws)
 
     def _add(self, found: Any) -> None:
         task = self._build(found)
@@ -64,11 +66,17 @@ class _Loader:
         self._taken[task.name] = f"{found.label} (line {found.line})"
         # Of a long list only what the run can use: the rest is not even made.
         self.errors += task.examples.check(getattr(self.source.options, "limit", None))
+        if task.subjects is not None:
+            self.subjects[task.name] = task.subjects
         if task.examples:
             self.tasks.append(task)
 
     def _build(self, found: Any) -> Any:
-        from pytest_lmeval.formats.python.completion_build import build_completion_task, make_base_task
+        from pytest_lmeval.formats.python.completion_build import (
+            build_completion_task,
+            draws_few_shots,
+            make_base_task,
+        )
         from pytest_lmeval.formats.python.dialogue_build import build_dialogue_task
         from pytest_lmeval.formats.python.discovery import make_task
         from pytest_lmeval.tasks.base import BaseTask
@@ -76,6 +84,7 @@ class _Loader:
         thing = found.thing
         if isinstance(thing, BaseTask) or (isinstance(thing, type) and issubclass(thing, BaseTask)):
             task = make_base_task(thing, self.source.options)
+            self.draws = self.draws or draws_few_shots(type(task))
             return build_completion_task(task, self.file, found.line, self.source, self.registry)
         talks = make_task(thing) if isinstance(thing, type) else thing
         name = talks.name or getattr(talks, "NAME", "") or found.variable or found.label

@@ -18,23 +18,27 @@ from pytest_lmeval.formats.python.examples import Examples
 from pytest_lmeval.formats.python.faults import called
 from pytest_lmeval.formats.python.measures import resolve
 from pytest_lmeval.formats.python.module import TaskModule
-from pytest_lmeval.formats.task import LoadOptions, TaskSource
+from pytest_lmeval.formats.task import LoadOptions, Subjects, TaskSource
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.tasks.base import BaseTask
 from pytest_lmeval.tasks.sample import ResponseType
 
-__all__ = ["build_completion_task", "make_base_task"]
+__all__ = ["build_completion_task", "draws_few_shots", "make_base_task"]
 
 _REQUIRED = ("NAME", "DATASET_PATH", "METRICS")
 _METHODS = ("_get_instruction_text", "_get_ground_truth")
 
 
+def draws_few_shots(kind: type[BaseTask[Any]]) -> bool:
+    """Tell whether a class names a split to draw few-shots from, or draws them itself."""
+    return bool(kind.FEWSHOT_SPLIT) or kind._sample_fewshot_examples is not BaseTask._sample_fewshot_examples
+
+
 def make_base_task(thing: type[BaseTask[Any]] | BaseTask[Any], options: LoadOptions) -> BaseTask[Any]:
     """Return an instance of a task class, or the one given, with the number of few-shots that the run asks for."""
     kind = thing if isinstance(thing, type) else type(thing)
-    # A class that names no split and draws none itself has no few-shots, however many the run asks for.
-    draws = kind.FEWSHOT_SPLIT or kind._sample_fewshot_examples is not BaseTask._sample_fewshot_examples
-    asked = options.num_fewshot if draws else None
+    # The others have no few-shots, however many the run asks for.
+    asked = options.num_fewshot if draws_few_shots(kind) else None
     task = _made(thing, asked) if isinstance(thing, type) else thing
     if asked is not None:
         task.num_fewshot = asked
@@ -59,14 +63,16 @@ def build_completion_task(
         _check_few_shots(task, splits)
         task.dataset = Drawn(splits, task.SAMPLE_SPLIT)
         maker = ExampleMaker(task, rows, subjects, measures, line)
-        indices = _selected(maker, subjects, source.options.subjects)
+        indices, named = _selected(maker, subjects, source.options.subjects)
     except RecordRefused as refused:
         field = "DATASET_PATH" if refused.field == "dataset" else refused.field
         raise RecordRefused(refused.rule, f"{type(task).__name__}.{field}", refused.detail) from None
     dataset = _facts(task, splits)
     sha256 = hashlib.sha256(f"{module.sha256}{dataset['sha256']}".encode()).hexdigest()
     examples = Examples(maker, indices, line)
-    return CompletionTask(task.NAME, source.path, sha256, module.code, task, measures, examples, maker.held, dataset)
+    return CompletionTask(
+        task.NAME, source.path, sha256, module.code, task, measures, examples, maker.held, dataset, subjects=named
+    )
 
 
 def _check(task: BaseTask[Any]) -> None:
@@ -126,7 +132,7 @@ def _check_few_shots(task: BaseTask[Any], splits: Splits) -> None:
         raise RecordRefused(refused.rule, "FEWSHOT_SPLIT", refused.detail) from None
 
 
-def _selected(maker: ExampleMaker, subjects: Sequence[str], asked: Sequence[str]) -> list[int]:
+def _selected(maker: ExampleMaker, subjects: Sequence[str], asked: Sequence[str]) -> tuple[list[int], Subjects | None]:
     found = [maker.subject(index) for index in range(len(maker.rows))]
     there = sorted(set(found) - {""})
     missing = [subject for subject in subjects if subject not in there]
@@ -135,9 +141,11 @@ def _selected(maker: ExampleMaker, subjects: Sequence[str], asked: Sequence[str]
         raise RecordRefused("bad_value", "SUBJECTS", detail)
     # An item that does not say what it is about is about all of them.
     kept = {"", *subjects} if subjects else {"", *there}
-    if asked and there:
-        kept &= set(asked)
-    return [index for index, subject in enumerate(found) if subject in kept]
+    indices = [index for index, subject in enumerate(found) if subject in kept]
+    if not asked or not there:
+        return indices, None
+    named = Subjects(frozenset(kept & set(there)), len(indices))
+    return [index for index in indices if found[index] in asked], named
 
 
 def _facts(task: BaseTask[Any], splits: Splits) -> Mapping[str, str]:

@@ -17,7 +17,7 @@ from pytest_lmeval.formats.python.data import Row
 from pytest_lmeval.formats.python.examples import Examples, id_of
 from pytest_lmeval.formats.python.faults import called, scored
 from pytest_lmeval.formats.python.measures import Measure, measured
-from pytest_lmeval.formats.task import Prompt, Tools
+from pytest_lmeval.formats.task import Prompt, Subjects, Tools
 from pytest_lmeval.formatters import Formatter, concatenation, opening
 from pytest_lmeval.tasks.base import BaseTask
 from pytest_lmeval.tasks.execution import running_code_in
@@ -133,6 +133,7 @@ class CompletionTask:
     held: Mapping[str, Held]
     dataset: Mapping[str, str]
     write: Formatter = opening
+    subjects: Subjects | None = None
 
     @property
     def metric(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 from pytest_lmeval.errors import RecordRefused
@@ -12,7 +13,7 @@ from pytest_lmeval.formats.python.dialogue_task import EVAL_TYPES, DialogueMaker
 from pytest_lmeval.formats.python.examples import Examples
 from pytest_lmeval.formats.python.faults import called
 from pytest_lmeval.formats.python.module import TaskModule
-from pytest_lmeval.formats.task import TaskSource
+from pytest_lmeval.formats.task import Subjects, TaskSource
 from pytest_lmeval.tasks.conversations import Task, TaskSequence
 
 __all__ = ["METHODS", "build_dialogue_task", "lacking"]
@@ -42,9 +43,11 @@ def build_dialogue_task(
         raise RecordRefused("bad_value", f"{kind}.start", detail)
     maker = DialogueMaker(task, line)
     examples = Examples(maker, indices, line)
+    subjects = None
     if source.options.subjects:
-        examples = _of_subjects(maker, examples, source.options.subjects, line)
-    return DialogueTask(name, source.path, _sha256(task, module), module.code, task, examples, maker.held)
+        examples, subjects = _of_subjects(maker, examples, source.options.subjects, line)
+    sha256 = _sha256(task, module)
+    return DialogueTask(name, source.path, sha256, module.code, task, examples, maker.held, subjects=subjects)
 
 
 def _check(task: Task, kind: str) -> None:
@@ -60,16 +63,20 @@ def _check(task: Task, kind: str) -> None:
         raise RecordRefused("bad_value", f"{kind}.threshold", f"expected a number in [0, 1], got {threshold!r:.80}")
 
 
-def _of_subjects(maker: DialogueMaker, examples: Examples, asked: tuple[str, ...], line: int) -> Examples:
+def _of_subjects(
+    maker: DialogueMaker, examples: Examples, asked: tuple[str, ...], line: int
+) -> tuple[Examples, Subjects]:
     kept = []
+    names = set()
     for index in examples.indices:
         try:
             subject = maker(index).category
         except RecordRefused:
             subject = ""  # kept, so that it is reported with the others
+        names.add(subject)
         if not subject or subject in asked:
             kept.append(index)
-    return Examples(maker, kept, line)
+    return Examples(maker, kept, line), Subjects(frozenset(names - {""}), len(examples.indices))
 
 
 def _mixture(task: TaskSequence, name: str, module: TaskModule, line: int, source: TaskSource) -> MixtureTask:
@@ -88,7 +95,9 @@ def _mixture(task: TaskSequence, name: str, module: TaskModule, line: int, sourc
     # The view's places in a part to those in the part's data; --lm-subject may have left out some.
     places = [(part, task.tasks[part].indices[view]) for part, view in (task.order[index] for index in task.indices)]
     order = [(part, place) for part, place in places if place in left[part]]
-    return mixture_task(name, source.path, _sha256(task, module), built, order, line)
+    mixed = mixture_task(name, source.path, _sha256(task, module), built, order, line)
+    named = [part.task.subjects.names for part in built if part.task.subjects is not None]
+    return replace(mixed, subjects=Subjects(frozenset().union(*named), len(places))) if named else mixed
 
 
 def _sha256(task: Task, module: TaskModule) -> str:

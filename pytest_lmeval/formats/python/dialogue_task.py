@@ -13,7 +13,7 @@ from pytest_lmeval.formats.prepare import context_writer
 from pytest_lmeval.formats.python.completion_task import best_of, json_of, logprob_details
 from pytest_lmeval.formats.python.examples import Examples, id_of
 from pytest_lmeval.formats.python.faults import called, scored
-from pytest_lmeval.formats.task import Prompt, Tools
+from pytest_lmeval.formats.task import Prompt, Subjects, Tools
 from pytest_lmeval.formatters import Formatter, concatenation, opening
 from pytest_lmeval.tasks.conversations import Task
 from pytest_lmeval.tasks.execution import running_code_in
@@ -99,6 +99,7 @@ class DialogueTask:
     by_probability: bool = False
     metric: str = METRIC
     write: Formatter = opening
+    subjects: Subjects | None = None
 
     @property
     def is_categorical(self) -> bool:

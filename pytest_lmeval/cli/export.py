@@ -9,8 +9,11 @@ import sys
 from pathlib import Path
 
 from pytest_lmeval.atomic import write_atomically
+from pytest_lmeval.cli.output import show
 from pytest_lmeval.cli.task_folder import Project
+from pytest_lmeval.errors import UsageError
 from pytest_lmeval.formats.yaml.includes import Includer
+from pytest_lmeval.text import holds_command
 
 __all__ = ["configure", "run", "written_out"]
 
@@ -31,10 +34,15 @@ def run(options: argparse.Namespace) -> int:
     found = Project().declarative(options.key)
     text = written_out(found.path.read_text(encoding="utf-8-sig"), found.path)
     if options.output is None:
+        if holds_command(text):
+            # Spelled out it would be another task; as it is, it would give orders.
+            raise UsageError(
+                f"{found.path}: holds a text that CI runners take for a command; write a file with -o FILE"
+            )
         sys.stdout.write(text)
         return 0
     write_atomically(options.output, text.encode("utf-8"))
-    print(f"wrote {options.output}")
+    show([f"wrote {options.output}"])
     return 0
 
 

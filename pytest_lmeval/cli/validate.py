@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytest_lmeval.cli.ini import max_line_bytes
+from pytest_lmeval.cli.output import add_format, show, show_json
 from pytest_lmeval.formats.files import find_task_files, load_file
 from pytest_lmeval.formats.task import LoadedFile, LoadOptions
 from pytest_lmeval.project import register_project_plugins
@@ -26,7 +26,7 @@ _MOST = 20
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     parser.add_argument("paths", metavar="PATH", nargs="+", type=Path, help="task files, or folders to search")
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="output for people or machines")
+    add_format(parser, "text", "json")
     parser.add_argument("--lint", action="store_true", help="warn of valid records that look like mistakes, too")
     parser.set_defaults(run=run)
 
@@ -45,19 +45,22 @@ def run(options: argparse.Namespace) -> int:
         from pytest_lmeval.formats.lint import lint
 
         warnings = lint(files, registry)
-    print(_as_json(files, warnings) if options.format == "json" else _as_text(files, warnings))
+    if options.format == "json":
+        show_json(_as_json(files, warnings))
+    else:
+        show(_as_text(files, warnings))
     return int(not files or any(loaded.errors for loaded in files.values()))
 
 
-def _as_text(files: Mapping[Path, LoadedFile], warnings: Sequence[LintWarning] | None) -> str:
+def _as_text(files: Mapping[Path, LoadedFile], warnings: Sequence[LintWarning] | None) -> list[str]:
     if not files:
-        return "no task file found"
+        return ["no task file found"]
     bad = [error.at(path) for path, loaded in files.items() for error in loaded.errors]
     good = sum(_valid(loaded) for loaded in files.values())
     summary = f"{len(files)} file(s): {good} valid record(s), {len(bad)} bad"
     if warnings is None:
-        return "\n".join([*bad, summary])
-    return "\n".join([*bad, *_told(warnings), f"{summary}, {len(warnings)} warning(s)"])
+        return [*bad, summary]
+    return [*bad, *_told(warnings), f"{summary}, {len(warnings)} warning(s)"]
 
 
 def _told(warnings: Sequence[LintWarning]) -> Iterator[str]:
@@ -71,13 +74,13 @@ def _told(warnings: Sequence[LintWarning]) -> Iterator[str]:
             yield f"{path}: and {len(group) - _MOST} more of {rule} (--format json has them all)"
 
 
-def _as_json(files: Mapping[Path, LoadedFile], warnings: Sequence[LintWarning] | None) -> str:
+def _as_json(files: Mapping[Path, LoadedFile], warnings: Sequence[LintWarning] | None) -> dict[str, Any]:
     report = [
         {"path": str(path), "valid": _valid(loaded), "errors": [asdict(error) for error in loaded.errors]}
         for path, loaded in files.items()
     ]
     linted = {} if warnings is None else {"warnings": [{**asdict(each), "path": str(each.path)} for each in warnings]}
-    return json.dumps({"files": report, **linted}, indent=2)
+    return {"files": report, **linted}
 
 
 def _valid(loaded: LoadedFile) -> int:

@@ -50,10 +50,11 @@ def explain(result: ExampleResult, rerun: str, before: ExampleResult | None = No
     if result.unparsed:
         lines.append(f"  unparsed: {result.post_process} found nothing to extract")
     lines += _block("targets", " | ".join(repr(target) for target in result.targets))
-    lines += [f"  {name}: {printable(str(value))}" for name, value in result.details.items()]
+    for name, value in result.details.items():
+        lines += _shown(printable(name, keep=""), str(value))
     if before is not None and before.predictions:
         lines += _block(f"baseline ({before.status})", before.predictions[0])
-    lines.append(f"  rerun: {rerun}")
+    lines.append(f"  rerun: {printable(rerun, keep='')}")
     return "\n".join(lines)
 
 
@@ -88,10 +89,14 @@ def _verdict(result: ExampleResult) -> str:
 
 
 def _block(label: str, text: str, tail: int = 0) -> list[str]:
-    shown = printable(_cut(text, tail))
+    return _shown(label, _cut(text, tail))
+
+
+def _shown(label: str, text: str) -> list[str]:
+    shown = printable(text)
     if "\n" not in shown:
         return [f"  {label}: {shown}" if shown else f"  {label}: (empty)"]
-    # A line that began with what the model wrote could be a command to the CI service that reads the log.
+    # What the model wrote begins no line: nobody shall take it for one of ours.
     return [f"  {label}:", *[f"    | {line}" for line in shown.split("\n")]]
 
 

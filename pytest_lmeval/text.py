@@ -36,7 +36,7 @@ def printable(text: str, *, keep: str = "\n\t") -> str:
 
 def holds_command(text: str) -> bool:
     """Tell whether a CI runner would find a command in ``text``, printed as it is."""
-    return _COMMAND.search(text.replace("\r", "\n")) is not None
+    return _COMMAND.search("\n".join(text.splitlines())) is not None
 
 
 def node_path(path: str) -> str:

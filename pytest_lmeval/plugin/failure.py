@@ -30,6 +30,7 @@ _REPEATED = frozenset(
 )
 _PROMPT_TAIL = 600
 _TEXT_HEAD = 2000
+_MARK = "\n    | "
 
 
 class ExampleFailed(Exception):
@@ -82,10 +83,12 @@ def _repeated_arguments(config: pytest.Config) -> list[str]:
 
 
 def _verdict(result: ExampleResult) -> str:
-    name = printable(f"{result.task}: {result.id}")
+    name = printable(f"{result.task}: {result.id}", keep="")
     if result.score is None:
-        return f"{name} could not be scored ({result.status}): {printable(result.error)}"
-    return f"{name} scored {result.score:.4g}, threshold {result.threshold:.4g} ({printable(result.metric)})"
+        error = printable(result.error).replace("\n", _MARK)
+        return f"{name} could not be scored ({result.status}): {error}"
+    metric = printable(result.metric, keep="")
+    return f"{name} scored {result.score:.4g}, threshold {result.threshold:.4g} ({metric})"
 
 
 def _block(label: str, text: str, tail: int = 0) -> list[str]:
@@ -97,7 +100,7 @@ def _shown(label: str, text: str) -> list[str]:
     if "\n" not in shown:
         return [f"  {label}: {shown}" if shown else f"  {label}: (empty)"]
     # What the model wrote begins no line: nobody shall take it for one of ours.
-    return [f"  {label}:", *[f"    | {line}" for line in shown.split("\n")]]
+    return [f"  {label}:{_MARK}" + shown.replace("\n", _MARK)]
 
 
 def _cut(text: str, tail: int) -> str:

@@ -35,9 +35,9 @@ def make_encodable(report: pytest.TestReport) -> None:
 
 
 def make_harmless(report: Any) -> None:
-    """Spell out in the TestReport of an example, or the CollectReport of a task file, what a terminal or a CI runner would obey.
+    """Spell out in ``report`` what a terminal or a CI runner would obey.
 
-    Prompts and answers get into it through what metrics and adapters print, log and raise.
+    ``report`` is the TestReport of an example or the CollectReport of a task file. Prompts and answers get into it through what metrics and adapters print, log and raise.
     """
     # Colours are dropped: a log that is captured has those of pytest.
     report.sections = [(name, printable(_COLOR.sub("", text))) for name, text in report.sections]
@@ -59,7 +59,7 @@ def make_harmless(report: Any) -> None:
 def make_warning_harmless(warning: warnings.WarningMessage) -> None:
     """Spell out commands to CI runners in the text of a warning, which may quote a prompt or an answer."""
     text = str(warning.message)
-    if holds_command(text):
+    if holds_command(_COLOR.sub("", text)):
         warning.message = printable(text)
 
 

@@ -61,7 +61,7 @@ def load_file(
         return LoadedFile((), [RecordError(1, None, "bad_type", "_root", detail)])
     if node_path(f"{name}{path.suffix}") != f"{name}{path.suffix}":
         # It would stand in every log, and what it names could not be named on a command line.
-        detail = "the file's name holds '::', '##[' or a control character; rename the file, or its folder"
+        detail = "the file's name holds '::', a control character or a command to a CI runner; rename it, or its folder"
         return LoadedFile((), [RecordError(1, None, "bad_value", "_file", detail)])
     try:
         data = path.read_bytes()

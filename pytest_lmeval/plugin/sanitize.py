@@ -37,7 +37,8 @@ def make_encodable(report: pytest.TestReport) -> None:
 def make_harmless(report: Any) -> None:
     """Spell out in ``report`` what a terminal or a CI runner would obey.
 
-    ``report`` is the TestReport of an example or the CollectReport of a task file. Prompts and answers get into it through what metrics and adapters print, log and raise.
+    ``report`` is the TestReport of an example or the CollectReport of a task file. Prompts and answers get into it
+    through what metrics and adapters print, log and raise.
     """
     # Colours are dropped: a log that is captured has those of pytest.
     report.sections = [(name, printable(_COLOR.sub("", text))) for name, text in report.sections]

@@ -65,7 +65,7 @@ def hostile(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
     project.task("tasks/wrong.jsonl", *[project.record(text, text, target=f"{text}!") for text in ORDERS])
     project.task("tasks/raises.jsonl", *[project.record(text, f"{text} RAISE") for text in ORDERS])
     for name, extras in (("noisy", {}), ("skip", {"skip": True}), ("fails", {"fails": True})):
-        records = [project.record(text, text, metric="noisy", **extras) for text in ORDERS]
+        records = [{**project.record(text, text, metric="noisy"), "extras": extras} for text in ORDERS]
         project.task(f"tasks/{name}.jsonl", *records)
     project.task("tasks/fine.jsonl", *[project.record(text, text, metric="noisy_pass") for text in ORDERS])
     fields = {"category": "code_exec", "metric_name": "code_exec", "post_process": "none"}

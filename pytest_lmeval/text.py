@@ -3,19 +3,54 @@
 from __future__ import annotations
 
 import os
+import re
 
-__all__ = ["portable_path", "printable"]
+__all__ = ["holds_command", "node_path", "portable_path", "printable"]
+
+# What the machines that run CI jobs read as a command in what a job prints: ``::`` that begins a line, blanks before
+# it left aside, and ``##[``, ``##vso[``, ``##teamcity[`` anywhere. Each match ends with the character to spell out.
+_COMMAND = re.compile(r"^[^\S\n]*:(?=:)|#(?=#\w*\[)", re.MULTILINE)
+# In a path also any ``::``, which ends the path in a node id; of the invisible characters those that break a line,
+# order a terminal about, turn the direction of writing, or cannot be encoded.
+_NOT_IN_A_PATH = re.compile(
+    r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]|::|#(?=#\w*\[)"
+)
 
 
 def printable(text: str, *, keep: str = "\n\t") -> str:
-    """Return ``text`` with every control character and lone surrogate but those in ``keep`` spelled out."""
-    if text.isprintable():
-        return text
-    return "".join(char if char.isprintable() or char in keep else _spelled_out(char) for char in text)
+    r"""Return ``text`` with all spelled out that a terminal or the log of a CI job would obey rather than show.
+
+    That is every control character and lone surrogate but those in ``keep``, and the first character of whatever a CI
+    runner would take for a command. What was made printable once stays as it is.
+
+    >>> print(printable("  ::error::no"), printable("see ##[group]", keep=""))
+      \x3a:error::no see \x23#[group]
+    """
+    if not text.isprintable():
+        lines = text.split("\n") if "\n" in keep else [text]
+        text = "\n".join(line if line.isprintable() else _line(line, keep) for line in lines)
+    if "::" in text or "##" in text:
+        return _COMMAND.sub(lambda found: found[0][:-1] + _spelled_out(found[0][-1]), text)
+    return text
+
+
+def holds_command(text: str) -> bool:
+    """Tell whether a CI runner would find a command in ``text``, printed as it is."""
+    return _COMMAND.search("\n".join(text.splitlines())) is not None
+
+
+def node_path(path: str) -> str:
+    """Return ``path`` as a node id may show it: on one line, without ``::``, and with nothing that gives orders."""
+    return _NOT_IN_A_PATH.sub(lambda found: "".join(map(_spelled_out, found[0])), path)
+
+
+def _line(line: str, keep: str) -> str:
+    return "".join(char if char.isprintable() or char in keep else _spelled_out(char) for char in line)
 
 
 def _spelled_out(char: str) -> str:
-    return char.encode("unicode_escape").decode("ascii")
+    escaped = char.encode("unicode_escape").decode("ascii")
+    return escaped if escaped != char else f"\\x{ord(char):02x}"
 
 
 def portable_path(path: str) -> str:

@@ -6,9 +6,11 @@ import argparse
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from typing import NoReturn
 
 from pytest_lmeval import __version__
 from pytest_lmeval.errors import LmevalError
+from pytest_lmeval.text import printable
 
 __all__ = ["COMMANDS", "main"]
 
@@ -32,7 +34,7 @@ COMMANDS = {
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; return 0 if all is well, 1 for a finding such as a bad record, 2 for a usage error."""
-    parser = argparse.ArgumentParser(prog="lmeval", description="Language-model evals as tests.")
+    parser = _Parser(prog="lmeval", description="Language-model evals as tests.")
     parser.add_argument("--version", action="version", version=f"pytest-lmeval {__version__}")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     arguments = list(sys.argv[1:] if argv is None else argv)
@@ -44,8 +46,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return int(options.run(options))
     except LmevalError as error:
-        print(f"lmeval {options.command}: {error}", file=sys.stderr)
+        from pytest_lmeval.cli.output import complain
+
+        complain(f"lmeval {options.command}: {error}")
         return 2
     except BrokenPipeError:  # the reader, such as ``head``, has seen enough
         sys.stderr.close()
         return 0
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose complaints, which repeat arguments, give no orders to what reads the log."""
+
+    def error(self, message: str) -> NoReturn:
+        super().error(printable(message))

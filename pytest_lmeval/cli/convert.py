@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from pytest_lmeval.cli.output import show
 from pytest_lmeval.convert import KINDS
 
 __all__ = ["configure", "run"]
@@ -21,9 +22,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Convert, and say how to run what was written."""
     written = KINDS[options.kind](options.source, options.destination)
-    for path in written:
-        print(f"wrote {path}")
     recordings = [path for path in written if path.name.endswith(".replay.jsonl")]
     adapter = f"replay:{recordings[0]}" if recordings else "SPEC"
-    print(f"now: pytest {options.destination} --lm-adapter={adapter}")
+    show([*(f"wrote {path}" for path in written), f"now: pytest {options.destination} --lm-adapter={adapter}"])
     return 0

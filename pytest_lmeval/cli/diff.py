@@ -35,5 +35,9 @@ def run(options: argparse.Namespace) -> int:
         from pytest_lmeval.leaderboard.difference_text import difference_lines, difference_markdown
 
         is_table = options.format == "table"
-        show(difference_lines(found, options.limit) if is_table else [difference_markdown(found, options.limit)])
+        show(
+            difference_lines(found, options.limit)
+            if is_table
+            else difference_markdown(found, options.limit).split("\n")
+        )
     return int(found.is_finding)

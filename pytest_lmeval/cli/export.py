@@ -14,6 +14,7 @@ from pytest_lmeval.cli.placing import Placing, changes, differences, refused
 from pytest_lmeval.cli.task_folder import Project, read_document
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.formats.yaml.includes import Includer
+from pytest_lmeval.text import holds_command
 
 __all__ = ["configure", "run", "written_out"]
 
@@ -35,6 +36,11 @@ def run(options: argparse.Namespace) -> int:
     found = Project().declarative(options.key)
     text = written_out(found.path.read_text(encoding="utf-8-sig"), found.path)
     if options.output is None:
+        if holds_command(text):
+            # Spelled out it would be another task; as it is, it would give orders.
+            raise UsageError(
+                f"{found.path}: holds a text that CI runners take for a command; write a file with -o FILE"
+            )
         sys.stdout.write(text)
         return 0
     output = options.output
@@ -46,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError("; ".join(reasons))
     show(differences(changes([placing])) if options.force else ())
     write_atomically(output, placing.data)
-    print(f"wrote {output}")
+    show([f"wrote {output}"])
     return 0
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from pytest_lmeval.cli.output import show
 from pytest_lmeval.starter import write_starter
 
 __all__ = ["configure", "run"]
@@ -18,8 +19,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write the starter and say how to run it."""
-    for path in write_starter(options.folder):
-        print(f"wrote {path}")
+    written = write_starter(options.folder)
     place = "" if options.folder == Path() else f"cd {options.folder} && "
-    print(f"now: {place}pytest tasks/ --lm-adapter=toy")
+    show([*(f"wrote {path}" for path in written), f"now: {place}pytest tasks/ --lm-adapter=toy"])
     return 0

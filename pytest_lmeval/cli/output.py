@@ -1,4 +1,4 @@
-"""What the commands have in common: text on standard output that always arrives, and options of the same meaning."""
+"""What the commands have in common: the only way to print, and options of the same meaning."""
 
 from __future__ import annotations
 
@@ -6,24 +6,35 @@ import argparse
 import json
 import sys
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TextIO
 
 from pytest_lmeval.arguments import level, share
 from pytest_lmeval.leaderboard.compare import Criteria
+from pytest_lmeval.text import printable
 
-__all__ = ["add_criteria", "add_format", "criteria_of", "show", "show_json"]
+__all__ = ["add_criteria", "add_format", "complain", "criteria_of", "show", "show_json"]
 
 
 def show(lines: Iterable[str]) -> None:
-    """Print the lines, what the terminal's encoding lacks spelled out; nothing where there is none."""
-    encoding = sys.stdout.encoding or "utf-8"
-    text = "".join(f"{line}\n" for line in lines)
-    print(text.encode(encoding, "backslashreplace").decode(encoding), end="")
+    """Print each of ``lines`` as one line, with all spelled out that a terminal or a CI runner would obey."""
+    for line in lines:
+        _print(printable(line, keep="\t"), sys.stdout)
+
+
+def complain(message: str) -> None:
+    """Print ``message``, of one line or several, to standard error; otherwise as :func:`show`."""
+    _print(printable(message), sys.stderr)
 
 
 def show_json(value: Any) -> None:
     """Print the value as ASCII JSON with two-space indent; infinities and NaN are a ValueError."""
-    print(json.dumps(value, indent=2, allow_nan=False))
+    # No line of it begins with a text's own characters; ``##`` stands in texts alone, and is the same to a JSON parser.
+    print(json.dumps(value, indent=2, allow_nan=False).replace("##", "#\\u0023"))
+
+
+def _print(text: str, stream: TextIO) -> None:
+    encoding = stream.encoding or "utf-8"
+    print(text.encode(encoding, "backslashreplace").decode(encoding), file=stream)
 
 
 def add_format(parser: argparse.ArgumentParser, *choices: str) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import json
 
+from pytest_lmeval.cli.output import show_json
 from pytest_lmeval.schemas import load_schema, schema_names
 
 __all__ = ["configure", "run"]
@@ -18,5 +18,5 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the schema."""
-    print(json.dumps(load_schema(options.name), indent=2))
+    show_json(load_schema(options.name))
     return 0

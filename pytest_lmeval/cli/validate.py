@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytest_lmeval.cli.ini import max_line_bytes
+from pytest_lmeval.cli.output import add_format, show, show_json
 from pytest_lmeval.formats.files import find_task_files, load_file
 from pytest_lmeval.formats.task import LoadedFile, LoadOptions
 from pytest_lmeval.formats.yaml.dispatch import is_data_set
@@ -27,7 +27,7 @@ _MOST = 20
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     parser.add_argument("paths", metavar="PATH", nargs="+", type=Path, help="task files, or folders to search")
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="output for people or machines")
+    add_format(parser, "text", "json")
     parser.add_argument("--lint", action="store_true", help="warn of valid records that look like mistakes, too")
     parser.set_defaults(run=run)
 
@@ -57,7 +57,10 @@ def run(options: argparse.Namespace) -> int:
         from pytest_lmeval.formats.lint import lint
 
         warnings = lint(checked.files, registry)
-    print(_as_json(checked, warnings) if options.format == "json" else _as_text(checked, warnings))
+    if options.format == "json":
+        show_json(_as_json(checked, warnings))
+    else:
+        show(_as_text(checked, warnings))
     return int(bool(empty) or any(loaded.errors for loaded in files.values()))
 
 
@@ -74,7 +77,7 @@ def _is_data_set(path: Path) -> bool:
     return path.suffix == ".yaml" and is_data_set(path.read_bytes())
 
 
-def _as_text(checked: _Checked, warnings: Sequence[LintWarning] | None) -> str:
+def _as_text(checked: _Checked, warnings: Sequence[LintWarning] | None) -> list[str]:
     files = checked.files
     bad = [error.at(path) for path, loaded in files.items() for error in loaded.errors]
     left = [f"not a task: {path} ({reason})" for path, reason in checked.not_tasks.items()]
@@ -82,8 +85,8 @@ def _as_text(checked: _Checked, warnings: Sequence[LintWarning] | None) -> str:
     good = sum(_valid(loaded) for loaded in files.values())
     summary = f"{len(files)} file(s): {good} valid record(s), {len(bad)} bad"
     if warnings is None:
-        return "\n".join([*bad, *left, *nothing, summary])
-    return "\n".join([*bad, *left, *nothing, *_told(warnings), f"{summary}, {len(warnings)} warning(s)"])
+        return [*bad, *left, *nothing, summary]
+    return [*bad, *left, *nothing, *_told(warnings), f"{summary}, {len(warnings)} warning(s)"]
 
 
 def _told(warnings: Sequence[LintWarning]) -> Iterator[str]:
@@ -97,7 +100,7 @@ def _told(warnings: Sequence[LintWarning]) -> Iterator[str]:
             yield f"{path}: and {len(group) - _MOST} more of {rule} (--format json has them all)"
 
 
-def _as_json(checked: _Checked, warnings: Sequence[LintWarning] | None) -> str:
+def _as_json(checked: _Checked, warnings: Sequence[LintWarning] | None) -> dict[str, Any]:
     report = [
         {"path": str(path), "valid": _valid(loaded), "errors": [asdict(error) for error in loaded.errors]}
         for path, loaded in checked.files.items()
@@ -105,7 +108,7 @@ def _as_json(checked: _Checked, warnings: Sequence[LintWarning] | None) -> str:
     left = [{"path": str(path), "reason": reason} for path, reason in checked.not_tasks.items()]
     empty = [str(folder) for folder in checked.empty]
     linted = {} if warnings is None else {"warnings": [{**asdict(each), "path": str(each.path)} for each in warnings]}
-    return json.dumps({"files": report, "not_tasks": left, "without_tasks": empty, **linted}, indent=2)
+    return {"files": report, "not_tasks": left, "without_tasks": empty, **linted}
 
 
 def _valid(loaded: LoadedFile) -> int:

@@ -17,6 +17,7 @@ from pytest_lmeval.engine.outage import Outage
 from pytest_lmeval.engine.policy import Policy, backoff_s
 from pytest_lmeval.engine.rates import RateLimit
 from pytest_lmeval.errors import AdapterError, AdapterTimeout, TransientError
+from pytest_lmeval.text import printable
 from pytest_lmeval.types import Completion, Generate, LogLikelihood, Request
 
 __all__ = ["AsyncTransport"]
@@ -110,7 +111,9 @@ class AsyncTransport:
             if callable(aclose):
                 loop.run_until_complete(asyncio.wait_for(aclose(), _GRACE_S))
         except BaseException as error:  # nothing is lost by it but the model's own tidiness
-            logging.getLogger(__name__).warning("closing the adapter raised %s: %s", type(error).__name__, error)
+            logging.getLogger(__name__).warning(
+                "closing the adapter raised %s", printable(f"{type(error).__name__}: {error}", keep="")
+            )
         finally:
             loop.close()
 

@@ -16,6 +16,7 @@ from pytest_lmeval.formats.task import LoadedFile, LoadOptions, Task, TaskSource
 from pytest_lmeval.formats.yaml.dispatch import reads_like_a_task
 from pytest_lmeval.formats.yaml.row_files import is_row_file
 from pytest_lmeval.registry import Registry, default_registry
+from pytest_lmeval.text import node_path
 from pytest_lmeval.types import Example, RecordError
 
 __all__ = [
@@ -69,6 +70,10 @@ def load_file(
     if path.name.endswith(RECORDING_SUFFIX):
         detail = f"a recording of outputs, not a task; score it with --lm-adapter=replay:{path}"
         return LoadedFile((), [RecordError(1, None, "bad_type", "_root", detail)])
+    if node_path(f"{name}{path.suffix}") != f"{name}{path.suffix}":
+        # It would stand in every log, and what it names could not be named on a command line.
+        detail = "the file's name holds '::', a control character or a command to a CI runner; rename it, or its folder"
+        return LoadedFile((), [RecordError(1, None, "bad_value", "_file", detail)])
     try:
         data = path.read_bytes()
     except OSError as error:

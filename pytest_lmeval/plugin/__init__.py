@@ -14,6 +14,7 @@ from pytest_lmeval.plugin.fixtures import lm_adapter, lm_engine, lm_example, lm_
 from pytest_lmeval.plugin.options import add_options
 
 if TYPE_CHECKING:
+    import warnings
     from collections.abc import Generator
     from pathlib import Path
 
@@ -40,6 +41,18 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(Recorder(config), "lmeval-recorder")
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_cmdline_main(config: pytest.Config) -> Generator[None, object, object]:
+    try:
+        return (yield)
+    except pytest.UsageError as error:
+        from pytest_lmeval.text import printable
+
+        # These name files and quote what stands in them; pytest prints them as they are.
+        error.args = tuple(printable(str(argument)) for argument in error.args)
+        raise
+
+
 def pytest_report_header(config: pytest.Config) -> str | None:
     spec = config.getoption("lm_adapter") or config.getini("lm_adapter")
     if not spec:
@@ -50,7 +63,9 @@ def pytest_report_header(config: pytest.Config) -> str | None:
     from pytest_lmeval.plugin.settings import gate_mode
 
     parts = [f"adapter {shown}", f"gate {gate_mode(config)}", f"sandbox {options.lm_sandbox}"]
-    return f"lmeval: {', '.join(parts)}, reports {options.lm_report_dir}"
+    from pytest_lmeval.text import printable
+
+    return printable(f"lmeval: {', '.join(parts)}, reports {options.lm_report_dir}", keep="")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -80,6 +95,25 @@ def _task_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | 
     from pytest_lmeval.plugin.collector import collect_task_file
 
     return collect_task_file(file_path, root, parent)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    report = yield
+    if hasattr(collector, "task_name") and (report.sections or report.longrepr is not None):
+        from pytest_lmeval.plugin.sanitize import make_harmless
+
+        make_harmless(report)
+    return report
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_warning_recorded(warning_message: warnings.WarningMessage) -> None:
+    from pytest_lmeval.plugin.sanitize import make_warning_harmless
+
+    make_warning_harmless(warning_message)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -152,9 +186,11 @@ def pytest_runtest_makereport(
     if attach is not None:
         attach(report, call)
     if report.sections or report.longrepr is not None or (attach is None and report.user_properties):
-        from pytest_lmeval.plugin.sanitize import make_encodable
+        from pytest_lmeval.plugin.sanitize import make_encodable, make_harmless
 
         make_encodable(report)
+        if hasattr(item.parent, "task_name"):
+            make_harmless(report)
     return report
 
 

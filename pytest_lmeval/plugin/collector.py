@@ -19,10 +19,11 @@ from pytest_lmeval.errors import AdapterError, BadTaskFile, BudgetSpent, LmevalE
 from pytest_lmeval.formats.task import Prompt, Task
 from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.plugin.failure import ExampleFailed, explain, rerun_command
-from pytest_lmeval.plugin.names import ItemNames
+from pytest_lmeval.plugin.names import ItemNames, file_node
 from pytest_lmeval.plugin.prompts import as_prompt, repeated
 from pytest_lmeval.plugin.state import RunState, run_state
 from pytest_lmeval.rendering import render as default_render
+from pytest_lmeval.text import printable
 from pytest_lmeval.types import Example, ExampleResult, Request, Response
 
 __all__ = ["ExampleItem", "TaskFile", "collect_task_file"]
@@ -41,7 +42,7 @@ def collect_task_file(path: Path, root: Path, parent: pytest.Collector) -> TaskF
     if not is_task_file(path, run.registry) and not is_named and not run.has_own_loaders:
         run.leave(path, misnamed(path))
         return None
-    file: TaskFile = TaskFile.from_parent(parent, path=path)
+    file: TaskFile = file_node(TaskFile, parent, path)
     file.task_name = task_name(path, root)
     return file
 
@@ -210,7 +211,7 @@ class ExampleItem(pytest.Function):
             score = run.early.look(engine, judgement.tools, self)
         except (AdapterError, UsageError, BudgetSpent) as error:
             if isinstance(error, BudgetSpent):
-                self.session.shouldstop = str(error)
+                self.session.shouldstop = printable(str(error), keep="")
             result = failed_result(
                 self.task, self.example, self._prompt or default_render(self.example), error, judgement
             )

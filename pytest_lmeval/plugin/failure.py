@@ -30,6 +30,7 @@ _REPEATED = frozenset(
 )
 _PROMPT_TAIL = 600
 _TEXT_HEAD = 2000
+_MARK = "\n    | "
 
 
 class ExampleFailed(Exception):
@@ -50,10 +51,11 @@ def explain(result: ExampleResult, rerun: str, before: ExampleResult | None = No
     if result.unparsed:
         lines.append(f"  unparsed: {result.post_process} found nothing to extract")
     lines += _block("targets", " | ".join(repr(target) for target in result.targets))
-    lines += [f"  {name}: {printable(str(value))}" for name, value in result.details.items()]
+    for name, value in result.details.items():
+        lines += _shown(printable(name, keep=""), str(value))
     if before is not None and before.predictions:
         lines += _block(f"baseline ({before.status})", before.predictions[0])
-    lines.append(f"  rerun: {rerun}")
+    lines.append(f"  rerun: {printable(rerun, keep='')}")
     return "\n".join(lines)
 
 
@@ -81,18 +83,24 @@ def _repeated_arguments(config: pytest.Config) -> list[str]:
 
 
 def _verdict(result: ExampleResult) -> str:
-    name = printable(f"{result.task}: {result.id}")
+    name = printable(f"{result.task}: {result.id}", keep="")
     if result.score is None:
-        return f"{name} could not be scored ({result.status}): {printable(result.error)}"
-    return f"{name} scored {result.score:.4g}, threshold {result.threshold:.4g} ({printable(result.metric)})"
+        error = printable(result.error).replace("\n", _MARK)
+        return f"{name} could not be scored ({result.status}): {error}"
+    metric = printable(result.metric, keep="")
+    return f"{name} scored {result.score:.4g}, threshold {result.threshold:.4g} ({metric})"
 
 
 def _block(label: str, text: str, tail: int = 0) -> list[str]:
-    shown = printable(_cut(text, tail))
+    return _shown(label, _cut(text, tail))
+
+
+def _shown(label: str, text: str) -> list[str]:
+    shown = printable(text)
     if "\n" not in shown:
         return [f"  {label}: {shown}" if shown else f"  {label}: (empty)"]
-    # A line that began with what the model wrote could be a command to the CI service that reads the log.
-    return [f"  {label}:", *[f"    | {line}" for line in shown.split("\n")]]
+    # What the model wrote begins no line: nobody shall take it for one of ours.
+    return [f"  {label}:{_MARK}" + shown.replace("\n", _MARK)]
 
 
 def _cut(text: str, tail: int) -> str:

@@ -10,7 +10,7 @@ import pytest
 
 from pytest_lmeval.errors import LmevalError
 from pytest_lmeval.formats.task import Task
-from pytest_lmeval.plugin.names import ItemNames
+from pytest_lmeval.plugin.names import ItemNames, file_node
 from pytest_lmeval.plugin.state import run_state
 from pytest_lmeval.text import printable
 
@@ -27,7 +27,7 @@ def collect_formatting_file(path: Path, root: Path, parent: pytest.Collector) ->
     is_named = path.suffix in run.registry.formats and parent.session.isinitpath(path)
     if not is_task_file(path, run.registry) and not is_named and not run.has_own_loaders:
         return None
-    file: FormattingFile = FormattingFile.from_parent(parent, path=path)
+    file: FormattingFile = file_node(FormattingFile, parent, path)
     file.task_name = task_name(path, root)
     file.root = root
     return file

@@ -10,6 +10,7 @@ import pytest
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.leaderboard.gate import LET_PASS, GateSettings
 from pytest_lmeval.plugin.settings import gate_mode, ini_floors, with_usage_errors
+from pytest_lmeval.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -113,7 +114,8 @@ def report_gate(session: pytest.Session, board: Leaderboard, unwritten: Sequence
     if _is_told(session.testsfailed, board, gate["verdict"]) and (session.testsfailed or not unwritten):
         return
     reasons = [*gate["reasons"], *(f"not written: {failure}" for failure in unwritten)]
-    text = "\n".join([f"gate {gate['mode']}: {gate['verdict']}", *(f"  {reason}" for reason in reasons)])
+    lines = [f"gate {gate['mode']}: {gate['verdict']}", *(f"  {reason}" for reason in reasons)]
+    text = "\n".join(printable(line, keep="") for line in lines)
     properties = [("lm_gate", gate["mode"]), ("lm_verdict", gate["verdict"])]
     # Not an item: --lf and --sw must not go looking for it.
     manager = config.pluginmanager

@@ -1,12 +1,30 @@
-"""Names for items that pytest's own syntax leaves alone."""
+"""Names for items and files that pytest's own syntax leaves alone."""
 
 from __future__ import annotations
 
 import re
+from pathlib import Path
+from typing import TypeVar
 
-__all__ = ["ItemNames"]
+import pytest
+
+from pytest_lmeval.text import node_path
+
+__all__ = ["ItemNames", "file_node"]
+
+_File = TypeVar("_File", bound=pytest.File)
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]")
+
+
+def file_node(kind: type[_File], parent: pytest.Collector, path: Path) -> _File:
+    """Return the collector of the file at ``path``; pytest prints its node id and its name as they are."""
+    node: _File = kind.from_parent(parent, path=path)
+    shown = node_path(node.nodeid)
+    if shown == node.nodeid:
+        return node
+    renamed: _File = kind.from_parent(parent, path=path, nodeid=shown, name=node_path(node.name))
+    return renamed
 
 
 class ItemNames:

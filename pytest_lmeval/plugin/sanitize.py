@@ -1,13 +1,21 @@
-"""Reports that survive the way to another process.
+"""Reports that survive the way to another process, and give no orders where they are printed.
 
 A report whose text holds a lone surrogate cannot be encoded: under xdist the failure would be lost, and the run green.
 """
 
 from __future__ import annotations
 
+import re
+import warnings
+from typing import Any
+
 import pytest
 
-__all__ = ["make_encodable"]
+from pytest_lmeval.text import holds_command, printable
+
+__all__ = ["make_encodable", "make_harmless", "make_warning_harmless"]
+
+_COLOR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def make_encodable(report: pytest.TestReport) -> None:
@@ -24,6 +32,36 @@ def make_encodable(report: pytest.TestReport) -> None:
         report.longrepr = (path, line, _escaped(reason))
     elif not _encodable(text := str(report.longrepr)):
         report.longrepr = _escaped(text)
+
+
+def make_harmless(report: Any) -> None:
+    """Spell out in ``report`` what a terminal or a CI runner would obey.
+
+    ``report`` is the TestReport of an example or the CollectReport of a task file. Prompts and answers get into it
+    through what metrics and adapters print, log and raise.
+    """
+    # Colours are dropped: a log that is captured has those of pytest.
+    report.sections = [(name, printable(_COLOR.sub("", text))) for name, text in report.sections]
+    if hasattr(report, "wasxfail"):
+        report.wasxfail = printable(report.wasxfail)
+    if isinstance(report.longrepr, tuple):
+        path, line, reason = report.longrepr
+        report.longrepr = (path, line, printable(reason))
+    elif report.longrepr is not None:
+        crash = getattr(report.longrepr, "reprcrash", None)
+        if crash is not None:  # the short summary has the bare message, without the mark before each line
+            crash.message = printable(crash.message)
+        text = str(report.longrepr)
+        shown = printable(text)
+        if shown != text:
+            report.longrepr = shown
+
+
+def make_warning_harmless(warning: warnings.WarningMessage) -> None:
+    """Spell out commands to CI runners in the text of a warning, which may quote a prompt or an answer."""
+    text = str(warning.message)
+    if holds_command(_COLOR.sub("", text)):
+        warning.message = printable(text)
 
 
 def _encodable(text: str) -> bool:

@@ -33,12 +33,16 @@ def write_summary(record: RunRecord, terminal: pytest.TerminalReporter) -> None:
         _write_board(record, board, terminal)
     # However quiet: without these nobody could tell why the run failed, or that its reports are old.
     for failure in record.files.failures:
-        terminal.write_line(f"NOT WRITTEN: {printable(failure)}", red=True, bold=True)
+        _say(terminal, f"NOT WRITTEN: {failure}", red=True, bold=True)
     level = "warning" if let_pass(record.gate) else "error"
     for command in commands(
         _worth_a_note(board, record.gate), _paths(board), record.config.rootpath, os.environ, level
     ):
-        terminal.write_line(command)
+        terminal.write_line(command)  # the only commands in the log: what they say is escaped in them
+
+
+def _say(terminal: pytest.TerminalReporter, line: str, **markup: bool) -> None:
+    terminal.write_line(printable(line, keep=""), **markup)
 
 
 def write_not_tasks(not_tasks: Mapping[str, str], terminal: pytest.TerminalReporter) -> None:
@@ -53,16 +57,14 @@ def write_not_tasks(not_tasks: Mapping[str, str], terminal: pytest.TerminalRepor
 
 
 def _write_board(record: RunRecord, board: Leaderboard, terminal: pytest.TerminalReporter) -> None:
-    terminal.section(f"leaderboard: {printable(board.facts.adapter)}")
-    for line in terminal_table(board):
-        terminal.write_line(printable(line))
-    for line in comparison_lines(record.gate.get("comparison")):
-        terminal.write_line(printable(line))
+    terminal.section(printable(f"leaderboard: {board.facts.adapter}", keep=""))
+    for line in (*terminal_table(board), *comparison_lines(record.gate.get("comparison"))):
+        _say(terminal, line)
     _write_verdict(board, record.gate, terminal)
     for line in _remarks(record, board):
-        terminal.write_line(printable(line), yellow=True)
+        _say(terminal, line, yellow=True)
     if not record.files.failures:
-        terminal.write_line(f"written to {record.report_dir / 'leaderboard.json'}; to look at: report.html beside it")
+        _say(terminal, f"written to {record.report_dir / 'leaderboard.json'}; to look at: report.html beside it")
 
 
 def _write_verdict(board: Leaderboard, gate: Mapping[str, Any], terminal: pytest.TerminalReporter) -> None:
@@ -71,11 +73,11 @@ def _write_verdict(board: Leaderboard, gate: Mapping[str, Any], terminal: pytest
         return
     color = {"green" if verdict == "pass" else "yellow" if verdict in LET_PASS else "red": True}
     what = "INCOMPLETE: no overall score, and not fit to compare with." if not board.complete else ""
-    terminal.write_line(what or f"gate {gate['mode']}: {verdict.upper()}", bold=True, **color)
+    _say(terminal, what or f"gate {gate['mode']}: {verdict.upper()}", bold=True, **color)
     for reason in reasons[:_SHOWN]:
-        terminal.write_line(f"  {printable(reason)}", **color)
+        _say(terminal, f"  {reason}", **color)
     if len(reasons) > _SHOWN:
-        terminal.write_line(f"  ... and {len(reasons) - _SHOWN} more", **color)
+        _say(terminal, f"  ... and {len(reasons) - _SHOWN} more", **color)
 
 
 def _worth_a_note(board: Leaderboard, gate: Mapping[str, Any]) -> list[ExampleResult]:

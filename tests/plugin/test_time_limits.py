@@ -1,4 +1,4 @@
-"""Whatever an adapter does with its time, a run gets on: a timeout is a timeout of its examples alone."""
+"""Whatever an adapter or a metric does with its time, a run gets on: only the examples concerned have no score."""
 
 from __future__ import annotations
 
@@ -127,6 +127,37 @@ def test_timeouts_count_as_errors_that_may_be_allowed(model: Project) -> None:
     board = model.board()
     assert board["complete"]
     assert (1.0, 1) == (board["overall_score"], board["counts"]["timeouts"])
+
+
+YAML = """\
+key: shape
+display_name: Shape
+definition:
+  dataset:
+    path: rows.csv
+  solver:
+    type: single_turn_solver
+    input_builder: {type: generic, template: "{{ sample.prompt }}"}
+  scorers:
+    - type: json_schema
+      json_schema: {pattern: "^(a+)+$"}
+"""
+
+
+def test_a_pattern_that_takes_for_ever_is_an_error_of_its_example_alone(model: Project) -> None:
+    slow, fine = f'"{"a" * 60}!"', '"aaa"'
+    extras = {"json_schema": {"pattern": "^(a+)+$"}}
+    records = [{"prompt": said, "targets": ["-"], "metric": "json_schema", "extras": extras} for said in (slow, fine)]
+    model.task("tasks/t.jsonl", *records)
+    model.write("tasks/shape.yaml", YAML)
+    model.write("tasks/rows.csv", "prompt\n" + "".join(said.replace('"', '"""') + "\n" for said in (slow, fine)))
+    result = model.run_pytest("--lm-adapter=model:Batch", "--lm-include-per-example", timeout=300)
+    assert 3 == result.ret
+    examples = model.examples()
+    assert ["error", "passed"] * 2 == [record["status"] for record in examples.values()]
+    assert [None, 1.0] * 2 == [record["score"] for record in examples.values()]
+    told = "json_schema took more than 5 s of CPU time; patterns of the schema: '^(a+)+$'"
+    assert [True, False] * 2 == [told in record.get("error", "") for record in examples.values()]
 
 
 @pytest.mark.parametrize("option", ["--lm-timeout=0", "--lm-timeout=soon", "--lm-retries=-1", "--lm-concurrency=0"])

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 pytest_plugins = ["pytester"]
 
@@ -35,6 +39,8 @@ filterwarnings =
 """
 # Installed for other reasons, of no use inside, and half of the time that a small run takes.
 _NEEDLESS = ("anyio", "hypothesispytest", "pytest_cov", "randomly", "rerunfailures", "timeout")
+# How long a test waits for what is sure to come, on the slowest and busiest of machines: it ends a hang, no more.
+PATIENCE_S = 300.0
 BOARD_KEYS = """
     schema timestamp adapter adapter_options complete overall_score counts tasks categories manifest digest
 """
@@ -42,6 +48,26 @@ ROW_KEYS = """
     task path sha256 metric score stderr ci95 correct total errors timeouts excluded unparsed latency_ms threshold
     min_score metrics subjects
 """
+
+
+# The same examples in every run, however slow the machine; --hypothesis-profile=explore draws new ones.
+settings.register_profile("explore", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("steady", settings.get_profile("explore"), derandomize=True)
+settings.load_profile("steady")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def children_heed_ctrl_c() -> Iterator[None]:
+    """Have the processes that tests start heed SIGINT, also where this one ignores it: a shell's background job."""
+    ignored = (
+        signal.getsignal(signal.SIGINT) is signal.SIG_IGN and threading.current_thread() is threading.main_thread()
+    )
+    if ignored:
+        # A handler of its own is reset when another program is started; to ignore would be inherited.
+        signal.signal(signal.SIGINT, lambda number, frame: None)
+    yield
+    if ignored:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 class Project:
@@ -82,11 +108,11 @@ class Project:
         targets = [said if target is None else target]
         return {"task_id": task_id, "prompt": f"say: {said}", "targets": targets, **fixed, **fields}
 
-    def run_pytest(self, *args: str | Path, timeout: float = 60) -> pytest.RunResult:
+    def run_pytest(self, *args: str | Path, timeout: float = PATIENCE_S) -> pytest.RunResult:
         """Run pytest with exactly these arguments, in the order of the files."""
         return self.pytester.runpytest_subprocess(*[f"-pno:{name}" for name in _NEEDLESS], *args, timeout=timeout)
 
-    def run(self, *args: str | Path, timeout: float = 60) -> pytest.RunResult:
+    def run(self, *args: str | Path, timeout: float = PATIENCE_S) -> pytest.RunResult:
         """Run the project's tasks against its model."""
         return self.run_pytest("--lm-adapter=model:Model", *args, timeout=timeout)
 

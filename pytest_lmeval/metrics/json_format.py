@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
-from importlib import import_module
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, NoReturn
 
 from pytest_lmeval.errors import RecordRefused, ScoringError
+from pytest_lmeval.metrics.worker import TookTooLong, shared_worker
 
 __all__ = ["is_json", "json_exact", "json_schema", "only_json"]
 
 _MAX_DEPTH = 100
+_MOST_SHOWN = 3
 _OPENING = re.compile(r"[\[{]")
 _NOTHING = object()
 
@@ -38,16 +40,21 @@ def json_schema(prediction: str, targets: Sequence[str], extras: Mapping[str, An
 
     The longest object or array counts. Draft 2020-12, unless ``$schema`` names another; nothing is fetched for
     ``$ref``. Needs the package jsonschema. Raises RecordRefused for extras without a sound schema, and ScoringError
-    where a reference leads nowhere or jsonschema is not installed.
+    where a reference leads nowhere, jsonschema is not installed, or the check takes longer than a worker's limit.
     """
-    validator = _validator(extras)
+    schema = extras.get("json_schema")
     value = _find(prediction)
-    if value is _NOTHING:
-        return 0.0
+    found = [] if value is _NOTHING else [value]
     try:
-        return float(validator.is_valid(value))
-    except import_module("referencing.exceptions").Unresolvable as error:
-        raise ScoringError(f"extras.json_schema: the reference {error.ref!r} leads nowhere") from None
+        # A pattern can take time without end for a short text, whoever wrote the two.
+        kind, detail = shared_worker().ask("json_schema", _schema_text(schema), found)
+    except TookTooLong as error:
+        raise ScoringError(f"{error}{_patterns_of(schema)}") from None
+    if kind == "refused":
+        raise RecordRefused("bad_value", "extras.json_schema", detail)
+    if kind == "unresolved":
+        raise ScoringError(f"extras.json_schema: the reference {detail!r} leads nowhere")
+    return float(bool(found) and detail)
 
 
 def json_exact(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
@@ -117,19 +124,28 @@ def _same(left: Any, right: Any) -> bool:
     return isinstance(left, bool) == isinstance(right, bool) and bool(left == right)
 
 
-def _validator(extras: Mapping[str, Any]) -> Any:
-    try:
-        jsonschema = import_module("jsonschema")
-        referencing = import_module("referencing")
-    except ImportError:
-        raise ScoringError("json_schema needs jsonschema: pip install 'pytest-lmeval[json]'") from None
-    schema = extras.get("json_schema")
+def _schema_text(schema: Any) -> str:
     if not isinstance(schema, dict | bool):
         raise RecordRefused("bad_value", "extras.json_schema", f"expected a JSON Schema, got {schema!r:.80}")
-    kind = jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator)
     try:
-        kind.check_schema(schema)
-    except jsonschema.SchemaError as error:
-        raise RecordRefused("bad_value", "extras.json_schema", f"{error.json_path}: {error.message}") from None
-    # An empty registry: jsonschema would go to the network for a reference that it does not know.
-    return kind(schema, registry=referencing.Registry())
+        return json.dumps(schema)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise RecordRefused("bad_value", "extras.json_schema", f"the schema is not JSON: {error}") from None
+
+
+def _patterns_of(schema: Any) -> str:
+    shown = [f"{pattern!r:.80}" for pattern in islice(_patterns(schema), _MOST_SHOWN)]
+    return f"; patterns of the schema: {', '.join(shown)}" if shown else ""
+
+
+def _patterns(schema: Any) -> Iterator[str]:
+    waiting = [schema]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, dict):
+            pattern, named = each.get("pattern"), each.get("patternProperties")
+            yield from [pattern] if isinstance(pattern, str) else []
+            yield from named if isinstance(named, dict) else []
+            waiting.extend(each.values())
+        elif isinstance(each, list | tuple):
+            waiting.extend(each)

@@ -1,42 +1,27 @@
-"""A program of its own: reads pairs of trees, line by line, and says whether they are equal. It is killed if it hangs.
+"""Whether two trees are equal; runs in the process of worker_child.py, since algebra can take for ever.
 
-Each line is ``[left, right, decimal]``; each answer ``equal``, ``different`` or ``undecided``. Trees are put together
-node by node from a closed list, never from text.
+Trees are put together node by node from a closed list, never from text.
 """
 
 from __future__ import annotations
 
-import json
 import random
-import signal
-import sys
 from importlib import import_module
 from typing import Any
 
-__all__ = ["decide", "main"]
+__all__ = ["answer", "decide"]
 
-_MEMORY_BYTES = 2 << 30
 _DIGITS = 40
 _EXACT, _CLOSE = 1e-25, 2e-6
 _POINTS, _ENOUGH = 8, 3
 
 
-def main() -> None:
-    """Answer until the input ends; the argument is the CPU time in seconds that an answer may take."""
-    limit_s = float(sys.argv[1])
+def answer(left: Any, right: Any, decimal: bool) -> str:
+    """Return ``equal``, ``different``, or ``undecided`` where the algebra fails, too."""
     try:
-        _sympy()
-    except ImportError:
-        _say("missing")
-        return
-    _limit_memory()
-    _say("ready")
-    for line in sys.stdin:
-        # The kernel ends the process at the limit, whatever runs then: Python code or C.
-        signal.setitimer(signal.ITIMER_PROF, limit_s)
-        answer = _answer(line)
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        _say(answer)
+        return decide(left, right, decimal)
+    except (MemoryError, RecursionError, ArithmeticError, AttributeError, TypeError, ValueError, NotImplementedError):
+        return "undecided"
 
 
 def decide(left: Any, right: Any, decimal: bool) -> str:
@@ -106,28 +91,3 @@ def _functions(sympy: Any) -> dict[str, Any]:
 def _sympy() -> Any:
     # By name: it is not installed wherever this package is checked or used.
     return import_module("sympy")
-
-
-def _answer(line: str) -> str:
-    try:
-        return decide(*json.loads(line))
-    except (MemoryError, RecursionError, ArithmeticError, AttributeError, TypeError, ValueError, NotImplementedError):
-        return "undecided"
-
-
-def _limit_memory() -> None:
-    import resource
-
-    try:
-        resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
-    except (OSError, ValueError):  # not every system has this limit; the CPU limit holds on all
-        return
-
-
-def _say(answer: str) -> None:
-    sys.stdout.write(f"{answer}\n")
-    sys.stdout.flush()
-
-
-if __name__ == "__main__":
-    main()

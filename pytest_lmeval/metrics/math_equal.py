@@ -13,7 +13,7 @@ from typing import Any
 from pytest_lmeval.metrics.math_answer import Answer, extract_answer, plain_text, read_answer
 from pytest_lmeval.metrics.math_exact import exact_value, same_number
 from pytest_lmeval.metrics.math_parse import Parsed, Tree
-from pytest_lmeval.metrics.math_worker import MathWorker
+from pytest_lmeval.metrics.worker import TookTooLong, Worker, shared_worker
 from pytest_lmeval.types import Score
 
 __all__ = ["MathEqual"]
@@ -22,10 +22,10 @@ _MOST_ITEMS = 50
 
 
 class MathEqual:
-    """The metric ``math_equal``. It holds a process from the first answer that needs algebra on; ``close`` ends it."""
+    """The metric ``math_equal``; ``worker`` does the algebra, that of this process where none is given."""
 
-    def __init__(self, worker: MathWorker | None = None) -> None:
-        self._worker = worker or MathWorker()
+    def __init__(self, worker: Worker | None = None) -> None:
+        self._worker = worker
 
     def __call__(self, prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> Score:
         r"""Return 1.0 if the answer in the prediction equals that in any target, else 0.0.
@@ -35,7 +35,7 @@ class MathEqual:
         or to six digits where one is written with a decimal point. Lists and sets have no order, tuples and
         intervals do; units count where both sides have one; ``50%`` equals 50 and 0.5.
 
-        Raises ScoringError where algebra is needed and sympy is not installed.
+        Raises ScoringError where algebra is needed and sympy is not installed, or the process that does it fails.
         """
         given = extract_answer(prediction)
         statuses = [self._compare(given, extract_answer(target)) for target in targets]
@@ -43,24 +43,20 @@ class MathEqual:
         status = min(statuses, key=order.index, default="different")
         return Score(float(status == "equal"), {"math_status": status})
 
-    def close(self) -> None:
-        """End the process."""
-        self._worker.close()
-
     def _compare(self, given: str, wanted: str) -> str:
         if plain_text(given) == plain_text(wanted):
             return "equal" if plain_text(wanted) else "unparsed"
         ours, theirs = read_answer(given), read_answer(wanted)
         if ours is None or theirs is None:
             return "unparsed" if ours is None else "different"
-        comparison = _Comparison(self._worker)
+        comparison = _Comparison(self._worker or shared_worker())
         return "equal" if comparison.same(ours, theirs) else comparison.worst
 
 
 class _Comparison:
     """Compares two answers, and keeps what became of the values that were not equal."""
 
-    def __init__(self, worker: MathWorker) -> None:
+    def __init__(self, worker: Worker) -> None:
         self.worker = worker
         self.worst = "different"
 
@@ -112,10 +108,13 @@ class _Comparison:
         ours, theirs = exact_value(left.tree), exact_value(right.tree)
         if ours is not None and theirs is not None:
             return same_number(ours, theirs, decimal=decimal)
-        status = self.worker.ask(left.tree, right.tree, decimal=decimal)
+        try:
+            status = self.worker.ask("math_equal", left.tree, right.tree, decimal)
+        except TookTooLong:
+            status = "timeout"
         if status in {"timeout", "undecided"}:
             self.worst = status
-        return status == "equal"
+        return bool(status == "equal")
 
 
 def _parsed(answer: Answer) -> Parsed:

@@ -30,7 +30,7 @@ class Recorder:
         self._guard: ExitGuard | None = None
         self._finished = 0
         self._lost = 0
-        self._collections = 0
+        self._heard: set[str] = set()
         self._bad_files: dict[str, None] = {}
         self._not_tasks: dict[str, str] = {}
         self._session: pytest.Session | None = None
@@ -55,7 +55,7 @@ class Recorder:
     def pytest_xdist_node_collection_finished(self, node: Any, ids: Sequence[str]) -> None:
         from pytest_lmeval.plugin.locate import is_example_id
 
-        self._collections += 1
+        self._heard.add(node.gateway.id)
         self._refuse_bad_files()
         self._announce([nodeid for nodeid in ids if is_example_id(nodeid, self.config)])
 
@@ -65,7 +65,8 @@ class Recorder:
         self._not_tasks.update(json.loads(output.get("lmeval_not_tasks", "{}")))
         if "lmeval_usage_error" in output:
             raise pytest.UsageError(output["lmeval_usage_error"])
-        if self.record is None and "lmeval_tasks" in output:
+        # When xdist shuts down while workers collect, it passes on no more of their collections.
+        if self.record is None and "lmeval_tasks" in output and node.gateway.id in self._heard:
             raise pytest.UsageError("a worker collected examples that the controller does not know by their place")
         if self.record is not None and "lmeval_tasks" in output:
             self.record.add_tasks(output["lmeval_tasks"])
@@ -222,7 +223,7 @@ class Recorder:
         if self.config.option.collectonly:
             return False
         # A run of workers of which none has said what it collected was ended from outside.
-        unheard = self._is_distributed() and self._is_named and not self._collections
+        unheard = self._is_distributed() and self._is_named and not self._heard
         return unheard or self._finished < session.testscollected
 
     def _is_distributed(self) -> bool:

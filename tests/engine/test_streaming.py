@@ -19,7 +19,7 @@ from pytest_lmeval.engine.streaming import AsyncTransport
 from pytest_lmeval.errors import AdapterError, AdapterTimeout, TransientError
 from pytest_lmeval.types import Completion, Generate, LogLikelihood, LogProb
 
-PATIENCE_S = 20.0
+PATIENCE_S = 120.0
 Behaviour = Callable[["Model", Generate], Awaitable[Any]]
 
 
@@ -136,8 +136,8 @@ def test_a_request_that_hangs_is_a_timeout_and_holds_nobody_up(stubborn: bool) -
         return Completion(request.text)
 
     model = Model(hang)
-    answers = answers_of(model, ["a", "hangs", "b"], Policy(concurrency=1, timeout_s=0.1, retries=1))
-    timeout = "AdapterTimeout: no response within 0.1 s (--lm-timeout) (2 attempts)"
+    answers = answers_of(model, ["a", "hangs", "b"], Policy(concurrency=1, timeout_s=0.5, retries=1))
+    timeout = "AdapterTimeout: no response within 0.5 s (--lm-timeout) (2 attempts)"
     assert ["a", timeout, "b"] == shown(answers)
     assert ["a", "hangs", "hangs", "b"] == model.asked
 
@@ -233,8 +233,8 @@ def test_waiting_to_ask_again_is_not_part_of_the_time_limit(monkeypatch: pytest.
             raise TransientError("busy")
         return Completion(request.text)
 
-    monkeypatch.setattr(streaming, "backoff_s", lambda attempt, wait: 0.5)
-    assert ["a"] == shown(answers_of(Model(second_time), ["a"], Policy(timeout_s=0.3)))
+    monkeypatch.setattr(streaming, "backoff_s", lambda attempt, wait: 1.5)
+    assert ["a"] == shown(answers_of(Model(second_time), ["a"], Policy(timeout_s=1.0)))
 
 
 def test_closing_cancels_what_is_in_flight_and_asks_no_more() -> None:
@@ -272,7 +272,7 @@ def test_an_adapter_that_cannot_close_does_not_spoil_the_run(failure: BaseExcept
 
 @pytest.fixture
 def short_grace(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streaming, "_GRACE_S", 0.2)
+    monkeypatch.setattr(streaming, "_GRACE_S", 0.5)
     monkeypatch.setattr(streaming, "_HEARTBEAT_S", 0.05)
 
 
@@ -288,7 +288,7 @@ def outcomes_of_a_blocking_model(concurrency: int) -> tuple[list[str], dict[str,
     model = Model(block)
     keys = ["a", "blocks", *(f"t{number}" for number in range(12))]
     coming = iter(keys)
-    engine = Engine(model, Policy(concurrency=concurrency, timeout_s=0.3))
+    engine = Engine(model, Policy(concurrency=concurrency, timeout_s=1.0))
     engine.plan([[key] for key in keys], lambda: next(coming, None))
     outcomes = {}
     for key in keys:
@@ -324,7 +324,7 @@ def test_a_log_probability_that_hangs_is_a_timeout() -> None:
 
     class Probable(Model):
         def loglikelihood(self, requests: list[LogLikelihood]) -> list[LogProb]:
-            free.wait(10)
+            free.wait(PATIENCE_S)
             return [LogProb(-1.0) for _ in requests]
 
     inbox = Inbox()
@@ -333,7 +333,7 @@ def test_a_log_probability_that_hangs_is_a_timeout() -> None:
     job.add("key", [LogLikelihood("a", "b")])
     transport.submit([job])
     try:
-        assert inbox.wait(job, 5.0)
+        assert inbox.wait(job, PATIENCE_S)
         (answer,) = job.answers or ()
         assert isinstance(answer, AdapterTimeout)
     finally:

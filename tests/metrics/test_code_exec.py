@@ -202,7 +202,7 @@ STATUSES = {
 @pytest.mark.parametrize(("status", "program", "value"), [(status, *case) for status, case in STATUSES.items()])
 def test_what_became_of_the_program_is_told_in_every_form(status: str, program: str, value: float) -> None:
     tests = "def check(candidate):\n    assert candidate(1) == 1\n"
-    short = {"timeout_s": 0.3}
+    short = {"timeout_s": 1.0}
 
     scores = [
         code_exec(program, ["ok"], {"io_pairs": [[1, 1]], **short}, SANDBOX),
@@ -217,7 +217,7 @@ def test_what_became_of_the_program_is_told_in_every_form(status: str, program: 
 def test_pairs_met_before_a_timeout_count() -> None:
     program = "def f(x):\n    while x > 2: pass\n    return x"
 
-    score = code_exec(program, ["ok"], {"io_pairs": [[1, 1], [2, 2], [3, 3], [4, 4]], "timeout_s": 0.3}, SANDBOX)
+    score = code_exec(program, ["ok"], {"io_pairs": [[1, 1], [2, 2], [3, 3], [4, 4]], "timeout_s": 1.0}, SANDBOX)
 
     assert (0.5, "timeout", 2, 4) == (score.value, *(score.details[key] for key in ("code_status", "passed", "total")))
 

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import json
-import sys
+import re
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_lmeval.errors import RecordRefused, ScoringError
-from pytest_lmeval.metrics import is_json, json_exact, json_schema, only_json
+from pytest_lmeval.metrics import is_json, json_exact, json_format, json_schema, only_json
+from pytest_lmeval.metrics.worker import Worker
 
 VALUE = st.recursive(
     st.none()
@@ -117,6 +124,8 @@ def test_json_schema_judges_the_json_that_is_found(prediction: str, expected: fl
         ({}, "expected a JSON Schema, got None"),
         ({"json_schema": [1]}, "expected a JSON Schema"),
         ({"json_schema": {"type": "objekt"}}, r"\$\.type: 'objekt' is not valid"),
+        ({"json_schema": {"pattern": "("}}, r"\$\.pattern: '\(' is not a 'regex'"),
+        ({"json_schema": {"const": 1j}}, "the schema is not JSON: Object of type complex"),
     ],
 )
 def test_a_schema_that_is_none_is_refused_whatever_the_answer(extras: dict[str, Any], detail: str) -> None:
@@ -124,12 +133,58 @@ def test_a_schema_that_is_none_is_refused_whatever_the_answer(extras: dict[str, 
         json_schema("no JSON", [], extras)
 
 
-def test_a_reference_is_never_fetched() -> None:
-    with pytest.raises(ScoringError, match=r"the reference 'http://127\.0\.0\.1:9/x' leads nowhere"):
-        json_schema("{}", [], {"json_schema": {"$ref": "http://127.0.0.1:9/x"}})
+def test_a_reference_is_never_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("no_proxy", "*")
+    # Either would be answered with a schema that the value fulfils.
+    (tmp_path / "any.json").write_text("{}")
+    with _schema_server() as (address, paths):
+        for reference in (f"{address}/any.json", (tmp_path / "any.json").as_uri()):
+            with pytest.raises(ScoringError, match=f"the reference '{re.escape(reference)}' leads nowhere"):
+                json_schema("{}", [], {"json_schema": {"$ref": reference}})
+        assert [] == paths
+        # The server can be reached from here: none of the above was for want of it.
+        assert b"{}" == urlopen(f"{address}/here").read()
 
 
-def test_without_jsonschema_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "jsonschema", None)
-    with pytest.raises(ScoringError, match=r"pip install 'pytest-lmeval\[json\]'"):
+@contextmanager
+def _schema_server() -> Iterator[tuple[str, list[str]]]:
+    """Provide the address of a server that has an empty schema at every path, and the paths that it is asked for."""
+    paths: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            paths.append(self.path)
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b"{}")
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Say nothing."""
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}", paths
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def test_a_pattern_that_takes_for_ever_is_an_error_that_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    worker = Worker(cpu_limit_s=0.5)
+    monkeypatch.setattr(json_format, "shared_worker", lambda: worker)
+    schema = {"properties": {"name": {"pattern": "^(a+)+$"}}, "patternProperties": {"^n": True}}
+    limit = r"json_schema took more than 0\.5 s of CPU time; patterns of the schema: '\^n', '\^\(a\+\)\+\$'"
+    with pytest.raises(ScoringError, match=limit):
+        json_schema(json.dumps({"name": "a" * 60 + "!"}), [], {"json_schema": schema})
+    assert 1.0 == json_schema('{"name": "aaa"}', [], {"json_schema": schema})
+
+
+def test_without_jsonschema_the_error_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tmp_path.joinpath("jsonschema.py").write_text("raise ImportError")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    worker = Worker()
+    monkeypatch.setattr(json_format, "shared_worker", lambda: worker)
+    with pytest.raises(ScoringError, match=r"json_schema needs jsonschema: pip install 'pytest-lmeval\[json\]'"):
         json_schema("{}", [], {"json_schema": True})

@@ -14,13 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_lmeval.errors import ScoringError
-from pytest_lmeval.metrics import math_worker
 from pytest_lmeval.metrics.math_answer import extract_answer, plain_text, read_answer
 from pytest_lmeval.metrics.math_child import decide
 from pytest_lmeval.metrics.math_equal import MathEqual
 from pytest_lmeval.metrics.math_exact import exact_value
 from pytest_lmeval.metrics.math_parse import NotMath, parse_math
-from pytest_lmeval.metrics.math_worker import MathWorker
+from pytest_lmeval.metrics.worker import Worker
 from pytest_lmeval.registry import default_registry
 
 pytest.importorskip("sympy", reason="sympy, of the extra math, is not installed")
@@ -29,9 +28,9 @@ many = settings(max_examples=200, deadline=None)
 
 @pytest.fixture(scope="module")
 def metric() -> Iterator[MathEqual]:
-    equal = MathEqual(MathWorker(cpu_limit_s=1.0))
-    yield equal
-    equal.close()
+    worker = Worker()
+    yield MathEqual(worker)
+    worker.close()
 
 
 def _status(metric: MathEqual, prediction: str, *targets: str) -> str:
@@ -71,7 +70,7 @@ def _status(metric: MathEqual, prediction: str, *targets: str) -> str:
     ],
 )
 def test_the_same_answer_in_other_words_needs_no_algebra(prediction: str, target: str) -> None:
-    worker = MathWorker()
+    worker = Worker()
     assert "equal" == _status(MathEqual(worker), prediction, target)
     assert worker._process is None
 
@@ -138,7 +137,8 @@ def test_the_best_target_counts(metric: MathEqual) -> None:
     assert 0.0 == metric("7", [], {}).value
 
 
-def test_an_expression_that_never_ends_is_killed_and_the_next_is_answered(metric: MathEqual) -> None:
+def test_an_expression_that_never_ends_is_killed_and_the_next_is_answered() -> None:
+    metric = MathEqual(Worker(cpu_limit_s=2.0))
     assert "timeout" == _status(metric, "9^{9^{9^9}}+x", "x")
     assert "equal" == _status(metric, "9^{9^{9^9}}+x", "x", r"9^{9^{9^9}} + x")
     assert "equal" == _status(metric, r"\sqrt{12}", r"2\sqrt{3}")
@@ -147,11 +147,21 @@ def test_an_expression_that_never_ends_is_killed_and_the_next_is_answered(metric
 def test_without_sympy_numbers_are_compared_and_algebra_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tmp_path.joinpath("child.py").write_text("print('missing', flush=True)")
-    monkeypatch.setattr(math_worker, "_PROGRAM", tmp_path / "child.py")
-    assert 1.0 == MathEqual()("0.5", ["1/2"], {}).value
+    tmp_path.joinpath("sympy.py").write_text("raise ImportError")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    metric = MathEqual(Worker())
+    assert 1.0 == metric("0.5", ["1/2"], {}).value
     with pytest.raises(ScoringError, match=r"math_equal needs sympy: pip install 'pytest-lmeval\[math\]'"):
-        MathEqual()(r"\sqrt2", ["x"], {})
+        metric(r"\sqrt2", ["x"], {})
+
+
+def test_a_process_that_fails_is_an_error_and_not_a_wrong_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tmp_path.joinpath("sympy.py").write_text("import os; os._exit(3)")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    with pytest.raises(ScoringError, match="math_equal: its process ended with exit code 3"):
+        MathEqual(Worker())(r"\sqrt2", ["x"], {})
 
 
 def test_a_registry_makes_its_own_metric_when_it_is_first_asked() -> None:
@@ -159,15 +169,6 @@ def test_a_registry_makes_its_own_metric_when_it_is_first_asked() -> None:
     assert 1.0 == first("1/2", ["0.5"], {}).value
     assert isinstance(getattr(first, "made"), MathEqual)  # noqa: B009
     assert None is getattr(second, "made")  # noqa: B009
-
-
-def test_the_process_ends_with_the_metric() -> None:
-    worker = MathWorker()
-    assert "equal" == worker.ask(["sym", "x"], ["sym", "x"], decimal=False)
-    process = worker._process
-    assert process is not None
-    del worker
-    assert process.poll() is not None
 
 
 # Numbers, against the fractions module

@@ -9,7 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rouge_score.rouge_scorer import RougeScorer
 
-from pytest_lmeval.metrics import rouge_l
+from pytest_lmeval.errors import ScoringError
+from pytest_lmeval.metrics import rouge, rouge_l
+from pytest_lmeval.metrics.worker import Worker
 
 WORDS = ["the", "cat", "sat", "on", "a", "mat", "The", "CAT,", "don't", "42", "3.5", "x-ray", "end.\n", "!?"]
 TEXT = st.lists(st.sampled_from(WORDS), max_size=25).map(" ".join)
@@ -72,3 +74,21 @@ def test_the_best_target_counts_whatever_the_order(prediction: str, targets: lis
     score = rouge_l(prediction, targets, {})
     assert max(rouge_l(prediction, [target], {}) for target in targets) == score
     assert score == rouge_l(prediction, targets[::-1], {})
+
+
+def test_long_texts_are_compared_in_a_process_that_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    sides = "a b c d " * 10, ["b d " * 10]
+    here = rouge_l(*sides, {})
+    worker = Worker()
+    monkeypatch.setattr(rouge, "_MOST_PAIRS", 799)
+    monkeypatch.setattr(rouge, "shared_worker", lambda: worker)
+    assert here == rouge_l(*sides, {})
+    assert worker._process is not None
+
+
+def test_the_longest_texts_are_an_error_and_not_a_hang(monkeypatch: pytest.MonkeyPatch) -> None:
+    worker = Worker(cpu_limit_s=0.1)
+    monkeypatch.setattr(rouge, "shared_worker", lambda: worker)
+    text = " ".join(map(str, range(100_000)))
+    with pytest.raises(ScoringError, match=r"rouge_l took more than 0\.1 s of CPU time"):
+        rouge_l(text, [text], {})

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.conftest import PATIENCE_S
+
 if TYPE_CHECKING:
     from tests.conftest import Project
 
@@ -23,7 +25,7 @@ class Slow(Model):
     def generate(self, prompts):
         answers = super().generate(prompts)
         if prompts[0] != "say: w0":
-            time.sleep(3)
+            time.sleep(600)
         return answers
 """
 
@@ -41,7 +43,7 @@ def start_slow(project: Project, *options: str) -> subprocess.Popen[str]:
         text=True,
         start_new_session=True,
     )
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + PATIENCE_S
     while len(project.calls()) < 2 or finished(project) < 2:
         assert time.monotonic() < deadline
         assert process.poll() is None
@@ -58,7 +60,7 @@ def finished(project: Project) -> int:
 def stop(process: subprocess.Popen[str], number: int, *, group: bool) -> str:
     try:
         (os.killpg if group else os.kill)(process.pid, number)
-        return process.communicate(timeout=20)[0]
+        return process.communicate(timeout=PATIENCE_S)[0]
     finally:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)

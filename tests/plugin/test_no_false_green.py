@@ -16,7 +16,7 @@ from pytest_lmeval.leaderboard.runfile import read_run
 if TYPE_CHECKING:
     from tests.conftest import Project
 
-OPENING = "import os, signal, sys\nimport pytest\nWORKER = os.environ.get('PYTEST_XDIST_WORKER', '')\n"
+OPENING = "import os, signal, sys, time\nimport pytest\nWORKER = os.environ.get('PYTEST_XDIST_WORKER', '')\n"
 LATE = "\ndef pytest_collection_finish(session):\n    session.config.pluginmanager.register(Late())\n"
 
 
@@ -192,6 +192,15 @@ NEVER_BEGUN = {
     "a worker that is killed while it collects": (
         "\ndef pytest_collection_modifyitems():\n    if WORKER == 'gw1': os.kill(os.getpid(), signal.SIGKILL)\n"
     ),
+    "a worker that is killed while another collects": """
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown():
+    open("down", "w").close()
+
+def pytest_collection_modifyitems():
+    if WORKER == "gw1": os.kill(os.getpid(), signal.SIGKILL)
+    while WORKER and not os.path.exists("down"): time.sleep(0.01)
+""",
     "a controller that is told to stop": (
         "\n@pytest.hookimpl(tryfirst=True)\ndef pytest_runtestloop():\n    if not WORKER: pytest.exit('enough', 0)\n"
     ),

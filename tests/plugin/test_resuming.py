@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_lmeval.engine.ledger import is_complete
+from tests.conftest import PATIENCE_S
 
 if TYPE_CHECKING:
     from tests.conftest import Project
@@ -137,10 +138,10 @@ class Campaign:
                 stderr=subprocess.STDOUT,
             )
         try:
-            process.wait(60 if kill_after is None else kill_after)
+            process.wait(PATIENCE_S if kill_after is None else kill_after)
         except subprocess.TimeoutExpired:
             process.kill()
-            process.wait(60)
+            process.wait(PATIENCE_S)
         output = log.read_text()
         assert process.returncode in (0, -signal.SIGKILL), output
         assert "INTERNALERROR" not in output
@@ -175,8 +176,11 @@ class Campaign:
             shutil.rmtree(folder)
 
     def kill(self, times: int) -> None:
-        """Kill ``times`` times at random moments of runs of the suite, then let the last one end."""
-        while self.kills < times:
+        """Kill ``times`` times at random moments of runs of the suite, then let the last one end.
+
+        More often where no kill was midway: on a busy machine a run takes longer than the first did.
+        """
+        while self.kills < times or (not self.kills_midway and self.kills < 5 * times):
             if self.run(self.random.uniform(self.earliest, 0.95) * self.seconds):
                 self.check()
             else:
@@ -204,7 +208,7 @@ def test_a_run_killed_at_random_moments_is_completed_without_asking_again(
 ) -> None:
     campaign = Campaign(model, options, earliest)
     campaign.kill(kills)
-    assert kills == campaign.kills
+    assert kills <= campaign.kills
     assert campaign.kills_midway > 0, campaign.seconds
     assert campaign.completed >= 2
 

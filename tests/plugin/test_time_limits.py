@@ -1,4 +1,4 @@
-"""Whatever an adapter does with its time, a run gets on: a timeout is a timeout of its examples alone."""
+"""Whatever an adapter or a metric does with its time, a run gets on: only the examples concerned have no score."""
 
 from __future__ import annotations
 
@@ -79,8 +79,8 @@ def statuses(project: Project) -> dict[str, str]:
 @pytest.mark.parametrize("processes", ["-n0", "-n2"])
 def test_a_batch_adapter_that_hangs_or_exits_spoils_its_batch_alone(model: Project, processes: str) -> None:
     write(model, "a", "b", "hangs in C", "c", "d", "e", "exits", "f", "raises strangely", "g", "h", "i")
-    options = ["--lm-batch-size=2", "--lm-timeout=0.4", "--lm-include-per-example", processes]
-    result = model.run_pytest("--lm-adapter=model:Batch", *options, timeout=40)
+    options = ["--lm-batch-size=2", "--lm-timeout=1", "--lm-include-per-example", processes]
+    result = model.run_pytest("--lm-adapter=model:Batch", *options)
     assert 3 == result.ret
     spoilt = {"hangs in C": "timeout", "c": "timeout"}
     spoilt |= dict.fromkeys(["exits", "f", "raises strangely", "g"], "error")
@@ -88,7 +88,9 @@ def test_a_batch_adapter_that_hangs_or_exits_spoils_its_batch_alone(model: Proje
     (row,) = model.board()["tasks"]
     assert (2, 4, 6, 12) == (row["timeouts"], row["errors"], row["correct"], row["total"])
     assert 1.0 == row["score"]
-    result.stdout.fnmatch_lines(["*e2 could not be scored (timeout)*0.4 s for each of 2 request(s) (--lm-timeout)*"])
+    result.stdout.fnmatch_lines(
+        ["*e2 could not be scored (timeout)*within 1 s for each of 2 request(s) (--lm-timeout)*"]
+    )
 
 
 @pytest.mark.parametrize("processes", ["-n0", "-n2"])
@@ -97,23 +99,23 @@ def test_an_async_adapter_that_hangs_or_exits_spoils_its_request_alone(model: Pr
     hanging = ["hangs", "hangs and ignores cancellation"]
     faulty = ["exits", "raises strangely", "cancels itself"]
     write(model, *fine[:5], *hanging, *fine[5:10], *faulty, *fine[10:], "hangs once")
-    options = ["--lm-timeout=0.4", "--lm-retries=1", "--lm-concurrency=4", "--lm-include-per-example", processes]
-    result = model.run_pytest("--lm-adapter=model:Async", *options, timeout=40)
+    options = ["--lm-timeout=1", "--lm-retries=1", "--lm-concurrency=4", "--lm-include-per-example", processes]
+    result = model.run_pytest("--lm-adapter=model:Async", *options)
     assert 3 == result.ret
     expected = dict.fromkeys([*fine, "hangs once"], "passed")
     expected |= {**dict.fromkeys(hanging, "timeout"), **dict.fromkeys(faulty, "error")}
     assert expected == statuses(model)
     counts = model.board()["counts"]
     assert (21, 2, 3) == (counts["scored"], counts["timeouts"], counts["errors"])
-    result.stdout.fnmatch_lines(["*no response within 0.4 s (--lm-timeout) (2 attempts)*"])
+    result.stdout.fnmatch_lines(["*no response within 1 s (--lm-timeout) (2 attempts)*"])
     assert "INTERNALERROR" not in result.stdout.str()
 
 
 def test_an_adapter_that_blocks_its_event_loop_is_a_timeout(model: Project) -> None:
     fine = [f"w{number}" for number in range(20)]
     write(model, *fine[:10], "blocks the loop", *fine[10:])
-    options = ["--lm-timeout=0.3", "--lm-concurrency=1", "--lm-include-per-example"]
-    result = model.run_pytest("--lm-adapter=model:Async", *options, timeout=40)
+    options = ["--lm-timeout=1", "--lm-concurrency=1", "--lm-include-per-example"]
+    result = model.run_pytest("--lm-adapter=model:Async", *options)
     assert 3 == result.ret
     assert {**dict.fromkeys(fine, "passed"), "blocks the loop": "timeout"} == statuses(model)
     assert 1 == model.board()["counts"]["timeouts"]
@@ -121,12 +123,43 @@ def test_an_adapter_that_blocks_its_event_loop_is_a_timeout(model: Project) -> N
 
 def test_timeouts_count_as_errors_that_may_be_allowed(model: Project) -> None:
     write(model, "a", "hangs in C", "b")
-    options = ["--lm-batch-size=1", "--lm-timeout=0.2", "--lm-max-errors=1", "--lm-gate=none"]
-    result = model.run_pytest("--lm-adapter=model:Batch", *options, timeout=40)
+    options = ["--lm-batch-size=1", "--lm-timeout=1", "--lm-max-errors=1", "--lm-gate=none"]
+    result = model.run_pytest("--lm-adapter=model:Batch", *options)
     result.assert_outcomes(passed=2, failed=1)
     board = model.board()
     assert board["complete"]
     assert (1.0, 1) == (board["overall_score"], board["counts"]["timeouts"])
+
+
+YAML = """\
+key: shape
+display_name: Shape
+definition:
+  dataset:
+    path: rows.csv
+  solver:
+    type: single_turn_solver
+    input_builder: {type: generic, template: "{{ sample.prompt }}"}
+  scorers:
+    - type: json_schema
+      json_schema: {pattern: "^(a+)+$"}
+"""
+
+
+def test_a_pattern_that_takes_for_ever_is_an_error_of_its_example_alone(model: Project) -> None:
+    slow, fine = f'"{"a" * 60}!"', '"aaa"'
+    extras = {"json_schema": {"pattern": "^(a+)+$"}}
+    records = [{"prompt": said, "targets": ["-"], "metric": "json_schema", "extras": extras} for said in (slow, fine)]
+    model.task("tasks/t.jsonl", *records)
+    model.write("tasks/shape.yaml", YAML)
+    model.write("tasks/rows.csv", "prompt\n" + "".join(said.replace('"', '"""') + "\n" for said in (slow, fine)))
+    result = model.run_pytest("--lm-adapter=model:Batch", "--lm-include-per-example")
+    assert 3 == result.ret
+    examples = model.examples()
+    assert ["error", "passed"] * 2 == [record["status"] for record in examples.values()]
+    assert [None, 1.0] * 2 == [record["score"] for record in examples.values()]
+    told = "json_schema took more than 5 s of CPU time; patterns of the schema: '^(a+)+$'"
+    assert [True, False] * 2 == [told in record.get("error", "") for record in examples.values()]
 
 
 @pytest.mark.parametrize("option", ["--lm-timeout=0", "--lm-timeout=soon", "--lm-retries=-1", "--lm-concurrency=0"])

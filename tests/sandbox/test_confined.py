@@ -6,6 +6,8 @@ import os
 import socket
 import stat
 import sys
+import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -228,16 +230,20 @@ def test_a_program_that_sleeps_is_ended_by_the_hang_guard(confined: Sandbox) -> 
     assert ("timeout", "no end after 0.3 s of wall time") == (run.status, run.reason)
 
 
-def test_two_programs_at_once_cannot_reach_each_other(confined: Sandbox) -> None:
+def test_two_programs_at_once_cannot_reach_each_other(confined: Sandbox, tmp_path: Path) -> None:
     from concurrent.futures import ThreadPoolExecutor
 
-    waiting = "import os, time\nopen('secret', 'w').write('x')\ndef f():\n    time.sleep(0.5)\n    return os.getpid()"
+    secret = f"secret-{tmp_path.name}-{os.getpid()}"  # others may run this test in the same temporary folder
+    waiting = (
+        f"import os, time\nopen('{secret}', 'w').write('x')\n"
+        "def f():\n    while not os.path.exists('go'): time.sleep(0.01)\n    return os.getpid()"
+    )
     looking = (
         "import os, time\n"
         "def f():\n    found = []\n    own = os.getcwd()\n    end = time.monotonic() + 0.3\n"
         "    while time.monotonic() < end:\n"
         "        n = int(os.path.basename(own))\n"
-        "        for path in [f'../{k}/secret' for k in range(max(0, n - 9), n + 9) if k != n]:\n"
+        f"        for path in [f'../{{k}}/{secret}' for k in range(max(0, n - 9), n + 9) if k != n]:\n"
         "            try: found.append(open(path).read())\n            except PermissionError: found.append('denied')\n"
         "            except FileNotFoundError: pass\n"
         "        for pid in range(os.getpid() - 9, os.getpid() + 9):\n"
@@ -245,10 +251,15 @@ def test_two_programs_at_once_cannot_reach_each_other(confined: Sandbox) -> None
         "                try: os.kill(pid, 9); found.append('killed')\n                except PermissionError: pass\n"
         "        time.sleep(0.02)\n    return sorted(set(found))"
     )
-    with ThreadPoolExecutor(2) as pool:
-        waiter, looker = pool.map(lambda source: confined.call(source, "f", [[]], Limits()), (waiting, looking))
+    with ThreadPoolExecutor(1) as pool:
+        waiter = pool.submit(confined.call, waiting, "f", [[]], Limits(wall_s=120))
+        while not (found := list(Path(tempfile.gettempdir()).glob(f"lmeval-*/*/{secret}"))) and not waiter.done():
+            time.sleep(0.01)
+        looker = confined.call(looking, "f", [[]], Limits())
+        for path in found:
+            path.with_name("go").touch()
 
-    assert ["value"] == [answer.kind for answer in waiter.answers]
+    assert ["value"] == [answer.kind for answer in waiter.result().answers]
     assert ["denied"] == looker.answers[0].value
 
 
@@ -260,7 +271,7 @@ def test_honest_programs_that_use_a_cpu_second_each_all_pass_beside_one_another(
         "    while time.process_time() < end: pass\n    return 1"
     )
     with ThreadPoolExecutor(12) as pool:
-        runs = list(pool.map(lambda _: confined.call(program, "f", [[]], Limits(cpu_s=0.5)), range(12)))
+        runs = list(pool.map(lambda _: confined.call(program, "f", [[]], Limits(cpu_s=1.0)), range(12)))
 
     assert ["pass"] * 12 == [run.status for run in runs]
 

@@ -122,9 +122,11 @@ def test_a_trait_that_means_nothing_is_refused() -> None:
 
 
 def test_limits_are_those_of_the_class_and_the_program() -> None:
-    [program] = parse_programs("resource", "%% one\n% limits: wall_s=0.5\nx = 1\n")
+    text = "%% one\n% limits: wall_s=0.5\nx = 1\n%% two\n% ends: error timeout\nx = 1\n"
+    one, two = parse_programs("resource", text)
 
-    assert Limits(cpu_s=0.15, wall_s=0.5, memory_bytes=128 * MIB) == program.limits
+    assert Limits(cpu_s=2, wall_s=0.5, memory_bytes=128 * MIB) == one.limits
+    assert Limits(cpu_s=0.15, wall_s=20, memory_bytes=128 * MIB) == two.limits
 
 
 CHANGES = {

@@ -74,7 +74,7 @@ def assert_no_key(text: str) -> None:
 
 def ask_elsewhere(base_url: str) -> AdapterError:
     async def talk() -> AdapterError:
-        adapter = OpenAIAdapter("m", base_url=base_url, timeout=5)
+        adapter = OpenAIAdapter("m", base_url=base_url, timeout=60)
         with pytest.raises(AdapterError) as caught:
             await adapter.complete(Generate("2 + 2 ="))
         await adapter.aclose()

@@ -172,7 +172,7 @@ def test_the_body_asks_for_the_prompt_again() -> None:
 def ask(script: Sequence[Step], requests: int = 1) -> tuple[list[LogProb], ScriptedServer]:
     async def talk() -> tuple[list[LogProb], ScriptedServer]:
         async with ScriptedServer(script) as server:
-            adapter = OpenAIAdapter("m", base_url=server.base_url, timeout=5, endpoint="completions")
+            adapter = OpenAIAdapter("m", base_url=server.base_url, timeout=60, endpoint="completions")
             try:
                 return await adapter.loglikelihood([ASKED] * requests), server
             finally:

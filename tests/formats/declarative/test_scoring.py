@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from pytest_lmeval.formats.declarative.scoring import texts
 from pytest_lmeval.metrics import bleu, rouge_1, rouge_2, rouge_l
+from pytest_lmeval.metrics.worker import Worker
 from tests.formats.declarative.making import EQUALS, ROWS, SOLVER, StubJudge, make, score
 
 PYTHON = {"type": "python", "compute_scores_snippet": ""}
@@ -61,6 +63,25 @@ def test_options_may_be_words_and_come_from_csv(tmp_path: Path) -> None:
     none, no_list = score(task, "red", "red")
     assert none.error.endswith("the right option 'green' is none of red, dark red, blue")
     assert no_list.error.endswith("column 'c': expected a list of options, got 3")
+
+
+@pytest.mark.parametrize("length", [1, 2_000_000])
+def test_an_option_in_a_long_answer_is_found_as_in_a_short_one(tmp_path: Path, length: int) -> None:
+    scorer = {"type": "string_equals_mcqa", "ground_truth": "{{ sample.a }}", "choices_field": "c"}
+    row = {"q": "?", "a": "dark red", "c": ["dark red", "blue"]}
+    outputs = ("It is Dark Red.", "It is blue.", "dark red or blue", "dark reds")
+    answers = [_fields(tmp_path, scorer, "x " * length + output, rows=[row])[0]["answer_pred"] for output in outputs]
+    assert ["dark red", "blue", None, None] == answers
+
+
+def test_options_that_take_too_long_to_look_for_are_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    worker = Worker(cpu_limit_s=0.1)
+    monkeypatch.setattr(texts, "shared_worker", lambda: worker)
+    scorer = {"type": "string_equals_mcqa", "ground_truth": "blue", "choices_field": "c"}
+    task = make(tmp_path, [scorer], [{"q": "?", "c": ["a " * 5_000 + "b", "blue"]}])
+    (result,) = score(task, "a " * 500_000)
+    assert ("error", None) == (result.status, result.score)
+    assert "string_equals_mcqa took more than 0.1 s of CPU time" in result.error
 
 
 def test_every_registered_metric_is_a_scorer(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ _FLAGS = (
     "--mute-audio",
     "--remote-debugging-port=0",
 )
-_PATIENCE_S = 20.0
+_PATIENCE_S = 120.0
 _KEYS = {"Enter": (13, "\r"), "Escape": (27, ""), "Tab": (9, ""), "ArrowDown": (40, ""), "ArrowUp": (38, "")}
 
 

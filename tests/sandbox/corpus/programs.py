@@ -38,9 +38,11 @@ LIMITS: Mapping[str, Mapping[str, float]] = {
     "honest": {},
     "network": {"cpu_s": 2, "wall_s": 20},
     "nondeterministic": {},
-    "resource": {"cpu_s": 0.15, "wall_s": 20, "memory_bytes": 128 * MIB},
+    "resource": {"cpu_s": 2, "wall_s": 20, "memory_bytes": 128 * MIB},
     "signal": {"cpu_s": 2, "wall_s": 20},
 }
+# Where to end by it is right, the limit is low, for the sake of time; elsewhere a slow machine must not reach it.
+QUICK_CPU_S = 0.15
 LYING = """
 def __eq__(self, other): return True
 def __ne__(self, other): return False
@@ -84,7 +86,8 @@ class Program:
     def limits(self) -> Limits:
         """What the program may use."""
         own = (setting.partition("=") for setting in self.words("limits"))
-        values: dict[str, Any] = {**LIMITS[self.kind], **{name: float(value) for name, _, value in own}}
+        quick = {"cpu_s": QUICK_CPU_S} if self.kind == "resource" and "timeout" in self.words("ends") else {}
+        values: dict[str, Any] = {**LIMITS[self.kind], **quick, **{name: float(value) for name, _, value in own}}
         return Limits(**values)
 
 

@@ -19,6 +19,8 @@ from pytest_lmeval.formats.declarative.models.scorers import (
     TextScorer,
 )
 from pytest_lmeval.formats.declarative.scoring.outcome import Outcome, Scoring
+from pytest_lmeval.metrics.search_child import found
+from pytest_lmeval.metrics.worker import shared_worker
 from pytest_lmeval.postprocess import Extraction
 from pytest_lmeval.types import Score
 
@@ -26,6 +28,7 @@ __all__ = ["EqualityScorer", "McqaScorer", "RegistryScorer", "RougeScorer", "Sch
 
 _EQUALITY = ("prediction_is_correct", "answer_gt", "answer_pred")
 _ROUGE = ("rouge_1", "rouge_2", "rouge_l")
+_MOST_PAIRS = 10_000_000
 
 
 def _predicted(model: TextScorer, kit: Kit, scoring: Scoring) -> Extraction:
@@ -113,7 +116,7 @@ def _listed(text: str) -> Any:
     # As a csv file has it.
     try:
         return json.loads(text.replace("'", '"'))
-    except ValueError:
+    except (ValueError, RecursionError):
         return [each.strip() for each in text.strip("[] ").split(",")]
 
 
@@ -126,8 +129,10 @@ def _named_choice(text: str, choices: Sequence[str]) -> str | None:
         letters = "".join(re.escape(choice) for choice in choices)
         alone = re.search(rf"(?<![^\W_])[{letters}](?![^\W_])", answer)
         return alone[0] if alone else None
-    found = [choice for choice in choices if re.search(rf"(?<!\w){re.escape(choice)}(?!\w)", answer, re.IGNORECASE)]
-    return found[0] if len(found) == 1 else None
+    # The time is the product of the lengths: an instant for a sentence, an hour for two texts of a megabyte.
+    long = len(answer) * sum(map(len, choices)) > _MOST_PAIRS
+    places = shared_worker().ask("string_equals_mcqa", choices, answer) if long else found(choices, answer)
+    return choices[places[0]] if len(places) == 1 else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,5 +219,5 @@ class SchemaScorer:
             return value
         try:
             return json.loads(value)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ScoringError(f"json_schema is not JSON: {error}") from None

@@ -1,0 +1,76 @@
+"""A program of its own: reads questions, line by line, and answers each. It is killed if one takes too long.
+
+A question is the name of a job, a tab, and its arguments as a JSON list; an answer is ``["answer", VALUE]``, or
+``["fault", TEXT]``, as JSON.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import runpy
+import signal
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+__all__ = ["main"]
+
+_MEMORY_BYTES = 2 << 30
+# The file beside this one, its function, the package that it needs, and the extra that brings that.
+_JOBS = {
+    "json_schema": ("schema_child.py", "check", "jsonschema", "json"),
+    "math_equal": ("math_child.py", "answer", "sympy", "math"),
+    "rouge_l": ("lcs.py", "lcs_length", None, None),
+    "string_equals_mcqa": ("search_child.py", "found", None, None),
+}
+
+
+def main() -> None:
+    """Answer until the input ends; the argument is the CPU time in seconds that an answer may take."""
+    limit_s = float(sys.argv[1])
+    _limit_memory()
+    for line in sys.stdin:
+        name, _, arguments = line.partition("\t")
+        sys.stdout.write(json.dumps(_answer(name, arguments, limit_s)) + "\n")
+        sys.stdout.flush()
+
+
+def _answer(name: str, arguments: str, limit_s: float) -> tuple[str, Any]:
+    try:
+        job = _job(name)
+    except ImportError:
+        return "fault", f"needs {_JOBS[name][2]}: pip install 'pytest-lmeval[{_JOBS[name][3]}]'"
+    # The kernel ends the process at the limit, whatever runs then: Python code or C.
+    signal.setitimer(signal.ITIMER_PROF, limit_s)
+    try:
+        return "answer", job(*json.loads(arguments))
+    except Exception as error:
+        return "fault", f"raised {type(error).__name__}: {error}"[:1000]
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+
+
+@functools.cache
+def _job(name: str) -> Callable[..., Any]:
+    # Imported before the time counts, and by name: it is not installed wherever this package is checked or used.
+    file, function, package, _ = _JOBS[name]
+    if package is not None:
+        import_module(package)
+    job: Callable[..., Any] = runpy.run_path(str(Path(__file__).with_name(file)))[function]
+    return job
+
+
+def _limit_memory() -> None:
+    import resource
+
+    try:
+        resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
+    except (OSError, ValueError):  # not every system has this limit; the CPU limit holds on all
+        return
+
+
+if __name__ == "__main__":
+    main()

@@ -6,12 +6,15 @@ import json
 import os
 import signal
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests import needs
 
 pytest_plugins = ["pytester"]
 
@@ -68,6 +71,19 @@ def children_heed_ctrl_c() -> Iterator[None]:
     yield
     if ignored:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def pytest_configure() -> None:
+    """Refuse a misspelt kind before any test runs."""
+    needs.required()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say in one line which tests were left out, and why."""
+    reports = terminalreporter.stats.get("skipped", [])
+    reasons = Counter(str(report.longrepr[-1]).removeprefix("Skipped: ") for report in reports)
+    told = ", ".join(f"{reason} ({count})" for reason, count in sorted(reasons.items()))
+    terminalreporter.write_line(f"left out: {len(reports)} test(s){': ' if told else ''}{told}")
 
 
 class Project:

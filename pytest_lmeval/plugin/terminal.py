@@ -11,7 +11,7 @@ import pytest
 from pytest_lmeval.leaderboard.board import Leaderboard
 from pytest_lmeval.leaderboard.gate import LET_PASS, let_pass
 from pytest_lmeval.leaderboard.github import commands
-from pytest_lmeval.leaderboard.tables import comparison_lines, selection_text, terminal_table
+from pytest_lmeval.leaderboard.tables import action_lines, comparison_lines, selection_text, terminal_table
 from pytest_lmeval.plugin.run_record import RunRecord
 from pytest_lmeval.text import printable
 from pytest_lmeval.types import ExampleResult
@@ -80,7 +80,7 @@ def _paths(board: Leaderboard) -> dict[str, str]:
 
 
 def _remarks(record: RunRecord, board: Leaderboard) -> list[str]:
-    remarks = [selection_text(board)]
+    remarks = [selection_text(board), *action_lines(board)]
     if record.reused:
         remarks.append(f"resumed: {record.reused} answer(s) out of the ledger were used again")
     if record.damaged:

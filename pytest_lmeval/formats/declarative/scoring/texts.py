@@ -58,6 +58,7 @@ class EqualityScorer:
     model: StringEquals
     kit: Kit
     fields: tuple[str, ...] = _EQUALITY
+    candidates: tuple[str, ...] = ("prediction_is_correct",)
 
     def score(self, scoring: Scoring) -> Outcome:
         """Return whether the answer equals the expected one, whitespace at both ends aside."""
@@ -80,6 +81,7 @@ class McqaScorer:
     model: StringEqualsMcqa
     kit: Kit
     fields: tuple[str, ...] = _EQUALITY
+    candidates: tuple[str, ...] = ("prediction_is_correct",)
 
     def score(self, scoring: Scoring) -> Outcome:
         """Return whether the answer names the right option; one that names none is unparsed."""
@@ -138,6 +140,7 @@ class RegistryScorer:
     model: MetricScorer
     kit: Kit
     fields: tuple[str, ...] = ("score", "answer_gt", "answer_pred")
+    candidates: tuple[str, ...] = ("score",)
 
     def score(self, scoring: Scoring) -> Outcome:
         """Return the metric's score."""
@@ -181,6 +184,7 @@ class RougeScorer:
     model: Rouge
     kit: Kit
     fields: tuple[str, ...] = _ROUGE
+    candidates: tuple[str, ...] = _ROUGE
 
     def score(self, scoring: Scoring) -> Outcome:
         """Return ROUGE-1, ROUGE-2 and ROUGE-L."""
@@ -198,6 +202,7 @@ class SchemaScorer:
     model: JsonSchema
     kit: Kit
     fields: tuple[str, ...] = ("is_valid",)
+    candidates: tuple[str, ...] = ("is_valid",)
 
     def score(self, scoring: Scoring) -> Outcome:
         """Return whether the JSON in the answer fulfils the schema."""

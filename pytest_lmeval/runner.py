@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from pytest_lmeval.adapters.resolve import adapter_name, check_adapter
@@ -20,14 +21,15 @@ from pytest_lmeval.registry import Registry, default_registry
 from pytest_lmeval.rendering import render
 from pytest_lmeval.types import Example, ExampleResult, Request
 
-__all__ = ["evaluate_tasks", "run_leaderboard", "run_task", "timestamp"]
+__all__ = ["aggregated", "evaluate_tasks", "run_leaderboard", "run_task", "timestamp"]
 
 
 def run_task(
     task: Task, adapter: Any, *, batch_size: int = DEFAULT_BATCH_SIZE, registry: Registry | None = None
 ) -> TaskRow:
     """Return the row of one task: score, correct, total, latency and, under ``per_example``, every result."""
-    return make_row(_info(task), evaluate_tasks([task], adapter, batch_size=batch_size, registry=registry))
+    results = evaluate_tasks([task], adapter, batch_size=batch_size, registry=registry)
+    return make_row(_info(task), results, aggregates=aggregated(_loaded([task]), results)[0].get(task.name, {}))
 
 
 def run_leaderboard(
@@ -39,8 +41,9 @@ def run_leaderboard(
     async one is closed (``aclose``) with the event loop that it was asked in.
     """
     results = evaluate_tasks(tasks, adapter, batch_size=batch_size, registry=registry)
-    facts = RunFacts(timestamp=timestamp(), adapter=adapter_name(adapter))
-    return build_board([_info(task) for task in tasks], results, facts)
+    aggregates, failures = aggregated(_loaded(tasks), results)
+    facts = RunFacts(timestamp=timestamp(), adapter=adapter_name(adapter), finished=not failures)
+    return build_board([_info(task) for task in tasks], results, facts, aggregates)
 
 
 def evaluate_tasks(
@@ -95,6 +98,32 @@ def _result(
     return evaluate(*asked, prompt, responses, judgement)
 
 
+def aggregated(
+    tasks: Mapping[str, Callable[[], Any]], results: Sequence[ExampleResult]
+) -> tuple[dict[str, Mapping[str, Any]], list[str]]:
+    """Return by name what ``tasks`` with aggregations of their own make of their results, and a line for each failure.
+
+    Each value of ``tasks`` returns the task, and may fail itself.
+    """
+    found: dict[str, Mapping[str, Any]] = {}
+    failures = []
+    for name, load in tasks.items():
+        try:
+            found[name] = load().aggregate([result for result in results if result.task == name])
+        except Exception as error:  # a task's own code must not cost the run its board
+            failures.append(f"{name}: its aggregation failed: {type(error).__name__}: {error}")
+    return found, failures
+
+
+def _loaded(tasks: Sequence[Any]) -> dict[str, Callable[[], Any]]:
+    own = [task for task in tasks if getattr(task, "aggregates", False)]
+    return {task.name: partial(_itself, task) for task in own}
+
+
+def _itself(task: Any) -> Any:
+    return task
+
+
 def timestamp() -> str:
     """Return the time now, RFC 3339, UTC, to the second."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
@@ -110,6 +139,7 @@ def _info(task: Task) -> TaskInfo:
         count,
         count,
         random_baseline=getattr(task, "random_baseline", None),
+        score_metric=str(getattr(task, "score_metric", "")),
         dataset=dict(getattr(task, "dataset", {})),
     )
 

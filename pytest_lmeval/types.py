@@ -31,7 +31,7 @@ __all__ = [
     "Status",
 ]
 
-Status = Literal["passed", "failed", "below", "excluded", "error", "timeout"]
+Status = Literal["passed", "failed", "below", "measured", "excluded", "error", "timeout"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +161,8 @@ class Score:
     ``details`` holds JSON values only, e.g. ``code_status``. ``unparsed`` says that the post-process rule found
     nothing to extract: counted apart from a wrong answer. ``metrics`` are further scores of the same prediction by
     the name of their metric, each in [0, 1]. ``excluded`` is why the task itself leaves the example out of its scores.
-    ``usage`` sums up what scoring itself used of a model, under the names of :class:`ExampleResult`.
+    ``measured`` says that only the task's aggregations score the example: ``value`` is then not looked at. ``usage``
+    sums up what scoring itself used of a model, under the names of :class:`ExampleResult`.
     """
 
     value: float
@@ -171,13 +172,15 @@ class Score:
     metrics: Mapping[str, float] = field(default_factory=dict)
     excluded: str = ""
     usage: Mapping[str, float] = field(default_factory=dict)
+    measured: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class ExampleResult:
     """Everything a run knows about one example; one ledger line.
 
-    ``score`` is None exactly when the example was not scored (``error``, ``timeout``, ``excluded``).
+    ``score`` is None exactly when the example was not scored (``error``, ``timeout``, ``excluded``) or only the task's
+    aggregations score it (``measured``): it then counts as scored, and ``threshold`` does not apply.
     ``outputs`` and ``predictions`` hold one text per repeat. ``hash`` is the content hash, ``request`` that of what
     the model was asked. ``usage`` sums up ``prompt_tokens``, ``completion_tokens`` and ``cost``, as far as known.
     ``cluster`` names what the example shares with others, such as a text they all ask about; ``must_pass`` says that
@@ -209,6 +212,11 @@ class ExampleResult:
     must_pass: bool = False
     line: int = 0
     metrics: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def is_scored(self) -> bool:
+        """Whether the example counts as scored: it has a score, or is ``measured``."""
+        return self.score is not None or self.status == "measured"
 
     def to_json(self) -> str:
         """Return the result as one line of ASCII JSON, whatever text the model wrote."""

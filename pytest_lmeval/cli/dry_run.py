@@ -70,15 +70,21 @@ class DryRun:
     def metrics(self, task: Task, results: Sequence[ExampleResult]) -> Shown:
         """Return the metrics over ``results``: the task's own, where it has any, and those of its row."""
         count = len(results)
-        row = make_row(TaskInfo(task.name, str(task.path), task.sha256, task.metric, count, count), results)
-        metrics: dict[str, Any] = {"score": row.score, **row.metrics}
+        name = str(getattr(task, "score_metric", ""))
+        info = TaskInfo(task.name, str(task.path), task.sha256, task.metric, count, count, score_metric=name)
         aggregate = getattr(task, "aggregate", None)
+        found: Mapping[str, Any] = {}
+        problem = ""
         try:
-            found: Mapping[str, Any] = aggregate(results) if callable(aggregate) else {}
+            found = aggregate(results) if callable(aggregate) else {}
         except LmevalError as error:
-            return Shown("Metrics", {**metrics, "error": str(error)}, failed=True)
-        more = {name: value for name, value in found.items() if name != "metrics" and value}
-        return Shown("Metrics", {**metrics, **found.get("metrics", {}), **more})
+            problem = str(error)
+        row = make_row(info, results, aggregates=found)
+        metrics: dict[str, Any] = {"score": row.score, **row.metrics}
+        if problem or row.problem:
+            return Shown("Metrics", {**metrics, "error": problem or row.problem}, failed=True)
+        more = {name: value for name, value in found.items() if name not in ("metrics", "score") and value}
+        return Shown("Metrics", {**metrics, **more})
 
     def _scored(self, task: Task, example: Example, prompt: Prompt, responses: Sequence[Response]) -> ExampleResult:
         return evaluate(task, example, prompt, responses, self._judgement)
@@ -126,7 +132,8 @@ def _scores(result: ExampleResult) -> Iterator[Shown]:
     if result.status in ("error", "timeout"):
         yield Shown("Scores", result.error, failed=True)
         return
-    score = {"status": result.status, "score": result.score, "threshold": result.threshold}
+    applies = {} if result.status == "measured" else {"threshold": result.threshold}
+    score = {"status": result.status, "score": result.score, **applies}
     excluded = {"reason": result.error} if result.error else {}
     prediction = {"prediction": result.predictions[0]} if result.predictions else {}
     yield Shown("Score", {**score, **excluded, **prediction, **details})

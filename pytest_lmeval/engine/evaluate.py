@@ -38,6 +38,10 @@ __all__ = [
 ]
 
 
+_NO_SCORE = ("excluded", "measured")
+_MIXED = "some of its responses have a score and others have none; say score_field"
+
+
 @dataclass(frozen=True, slots=True)
 class Thresholds:
     """The score an example must reach: by the task's name, its metric's, the example's own word, or the metric.
@@ -102,6 +106,10 @@ def evaluate(
     reason = next((score.excluded for score in scores if score.excluded), "")
     if reason:
         return _result(asked, judgement, "excluded", scores, error=reason)
+    if any(score.measured for score in scores):
+        if not all(score.measured for score in scores):
+            return _result(asked, judgement, "error", error=_MIXED)
+        return _result(asked, judgement, "measured", scores)
     reached = mean([score.value for score in scores]) >= judgement.thresholds.of(task, example)
     decisive = judgement.gated or (judgement.must_pass_binds and _must_pass(example))
     status: Status = "passed" if reached else "failed" if decisive else "below"
@@ -155,7 +163,7 @@ def _result(
         task=task.name,
         id=example.id,
         status=status,
-        score=mean([score.value for score in scores]) if scores and status != "excluded" else None,
+        score=mean([score.value for score in scores]) if scores and status not in _NO_SCORE else None,
         threshold=judgement.thresholds.of(task, example),
         metric=example.metric,
         hash=content_hash(task, example, prompt),
@@ -192,12 +200,16 @@ def answer_groups(responses: Sequence[Response], repeats: int) -> list[Sequence[
 def _details(scores: Sequence[Score]) -> Mapping[str, Any]:
     if len(scores) < 2:
         return scores[0].details if scores else {}
+    repeats = [dict(score.details) for score in scores if score.details]
+    details: dict[str, Any] = {} if scores[0].measured else _votes(scores)
+    return {**details, "repeats": repeats} if repeats else details
+
+
+def _votes(scores: Sequence[Score]) -> dict[str, Any]:
     votes = Counter(score.prediction for score in scores)
     (majority, _), *_ = votes.most_common(1)
     chosen = next(score.value for score in scores if score.prediction == majority)
-    repeats = [dict(score.details) for score in scores if score.details]
-    details: dict[str, Any] = {"scores": [score.value for score in scores], "majority_score": chosen}
-    return {**details, "repeats": repeats} if repeats else details
+    return {"scores": [score.value for score in scores], "majority_score": chosen}
 
 
 def _metrics(scores: Sequence[Score]) -> dict[str, float]:
@@ -227,11 +239,13 @@ def _asked_text(request: Request) -> list[Any]:
 
 
 def _checked(score: Score, metric: str) -> Score:
-    value = _checked_value(score.value, metric)
+    value = 0.0 if score.measured else _checked_value(score.value, metric)
     metrics = {name: _checked_value(given, name) for name, given in score.metrics.items()} if score.metrics else {}
     if score.details:
         json.dumps(score.details, allow_nan=False)
-    return Score(value, score.details, score.prediction, score.unparsed, metrics, score.excluded, score.usage)
+    return Score(
+        value, score.details, score.prediction, score.unparsed, metrics, score.excluded, score.usage, score.measured
+    )
 
 
 def _checked_value(given: Any, metric: str) -> float:

@@ -64,7 +64,7 @@ def doubts(baseline: RunFile, board: Leaderboard) -> list[str]:
 
 
 def _times_asked(results: Iterable[ExampleResult]) -> int:
-    return max((len(result.outputs) for result in results if result.score is not None), default=0)
+    return max((len(result.outputs) for result in results if result.is_scored), default=0)
 
 
 def _marked(record: Mapping[str, Any], records: list[str], mark: str) -> str:

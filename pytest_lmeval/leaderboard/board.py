@@ -116,10 +116,13 @@ def build_board(
     counts = _counts(everything, facts)
     # A run that left out all it asked measured nothing: it must not pass for one that found nothing wrong.
     says_something = bool(counts["scored"] or not counts["excluded"])
-    complete = facts.finished and not facts.missing and _errors(counts) <= facts.max_errors and says_something
+    sound = says_something and not any(row.problem for row in rows)
+    complete = facts.finished and not facts.missing and _errors(counts) <= facts.max_errors and sound
     is_whole = complete and "shard" not in facts.selection
-    scores = [row.score for row in rows if row.score is not None]
-    overall = mean(scores) if is_whole and scores and len(scores) == len(rows) else None
+    # A row that has no score on purpose is outside the overall score; one that should have a score leaves none.
+    inside = [row for row in rows if not row.is_unscored]
+    scores = [row.score for row in inside if row.score is not None]
+    overall = mean(scores) if is_whole and scores and len(scores) == len(inside) else None
     return Leaderboard(
         facts=facts,
         tasks=rows,
@@ -129,7 +132,7 @@ def build_board(
         categories=breakdown((result.category, result) for result in everything if result.category),
         digest=digest(everything),
         usage=_usage(everything),
-        overall_ci95=None if overall is None else overall_interval(rows),
+        overall_ci95=None if overall is None else overall_interval(inside),
         core_score=core_score(rows) if is_whole else None,
         calibration=calibration(everything),
     )
@@ -147,9 +150,10 @@ def digest(results: Iterable[ExampleResult]) -> str:
 
 def _counts(results: Sequence[ExampleResult], facts: RunFacts) -> dict[str, int]:
     statuses = Counter(result.status for result in results)
+    measured = {"measured": statuses["measured"]} if statuses["measured"] else {}
     return {
         "collected": len(results) + len(facts.missing) + facts.skipped,
-        "scored": sum(result.score is not None for result in results),
+        "scored": sum(result.is_scored for result in results),
         "errors": statuses["error"],
         "timeouts": statuses["timeout"],
         "excluded": statuses["excluded"],
@@ -157,6 +161,7 @@ def _counts(results: Sequence[ExampleResult], facts: RunFacts) -> dict[str, int]
         "missing": len(facts.missing),
         "unparsed": sum(result.unparsed for result in results),
         "below": statuses["below"],
+        **measured,
     }
 
 

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from pytest_lmeval.leaderboard.changes import Criteria, TaskChange, Verdict, overall_change, task_changes
-from pytest_lmeval.leaderboard.explain import explain, staleness
+from pytest_lmeval.leaderboard.explain import explain, is_only_measured, staleness
 from pytest_lmeval.leaderboard.pairing import Key, Pair, pair_up
 from pytest_lmeval.types import ExampleResult
 
@@ -29,7 +29,7 @@ class Comparison:
     id), have no pair. ``left_out`` tells why tasks were not looked at. ``paired`` of ``expected`` examples of the old
     run, those that were scored and that the new run was to ask, have a pair. ``verdict`` is the first that holds of
     ``stale``, ``regression``, ``inconclusive``, ``improvement`` and ``pass``; ``reasons`` hold those of all of them and
-    what was not compared.
+    what was not compared. ``only_measured`` says that nothing could be compared because no example has a score.
     """
 
     tasks: tuple[TaskChange, ...]
@@ -45,6 +45,7 @@ class Comparison:
     verdict: Verdict
     reasons: tuple[str, ...]
     criteria: Criteria
+    only_measured: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """Return the comparison as JSON values; flips with prompt, targets and what was said in both runs."""
@@ -80,7 +81,7 @@ def compare(
     selected: it is neither removed nor expected.
     """
     pairing = pair_up(old, new, left_out, outside)
-    keys = (*pairing.new, *pairing.changed, *pairing.removed, *pairing.unscored, *pairing.unknown)
+    keys = (*pairing.new, *pairing.changed, *pairing.removed, *pairing.unscored, *pairing.unknown, *pairing.measured)
     tasks = task_changes((task for task, _ in keys), pairing.pairs, criteria)
     pooled = overall_change(pairing.pairs, criteria)
     return Comparison(
@@ -97,6 +98,7 @@ def compare(
         verdict="stale" if staleness(pairing) else _first([*tasks, pooled]),
         reasons=explain(tasks, pooled, pairing, criteria, left_out),
         criteria=criteria,
+        only_measured=is_only_measured(pairing),
     )
 
 

@@ -8,7 +8,7 @@ from pytest_lmeval.leaderboard.changes import OVERALL, Criteria, TaskChange
 from pytest_lmeval.leaderboard.pairing import Key, Pair, Pairing
 from pytest_lmeval.text import printable
 
-__all__ = ["explain", "staleness"]
+__all__ = ["explain", "is_only_measured", "staleness"]
 
 _ENOUGH = 0.8
 _NAMED = 5
@@ -26,8 +26,16 @@ def staleness(pairing: Pairing) -> str:
     expected, paired = sum(pairing.expected.values()), len(pairing.pairs)
     if paired and paired >= _ENOUGH * expected:
         return ""
+    if is_only_measured(pairing):
+        count = _counted(pairing.measured)
+        return f"nothing could be compared: {count} measured by aggregations only, none has a score; set floors instead"
     share = f" ({paired / expected:.0%}; at least {_ENOUGH:.0%} are needed)" if expected else ""
     return f"stale baseline: {paired} of its {expected} examples could be compared{share}: renew it"
+
+
+def is_only_measured(pairing: Pairing) -> bool:
+    """Tell whether nothing could be compared because no example has a score: to renew the baseline is no help."""
+    return bool(pairing.measured) and not pairing.pairs and not pairing.expected
 
 
 def explain(
@@ -83,6 +91,7 @@ def _aside(tasks: Iterable[TaskChange], pairing: Pairing) -> list[str]:
     for keys, what in (
         (pairing.unscored, "could not be scored in this run"),
         (pairing.unknown, "had no score in the baseline"),
+        (pairing.measured, "measured by aggregations only"),
         (pairing.changed, "changed in content"),
         (pairing.removed, "no longer there"),
         (pairing.new, "new"),

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from pytest_lmeval.leaderboard.measured import floor_without_score, measured_lines
 from pytest_lmeval.leaderboard.suspicion import suspicions
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def decide(
         "mode": settings.mode,
         "verdict": "new" if settings.update and verdict in LET_PASS else verdict,
         "reasons": [reason for _, reason in findings],
-        "warnings": [*suspicions(board), *warnings],
+        "warnings": [*measured_lines(board), *suspicions(board), *warnings],
         "settings": asdict(settings),
     }
     if comparison is not None:
@@ -88,7 +89,7 @@ def _findings(
         return found + failures
     if settings.mode == "baseline" and comparison is not None and not settings.update:
         found += _compared(comparison, ("stale", "regression"))
-        if comparison.verdict == "stale":
+        if comparison.verdict == "stale" and not comparison.only_measured:
             found.append(("stale", f"to renew it: --lm-baseline={settings.baseline} --lm-update-baseline"))
     found += [("floor", reason) for reason in _under_floor(board, settings)]
     found += [("must_pass", reason) for reason in _must_pass(board)]
@@ -111,7 +112,7 @@ def _incomplete(board: Leaderboard) -> list[str]:
         reasons.append(f"{errors} example(s) could not be scored; at most {board.facts.max_errors:g} may")
     if board.counts["excluded"] and not board.counts["scored"]:
         reasons.append(f"no example was scored: {board.counts['excluded']} were excluded by their tasks")
-    return reasons
+    return reasons + [f"{row.task}: {row.problem}" for row in board.tasks if row.problem]
 
 
 def _compared(comparison: Comparison, verdicts: Sequence[str]) -> list[_Finding]:
@@ -128,6 +129,9 @@ def _under_floor(board: Leaderboard, settings: GateSettings) -> list[str]:
     reasons = []
     for name, floor in settings.floors.items():
         known = name == OVERALL or name in reached
+        if refusal := floor_without_score(board, [name]):
+            reasons.append(refusal)
+            continue
         score = board.overall_score if name == OVERALL else reached.get(name)
         if known and score is None:
             reasons.append(f"{name}: no score, and the floor is {floor:g}")

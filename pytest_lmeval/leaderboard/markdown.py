@@ -10,6 +10,7 @@ from pytest_lmeval.leaderboard.board import Leaderboard
 from pytest_lmeval.leaderboard.tables import (
     CHANGE_HEADINGS,
     HEADINGS,
+    action_lines,
     cells,
     change_cells,
     cut_to,
@@ -51,6 +52,7 @@ def markdown(board: Leaderboard) -> str:
     lines += _failed(board)
     lines += _comparison(gate.get("comparison"))
     lines += table(HEADINGS, [cells(row) for row in board.tasks], texts=2)
+    lines += _listed(action_lines(board), _REASONS)
     lines += _categories(board)
     lines += _repeats(board)
     if facts.bad_records:

@@ -30,6 +30,8 @@ def merge(shards: Sequence[RunFile]) -> RunFile:
         infos=infos,
         results=tuple(result for shard in shards for result in examples_of(shard)),
         digest="",
+        # Those of the parts cannot be joined.
+        aggregates={},
         damaged=0,
     )
 

@@ -12,6 +12,7 @@ from pytest_lmeval.leaderboard.against import compare_with
 from pytest_lmeval.leaderboard.board import Leaderboard
 from pytest_lmeval.leaderboard.compare import Comparison, Criteria
 from pytest_lmeval.leaderboard.gate import MODES, OVERALL, GateSettings, decide, let_pass
+from pytest_lmeval.leaderboard.measured import floor_without_score
 from pytest_lmeval.leaderboard.merge import judged
 from pytest_lmeval.leaderboard.runfile import RunFile, board_of, examples_of, read_run
 
@@ -55,6 +56,8 @@ def gated(run: RunFile, settings: GateSettings, interrupted: Sequence[str], root
         results = judged(results, settings.mode)
     run = replace(run, results=results, facts=replace(run.facts, floors=settings.floors, gate=None))
     board = board_of(run)
+    if refusal := floor_without_score(board, settings.floors):
+        raise UsageError(refusal)
     comparison = _comparison(board, settings, root)
     gate = decide(board, settings, incomplete=interrupted, comparison=comparison)
     return run, replace(board, facts=replace(board.facts, gate=gate))

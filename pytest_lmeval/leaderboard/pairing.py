@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from pytest_lmeval.types import ExampleResult
 
@@ -57,8 +58,9 @@ class Pairing:
     """What two runs have in common. All in order of task and id.
 
     ``pairs`` are scored on both sides, with the same content. ``new`` stands in the new run only, ``removed`` in the
-    old one only, ``changed`` in both with different content. ``unscored`` had a score and now has none, ``unknown``
-    had none to compare with. ``expected`` counts, by task, the old run's scored examples that should have a pair.
+    old one only, ``changed`` in both with different content, or scored by another field. ``measured`` have no score in
+    either run: only aggregations score them. ``unscored`` had a score and now has none, ``unknown`` had none to compare
+    with. ``expected`` counts, by task, the old run's scored examples that should have a pair.
     """
 
     pairs: tuple[Pair, ...]
@@ -67,6 +69,7 @@ class Pairing:
     removed: tuple[Key, ...]
     unscored: tuple[Key, ...]
     unknown: tuple[Key, ...]
+    measured: tuple[Key, ...]
     expected: Mapping[str, int]
 
 
@@ -99,6 +102,7 @@ def pair_up(
         removed=of("removed"),
         unscored=of("unscored"),
         unknown=of("unknown"),
+        measured=of("measured"),
         expected=expected,
     )
 
@@ -108,8 +112,28 @@ def _kind(old: ExampleResult | None, new: ExampleResult | None) -> str:
         return "new"
     if new is None:
         return "removed"
-    if old.hash != new.hash:
+    if old.hash != new.hash or _scored_otherwise(old, new):
         return "changed"
+    if old.status == new.status == "measured":
+        return "measured"
     if old.score is None:
         return "unknown"
     return "pair" if new.score is not None else "unscored"
+
+
+def _scored_otherwise(old: ExampleResult, new: ExampleResult) -> bool:
+    """Tell whether another field of the task's scorers is the score, or only one of the results has such a field."""
+    if not (old.is_scored and new.is_scored):
+        return False
+    if "measured" in (old.status, new.status):
+        return old.status != new.status
+    return _score_field(old.details) != _score_field(new.details)
+
+
+def _score_field(details: Mapping[str, Any]) -> object:
+    # Of several responses, and of several rows of one, all have the same.
+    for name in ("repeats", "rows"):
+        parts = details.get(name)
+        if isinstance(parts, list) and parts and isinstance(parts[0], Mapping):
+            details = parts[0]
+    return details.get("score_field")

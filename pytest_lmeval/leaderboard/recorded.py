@@ -10,10 +10,10 @@ from typing import Any, NoReturn, get_args
 from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.types import ExampleResult, Status
 
-__all__ = ["parse_json", "recorded_info", "recorded_result"]
+__all__ = ["parse_json", "recorded_aggregates", "recorded_info", "recorded_result"]
 
 _STATUSES = frozenset(get_args(Status))
-_UNSCORED = frozenset({"error", "timeout", "excluded"})
+_UNSCORED = frozenset({"error", "timeout", "excluded", "measured"})
 _REQUIRED_TEXTS = ("task", "id", "metric", "hash")
 _TEXTS = ("prompt", "post_process", "category", "error", "adapter", "request", "cluster")
 _LISTS = ("outputs", "predictions", "targets")
@@ -55,6 +55,7 @@ def recorded_info(fields: Any) -> TaskInfo:
     _expect(isinstance(fields, dict), "task", fields, "an object")
     for name in ("name", "path", "metric"):
         _expect(isinstance(fields.get(name), str), name, fields.get(name), "text")
+    _expect(isinstance(fields.get("score_metric", ""), str), "score_metric", fields.get("score_metric"), "text")
     _expect(isinstance(fields.get("sha256"), str | None), "sha256", fields.get("sha256"), "text or null")
     for name in _INFO_COUNTS:
         _expect(_is_count(fields.get(name)), name, fields.get(name), "a count or null")
@@ -62,6 +63,22 @@ def recorded_info(fields: Any) -> TaskInfo:
     _expect(guess is None or _is_number(guess), "random_baseline", guess, "a number or null")
     known = {name: fields[name] for name in _INFO_FIELDS if name in fields}
     return TaskInfo(**{**known, "bad_records": _texts(fields.get("bad_records", []), "bad_records")})
+
+
+def recorded_aggregates(fields: Any) -> dict[str, dict[str, Any]]:
+    """Return what a ledger says that tasks made of their results; raise ValueError that names the field at fault."""
+    _expect(isinstance(fields, dict), "aggregates", fields, "an object")
+    for task, found in fields.items():
+        _expect(isinstance(found, dict), f"aggregates.{task}", found, "an object")
+        for name in ("metrics", "classes", "confusion", "notes"):
+            _expect(isinstance(found.get(name, {}), dict), f"aggregates.{task}.{name}", found.get(name), "an object")
+        for name, value in found.get("metrics", {}).items():
+            _expect(
+                isinstance(value, int | float | None), f"aggregates.{task}.metrics.{name}", value, "a number or null"
+            )
+        score = found.get("score")
+        _expect(score is None or _is_share(score), f"aggregates.{task}.score", score, "0 to 1 or null")
+    return dict(fields)
 
 
 def _check_numbers(fields: Mapping[str, Any]) -> None:

@@ -28,8 +28,9 @@ class TaskInfo:
     ``available`` counts the file's valid records, ``selected`` those that the run was to score. Counts are None where
     the process that knew them was lost. ``random_baseline`` is the score that guessing reaches, where the task's
     score is to be centred on it. ``dataset`` tells where a task's data lie and what they are: path, sha256, revision.
-    ``aggregates`` says that the task has aggregations of its own, which take all results. ``whole`` says that it has no
-    subjects, where the run is to take some subjects alone: none of its examples is left out for that.
+    ``aggregates`` says that the task has aggregations of its own, which take all results; ``score_metric`` is the one
+    that is its score where its examples are measured. ``whole`` says that it has no subjects, where the run is to take
+    some subjects alone: none of its examples is left out for that.
     """
 
     name: str
@@ -41,13 +42,18 @@ class TaskInfo:
     bad_records: tuple[str, ...] = ()
     random_baseline: float | None = None
     aggregates: bool = False
+    score_metric: str = ""
     dataset: Mapping[str, Any] = field(default_factory=dict)
     whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class TaskRow:
-    """One task's line of the leaderboard. Scores are means over the scored examples; None where there is none."""
+    """One task's line of the leaderboard. Scores are means over the scored examples; None where there is none.
+
+    ``measured`` is empty, or ``{"examples", "score_metric"}`` where only aggregations score examples: how many there
+    are, and which aggregation is the task's score, None where none is.
+    """
 
     task: str
     path: str
@@ -72,12 +78,32 @@ class TaskRow:
     confusion: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     notes: Mapping[str, Any] = field(default_factory=dict)
     dataset: Mapping[str, Any] = field(default_factory=dict)
+    measured: Mapping[str, Any] = field(default_factory=dict)
     per_example: Sequence[ExampleResult] = field(default=(), repr=False)
+
+    @property
+    def is_unscored(self) -> bool:
+        """Whether the row has no score on purpose: its examples are measured, and no metric is its score."""
+        return bool(self.measured) and self.score is None and not self.measured["score_metric"]
+
+    @property
+    def problem(self) -> str:
+        """Why the row's score cannot be believed, or is not there although a metric should be it; else ""."""
+        if not self.measured:
+            return ""
+        scored = sum(result.score is not None for result in self.per_example)
+        if scored:
+            return (
+                f"{self.measured['examples']} example(s) are measured and {scored} have a score: they are not scored "
+                "in the same way; say score_field"
+            )
+        name = self.measured["score_metric"]
+        return f"no score: its metric {name!r} was not worked out" if name and self.score is None else ""
 
     def to_json(self, *, per_example: bool = False) -> dict[str, Any]:
         """Return the row as the leaderboard file has it."""
         fields = {name: getattr(self, name) for name in _ROW_FIELDS}
-        for name in ("repeats", "classes", "confusion", "notes", "dataset"):
+        for name in ("repeats", "classes", "confusion", "notes", "dataset", "measured"):
             if not fields[name]:
                 del fields[name]
         if per_example:
@@ -97,17 +123,17 @@ def make_row(
     """Return the row of a task from the results it got, in any order.
 
     ``floor`` is the score it must reach. ``aggregates`` are what the task itself made of all its results: further
-    ``metrics``, ``classes`` and ``confusion`` in place of ours, ``notes``.
+    ``metrics``, ``classes`` and ``confusion`` in place of ours, ``notes``, the ``score`` of measured examples.
     """
     scored = [(result.score, result.cluster) for result in results if result.score is not None]
     scores = [score for score, _ in scored]
     clusters = [cluster for _, cluster in scored] if any(cluster for _, cluster in scored) else ()
     statuses = Counter(result.status for result in results)
     latencies = [result.latency_ms for result in results if result.latency_ms is not None]
-    thresholds = {result.threshold for result in results}
+    thresholds = {result.threshold for result in results if result.status != "measured"}
     metrics = {result.metric for result in results}
     subjects = _subjects(results)
-    score = mean(scores) if scores else None
+    score = mean(scores) if scores else aggregates.get("score")
     return TaskRow(
         task=info.name,
         path=info.path,
@@ -139,8 +165,13 @@ def make_row(
         confusion=aggregates.get("confusion") or confusion(results) or {},
         notes=aggregates.get("notes", {}),
         dataset=info.dataset,
+        measured=_measured(statuses["measured"], info),
         per_example=sorted(results, key=lambda result: result.id),
     )
+
+
+def _measured(count: int, info: TaskInfo) -> dict[str, Any]:
+    return {"examples": count, "score_metric": info.score_metric or None} if count else {}
 
 
 def breakdown(groups: Iterable[tuple[str, ExampleResult]]) -> Breakdown:

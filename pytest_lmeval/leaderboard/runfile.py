@@ -12,7 +12,7 @@ from pytest_lmeval.errors import UsageError
 from pytest_lmeval.leaderboard.board import SCHEMA, Leaderboard, RunFacts, build_board
 from pytest_lmeval.leaderboard.board import digest as digest_of
 from pytest_lmeval.leaderboard.boardfile import board_facts, board_infos, board_results, facts_from
-from pytest_lmeval.leaderboard.recorded import parse_json, recorded_info, recorded_result
+from pytest_lmeval.leaderboard.recorded import parse_json, recorded_aggregates, recorded_info, recorded_result
 from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.types import ExampleResult
 
@@ -29,7 +29,8 @@ class RunFile:
 
     ``results`` holds the last result of every (task, id), or is None where a board was written without its
     per-example records. ``digest`` is the one that the file states, empty where the run did not come to its end.
-    ``board`` is the JSON of a leaderboard file, None for a ledger. ``damaged`` counts lines that are no JSON.
+    ``board`` is the JSON of a leaderboard file, None for a ledger. ``aggregates`` are, by task, what the tasks' own
+    aggregations made of the results. ``damaged`` counts lines that are no JSON.
     """
 
     path: Path
@@ -41,6 +42,7 @@ class RunFile:
     digest: str = ""
     asking: str = ""
     board: Mapping[str, Any] | None = field(default=None, repr=False)
+    aggregates: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
     damaged: int = 0
 
     @property
@@ -110,7 +112,7 @@ def examples_of(run: RunFile) -> tuple[ExampleResult, ...]:
 
 def board_of(run: RunFile) -> Leaderboard:
     """Return the board of a run, built anew from its results: of the same digest as the run's own."""
-    return build_board(run.infos.values(), examples_of(run), run.facts)
+    return build_board(run.infos.values(), examples_of(run), run.facts, run.aggregates)
 
 
 def _from_board(path: Path, board: Mapping[str, Any]) -> RunFile:
@@ -151,6 +153,7 @@ def _from_ledger(path: Path, text: str) -> RunFile:
             last[result.task, result.id] = result
     try:
         facts, infos = _facts(header, run, last.values()), _infos(run, last.values())
+        aggregates = recorded_aggregates(run.get("aggregates", {}))
     except ValueError as error:
         raise UsageError(f"{path}: not a ledger as {LEDGER_SCHEMA} has it: {error}") from None
     return RunFile(
@@ -162,6 +165,7 @@ def _from_ledger(path: Path, text: str) -> RunFile:
         results=tuple(_of_this_run(last.values(), infos, facts)),
         digest=str(footer.get("digest", "")),
         asking=str(header.get("asking", "")),
+        aggregates=aggregates,
         damaged=damaged,
     )
 

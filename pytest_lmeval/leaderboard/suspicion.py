@@ -23,7 +23,7 @@ def suspicions(board: Leaderboard) -> list[str]:
 
 
 def _doubt(row: TaskRow) -> str:
-    scored = [result for result in row.per_example if result.score is not None]
+    scored = [result for result in row.per_example if result.is_scored]
     if len(scored) < _ENOUGH:
         return ""
     said = _said(scored)

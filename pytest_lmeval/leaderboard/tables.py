@@ -12,6 +12,7 @@ from pytest_lmeval.text import printable
 __all__ = [
     "CHANGE_HEADINGS",
     "HEADINGS",
+    "action_lines",
     "cells",
     "change_cells",
     "ci95_text",
@@ -87,6 +88,16 @@ def selection_text(board: Leaderboard) -> str:
     return f"a selection: {selected} of {available} examples of the task files{others}"
 
 
+def action_lines(board: Leaderboard) -> list[str]:
+    """Return a line for every task with actions: how many rows each of them left out, none among them."""
+    counts = [(row.task, row.notes.get("actions")) for row in board.tasks]
+    return [
+        f"{task}: excluded by action " + ", ".join(f"{key}: {count} row(s)" for key, count in found.items())
+        for task, found in counts
+        if isinstance(found, Mapping) and found
+    ]
+
+
 def ci95_text(ends: tuple[float, float] | None) -> str:
     """Return an interval with three digits, or nothing where there is none."""
     return "" if ends is None else f"{ends[0]:.3f} to {ends[1]:.3f}"
@@ -104,7 +115,7 @@ def cells(row: TaskRow) -> tuple[str, ...]:
         printable(row.metric, keep=""),
         score_text(row.score),
         ci95_text(row.ci95) or "-",
-        f"{row.correct}/{row.total}",
+        f"-/{row.total}" if row.measured else f"{row.correct}/{row.total}",
         str(row.errors + row.timeouts) if row.errors + row.timeouts else "",
         str(row.unparsed) if row.unparsed else "",
         "" if row.latency_ms is None else f"{row.latency_ms:.1f}",
@@ -112,7 +123,10 @@ def cells(row: TaskRow) -> tuple[str, ...]:
 
 
 def _correct(rows: Sequence[TaskRow]) -> str:
-    return f"{sum(row.correct for row in rows)}/{sum(row.total for row in rows)}"
+    judged = [row for row in rows if not row.measured]
+    if rows and not judged:
+        return "-"
+    return f"{sum(row.correct for row in judged)}/{sum(row.total for row in judged)}"
 
 
 def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:

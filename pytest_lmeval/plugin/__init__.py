@@ -199,8 +199,9 @@ def pytest_report_teststatus(report: pytest.TestReport | pytest.CollectReport) -
     word = getattr(report, "lm_gate", None)
     if word is not None:
         return "failed" if report.failed else "", "", word
-    if getattr(report, "lm_below", False) and report.outcome == "passed":
-        return "below", "b", ("BELOW", {"yellow": True})
+    word = getattr(report, "lm_word", "")
+    if word and report.outcome == "passed":
+        return word, word[0], (word.upper(), {"yellow": True})
     return None
 
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pytest_lmeval.leaderboard.rows import TaskInfo
+from pytest_lmeval.runner import aggregated
 from pytest_lmeval.types import ExampleResult
 
 if TYPE_CHECKING:
     from pytest_lmeval.plugin.state import RunState
 
-__all__ = ["aggregate"]
+__all__ = ["aggregate", "recorded"]
 
 
 def aggregate(
@@ -21,18 +24,13 @@ def aggregate(
 
     The tasks are loaded anew: under pytest-xdist the controlling process has collected none.
     """
-    found: dict[str, Mapping[str, Any]] = {}
-    failures = []
-    for info in infos:
-        if info.aggregates:
-            try:
-                found[info.name] = _of(info, [result for result in results if result.task == info.name], run)
-            except Exception as error:  # a task's own code must not cost the run its board
-                failures.append(f"{info.name}: its aggregation failed: {type(error).__name__}: {error}")
-    return found, failures
+    return aggregated({info.name: partial(run.task_again, info) for info in infos if info.aggregates}, results)
 
 
-def _of(info: TaskInfo, results: Sequence[ExampleResult], run: RunState) -> Mapping[str, Any]:
-    task: Any = run.task_again(info)
-    aggregates: Mapping[str, Any] = task.aggregate(results)
-    return aggregates
+def recorded(aggregates: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Return what the ledger says of the aggregates: nothing where there are none, or they are no JSON."""
+    try:
+        plain = json.loads(json.dumps(aggregates, default=str, allow_nan=False))
+    except ValueError:
+        return {}
+    return {"aggregates": plain} if plain else {}

@@ -127,6 +127,7 @@ class TaskFile(pytest.Module):
                 bad_records=told,
                 random_baseline=getattr(task, "random_baseline", None),
                 aggregates=bool(getattr(task, "aggregates", False)),
+                score_metric=str(getattr(task, "score_metric", "")),
                 dataset=dict(getattr(task, "dataset", {})),
                 whole=bool(self.config.option.lm_subject) and subjects is None,
             )
@@ -220,7 +221,7 @@ class ExampleItem(pytest.Function):
             result = evaluate(self.task, self.example, self._prompt, responses, judgement, score)
         self._prompt = self._held = None
         self._keep(result)
-        if result.status not in ("passed", "below", "excluded"):
+        if result.status not in ("passed", "below", "measured", "excluded"):
             before = run.baseline_results.get((result.task, result.id))
             raise ExampleFailed(explain(result, rerun_command(self.config, self.nodeid), before))
 
@@ -262,7 +263,7 @@ class ExampleItem(pytest.Function):
             if not self.parent.run_state.is_worker:
                 # For the recorder of this same process, which takes it off again.
                 report.__dict__["lmeval_result"] = self.result
-            report.__dict__["lm_below"] = self.result.status == "below"
+            report.__dict__["lm_word"] = self.result.status if self.result.status in ("below", "measured") else ""
             self.result = None
 
     def reportinfo(self) -> tuple[Path, int, str]:
@@ -304,7 +305,7 @@ def _properties(result: ExampleResult) -> list[tuple[str, object]]:
         ("lm_example", result.id),
         ("lm_metric", result.metric),
         ("lm_score", "" if result.score is None else result.score),
-        ("lm_threshold", result.threshold),
+        ("lm_threshold", "" if result.status == "measured" else result.threshold),
         ("lm_status", result.status),
     ]
 

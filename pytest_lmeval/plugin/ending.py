@@ -8,7 +8,7 @@ import pytest
 
 __all__ = ["failed_besides", "stopped_by_choice", "why_cut_short"]
 
-_NOT_FAILED = ("passed", "below", "excluded", "skipped")
+_NOT_FAILED = ("passed", "below", "measured", "excluded", "skipped")
 
 
 def why_cut_short(session: pytest.Session, status: int, unheard: Iterable[str]) -> list[str]:

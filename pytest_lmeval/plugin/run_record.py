@@ -17,8 +17,9 @@ from pytest_lmeval.errors import UsageError
 from pytest_lmeval.leaderboard.board import Leaderboard, RunFacts, build_board
 from pytest_lmeval.leaderboard.gate import decide, let_pass
 from pytest_lmeval.leaderboard.manifest import redact_options
+from pytest_lmeval.leaderboard.measured import floor_without_score
 from pytest_lmeval.leaderboard.rows import TaskInfo
-from pytest_lmeval.plugin.aggregating import aggregate
+from pytest_lmeval.plugin.aggregating import aggregate, recorded
 from pytest_lmeval.plugin.ending import failed_besides, stopped_by_choice, why_cut_short
 from pytest_lmeval.plugin.gating import compare_with, doubts_of, gate_settings, read_baseline, report_gate
 from pytest_lmeval.plugin.progress import Progress
@@ -196,6 +197,8 @@ class RunRecord:
             return int(pytest.ExitCode.TESTS_FAILED)
         if not self.board.complete:
             return _INCOMPLETE
+        if floor_without_score(self.board, self.gate_settings.floors):
+            return int(pytest.ExitCode.USAGE_ERROR)
         if (self.files.failures or not let_pass(self.gate)) and status == pytest.ExitCode.OK:
             return int(pytest.ExitCode.TESTS_FAILED)
         return status
@@ -221,6 +224,7 @@ class RunRecord:
             "tasks": [asdict(info) for info in self._infos()],
             # Paths and options may hold anything that a conftest gave them.
             "facts": json.loads(json.dumps(asdict(self.board.facts), default=str)),
+            **recorded(aggregates),
         }
         self.ledger.close(footer, run)
         if self.ledger.failure is not None:

@@ -16,7 +16,14 @@ import pytest
 from pytest_lmeval.errors import LmevalError, UnknownName, UsageError
 from pytest_lmeval.plugin.ahead import Ahead
 from pytest_lmeval.plugin.locate import is_below_task_paths, is_example, is_example_id
-from pytest_lmeval.plugin.settings import build_registry, gate_mode, ini_thresholds, load_options, with_usage_errors
+from pytest_lmeval.plugin.settings import (
+    build_registry,
+    gate_mode,
+    ini_floors,
+    ini_thresholds,
+    load_options,
+    with_usage_errors,
+)
 from pytest_lmeval.plugin.wanted import Wanted
 
 if TYPE_CHECKING:
@@ -189,7 +196,7 @@ class RunState:
         for name, selected in Counter(item.task.name for item in items).items():
             self.tasks[name] = replace(self.tasks[name], selected=selected)
         try:
-            self._check_thresholds()
+            self._check_thresholds({item.task.name: item.task for item in items})
             self._prepare_adapter(items)
             self.programs.prepare(items)
         except (LmevalError, pytest.UsageError) as error:
@@ -293,16 +300,21 @@ class RunState:
             )
         return self._judgements[key]
 
-    def _check_thresholds(self) -> None:
+    def _check_thresholds(self, tasks: Mapping[str, Task]) -> None:
         # Of the ini file's tasks a run may have only some.
         for name, _ in self.config.option.lm_threshold:
             if name not in self.tasks and name not in self.registry.metrics:
                 raise UnknownName("task or metric in --lm-threshold", name, [*self.tasks, *self.registry.metrics])
         from pytest_lmeval.leaderboard.gate import OVERALL
+        from pytest_lmeval.leaderboard.measured import no_score_for_floor
 
         for name, _ in self.config.option.lm_min_score:
             if name not in self.tasks and name != OVERALL:
                 raise UnknownName("task in --lm-min-score", name, [*self.tasks, OVERALL])
+        floors = [*dict(self.config.option.lm_min_score), *ini_floors(self.config)]
+        scores = {name: bool(getattr(task, "has_score", True)) for name, task in tasks.items()}
+        if refusal := no_score_for_floor(floors, scores):
+            raise UsageError(refusal)
 
     def _prepare_adapter(self, items: Sequence[Any]) -> None:
         if not any(_uses_own_adapter(item) for item in items):

@@ -12,7 +12,7 @@ from pytest_lmeval.errors import did_you_mean
 from pytest_lmeval.leaderboard.board import Leaderboard
 from pytest_lmeval.leaderboard.gate import LET_PASS, OVERALL, let_pass
 from pytest_lmeval.leaderboard.github import commands
-from pytest_lmeval.leaderboard.tables import comparison_lines, selection_text, terminal_table
+from pytest_lmeval.leaderboard.tables import action_lines, comparison_lines, selection_text, terminal_table
 from pytest_lmeval.plugin.run_record import RunRecord
 from pytest_lmeval.plugin.settings import ini_floors, ini_thresholds
 from pytest_lmeval.plugin.state import run_state
@@ -96,7 +96,7 @@ def _paths(board: Leaderboard) -> dict[str, str]:
 
 
 def _remarks(record: RunRecord, board: Leaderboard) -> list[str]:
-    remarks = [selection_text(board), *_unused_names(record.config, board)]
+    remarks = [selection_text(board), *action_lines(board), *_unused_names(record.config, board)]
     if record.reused:
         remarks.append(f"resumed: {record.reused} answer(s) out of the ledger were used again")
     if record.damaged:

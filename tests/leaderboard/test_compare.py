@@ -55,6 +55,26 @@ def test_a_run_against_itself_passes_and_says_what_it_could_have_shown() -> None
     ] == list(comparison.reasons)
 
 
+def test_examples_that_another_field_scores_are_no_pair() -> None:
+    before = {"score_field": "judge.right"}
+    old = [*run(answers(9, 0)), result("a", 1.0, details=before), result("b", 1.0, details={"repeats": [before]})]
+    new = [*run(answers(9, 0)), result("a", 1.0, details={"score_field": "judge.polite"}), old[-1]]
+    new.append(replace(result("c", None), status="measured"))
+    old.append(result("c", 1.0))
+    comparison = compare(old, new)
+    assert ((("sums", "a"), ("sums", "c")), 10, 12) == (comparison.changed, comparison.paired, comparison.expected)
+
+
+def test_measured_examples_are_named_and_alone_are_no_pass() -> None:
+    measured = [replace(each, status="measured", score=None) for each in run(answers(3, 0), "lists")]
+    both = compare([*run(answers(9, 0)), *measured], [*run(answers(9, 0)), *measured])
+    assert ("pass", 9, 9, False) == (both.verdict, both.paired, both.expected, both.only_measured)
+    assert "not compared: 3 example(s) measured by aggregations only" in both.reasons[-1]
+    alone = compare(measured, measured)
+    assert ("stale", True) == (alone.verdict, alone.only_measured)
+    assert alone.reasons[0].startswith("nothing could be compared: 3 example(s) measured by aggregations only")
+
+
 def test_results_pair_by_task_id_and_content() -> None:
     old = [*run(answers(9, 0)), result("a", 1.0, "words"), result("gone", 1.0, "words")]
     new = [*run(answers(9, 0)), result("a", 1.0, "words", hash="other"), result("b", 1.0, "words")]

@@ -9,6 +9,7 @@ from typing import Any
 from pytest_lmeval.errors import ScoringError, did_you_mean
 from pytest_lmeval.formats.declarative import aggregations as pure
 from pytest_lmeval.formats.declarative.agreement import judge_notes
+from pytest_lmeval.formats.declarative.decision import Decision, score_of_task
 from pytest_lmeval.formats.declarative.models.metrics import (
     BinaryClassification,
     CountMetric,
@@ -54,11 +55,13 @@ class _Found:
     """What has been worked out so far."""
 
     metrics: dict[str, float] = field(default_factory=dict)
+    own: dict[str, dict[str, float]] = field(default_factory=dict)
     classes: pure.Classes = field(default_factory=dict)
     confusion: dict[str, dict[str, int]] = field(default_factory=dict)
     notes: dict[str, Any] = field(default_factory=dict)
 
     def add(self, scorer: str, metrics: Mapping[str, float]) -> None:
+        self.own.setdefault(scorer, {}).update(metrics)
         for name, value in metrics.items():
             free = name if name not in self.metrics else f"{scorer}.{name}"
             if free in self.metrics:
@@ -72,15 +75,18 @@ class _Found:
 
 
 def aggregate(
-    scorers: Sequence[Scorer], aggregations: Sequence[Aggregation], results: Sequence[ExampleResult]
+    scorers: Sequence[Scorer],
+    aggregations: Sequence[Aggregation],
+    results: Sequence[ExampleResult],
+    decision: Decision,
 ) -> dict[str, Any]:
-    """Return ``{"metrics", "classes"?, "confusion"?, "notes"?}`` over the rows that were scored and not excluded.
+    """Return ``{"metrics", "score"?, "classes"?, "confusion"?, "notes"?}`` over the rows scored and not excluded.
 
-    A metric that has no row to be worked out from is left out, and named under ``notes.left_out`` with the reason.
+    ``score`` is that of a task whose rows are measured, where a ``score_metric`` names it. A metric that has no row to
+    be worked out from is left out, and named under ``notes.left_out`` with the reason.
     """
     rows = scored_rows(results)
     found = _Found()
-    _check_one_score_field(rows)
     for aggregation in aggregations:
         fields = [row["scorers"][aggregation.scorer] for row in rows if aggregation.scorer in row["scorers"]]
         try:
@@ -88,6 +94,8 @@ def aggregate(
         except _LeftOut as reason:
             left_out = found.notes.setdefault("left_out", {})
             left_out[f"{aggregation.scorer}.{aggregation.named(aggregation.metric.type)}"] = str(reason)
+    own = found.own.get(decision.scorer.key, {}) if decision.scorer is not None else {}
+    score = score_of_task(decision, rows, own, found.notes.get("left_out", {}))
     agreed, notes = judge_notes(
         scorers, scored_rows(results, excluded=True), [each.error for each in results if each.status == "error"]
     )
@@ -95,7 +103,8 @@ def aggregate(
     found.notes.update(notes)
     found.notes["rows"] = len(rows)
     optional = {"classes": found.classes, "confusion": found.confusion, "notes": found.notes}
-    return {"metrics": found.metrics, **{name: value for name, value in optional.items() if value}}
+    known = {name: value for name, value in optional.items() if value}
+    return {"metrics": found.metrics, **({} if score is None else {"score": score}), **known}
 
 
 def scored_rows(results: Sequence[ExampleResult], *, excluded: bool = False) -> list[Mapping[str, Any]]:
@@ -103,7 +112,7 @@ def scored_rows(results: Sequence[ExampleResult], *, excluded: bool = False) -> 
 
     With ``excluded`` also of those that an action left out: a judge has judged them all the same.
     """
-    wanted = [each for each in results if each.score is not None or (excluded and each.status == "excluded")]
+    wanted = [each for each in results if each.is_scored or (excluded and each.status == "excluded")]
     kept = sorted(wanted, key=lambda result: result.id)
     repeats = [repeat for result in kept for repeat in result.details.get("repeats", [result.details])]
     rows = [row for repeat in repeats for row in repeat.get("rows", [repeat])]
@@ -112,12 +121,6 @@ def scored_rows(results: Sequence[ExampleResult], *, excluded: bool = False) -> 
 
 class _LeftOut(Exception):
     """Why a metric cannot be worked out from these rows."""
-
-
-def _check_one_score_field(rows: Sequence[Mapping[str, Any]]) -> None:
-    fields = sorted({str(row.get("score_field")) for row in rows})
-    if len(fields) > 1:
-        raise ScoringError(f"rows took their score from different fields: {', '.join(fields)}; say score_field")
 
 
 def _apply(aggregation: Aggregation, fields: Sequence[Fields], found: _Found) -> None:

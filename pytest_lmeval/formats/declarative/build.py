@@ -13,6 +13,7 @@ from pytest_lmeval.formats.declarative.aggregate import Aggregation
 from pytest_lmeval.formats.declarative.checks import scorer_keys
 from pytest_lmeval.formats.declarative.config import TaskConfig
 from pytest_lmeval.formats.declarative.datasets import Dataset
+from pytest_lmeval.formats.declarative.decision import check_decision, decide
 from pytest_lmeval.formats.declarative.faults import Fault
 from pytest_lmeval.formats.declarative.kit import Kit
 from pytest_lmeval.formats.declarative.models.metrics import FieldMetric, Frequency, Metric, PythonMetric
@@ -127,17 +128,19 @@ _METRIC_FUNCTIONS = ("compute_metrics", "compute_scores")
 def build_task(
     unbuilt: Unbuilt, scorers: Sequence[Scorer], dataset: Dataset, config: TaskConfig
 ) -> tuple[DeclarativeTask | None, list[Fault]]:
-    """Return the task, or what is wrong with the ids of its rows."""
+    """Return the task, or what is wrong with the ids of its rows and with what is to be their score."""
     file, source = unbuilt.file, unbuilt.source
     ids, faults = _ids(dataset)
+    aggregations = list(unbuilt.aggregations())
+    faults = [*faults, *check_decision(scorers, aggregations)]
     if faults:
         return None, faults
     solver = unbuilt.solver()
-    decisive = next((scorer for scorer in scorers if scorer.model.purpose == "score"), None)
-    rows = _Rows(unbuilt, dataset, solver, decisive)
+    decision = decide(scorers)
+    rows = _Rows(unbuilt, dataset, solver, decision.scorer)
     examples = [rows.example(id, number) for number, id in enumerate(ids)]
     # What decides the score of a row: not what becomes of all scores together, nor where it has to be.
-    left_out: Any = {"dataset": True, "scorers": {"__all__": {"metrics", "threshold"}}}
+    left_out: Any = {"dataset": True, "scorers": {"__all__": {"metrics", "score_metric", "threshold"}}}
     definition = file.definition.model_dump(mode="json", exclude=left_out)
     task = DeclarativeTask(
         name=f"{source.name}@{config.name}" if config.name else source.name,
@@ -151,9 +154,9 @@ def build_task(
         solver=solver,
         scorers=scorers,
         actions=file.definition.actions,
-        aggregations=list(unbuilt.aggregations()),
+        aggregations=aggregations,
         kit=unbuilt.kit,
-        decisive=decisive.key if decisive is not None else "",
+        decision=decision,
         definition_sha256=hashlib.sha256(_dump(definition)).hexdigest(),
         config=config.values,
     )
@@ -204,7 +207,7 @@ class _Rows:
             id=id,
             prompt=asked.prompt,
             targets=self._targets(sample),
-            metric=self._decisive.key if self._decisive is not None else "scored",
+            metric=self._decisive.key if self._decisive is not None else "measured",
             post_process=getattr(self._decisive and self._decisive.model, "post_process", None) or "none",
             category="" if category is None else str(category),
             metadata={"tags": self._tags} if self._tags else {},

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pytest_lmeval.errors import ScoringError
 from pytest_lmeval.formats.declarative.kit import Kit
-from pytest_lmeval.formats.declarative.models.actions import Combined, Compared, Negated
+from pytest_lmeval.formats.declarative.models.actions import Action, Combined, Compared, Negated
 from pytest_lmeval.formats.declarative.templates import TemplateFault
 
-__all__ = ["holds"]
+__all__ = ["excluded_by", "exclusion", "holds"]
 
 _Filter = Compared | Combined | Negated
 
@@ -32,6 +32,16 @@ def holds(filter: _Filter, variables: Mapping[str, Any], kit: Kit) -> bool:
     return _compare(filter, value)
 
 
+def exclusion(key: str) -> str:
+    """Return what is said of a row that the action ``key`` leaves out."""
+    return f"action {key}: excluded from metrics"
+
+
+def excluded_by(actions: Sequence[Action], rows: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    """Return how many of the rows, given by their details, each action left out; the first that holds counts."""
+    return {action.key: sum(row.get("excluded") == exclusion(action.key) for row in rows) for action in actions}
+
+
 def _compare(filter: Compared, value: Any) -> bool:
     wanted = filter.value
     if filter.op in ("equals", "not_equals"):
@@ -42,7 +52,8 @@ def _compare(filter: Compared, value: Any) -> bool:
         if isinstance(value, str) and isinstance(wanted, str):
             return wanted in value
         if isinstance(value, list):
-            return wanted in value
+            # In Python 1 equals true.
+            return any(_kind(each) == _kind(wanted) and each == wanted for each in value)
         raise _cannot(filter, value, "contains looks into text for text, or into a list")
     return _ordered(filter, value, wanted)
 

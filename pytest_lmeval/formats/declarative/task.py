@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from pytest_lmeval.errors import AdapterError, LmevalError, SandboxError, ScoringError
-from pytest_lmeval.formats.declarative.aggregate import Aggregation, aggregate
-from pytest_lmeval.formats.declarative.filters import holds
+from pytest_lmeval.formats.declarative.aggregate import Aggregation, aggregate, scored_rows
+from pytest_lmeval.formats.declarative.decision import Decision
+from pytest_lmeval.formats.declarative.filters import excluded_by, exclusion, holds
 from pytest_lmeval.formats.declarative.kit import Kit
 from pytest_lmeval.formats.declarative.models.actions import Action
 from pytest_lmeval.formats.declarative.models.scorers import MetricScorer
 from pytest_lmeval.formats.declarative.scoring.judges import JudgingScorer
-from pytest_lmeval.formats.declarative.scoring.outcome import Outcome, Scorer, Scoring, primary_field
+from pytest_lmeval.formats.declarative.scoring.outcome import Outcome, Scorer, Scoring
 from pytest_lmeval.formats.declarative.solving import Asked, Row, Solver
 from pytest_lmeval.formats.declarative.templates import TemplateFault
 from pytest_lmeval.formats.task import Prompt, Tools
@@ -43,14 +44,24 @@ class DeclarativeTask:
     actions: Sequence[Action]
     aggregations: Sequence[Aggregation]
     kit: Kit
-    decisive: str = ""
+    decision: Decision
     definition_sha256: str = ""
     config: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def metric(self) -> str:
-        """The key of the scorer that decides, or ``scored`` where none does."""
-        return self._decisive.key if self._decisive is not None else "scored"
+        """The key of the scorer that decides, or ``measured`` where none does."""
+        return self._decisive.key if self._decisive is not None else "measured"
+
+    @property
+    def score_metric(self) -> str:
+        """The metric that is the score of the task where its rows are measured, or ""."""
+        return self.decision.score_metric
+
+    @property
+    def has_score(self) -> bool:
+        """Whether the task can have a score, as far as can be told before its rows are scored."""
+        return self.decision.has_score
 
     @property
     def aggregates(self) -> bool:
@@ -109,12 +120,18 @@ class DeclarativeTask:
         return {"definition": self.definition_sha256, "sample": self.samples.get(example.id, {})}
 
     def aggregate(self, results: Sequence[ExampleResult]) -> Mapping[str, Any]:
-        """Return ``{"metrics", "classes"?, "confusion"?, "notes"?}``; raise ScoringError that names what failed."""
-        return aggregate(self.scorers, self.aggregations, results)
+        """Return ``{"metrics", "score"?, "classes"?, "confusion"?, "notes"}``; raise ScoringError naming what failed.
+
+        ``notes.actions`` counts the rows that each action left out.
+        """
+        found = aggregate(self.scorers, self.aggregations, results, self.decision)
+        if self.actions:
+            found["notes"]["actions"] = excluded_by(self.actions, scored_rows(results, excluded=True))
+        return found
 
     @property
     def _decisive(self) -> Scorer | None:
-        return next((scorer for scorer in self.scorers if scorer.key == self.decisive), None)
+        return self.decision.scorer
 
     def _rows(self, example: Example, responses: Sequence[Response]) -> list[Row]:
         sample = self.samples[example.id]
@@ -129,12 +146,12 @@ class DeclarativeTask:
 
 @dataclass(frozen=True, slots=True)
 class _ScoredRow:
-    """What all scorers said of a row."""
+    """What all scorers said of a row; ``value`` is None where it is measured, or excluded and without a score."""
 
     outcomes: Mapping[str, Outcome]
     decisive: str
     field: str
-    value: float
+    value: float | None
     excluded: str
 
     @classmethod
@@ -145,17 +162,24 @@ class _ScoredRow:
             outcomes[scorer.key] = _score(scorer, Scoring(row, tools, task.name, example, scores))
             scores[scorer.key] = outcomes[scorer.key].fields
         excluded = _excluded(task, row, scores)
-        scorer_of = {scorer.key: scorer for scorer in task.scorers}
-        if not task.decisive:
-            return cls(outcomes, "", "", 1.0, excluded)
-        field, value = _decided(scorer_of[task.decisive], outcomes[task.decisive], excluded)
-        return cls(outcomes, task.decisive, field, value, excluded)
+        decisive = task.decision.scorer
+        if decisive is None:
+            return cls(outcomes, "", "", None, excluded)
+        try:
+            field, value = _decided(task.decision, decisive, outcomes[decisive.key])
+        except ScoringError:
+            if not excluded:
+                raise
+            field, value = "", None
+        return cls(outcomes, decisive.key, field, value, excluded)
 
     @property
     def details(self) -> dict[str, Any]:
         details: dict[str, Any] = {"scorers": {key: dict(outcome.fields) for key, outcome in self.outcomes.items()}}
         if self.field:
             details["score_field"] = f"{self.decisive}.{self.field}"
+        if self.excluded:
+            details["excluded"] = self.excluded
         judge = [dict(entry) for outcome in self.outcomes.values() for entry in outcome.judge]
         more = {key: dict(outcome.details) for key, outcome in self.outcomes.items() if outcome.details}
         return {**details, **({"judge": judge} if judge else {}), **({"scorer_details": more} if more else {})}
@@ -172,12 +196,13 @@ class _ScoredRow:
         """Return the score of an example that is this one row."""
         chosen = self.outcomes.get(self.decisive) or next(iter(self.outcomes.values()))
         return Score(
-            self.value,
+            self.value or 0.0,
             self.details,
             chosen.prediction,
             chosen.unparsed,
             excluded=self.excluded,
             usage=self.usage,
+            measured=self.value is None and not self.excluded,
         )
 
 
@@ -196,21 +221,21 @@ def _score(scorer: Scorer, scoring: Scoring) -> Outcome:
     return outcome
 
 
-def _decided(scorer: Scorer, outcome: Outcome, excluded: str) -> tuple[str, float]:
-    """Return the field that is the row's score, and its value; an excluded row needs none."""
+def _decided(decision: Decision, scorer: Scorer, outcome: Outcome) -> tuple[str, float | None]:
+    """Return the field that is the row's score, and its value; "" and None where the row is measured."""
     if outcome.unscorable:
-        if excluded:
-            return "", 0.0
         raise ScoringError(f"scorer {scorer.key}: {outcome.unscorable}")
-    name = primary_field(scorer.model, outcome.fields)
+    try:
+        name = decision.field_of(outcome.fields)
+    except ScoringError as error:
+        raise ScoringError(f"scorer {scorer.key}: {error}") from None
     if name is None:
-        return "", 1.0
+        return "", None
     value = outcome.fields.get(name)
     if not isinstance(value, bool | int | float) or not 0 <= value <= 1:
         found = f"is {value!r:.80}" if name in outcome.fields else f"is not there; there is {', '.join(outcome.fields)}"
-        raise ScoringError(
-            f"scorer {scorer.key}: score_field {name!r} {found}; expected a boolean or a number in [0, 1]"
-        )
+        what = "score_field" if scorer.model.score_field else "the field"
+        raise ScoringError(f"scorer {scorer.key}: {what} {name!r} {found}; expected a boolean or a number in [0, 1]")
     return name, float(value)
 
 
@@ -219,7 +244,7 @@ def _excluded(task: DeclarativeTask, row: Row, scores: Mapping[str, Mapping[str,
     for action in task.actions:
         try:
             if holds(action.filter, variables, task.kit):
-                return f"action {action.key}: excluded from metrics"
+                return exclusion(action.key)
         except ScoringError as error:
             raise ScoringError(f"action {action.key}: {error}") from None
     return ""
@@ -228,9 +253,10 @@ def _excluded(task: DeclarativeTask, row: Row, scores: Mapping[str, Mapping[str,
 def _joined(rows: Sequence[_ScoredRow]) -> Score:
     """Return the mean of the rows that an answer was taken apart into, but for those that are excluded."""
     kept = [row for row in rows if not row.excluded]
-    details = [
-        {**row.details, "score": row.value, **({"excluded": row.excluded} if row.excluded else {})} for row in rows
-    ]
+    measured = [row.value is None for row in kept]
+    if any(measured) and not all(measured):
+        raise ScoringError("some of the rows of the answer have a score and others have none; say score_field")
+    details = [{**row.details, "score": row.value} for row in rows]
     usage: dict[str, float] = {}
     for row in rows:
         for name, amount in row.usage.items():
@@ -238,10 +264,11 @@ def _joined(rows: Sequence[_ScoredRow]) -> Score:
     scores = [row.score() for row in rows]
     judge = [entry for detail in details for entry in detail.get("judge", ())]
     return Score(
-        sum(row.value for row in kept) / len(kept) if kept else 0.0,
+        sum(row.value or 0.0 for row in kept) / len(kept) if kept else 0.0,
         {"rows": details, **({"judge": judge} if judge else {})},
         "\n".join(score.prediction for score in scores),
         any(score.unparsed for score in scores),
         excluded="" if kept else rows[0].excluded,
         usage=usage,
+        measured=any(measured),
     )

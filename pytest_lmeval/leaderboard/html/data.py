@@ -74,7 +74,9 @@ def report_data(
 
 def _overall_interval(board: Mapping[str, Any]) -> tuple[float, float] | None:
     estimates = [(row["score"], tuple(row["ci95"])) for row in board.get("tasks", ()) if row["ci95"]]
-    known = board.get("overall_score") is not None and len(estimates) == len(board["tasks"])
+    # A measured task without a score is outside the overall score.
+    inside = [row for row in board.get("tasks", ()) if row["score"] is not None or not row.get("measured")]
+    known = board.get("overall_score") is not None and len(estimates) == len(inside)
     return combine(estimates) if known else None
 
 

@@ -22,7 +22,8 @@ def title_html(board: Mapping[str, Any]) -> str:
 def summary_html(board: Mapping[str, Any]) -> str:
     """Return headline, reasons and a row per task, escaped, ASCII."""
     gate = board.get("gate") or {}
-    reasons = "".join(f"<li>{_text(reason)}</li>" for reason in gate.get("reasons", ()))
+    told = [*gate.get("reasons", ()), *gate.get("warnings", ())]
+    reasons = "".join(f"<li>{_text(reason)}</li>" for reason in told)
     head = "".join(f'<th scope="col">{heading}</th>' for heading in _HEADINGS)
     rows = "".join(map(_row, board.get("tasks", ())))
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
@@ -39,7 +40,8 @@ def _headline(board: Mapping[str, Any], gate: Mapping[str, Any]) -> str:
 def _row(row: Mapping[str, Any]) -> str:
     ci95 = row.get("ci95")
     interval = f"{ci95[0]:.3f} to {ci95[1]:.3f}" if ci95 else "-"
-    cells = (score_text(row.get("score")), interval, row.get("correct", ""), row.get("total", ""))
+    correct = "-" if row.get("measured") else row.get("correct", "")
+    cells = (score_text(row.get("score")), interval, correct, row.get("total", ""))
     return f'<tr><th scope="row">{_text(row["task"])}</th>{"".join(f"<td>{cell}</td>" for cell in cells)}</tr>'
 
 

@@ -223,6 +223,37 @@ def test_all_repeats_count_and_what_was_not_scored_does_not(tmp_path: Path) -> N
 
 def test_rows_that_take_their_score_from_different_fields_are_an_error(tmp_path: Path) -> None:
     scorer = {"type": "python", "compute_scores_snippet": COPY}
-    task = make(tmp_path, [scorer], [{"q": "?", "n": 1, "ok": True}, {"q": "?", "n": 5, "ok": True}])
+    task = make(tmp_path, [scorer], [{"q": "?", "n": 1, "ok": "x"}, {"q": "?", "n": 5, "ok": True}])
     with pytest.raises(ScoringError, match=r"different fields: python\.n, python.ok; say score_field"):
         task.aggregate(score(task, "", ""))
+
+
+def test_rows_of_which_some_are_measured_are_an_error(tmp_path: Path) -> None:
+    scorer = {"type": "python", "compute_scores_snippet": COPY, "metrics": [{"type": "mean", "field": "n"}]}
+    task = make(tmp_path, [scorer], [{"q": "?", "n": 1}, {"q": "?", "n": 3}])
+    with pytest.raises(ScoringError, match=r"different fields: no field, python\.n; say score_field"):
+        task.aggregate(score(task, "", ""))
+
+
+@pytest.mark.parametrize(
+    ("returned", "problem"),
+    [
+        ({"f": 2.0}, "score_metric 'f' is 2.0; expected a number in \\[0, 1\\]"),
+        ({"g": 0.5}, "score_metric 'f': the scorer 'python' has no such metric; there is g"),
+    ],
+)
+def test_a_score_metric_that_is_no_score_is_an_error(tmp_path: Path, returned: dict[str, Any], problem: str) -> None:
+    snippet = f"def compute_metrics(scores):\n    return {returned}"
+    metrics = [{"type": "python", "compute_metrics_snippet": snippet}]
+    scorer = {"type": "python", "compute_scores_snippet": COPY, "metrics": metrics, "score_metric": "f"}
+    task = make(tmp_path, [scorer], [{"q": "?", "n": 3}])
+    with pytest.raises(ScoringError, match=problem):
+        task.aggregate(score(task, ""))
+
+
+def test_a_score_metric_beside_a_score_of_each_row_is_an_error(tmp_path: Path) -> None:
+    metrics = [{"type": "max", "field": "n", "name": "f"}]
+    scorer = {"type": "python", "compute_scores_snippet": COPY, "metrics": metrics, "score_metric": "f"}
+    task = make(tmp_path, [scorer], [{"q": "?", "n": 1}])
+    with pytest.raises(ScoringError, match=r"score_metric 'f': the score of each row is python\.n; leave"):
+        task.aggregate(score(task, ""))

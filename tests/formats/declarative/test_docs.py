@@ -15,7 +15,7 @@ from pytest_lmeval.formats.task import LoadOptions, TaskSource
 from pytest_lmeval.formats.yaml import load
 from pytest_lmeval.formats.yaml.configs import read_configs
 from pytest_lmeval.formats.yaml.parse import parse_yaml
-from tests.formats.declarative.making import REGISTRY, SOLVER, StubJudge, document, make, read, score
+from tests.formats.declarative.making import EQUALS, REGISTRY, SOLVER, StubJudge, document, make, read, score
 
 DOCS = Path(__file__).parents[3] / "docs"
 PAGE = (DOCS / "yaml-tasks.md").read_text("utf-8")
@@ -83,7 +83,10 @@ def test_the_judges_of_the_docs_judge(tmp_path: Path, block: str) -> None:
     (scorer,) = parse_yaml(block.encode())
     row = {"q": "?", "capital": "Paris", "reviewer": "correct"}
     answer = {"labeler_via_model": "english", "model_as_a_judge_scorer": "5"}.get(scorer["type"], "correct")
-    (result,) = score(make(tmp_path, [scorer], [row]), "Paris", judge=StubJudge(answer))
+    # A labeler alone scores nothing.
+    others = [EQUALS] if scorer.get("purpose") == "qa" else []
+    task = make(tmp_path, [*others, scorer], [{**row, "a": "Paris"}])
+    (result,) = score(task, "Paris", judge=StubJudge(answer))
     assert "passed" == result.status
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.formats.declarative.making import EQUALS, make, score
+from tests.formats.declarative.making import EQUALS, document, faults, make, score
 
-ROW = {"q": "q", "a": "1", "n": 3, "t": "text", "b": True, "l": ["x", "y"], "none": None}
+ROW = {"q": "q", "a": "1", "n": 3, "t": "text", "b": True, "l": ["x", "y"], "none": None, "truths": [True]}
 
 
 def _status(folder: Path, filter: dict[str, Any], row: dict[str, Any] = ROW) -> tuple[str, str]:
@@ -44,6 +44,8 @@ def _compare(op: str, name: str, value: Any) -> dict[str, Any]:
         (_compare("contains", "t", "ex"), True),
         (_compare("contains", "l", "y"), True),
         (_compare("contains", "l", "z"), False),
+        (_compare("contains", "truths", 1), False),
+        (_compare("contains", "truths", True), True),
         (_compare("greater", "n", 2.5), True),
         (_compare("greater", "n", 3), False),
         (_compare("less", "t", "u"), True),
@@ -69,7 +71,7 @@ def test_a_filter_holds_or_not(tmp_path: Path, filter: dict[str, Any], holds: bo
         (_compare("equals", "b", 1), "is a boolean, True; it is compared with a number"),
         (_compare("in", "t", [1]), "is text, 'text'; it is compared with a number"),
         (_compare("greater", "t", 3), "greater compares numbers with numbers, or text with text"),
-        (_compare("less", "b", True), "less compares numbers with numbers"),
+        (_compare("less", "b", "true"), "less compares numbers with numbers"),
         (_compare("contains", "n", 3), "contains looks into text for text, or into a list"),
         (_compare("equals", "none", "x"), "{{ sample.none }} has no value"),
         ({"op": "or", "filters": [_compare("equals", "n", 3), _compare("equals", "none", 1)]}, "has no value"),
@@ -89,3 +91,35 @@ def test_a_value_that_one_row_lacks_spoils_that_row_alone(tmp_path: Path) -> Non
     results = score(make(tmp_path, [EQUALS], rows, actions=[action]), "1", "1", "1")
     assert ["excluded", "error", "passed"] == [result.status for result in results]
     assert "action rule: template '{{ sample.n }}': there is no 'n'; there is q, a, sample_id" == results[1].error
+
+
+@pytest.mark.parametrize(
+    ("op", "value", "wanted"),
+    [
+        ("in", "non-english", "a list of at least one value, all texts, all numbers or all booleans, for 'in', got a"),
+        ("in", [], "a list of at least one value"),
+        ("in", ["a", 1], "all texts, all numbers or all booleans"),
+        ("in", [None], "all texts, all numbers or all booleans"),
+        ("in", {"a": 1}, "a list of at least one value"),
+        ("contains", ["x"], "a text, number or boolean for 'contains', got an array ['x']"),
+        ("contains", "", "a text, number or boolean for 'contains'"),
+        ("contains", None, "a text, number or boolean for 'contains', got null"),
+        ("greater", True, "a number or a text for 'greater', got"),
+        ("less", [1], "a number or a text for 'less', got an array [1]"),
+        ("less", None, "a number or a text for 'less', got null"),
+    ],
+)
+def test_a_value_that_could_only_be_misread_is_refused(tmp_path: Path, op: str, value: Any, wanted: str) -> None:
+    inner = {"op": "not", "filter": _compare(op, "q", value)}
+    (found,) = faults(tmp_path, document(actions=[{"key": "rule", "action": "exclude_from_metrics", "filter": inner}]))
+    assert found.startswith("bad_type definition.actions[0].filter.filter.value: expected ")
+    assert wanted in found
+
+
+def test_every_action_says_how_many_rows_it_left_out(tmp_path: Path) -> None:
+    actions = [
+        {"key": "ones", "action": "exclude_from_metrics", "filter": _compare("in", "a", ["1"])},
+        {"key": "nines", "action": "exclude_from_metrics", "filter": _compare("in", "a", ["9"])},
+    ]
+    task = make(tmp_path, [EQUALS], actions=actions)
+    assert {"ones": 1, "nines": 0} == task.aggregate(score(task, "1", "2"))["notes"]["actions"]

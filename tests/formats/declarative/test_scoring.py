@@ -11,7 +11,7 @@ import pytest
 from pytest_lmeval.formats.declarative.scoring import texts
 from pytest_lmeval.metrics import bleu, rouge_1, rouge_2, rouge_l
 from pytest_lmeval.metrics.worker import Worker
-from tests.formats.declarative.making import EQUALS, ROWS, SOLVER, StubJudge, make, score
+from tests.formats.declarative.making import EQUALS, ROWS, SOLVER, StubJudge, document, faults, make, score
 
 PYTHON = {"type": "python", "compute_scores_snippet": ""}
 
@@ -165,7 +165,8 @@ def test_a_function_that_returns_what_is_no_score_is_an_error_of_its_row(
 def test_numbers_of_numpy_are_numbers(tmp_path: Path) -> None:
     body = "return {'x': numpy.float64(0.5), 'y': numpy.bool_(True)}"
     source = f"import numpy\ndef compute_scores(sample, solver_output):\n    {body}"
-    (result,) = score(make(tmp_path, [{**PYTHON, "compute_scores_snippet": source}], ROWS[:1]), "y")
+    scorer = {**PYTHON, "compute_scores_snippet": source, "score_field": "x"}
+    (result,) = score(make(tmp_path, [scorer], ROWS[:1]), "y")
     assert {"x": 0.5, "y": True} == json.loads(result.to_json())["details"]["scorers"]["python"]
 
 
@@ -182,10 +183,9 @@ def test_the_first_scorer_of_purpose_score_decides(tmp_path: Path) -> None:
     assert ("string_equals", [1.0, 0.0]) == (task.metric, [each.score for each in score(task, "1", "1")])
 
 
-def test_the_field_that_is_the_score_is_the_first_that_can_be_or_the_one_that_is_named(tmp_path: Path) -> None:
+def test_a_field_that_score_field_names_is_the_score_or_the_row_is_an_error(tmp_path: Path) -> None:
     source = "def compute_scores(sample, solver_output): return {'t': 'x', 'n': sample.n, 'half': 0.5, 'yes': True}"
     python = {**PYTHON, "compute_scores_snippet": source}
-    assert [0.5, 0.5] == [each.score for each in score(make(tmp_path, [python]), "", "")]
     assert [1.0, 1.0] == [each.score for each in score(make(tmp_path, [{**python, "score_field": "yes"}]), "", "")]
     (first, _) = score(make(tmp_path, [{**python, "score_field": "n"}]), "", "")
     assert "score_field 'n' is 3; expected a boolean or a number in [0, 1]" in first.error
@@ -193,12 +193,148 @@ def test_the_field_that_is_the_score_is_the_first_that_can_be_or_the_one_that_is
     assert "score_field 'm' is not there; there is t, n, half, yes" in first.error
 
 
-def test_without_a_score_a_row_passes_once_it_is_scored(tmp_path: Path) -> None:
+def _scored_by(folder: Path, returned: str, rows: list[dict[str, Any]] | None = None, **parts: Any) -> list[Any]:
+    """Return the score, or the error, of rows for which a function returns what the text says; None is measured."""
+    source = f"def compute_scores(sample, solver_output): return {returned}"
+    task = make(folder, [{**PYTHON, "compute_scores_snippet": source, **parts}], rows or ROWS)
+    results = score(task, *[""] * len(task.examples))
+    assert all((each.status == "measured") == (each.score is None and not each.error) for each in results)
+    return [each.error or each.score for each in results]
+
+
+def _mean(*fields: str) -> list[dict[str, str]]:
+    return [{"type": "mean", "field": field} for field in fields]
+
+
+_BINARY = [
+    {
+        "type": "binary_classification",
+        "field_gt": "gt",
+        "field_pred": "pred",
+        "positive_answer": True,
+        "negative_answer": False,
+    }
+]
+
+
+@pytest.mark.parametrize(
+    ("returned", "parts", "expected"),
+    [
+        ("{'t': 'x', 'n': 7, 'half': 0.5}", {}, [0.5, 0.5]),
+        ("{'half': 0.5, 'yes': True}", {"metrics": _mean("yes")}, [1.0, 1.0]),
+        ("{'half': 0.5, 'yes': True}", {"metrics": _mean("yes", "yes")}, [1.0, 1.0]),
+        ("{'half': 0.5, 'yes': True}", {"metrics": _mean("yes", "half")}, [None, None]),
+        ("{'half': 0.5, 'yes': True}", {"metrics": [{"type": "max", "field": "yes"}]}, [None, None]),
+        ("{'score': 3}", {"metrics": _mean("score")}, [None, None]),
+        ("{'gt': True, 'pred': False}", {"metrics": _BINARY}, [None, None]),
+        ("{'gt': True, 'pred': 'neither'}", {"metrics": _BINARY}, [None, None]),
+        ("{'right': True, 'why': None}", {"metrics": _mean("right")}, [1.0, 1.0]),
+        ("{'gt': True, 'pred': None}", {"metrics": [{"type": "frequency", "field": "gt"}]}, [None, None]),
+    ],
+)
+def test_the_score_is_the_only_candidate_or_what_one_mean_names_or_measured(
+    tmp_path: Path, returned: str, parts: dict[str, Any], expected: list[Any]
+) -> None:
+    assert expected == _scored_by(tmp_path, returned, **parts)
+
+
+@pytest.mark.parametrize(
+    ("returned", "problem"),
+    [
+        ("{'score': 3, 'why': 'x'}", "no field is a boolean or a number in [0, 1]; there is score, why"),
+        ("{'gt': True, 'pred': False}", "more than one field can be the score: gt, pred"),
+        ("{'gt': True, 'pred': None}", "more than one field can be the score: gt, pred (null here)"),
+        ("{'right': None}", "no field is a boolean or a number in [0, 1]; right (null here)"),
+    ],
+)
+def test_a_function_without_metrics_and_one_candidate_is_an_error_that_lists_them(
+    tmp_path: Path, returned: str, problem: str
+) -> None:
+    expected = f"scorer python: {problem}; say score_field, or give the scorer metrics"
+    assert [expected, expected] == _scored_by(tmp_path, returned)
+
+
+def test_a_null_of_the_field_that_a_mean_names_is_an_error_of_its_row(tmp_path: Path) -> None:
+    rows: list[dict[str, Any]] = [{"q": "?", "ok": None}, {"q": "?", "ok": True}]
+    found = _scored_by(tmp_path, "{'other': True, 'ok': sample.ok}", rows, metrics=_mean("ok"))
+    wanted = "scorer python: the field 'ok' is None; expected a boolean or a number in [0, 1]"
+    assert [wanted, 1.0] == found
+
+
+def test_a_task_for_quality_alone_is_measured(tmp_path: Path) -> None:
     source = "def compute_scores(sample, solver_output): return {'n': 1 / (sample.n - 3)}"
-    task = make(tmp_path, [{**PYTHON, "compute_scores_snippet": source, "purpose": "qa"}])
-    broken, passed = score(task, "", "")
-    assert ("scored", "error", "passed", 1.0) == (task.metric, broken.status, passed.status, passed.score)
+    qa = {**PYTHON, "compute_scores_snippet": source, "purpose": "qa", "metrics": _mean("n")}
+    task = make(tmp_path, [qa])
+    broken, measured = score(task, "", "")
+    assert ("measured", "error", "measured", None) == (task.metric, broken.status, measured.status, measured.score)
     assert "ZeroDivisionError" in broken.error
+
+
+LABELER = {"type": "labeler_via_model", "labels": ["good", "bad"], "user_prompt": "?"}
+ROUGE = {"type": "rouge", "ground_truth": "x"}
+
+
+@pytest.mark.parametrize(
+    ("scorers", "problem"),
+    [
+        (
+            [LABELER],
+            "missing_required definition.scorers[0].score_field: no field is a boolean or a number in [0, 1]; there is "
+            "label; say score_field, or give the scorer metrics, or purpose: qa",
+        ),
+        (
+            [{**LABELER, "purpose": "qa"}],
+            "missing_required definition.scorers: no scorer has the purpose 'score' and none has metrics: no row would "
+            "be scored; there is labeler_via_model (label)",
+        ),
+        (
+            [ROUGE],
+            "missing_required definition.scorers[0].score_field: more than one field can be the score: rouge_1, "
+            "rouge_2, rouge_l; say score_field, or give the scorer metrics, or purpose: qa",
+        ),
+        (
+            [{**LABELER, "metrics": [{"type": "frequency", "field": "label"}], "threshold": 0.5}],
+            "bad_value definition.scorers[0].threshold: no field is the score of a row, so no threshold applies",
+        ),
+        (
+            [{**EQUALS, "score_metric": "m", "metrics": [{"type": "mean", "field": "prediction_is_correct"}]}],
+            "bad_value definition.scorers[0].score_metric: the score is the mean of the field "
+            "'prediction_is_correct'; leave score_metric out",
+        ),
+        (
+            [EQUALS, {**EQUALS, "key": "b", "score_metric": "m"}],
+            "bad_value definition.scorers[1].score_metric: only the first scorer of purpose 'score' can have one",
+        ),
+        (
+            [{**PYTHON, "compute_scores_snippet": "def compute_scores(sample): return {}", "score_metric": "m"}],
+            "bad_value definition.scorers[0].score_metric: the scorer has no metrics to choose from",
+        ),
+        (
+            [{**ROUGE, "metrics": _mean("rouge_1", "rouge_2"), "score_metric": "rouge_1"}],
+            "bad_value definition.scorers[0].score_metric: the scorer has no metric 'rouge_1'; did you mean "
+            "'rouge_1_mean'?",
+        ),
+    ],
+)
+def test_a_task_that_could_have_no_score_is_refused(
+    tmp_path: Path, scorers: list[dict[str, Any]], problem: str
+) -> None:
+    assert [problem] == faults(tmp_path, document(scorers))
+
+
+def test_what_a_person_said_is_never_the_score(tmp_path: Path) -> None:
+    scorer = {
+        **LABELER,
+        "human_label": "{{ sample.human == 'good' }}",
+        "metrics": [{"type": "frequency", "field": "label"}],
+    }
+    results = score(make(tmp_path, [scorer]), "", "", judge=StubJudge("good", "bad"))
+    assert ["measured", "measured"] == [each.status for each in results]
+
+
+def test_rouge_takes_the_one_field_that_a_mean_names(tmp_path: Path) -> None:
+    task = make(tmp_path, [{**ROUGE, "metrics": _mean("rouge_l"), "threshold": 0.5}])
+    assert "rouge.rouge_l" == score(task, "x", "x")[0].details["score_field"]
 
 
 def test_a_row_that_the_template_does_not_fit_is_an_error_and_the_others_run(tmp_path: Path) -> None:

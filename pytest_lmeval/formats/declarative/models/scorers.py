@@ -49,7 +49,10 @@ class ScorerBase(Block):
     purpose: Literal["score", "qa"] = Field(default="score", description="score: it may decide; qa: it only tells.")
     metrics: list[Metric] | None = Field(default=None, description="What is made of it over all rows.")
     score_field: str | None = Field(
-        default=None, description="The field that is the row's score; else the first that can be."
+        default=None, description="The field that is the row's score; else the only one that can be."
+    )
+    score_metric: str | None = Field(
+        default=None, min_length=1, description="The metric that is the task's score where no field is a row's."
     )
     threshold: float | None = Field(default=None, ge=0, le=1, description="The score that a row must reach.")
 

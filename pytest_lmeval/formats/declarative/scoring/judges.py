@@ -32,6 +32,7 @@ class _Task:
     read: Callable[[str], str | float | None]
     fields_of: Callable[[Any], dict[str, Any]]
     names: tuple[str, ...]
+    candidates: tuple[str, ...]
     verdict: str
     wanted: str
     known: Mapping[str, Any] = field(default_factory=dict)
@@ -46,6 +47,11 @@ class JudgingScorer:
     kit: Kit
     task: _Task
     fields: tuple[str, ...]
+
+    @property
+    def candidates(self) -> tuple[str, ...]:
+        """The field that can be the score of a row, if there is one: what a person said never is."""
+        return self.task.candidates
 
     def request(self, scoring: Scoring) -> Generate:
         """Return the first question about a row."""
@@ -151,6 +157,7 @@ def _labeler(labels: Sequence[str]) -> _Task:
         read=lambda reply: read_label(reply, labels),
         fields_of=lambda label: {"label": label},
         names=("label",),
+        candidates=(),
         verdict="label",
         wanted=f"label out of {', '.join(labels)}",
         known={"labels": list(labels)},
@@ -169,6 +176,7 @@ def _classifier(model: JudgeClassifier) -> _Task:
         read=lambda reply: read_label(reply, labels),
         fields_of=fields_of,
         names=("is_correct", "label"),
+        candidates=("is_correct",),
         verdict="label",
         wanted=f"label out of {', '.join(labels)}",
         known={"labels": labels},
@@ -185,6 +193,7 @@ def _number(low: float, high: float) -> _Task:
         read=lambda reply: read_number(reply, low, high),
         fields_of=fields_of,
         names=("score", "raw_score"),
+        candidates=("score",),
         verdict="score",
         wanted=f"number from {low:g} to {high:g}",
         known={"score_min": low, "score_max": high},

@@ -10,7 +10,7 @@ from pytest_lmeval.formats.declarative.models.scorers import ScorerBase
 from pytest_lmeval.formats.declarative.solving import Row
 from pytest_lmeval.formats.task import Tools
 
-__all__ = ["Outcome", "Scorer", "Scoring", "primary_field"]
+__all__ = ["Outcome", "Scorer", "Scoring"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Outcome:
 
 
 class Scorer(Protocol):
-    """One scorer of a task; ``fields`` are the fields it always yields, None where only running it tells."""
+    """One scorer of a task; ``fields`` and ``candidates`` are None where only running it tells."""
 
     @property
     def key(self) -> str:
@@ -61,16 +61,9 @@ class Scorer(Protocol):
     def fields(self) -> tuple[str, ...] | None:
         """The fields it always yields."""
 
+    @property
+    def candidates(self) -> tuple[str, ...] | None:
+        """Those of its fields that can be the score of a row: a boolean, or a number in [0, 1]."""
+
     def score(self, scoring: Scoring) -> Outcome:
         """Return what is found out about a row; raise LmevalError where nothing can be."""
-
-
-def primary_field(model: ScorerBase, fields: Mapping[str, Any]) -> str | None:
-    """Return the field that is the row's score: the one that is named, else the first boolean or number in [0, 1]."""
-    if model.score_field is not None:
-        return model.score_field
-    return next((name for name, value in fields.items() if _is_share(value)), None)
-
-
-def _is_share(value: Any) -> bool:
-    return isinstance(value, bool | int | float) and 0 <= value <= 1

@@ -23,6 +23,7 @@ class SnippetScorer:
     snippet: Snippet
     parameters: tuple[str, ...]
     fields: tuple[str, ...] | None = None
+    candidates: tuple[str, ...] | None = None
 
     def score(self, scoring: Scoring) -> Outcome:
         """Return what the function returned, once it is known to be JSON."""

@@ -61,6 +61,7 @@ class EqualityScorer:
     model: StringEquals
     kit: Kit
     fields: tuple[str, ...] = _EQUALITY
+    candidates: tuple[str, ...] = ("prediction_is_correct",)
 
     def score(self, scoring: Scoring) -> Outcome:
         """Return whether the answer equals the expected one, whitespace at both ends aside."""
@@ -83,6 +84,7 @@ class McqaScorer:
     model: StringEqualsMcqa
     kit: Kit
     fields: tuple[str, ...] = _EQUALITY
+    candidates: tuple[str, ...] = ("prediction_is_correct",)
 
     def score(self, scoring: Scoring) -> Outcome:
         """Return whether the answer names the right option; one that names none is unparsed."""
@@ -143,6 +145,7 @@ class RegistryScorer:
     model: MetricScorer
     kit: Kit
     fields: tuple[str, ...] = ("score", "answer_gt", "answer_pred")
+    candidates: tuple[str, ...] = ("score",)
 
     def score(self, scoring: Scoring) -> Outcome:
         """Return the metric's score."""
@@ -186,6 +189,7 @@ class RougeScorer:
     model: Rouge
     kit: Kit
     fields: tuple[str, ...] = _ROUGE
+    candidates: tuple[str, ...] = _ROUGE
 
     def score(self, scoring: Scoring) -> Outcome:
         """Return ROUGE-1, ROUGE-2 and ROUGE-L."""
@@ -203,6 +207,7 @@ class SchemaScorer:
     model: JsonSchema
     kit: Kit
     fields: tuple[str, ...] = ("is_valid",)
+    candidates: tuple[str, ...] = ("is_valid",)
 
     def score(self, scoring: Scoring) -> Outcome:
         """Return whether the JSON in the answer fulfils the schema."""

@@ -36,7 +36,7 @@ function exampleHead(route, example, found) {
 }
 
 function scoreText(example) {
-  if (example.score === undefined || example.score === null) return h("span", {}, "not scored");
+  if (example.score === undefined || example.score === null) return h("span", {}, example.status === "measured" ? "no score of its own" : "not scored");
   const shown = (value) => String(Number(value.toFixed(4)));
   return h("span", {}, "score ", h("b", {}, shown(example.score)), `, threshold ${shown(example.threshold)}`);
 }

@@ -39,6 +39,7 @@ const FILTERS = [
   ["below", "Below", (example) => example.status === "below"],
   ["errors", "Errors", (example) => example.status === "error" || example.status === "timeout"],
   ["unparsed", "Unparsed", (example) => Boolean(example.unparsed)],
+  ["measured", "Measured", (example) => example.status === "measured"],
   ["excluded", "Excluded", (example) => example.status === "excluded"],
   ["passed", "Passed", (example) => example.status === "passed"],
 ];
@@ -96,6 +97,7 @@ const STATUS = {
   below: ["\u25bd", "below"],
   error: ["!", "error"],
   timeout: ["\u2026", "timeout"],
+  measured: ["\u223c", "measured"],
   excluded: ["\u2013", "excluded"],
 };
 

@@ -72,7 +72,7 @@ function headline() {
 }
 
 function figures() {
-  const { errors, timeouts, below, unparsed, excluded, missing } = board.counts;
+  const { errors, timeouts, below, unparsed, measured, excluded, missing } = board.counts;
   const failed = report.examples.reduce((sum, tally) => sum + (tally.statuses.failed || 0), 0);
   const worse = report.examples.reduce((sum, tally) => sum + tally.worse, 0);
   const better = report.examples.reduce((sum, tally) => sum + tally.better, 0);
@@ -86,6 +86,7 @@ function figures() {
     below > 0 && figure("Below", count(below), "under their threshold", address({ show: "below" })),
     figure("Errors", count(errors + timeouts), errorNote(timeouts), errors + timeouts && address({ show: "errors" })),
     figure("Unparsed", count(unparsed), "nothing to extract", unparsed && address({ show: "unparsed" })),
+    measured > 0 && figure("Measured", count(measured), "by aggregations only", address({ show: "measured" })),
     excluded > 0 && figure("Excluded", count(excluded), "by a rule of the task", address({ show: "excluded" })),
     missing > 0 && figure("Missing", count(missing), "collected, then lost", null),
     report.latency && figure("Median latency", duration(report.latency.median), `90\u00a0%: ${duration(report.latency.p90)}`, null),
@@ -144,7 +145,7 @@ function scoreRow(row, hasBefore) {
     number(row.ci95 ? `${score(row.ci95[0])} to ${score(row.ci95[1])}` : "\u2013"),
     hasBefore && number(change(entry.change)),
     hasBefore && number(pValue(entry)),
-    number(`${count(row.correct)}/${count(row.total)}`),
+    number(`${row.measured ? "\u2013" : count(row.correct)}/${count(row.total)}`),
     number(wrong ? count(wrong) : "\u2013"),
   );
 }

@@ -1,0 +1,204 @@
+"""Which field of which scorer is the score of a row: decided here and nowhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pytest_lmeval.errors import ScoringError, did_you_mean
+from pytest_lmeval.formats.declarative.faults import Fault
+from pytest_lmeval.formats.declarative.models.metrics import (
+    BinaryClassification,
+    CountMetric,
+    FieldMetric,
+    MulticlassClassification,
+    WeightedAverage,
+)
+from pytest_lmeval.formats.declarative.scoring.outcome import Scorer
+from pytest_lmeval.formats.yaml.document import Keys
+
+if TYPE_CHECKING:
+    from pytest_lmeval.formats.declarative.aggregate import Aggregation
+
+__all__ = ["Decision", "check_decision", "decide", "score_of_task"]
+
+_SCORERS: Keys = ("definition", "scorers")
+_WAYS_OUT = "say score_field, or give the scorer metrics"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """How the rows of a task are scored.
+
+    ``scorer`` is the first one for scoring, None where there is none. ``field`` is the field that is the score of every
+    row; None where no field is, or where only the fields of a row tell (``open``). ``named`` is the one field that a
+    ``mean`` in the metrics names, or "". ``labels`` are fields that metrics compare with each other. ``measures`` tells
+    that rows without a score are measured: their task has metrics. ``score_metric`` names the one that is the score of
+    the task, or is "".
+    """
+
+    scorer: Scorer | None
+    field: str | None = None
+    open: bool = False
+    named: str = ""
+    labels: frozenset[str] = frozenset()
+    measures: bool = False
+    score_metric: str = ""
+
+    @property
+    def has_score(self) -> bool:
+        """Whether the task can have a score, as far as can be told before its rows are scored."""
+        return self.field is not None or self.open or bool(self.score_metric)
+
+    def field_of(self, fields: Mapping[str, Any]) -> str | None:
+        """Return the field that is the score of a row, None for a row that is measured; raise ScoringError.
+
+        A field that is null may be the score of other rows, so no other one is taken for the only candidate beside it.
+        """
+        if not self.open:
+            return self.field
+        candidates = [name for name, value in fields.items() if _is_share(value)]
+        empty = [name for name, value in fields.items() if value is None]
+        if len(candidates) == 1 and not empty and candidates[0] not in self.labels:
+            return candidates[0]
+        if self.named in candidates or self.named in empty:
+            return self.named
+        if self.measures:
+            return None
+        raise ScoringError(f"{_which(candidates, empty, fields)}; {_WAYS_OUT}")
+
+
+def decide(scorers: Sequence[Scorer]) -> Decision:
+    """Return how the rows that ``scorers`` are run over are scored; one of purpose ``qa`` never decides."""
+    scorer = next((each for each in scorers if each.model.purpose == "score"), None)
+    if scorer is None:
+        return Decision(None, measures=any(each.model.metrics for each in scorers))
+    model = scorer.model
+    metrics = model.metrics or ()
+    means = {metric.field for metric in metrics if isinstance(metric, FieldMetric) and metric.type == "mean"}
+    named = means.pop() if len(means) == 1 else ""
+    field = model.score_field
+    if field is None and scorer.candidates is not None:
+        only = scorer.candidates[0] if len(scorer.candidates) == 1 else None
+        field = only or (named if named in scorer.candidates else None)
+    return Decision(
+        scorer,
+        field,
+        open=field is None and scorer.candidates is None,
+        named=named,
+        labels=frozenset(_labels(metrics)),
+        measures=bool(metrics),
+        score_metric=model.score_metric or "",
+    )
+
+
+def check_decision(scorers: Sequence[Scorer], aggregations: Sequence[Aggregation]) -> Iterator[Fault]:
+    """Yield why no row of the task could have a score or be measured, and settings that would have no effect."""
+    decision = decide(scorers)
+    for number, scorer in enumerate(scorers):
+        here: Keys = (*_SCORERS, number)
+        if scorer is decision.scorer:
+            yield from _check_decisive(decision, scorer, here, aggregations)
+        elif scorer.model.score_metric is not None:
+            detail = "only the first scorer of purpose 'score' can have one"
+            yield Fault((*here, "score_metric"), "bad_value", detail)
+    if decision.scorer is None and not decision.measures:
+        there = ", ".join(f"{scorer.key} ({', '.join(scorer.fields or ('?',))})" for scorer in scorers)
+        detail = f"no scorer has the purpose 'score' and none has metrics: no row would be scored; there is {there}"
+        yield Fault(_SCORERS, "missing_required", detail)
+
+
+def _check_decisive(
+    decision: Decision, scorer: Scorer, here: Keys, aggregations: Sequence[Aggregation]
+) -> Iterator[Fault]:
+    scoreless = decision.field is None and not decision.open
+    if scoreless and not decision.measures:
+        detail = f"{_which(scorer.candidates or (), (), scorer.fields or ())}; {_WAYS_OUT}, or purpose: qa"
+        yield Fault((*here, "score_field"), "missing_required", detail)
+    if scoreless and scorer.model.threshold is not None:
+        yield Fault((*here, "threshold"), "bad_value", "no field is the score of a row, so no threshold applies")
+    name = scorer.model.score_metric
+    if name is None:
+        return
+    at = (*here, "score_metric")
+    known = _known_names([each for each in aggregations if each.scorer == scorer.key])
+    if not decision.measures:
+        yield Fault(at, "bad_value", "the scorer has no metrics to choose from")
+    elif decision.field is not None:
+        yield Fault(at, "bad_value", f"the score is the mean of the field {decision.field!r}; leave score_metric out")
+    elif known is not None and name not in known:
+        hint = did_you_mean(name, known) or f" there is {', '.join(known)}"
+        yield Fault(at, "bad_value", f"the scorer has no metric {name!r};{hint}")
+
+
+def score_of_task(
+    decision: Decision, rows: Sequence[Mapping[str, Any]], metrics: Mapping[str, float], left_out: Mapping[str, str]
+) -> float | None:
+    """Return the score that ``score_metric`` names, of a task whose ``rows`` are measured; None where there is none.
+
+    ``metrics`` are those of the scorer that decides, ``left_out`` the reasons why some have no value. Raises
+    ScoringError where the rows were not all scored in the same way, or the metric has no value in [0, 1].
+    """
+    fields = sorted({str(row.get("score_field", "no field")) for row in rows})
+    if len(fields) > 1:
+        raise ScoringError(f"rows took their score from different fields: {', '.join(fields)}; say score_field")
+    name, scorer = decision.score_metric, decision.scorer
+    if not name or scorer is None or not rows:
+        return None
+    if "score_field" in rows[0]:
+        raise ScoringError(f"score_metric {name!r}: the score of each row is {fields[0]}; leave score_metric out")
+    value = metrics.get(name)
+    if value is None:
+        why = left_out.get(f"{scorer.key}.{name}") or f"there is {', '.join(metrics) or 'none'}"
+        raise ScoringError(f"score_metric {name!r}: the scorer {scorer.key!r} has no such metric; {why}")
+    if not 0 <= value <= 1:
+        raise ScoringError(f"score_metric {name!r} is {value!r}; expected a number in [0, 1]")
+    return value
+
+
+def _known_names(aggregations: Sequence[Aggregation]) -> list[str] | None:
+    """Return what the metrics are called; None where only working them out tells."""
+    names: list[str] = []
+    for each in aggregations:
+        metric = each.metric
+        if isinstance(metric, FieldMetric):
+            names.append(each.named(f"{metric.field}_{metric.type}"))
+        elif isinstance(metric, WeightedAverage):
+            names.append(each.named(f"{metric.field}_weighted_average"))
+        elif isinstance(metric, CountMetric):
+            names.append(each.named(metric.type))
+        elif isinstance(metric, BinaryClassification | MulticlassClassification):
+            of_both = (
+                "accuracy",
+                *(
+                    ("precision", "recall", "f1_score")
+                    if isinstance(metric, BinaryClassification)
+                    else ("macro_precision", "macro_recall", "macro_f1_score")
+                ),
+            )
+            names += [each.prefixed(name) for name in of_both]
+        else:
+            return None
+    return names
+
+
+def _labels(metrics: Sequence[Any]) -> Iterator[str]:
+    for metric in metrics:
+        if isinstance(metric, BinaryClassification | MulticlassClassification | CountMetric):
+            yield from (name for name in (metric.field_gt, metric.field_pred) if name is not None)
+
+
+def _is_share(value: Any) -> bool:
+    return isinstance(value, bool | int | float) and 0 <= value <= 1
+
+
+def _which(candidates: Sequence[str], empty: Sequence[str], fields: Mapping[str, Any] | Sequence[str]) -> str:
+    if not candidates and not empty:
+        return f"no field is a boolean or a number in [0, 1]; there is {', '.join(fields)}"
+    possible = [*candidates, *(f"{name} (null here)" for name in empty)]
+    return (
+        f"more than one field can be the score: {', '.join(possible)}"
+        if len(possible) > 1
+        else (f"no field is a boolean or a number in [0, 1]; {possible[0]}")
+    )

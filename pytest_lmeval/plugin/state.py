@@ -197,6 +197,7 @@ class RunState:
             self.tasks[name] = replace(self.tasks[name], selected=selected)
         try:
             self._check_thresholds({item.task.name: item.task for item in items})
+            self._check_update()
             self._prepare_adapter(items)
             self.programs.prepare(items)
         except (LmevalError, pytest.UsageError) as error:
@@ -315,6 +316,12 @@ class RunState:
         scores = {name: bool(getattr(task, "has_score", True)) for name, task in tasks.items()}
         if refusal := no_score_for_floor(floors, scores):
             raise UsageError(refusal)
+
+    def _check_update(self) -> None:
+        if self.config.option.lm_update_baseline:
+            from pytest_lmeval.plugin.gating import check_update
+
+            check_update(self.config, list(self.tasks.values()))
 
     def _prepare_adapter(self, items: Sequence[Any]) -> None:
         if not any(_uses_own_adapter(item) for item in items):

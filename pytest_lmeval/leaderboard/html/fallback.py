@@ -19,11 +19,11 @@ def title_html(board: Mapping[str, Any]) -> str:
     return _text(f"{board.get('adapter', '')} - evaluation report")
 
 
-def summary_html(board: Mapping[str, Any]) -> str:
-    """Return headline, reasons and a row per task, escaped, ASCII."""
+def summary_html(board: Mapping[str, Any], comparison: Mapping[str, Any] | None = None) -> str:
+    """Return headline, reasons, what was compared and a row per task, escaped, ASCII."""
     gate = board.get("gate") or {}
-    told = [*gate.get("reasons", ()), *gate.get("warnings", ())]
-    reasons = "".join(f"<li>{_text(reason)}</li>" for reason in told)
+    told = [*gate.get("reasons", ()), *gate.get("warnings", ()), *(comparison or {}).get("coverage", ())]
+    reasons = "".join(f"<li>{_text(reason)}</li>" for reason in dict.fromkeys(told))
     head = "".join(f'<th scope="col">{heading}</th>' for heading in _HEADINGS)
     rows = "".join(map(_row, board.get("tasks", ())))
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"

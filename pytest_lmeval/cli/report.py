@@ -13,6 +13,7 @@ from pytest_lmeval.leaderboard.against import compare_with
 from pytest_lmeval.leaderboard.board import Leaderboard
 from pytest_lmeval.leaderboard.html import write_report
 from pytest_lmeval.leaderboard.runfile import board_of, examples_of, read_run
+from pytest_lmeval.text import printable
 from pytest_lmeval.types import ExampleResult
 
 __all__ = ["configure", "run"]
@@ -44,7 +45,8 @@ def run(options: argparse.Namespace) -> int:
         write_report(output, shown, examples_of(held), comparison, before)
     except OSError as error:
         raise UsageError(f"-o {output}: cannot be written: {error.strerror}") from None
-    show([f"wrote {output}"])
+    coverage = (printable(str(line), keep="") for line in (comparison or {}).get("coverage", ()))
+    show([*coverage, f"wrote {output}"])
     return 0
 
 

@@ -31,6 +31,7 @@ __all__ = [
     "Thresholds",
     "answer_groups",
     "content_hash",
+    "content_hash_of",
     "evaluate",
     "failed_result",
     "request_hash",
@@ -130,7 +131,16 @@ def request_hash(requests: Sequence[Request]) -> str:
 def content_hash(task: Task, example: Example, prompt: Prompt) -> str:
     """Return a SHA-256 over everything but the model that decides the example's score."""
     rendered = prompt if isinstance(prompt, str) else [[message.role, message.content] for message in prompt]
-    content = [rendered, example.targets, task.metric_name(example), example.post_process, task.scoring(example)]
+    return content_hash_of(
+        rendered, example.targets, task.metric_name(example), example.post_process, task.scoring(example)
+    )
+
+
+def content_hash_of(
+    rendered: str | list[list[str]], targets: Sequence[str], metric: str, post_process: str, scoring: Mapping[str, Any]
+) -> str:
+    """Return the content hash of an example with these parts; ``metric`` is the registry's name."""
+    content = [rendered, targets, metric, post_process, scoring]
     return hashlib.sha256(_dump(content).encode("ascii")).hexdigest()
 
 

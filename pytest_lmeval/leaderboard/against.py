@@ -33,7 +33,10 @@ def compare_with(baseline: RunFile, board: Leaderboard, criteria: Criteria, root
         info = baseline.infos.get(task)
         return task in partial or (root is not None and info is not None and (root / info.path).is_file())
 
-    return compare(examples_of(baseline), new, criteria, left_out=_other_sandbox(baseline, board, new), outside=outside)
+    # Which examples were skipped is not recorded: of a board that has some, those without a result may be either.
+    gone = "removed, skipped or lost" if board.facts.skipped or board.facts.missing else "removed"
+    left_out = _other_sandbox(baseline, board, new)
+    return compare(examples_of(baseline), new, criteria, left_out=left_out, outside=outside, gone=gone)
 
 
 def _other_sandbox(baseline: RunFile, board: Leaderboard, new: Iterable[ExampleResult]) -> Mapping[str, str]:

@@ -8,8 +8,10 @@ from types import MappingProxyType
 from typing import Any
 
 from pytest_lmeval.leaderboard.changes import Criteria, TaskChange, Verdict, overall_change, task_changes
+from pytest_lmeval.leaderboard.coverage import coverage
 from pytest_lmeval.leaderboard.explain import explain, staleness
 from pytest_lmeval.leaderboard.pairing import Key, Pair, pair_up
+from pytest_lmeval.leaderboard.retargeted import Retargeted, retargeted
 from pytest_lmeval.types import ExampleResult
 
 __all__ = ["Comparison", "Criteria", "Flip", "TaskChange", "Verdict", "compare"]
@@ -25,11 +27,12 @@ _DEFAULT = Criteria()
 class Comparison:
     """Everything that two runs' results say about each other; all lists in order of task and id.
 
-    ``worse`` passed and now do not, ``better`` the opposite. ``new``, ``changed`` and ``removed`` examples, as (task,
-    id), have no pair. ``left_out`` tells why tasks were not looked at. ``paired`` of ``expected`` examples of the old
-    run, those that were scored and that the new run was to ask, have a pair. ``verdict`` is the first that holds of
-    ``stale``, ``regression``, ``inconclusive``, ``improvement`` and ``pass``; ``reasons`` hold those of all of them and
-    what was not compared.
+    ``worse`` passed and now do not, ``better`` the opposite. ``new``, ``changed``, ``removed`` and ``unscored``
+    examples, as (task, id), have no pair; those that ``passed_before`` are named. ``retargeted`` are the changed ones
+    that were scored by their old targets, too. ``left_out`` tells why tasks were not looked at. ``paired`` of
+    ``expected`` examples of the old run, those that were scored and that the new run was to ask, have a pair.
+    ``verdict`` is the first that holds of ``stale``, ``regression``, ``inconclusive``, ``improvement`` and ``pass``;
+    ``reasons`` hold those of all of them, ``coverage`` says what was compared and what was not.
     """
 
     tasks: tuple[TaskChange, ...]
@@ -39,11 +42,15 @@ class Comparison:
     new: tuple[Key, ...]
     changed: tuple[Key, ...]
     removed: tuple[Key, ...]
+    unscored: tuple[Key, ...]
+    passed_before: frozenset[Key]
+    retargeted: tuple[Retargeted, ...]
     left_out: Mapping[str, str]
     paired: int
     expected: int
     verdict: Verdict
     reasons: tuple[str, ...]
+    coverage: tuple[str, ...]
     criteria: Criteria
 
     def to_json(self) -> dict[str, Any]:
@@ -51,6 +58,7 @@ class Comparison:
         return {
             "verdict": self.verdict,
             "reasons": list(self.reasons),
+            "coverage": list(self.coverage),
             "criteria": asdict(self.criteria),
             "paired": self.paired,
             "expected": self.expected,
@@ -59,10 +67,15 @@ class Comparison:
             "worse": [_flip_record(flip) for flip in self.worse],
             "better": [_flip_record(flip) for flip in self.better],
             "new": [_key_record(key) for key in self.new],
-            "changed": [_key_record(key) for key in self.changed],
-            "removed": [_key_record(key) for key in self.removed],
+            "changed": self._old_records(self.changed),
+            "removed": self._old_records(self.removed),
+            "unscored": self._old_records(self.unscored),
+            "retargeted": [each.to_json() for each in self.retargeted],
             "left_out": dict(self.left_out),
         }
+
+    def _old_records(self, keys: Sequence[Key]) -> list[dict[str, Any]]:
+        return [{**_key_record(key), "passed_before": key in self.passed_before} for key in keys]
 
 
 def compare(
@@ -72,15 +85,18 @@ def compare(
     *,
     left_out: Mapping[str, str] = _NOTHING,
     outside: Callable[[str, str], bool] = lambda task, id: False,
+    gone: str = "removed",
 ) -> Comparison:
     """Return the paired comparison of a run with an older one, the order of their results being of no matter.
 
     Results pair by task, id and equal content hash, where both have a score. ``left_out`` names tasks that must not be
     compared, and why. ``outside(task, id)`` tells that an example of the old run which the new one lacks was not
-    selected: it is neither removed nor expected.
+    selected: it is neither removed nor expected. ``gone`` is the word for the others that the new one lacks.
     """
     pairing = pair_up(old, new, left_out, outside)
-    keys = (*pairing.new, *pairing.changed, *pairing.removed, *pairing.unscored, *pairing.unknown)
+    changed = tuple(pair.key for pair in pairing.changed)
+    by_old_targets = retargeted(pairing.changed)
+    keys = (*pairing.new, *changed, *pairing.removed, *pairing.unscored, *pairing.unknown)
     tasks = task_changes((task for task, _ in keys), pairing.pairs, criteria)
     pooled = overall_change(pairing.pairs, criteria)
     return Comparison(
@@ -89,13 +105,17 @@ def compare(
         worse=tuple(pair for pair in pairing.pairs if pair.worse),
         better=tuple(pair for pair in pairing.pairs if pair.better),
         new=pairing.new,
-        changed=pairing.changed,
+        changed=changed,
         removed=pairing.removed,
+        unscored=pairing.unscored,
+        passed_before=frozenset(key for key, result in pairing.before.items() if result.status == "passed"),
+        retargeted=by_old_targets,
         left_out=dict(left_out),
         paired=len(pairing.pairs),
         expected=sum(pairing.expected.values()),
         verdict="stale" if staleness(pairing) else _first([*tasks, pooled]),
         reasons=explain(tasks, pooled, pairing, criteria, left_out),
+        coverage=coverage(pairing, by_old_targets, gone),
         criteria=criteria,
     )
 

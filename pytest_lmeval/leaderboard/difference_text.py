@@ -31,7 +31,7 @@ def difference_lines(difference: Difference, limit: int) -> list[str]:
     if comparison is not None:
         lines += _flip_lines(_WORSE, comparison.worse, limit) + _flip_lines(_BETTER, comparison.better, limit)
         lines += [f"verdict: {comparison.verdict}"]
-        lines += [f"  {printable(reason, keep='')}" for reason in comparison.reasons]
+        lines += [f"  {printable(reason, keep='')}" for reason in (*comparison.reasons, *comparison.coverage)]
     return lines
 
 
@@ -40,7 +40,7 @@ def difference_markdown(difference: Difference, limit: int) -> str:
     comparison = difference.comparison
     verdict = "scores only" if comparison is None else comparison.verdict
     lines = [f"# Comparison: {verdict}", ""]
-    lines += _bullets([] if comparison is None else comparison.reasons)
+    lines += _bullets([] if comparison is None else [*comparison.reasons, *comparison.coverage])
     if comparison is None:
         lines += table(("task", "old", "new", "change"), _score_rows(difference), texts=1)
     else:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from pytest_lmeval.leaderboard.changes import OVERALL, Criteria, TaskChange
-from pytest_lmeval.leaderboard.pairing import Key, Pair, Pairing
+from pytest_lmeval.leaderboard.coverage import named
+from pytest_lmeval.leaderboard.pairing import Pair, Pairing
 from pytest_lmeval.text import printable
 
 __all__ = ["explain", "staleness"]
 
 _ENOUGH = 0.8
-_NAMED = 5
 _ORDER = ("regression", "inconclusive", "improvement")
 _WORDS = {
     "regression": "regression: ",
@@ -37,7 +37,7 @@ def explain(
     criteria: Criteria,
     left_out: Mapping[str, str],
 ) -> tuple[str, ...]:
-    """Return the reasons of a comparison's verdict, each a printable line: what decided it, then what is not in it."""
+    """Return the reasons of a comparison's verdict, each a printable line: what decided it, then the tasks left out."""
     # Of a single task the overall change is the task's.
     compared = [change for change in tasks if change.paired]
     rows = [*compared, pooled] if len(compared) != 1 else compared
@@ -45,7 +45,7 @@ def explain(
     rest = [rows[-1]] if rows[-1].verdict == "pass" else []
     lines = [staleness(pairing), *(_row(row, criteria) for row in [*spoken, *rest])]
     lines += _flips(pairing.pairs, criteria)
-    lines += _aside(tasks, pairing)
+    lines += _hardly_compared(tasks, pairing)
     lines += [f"{task}: left out: {why}" for task, why in sorted(left_out.items())]
     return tuple(printable(line, keep="") for line in lines if line)
 
@@ -71,37 +71,20 @@ def _detectable(row: TaskChange) -> str:
 
 
 def _flips(pairs: Iterable[Pair], criteria: Criteria) -> list[str]:
-    worse = [(pair.new.task, pair.new.id) for pair in pairs if pair.worse]
+    worse = [pair.key for pair in pairs if pair.worse]
     if not worse or not criteria.every_flip:
         return []
     why = "every such example counts (strict)" if criteria.strict else "its adapter always answers alike"
-    return [f"{OVERALL}: {_counted(worse)} passed and now do not; {why}: {_named(worse)}"]
+    return [f"{OVERALL}: {len(worse)} example(s) passed and now do not; {why}: {named(worse)}"]
 
 
-def _aside(tasks: Iterable[TaskChange], pairing: Pairing) -> list[str]:
+def _hardly_compared(tasks: Iterable[TaskChange], pairing: Pairing) -> list[str]:
     lines = []
-    for keys, what in (
-        (pairing.unscored, "could not be scored in this run"),
-        (pairing.unknown, "had no score in the baseline"),
-        (pairing.changed, "changed in content"),
-        (pairing.removed, "no longer there"),
-        (pairing.new, "new"),
-    ):
-        lines += [f"not compared: {_counted(keys)} {what}: {_named(keys)}"] if keys else []
     for task in tasks:
         expected = pairing.expected.get(task.task, 0)
         if task.paired < _ENOUGH * expected:
             lines.append(f"{task.task}: only {task.paired} of its {expected} examples in the baseline were compared")
     return lines
-
-
-def _counted(keys: Sequence[Key]) -> str:
-    return f"{len(keys)} example(s)"
-
-
-def _named(keys: Sequence[Key]) -> str:
-    names = [f"{task}: {id}" for task, id in keys[:_NAMED]]
-    return ", ".join(names) + (f" and {len(keys) - _NAMED} more" if len(keys) > _NAMED else "")
 
 
 def _points(change: float) -> str:

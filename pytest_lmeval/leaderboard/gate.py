@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from pytest_lmeval.leaderboard.coverage import NOT_COMPARED
 from pytest_lmeval.leaderboard.suspicion import suspicions
 
 if TYPE_CHECKING:
@@ -51,14 +52,17 @@ def decide(
     ``incomplete`` are reasons of the caller's own why the run did not come to its end, ``failed`` why tests of examples
     failed whatever their scores, ``warnings`` what makes the run doubtful besides. Of several verdicts the first of
     incomplete, stale, regression, floor, must_pass, examples, inconclusive, new, pass holds; the reasons are those
-    of all of them.
+    of all of them. Whatever the verdict, they say what was not compared with the baseline.
     """
     findings = _findings(board, settings, incomplete, failed, comparison)
     verdict = findings[0][0] if findings else "pass"
+    reasons = [reason for _, reason in findings]
+    # Near the top: reports show the first reasons of many.
+    reasons[1:1] = _coverage(board, settings, comparison)
     gate: dict[str, Any] = {
         "mode": settings.mode,
         "verdict": "new" if settings.update and verdict in LET_PASS else verdict,
-        "reasons": [reason for _, reason in findings],
+        "reasons": reasons,
         "warnings": [*suspicions(board), *warnings],
         "settings": asdict(settings),
     }
@@ -102,6 +106,16 @@ def _findings(
     if not board.counts["scored"]:
         found.append(("pass", "no example was scored"))
     return found
+
+
+def _coverage(board: Leaderboard, settings: GateSettings, comparison: Comparison | None) -> Sequence[str]:
+    if comparison is not None:
+        return comparison.coverage
+    if not settings.baseline:
+        return ()
+    if "shard" in board.facts.selection:
+        return (f"{NOT_COMPARED}a shard of a run; lmeval merge compares the whole run with the baseline",)
+    return (f"{NOT_COMPARED}there was no baseline before this run",)
 
 
 def _incomplete(board: Leaderboard) -> list[str]:

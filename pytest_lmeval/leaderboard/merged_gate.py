@@ -11,13 +11,14 @@ from pytest_lmeval.errors import UnknownName, UsageError
 from pytest_lmeval.leaderboard.against import compare_with
 from pytest_lmeval.leaderboard.board import Leaderboard
 from pytest_lmeval.leaderboard.compare import Comparison, Criteria
+from pytest_lmeval.leaderboard.coverage import NOT_COMPARED
 from pytest_lmeval.leaderboard.gate import MODES, OVERALL, GateSettings, decide, let_pass
 from pytest_lmeval.leaderboard.merge import judged
 from pytest_lmeval.leaderboard.runfile import RunFile, board_of, examples_of, read_run
 
 __all__ = ["exit_code", "gate_settings", "gated", "interruptions"]
 
-_NAMED_ELSEWHERE = ("no result: ",)
+_NAMED_ELSEWHERE = ("no result: ", NOT_COMPARED)
 
 
 def gate_settings(shards: Sequence[RunFile], asked: Mapping[str, Any]) -> GateSettings:

@@ -21,6 +21,11 @@ class Pair:
     new: ExampleResult
 
     @property
+    def key(self) -> Key:
+        """Task and id."""
+        return self.new.task, self.new.id
+
+    @property
     def old_score(self) -> float:
         """The score of the old run, of an example that has one."""
         return _scored(self.old)
@@ -58,16 +63,21 @@ class Pairing:
 
     ``pairs`` are scored on both sides, with the same content. ``new`` stands in the new run only, ``removed`` in the
     old one only, ``changed`` in both with different content. ``unscored`` had a score and now has none, ``unknown``
-    had none to compare with. ``expected`` counts, by task, the old run's scored examples that should have a pair.
+    had none to compare with. Of the old run's examples, the new one did not select those ``unselected``, and those
+    ``left_out`` are of tasks that must not be compared. ``expected`` counts, by task, the old run's scored examples
+    that should have a pair. ``before`` holds all of the old run's results.
     """
 
     pairs: tuple[Pair, ...]
     new: tuple[Key, ...]
-    changed: tuple[Key, ...]
+    changed: tuple[Pair, ...]
     removed: tuple[Key, ...]
     unscored: tuple[Key, ...]
     unknown: tuple[Key, ...]
+    unselected: tuple[Key, ...]
+    left_out: tuple[Key, ...]
     expected: Mapping[str, int]
+    before: Mapping[Key, ExampleResult]
 
 
 def pair_up(
@@ -80,14 +90,18 @@ def pair_up(
 
     ``outside(task, id)`` tells of an example that only the old run has that the new one was not meant to ask it.
     """
-    before = {(result.task, result.id): result for result in old if result.task not in left_out}
+    before = {(result.task, result.id): result for result in old}
     after = {(result.task, result.id): result for result in new if result.task not in left_out}
     kinds = {key: _kind(before.get(key), after.get(key)) for key in sorted(before.keys() | after.keys())}
-    kinds = {key: kind for key, kind in kinds.items() if kind != "removed" or not outside(*key)}
+    for key, kind in kinds.items():
+        if key[0] in left_out:
+            kinds[key] = "left_out"
+        elif kind == "removed" and outside(*key):
+            kinds[key] = "unselected"
     expected: dict[str, int] = {}
-    for task, id in kinds:
-        if (task, id) in before and before[task, id].score is not None:
-            expected[task] = expected.get(task, 0) + 1
+    for key, kind in kinds.items():
+        if kind not in ("left_out", "unselected") and key in before and before[key].score is not None:
+            expected[key[0]] = expected.get(key[0], 0) + 1
 
     def of(kind: str) -> tuple[Key, ...]:
         return tuple(key for key in kinds if kinds[key] == kind)
@@ -95,11 +109,14 @@ def pair_up(
     return Pairing(
         pairs=tuple(Pair(before[key], after[key]) for key in of("pair")),
         new=of("new"),
-        changed=of("changed"),
+        changed=tuple(Pair(before[key], after[key]) for key in of("changed")),
         removed=of("removed"),
         unscored=of("unscored"),
         unknown=of("unknown"),
+        unselected=of("unselected"),
+        left_out=of("left_out"),
         expected=expected,
+        before=before,
     )
 
 

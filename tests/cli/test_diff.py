@@ -18,6 +18,16 @@ def test_a_regression_exits_1_and_shows_what_flipped(lmeval: Lmeval, base: Path,
     assert "passed before, and not now: 9 (3 shown)" in out
     assert "  targets:\n    's0'\n  old (1.0000):\n    s0\n  new (0.0000):\n    hm\n" in out
     assert "verdict: regression" in out
+    assert "  all 20 examples of the baseline were compared\n" in out
+
+
+def test_what_was_not_compared_is_said_in_every_format(lmeval: Lmeval, base: Path, tmp_path: Path) -> None:
+    old, new = (base / "ledger.jsonl").read_text(), tmp_path / "ledger.jsonl"
+    new.write_text("".join(line for line in old.splitlines(keepends=True) if '"id":"sums-3"' not in line))
+    said = "not compared: 1 removed (1 passed before); compared: 19 of the baseline's 20 examples"
+    for form in ("table", "markdown", "json"):
+        code, out, _ = lmeval("diff", base / "ledger.jsonl", new, f"--format={form}")
+        assert (0, True) == (code, said in out)
 
 
 def test_a_run_against_itself_passes_and_says_that_it_is_the_same(lmeval: Lmeval, base: Path) -> None:

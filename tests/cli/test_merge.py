@@ -68,6 +68,7 @@ def test_the_gate_runs_on_the_merged_board(
         assert (expected, verdict) == (code, gate["verdict"]), options
         assert f"gate {gate['mode']}: {verdict}" in out
     assert "comparison" in gate
+    assert "  all 20 examples of the baseline were compared\n" in out
     assert "regression" in (tmp_path / "leaderboard.md").read_text()
 
 

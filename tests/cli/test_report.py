@@ -24,9 +24,12 @@ def test_a_baseline_brings_its_answers_and_the_comparison(
     lmeval: Lmeval, base: Path, worse: Path, tmp_path: Path
 ) -> None:
     page = tmp_path / "deep/page.html"
-    code, _, _ = lmeval("report", worse / "leaderboard.json", "--baseline", base / "ledger.jsonl", "-o", page)
+    code, out, _ = lmeval("report", worse / "leaderboard.json", "--baseline", base / "ledger.jsonl", "-o", page)
     text = page.read_text()
-    assert code == 0
+    coverage = "all 20 examples of the baseline were compared"
+    assert (0, f"{coverage}\nwrote {page}\n") == (code, out)
+    assert f"<li>{coverage}</li>" in text
+    assert f'"coverage":["{coverage}"]' in text
     assert '"verdict":"regression"' in text
     lmeval("report", worse / "leaderboard.json", "-o", page)
     assert '"verdict":"regression"' not in page.read_text()

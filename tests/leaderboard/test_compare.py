@@ -63,12 +63,15 @@ def test_results_pair_by_task_id_and_content() -> None:
     assert (("words", "a"),) == comparison.changed
     assert (("words", "gone"),) == comparison.removed
     assert (9, 11) == (comparison.paired, comparison.expected)
+    assert ["words: only 0 of its 2 examples in the baseline were compared"] == list(comparison.reasons[1:])
     assert [
-        "not compared: 1 example(s) changed in content: words: a",
-        "not compared: 1 example(s) no longer there: words: gone",
-        "not compared: 1 example(s) new: words: b",
-        "words: only 0 of its 2 examples in the baseline were compared",
-    ] == list(comparison.reasons[1:])
+        "not compared: 1 changed (1 passed before), 1 removed (1 passed before), 1 new; "
+        "compared: 9 of the baseline's 11 examples",
+        "changed: words: a",
+        "removed: words: gone",
+        "new: words: b",
+        "0 of 1 changed could be scored by the old targets",
+    ] == list(comparison.coverage)
 
 
 def test_an_id_pairs_within_its_task_only() -> None:
@@ -80,6 +83,9 @@ def test_what_was_not_selected_is_neither_removed_nor_expected() -> None:
     old = run(answers(20, 0))
     comparison = compare(old, old[:5], outside=lambda task, id: (task, id) >= ("sums", "e005"))
     assert ("pass", 5, 5, ()) == (comparison.verdict, comparison.paired, comparison.expected, comparison.removed)
+    assert (
+        "not compared: 15 not selected (15 passed before); compared: 5 of the baseline's 20 examples",
+    ) == comparison.coverage
 
 
 def test_what_was_not_to_be_asked_but_was_is_a_pair() -> None:
@@ -93,14 +99,21 @@ def test_an_example_that_is_not_scored_now_is_no_pair_and_not_removed_and_is_nam
     old = run(answers(10, 0))
     comparison = compare(old, [replace(old[0], score=None, status=status), *old[1:]])  # type: ignore[arg-type]
     assert (9, 10, (), ()) == (comparison.paired, comparison.expected, comparison.removed, comparison.worse)
-    assert "not compared: 1 example(s) could not be scored in this run: sums: e000" in comparison.reasons
+    assert ("sums", "e000") in comparison.unscored
+    assert (
+        "not compared: 1 not scored (1 passed before); compared: 9 of the baseline's 10 examples",
+        "not scored: sums: e000",
+    ) == comparison.coverage
 
 
 def test_an_example_that_had_no_score_is_no_pair_and_not_expected() -> None:
     new = run(answers(10, 0))
     comparison = compare([replace(new[0], score=None, status="error"), *new[1:]], new)
     assert (9, 9, ()) == (comparison.paired, comparison.expected, comparison.new)
-    assert "not compared: 1 example(s) had no score in the baseline: sums: e000" in comparison.reasons
+    assert (
+        "not compared: 1 without a score in the baseline; compared: 9 of the baseline's 10 examples"
+        == (comparison.coverage[0])
+    )
 
 
 def test_a_task_that_is_left_out_is_not_looked_at_and_named() -> None:
@@ -108,6 +121,9 @@ def test_a_task_that_is_left_out_is_not_looked_at_and_named() -> None:
     comparison = compare(old, broken(old, 0)[:10] + broken(old[10:], 10), left_out={"code": "another sandbox"})
     assert ("pass", 10, 10) == (comparison.verdict, comparison.paired, comparison.expected)
     assert "code: left out: another sandbox" in comparison.reasons
+    assert (
+        "not compared: 10 in tasks that are left out (10 passed before); compared: 10 of the baseline's 20 examples",
+    ) == comparison.coverage
     assert {"code": "another sandbox"} == comparison.left_out
 
 
@@ -344,8 +360,31 @@ def test_many_flips_are_counted_and_the_first_named() -> None:
 
 def test_names_from_files_cannot_start_a_line_or_move_the_cursor() -> None:
     old = [result("a\n::error::\x1b[2J", 1.0, "task\u2028"), result("b", 1.0)]
-    for reason in compare(old, [], left_out={"x\ny": "\x1b"}).reasons:
-        assert reason.isprintable()
+    comparison = compare(old, [], left_out={"x\ny": "\x1b"})
+    for line in (*comparison.reasons, *comparison.coverage):
+        assert line.isprintable()
+
+
+@pytest.mark.parametrize(
+    ("count", "said"),
+    [
+        (40, "all 40 examples of the baseline were compared"),
+        (1, "the baseline's one example was compared"),
+        (0, "nothing was compared: the baseline is empty"),
+    ],
+)
+def test_that_nothing_was_left_out_is_said_too(count: int, said: str) -> None:
+    old = run(answers(count, 0))
+    assert (said,) == compare(old, old).coverage
+
+
+def test_what_passed_before_is_named_first_and_marked_in_the_json() -> None:
+    old = [*run([0.0] * 6), result("z", 1.0)]
+    comparison = compare(old, [])
+    assert "removed: sums: z, sums: e000, sums: e001, sums: e002, sums: e003 and 2 more" in comparison.coverage
+    removed = comparison.to_json()["removed"]
+    assert [{"task": "sums", "id": "z", "passed_before": True}] == [each for each in removed if each["passed_before"]]
+    assert 7 == len(removed)
 
 
 @pytest.mark.parametrize("alpha", [0.0, 1.0, float("nan"), -1])

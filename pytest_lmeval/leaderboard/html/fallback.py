@@ -19,10 +19,11 @@ def title_html(board: Mapping[str, Any]) -> str:
     return _text(f"{board.get('adapter', '')} - evaluation report")
 
 
-def summary_html(board: Mapping[str, Any]) -> str:
-    """Return headline, reasons and a row per task, escaped, ASCII."""
+def summary_html(board: Mapping[str, Any], comparison: Mapping[str, Any] | None = None) -> str:
+    """Return headline, reasons, what was compared and a row per task, escaped, ASCII."""
     gate = board.get("gate") or {}
-    reasons = "".join(f"<li>{_text(reason)}</li>" for reason in gate.get("reasons", ()))
+    lines = dict.fromkeys([*gate.get("reasons", ()), *(comparison or {}).get("coverage", ())])
+    reasons = "".join(f"<li>{_text(reason)}</li>" for reason in lines)
     head = "".join(f'<th scope="col">{heading}</th>' for heading in _HEADINGS)
     rows = "".join(map(_row, board.get("tasks", ())))
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"

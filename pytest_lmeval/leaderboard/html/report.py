@@ -40,7 +40,7 @@ def render_report(
     return Template(_part("page.html")).substitute(
         policy=_policy(style, script),
         title=title_html(board),
-        summary=summary_html(board),
+        summary=summary_html(board, comparison),
         style=style,
         script=script,
         data="\n".join(_blocks(data)),

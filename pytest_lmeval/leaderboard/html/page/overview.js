@@ -40,7 +40,9 @@ function verdict() {
   const [tone, glyph, word] = (gate && VERDICTS[gate.verdict]) || withoutGate(gate);
   const reasons = (gate && gate.reasons) || [];
   const warnings = ((gate && gate.warnings) || []).map((warning) => h("p", { class: "note warn" }, visible(String(warning))));
-  const shown = reasons.map((reason) => h("li", {}, visible(String(reason))));
+  // A page made with another baseline than the gate's compares with that one.
+  const coverage = [].concat((report.comparison || {}).coverage || []).filter((line) => !reasons.includes(line));
+  const shown = [...reasons, ...coverage].map((reason) => h("li", {}, visible(String(reason))));
   return h(
     "div",
     { class: `verdict ${tone}` },

@@ -33,10 +33,17 @@ function leftOutSection() {
     ["New examples, without a counterpart in the baseline", namesOf(comparison.new)],
     ["Changed examples, not compared", namesOf(comparison.changed)],
     ["Removed examples, in the baseline only", namesOf(comparison.removed)],
+    ["Examples that were scored in the baseline only", namesOf(comparison.unscored)],
+    ["Changed examples that pass by their new targets only", namesOf(onlyBy(comparison, "passes", "passes_by_old_targets"))],
+    ["Changed examples that would pass by their old targets only", namesOf(onlyBy(comparison, "passes_by_old_targets", "passes"))],
     ["Left out of the comparison", namesOf(comparison.left_out)],
   ].filter(([, entries]) => entries.length);
   const items = (entries) => h("ul", { class: "plain" }, entries.slice(0, 500).map((entry) => h("li", {}, visible(entry))));
   return lists.map(([name, entries]) => foldOf(`${name}: ${count(entries.length)}`, () => items(entries)));
+}
+
+function onlyBy(comparison, which, other) {
+  return (comparison.retargeted || []).filter((entry) => entry[which] && !entry[other]);
 }
 
 function namesOf(entries) {

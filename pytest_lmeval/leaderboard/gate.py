@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pytest_lmeval.leaderboard.board import Leaderboard
     from pytest_lmeval.leaderboard.compare import Comparison
 
-__all__ = ["LET_PASS", "MODES", "OVERALL", "GateSettings", "decide", "let_pass"]
+__all__ = ["LET_PASS", "MODES", "OVERALL", "GateSettings", "decide", "let_pass", "renewed"]
 
 MODES = ("examples", "tasks", "baseline", "none")
 LET_PASS = frozenset({"pass", "new", "inconclusive"})
@@ -51,17 +51,17 @@ def decide(
 
     ``incomplete`` are reasons of the caller's own why the run did not come to its end, ``failed`` why tests of examples
     failed whatever their scores, ``warnings`` what makes the run doubtful besides. Of several verdicts the first of
-    incomplete, stale, regression, floor, must_pass, examples, inconclusive, new, pass holds; the reasons are those
-    of all of them. Whatever the verdict, they say what was not compared with the baseline.
+    incomplete, stale, regression, floor, must_pass, examples, inconclusive, pass holds; the reasons are those of all
+    of them. Whatever the verdict, they say what was not compared with the baseline. A run that is to become the
+    baseline is not judged by the old one; :func:`renewed` makes its verdict ``new`` once the file is written.
     """
     findings = _findings(board, settings, incomplete, failed, comparison)
-    verdict = findings[0][0] if findings else "pass"
     reasons = [reason for _, reason in findings]
     # Near the top: reports show the first reasons of many.
     reasons[1:1] = _coverage(board, settings, comparison)
     gate: dict[str, Any] = {
         "mode": settings.mode,
-        "verdict": "new" if settings.update and verdict in LET_PASS else verdict,
+        "verdict": findings[0][0] if findings else "pass",
         "reasons": reasons,
         "warnings": [*suspicions(board), *warnings],
         "settings": asdict(settings),
@@ -69,6 +69,19 @@ def decide(
     if comparison is not None:
         gate["comparison"] = comparison.to_json()
     return gate
+
+
+def renewed(gate: Mapping[str, Any], verdict: str, reason: str) -> dict[str, Any]:
+    """Return the gate of a run that was to become the baseline, ``reason`` saying what became of that.
+
+    ``verdict`` is that of a run which passes otherwise: ``new`` where the file was written, ``pass`` where it held the
+    same before, ``stale`` where it was not written.
+    """
+    passes = gate["verdict"] in LET_PASS
+    reasons = list(gate["reasons"])
+    # Behind what decides, and near the top.
+    reasons.insert(0 if passes else 1, reason)
+    return {**gate, "verdict": verdict if passes else gate["verdict"], "reasons": reasons}
 
 
 def let_pass(gate: Mapping[str, Any]) -> bool:

@@ -12,17 +12,37 @@ from pytest_lmeval.leaderboard.gate import LET_PASS, GateSettings
 from pytest_lmeval.plugin.settings import gate_mode, ini_floors, with_usage_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from pytest_lmeval.leaderboard.board import Leaderboard
     from pytest_lmeval.leaderboard.compare import Comparison
+    from pytest_lmeval.leaderboard.rows import TaskInfo
     from pytest_lmeval.leaderboard.runfile import RunFile
+    from pytest_lmeval.types import ExampleResult
 
-__all__ = ["GATE_ID", "baseline_path", "compare_with", "doubts_of", "gate_settings", "read_baseline", "report_gate"]
+__all__ = [
+    "GATE_ID",
+    "baseline_path",
+    "changed_in",
+    "check_update",
+    "compare_with",
+    "doubts_of",
+    "gate_settings",
+    "read_baseline",
+    "report_gate",
+    "tasks_not_run",
+]
 
 GATE_ID = "leaderboard::gate"
 _REASONS = 20
 _FAILED = frozenset({"failed", "error", "timeout"})
+_SELECTING = {
+    "limit": "--lm-limit",
+    "sample": "--lm-sample",
+    "keyword": "-k",
+    "markexpr": "-m",
+    "deselect": "--deselect",
+}
 
 
 def gate_settings(config: pytest.Config) -> GateSettings:
@@ -72,6 +92,42 @@ def read_baseline(config: pytest.Config) -> RunFile | None:
         return run
 
     return with_usage_errors(read)
+
+
+def check_update(config: pytest.Config, infos: Sequence[TaskInfo]) -> None:
+    """Raise UsageError where a run that is to become the baseline leaves out examples, or tasks of the old one.
+
+    ``infos`` are the tasks that were collected, with the number of their examples that were selected.
+    """
+    option = config.option
+    from pytest_lmeval.plugin.run_facts import selection_of
+
+    if selection := selection_of(option, infos):
+        counts = selection.pop("tasks").values()
+        selected, available = (sum(count[key] or 0 for count in counts) for key in ("selected", "available"))
+        how = [name for key, name in _SELECTING.items() if key in selection] or ["node ids, --lf, --sw or a plugin"]
+        raise UsageError(
+            f"--lm-update-baseline needs a run of all examples; {selected} of {available} are selected "
+            f"({', '.join(how)}): run all of them, or leave --lm-update-baseline out"
+        )
+    if missing := tasks_not_run(config, read_baseline(config), [info.name for info in infos]):
+        raise UsageError(
+            f"--lm-update-baseline needs a run of all tasks in {option.lm_baseline}; not collected: "
+            f"{', '.join(missing)}: name their files too, or delete {option.lm_baseline} to start a new baseline"
+        )
+
+
+def tasks_not_run(config: pytest.Config, baseline: RunFile | None, run: Collection[str]) -> list[str]:
+    """Return the baseline's tasks that are not among those ``run`` though their files still exist."""
+    infos = baseline.infos.values() if baseline is not None else ()
+    return [info.name for info in infos if info.name not in run and (config.rootpath / info.path).is_file()]
+
+
+def changed_in(baseline: RunFile | None) -> Callable[[ExampleResult], bool]:
+    """Return what tells whether an example is in the baseline with other content."""
+    results = () if baseline is None else baseline.results or ()
+    hashes = {(result.task, result.id): result.hash for result in results}
+    return lambda result: hashes.get((result.task, result.id), result.hash) != result.hash
 
 
 def compare_with(

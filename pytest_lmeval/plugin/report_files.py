@@ -15,7 +15,7 @@ from pytest_lmeval.leaderboard.centered import core_csv
 from pytest_lmeval.leaderboard.github import write_step_summary
 from pytest_lmeval.leaderboard.markdown import markdown
 from pytest_lmeval.leaderboard.write import write_leaderboard
-from pytest_lmeval.plugin.gating import baseline_path
+from pytest_lmeval.plugin.gating import baseline_path, tasks_not_run
 
 if TYPE_CHECKING:
     from pytest_lmeval.leaderboard.runfile import RunFile
@@ -25,17 +25,16 @@ __all__ = ["ReportFiles"]
 
 
 class ReportFiles:
-    """Writes the report of one run; ``failures`` says what could not be written, ``notes`` what was done besides."""
+    """Writes the report of one run; ``failures`` says what could not be written."""
 
     def __init__(self, config: pytest.Config, folder: Path, baseline: RunFile | None) -> None:
         self.failures: list[str] = []
-        self.notes: list[str] = []
         self._config = config
         self._folder = folder
         self._baseline = baseline
 
     def write(self, board: Leaderboard, results: Callable[[], Sequence[ExampleResult]], *, per_example: bool) -> None:
-        """Write leaderboard.json, leaderboard.md, report.html and, where they are asked for, summary and baseline.
+        """Write leaderboard.json, leaderboard.md, report.html and, where it is asked for, the summary.
 
         ``results`` returns the results with their prompts.
         """
@@ -51,8 +50,6 @@ class ReportFiles:
             self._try(folder / "core.csv", lambda path: write_atomically(path, table))
         self._try(folder / "report.html", lambda path: self._write_page(path, board, results()))
         self._try(Path(os.environ.get("GITHUB_STEP_SUMMARY", "")), lambda _: write_step_summary(text, os.environ))
-        if self._config.option.lm_update_baseline:
-            self._update_baseline(board)
 
     def show_to_project(self, board: Leaderboard) -> None:
         """Call the hook ``pytest_lmeval_leaderboard``, and the entry points of that name."""
@@ -72,20 +69,21 @@ class ReportFiles:
         before = {} if self._baseline is None else {(old.task, old.id): old for old in self._baseline.results or ()}
         write_report(path, board.to_json(), results, comparison, before)
 
-    def _update_baseline(self, board: Leaderboard) -> None:
-        path = baseline_path(self._config)
+    def update_baseline(self, board: Leaderboard) -> tuple[str, str]:
+        """Write the board as the baseline; return the verdict that this makes of a run that passes, and its reason."""
+        name = self._config.option.lm_baseline
         reason = self._why_no_baseline(board)
         if reason:
-            self.notes.append(f"baseline {path} is left as it was: {reason}")
-            return
+            return "stale", f"baseline not written to {name}: {reason}"
         from pytest_lmeval.leaderboard.baseline import encode_baseline, is_same
 
         stored = self._baseline.board if self._baseline is not None else None
         if stored is not None and is_same(board, stored):
-            self.notes.append(f"baseline {path}: nothing changed")
-            return
+            return "pass", f"baseline {name}: nothing changed"
+        path = baseline_path(self._config)
         if self._try(path, lambda path: write_atomically(path, encode_baseline(board))):
-            self.notes.append(f"baseline written to {path}")
+            return "new", f"baseline written to {name}"
+        return "stale", f"baseline not written to {name}: {self.failures[-1].removeprefix(f'{path}: ')}"
 
     def _why_no_baseline(self, board: Leaderboard) -> str:
         if not board.complete:
@@ -94,13 +92,8 @@ class ReportFiles:
             return "this run left examples out"
         if not board.counts["scored"]:
             return "this run scored no example"
-        rows = {row.task for row in board.tasks}
-        infos = self._baseline.infos.values() if self._baseline is not None else ()
-        other = [info.name for info in infos if info.name not in rows and self._is_there(info.path)]
+        other = tasks_not_run(self._config, self._baseline, [row.task for row in board.tasks])
         return f"this run has no {', '.join(other)}" if other else ""
-
-    def _is_there(self, path: str) -> bool:
-        return (self._config.rootpath / path).is_file()
 
     def _try(self, path: Path, write: Callable[[Path], Any]) -> bool:
         try:

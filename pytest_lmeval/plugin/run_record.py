@@ -15,12 +15,12 @@ from pytest_lmeval.arguments import MaxErrors
 from pytest_lmeval.engine.ledger import Ledger
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.leaderboard.board import Leaderboard, RunFacts, build_board
-from pytest_lmeval.leaderboard.gate import decide, let_pass
+from pytest_lmeval.leaderboard.gate import decide, let_pass, renewed
 from pytest_lmeval.leaderboard.manifest import redact_options
 from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.plugin.aggregating import aggregate
 from pytest_lmeval.plugin.ending import failed_besides, stopped_by_choice, why_cut_short
-from pytest_lmeval.plugin.gating import compare_with, doubts_of, gate_settings, read_baseline, report_gate
+from pytest_lmeval.plugin.gating import changed_in, compare_with, doubts_of, gate_settings, read_baseline, report_gate
 from pytest_lmeval.plugin.progress import Progress
 from pytest_lmeval.plugin.report_files import ReportFiles
 from pytest_lmeval.plugin.run_facts import info_of, manifest_of, selection_of
@@ -48,6 +48,7 @@ class RunRecord:
         self.gate_settings = gate_settings(config)
         self.baseline = read_baseline(config)
         self.files = ReportFiles(config, self.report_dir, self.baseline)
+        self._is_changed = changed_in(self.baseline)
         self.reused = 0
         self._expected: dict[str, None] = {}
         self._results: dict[str, ExampleResult] = {}
@@ -242,6 +243,8 @@ class RunRecord:
             warnings=doubts_of(self.baseline, board, self._reruns),
             comparison=comparison,
         )
+        if self.gate_settings.update:
+            gate = renewed(gate, *self.files.update_baseline(board))
         return replace(board, facts=replace(board.facts, gate=gate))
 
     def _is_exact(self) -> bool:
@@ -265,8 +268,8 @@ class RunRecord:
 
     def _parsed(self, line: str) -> ExampleResult:
         result = ExampleResult.from_json(line)
-        # The prompts of a run may be large, and the ledger holds them.
-        return result if self.per_example else replace(result, prompt="")
+        # The prompts of a run may be large, and the ledger holds them. That of a changed example is looked at.
+        return result if self.per_example or self._is_changed(result) else replace(result, prompt="")
 
     def _infos(self) -> list[TaskInfo]:
         state = run_state(self.config)

@@ -172,6 +172,7 @@ class RunState:
             self.tasks[name] = replace(self.tasks[name], selected=selected)
         try:
             self._check_thresholds()
+            self._check_update()
             self._prepare_adapter(items)
             self.programs.prepare(items)
         except (LmevalError, pytest.UsageError) as error:
@@ -285,6 +286,12 @@ class RunState:
         for name, _ in self.config.option.lm_min_score:
             if name not in self.tasks and name != OVERALL:
                 raise UnknownName("task in --lm-min-score", name, [*self.tasks, OVERALL])
+
+    def _check_update(self) -> None:
+        if self.config.option.lm_update_baseline:
+            from pytest_lmeval.plugin.gating import check_update
+
+            check_update(self.config, list(self.tasks.values()))
 
     def _prepare_adapter(self, items: Sequence[Any]) -> None:
         if not any(_uses_own_adapter(item) for item in items):

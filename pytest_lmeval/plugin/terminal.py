@@ -87,5 +87,4 @@ def _remarks(record: RunRecord, board: Leaderboard) -> list[str]:
         remarks.append(f"{record.damaged} line(s) of the ledger could not be read")
     remarks += [f"doubtful: {warning}" for warning in record.gate["warnings"]]
     remarks += [f"left out: {fault}" for fault in board.facts.bad_records]
-    remarks += record.files.notes
     return [remark for remark in remarks if remark]

@@ -9,7 +9,7 @@ import pytest
 
 from pytest_lmeval.leaderboard.board import Leaderboard, RunFacts, build_board
 from pytest_lmeval.leaderboard.compare import Criteria, compare
-from pytest_lmeval.leaderboard.gate import MODES, GateSettings, decide, let_pass
+from pytest_lmeval.leaderboard.gate import MODES, GateSettings, decide, let_pass, renewed
 from pytest_lmeval.types import ExampleResult
 
 PASSED = ExampleResult("sums", "a", "passed", 1.0, 1.0, "exact_match", "h1", outputs=("4",), predictions=("4",))
@@ -119,14 +119,39 @@ def test_a_regression_fails_the_run_in_mode_baseline_alone(mode: str, verdict: s
     gate = decide(_board(*WORSE), GateSettings(mode=mode), comparison=compare(OLD, WORSE, Criteria()))
     assert verdict == gate["verdict"]
     assert "regression" == gate["comparison"]["verdict"]
-    assert bool(gate["reasons"]) == (mode == "baseline")
+    assert any(reason.startswith("sums: regression") for reason in gate["reasons"]) == (mode == "baseline")
 
 
-def test_a_run_that_becomes_the_baseline_is_new_even_where_it_got_worse() -> None:
-    settings = GateSettings(mode="baseline", update=True)
-    gate = decide(_board(*WORSE), settings, comparison=compare(OLD, WORSE, Criteria()))
-    assert "new" == gate["verdict"]
-    assert let_pass(gate)
+@pytest.mark.parametrize(("written", "passes"), [("new", True), ("pass", True), ("stale", False)])
+def test_what_became_of_the_baseline_is_the_verdict_of_a_run_that_becomes_it_even_where_it_got_worse(
+    written: str, passes: bool
+) -> None:
+    settings = GateSettings(mode="baseline", baseline="base.json", update=True)
+    gate = renewed(decide(_board(*WORSE), settings, comparison=compare(OLD, WORSE, Criteria())), written, "why")
+    assert (written, passes, "why") == (gate["verdict"], let_pass(gate), gate["reasons"][0])
+
+
+def test_a_run_that_fails_is_never_new_and_its_own_reason_is_told_first() -> None:
+    settings = GateSettings(baseline="base.json", update=True, floors={"sums": 1.0})
+    gate = renewed(decide(_board(*WORSE), settings), "new", "baseline written")
+    assert ("floor", "baseline written") == (gate["verdict"], gate["reasons"][1])
+    assert gate["reasons"][0].endswith("is under its floor 1")
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("update", [False, True])
+@pytest.mark.parametrize("missing", [(), [f"x::{n}" for n in range(30)]])
+def test_every_verdict_says_near_its_top_what_was_not_compared(mode: str, update: bool, missing: list[str]) -> None:
+    settings = GateSettings(mode=mode, baseline="base.json", update=update)
+    comparison = compare(OLD, OLD[:36])
+    gate = decide(_board(*OLD[:36], missing=missing), settings, comparison=comparison)
+    said = "not compared: 4 removed (4 passed before); compared: 36 of the baseline's 40 examples"
+    assert said in gate["reasons"][:2]
+
+
+def test_a_shard_says_that_it_was_not_compared() -> None:
+    gate = _decide(_board(PASSED, selection={"shard": "1/2"}), "baseline", baseline="base.json")
+    assert ["not compared: a shard of a run; lmeval merge compares the whole run with the baseline"] == gate["reasons"]
 
 
 def test_a_baseline_that_shares_too_little_with_the_run_is_stale() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import glob
 import json
+import re
 import xml.etree.ElementTree as ElementTree
 from typing import Any
 
@@ -142,7 +144,7 @@ def many(project: Project) -> Project:
     score_many(project, 6)
     result = run_many(project, "--lm-baseline=baseline.json", "--lm-update-baseline")
     assert 0 == result.ret
-    result.stdout.fnmatch_lines(["*gate baseline: NEW", "baseline written to *baseline.json"])
+    result.stdout.fnmatch_lines(["*gate baseline: NEW", "  baseline written to baseline.json"])
     return project
 
 
@@ -151,7 +153,7 @@ def test_the_first_baseline_is_new_and_the_next_says_when_nothing_changed(many: 
     before = (many.path / "baseline.json").read_bytes()
     result = run_many(many, "--lm-baseline=baseline.json", "--lm-update-baseline", "-n2")
     assert 0 == result.ret
-    result.stdout.fnmatch_lines(["baseline *: nothing changed"])
+    result.stdout.fnmatch_lines(["*gate baseline: PASS", "  baseline *: nothing changed"])
     assert before == (many.path / "baseline.json").read_bytes()
 
 
@@ -239,12 +241,83 @@ def test_a_baseline_of_other_examples_is_stale_and_says_how_to_renew_it(many: Pr
     result.stdout.fnmatch_lines(["*gate baseline: STALE", "*--lm-update-baseline*"])
 
 
-def test_a_selection_or_a_failed_run_leaves_the_baseline_as_it_was(many: Project) -> None:
+UPDATE = ("--lm-baseline=base.json", "--lm-update-baseline")
+
+
+@pytest.mark.parametrize(
+    ("options", "how"),
+    [
+        (["-k", "arith_1"], "1 of 5 are selected (-k)"),
+        (["-k", "arith_1", "-n2"], "1 of 5 are selected (-k)"),
+        (["-m", "not slow"], "4 of 5 are selected (-m)"),
+        (["--deselect=tasks/words.jsonl::red"], "4 of 5 are selected (--deselect)"),
+        (["--lm-limit=2"], "4 of 5 are selected (--lm-limit)"),
+        (["--lm-sample=1"], "2 of 5 are selected (--lm-sample)"),
+        (["tasks/words.jsonl::red"], "1 of 2 are selected (node ids, --lf, --sw or a plugin)"),
+    ],
+)
+def test_a_selection_cannot_become_the_baseline_and_asks_nothing(small: Project, options: list[str], how: str) -> None:
+    small.write(
+        "conftest.py",
+        "def pytest_configure(config):\n    config.addinivalue_line('markers', 'slow')\n"
+        "def pytest_collection_modifyitems(items):\n"
+        "    [item.add_marker('slow') for item in items if item.name == 'red']\n",
+    )
+    result = small.run(*options, *UPDATE)
+    assert 4 == result.ret
+    result.stderr.fnmatch_lines([f"*--lm-update-baseline needs a run of all examples; {glob.escape(how)}: *"])
+    assert [] == small.calls()
+    assert not (small.path / "base.json").exists()
+
+
+def test_a_selection_leaves_an_older_baseline_as_it_was(many: Project) -> None:
     before = (many.path / "baseline.json").read_bytes()
     score_many(many, 30)
-    result = run_many(many, "--lm-baseline=baseline.json", "--lm-update-baseline", "--lm-limit=30")
-    result.stdout.fnmatch_lines(["baseline * is left as it was: this run left examples out"])
+    assert 4 == run_many(many, "--lm-baseline=baseline.json", "--lm-update-baseline", "--lm-limit=30").ret
     assert before == (many.path / "baseline.json").read_bytes()
+
+
+def test_the_failed_examples_alone_cannot_become_the_baseline(small: Project) -> None:
+    small.run()
+    assert 4 == small.run("--lf", *UPDATE).ret
+    assert not (small.path / "base.json").exists()
+
+
+@pytest.mark.parametrize("processes", ["-n0", "-n2"])
+def test_a_run_without_a_task_of_the_baseline_cannot_become_the_baseline(small: Project, processes: str) -> None:
+    small.run(*UPDATE)
+    asked = small.calls()
+    result = small.run("tasks/words.jsonl", processes, *UPDATE)
+    assert 4 == result.ret
+    result.stderr.fnmatch_lines(["*needs a run of all tasks in base.json; not collected: arithmetic: *"])
+    assert asked == small.calls()
+    (small.path / "tasks/arithmetic.jsonl").unlink()
+    small.run(processes, *UPDATE)
+    assert "new" == small.board()["gate"]["verdict"]
+
+
+def test_an_option_that_leaves_nothing_out_is_no_selection(small: Project) -> None:
+    small.run("--lm-limit=3", "-k", "arith or blue or red", "--lm-gate=none", *UPDATE)
+    assert "new" == small.board()["gate"]["verdict"]
+    assert (small.path / "base.json").exists()
+
+
+@PROCESSES
+def test_an_incomplete_run_is_not_new_and_every_report_says_that_no_baseline_was_written(
+    small: Project, processes: str
+) -> None:
+    breaking = "class Model:\n    name = 'm.v1'\n    def generate(self, prompts):\n        raise OSError('no line')\n"
+    small.write("breaking.py", breaking)
+    result = small.run_pytest("--lm-adapter=breaking:Model", processes, *UPDATE, *REPORTS)
+    assert 3 == result.ret
+    reason = "baseline not written to base.json: this run is not complete"
+    result.stdout.fnmatch_lines([f"  {reason}"])
+    assert "incomplete" == small.board()["gate"]["verdict"]
+    assert reason in small.board()["gate"]["reasons"]
+    assert reason in junit(small)[0]["lm_reasons"]
+    assert reason in (small.path / "reports/report.html").read_text()
+    assert reason in (small.path / "reports/leaderboard.md").read_text()
+    assert not (small.path / "base.json").exists()
 
 
 def test_a_failure_shows_what_the_baseline_said(many: Project) -> None:
@@ -297,6 +370,94 @@ def test_settings_that_make_no_sense_are_usage_errors(small: Project, options: l
     result = small.run(*options)
     assert 4 == result.ret
     result.stderr.fnmatch_lines([message])
+
+
+# What was left out
+
+
+def change_many(project: Project) -> None:
+    """Remove ``e0`` and ``e1``, change the prompt of ``e7`` and the targets of ``e2`` and ``e8``, add an example."""
+    path = project.path / "tasks/many.jsonl"
+    records = [json.loads(line) for line in path.read_text().splitlines()][2:]
+    by_id = {record["id"]: record for record in records}
+    by_id["e2"]["targets"] = ["wrong"]
+    by_id["e7"]["prompt"] = "q50"
+    by_id["e8"]["targets"] = ["left"]
+    project.task("tasks/many.jsonl", *records, {**by_id["e9"], "id": "new"})
+
+
+LEFT_OUT = (
+    "not compared: 3 changed (2 passed before), 2 removed (0 passed before), 1 new; "
+    "compared: 55 of the baseline's 60 examples"
+)
+BY_OLD_TARGETS = (
+    "2 of 3 changed scored by the old targets too, for information: 1 passed before, 1 pass by the new targets, "
+    "1 would pass by the old targets"
+)
+
+
+def letters(text: str) -> str:
+    """Return the letters and digits of a text: whatever markup is around them."""
+    return re.sub(r"\W", "", re.sub(r"&#?\w+;", "", text))
+
+
+@PROCESSES
+@pytest.mark.parametrize(
+    ("options", "verdict"),
+    [
+        ([], "pass"),
+        (["--lm-min-score=many=1"], "floor"),
+        (["--lm-gate=none"], "pass"),
+        (["--lm-update-baseline"], "new"),
+    ],
+)
+def test_every_verdict_says_on_every_output_what_was_left_out_and_what_new_targets_changed(
+    many: Project, processes: str, options: list[str], verdict: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(many.path / "summary.md"))
+    change_many(many)
+    result = run_many(many, processes, "--lm-baseline=baseline.json", *options, *REPORTS)
+    gate = many.board()["gate"]
+    assert verdict == gate["verdict"]
+    lines = [
+        LEFT_OUT,
+        "changed: many: e7, many: e8, many: e2",
+        "removed: many: e0, many: e1",
+        "new: many: new",
+        BY_OLD_TARGETS,
+        "pass by the new targets only: many: e2",
+        "pass by the old targets only: many: e8",
+    ]
+    assert lines == [line for line in gate["reasons"] if line in lines]
+    assert lines == gate["comparison"]["coverage"]
+    markdown, page = (many.path / "reports" / name for name in ("leaderboard.md", "report.html"))
+    for line in lines:
+        assert f"  {line}" in result.outlines
+        assert line in junit(many)[0]["lm_reasons"]
+        for path in (markdown, page, many.path / "summary.md"):
+            assert letters(line) in letters(path.read_text())
+    assert [("e2", True, False), ("e8", False, True)] == [
+        (each["id"], each["passes"], each["passes_by_old_targets"]) for each in gate["comparison"]["retargeted"]
+    ]
+
+
+@PROCESSES
+def test_that_everything_was_compared_is_said_too(many: Project, processes: str) -> None:
+    result = run_many(many, processes, "--lm-baseline=baseline.json", "--junitxml=junit.xml")
+    said = "all 60 examples of the baseline were compared"
+    result.stdout.fnmatch_lines([f"  {said}"])
+    assert said in junit(many)[0]["lm_reasons"]
+
+
+def test_examples_that_were_not_selected_skipped_or_not_scored_are_counted_by_what_they_are(many: Project) -> None:
+    result = run_many(many, "--lm-baseline=baseline.json", "-k", "e10 or e2")
+    result.stdout.fnmatch_lines(["  not compared: 48 not selected (43 passed before); compared: 12 of *"])
+    skipping = (
+        "import pytest\ndef pytest_runtest_setup(item):\n    if item.name in ('e0', 'e9'): pytest.skip('later')\n"
+    )
+    many.write("conftest.py", skipping)
+    result = run_many(many, "--lm-baseline=baseline.json")
+    result.stdout.fnmatch_lines(["  not compared: 2 removed, skipped or lost (1 passed before); compared: 58 of *"])
 
 
 # Incomplete runs

@@ -428,7 +428,8 @@ def test_a_run_that_scored_nothing_is_no_baseline(project: Project) -> None:
     project.write("model.py", BREAKING)
     result = project.run(*UPDATE, "--lm-max-errors=100%")
     assert 1 == result.ret
-    result.stdout.fnmatch_lines(["baseline * is left as it was: this run scored no example"])
+    result.stdout.fnmatch_lines(["  baseline not written to base.json: this run scored no example"])
+    assert "new" != verdict(project)
     assert not (project.path / "base.json").exists()
 
 
@@ -440,6 +441,11 @@ def test_a_baseline_that_cannot_be_written_fails_the_run_and_is_not_said_to_be_t
     result.stdout.fnmatch_lines(["NOT WRITTEN: /proc/nowhere/base.json*"])
     result.stdout.no_fnmatch_line("*baseline written*")
     assert 'failures="1"' in (project.path / "junit.xml").read_text()
+    gate = project.board()["gate"]
+    assert ("stale", "baseline not written to /proc/nowhere/base.json: No such file or directory") == (
+        gate["verdict"],
+        gate["reasons"][0],
+    )
 
 
 def test_a_shard_whose_gate_is_not_one_of_ours_is_refused(project: Project) -> None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = [
     "GATE_ID",
     "baseline_path",
-    "changed_since",
+    "changed_in",
     "check_update",
     "compare_with",
     "doubts_of",
@@ -124,7 +124,7 @@ def tasks_not_run(config: pytest.Config, baseline: RunFile | None, run: Collecti
     return [info.name for info in infos if info.name not in run and (config.rootpath / info.path).is_file()]
 
 
-def changed_since(baseline: RunFile | None) -> Callable[[ExampleResult], bool]:
+def changed_in(baseline: RunFile | None) -> Callable[[ExampleResult], bool]:
     """Return what tells whether an example is in the baseline with other content."""
     results = () if baseline is None else baseline.results or ()
     hashes = {(result.task, result.id): result.hash for result in results}

@@ -21,14 +21,7 @@ from pytest_lmeval.leaderboard.measured import floor_without_score
 from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.plugin.aggregating import aggregate, recorded
 from pytest_lmeval.plugin.ending import failed_besides, stopped_by_choice, why_cut_short
-from pytest_lmeval.plugin.gating import (
-    changed_since,
-    compare_with,
-    doubts_of,
-    gate_settings,
-    read_baseline,
-    report_gate,
-)
+from pytest_lmeval.plugin.gating import changed_in, compare_with, doubts_of, gate_settings, read_baseline, report_gate
 from pytest_lmeval.plugin.progress import Progress
 from pytest_lmeval.plugin.report_files import ReportFiles
 from pytest_lmeval.plugin.run_facts import info_of, manifest_of, selection_of
@@ -56,7 +49,7 @@ class RunRecord:
         self.gate_settings = gate_settings(config)
         self.baseline = read_baseline(config)
         self.files = ReportFiles(config, self.report_dir, self.baseline)
-        self._is_changed = changed_since(self.baseline)
+        self._is_changed = changed_in(self.baseline)
         self.reused = 0
         self._expected: dict[str, None] = {}
         self._results: dict[str, ExampleResult] = {}

@@ -249,27 +249,32 @@ UPDATE = ("--lm-baseline=base.json", "--lm-update-baseline")
     [
         (["-k", "arith_1"], "1 of 5 are selected (-k)"),
         (["-k", "arith_1", "-n2"], "1 of 5 are selected (-k)"),
-        (["-m", "not lmeval or words"], "2 of 5 are selected (-m)"),
+        (["-m", "not slow"], "4 of 5 are selected (-m)"),
         (["--deselect=tasks/words.jsonl::red"], "4 of 5 are selected (--deselect)"),
         (["--lm-limit=2"], "4 of 5 are selected (--lm-limit)"),
         (["--lm-sample=1"], "2 of 5 are selected (--lm-sample)"),
         (["tasks/words.jsonl::red"], "1 of 2 are selected (node ids, --lf, --sw or a plugin)"),
     ],
 )
-@pytest.mark.parametrize("is_there", [False, True])
-def test_a_selection_cannot_become_the_baseline_and_asks_nothing(
-    small: Project, options: list[str], how: str, is_there: bool
-) -> None:
-    before = None
-    if is_there:
-        small.run(*UPDATE)
-        before = (small.path / "base.json").read_bytes()
-    asked = small.calls()
+def test_a_selection_cannot_become_the_baseline_and_asks_nothing(small: Project, options: list[str], how: str) -> None:
+    small.write(
+        "conftest.py",
+        "def pytest_configure(config):\n    config.addinivalue_line('markers', 'slow')\n"
+        "def pytest_collection_modifyitems(items):\n"
+        "    [item.add_marker('slow') for item in items if item.name == 'red']\n",
+    )
     result = small.run(*options, *UPDATE)
     assert 4 == result.ret
     result.stderr.fnmatch_lines([f"*--lm-update-baseline needs a run of all examples; {glob.escape(how)}: *"])
-    assert asked == small.calls()
-    assert before == ((small.path / "base.json").read_bytes() if is_there else None)
+    assert [] == small.calls()
+    assert not (small.path / "base.json").exists()
+
+
+def test_a_selection_leaves_an_older_baseline_as_it_was(many: Project) -> None:
+    before = (many.path / "baseline.json").read_bytes()
+    score_many(many, 30)
+    assert 4 == run_many(many, "--lm-baseline=baseline.json", "--lm-update-baseline", "--lm-limit=30").ret
+    assert before == (many.path / "baseline.json").read_bytes()
 
 
 def test_the_failed_examples_alone_cannot_become_the_baseline(small: Project) -> None:

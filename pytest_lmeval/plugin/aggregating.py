@@ -27,7 +27,9 @@ def aggregate(
         if info.aggregates:
             try:
                 found[info.name] = _of(info, [result for result in results if result.task == info.name], run)
-            except Exception as error:  # a task's own code must not cost the run its board
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:  # a task's own code must not cost the run its board: pytest.skip, sys.exit
                 failures.append(f"{info.name}: its aggregation failed: {type(error).__name__}: {error}")
     return found, failures
 

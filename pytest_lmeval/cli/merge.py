@@ -20,7 +20,7 @@ from pytest_lmeval.leaderboard.merge import ledger_of, merge
 from pytest_lmeval.leaderboard.merged_gate import exit_code, gate_settings, gated, interruptions
 from pytest_lmeval.leaderboard.runfile import RunFile, examples_of, read_run
 from pytest_lmeval.leaderboard.tables import terminal_table
-from pytest_lmeval.leaderboard.write import write_leaderboard
+from pytest_lmeval.leaderboard.write import remove_reports, write_leaderboard
 from pytest_lmeval.text import printable
 from pytest_lmeval.types import ExampleResult
 
@@ -104,6 +104,8 @@ def _write(run: RunFile, board: Leaderboard, options: argparse.Namespace) -> lis
     folder = options.folder
     names = ("ledger.jsonl", "leaderboard.md", "report.html", "leaderboard.json")
     ledger, text, page, whole = paths = [folder / name for name in names]
+    # If this is killed now, no verdict on other shards is left beside the new ledger.
+    remove_reports(folder)
     write_atomically(ledger, ledger_of(run, board))
     write_atomically(text, markdown(board).encode("utf-8", "backslashreplace"))
     from pytest_lmeval.leaderboard.html import write_report

@@ -35,7 +35,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Write the report and say where."""
     output = options.output or options.run_file.with_name("report.html")
-    if output in (options.run_file, options.baseline):
+    if output.resolve() in [path.resolve() for path in (options.run_file, options.baseline) if path is not None]:
         raise UsageError(f"-o {output}: is the file to read; name another")
     held = read_run(options.run_file)
     board = board_of(held)

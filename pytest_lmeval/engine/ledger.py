@@ -7,6 +7,8 @@ import json
 import os
 import time
 from collections.abc import Mapping
+from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from typing import IO, Any
 
@@ -27,14 +29,14 @@ class Ledger:
     def __init__(self, folder: Path) -> None:
         self.path = folder / "ledger.jsonl"
         self.failure: OSError | None = None
+        self.kept: Path | None = None
+        self._is_kept_for_now = False
+        self._is_torn = False
         self._lock: IO[bytes] | None = None
         self._file: IO[bytes] | None = None
 
-    def open(self, header: Mapping[str, Any], *, resume: bool = False) -> None:
-        """Start the file; keep an older incomplete one as ``ledger-<timestamp>.jsonl``, or go on with it to ``resume``.
-
-        Raise UsageError where the folder is not one, or another run has it.
-        """
+    def claim(self) -> None:
+        """Make the folder and lock it for this run; raise UsageError if it is not a folder, or another run has it."""
         folder = self.path.parent
         if folder.exists() and not folder.is_dir():
             raise UsageError(f"report dir {folder}: exists and is not a folder; choose another with --lm-report-dir")
@@ -45,14 +47,23 @@ class Ledger:
             self._fail(error)
             return
         self._lock_folder(self._lock)
+
+    def open(self, header: Mapping[str, Any], *, resume: bool = False) -> None:
+        """Start the file, or go on with an older one to ``resume``; claim the folder if that has not been done.
+
+        An older ledger that is not resumed is renamed ``ledger-<timestamp>.jsonl``: ``kept``.
+        """
+        if self._lock is None:
+            self.claim()
+        if self.failure is not None:
+            return
         try:
-            goes_on = resume and self.path.exists() and not is_complete(self.path)
+            goes_on = resume and self.path.exists()
             if not goes_on:
-                _set_aside_incomplete(self.path)
-            self._file = self.path.open("ab" if goes_on else "wb", buffering=0)
-            if goes_on:
-                # What a killed process wrote last may lack its end.
-                self._write(b"\n")
+                self._set_aside()
+            self._file = self.path.open("ab" if goes_on else "xb", buffering=0)
+            # What a killed process wrote last may lack its end.
+            self._is_torn = goes_on
         except OSError as error:
             self._fail(error)
         self._write(_line({"header": {"schema": SCHEMA, **header}}))
@@ -72,6 +83,22 @@ class Ledger:
                 file.close()
         self._file = self._lock = None
 
+    def drop_replaced(self) -> None:
+        """Remove the older ledger if it was complete: a complete run with all its files has replaced it."""
+        if self._is_kept_for_now and self.kept is not None:
+            with suppress(OSError):
+                self.kept.unlink()
+            self.kept = None
+
+    def _set_aside(self) -> None:
+        if not self.path.exists():
+            return
+        self._is_kept_for_now = is_complete(self.path)
+        stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(self.path.stat().st_mtime))
+        names = (f"ledger-{stamp}{f'-{attempt}' if attempt else ''}.jsonl" for attempt in count())
+        self.kept = next(path for path in map(self.path.with_name, names) if not path.exists())
+        self.path.rename(self.kept)
+
     def _lock_folder(self, lock: IO[bytes]) -> None:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -85,7 +112,12 @@ class Ledger:
         if self._file is None or self.failure is not None:
             return
         try:
+            if self._is_torn:
+                self._file.write(b"\n")
+            # Whatever ends the process in the middle of a line must not spoil the lines after it.
+            self._is_torn = True
             written = self._file.write(line)
+            self._is_torn = False
             if written != len(line):
                 raise OSError(f"only {written} of {len(line)} bytes were written")
         except OSError as error:
@@ -97,17 +129,6 @@ class Ledger:
 
 def _line(value: Mapping[str, Any]) -> bytes:
     return json.dumps(value, separators=(",", ":")).encode("ascii") + b"\n"
-
-
-def _set_aside_incomplete(path: Path) -> None:
-    if not path.exists() or is_complete(path):
-        return
-    stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(path.stat().st_mtime))
-    for attempt in range(1000):
-        aside = path.with_name(f"ledger-{stamp}{f'-{attempt}' if attempt else ''}.jsonl")
-        if not aside.exists():
-            path.rename(aside)
-            return
 
 
 def is_complete(path: Path) -> bool:

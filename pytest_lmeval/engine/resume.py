@@ -1,4 +1,4 @@
-"""What an interrupted run's ledger holds, for the run that completes it."""
+"""What the ledger of an earlier run holds, for the run that resumes it."""
 
 from __future__ import annotations
 
@@ -28,11 +28,22 @@ class Asked(NamedTuple):
 class HeldResults:
     """The last result of every example in a ledger, by (task, id); those whose model was asked as it would be now.
 
-    ``damaged`` counts lines that could not be read: the last one, as a rule, of a process that was killed.
+    ``damaged`` counts lines that could not be read: the last one, as a rule, of a process that was killed. ``keys`` are
+    all examples that the ledger has a result of, ``started`` and ``complete`` are those of its last run, and
+    ``asked_otherwise`` says that none of its runs asked as it would be now.
     """
 
     results: Mapping[tuple[str, str], ExampleResult] = field(default_factory=dict)
     damaged: int = 0
+    keys: frozenset[tuple[str, str]] = frozenset()
+    started: str = ""
+    complete: bool = False
+    asked_otherwise: bool = False
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether the ledger is continued; not the complete one of another adapter, other options or repeats."""
+        return not (self.complete and self.asked_otherwise)
 
     def responses(self, task: str, example: str, asked: Asked) -> Sequence[Response] | None:
         """Return the responses to an example if they answer what would be asked now, else None."""
@@ -63,26 +74,39 @@ def fingerprint(adapter: str, options: Mapping[str, Any], repeats: int) -> str:
 def read_held(path: Path, asking: str) -> HeldResults:
     """Return what the ledger at ``path`` holds of runs with the fingerprint ``asking``.
 
-    A missing file holds nothing, and a complete one nothing to go on from. What got no
-    answer will be asked again.
+    A missing file holds nothing. What got no answer will be asked again.
     """
+    if not path.exists():
+        return HeldResults()
     results: dict[tuple[str, str], ExampleResult] = {}
+    keys = set()
+    headers: list[dict[str, Any]] = []
     damaged, relevant = 0, False
-    for line in path.read_bytes().split(b"\n") if path.exists() and not is_complete(path) else ():
+    for line in path.read_bytes().split(b"\n"):
         if not line:
             continue
         try:
             record = json.loads(line)
             if "header" in record:
                 relevant = record["header"].get("asking") == asking
-            elif relevant and record.keys().isdisjoint({"run", "footer"}):
-                result = ExampleResult.from_json(line)
-                results[result.task, result.id] = result
+                headers.append(record["header"])
+            elif record.keys().isdisjoint({"run", "footer"}):
+                keys.add((record["task"], record["id"]))
+                if relevant:
+                    result = ExampleResult.from_json(line)
+                    results[result.task, result.id] = result
         except (ValueError, TypeError, KeyError, AttributeError):
             damaged += 1
     # An output whose scoring failed is an answer all the same.
     answered = {key: result for key, result in results.items() if result.outputs or log_probs_of(result.details)}
-    return HeldResults(answered, damaged)
+    return HeldResults(
+        answered,
+        damaged,
+        frozenset(keys),
+        started=str(headers[-1].get("timestamp", "")) if headers else "",
+        complete=is_complete(path),
+        asked_otherwise=all(header.get("asking") != asking for header in headers),
+    )
 
 
 def _log_probs(held: ExampleResult, repeats: int) -> Sequence[Response]:

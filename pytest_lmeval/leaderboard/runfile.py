@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -20,6 +20,7 @@ __all__ = ["LEDGER_SCHEMA", "RunFile", "board_of", "examples_of", "read_run"]
 
 LEDGER_SCHEMA = "pytest-lmeval/ledger/1"
 _OURS = re.compile(r"pytest-lmeval/(leaderboard|ledger)/(\d+)")
+_Key = tuple[str, str]
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]")
 
 
@@ -135,7 +136,7 @@ def _from_ledger(path: Path, text: str) -> RunFile:
     header: dict[str, Any] = {}
     run: dict[str, Any] = {}
     footer: dict[str, Any] = {}
-    last: dict[tuple[str, str], ExampleResult] = {}
+    last: dict[_Key, ExampleResult] = {}
     damaged = 0
     for number, line in enumerate(text.split("\n"), start=1):
         record = _parsed_or_none(line) if line.strip() else {}
@@ -154,6 +155,7 @@ def _from_ledger(path: Path, text: str) -> RunFile:
     try:
         facts, infos = _facts(header, run, last.values()), _infos(run, last.values())
         aggregates = recorded_aggregates(run.get("aggregates", {}))
+        left_out = _left_out(run)
     except ValueError as error:
         raise UsageError(f"{path}: not a ledger as {LEDGER_SCHEMA} has it: {error}") from None
     return RunFile(
@@ -162,7 +164,7 @@ def _from_ledger(path: Path, text: str) -> RunFile:
         facts=facts,
         complete=bool(run and footer.get("complete")),
         infos=infos,
-        results=tuple(_of_this_run(last.values(), infos, facts)),
+        results=tuple(_of_this_run(last, infos, facts, left_out)),
         digest=str(footer.get("digest", "")),
         asking=str(header.get("asking", "")),
         aggregates=aggregates,
@@ -189,17 +191,25 @@ def _infos(run: Mapping[str, Any], results: Iterable[ExampleResult]) -> dict[str
 
 
 def _of_this_run(
-    results: Iterable[ExampleResult], infos: Mapping[str, TaskInfo], facts: RunFacts
+    results: Mapping[_Key, ExampleResult], infos: Mapping[str, TaskInfo], facts: RunFacts, left_out: Container[_Key]
 ) -> Iterable[ExampleResult]:
     """Yield the results that the run itself counted.
 
-    Left out are those of an interrupted run that had other tasks, and those of examples whose worker then died.
+    Left out are those of an earlier run that had other tasks or examples, and those of examples whose worker then died.
     """
     missing = set(facts.missing)
-    for result in results:
+    for key, result in results.items():
         info = infos.get(result.task)
-        if info and f"{info.path}::{_UNSAFE.sub('-', result.id)}" not in missing:
+        if info and key not in left_out and f"{info.path}::{_UNSAFE.sub('-', result.id)}" not in missing:
             yield result
+
+
+def _left_out(run: Mapping[str, Any]) -> set[_Key]:
+    pairs = run.get("left_out", [])
+    try:
+        return {(str(task), str(example)) for task, example in pairs}
+    except (TypeError, ValueError):
+        raise ValueError(f"run.left_out: expected a list of pairs, got {pairs!r:.80}") from None
 
 
 def _result(record: Mapping[str, Any], path: Path, number: int) -> ExampleResult:

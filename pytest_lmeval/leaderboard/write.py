@@ -1,4 +1,4 @@
-"""The board's own file."""
+"""The board's own file, and the reports of an earlier run that must not be taken for it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,26 @@ from pathlib import Path
 from pytest_lmeval.atomic import encode_json, write_atomically
 from pytest_lmeval.leaderboard.board import Leaderboard
 
-__all__ = ["write_leaderboard"]
+__all__ = ["remove_reports", "write_leaderboard"]
+
+_REPORTS = ("leaderboard.json", "leaderboard.md", "report.html", "core.csv")
+
+
+def remove_reports(folder: Path) -> list[str]:
+    """Remove the reports of an earlier run from ``folder``, the board first; return what could not be removed and why.
+
+    If the new run dies now, no verdict of another run is left in its place.
+    """
+    failures = []
+    for name in _REPORTS:
+        # A process that was killed while it wrote leaves a temporary file.
+        for path in (folder / name, *folder.glob(f".{name}.*")):
+            try:
+                if not path.is_dir():
+                    path.unlink(missing_ok=True)
+            except OSError as error:
+                failures.append(f"{path}: of an earlier run, cannot be removed: {error.strerror or error}")
+    return failures
 
 
 def write_leaderboard(board: Leaderboard, path: str | Path, *, include_per_example: bool = False) -> None:

@@ -25,6 +25,7 @@ __all__ = [
     "GATE_ID",
     "baseline_path",
     "changed_in",
+    "check_recording",
     "check_update",
     "compare_with",
     "doubts_of",
@@ -75,8 +76,7 @@ def read_baseline(config: pytest.Config) -> RunFile | None:
     if not option.lm_baseline:
         return None
     path = baseline_path(config)
-    written = config.invocation_params.dir / option.lm_report_dir
-    if path.resolve() in [(written / name).resolve() for name in ("leaderboard.json", "ledger.jsonl")]:
+    if _is_replaced(path, config):
         raise pytest.UsageError(
             f"--lm-baseline {option.lm_baseline}: this run writes that file itself; keep a copy of the baseline "
             "elsewhere, or choose another --lm-report-dir"
@@ -129,6 +129,24 @@ def changed_in(baseline: RunFile | None) -> Callable[[ExampleResult], bool]:
     results = () if baseline is None else baseline.results or ()
     hashes = {(result.task, result.id): result.hash for result in results}
     return lambda result: hashes.get((result.task, result.id), result.hash) != result.hash
+
+
+def check_recording(config: pytest.Config) -> None:
+    """Raise pytest.UsageError if workers replay a file that this run replaces, maybe before they have read it."""
+    from pytest_lmeval.adapters.resolve import resolve_profile
+
+    spec = config.option.lm_adapter or config.getini("lm_adapter")
+    kind, _, path = resolve_profile(spec, dict(config.option.lm_adapter_arg), config.rootpath)[0].partition(":")
+    if kind == "replay" and _is_replaced(Path(path), config):
+        raise pytest.UsageError(
+            f"--lm-adapter={spec}: this run replaces that file while its workers read it; choose another "
+            "--lm-report-dir, or run without -n"
+        )
+
+
+def _is_replaced(path: Path, config: pytest.Config) -> bool:
+    folder = config.invocation_params.dir / config.option.lm_report_dir
+    return path.resolve() in [(folder / name).resolve() for name in ("leaderboard.json", "ledger.jsonl")]
 
 
 def compare_with(

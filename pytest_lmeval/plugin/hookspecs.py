@@ -34,7 +34,8 @@ def pytest_lmeval_load_task(path: Path) -> LoadedFile | None:
 
 
 def pytest_lmeval_leaderboard(config: pytest.Config, leaderboard: Leaderboard) -> None:
-    """Look at the board of the finished run before it is written.
+    """Look at the board of the finished run.
 
-    Called once, in the controlling process, also for an incomplete run.
+    Called once, in the controlling process, also for an incomplete run, after the reports are written and the exit code
+    is fixed: a hook that raises makes a run fail that would have passed, and nothing it does makes one pass.
     """

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import sys
+import threading
+import traceback
 from collections.abc import Generator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -27,14 +29,18 @@ class Recorder:
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
         self.record: RunRecord | None = None
+        # Held by whoever ends the run: pytest's main thread, or any that calls os._exit.
+        self._ending = threading.RLock()
         self._guard: ExitGuard | None = None
         self._finished = 0
         self._lost = 0
+        self._collections = 0
         self._heard: set[str] = set()
+        self._has_examples = False
+        self._was_stopped = False
         self._bad_files: dict[str, None] = {}
         self._not_tasks: dict[str, str] = {}
         self._session: pytest.Session | None = None
-        self._code = 0
         config.add_cleanup(self._keep_code)
 
     @pytest.hookimpl(tryfirst=True)
@@ -50,6 +56,8 @@ class Recorder:
         stops = session.testsfailed and not self.config.option.continue_on_collection_errors
         if not self.config.option.collectonly and not stops and not self._bad_files and not _has_bad_files(self.config):
             self._announce([item.nodeid for item in session.items if is_example(item)])
+        # pytest calls this too where an exception ended the collection.
+        self._collections += sys.exception() is None
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, node: Any, ids: Sequence[str]) -> None:
@@ -58,6 +66,7 @@ class Recorder:
         self._heard.add(node.gateway.id)
         self._refuse_bad_files()
         self._announce([nodeid for nodeid in ids if is_example_id(nodeid, self.config)])
+        self._collections += 1
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any, error: object) -> None:
@@ -98,6 +107,7 @@ class Recorder:
             self.record.hear_end(nodeid)
 
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
+        self._was_stopped = True
         if self.record is not None:
             self.record.interrupted = type(excinfo.value) is KeyboardInterrupt
 
@@ -107,12 +117,13 @@ class Recorder:
             # Whatever else stopped the session, -x included.
             session.exitstatus = pytest.ExitCode.INTERRUPTED
         crashed = session.exitstatus == pytest.ExitCode.INTERNAL_ERROR
-        if self.record is not None:
-            session.exitstatus = self.record.finish(session, int(session.exitstatus))
-        if session.exitstatus == pytest.ExitCode.OK and self._lost_reports(session):
-            self._lost = session.testscollected - self._finished
-            session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
-        self._code = int(session.exitstatus)
+        with self._ending:
+            try:
+                self._end(session)
+            except Exception:
+                # pytest would end with a traceback and 1, which says that an example failed.
+                self.config.notify_exception(pytest.ExceptionInfo.from_current(), self.config.option)
+                session.exitstatus = (self.record and self.record.code) or pytest.ExitCode.INTERNAL_ERROR
         outcome = yield
         terminal = self.config.pluginmanager.getplugin("terminalreporter")
         if crashed and terminal is not None:
@@ -137,7 +148,16 @@ class Recorder:
     def pytest_json_modifyreport(self, json_report: dict[str, Any]) -> None:
         if self.record is not None and self.record.board is not None:
             json_report["lmeval"] = self.record.board_json()
-            json_report["exitcode"] = json_report.get("exitcode") or self._code
+            json_report["exitcode"] = json_report.get("exitcode") or self.record.code
+
+    def _end(self, session: pytest.Session) -> None:
+        lost = session.exitstatus == pytest.ExitCode.OK and self._lost_reports(session)
+        if lost and (self.record is None or not self.record.missing):
+            self._lost = session.testscollected - self._finished
+        if self.record is not None:
+            session.exitstatus = self.record.finish(session, int(session.exitstatus), lost=lost)
+        elif lost:
+            session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
 
     def waiting(self, in_flight: int) -> None:
         """Say, if it is time to, what the run waits for."""
@@ -151,8 +171,12 @@ class Recorder:
                 self._let_exit()
             return
         if self.record is None:
+            self._has_examples = True
+            from pytest_lmeval.plugin.gating import check_recording
             from pytest_lmeval.plugin.run_record import RunRecord
 
+            if self._is_distributed():
+                check_recording(self.config)
             record = RunRecord(self.config)
             record.open_ledger()
             self.record = record
@@ -176,7 +200,7 @@ class Recorder:
 
     def _guard_exit(self) -> None:
         if self._guard is None:
-            self._guard = ExitGuard(self._wind_up)
+            self._guard = ExitGuard(self._wind_up, self._ending)
             self._guard.install()
 
     def _let_exit(self) -> None:
@@ -187,28 +211,36 @@ class Recorder:
     def _keep_code(self) -> None:
         # The last thing that pytest calls. By now a hook may have set the status, or ended the session by pytest.exit
         # or sys.exit; a run that failed stays failed.
-        self._let_exit()
+        with self._ending:
+            if self.record is not None and self.record.board is None:
+                self._give_up("the session ended before its results were judged")
+            self._let_exit()
         if self.record is None or self._session is None:
             return
-        if self.record.board is None:
-            self._code = self._give_up("the session ended before its results were judged")
         ending = sys.exception()
         if isinstance(ending, SystemExit) and not ending.code:
-            ending.code = self._code
-        self._session.exitstatus = self._session.exitstatus or self._code
+            ending.code = self.record.code
+        self._session.exitstatus = self._session.exitstatus or self.record.code
 
     def _wind_up(self, status: int) -> int:
         how = f"the process was ended by os._exit({status})"
         if self.record is None:
             os.write(2, f"{how} before the examples were collected\n".encode())
             return status or int(pytest.ExitCode.INTERNAL_ERROR)
-        if self.record.board is not None:
-            return status or self._code
-        return self._give_up(how)
+        if self.record.board is None:
+            self._give_up(how)
+            return self.record.code
+        return status or self.record.code
 
-    def _give_up(self, reason: str) -> int:
+    def _give_up(self, reason: str) -> None:
+        try:
+            self._write_what_there_is(reason)
+        except (Exception, SystemExit):  # a SystemExit that pytest has not asked for would set the exit code
+            traceback.print_exc()
+
+    def _write_what_there_is(self, reason: str) -> None:
         assert self.record is not None
-        code = self.record.give_up(reason)
+        self.record.give_up(reason)
         capture = self.config.pluginmanager.getplugin("capturemanager")
         if capture is not None:
             capture.suspend(in_=True)
@@ -216,14 +248,14 @@ class Recorder:
         if terminal is not None:
             self.pytest_terminal_summary(terminal)
             terminal.flush()
-        return code
 
     def _lost_reports(self, session: pytest.Session) -> bool:
         # A report that breaks on its way from a worker takes its failure with it, and pytest would exit 0.
         if self.config.option.collectonly:
             return False
-        # A run of workers of which none has said what it collected was ended from outside.
-        unheard = self._is_distributed() and self._is_named and not self._heard
+        # A run that was stopped before it began, or of workers of which none has said what it collected.
+        is_ours = self._is_named or self._has_examples
+        unheard = (self._was_stopped or self._is_distributed()) and is_ours and not self._collections
         return unheard or self._finished < session.testscollected
 
     def _is_distributed(self) -> bool:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from copy import deepcopy
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +17,7 @@ from pytest_lmeval.leaderboard.board import Leaderboard
 from pytest_lmeval.leaderboard.centered import core_csv
 from pytest_lmeval.leaderboard.github import write_step_summary
 from pytest_lmeval.leaderboard.markdown import markdown
-from pytest_lmeval.leaderboard.write import write_leaderboard
+from pytest_lmeval.leaderboard.write import remove_reports, write_leaderboard
 from pytest_lmeval.plugin.gating import baseline_path, tasks_not_run
 
 if TYPE_CHECKING:
@@ -29,37 +32,46 @@ class ReportFiles:
 
     def __init__(self, config: pytest.Config, folder: Path, baseline: RunFile | None) -> None:
         self.failures: list[str] = []
+        self.has_board = False
         self._config = config
         self._folder = folder
         self._baseline = baseline
 
+    def remove_old(self) -> None:
+        """Remove what an earlier run wrote, before anything can end this one."""
+        self.failures += remove_reports(self._folder)
+
     def write(self, board: Leaderboard, results: Callable[[], Sequence[ExampleResult]], *, per_example: bool) -> None:
-        """Write leaderboard.json, leaderboard.md, report.html and, where it is asked for, the summary.
+        """Write leaderboard.md, report.html, leaderboard.json and, where it is asked for, the step summary.
 
         ``results`` returns the results with their prompts.
         """
         folder = self._folder
+        text = cache(lambda: markdown(board))
         self._try(
+            folder / "leaderboard.md", lambda path: write_atomically(path, text().encode(errors="backslashreplace"))
+        )
+        self._try(folder / "core.csv", lambda path: _write_table(path, board))
+        self._try(folder / "report.html", lambda path: self._write_page(path, board, results()))
+        # After the others: if the process dies before, no board says how the run ended.
+        self.has_board = self._try(
             folder / "leaderboard.json", lambda path: write_leaderboard(board, path, include_per_example=per_example)
         )
-        text = markdown(board)
-        self._try(
-            folder / "leaderboard.md", lambda path: write_atomically(path, text.encode(errors="backslashreplace"))
-        )
-        if table := core_csv(board.tasks):
-            self._try(folder / "core.csv", lambda path: write_atomically(path, table))
-        self._try(folder / "report.html", lambda path: self._write_page(path, board, results()))
-        self._try(Path(os.environ.get("GITHUB_STEP_SUMMARY", "")), lambda _: write_step_summary(text, os.environ))
+        self._try(Path(os.environ.get("GITHUB_STEP_SUMMARY", "")), lambda _: write_step_summary(text(), os.environ))
 
     def show_to_project(self, board: Leaderboard) -> None:
         """Call the hook ``pytest_lmeval_leaderboard``, and the entry points of that name."""
         from importlib.metadata import entry_points
 
+        # What a hook changes in it must not change the verdict that is reported.
+        board = replace(board, facts=replace(board.facts, gate=deepcopy(board.facts.gate)))
         try:
             self._config.hook.pytest_lmeval_leaderboard(config=self._config, leaderboard=board)
             for entry_point in entry_points(group="pytest_lmeval_leaderboard"):
                 entry_point.load()(config=self._config, leaderboard=board)
-        except (Exception, SystemExit) as error:  # a project's own code must not cost it the board
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # pytest.fail and sys.exit, too
             self.failures.append(f"hook pytest_lmeval_leaderboard: {type(error).__name__}: {error}")
 
     def _write_page(self, path: Path, board: Leaderboard, results: Sequence[ExampleResult]) -> None:
@@ -103,3 +115,8 @@ class ReportFiles:
             self.failures.append(f"{path}: {reason or repr(error)}")
             return False
         return True
+
+
+def _write_table(path: Path, board: Leaderboard) -> None:
+    if table := core_csv(board.tasks):
+        write_atomically(path, table)

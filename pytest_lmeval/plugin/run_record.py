@@ -24,6 +24,7 @@ from pytest_lmeval.plugin.ending import failed_besides, stopped_by_choice, why_c
 from pytest_lmeval.plugin.gating import changed_in, compare_with, doubts_of, gate_settings, read_baseline, report_gate
 from pytest_lmeval.plugin.progress import Progress
 from pytest_lmeval.plugin.report_files import ReportFiles
+from pytest_lmeval.plugin.resuming import Resumption
 from pytest_lmeval.plugin.run_facts import info_of, manifest_of, selection_of
 from pytest_lmeval.plugin.state import run_state
 from pytest_lmeval.runner import timestamp
@@ -32,8 +33,6 @@ from pytest_lmeval.types import ExampleResult
 __all__ = ["RunRecord"]
 
 _INCOMPLETE = 3
-_DECISIVE = ("hash", "outputs", "score", "status", "threshold")
-_INTERRUPTED = 2
 
 
 class RunRecord:
@@ -43,14 +42,17 @@ class RunRecord:
         self.config = config
         self.report_dir: Path = config.invocation_params.dir / config.option.lm_report_dir
         self.ledger = Ledger(self.report_dir)
+        self.per_example = bool(config.option.lm_include_per_example)
         self.interrupted = False
         self.process_facts: dict[str, Any] = {}
         self.board: Leaderboard | None = None
+        # Until the board is written: whatever ends the process before has ended it too early.
+        self.code = _INCOMPLETE
         self.gate_settings = gate_settings(config)
         self.baseline = read_baseline(config)
         self.files = ReportFiles(config, self.report_dir, self.baseline)
+        self.resumption = Resumption(run_state(config).held)
         self._is_changed = changed_in(self.baseline)
-        self.reused = 0
         self._expected: dict[str, None] = {}
         self._results: dict[str, ExampleResult] = {}
         self._skipped: set[str] = set()
@@ -61,7 +63,6 @@ class RunRecord:
         self._reasons: list[str] = []
         self._closed = False
         self._started = timestamp()
-        self._held = run_state(config).held
         self._progress: Progress | None = None
         self._usage: dict[str, float] = {}
 
@@ -76,32 +77,26 @@ class RunRecord:
         assert self.board is not None
         return self.board.facts.gate or {}
 
-    @property
-    def per_example(self) -> bool:
-        """Whether the board is written with its per-example records."""
-        return bool(self.config.option.lm_include_per_example)
-
-    @property
-    def damaged(self) -> int:
-        """How many lines of the ledger that this run goes on from could not be read."""
-        return self._held.damaged
-
     @cached_property
     def manifest(self) -> dict[str, Any]:
         """The circumstances of the run, looked up when it began: git is asked once."""
         return manifest_of(self.config)
 
     def open_ledger(self) -> None:
-        """Start the ledger; a report dir that cannot be had is a pytest.UsageError."""
+        """Start the ledger, remove the reports of an earlier run; an unusable report dir is a pytest.UsageError."""
+        resume = self.config.option.lm_resume and self.resumption.goes_on
         try:
-            header = {
-                "timestamp": self._started,
-                "asking": run_state(self.config).asking,
-                "manifest": self.manifest,
-            }
-            self.ledger.open(header, resume=self.config.option.lm_resume)
-        except UsageError as error:
-            raise pytest.UsageError(str(error)) from None
+            self.ledger.claim()
+            self.files.remove_old()
+            asking = run_state(self.config).asking
+            header = {"timestamp": self._started, "asking": asking, "manifest": self.manifest}
+            self.ledger.open(header, resume=resume)
+        except BaseException as error:
+            # A file left open is a warning later, and maybe an error.
+            self.ledger.close(None)
+            if isinstance(error, UsageError):
+                raise pytest.UsageError(str(error)) from None
+            raise
 
     def announce(self, nodeids: Iterable[str]) -> None:
         """Note which examples this run owes a result for."""
@@ -153,9 +148,7 @@ class RunRecord:
             line = replace(ExampleResult.from_json(line), status="below").to_json()
         self._results[report.nodeid] = result
         self._skipped.discard(report.nodeid)
-        if self._is_held(result):
-            self.reused += 1
-        else:
+        if not self.resumption.takes(result):
             self.ledger.append(line)
 
     def hear_end(self, nodeid: str) -> None:
@@ -168,32 +161,41 @@ class RunRecord:
             self._progress = Progress(self.config, len(self._expected))
         self._progress.tick(len(self._results), in_flight, self._usage)
 
-    def finish(self, session: pytest.Session, status: int) -> int:
-        """Build and write the board; return the exit code of the run."""
+    def finish(self, session: pytest.Session, status: int, *, lost: bool) -> int:
+        """Build and write the board; return the exit code of the run.
+
+        ``lost`` says that not all tests reported completion. The code is fixed before any hook of the project sees the
+        board: a hook that fails can only make a run fail that would have passed.
+        """
         if self.board is None:
             self._reasons += self._why_cut_short(session, status)
-            report_gate(session, self._write_board(), self.files.failures)
-        if status == pytest.ExitCode.USAGE_ERROR or self.interrupted:
-            return status
-        return self._exit_code(session, status)
+            board = self._write_board()
+            self.code = self._exit_code(session, status, lost=lost)
+            self.files.show_to_project(board)
+            self.code = self.code or int(bool(self.files.failures))
+            report_gate(session, board, self.files.failures)
+        return self.code
 
-    def give_up(self, reason: str) -> int:
-        """Write the board of a run that ends here and now; return its exit code.
+    def give_up(self, reason: str) -> None:
+        """Write the board of a run that ends here and now, incomplete: ``code`` stays as it is.
 
         May be called in another thread than the one that scores: what that one goes on to report is not heard.
         """
         self._closed = True
         self._reasons.append(reason)
-        self._write_board()
-        return _INCOMPLETE
+        self.files.show_to_project(self._write_board())
 
     def board_json(self) -> dict[str, Any]:
         """Return the board as its file has it."""
         assert self.board is not None
         return self.board.to_json(per_example=self.per_example)
 
-    def _exit_code(self, session: pytest.Session, status: int) -> int:
+    def _exit_code(self, session: pytest.Session, status: int, *, lost: bool) -> int:
         assert self.board is not None
+        if status == pytest.ExitCode.USAGE_ERROR or self.interrupted:
+            return status
+        if not self.files.has_board:
+            return _INCOMPLETE
         if (self.missing or status == pytest.ExitCode.INTERRUPTED) and stopped_by_choice(session):
             return int(pytest.ExitCode.TESTS_FAILED)
         if not self.board.complete:
@@ -202,7 +204,7 @@ class RunRecord:
             return int(pytest.ExitCode.USAGE_ERROR)
         if (self.files.failures or not let_pass(self.gate)) and status == pytest.ExitCode.OK:
             return int(pytest.ExitCode.TESTS_FAILED)
-        return status
+        return _INCOMPLETE if lost and status == pytest.ExitCode.OK else status
 
     def _why_cut_short(self, session: pytest.Session, status: int) -> list[str]:
         if self.missing:
@@ -219,18 +221,20 @@ class RunRecord:
         aggregates, failures = aggregate(infos, results, run_state(self.config))
         self._reasons += failures
         self.board = self._gated(build_board(infos, results, self._facts(), aggregates))
-        self.files.show_to_project(self.board)
         footer = {"complete": self.board.complete, "digest": self.board.digest, "counts": dict(self.board.counts)}
         run = {
             "tasks": [asdict(info) for info in self._infos()],
             # Paths and options may hold anything that a conftest gave them.
             "facts": json.loads(json.dumps(asdict(self.board.facts), default=str)),
             **recorded(aggregates),
+            **self.resumption.left_out(results),
         }
         self.ledger.close(footer, run)
         if self.ledger.failure is not None:
             self.files.failures.append(f"{self.ledger.path}: {self.ledger.failure.strerror or self.ledger.failure}")
         self.files.write(self.board, self._with_prompts, per_example=self.per_example)
+        if self.board.complete and self.files.has_board and not self.config.option.lm_resume:
+            self.ledger.drop_replaced()
         return self.board
 
     def _gated(self, board: Leaderboard) -> Leaderboard:
@@ -265,10 +269,6 @@ class RunRecord:
     @property
     def _is_distributed(self) -> bool:
         return bool(self.config.pluginmanager.hasplugin("dsession"))
-
-    def _is_held(self, result: ExampleResult) -> bool:
-        held = self._held.results.get((result.task, result.id))
-        return held is not None and all(getattr(held, name) == getattr(result, name) for name in _DECISIVE)
 
     def _parsed(self, line: str) -> ExampleResult:
         result = ExampleResult.from_json(line)

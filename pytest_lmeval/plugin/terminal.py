@@ -97,10 +97,7 @@ def _paths(board: Leaderboard) -> dict[str, str]:
 
 def _remarks(record: RunRecord, board: Leaderboard) -> list[str]:
     remarks = [selection_text(board), *action_lines(board), *_unused_names(record.config, board)]
-    if record.reused:
-        remarks.append(f"resumed: {record.reused} answer(s) out of the ledger were used again")
-    if record.damaged:
-        remarks.append(f"{record.damaged} line(s) of the ledger could not be read")
+    remarks += record.resumption.remarks(record.ledger.kept)
     remarks += [f"doubtful: {warning}" for warning in record.gate["warnings"]]
     remarks += [f"left out: {fault}" for fault in board.facts.bad_records]
     return [remark for remark in remarks if remark]

@@ -6,6 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from pytest_lmeval.cli import merge as merging
 from pytest_lmeval.schemas import load_schema
 from tests import needs
 from tests.cli.conftest import Lmeval
@@ -121,6 +124,23 @@ def test_no_ledger_that_is_still_needed_is_overwritten(lmeval: Lmeval, shards: l
     (tmp_path / "ledger.jsonl").write_text('{"header": {}}\n')
     code, _, err = lmeval("merge", *shards, "-o", tmp_path)
     assert (2, True) == (code, "holds the ledger of an incomplete run" in err)
+
+
+def test_a_merge_that_dies_leaves_no_board_of_older_shards(
+    lmeval: Lmeval, shards: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert 0 == lmeval("merge", *shards, "-o", tmp_path)[0]
+    (tmp_path / "core.csv").write_text("of an older run")
+
+    def die(*args: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(merging, "markdown", die)
+    with pytest.raises(KeyboardInterrupt):
+        lmeval("merge", *shards, "-o", tmp_path)
+    assert ["ledger.jsonl"] == [path.name for path in tmp_path.iterdir()]
+    monkeypatch.undo()
+    assert 0 == lmeval("merge", *shards, "-o", tmp_path)[0]
 
 
 def test_what_cannot_be_written_or_parsed_is_a_usage_error(lmeval: Lmeval, shards: list[Path], tmp_path: Path) -> None:

@@ -101,10 +101,27 @@ def test_a_folder_is_free_again_when_its_run_is_over(tmp_path: Path, other: subp
     _write(tmp_path, footer={})
 
 
-def test_a_complete_ledger_is_replaced(tmp_path: Path) -> None:
-    _write(tmp_path, LINE, LINE, footer={"complete": True, "digest": "old"})
+def test_a_complete_ledger_is_kept_until_it_is_replaced(tmp_path: Path) -> None:
+    old = _write(tmp_path, LINE, LINE, footer={"complete": True, "digest": "old"}).path.read_bytes()
     ledger = _write(tmp_path, LINE, footer={"complete": True, "digest": "new"})
     assert [{"footer": {"complete": True, "digest": "new"}}] == _lines(ledger.path)[2:]
+    assert [old] == [path.read_bytes() for path in _kept_aside(tmp_path)]
+    ledger.drop_replaced()
+    assert [] == _kept_aside(tmp_path)
+
+
+def test_an_incomplete_ledger_is_kept_for_good(tmp_path: Path) -> None:
+    _write(tmp_path, LINE, footer=None)
+    _write(tmp_path, LINE, footer={"complete": True}).drop_replaced()
+    assert 1 == len(_kept_aside(tmp_path))
+
+
+def test_a_complete_ledger_is_gone_on_with(tmp_path: Path) -> None:
+    before = _write(tmp_path, LINE, footer={"complete": True}).path.read_bytes()
+    ledger = Ledger(tmp_path)
+    ledger.open({}, resume=True)
+    ledger.close({"complete": True})
+    assert ledger.path.read_bytes().startswith(before)
     assert [] == _kept_aside(tmp_path)
 
 

@@ -72,10 +72,19 @@ def test_what_would_be_asked_otherwise_now_is_not_held(tmp_path: Path) -> None:
     assert held.responses("words", "a", NOW) is None
 
 
-def test_a_complete_ledger_holds_nothing_to_go_on_from(tmp_path: Path) -> None:
-    footers = {complete: json.dumps({"footer": {"complete": complete}}) for complete in (True, False)}
-    assert texts(read(tmp_path, header(), RESULT.to_json(), footers[True])) is None
-    assert ["5"] == texts(read(tmp_path, header(), RESULT.to_json(), footers[False]))
+@pytest.mark.parametrize("complete", [True, False])
+def test_a_complete_ledger_is_held_as_any_other(tmp_path: Path, complete: bool) -> None:
+    held = read(tmp_path, header(), RESULT.to_json(), json.dumps({"footer": {"complete": complete}}))
+    assert ["5"] == texts(held)
+    assert (complete, True) == (held.complete, held.goes_on)
+
+
+def test_the_complete_ledger_of_runs_that_asked_otherwise_is_not_gone_on_with(tmp_path: Path) -> None:
+    ended = json.dumps({"footer": {"complete": True}})
+    other = read(tmp_path, header("otherwise"), RESULT.to_json(), ended)
+    assert (False, frozenset({("sums", "a")})) == (other.goes_on, other.keys)
+    assert read(tmp_path, header("otherwise"), RESULT.to_json()).goes_on
+    assert read(tmp_path, header(), RESULT.to_json(), header("otherwise"), ended).goes_on
 
 
 def test_an_example_without_an_answer_is_not_held(tmp_path: Path) -> None:

@@ -163,6 +163,17 @@ def test_a_run_can_be_replayed_from_what_it_wrote(small: Project, source: str) -
     assert original["digest"] == small.board()["digest"]
 
 
+def test_workers_do_not_replay_what_their_run_replaces(small: Project) -> None:
+    small.run("--lm-include-per-example")
+    before = {path.name: path.read_bytes() for path in small.path.joinpath("reports").iterdir()}
+    result = small.run_pytest("--lm-adapter=replay:reports/leaderboard.json", "-n2")
+    assert 4 == result.ret
+    result.stderr.fnmatch_lines(["*this run replaces that file while its workers read it*"])
+    assert before == {path.name: path.read_bytes() for path in small.path.joinpath("reports").iterdir()}
+    assert 1 == small.run_pytest("--lm-adapter=replay:reports/leaderboard.json").ret
+    assert small.board()["complete"]
+
+
 def test_a_recording_without_an_example_is_an_error_of_that_example(small: Project) -> None:
     small.task("out.jsonl", {"id": "blue", "output": "blue"})
     result = small.run_pytest("--lm-adapter=replay:out.jsonl", "tasks/words.jsonl")

@@ -1,4 +1,4 @@
-"""A run that is interrupted or killed leaves what it has: a partial board, or a ledger and the old board."""
+"""A run that is interrupted or killed leaves what it has: a partial board, or a ledger and no board."""
 
 from __future__ import annotations
 
@@ -80,11 +80,12 @@ def test_ctrl_c_leaves_a_partial_board_and_exit_code_2(project: Project, options
     assert "tasks/t.jsonl::e11" in output
 
 
-def test_a_killed_run_leaves_its_results_in_the_ledger_and_the_old_board_alone(project: Project) -> None:
-    old = json.dumps({"old": True})
-    project.write("reports/leaderboard.json", old)
+def test_a_killed_run_leaves_its_results_in_the_ledger_and_no_board_of_an_older_run(project: Project) -> None:
+    for name in ("leaderboard.json", "leaderboard.md", "report.html", "core.csv", ".leaderboard.json.torn", "mine.txt"):
+        project.write(f"reports/{name}", "old")
     stop(start_slow(project), signal.SIGKILL, group=True)
-    assert old == (project.path / "reports/leaderboard.json").read_text()
+    left = sorted(path.name for path in project.path.joinpath("reports").iterdir())
+    assert [".lock", "ledger.jsonl", "mine.txt"] == left
     header, *results = (project.path / "reports/ledger.jsonl").read_text("ascii").splitlines()
     assert "header" in json.loads(header)
     assert ["e0", "e1"] == [json.loads(line)["id"] for line in results]

@@ -392,6 +392,7 @@ def test_a_run_is_not_compared_with_what_it_is_about_to_write(project: Project, 
     result = project.run(f"--lm-baseline=here/{name}", *options)
     assert 4 == result.ret
     result.stderr.fnmatch_lines(["*this run writes that file itself*"])
+    assert "{}" == (project.path / "reports" / name).read_text()
     assert [] == project.calls()
 
 

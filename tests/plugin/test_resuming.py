@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_lmeval.engine.ledger import is_complete
+from pytest_lmeval.leaderboard.runfile import read_run
+from pytest_lmeval.schemas import load_schema
 from tests.conftest import PATIENCE_S
 
 if TYPE_CHECKING:
@@ -169,11 +170,8 @@ class Campaign:
         return digest
 
     def start_afresh_if_it_was_done(self) -> None:
-        folder = self.project.path / "reports"
-        if (folder / "leaderboard.json").exists():
+        if (self.project.path / "reports/leaderboard.json").exists():
             self.check()
-        elif (folder / "ledger.jsonl").exists() and is_complete(folder / "ledger.jsonl"):
-            shutil.rmtree(folder)
 
     def kill(self, times: int) -> None:
         """Kill ``times`` times at random moments of runs of the suite, then let the last one end.
@@ -301,15 +299,92 @@ def test_without_being_told_to_resume_everything_is_asked_and_the_old_ledger_kep
     assert before == aside.read_bytes()
 
 
-def test_resuming_what_is_complete_leaves_a_whole_ledger(cut_off: Project) -> None:
-    result = run(cut_off, "--lm-resume")
-    result.assert_outcomes(passed=8)
+@pytest.fixture
+def complete(model: Project) -> Project:
+    """Provide a complete run of eight examples, as if nothing had been asked."""
+    model.task("tasks/t.jsonl", *[model.record(f"e{number}", f"w{number}") for number in range(8)])
+    run(model).assert_outcomes(passed=8)
+    (model.path / "asked.txt").unlink()
+    return model
+
+
+def ledgers(project: Project) -> list[str]:
+    return sorted(path.name for path in project.path.glob("reports/ledger*.jsonl"))
+
+
+@pytest.mark.parametrize("with_board", [True, False])
+@pytest.mark.parametrize("processes", ["-n0", "-n2"])
+def test_resuming_a_complete_run_asks_nothing_and_writes_its_reports(
+    complete: Project, processes: str, with_board: bool
+) -> None:
+    before = complete.board()
+    if not with_board:
+        for name in ("leaderboard.json", "leaderboard.md", "report.html"):
+            (complete.path / "reports" / name).unlink()
+    result = run(complete, "--lm-resume", processes)
+    assert 0 == result.ret
+    assert not asked(complete)
+    result.stdout.fnmatch_lines([f"resumed: 8 answer(s) out of the run of {before['timestamp']} were used again"])
     result.stdout.no_fnmatch_line("*could not be read*")
-    digest = cut_off.board()["digest"]
-    run(cut_off, "--lm-resume").assert_outcomes(passed=8)
-    assert cut_off.board()["complete"]
-    assert digest == cut_off.board()["digest"]
-    assert {f"e{number}" for number in range(8)} == {record["id"] for record in results(cut_off)}
+    assert (True, before["digest"]) == (complete.board()["complete"], complete.board()["digest"])
+    assert all((complete.path / "reports" / name).exists() for name in ("leaderboard.md", "report.html"))
+    assert [f"e{number}" for number in range(8)] == sorted(record["id"] for record in results(complete))
+    assert ["ledger.jsonl"] == ledgers(complete)
+    assert read_run(complete.path / "reports/ledger.jsonl").agrees
+
+
+@pytest.mark.parametrize(
+    "options", [["--lm-adapter=model:Other"], ["--lm-adapter-arg=style=terse"], ["--lm-repeats=2"]]
+)
+def test_the_complete_ledger_of_another_model_is_kept_and_not_resumed(complete: Project, options: list[str]) -> None:
+    before = (complete.path / "reports/ledger.jsonl").read_bytes()
+    result = run(complete, "--lm-resume", *options)
+    assert 0 == result.ret
+    assert {f"e{number}" for number in range(8)} == {id for _, id in asked(complete)}
+    new, kept = sorted(ledgers(complete), key=len)
+    assert before == (complete.path / "reports" / kept).read_bytes()
+    result.stdout.fnmatch_lines(
+        [
+            "resumed nothing: the 8 result(s) in the ledger are of another adapter, other adapter options or another *",
+            f"the older ledger is kept as *{kept}",
+        ]
+    )
+    assert read_run(complete.path / "reports" / new).agrees
+
+
+def test_the_complete_ledger_of_other_examples_stays_and_is_not_counted(complete: Project) -> None:
+    complete.task("tasks/t.jsonl", complete.record("a", "x"), complete.record("b", "y"))
+    result = run(complete, "--lm-resume")
+    assert {("t", "a"): 1, ("t", "b"): 1} == asked(complete)
+    result.stdout.fnmatch_lines(["resumed nothing: the 8 result(s) in the ledger are of other examples or prompts"])
+    held = read_run(complete.path / "reports/ledger.jsonl")
+    assert (10, 2, True) == (len(results(complete)), len(held.results or ()), held.agrees)
+
+
+def test_resuming_a_part_of_a_complete_run_keeps_the_rest_for_later(complete: Project) -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    digest = complete.board()["digest"]
+    assert 0 == run(complete, "--lm-resume", "-k", "e1 or e2").ret
+    ledger = complete.path / "reports/ledger.jsonl"
+    held = read_run(ledger)
+    assert (2, True) == (len(held.results or ()), held.agrees)
+    for line in ledger.read_text("ascii").splitlines():
+        if line:
+            jsonschema.validate(json.loads(line), load_schema("ledger"))
+    assert 0 == run(complete, "--lm-resume").ret
+    assert not asked(complete)
+    assert digest == complete.board()["digest"]
+    assert read_run(ledger).agrees
+
+
+def test_a_complete_run_replaces_the_ledger_of_an_older_one_and_one_that_dies_does_not(complete: Project) -> None:
+    before = (complete.path / "reports/ledger.jsonl").read_bytes()
+    assert 0 == run(complete).ret
+    assert ["ledger.jsonl"] == ledgers(complete)
+    complete.write("reports/ledger.jsonl", before)
+    complete.write("conftest.py", "import os\ndef pytest_runtest_teardown(item): os._exit(0)\n")
+    assert 3 == run(complete).ret
+    assert before in [(complete.path / "reports" / name).read_bytes() for name in ledgers(complete)]
 
 
 def test_resuming_where_nothing_was_begun_is_an_ordinary_run(model: Project) -> None:

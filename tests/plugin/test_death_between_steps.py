@@ -1,0 +1,225 @@
+"""A run that dies between two of its steps, however it dies, is not green, and is resumed without asking again.
+
+The expected outcomes are those of the table in docs/resume.md: the page and the tests cannot drift apart.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_lmeval.leaderboard.runfile import read_run
+
+if TYPE_CHECKING:
+    from tests.conftest import Project
+
+EXAMPLES = 6
+PAGE = Path(__file__).parents[2] / "docs/resume.md"
+PLUGIN, LEDGER = "pytest_lmeval.plugin.", "pytest_lmeval.engine.ledger:Ledger."
+FILES = f"{PLUGIN}report_files:"
+# What reaches each point: before or after the call of that number of a function, or a hook of the project.
+POINTS = {
+    "while examples are collected": ("hook", "pytest_collection_modifyitems", 1),
+    "before the older reports are removed": ("before", f"{FILES}ReportFiles.remove_old", 1),
+    "before the older ledger is renamed": ("after", f"{FILES}ReportFiles.remove_old", 1),
+    "before the ledger's first line": ("after", f"{LEDGER}_set_aside", 1),
+    "after the ledger's first line": ("after", f"{LEDGER}open", 1),
+    "after the first answer": ("after", "model:Model.generate", 1),
+    "between the third answer and its line": ("before", f"{PLUGIN}run_record:RunRecord._take_result", 3),
+    "in the middle of the third answer's line": ("torn", f"{LEDGER}_write", 1 + 3),
+    "after the third answer's line": ("after", f"{LEDGER}append", 3),
+    "after the last answer's line": ("after", f"{LEDGER}append", EXAMPLES),
+    "before the results are judged": ("before", f"{PLUGIN}run_record:RunRecord.finish", 1),
+    "before the ledger's footer": ("before", f"{LEDGER}_write", 1 + EXAMPLES + 2),
+    "before `leaderboard.md`": ("after", f"{LEDGER}close", 1),
+    "before `report.html`": ("after", f"{FILES}write_atomically", 1),
+    "before `leaderboard.json`": ("before", f"{FILES}write_leaderboard", 1),
+    "in the middle of `leaderboard.json`": ("before", "pytest_lmeval.atomic:os.replace", 3),
+    "before the step summary": ("before", f"{FILES}write_step_summary", 1),
+    "before the baseline": ("before", f"{FILES}ReportFiles._update_baseline", 1),
+    "after the baseline": ("after", f"{FILES}ReportFiles._update_baseline", 1),
+    "in `pytest_lmeval_leaderboard`": ("hook", "pytest_lmeval_leaderboard", 1),
+    "in `pytest_sessionfinish`": ("hook", "pytest_sessionfinish", 1),
+    "in `pytest_terminal_summary`": ("hook", "pytest_terminal_summary", 1),
+    "in `pytest_unconfigure`": ("hook", "pytest_unconfigure", 1),
+}
+# Each kind of death, and the column of the table that it belongs to.
+KINDS = {
+    "SIGKILL": 0,
+    "os._exit": 1,
+    "os._exit in two threads": 1,
+    "os._exit twice": 2,
+    "sys.exit": 3,
+    "pytest.exit": 4,
+    "exception": 5,
+    "Ctrl-C": 6,
+}
+CONFTEST = """
+import importlib, json, os, signal, sys, threading
+from pathlib import Path
+import pytest
+
+path = Path(__file__).with_name("fault.json")
+FAULT = json.loads(path.read_text()) if path.exists() and "PYTEST_XDIST_WORKER" not in os.environ else {"when": None}
+state = {"is_dead": False, "calls": 0}
+
+
+def die():
+    if state["is_dead"]:
+        return
+    state["is_dead"] = True
+    kind = FAULT["kind"]
+    if kind == "SIGKILL":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if kind == "os._exit in two threads":
+        threading.Thread(target=os._exit, args=(0,)).start()
+    if kind.startswith("os._exit"):
+        os._exit(0)
+    if kind == "sys.exit":
+        sys.exit(0)
+    if kind == "pytest.exit":
+        pytest.exit("enough", 0)
+    if kind == "Ctrl-C":
+        raise KeyboardInterrupt
+    raise RuntimeError("broken")
+
+
+class Torn:
+    def __init__(self, file):
+        self.file = file
+
+    def write(self, data):
+        if not state["is_dead"]:
+            self.file.write(data[: len(data) // 2])
+            die()
+        return self.file.write(data)
+
+    def close(self):
+        self.file.close()
+
+
+def patch(when, place, number):
+    module, _, path = place.partition(":")
+    *owners, name = path.split(".")
+    owner = importlib.import_module(module)
+    for each in owners:
+        owner = getattr(owner, each)
+    original = getattr(owner, name)
+
+    def reaching(*args, **kwargs):
+        state["calls"] += 1
+        is_here = state["calls"] == number
+        if is_here and when == "torn":
+            args[0]._file = Torn(args[0]._file)
+        if is_here and when == "before":
+            die()
+        result = original(*args, **kwargs)
+        if is_here and when == "after":
+            die()
+        return result
+
+    setattr(owner, name, reaching)
+
+
+if FAULT["when"] == "hook":
+    globals()[FAULT["place"]] = lambda: die()
+elif FAULT["when"]:
+    patch(FAULT["when"], FAULT["place"], FAULT["number"])
+if FAULT["when"] and FAULT["kind"] == "os._exit twice":
+    # The second time it is what winds the run up that calls it.
+    from pytest_lmeval.plugin import report_files
+
+    markdown = report_files.markdown
+    report_files.markdown = lambda board: os._exit(0) if state["is_dead"] else markdown(board)
+"""
+OPTIONS = ("--lm-baseline=base.json", "--lm-update-baseline", "--lm-batch-size=2", "-pno:cacheprovider", "-q")
+
+
+def read_table() -> dict[str, list[str]]:
+    """Return the cells of the table in the docs by what its rows begin with."""
+    lines = re.findall(r"^\| (.+) \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    rows = [[cell.strip() for cell in line.split(" | ")] for line in lines]
+    return {first: cells for first, *cells in rows if len(cells) == 8 and first not in ("---", "the run ends")}
+
+
+TABLE = read_table()
+CELLS = [(point, kind) for point in POINTS for kind, column in KINDS.items() if TABLE[point][column] != "-"]
+# All of them take minutes: every fifth meets each point and each kind several times.
+CHOSEN = [
+    *[(point, kind, "-n0") for point, kind in CELLS[::5]],
+    ("after the third answer's line", "SIGKILL", "-n2"),
+    ("between the third answer and its line", "pytest.exit", "-n2"),
+    ("in the middle of the third answer's line", "exception", "-n2"),
+    ("before the results are judged", "sys.exit", "-n2"),
+    ("before the ledger's footer", "os._exit", "-n2"),
+    ("before `leaderboard.json`", "os._exit in two threads", "-n2"),
+    ("after the last answer's line", "os._exit twice", "-n2"),
+]
+
+
+def test_the_table_of_the_docs_has_every_point() -> None:
+    assert list(POINTS) == list(TABLE)
+    assert {*POINTS} == {point for point, _, processes in CHOSEN if processes == "-n0"}
+    assert {*KINDS} == {kind for _, kind, processes in CHOSEN if processes == "-n0"}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Provide where the reports of an earlier run are kept, which the first test makes."""
+    return tmp_path_factory.mktemp("earlier") / "reports"
+
+
+@pytest.fixture
+def earlier(project: Project, made: Path) -> Project:
+    """Provide six examples with the reports of an earlier run, and what lets the next run die."""
+    project.task("tasks/t.jsonl", *[project.record(f"e{number}", f"w{number}") for number in range(EXAMPLES)])
+    if not made.exists():
+        assert 0 == project.run(*OPTIONS[2:]).ret
+        (project.path / "calls.txt").unlink()
+        project.board()
+        shutil.move(project.path / "reports", made)
+    shutil.copytree(made, project.path / "reports")
+    project.write("conftest.py", CONFTEST)
+    return project
+
+
+def outcome(project: Project, ret: int, before: bytes) -> str:
+    """Return how the run ended and what its board says, as the table has it."""
+    code = {-signal.SIGKILL: "137", -signal.SIGINT: "130"}.get(ret, str(ret))
+    path = project.path / "reports/leaderboard.json"
+    if not path.exists():
+        return f"{code} none"
+    if before == path.read_bytes():
+        return f"{code} older"
+    return f"{code} {'whole' if project.board()['complete'] else 'partial'}"
+
+
+def older_results(project: Project, before: bytes) -> bool:
+    """Tell whether a ledger in the report dir begins with what the earlier run wrote."""
+    return any(path.read_bytes().startswith(before) for path in project.path.glob("reports/ledger*.jsonl"))
+
+
+@pytest.mark.parametrize(("point", "kind", "processes"), CHOSEN)
+def test_a_run_that_dies_is_not_green_and_is_resumed(earlier: Project, point: str, kind: str, processes: str) -> None:
+    when, place, number = POINTS[point]
+    earlier.write("fault.json", json.dumps({"when": when, "place": place, "number": number, "kind": kind}))
+    board, ledger = ((earlier.path / "reports" / name).read_bytes() for name in ("leaderboard.json", "ledger.jsonl"))
+    ret = int(earlier.run(*OPTIONS, processes).ret)
+    found = outcome(earlier, ret, board)
+    expected, _, asked = TABLE[point][KINDS[kind]].partition(", ")
+    assert expected == found
+    assert "whole" in found or older_results(earlier, ledger)
+    for name in ("fault.json", "calls.txt"):
+        (earlier.path / name).unlink(missing_ok=True)
+    assert 0 == earlier.run(*OPTIONS, "--lm-resume").ret
+    assert (asked or TABLE[point][-1]) == str(sum(map(len, earlier.calls())))
+    assert earlier.board()["complete"]
+    assert json.loads(board)["digest"] == earlier.board()["digest"]
+    run = read_run(earlier.path / "reports/ledger.jsonl")
+    assert (True, True) == (run.complete, run.agrees)

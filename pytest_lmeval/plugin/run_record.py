@@ -18,14 +18,14 @@ from pytest_lmeval.leaderboard.board import Leaderboard, RunFacts, build_board
 from pytest_lmeval.leaderboard.gate import decide, let_pass
 from pytest_lmeval.leaderboard.manifest import redact_options
 from pytest_lmeval.leaderboard.rows import TaskInfo
-from pytest_lmeval.plugin.aggregating import aggregate
 from pytest_lmeval.plugin.ending import failed_besides, stopped_by_choice, why_cut_short
 from pytest_lmeval.plugin.gating import compare_with, doubts_of, gate_settings, read_baseline, report_gate
 from pytest_lmeval.plugin.progress import Progress
 from pytest_lmeval.plugin.report_files import ReportFiles
 from pytest_lmeval.plugin.run_facts import info_of, manifest_of, selection_of
 from pytest_lmeval.plugin.state import run_state
-from pytest_lmeval.runner import timestamp
+from pytest_lmeval.run.aggregating import aggregate
+from pytest_lmeval.run.library import timestamp
 from pytest_lmeval.types import ExampleResult
 
 __all__ = ["RunRecord"]
@@ -212,7 +212,7 @@ class RunRecord:
     def _write_board(self) -> Leaderboard:
         self._closed = True
         infos, results = self._infos(), list(self._results.values())
-        aggregates, failures = aggregate(infos, results, run_state(self.config))
+        aggregates, failures = aggregate(infos, results, run_state(self.config).task_again)
         self._reasons += failures
         self.board = self._gated(build_board(infos, results, self._facts(), aggregates))
         self.files.show_to_project(self.board)
@@ -245,7 +245,7 @@ class RunRecord:
         return replace(board, facts=replace(board.facts, gate=gate))
 
     def _is_exact(self) -> bool:
-        return bool(self.process_facts.get("model", {}).get("exact")) or run_state(self.config).is_exact
+        return bool(self.process_facts.get("model", {}).get("exact")) or run_state(self.config).run.is_exact
 
     def _with_prompts(self) -> Sequence[ExampleResult]:
         results = list(self._results.values())
@@ -294,7 +294,7 @@ class RunRecord:
             max_errors=limit.of(len(self._expected)),
             selection=selection_of(self.config.option, list(known.values())),
             bad_records=[fault for info in known.values() for fault in info.bad_records],
-            manifest={**self.manifest, **(self.process_facts or run_state(self.config).facts())},
+            manifest={**self.manifest, **(self.process_facts or run_state(self.config).run.facts())},
             finished=not self._reasons,
             floors=self.gate_settings.floors,
         )

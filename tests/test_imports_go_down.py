@@ -15,7 +15,7 @@ ROWS = (
     "plugin cli",
     "run",
     "engine leaderboard",
-    "convert starter schemas formats adapters registry project tasks",
+    "convert data starter schemas formats adapters registry project tasks",
     "metrics postprocess rendering sandbox",
     "types text atomic arguments errors formatters",
 )

@@ -133,8 +133,10 @@ class RunState:
 
     def task_again(self, info: TaskInfo) -> Task:
         """Return a task that some process of this run has collected."""
+        from pytest_lmeval.formats.files import file_task_name
+
         path = self.config.rootpath / info.path
-        tasks = self.load(path, info.name.partition("@")[0], is_named=True).tasks
+        tasks = self.load(path, file_task_name(info.name, path), is_named=True).tasks
         return next(task for task in tasks if task.name == info.name)
 
     def add_task(self, info: TaskInfo) -> None:

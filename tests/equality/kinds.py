@@ -202,7 +202,7 @@ KINDS: Mapping[str, Kind] = {
     "letters": Kind({"tasks/task_letters.py": LETTERS}, ["tasks"], "C"),
     "declarative": Kind(
         {
-            "tasks/colours.yaml": DECLARATIVE,
+            "tasks/colours@1.yaml": DECLARATIVE,
             "tasks/rows.csv": CSV,
             "values.yaml": "field: target\n",
         },

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from pytest_lmeval.registry import Registry as Registry
     from pytest_lmeval.registry import default_registry as default_registry
     from pytest_lmeval.rendering import render as render
-    from pytest_lmeval.runner import run_leaderboard as run_leaderboard
-    from pytest_lmeval.runner import run_task as run_task
+    from pytest_lmeval.run.library import run_leaderboard as run_leaderboard
+    from pytest_lmeval.run.library import run_task as run_task
     from pytest_lmeval.sandbox import ExecutionResult as ExecutionResult
     from pytest_lmeval.sandbox import execute_code as execute_code
     from pytest_lmeval.types import Completion as Completion
@@ -58,7 +58,7 @@ _HOMES = {
     "postprocess": ("post_process",),
     "registry": ("Registry", "default_registry"),
     "rendering": ("render",),
-    "runner": ("run_leaderboard", "run_task"),
+    "run.library": ("run_leaderboard", "run_task"),
     "sandbox": ("ExecutionResult", "execute_code"),
     "types": (
         "Completion",

@@ -13,9 +13,9 @@ import pytest_lmeval
 PACKAGE = Path(pytest_lmeval.__file__).parent
 ROWS = (
     "plugin cli",
-    "runner",
+    "run",
     "engine leaderboard",
-    "convert starter schemas formats adapters registry project tasks",
+    "convert data starter schemas formats adapters registry project tasks",
     "metrics postprocess rendering sandbox",
     "types text atomic arguments errors formatters",
 )
@@ -103,9 +103,9 @@ def _plant(root: Path, file: str, source: str) -> list[str]:
         ("metrics/f1.py", "from pytest_lmeval import registry", "metrics imports registry"),
         ("metrics/f1.py", "from ..formats.task import Task", "metrics imports formats"),
         ("metrics/__init__.py", "from ..formats.task import Task", "metrics imports formats"),
-        ("metrics/deep/er/f1.py", "from .... import runner", "metrics imports runner"),
+        ("metrics/deep/er/f1.py", "from .... import run", "metrics imports run"),
         ("sandbox/core.py", "def run():\n    from pytest_lmeval.engine import ask", "sandbox imports engine"),
-        ("engine/ask.py", "if TYPE_CHECKING:\n    from pytest_lmeval.runner import run_task", "engine imports runner"),
+        ("engine/ask.py", "if TYPE_CHECKING:\n    from pytest_lmeval.run import run_task", "engine imports run"),
         (
             "engine/ask.py",
             "try:\n    import pytest_lmeval.plugin.state as s\nexcept ImportError:\n    pass",
@@ -116,12 +116,12 @@ def _plant(root: Path, file: str, source: str) -> list[str]:
             "class A:\n    async def f(self):\n        import pytest",
             "leaderboard imports pytest",
         ),
-        ("runner.py", "import json, _pytest.config", "runner imports _pytest"),
-        ("runner.py", "from xdist.scheduler import LoadScheduling", "runner imports xdist"),
+        ("run/run.py", "import json, _pytest.config", "run imports _pytest"),
+        ("run/run.py", "from xdist.scheduler import LoadScheduling", "run imports xdist"),
         ("cli/main.py", "import pytest", "cli imports pytest"),
         ("cli/main.py", "from pytest_lmeval.plugin import options", "cli imports plugin"),
         ("plugin/options.py", "from pytest_lmeval.cli import main", "plugin imports cli"),
-        ("runner.py", "import importlib\nimportlib.import_module('pytest_lmeval.cli')", "runner imports cli"),
+        ("run/run.py", "import importlib\nimportlib.import_module('pytest_lmeval.cli')", "run imports cli"),
         ("formats/x.py", "from pytest_lmeval import Example", "whose room cannot be told"),
         ("formats/x.py", "import pytest_lmeval", "whose room cannot be told"),
         ("extras.py", "import json", "extras stands in no row"),
@@ -134,17 +134,15 @@ def test_a_planted_violation_is_found(tmp_path: Path, file: str, source: str, pr
 
 
 def test_a_violation_names_its_line(tmp_path: Path) -> None:
-    assert ["types.py:3: types imports runner"] == _plant(
-        tmp_path, "types.py", "import json\n\nimport pytest_lmeval.runner"
-    )
+    assert ["types.py:3: types imports run"] == _plant(tmp_path, "types.py", "import json\n\nimport pytest_lmeval.run")
 
 
 @pytest.mark.parametrize(
     ("file", "source"),
     [
-        ("plugin/options.py", "import pytest, _pytest.config\nfrom pytest_lmeval.runner import run_task"),
-        ("plugin/options.py", "from . import state\nfrom .state import State\nfrom .. import runner"),
-        ("cli/main.py", "from pytest_lmeval.runner import run_task\nfrom pytest_lmeval.types import Score"),
+        ("plugin/options.py", "import pytest, _pytest.config\nfrom pytest_lmeval.run import run_task"),
+        ("plugin/options.py", "from . import state\nfrom .state import State\nfrom .. import run"),
+        ("cli/main.py", "from pytest_lmeval.run import run_task\nfrom pytest_lmeval.types import Score"),
         ("engine/evaluate.py", "from pytest_lmeval.leaderboard.rows import TaskRow"),
         ("formats/jsonl.py", "def f():\n    from pytest_lmeval.registry import Registry"),
         ("registry.py", "from pytest_lmeval import formats, metrics"),

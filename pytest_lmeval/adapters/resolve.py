@@ -6,14 +6,16 @@ import importlib
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from pytest_lmeval.errors import LmevalError, UnknownName, UsageError
 from pytest_lmeval.project import project_table
-from pytest_lmeval.registry import Registry
+from pytest_lmeval.registry import Registry, default_registry
 
 __all__ = ["ANSWERING_METHODS", "adapter_name", "check_adapter", "check_spec", "make_adapter", "resolve_profile"]
 
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
 ANSWERING_METHODS = ("complete", "generate_requests", "generate", "loglikelihood")
 
 
@@ -28,13 +30,16 @@ def check_spec(spec: str, registry: Registry, project: Path | None = None) -> No
     raise UnknownName("adapter", spec, choices)
 
 
-def make_adapter(spec: str, registry: Registry, options: Mapping[str, Any], project: Path | None = None) -> Any:
+def make_adapter(
+    spec: str, registry: Registry | None = None, options: Mapping[str, Any] = _NOTHING, project: Path | None = None
+) -> Any:
     """Return the adapter that ``spec`` names, made with ``options``; raise UsageError where that is impossible.
 
     A name of ``[tool.lmeval.adapters.NAME]`` in the project's pyproject.toml stands for the ``adapter`` and the
     options there; ``options`` win. A ``module:Object`` is looked for on the path and in ``project``. A class or
     function is called with the options; anything else is taken as the adapter itself.
     """
+    registry = registry or default_registry()
     check_spec(spec, registry, project)
     spec, options = resolve_profile(spec, options, project)
     name, _, argument = spec.partition(":")

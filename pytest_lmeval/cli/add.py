@@ -109,9 +109,10 @@ def _read(project: Project, path: Path) -> _Addition | list[str]:
 def _dataset(path: Path, document: Mapping[str, Any]) -> tuple[list[Any], dict[Path, bytes]]:
     from pydantic import ValidationError
 
+    from pytest_lmeval.data.rows import BadRows
     from pytest_lmeval.formats.declarative.faults import Fault, validation_faults
     from pytest_lmeval.formats.declarative.models import DatasetFile
-    from pytest_lmeval.formats.declarative.rows import RowsFault, read_rows
+    from pytest_lmeval.formats.declarative.rows import read_rows
 
     try:
         file = DatasetFile.model_validate(dict(document))
@@ -121,9 +122,9 @@ def _dataset(path: Path, document: Mapping[str, Any]) -> tuple[list[Any], dict[P
     data = path.parent / name
     where = ("file_path",) if file.file_path else ("source",)
     try:
-        read_rows(data, 1 << 20)
+        read_rows(data)
         relative = data.resolve().relative_to(path.parent.resolve())
-    except RowsFault as fault:
+    except BadRows as fault:
         return [Fault(where, "bad_value", each) for each in fault.faults], {}
     except ValueError:
         return [Fault(where, "bad_value", f"{name}: expected a file beside the data set's own, or below it")], {}

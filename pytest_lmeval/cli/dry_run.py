@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pytest_lmeval.adapters.resolve import adapter_name, make_adapter
-from pytest_lmeval.engine.engine import Engine
-from pytest_lmeval.engine.evaluate import Judgement, Thresholds, evaluate, failed_result
-from pytest_lmeval.engine.judge import Judge
-from pytest_lmeval.engine.policy import Policy
-from pytest_lmeval.errors import AdapterError, LmevalError
-from pytest_lmeval.formats.task import Prompt, Task, Tools
-from pytest_lmeval.leaderboard.rows import TaskInfo, make_row
+from pytest_lmeval.engine.engine import Engine, RequestsOf
+from pytest_lmeval.formats.task import Task
+from pytest_lmeval.leaderboard.rows import make_row
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.rendering import render
-from pytest_lmeval.sandbox import open_sandbox
+from pytest_lmeval.run.aggregating import aggregate
+from pytest_lmeval.run.library import ExampleUnit, info_of
+from pytest_lmeval.run.run import Run
+from pytest_lmeval.run.settings import RunSettings
 from pytest_lmeval.types import Completion, Example, ExampleResult, Generate, LogLikelihood, LogProb, Request, Response
 
 __all__ = ["DryRun", "Shown"]
@@ -33,69 +33,75 @@ class Shown:
 
 
 class DryRun:
-    """Holds the model and the judge while examples are tried; a context manager that closes them."""
+    """A run of a few examples, asked one at a time; a context manager that closes the model and the judge."""
 
-    def __init__(self, registry: Registry, adapter: Any, judge: str | None) -> None:
-        self._registry = registry
-        self._engine = Engine(adapter, Policy(batch_size=1))
-        self._judge = self._open_judge(judge) if judge else None
-        tools = Tools(open_sandbox(), self._judge)
-        self._judgement = Judgement(Thresholds(registry), tools, adapter=adapter_name(adapter))
+    def __init__(self, registry: Registry, adapter: Any, judge: str | None, tasks: Sequence[Task], count: int) -> None:
+        def make(spec: str) -> Any:
+            return make_adapter(spec, registry, {}, Path.cwd())
+
+        self._run = Run(RunSettings(batch_size=1), registry, make, name=adapter_name(adapter))
+        self._adapter = adapter
+        self._judge = make(judge) if judge else None
+        self.units = {task.name: [ExampleUnit(task, example) for example in task.examples[:count]] for task in tasks}
+        self._stack = ExitStack()
 
     def __enter__(self) -> DryRun:
+        units = [unit for of_task in self.units.values() for unit in of_task]
+        self._stack.callback(self._run.close)
+        self._run.prepare(units, self._adapter)
+        self._sandbox = self._stack.enter_context(self._run.programs.open())
+        self._engine: Any = _Witness(self._run.open(self._adapter, units, ()))
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self._engine.close()
-        if self._judge is not None:
-            self._judge.close()
+        self._stack.close()
 
-    def example(self, task: Task, example: Example) -> tuple[ExampleResult, list[Shown]]:
+    def example(self, unit: ExampleUnit) -> tuple[ExampleResult, list[Shown]]:
         """Ask about an example and score it; return its result, and the stages up to the one that failed, if any."""
-        prompt = render(example)
-        requests = task.requests(example, prompt)
-        stages = [Shown("Dataset row", _row(task, example))]
-        if requests:
-            stages.append(Shown("Solver input", [_asked(request) for request in requests]))
-        try:
-            responses = self._engine.respond((task.name, example.id), lambda _: requests)
-        except AdapterError as error:
-            result = failed_result(task, example, prompt, error, self._judgement)
-            return result, [*stages, Shown("Solver", str(error), failed=True)]
-        if responses:
-            stages.append(Shown("Solver output", [_answered(response) for response in responses]))
-        result = self._scored(task, example, prompt, responses)
+        engine = self._engine
+        result = self._run.result(unit, render, engine=engine, judge=self._judge, sandbox=self._sandbox)
+        stages = [Shown("Dataset row", _row(unit.task, unit.example))]
+        if engine.requests:
+            stages.append(Shown("Solver input", [_asked(request) for request in engine.requests]))
+        if engine.responses is None:
+            return result, [*stages, Shown("Solver", result.error, failed=True)]
+        if engine.responses:
+            stages.append(Shown("Solver output", [_answered(response) for response in engine.responses]))
         return result, [*stages, *_scores(result)]
 
     def metrics(self, task: Task, results: Sequence[ExampleResult]) -> Shown:
         """Return the metrics over ``results``: the task's own, where it has any, and those of its row."""
-        count = len(results)
-        name = str(getattr(task, "score_metric", ""))
-        info = TaskInfo(task.name, str(task.path), task.sha256, task.metric, count, count, score_metric=name)
-        aggregate = getattr(task, "aggregate", None)
-        found: Mapping[str, Any] = {}
-        problem = ""
-        try:
-            found = aggregate(results) if callable(aggregate) else {}
-        except LmevalError as error:
-            problem = str(error)
-        row = make_row(info, results, aggregates=found)
+        info = info_of(task, selected=len(results))
+        found, failures = aggregate([info], results, lambda _: task)
+        row = make_row(info, results, aggregates=found.get(task.name, {}))
         metrics: dict[str, Any] = {"score": row.score, **row.metrics}
-        if problem or row.problem:
-            return Shown("Metrics", {**metrics, "error": problem or row.problem}, failed=True)
-        more = {name: value for name, value in found.items() if name not in ("metrics", "score") and value}
-        return Shown("Metrics", {**metrics, **more})
+        if problem := "; ".join(failures) or row.problem:
+            return Shown("Metrics", {**metrics, "error": problem}, failed=True)
+        more = {"classes": row.classes, "confusion": row.confusion, "notes": row.notes}
+        return Shown("Metrics", {**metrics, **{name: value for name, value in more.items() if value}})
 
-    def _scored(self, task: Task, example: Example, prompt: Prompt, responses: Sequence[Response]) -> ExampleResult:
-        return evaluate(task, example, prompt, responses, self._judgement)
 
-    def _open_judge(self, spec: str) -> Judge:
-        def open_model(other: str) -> Judge:
-            adapter = make_adapter(other, self._registry, {}, Path.cwd())
-            return Judge(Engine(adapter, Policy(batch_size=1)), {})
+class _Witness:
+    """An engine that keeps what it was last asked and answered; ``responses`` is None where there was no answer."""
 
-        adapter = make_adapter(spec, self._registry, {}, Path.cwd())
-        return Judge(Engine(adapter, Policy(batch_size=1)), {}, open_model)
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self.requests: Sequence[Request] = ()
+        self.responses: Sequence[Response] | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
+
+    def respond(self, key: Any, requests_of: RequestsOf) -> list[Response]:
+        self.requests, self.responses = (), None
+
+        def keeping(unit: Any) -> Sequence[Request]:
+            self.requests = requests_of(unit)
+            return self.requests
+
+        responses = self._engine.respond(key, keeping)
+        self.responses = responses
+        return responses
 
 
 def _row(task: Any, example: Example) -> Any:

@@ -69,7 +69,10 @@ class Project:
                 raise UsageError(f"{key!r} is the {attribute} of {' and '.join(str(file.path) for file in found)}")
             if found:
                 return found[0]
-        raise UnknownName("task", key, {name for file in files for name in (file.key, file.name) if name})
+        tasks = {task.name: file for file in files for task in self.load(file, is_named=False).tasks}
+        if key in tasks:
+            return tasks[key]
+        raise UnknownName("task", key, {name for file in files for name in (file.key, file.name) if name} | {*tasks})
 
     def declarative(self, key: str) -> FoundFile:
         """Return the file of a declarative task; raise UsageError for one of another kind."""

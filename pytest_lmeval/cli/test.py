@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_lmeval.adapters.resolve import adapter_name, make_adapter
-from pytest_lmeval.arguments import at_least
+from pytest_lmeval.arguments import at_least, key_value
 from pytest_lmeval.cli.dry_run import DryRun, Shown
 from pytest_lmeval.cli.output import show
 from pytest_lmeval.cli.task_folder import Project
@@ -25,7 +25,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-n", dest="count", metavar="N", type=at_least(1), default=3, help="examples (default 3)")
     parser.add_argument("--config", metavar="FILE", type=Path, help="YAML values for the task's parameters")
     parser.add_argument("--lm-adapter", metavar="SPEC", required=True, help="the model to ask")
-    parser.add_argument("--lm-adapter-arg", metavar="KEY=VALUE", action="append", type=_option, default=[])
+    parser.add_argument("--lm-adapter-arg", metavar="KEY=VALUE", action="append", type=key_value, default=[])
     parser.add_argument("--lm-judge", metavar="SPEC", help="the model that judges")
     parser.set_defaults(run=run)
 
@@ -46,21 +46,21 @@ def run(options: argparse.Namespace) -> int:
         return 1
     show(["Configuration is valid."])
     adapter = make_adapter(options.lm_adapter, project.registry, dict(options.lm_adapter_arg), Path.cwd())
-    with DryRun(project.registry, adapter, options.lm_judge) as dry_run:
-        failed = [_shown(dry_run, task, options.count, adapter_name(adapter)) for task in loaded.tasks]
+    # One task of several in a file, where that is the one asked for.
+    tasks = [task for task in loaded.tasks if task.name == options.task] or loaded.tasks
+    with DryRun(project.registry, adapter, options.lm_judge, tasks, options.count) as dry_run:
+        failed = [_shown(dry_run, task, adapter_name(adapter)) for task in tasks]
     return int(any(failed))
 
 
-def _shown(dry_run: DryRun, task: Any, count: int, adapter: str) -> bool:
-    examples = task.examples[:count]
-    show(
-        [f"Task {printable(task.name, keep='')}: {len(examples)} of {len(task.examples)} example(s), asking {adapter}"]
-    )
+def _shown(dry_run: DryRun, task: Any, adapter: str) -> bool:
+    units = dry_run.units[task.name]
+    show([f"Task {printable(task.name, keep='')}: {len(units)} of {len(task.examples)} example(s), asking {adapter}"])
     results = []
     failed = False
-    for number, example in enumerate(examples, 1):
-        show([_rule("="), f"Example {number}/{len(examples)}: {printable(example.id, keep='')}"])
-        result, stages = dry_run.example(task, example)
+    for number, unit in enumerate(units, 1):
+        show([_rule("="), f"Example {number}/{len(units)}: {printable(unit.example.id, keep='')}"])
+        result, stages = dry_run.example(unit)
         for stage in stages:
             show(_stage(stage))
         results.append(result)
@@ -97,15 +97,3 @@ def _plain(value: Any) -> Any:
 
 def _rule(char: str) -> str:
     return char * _WIDTH
-
-
-def _option(text: str) -> tuple[str, Any]:
-    import tomllib
-
-    key, equals, value = text.partition("=")
-    if not equals or not key:
-        raise argparse.ArgumentTypeError(f"expected KEY=VALUE, got {text!r}")
-    try:
-        return key, tomllib.loads(f"x = {value}")["x"]
-    except tomllib.TOMLDecodeError:
-        return key, value

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from pytest_lmeval.types import Example, RecordError
 
 __all__ = [
     "RECORDING_SUFFIX",
+    "file_task_name",
     "find_task_files",
     "is_task_file",
     "load_all_tasks",
@@ -60,6 +61,16 @@ def task_name(path: Path, root: Path) -> str:
     return path.relative_to(root).with_suffix("").as_posix()
 
 
+def file_task_name(name: str, path: Path) -> str:
+    """Return what :func:`task_name` called the file at ``path``, of which ``name`` is one of the tasks.
+
+    A name may end in ``@`` and what a config is called, and so may that of the file itself.
+    """
+    parts = name.split("@")
+    names = ["@".join(parts[:count]) for count in range(1, len(parts) + 1)]
+    return next((each for each in names if each.rpartition("/")[2] == path.stem), parts[0])
+
+
 def load_file(
     path: Path, name: str, registry: Registry, *, options: LoadOptions = _DEFAULT, is_named: bool = False
 ) -> LoadedFile:
@@ -96,14 +107,20 @@ def find_task_files(paths: Iterable[Path], registry: Registry) -> Iterator[tuple
             yield path, task_name(path, path.parent)
 
 
-def load_tasks(*paths: str | Path, registry: Registry | None = None) -> list[Task]:
-    """Return the tasks of files and folders; raise BadTaskFile that names every bad record of every file."""
+def load_tasks(
+    *paths: str | Path, registry: Registry | None = None, configs: Sequence[Mapping[str, Any]] = ()
+) -> list[Task]:
+    """Return the tasks of files and folders; raise BadTaskFile that names every bad record of every file.
+
+    ``configs`` are values for the parameters of declarative tasks, one mapping for each variant of a task.
+    """
     known = registry or default_registry()
+    options = LoadOptions(configs=tuple(configs))
     tasks: list[Task] = []
     faults: list[str] = []
     named = [Path(path) for path in paths]
     for path, name in find_task_files(named, known):
-        loaded = load_file(path, name, known, is_named=path in named)
+        loaded = load_file(path, name, known, options=options, is_named=path in named)
         tasks += loaded.tasks
         faults += [error.at(path) for error in loaded.errors]
     faults += _same_names(tasks)

@@ -14,7 +14,7 @@ from typing import Any
 from pytest_lmeval.errors import ScoringError
 from pytest_lmeval.types import LogProb, Response
 
-__all__ = ["Option", "as_written", "by_beginning", "by_ending", "log_probs", "log_probs_of", "whole"]
+__all__ = ["Option", "as_written", "by_beginning", "by_ending", "log_probs", "log_probs_of", "record", "whole"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +69,13 @@ def by_ending(given: Sequence[LogProb]) -> list[Option]:
 def as_written(options: Sequence[Option]) -> list[dict[str, Any]]:
     """Return the options as JSON: what :func:`log_probs_of` reads again."""
     return [asdict(option) for option in options]
+
+
+def record(given: Sequence[LogProb]) -> dict[str, Any]:
+    """Return the details from which :func:`log_probs_of` restores totals; empty where a number is not finite."""
+    options = whole(given)
+    finite = all(math.isfinite(option.total) and math.isfinite(option.loss) for option in options)
+    return {"options": as_written(options)} if finite else {}
 
 
 def log_probs_of(details: Mapping[str, Any]) -> list[LogProb]:

@@ -29,7 +29,9 @@ class RunFacts:
 
     ``missing`` are the examples that were collected and never heard of again. ``selection`` tells what was left out,
     and is empty when nothing was. ``complete`` may be withheld by the caller; it is never granted against ``missing``.
-    ``floors`` are the scores that tasks, and ``overall``, must reach.
+    ``floors`` are the scores that tasks, and ``overall``, must reach. ``interruptions`` say why the run did not come to
+    its end, lost examples aside. ``failures`` are tests of examples that failed whatever the score. ``reruns`` counts
+    the attempts that were made again.
     """
 
     timestamp: str
@@ -44,6 +46,9 @@ class RunFacts:
     manifest: Mapping[str, Any] = field(default_factory=dict)
     finished: bool = True
     floors: Mapping[str, float] = field(default_factory=dict)
+    interruptions: Sequence[str] = ()
+    failures: Sequence[str] = ()
+    reruns: int = 0
 
 
 @dataclass(frozen=True, slots=True)

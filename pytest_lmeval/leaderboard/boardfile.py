@@ -30,6 +30,9 @@ def facts_from(fields: Mapping[str, Any]) -> RunFacts:
         "manifest": dict,
         "finished": bool,
         "floors": dict,
+        "interruptions": list,
+        "failures": list,
+        "reruns": int,
     }
     known = {name: fields[name] for name in kinds if name in fields}
     for name, value in known.items():

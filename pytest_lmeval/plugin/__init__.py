@@ -140,7 +140,7 @@ def pytest_report_collectionfinish(config: pytest.Config) -> str | None:
     from pytest_lmeval.plugin.state import RUN
 
     run = config.stash.get(RUN, None)
-    return None if run is None else run.programs.report()
+    return None if run is None else run.run.programs.report()
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -153,7 +153,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
         run = session.config.stash.get(RUN, None)
         if run is not None:
-            output["lmeval_facts"] = json.dumps(run.facts())
+            output["lmeval_facts"] = json.dumps(run.run.facts())
             output["lmeval_not_tasks"] = json.dumps(run.not_tasks)
 
 

@@ -1,47 +1,39 @@
-"""The engine of one process of a run, as the options set it."""
+"""How the options and the ini file set the run of one process."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_lmeval.engine.engine import Engine
-from pytest_lmeval.engine.policy import Policy
+from pytest_lmeval.plugin.settings import gate_mode, ini_thresholds
 
 if TYPE_CHECKING:
-    from pytest_lmeval.plugin.ahead import Ahead
-    from pytest_lmeval.plugin.state import RunState
+    from pytest_lmeval.run.settings import RunSettings
 
-__all__ = ["open_engine"]
+__all__ = ["run_settings"]
 
 
-def open_engine(run: RunState, adapter: Any, batches: Sequence[Sequence[pytest.Item]], ahead: Ahead) -> Engine:
-    """Return the engine that asks ``adapter`` about this process's examples, ``ahead`` of their turn."""
-    option = run.config.option
-    policy = Policy(
-        batch_size=run.batch_size,
+def run_settings(config: pytest.Config) -> RunSettings:
+    """Return how this process is to ask and score."""
+    from pytest_lmeval.run.settings import RunSettings
+
+    option = config.option
+    worker = getattr(config, "workerinput", None)
+    return RunSettings(
+        batch_size=option.lm_batch_size,
         concurrency=option.lm_concurrency,
         timeout_s=option.lm_timeout,
         retries=option.lm_retries,
-        max_cost=_budget(run),
-        share=getattr(run.config, "workerinput", {}).get("workercount", 1),
+        max_cost=option.lm_max_cost,
+        repeats=option.lm_repeats,
+        thresholds=dict(option.lm_threshold),
+        default_thresholds=ini_thresholds(config),
+        gate=gate_mode(config),
+        sandbox=option.lm_sandbox,
+        packages=config.getini("lm_sandbox_packages"),
+        share=1 if worker is None else worker.get("workercount", 1),
         passthrough=(pytest.exit.Exception,),
+        may_crash=worker is not None,
+        reuses=option.lm_resume,
     )
-    engine = Engine(adapter, policy)
-    # A worker that dies is blamed on the example it was scoring. A batch adapter's worker therefore asks for no
-    # batch but that example's; the other workers are asking meanwhile.
-    alone = run.is_worker and not engine.streams
-    engine.plan(batches, (lambda: None) if alone else ahead)
-    recorder: Any = run.config.pluginmanager.getplugin("lmeval-recorder")
-    if recorder is not None:
-        engine.on_wait = lambda: recorder.waiting(min(engine.outstanding, engine.policy.own_concurrency))
-    return engine
-
-
-def _budget(run: RunState) -> float | None:
-    limit: float | None = run.config.option.lm_max_cost
-    # What the interrupted run spent counts.
-    spent = sum(result.usage.get("cost", 0.0) for result in run.held.results.values())
-    return None if limit is None else max(0.0, limit - spent)

@@ -6,25 +6,23 @@ import gc
 import random
 import types
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pytest_lmeval.engine.evaluate import evaluate, failed_result, request_hash
-from pytest_lmeval.engine.resume import Asked
-from pytest_lmeval.errors import AdapterError, BadTaskFile, BudgetSpent, LmevalError, UsageError
-from pytest_lmeval.formats.task import Prompt, Task
+from pytest_lmeval.errors import BadTaskFile, LmevalError
+from pytest_lmeval.formats.task import Task
 from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.plugin.failure import ExampleFailed, explain, rerun_command
 from pytest_lmeval.plugin.names import ItemNames, file_node
-from pytest_lmeval.plugin.prompts import as_prompt, repeated
 from pytest_lmeval.plugin.state import RunState, run_state
-from pytest_lmeval.rendering import render as default_render
+from pytest_lmeval.run.library import info_of
 from pytest_lmeval.text import printable
-from pytest_lmeval.types import Example, ExampleResult, Request, Response
+from pytest_lmeval.types import Example, ExampleResult
 
 __all__ = ["ExampleItem", "TaskFile", "collect_task_file"]
 
@@ -117,18 +115,10 @@ class TaskFile(pytest.Module):
             # Once per file: a board lists them all.
             told = tuple(faults) if task is loaded.tasks[0] else ()
             subjects = loaded.subjects.get(task.name)
-            info = TaskInfo(
-                task.name,
-                shown,
-                task.sha256,
-                task.metric,
-                subjects.available if subjects is not None else len(task.examples),
-                selected=0,
+            info = replace(
+                info_of(task, shown, selected=0),
+                available=subjects.available if subjects is not None else len(task.examples),
                 bad_records=told,
-                random_baseline=getattr(task, "random_baseline", None),
-                aggregates=bool(getattr(task, "aggregates", False)),
-                score_metric=str(getattr(task, "score_metric", "")),
-                dataset=dict(getattr(task, "dataset", {})),
                 whole=bool(self.config.option.lm_subject) and subjects is None,
             )
             self.run_state.add_task(info)
@@ -159,8 +149,6 @@ class ExampleItem(pytest.Function):
     example: Example
     result: ExampleResult | None = None
     position: int = 0
-    _prompt: Prompt | None = None
-    _held: Sequence[Response] | None = None
 
     def assign(self, task: Task, example: Example) -> None:
         """Say which example this is."""
@@ -168,7 +156,7 @@ class ExampleItem(pytest.Function):
         self.example = example
         # Set here, though there already: an attribute that comes up only after a few dozen items were made costs every
         # item its compact form, 640 bytes.
-        self.result = self._prompt = self._held = None
+        self.result = None
         self.position = 0
         words = {example.category, example.metric, *_tags(example)}
         self.extra_keyword_matches.update(word for word in words if word)
@@ -195,69 +183,42 @@ class ExampleItem(pytest.Function):
 
     def runtest(self) -> None:
         """Score the example; fail where its status says so."""
-        run = self.parent.run_state
+        state = self.parent.run_state
         engine: Any = self.funcargs["lm_engine"]
-        render: Any = self.funcargs["lm_render"]
-        judge = run.judging.judge(self.funcargs["lm_judge"], engine)
-        judgement = run.judgement(self.funcargs["lm_sandbox"], engine, judge)
-        if run.ahead is not None:
-            run.ahead.catch_up(self.position)
-        try:
-            run.check_one_adapter(self.funcargs["lm_adapter"], engine)
-            if refusal := run.refusals.reason(self.task, self.example):
-                raise AdapterError(refusal)
-            responses = engine.respond(self, lambda item: item.requests(render))
-            if self._held is not None:
-                responses = self._held
-            score = run.early.look(engine, judgement.tools, self)
-        except (AdapterError, UsageError, BudgetSpent) as error:
-            if isinstance(error, BudgetSpent):
-                self.session.shouldstop = printable(str(error), keep="")
-            result = failed_result(
-                self.task, self.example, self._prompt or default_render(self.example), error, judgement
-            )
+        if state.ahead is not None:
+            state.ahead.catch_up(self.position)
+        if other := state.other_adapter(self.funcargs["lm_adapter"], engine):
+            result = state.run.unscored(self, other)
         else:
-            assert self._prompt is not None
-            result = evaluate(self.task, self.example, self._prompt, responses, judgement, score)
-        self._prompt = self._held = None
+            given: dict[str, Any] = self.funcargs
+            result = state.run.result(
+                self, given["lm_render"], engine=engine, judge=given["lm_judge"], sandbox=given["lm_sandbox"]
+            )
+        if state.run.stopped:
+            self.session.shouldstop = printable(state.run.stopped, keep="")
         self._keep(result)
         if result.status not in ("passed", "below", "measured", "excluded"):
-            before = run.baseline_results.get((result.task, result.id))
+            before = state.baseline_results.get((result.task, result.id))
             raise ExampleFailed(explain(result, rerun_command(self.config, self.nodeid), before))
 
     def teardown(self) -> None:
         """Let go of what was asked for this example; where it was skipped, nobody has taken it."""
-        engine = self.parent.run_state.engine
-        if engine is not None:
-            engine.forget(self)
+        self.parent.run_state.run.forget(self)
         super().teardown()
-
-    def requests(self, render: Callable[[Example], Any]) -> Sequence[Request]:
-        """Return what to ask the model; also called for items of the batch that are not set up yet."""
-        run = self.parent.run_state
-        if run.refusals.reason(self.task, self.example):
-            return ()
-        self._prompt = as_prompt(render(self.example))
-        requests = self.task.requests(self.example, self._prompt)
-        if run.config.option.lm_resume:
-            asked = Asked(request_hash(requests), run.adapter_name, run.repeats)
-            held = run.held.responses(self.task.name, self.example.id, asked)
-            if held is not None:
-                self._held = held
-                return ()
-        if run.repeats == 1:
-            return requests
-        return [repeated(request, number) for number in range(run.repeats) for request in requests]
 
     def attach_result(self, report: pytest.TestReport, call: pytest.CallInfo[None]) -> None:
         """Put the result on the report of the phase that decided it."""
         if call.when == "setup" and report.failed:
-            self._keep(self._unscored(f"set-up failed: {report.longreprtext[-500:]}"))
+            self._keep(self.parent.run_state.run.unscored(self, f"set-up failed: {report.longreprtext[-500:]}"))
             report.user_properties[:] = self.user_properties
         elif call.when != "call":
             return
         elif report.failed and self.result is None:
-            self._keep(self._unscored(f"not scored: {call.excinfo.exconly() if call.excinfo else report.outcome}"))
+            self._keep(
+                self.parent.run_state.run.unscored(
+                    self, f"not scored: {call.excinfo.exconly() if call.excinfo else report.outcome}"
+                )
+            )
         if self.result is not None:
             report.user_properties.append(("lmeval", self.result.to_json()))
             if not self.parent.run_state.is_worker:
@@ -280,10 +241,6 @@ class ExampleItem(pytest.Function):
         self.result = result
         properties = [entry for entry in self.user_properties if not entry[0].startswith("lm_")]
         self.user_properties[:] = [*properties, *_properties(result)]
-
-    def _unscored(self, reason: str) -> ExampleResult:
-        judgement = self.parent.run_state.judgement(None, None, None)
-        return failed_result(self.task, self.example, default_render(self.example), AdapterError(reason), judgement)
 
 
 @contextmanager

@@ -44,11 +44,9 @@ def lm_engine(lm_adapter: Any, lm_judge: Any, pytestconfig: pytest.Config) -> It
     """Provide what stands between the examples and the adapter: requests are sent ahead of the scoring."""
     from pytest_lmeval.plugin.state import run_state
 
-    engine = run_state(pytestconfig).make_engine(lm_adapter)
-    yield engine
-    run_state(pytestconfig).early.close()
-    run_state(pytestconfig).judging.close()
-    engine.close()
+    state = run_state(pytestconfig)
+    yield state.make_engine(lm_adapter)
+    state.run.close()
 
 
 @pytest.fixture(scope="session")
@@ -64,7 +62,7 @@ def lm_sandbox(pytestconfig: pytest.Config) -> Iterator[Any]:
     """Provide the place where code that the model wrote is run, from --lm-sandbox."""
     from pytest_lmeval.plugin.state import run_state
 
-    with run_state(pytestconfig).programs.open() as sandbox:
+    with run_state(pytestconfig).run.programs.open() as sandbox:
         yield sandbox
 
 

@@ -19,7 +19,6 @@ from pytest_lmeval.leaderboard.gate import decide, let_pass, renewed
 from pytest_lmeval.leaderboard.manifest import redact_options
 from pytest_lmeval.leaderboard.measured import floor_without_score
 from pytest_lmeval.leaderboard.rows import TaskInfo
-from pytest_lmeval.plugin.aggregating import aggregate, recorded
 from pytest_lmeval.plugin.ending import failed_besides, stopped_by_choice, why_cut_short
 from pytest_lmeval.plugin.gating import changed_in, compare_with, doubts_of, gate_settings, read_baseline, report_gate
 from pytest_lmeval.plugin.progress import Progress
@@ -27,7 +26,8 @@ from pytest_lmeval.plugin.report_files import ReportFiles
 from pytest_lmeval.plugin.resuming import Resumption
 from pytest_lmeval.plugin.run_facts import info_of, manifest_of, selection_of
 from pytest_lmeval.plugin.state import run_state
-from pytest_lmeval.runner import timestamp
+from pytest_lmeval.run.aggregating import aggregate, recorded
+from pytest_lmeval.run.library import timestamp
 from pytest_lmeval.types import ExampleResult
 
 __all__ = ["RunRecord"]
@@ -218,7 +218,7 @@ class RunRecord:
     def _write_board(self) -> Leaderboard:
         self._closed = True
         infos, results = self._infos(), list(self._results.values())
-        aggregates, failures = aggregate(infos, results, run_state(self.config))
+        aggregates, failures = aggregate(infos, results, run_state(self.config).task_again)
         self._reasons += failures
         self.board = self._gated(build_board(infos, results, self._facts(), aggregates))
         footer = {"complete": self.board.complete, "digest": self.board.digest, "counts": dict(self.board.counts)}
@@ -256,7 +256,7 @@ class RunRecord:
         return replace(board, facts=replace(board.facts, gate=gate))
 
     def _is_exact(self) -> bool:
-        return bool(self.process_facts.get("model", {}).get("exact")) or run_state(self.config).is_exact
+        return bool(self.process_facts.get("model", {}).get("exact")) or run_state(self.config).run.is_exact
 
     def _with_prompts(self) -> Sequence[ExampleResult]:
         results = list(self._results.values())
@@ -301,7 +301,7 @@ class RunRecord:
             max_errors=limit.of(len(self._expected)),
             selection=selection_of(self.config.option, list(known.values())),
             bad_records=[fault for info in known.values() for fault in info.bad_records],
-            manifest={**self.manifest, **(self.process_facts or run_state(self.config).facts())},
+            manifest={**self.manifest, **(self.process_facts or run_state(self.config).run.facts())},
             finished=not self._reasons,
             floors=self.gate_settings.floors,
         )

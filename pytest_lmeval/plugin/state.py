@@ -15,29 +15,18 @@ import pytest
 
 from pytest_lmeval.errors import LmevalError, UnknownName, UsageError
 from pytest_lmeval.plugin.ahead import Ahead
+from pytest_lmeval.plugin.asking import run_settings
 from pytest_lmeval.plugin.locate import is_below_task_paths, is_example, is_example_id
-from pytest_lmeval.plugin.settings import (
-    build_registry,
-    gate_mode,
-    ini_floors,
-    ini_thresholds,
-    load_options,
-    with_usage_errors,
-)
+from pytest_lmeval.plugin.settings import build_registry, ini_floors, load_options, with_usage_errors
 from pytest_lmeval.plugin.wanted import Wanted
 
 if TYPE_CHECKING:
     from pytest_lmeval.engine.engine import Engine
-    from pytest_lmeval.engine.evaluate import Judgement, Thresholds
-    from pytest_lmeval.engine.judge import NamedJudges
     from pytest_lmeval.engine.resume import HeldResults
     from pytest_lmeval.formats.task import LoadedFile, LoadOptions, Task
     from pytest_lmeval.leaderboard.rows import TaskInfo
-    from pytest_lmeval.plugin.early import Early
-    from pytest_lmeval.plugin.judging import Judging
-    from pytest_lmeval.plugin.programs import Programs
-    from pytest_lmeval.plugin.refusing import Refusals
     from pytest_lmeval.registry import Registry
+    from pytest_lmeval.run.run import Run
     from pytest_lmeval.types import ExampleResult
 
 __all__ = ["RUN", "RunState", "run_state"]
@@ -61,8 +50,6 @@ class RunState:
         self.seed: int = option.lm_seed
         self.repeats: int = option.lm_repeats
         self.batch_size: int = option.lm_batch_size
-        self.gated: bool = gate_mode(config) == "examples"
-        self.must_pass_binds: bool = gate_mode(config) != "none"
         self.allows_bad_tasks: bool = option.lm_allow_bad_tasks
         self.is_worker = hasattr(config, "workerinput")
         self.shows_fixtures = bool(option.setupshow or option.setuponly or option.setupplan)
@@ -72,12 +59,9 @@ class RunState:
         self.not_tasks: dict[str, str] = {}
         self.wanted = Wanted(config)
         self._adapter: Any = None
-        self.adapter_name = ""
         self.ahead: Ahead | None = None
-        self.engine: Engine | None = None
         self._items: Sequence[pytest.Item] = ()
-        self._batches: list[list[pytest.Item]] = []
-        self._judgements: dict[int, Judgement] = {}
+        self._batches: list[list[Any]] = []
 
     @cached_property
     def registry(self) -> Registry:
@@ -117,15 +101,12 @@ class RunState:
             return HeldResults()
         return read_held(self.config.invocation_params.dir / option.lm_report_dir / "ledger.jsonl", self.asking)
 
-    @property
-    def is_trusted(self) -> bool:
-        """Whether the code that the adapter of this process writes is ours."""
-        return bool(getattr(self._adapter, "trusted", False))
+    @cached_property
+    def run(self) -> Run:
+        """The part of the run that falls to this process."""
+        from pytest_lmeval.run.run import Run
 
-    @property
-    def is_exact(self) -> bool:
-        """Whether the adapter of this process says that it answers the same to the same, always."""
-        return bool(getattr(self._adapter, "exact", False))
+        return Run(run_settings(self.config), self.registry, lambda spec: self.make(spec, {}), self.held, self.spec)
 
     @cached_property
     def baseline_results(self) -> Mapping[tuple[str, str], ExampleResult]:
@@ -134,13 +115,6 @@ class RunState:
 
         run = read_baseline(self.config)
         return {(result.task, result.id): result for result in (run.results or ())} if run is not None else {}
-
-    @cached_property
-    def thresholds(self) -> Thresholds:
-        """What each example must reach."""
-        from pytest_lmeval.engine.evaluate import Thresholds
-
-        return Thresholds(self.registry, dict(self.config.option.lm_threshold), ini_thresholds(self.config))
 
     @cached_property
     def load_options(self) -> LoadOptions:
@@ -171,8 +145,10 @@ class RunState:
 
     def task_again(self, info: TaskInfo) -> Task:
         """Return a task that some process of this run has collected."""
+        from pytest_lmeval.formats.files import file_task_name
+
         path = self.config.rootpath / info.path
-        tasks = self.load(path, info.name.partition("@")[0], is_named=True).tasks
+        tasks = self.load(path, file_task_name(info.name, path), is_named=True).tasks
         return next(task for task in tasks if task.name == info.name)
 
     def add_task(self, info: TaskInfo) -> None:
@@ -199,7 +175,6 @@ class RunState:
             self._check_thresholds({item.task.name: item.task for item in items})
             self._check_update()
             self._prepare_adapter(items)
-            self.programs.prepare(items)
         except (LmevalError, pytest.UsageError) as error:
             self._usage_error(str(error))
         self._items = session.items
@@ -229,77 +204,22 @@ class RunState:
 
     def make_engine(self, adapter: Any) -> Engine:
         """Return the engine that answers this process's examples from ``adapter``."""
-        from pytest_lmeval.adapters.resolve import adapter_name
-        from pytest_lmeval.plugin.asking import open_engine
-
-        self.adapter_name = adapter_name(adapter)
-        self._prepare_tasks(adapter)
         self.ahead = Ahead(self.config, self._items)
-        self.engine = open_engine(self, adapter, self._batches, self.ahead)
-        return self.engine
-
-    def _prepare_tasks(self, adapter: Any) -> None:
-        from pytest_lmeval.formats.prepare import prepared
-
         items: list[Any] = [item for item in self._items if is_example(item)]
-        ready = {id(task): prepared(task, adapter) for task in {id(item.task): item.task for item in items}.values()}
-        for item in items:
-            item.task = ready[id(item.task)]
+        engine = self.run.open(adapter, items, self._batches, self.ahead)
+        recorder: Any = self.config.pluginmanager.getplugin("lmeval-recorder")
+        if recorder is not None:
+            engine.on_wait = lambda: recorder.waiting(min(engine.outstanding, engine.policy.own_concurrency))
+        return engine
 
-    def check_one_adapter(self, adapter: Any, engine: Engine) -> None:
-        """Raise UsageError where a conftest gives an example another adapter than the run has."""
-        if adapter is not engine.adapter:
-            from pytest_lmeval.adapters.resolve import adapter_name
+    def other_adapter(self, adapter: Any, engine: Engine) -> str:
+        """Return what is wrong where a conftest gives an example another adapter than the run has; else nothing."""
+        if adapter is engine.adapter:
+            return ""
+        from pytest_lmeval.adapters.resolve import adapter_name
 
-            first, second = adapter_name(engine.adapter), adapter_name(adapter)
-            raise UsageError(f"one run has one adapter: this run has {first}, an lm_adapter override gives {second}")
-
-    @cached_property
-    def refusals(self) -> Refusals:
-        """Which examples this process cannot score."""
-        from pytest_lmeval.plugin.refusing import Refusals
-
-        return Refusals(self.registry)
-
-    @cached_property
-    def programs(self) -> Programs:
-        """How this process runs what the model wrote."""
-        from pytest_lmeval.plugin.programs import Programs
-
-        return Programs(self)
-
-    @cached_property
-    def early(self) -> Early:
-        """What this process does about answers before their turn."""
-        from pytest_lmeval.plugin.early import Early
-
-        return Early(self)
-
-    @cached_property
-    def judging(self) -> Judging:
-        """The judge of this process."""
-        from pytest_lmeval.plugin.judging import Judging
-
-        return Judging(self)
-
-    def judgement(self, sandbox: Any, engine: Engine | None, judge: NamedJudges | None) -> Judgement:
-        """Return what turns responses into results."""
-        key = id(sandbox)
-        if key not in self._judgements:
-            from pytest_lmeval.adapters.resolve import adapter_name
-            from pytest_lmeval.engine.evaluate import Judgement
-            from pytest_lmeval.formats.task import Tools
-
-            name = adapter_name(engine.adapter) if engine is not None else self.spec
-            self._judgements[key] = Judgement(
-                self.thresholds,
-                Tools(sandbox, judge),
-                self.gated,
-                name,
-                self.repeats,
-                must_pass_binds=self.must_pass_binds,
-            )
-        return self._judgements[key]
+        first, second = adapter_name(engine.adapter), adapter_name(adapter)
+        return f"one run has one adapter: this run has {first}, an lm_adapter override gives {second}"
 
     def _check_thresholds(self, tasks: Mapping[str, Task]) -> None:
         # Of the ini file's tasks a run may have only some.
@@ -324,12 +244,7 @@ class RunState:
             check_update(self.config, list(self.tasks.values()))
 
     def _prepare_adapter(self, items: Sequence[Any]) -> None:
-        if not any(_uses_own_adapter(item) for item in items):
-            return
-        self.refusals.look_at({item.task.name: item.task for item in items}.values(), self.adapter())
-        check = getattr(self.adapter(), "check_selection", None)
-        if callable(check):
-            check([(item.task.name, item.example.id) for item in items])
+        self.run.prepare(items, self.adapter() if any(_uses_own_adapter(item) for item in items) else None)
 
     def _plan(self, items: Sequence[Any]) -> None:
         from pytest_lmeval.engine.batches import plan_batches
@@ -345,19 +260,6 @@ class RunState:
             output["lmeval_tasks"] = json.dumps([asdict(info) for info in self.tasks.values()])
             ids = [item.nodeid for item in self._items if not is_example(item)]
             output["lmeval_foreign"] = json.dumps([nodeid for nodeid in ids if is_example_id(nodeid, self.config)])
-
-    def facts(self) -> dict[str, Any]:
-        """Return what only a process that ran examples knows of the circumstances."""
-        level = self.programs.level
-        return {"model": self._model_facts(), **({"sandbox": level} if level else {})}
-
-    def _model_facts(self) -> dict[str, Any]:
-        """Return what the adapter of this process knows of its model: id, revision, sha256."""
-        try:
-            facts = dict(getattr(self._adapter, "manifest", None) or {})
-            return {**json.loads(json.dumps(facts, default=str)), **({"exact": True} if self.is_exact else {})}
-        except Exception as error:  # an adapter's own code must not cost the run its board
-            return {"error": f"{type(error).__name__}: {error}"}
 
     def _usage_error(self, message: str) -> None:
         output = getattr(self.config, "workeroutput", None)

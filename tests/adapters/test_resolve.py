@@ -196,3 +196,7 @@ def test_an_error_of_the_package_passes_through_unchanged(registry: Registry) ->
     registry.add_adapter("mine", factory)
     with pytest.raises(AdapterError, match="no credit left"):
         make_adapter("mine", registry, {})
+
+
+def test_a_name_is_enough_to_make_an_adapter() -> None:
+    assert "toy.v1" == make_adapter("toy").name

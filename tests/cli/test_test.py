@@ -90,7 +90,7 @@ FAILING = {
         (
             "judge",
             "Scores",
-            "scorer model_as_a_judge_classifier: no judge: say which model judges with --lm-judge=SPEC",
+            "scorer model_as_a_judge_classifier: no judge: name a model with --lm-judge SPEC",
         ),
         (
             "metric",

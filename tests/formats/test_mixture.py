@@ -13,7 +13,7 @@ from pytest_lmeval.formats.mixture import load_mixture
 from pytest_lmeval.formats.prepare import prepared
 from pytest_lmeval.formats.task import LoadedFile, TaskSource, Tools
 from pytest_lmeval.registry import default_registry
-from pytest_lmeval.runner import run_task
+from pytest_lmeval.run.library import run_task
 from pytest_lmeval.types import Completion, LogLikelihood, LogProb
 
 LETTERS = """

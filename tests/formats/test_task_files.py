@@ -24,7 +24,7 @@ from pytest_lmeval import (
     validate_file,
     validate_task,
 )
-from pytest_lmeval.formats.files import find_task_files, is_task_file, load_file, task_name
+from pytest_lmeval.formats.files import file_task_name, find_task_files, is_task_file, load_file, task_name
 from pytest_lmeval.formats.jsonl import is_spec_record, read_records
 from pytest_lmeval.formats.spec import CATEGORIES, METRICS, POST_PROCESS
 
@@ -329,3 +329,17 @@ def test_every_form_of_code_has_a_shipped_record(form: str) -> None:
 def test_the_shipped_tasks_load_under_their_names() -> None:
     names = {path.stem for path in SHIPPED.glob("*.jsonl")}
     assert names == {task.name for task in load_tasks(SHIPPED)}
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "expected"),
+    [
+        ("words", "tasks/words.yaml", "words"),
+        ("en/words@short", "tasks/en/words.yaml", "en/words"),
+        ("y@1", "tasks/y@1.yaml", "y@1"),
+        ("y@1@first", "tasks/y@1.yaml", "y@1"),
+        ("y@y", "tasks/y.yaml", "y"),
+    ],
+)
+def test_the_name_of_a_file_is_found_in_that_of_a_variant(name: str, path: str, expected: str) -> None:
+    assert expected == file_task_name(name, Path(path))

@@ -9,10 +9,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from pytest_lmeval.data.rows import SUFFIXES, BadRows
 from pytest_lmeval.errors import did_you_mean
 from pytest_lmeval.formats.declarative.faults import as_records, validation_faults
 from pytest_lmeval.formats.declarative.models.dataset import DatasetFile, DatasetReference
-from pytest_lmeval.formats.declarative.rows import READERS, Rows, RowsFault, read_rows
+from pytest_lmeval.formats.declarative.rows import Rows, read_rows
 from pytest_lmeval.formats.yaml.dispatch import ROOT_KEYS
 from pytest_lmeval.formats.yaml.document import Document, YamlFault
 from pytest_lmeval.formats.yaml.parse import parse_yaml
@@ -31,19 +32,19 @@ class Dataset:
     category_column: str | None = None
 
 
-def open_dataset(reference: DatasetReference, task: Path, max_line_bytes: int) -> Dataset:
-    """Return the data set that the task file ``task`` refers to; raise RowsFault."""
+def open_dataset(reference: DatasetReference, task: Path) -> Dataset:
+    """Return the data set that the task file ``task`` refers to; raise BadRows."""
     if reference.path is not None:
-        return _named(reference, None, _local(task, reference.path), max_line_bytes)
+        return _named(reference, None, _local(task, reference.path))
     assert reference.key is not None
     for path, described in find_dataset_files(task):
         if described.get("key") == reference.key:
             file = _checked(path, described)
-            return _named(reference, file, _local(path, _data_path(path, file)), max_line_bytes)
-    if Path(reference.key).suffix in READERS:
+            return _named(reference, file, _local(path, _data_path(path, file)))
+    if Path(reference.key).suffix in SUFFIXES:
         # What a parameter of the type dataset may be, too.
-        return _named(reference, None, _local(task, reference.key), max_line_bytes)
-    raise RowsFault(_not_found(reference.key, task))
+        return _named(reference, None, _local(task, reference.key))
+    raise BadRows(_not_found(reference.key, task))
 
 
 def find_dataset_files(task: Path) -> Iterator[tuple[Path, Document]]:
@@ -74,34 +75,34 @@ def _checked(path: Path, document: Document) -> DatasetFile:
         file = DatasetFile.model_validate(dict(document))
     except ValidationError as error:
         faults = as_records(validation_faults(error, document), document)
-        raise RowsFault(*(fault.at(path.name) for fault in faults)) from None
+        raise BadRows(*(fault.at(path.name) for fault in faults)) from None
     return file
 
 
 def _data_path(path: Path, file: DatasetFile) -> str:
     given = file.file_path or (file.source.file_path if file.source else None)
     if given is None or (file.file_path and file.source):
-        raise RowsFault(f"{path.name}: expected either file_path or source")
+        raise BadRows(f"{path.name}: expected either file_path or source")
     return given
 
 
 def _local(holder: Path, name: str) -> Path:
     path = (holder.parent / name).resolve()
-    if path.suffix not in READERS:
-        raise RowsFault(f"{name}: expected a file that ends in {', '.join(READERS)}")
+    if path.suffix not in SUFFIXES:
+        raise BadRows(f"{name}: expected a file that ends in {', '.join(SUFFIXES)}")
     roots = (holder.parent.resolve(), Path.cwd())
     if not any(path.is_relative_to(root) for root in roots):
-        raise RowsFault(f"{name}: outside of the project; expected a file below {roots[0].name} or the working folder")
+        raise BadRows(f"{name}: outside of the project; expected a file below {roots[0].name} or the working folder")
     return path
 
 
-def _named(reference: DatasetReference, file: DatasetFile | None, path: Path, max_line_bytes: int) -> Dataset:
-    rows = read_rows(path, max_line_bytes)
+def _named(reference: DatasetReference, file: DatasetFile | None, path: Path) -> Dataset:
+    rows = read_rows(path)
     columns = [reference.id_column or (file.id_column if file else None)]
     columns.append(reference.category_column or (file.category_column if file else None))
     for column in filter(None, columns):
         if column not in rows.columns:
-            raise RowsFault(f"{path.name}: no column {column!r};{_columns_hint(column, rows.columns)}")
+            raise BadRows(f"{path.name}: no column {column!r};{_columns_hint(column, rows.columns)}")
     return Dataset(rows, *columns)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from pytest_lmeval.data.rows import BadRows
 from pytest_lmeval.formats.declarative.build import Unbuilt, build_task
 from pytest_lmeval.formats.declarative.checks import check_names, check_parts
 from pytest_lmeval.formats.declarative.config import TaskConfig, read_parameters, stand_ins, task_configs
@@ -15,7 +16,6 @@ from pytest_lmeval.formats.declarative.faults import Fault, as_records, validati
 from pytest_lmeval.formats.declarative.models.base import Reading
 from pytest_lmeval.formats.declarative.models.parameters import ParameterBase
 from pytest_lmeval.formats.declarative.models.task import TaskFile
-from pytest_lmeval.formats.declarative.rows import RowsFault
 from pytest_lmeval.formats.declarative.scoring.outcome import Scorer
 from pytest_lmeval.formats.declarative.task import DeclarativeTask
 from pytest_lmeval.formats.task import LoadedFile, TaskSource
@@ -101,8 +101,8 @@ class _Loader:
         if reference.key is None and reference.path is None:
             return None, []
         try:
-            return open_dataset(reference, self.source.path, self.source.options.max_line_bytes), []
-        except RowsFault as fault:
+            return open_dataset(reference, self.source.path), []
+        except BadRows as fault:
             keys = ("definition", "dataset", "key" if reference.path is None else "path")
             return None, [Fault(keys, "bad_value", each) for each in fault.faults]
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_lmeval.errors import RecordRefused, ScoringError, UsageError
+from pytest_lmeval.formats.loglikelihood import log_probs, record
 from pytest_lmeval.formats.prepare import context_writer
 from pytest_lmeval.formats.python.conversation import conversation, texts_of
 from pytest_lmeval.formats.python.data import Row
@@ -27,7 +28,6 @@ from pytest_lmeval.types import (
     Example,
     Generate,
     LogLikelihood,
-    LogProb,
     Message,
     Request,
     Response,
@@ -195,7 +195,8 @@ class CompletionTask:
 
     def _chosen(self, example: Example, held: Held, responses: Sequence[Response]) -> Score:
         options = held.sample.possible_completions
-        totals = [response.total for response in responses if isinstance(response, LogProb)]
+        given = log_probs(responses)
+        totals = [one.total for one in given]
         by_total = options[best_of(totals)]
         per_byte = [total / len(option.encode()) for total, option in zip(totals, options, strict=True)]
         choices = {"accuracy_norm_loglikelihood": options[best_of(per_byte)]}
@@ -204,7 +205,7 @@ class CompletionTask:
             for measure in self.measures
         }
         first, *others = values
-        details = {"logprobs": logprob_details(options, totals)}
+        details = {"logprobs": logprob_details(options, totals), **record(given)}
         further = {name: values[name].value for name in others}
         return Score(values[first].value, details, choices.get(first, by_total), metrics=further)
 

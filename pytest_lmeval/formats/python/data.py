@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, overload
 
+from pytest_lmeval.data.rows import SUFFIXES, BadRows, parse_rows
 from pytest_lmeval.errors import RecordRefused, did_you_mean
-from pytest_lmeval.formats.python.readers import READERS, read_rows
 
 __all__ = ["Row", "Rows", "Splits", "find", "is_saved", "read", "read_subjects"]
 
@@ -96,13 +96,13 @@ def find(path: str, folder: Path) -> Path | None:
     None where there is none and it may be a name on the hub; RecordRefused where it cannot be one.
     """
     base = folder / path
-    for candidate in (base, *(base.with_name(base.name + suffix) for suffix in READERS)):
-        if candidate.is_dir() or (candidate.is_file() and candidate.suffix in READERS):
+    for candidate in (base, *(base.with_name(base.name + suffix) for suffix in SUFFIXES)):
+        if candidate.is_dir() or (candidate.is_file() and candidate.suffix in SUFFIXES):
             return candidate
     if base.is_file():
-        detail = f"{path!r} is not one of {', '.join(READERS)}"
+        detail = f"{path!r} is not one of {', '.join(SUFFIXES)}"
         raise RecordRefused("bad_value", "dataset", detail)
-    if Path(path).is_absolute() or path.startswith(".") or path.count("/") > 1 or Path(path).suffix in READERS:
+    if Path(path).is_absolute() or path.startswith(".") or path.count("/") > 1 or Path(path).suffix in SUFFIXES:
         raise RecordRefused("bad_value", "dataset", f"{path!r}: no such file or folder beside the task file")
     return None
 
@@ -124,10 +124,10 @@ def read(path: Path, config: str | None = None) -> Splits:
         return Splits(hub.saved(path), path.name)
     files: dict[str, list[Path]] = {}
     for file in sorted(path.iterdir()):
-        if file.suffix in READERS and file.is_file():
+        if file.suffix in SUFFIXES and file.is_file():
             files.setdefault(_PART.sub("", file.stem), []).append(file)
     if not files:
-        expected = f"one file per split, such as test.jsonl (of {', '.join(READERS)})"
+        expected = f"one file per split, such as test.jsonl (of {', '.join(SUFFIXES)})"
         raise RecordRefused("bad_value", "dataset", f"no data in the folder {path.name!r}; expected {expected}")
     return Splits({split: _reader(parts) for split, parts in files.items()}, path.name)
 
@@ -164,7 +164,10 @@ def _rows(files: Sequence[Path]) -> Rows:
     except OSError as error:
         detail = f"{error.filename} cannot be read: {error.strerror}"
         raise RecordRefused("bad_value", "dataset", detail) from None
-    rows = [row for file, data in contents for row in read_rows(file, data)]
+    try:
+        rows = [row for file, data in contents for row in parse_rows(file, data)]
+    except BadRows as bad:
+        raise RecordRefused("bad_value", "dataset", bad.faults[0]) from None
     return Rows(rows, _digest(data for _, data in contents))
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_lmeval.errors import RecordRefused, ScoringError
+from pytest_lmeval.formats.loglikelihood import log_probs, record
 from pytest_lmeval.formats.prepare import context_writer
 from pytest_lmeval.formats.python.completion_task import best_of, json_of, logprob_details
 from pytest_lmeval.formats.python.examples import Examples, id_of
@@ -22,7 +23,6 @@ from pytest_lmeval.types import (
     Example,
     Generate,
     LogLikelihood,
-    LogProb,
     Message,
     Request,
     Response,
@@ -126,9 +126,10 @@ class DialogueTask:
         """Return what the task's ``evaluate`` says of the turn, or of the letter; no letter at all is worth 0."""
         talk = self.held[example.id]
         if self.by_probability:
-            totals = [response.total for response in responses if isinstance(response, LogProb)]
+            given = log_probs(responses)
+            totals = [one.total for one in given]
             letter = talk["letters"][best_of(totals)]
-            details = {"logprobs": logprob_details(talk["letters"], totals)}
+            details = {"logprobs": logprob_details(talk["letters"], totals), **record(given)}
             return Score(self._evaluated(talk, letter, tools), details, letter)
         (completion,) = responses
         assert isinstance(completion, Completion)

@@ -17,7 +17,8 @@ from pytest_lmeval.adapters.hf.families import Family, Reading, can_share
 from pytest_lmeval.formats.core import CoreTask, load_core
 from pytest_lmeval.formats.task import TaskSource
 from pytest_lmeval.registry import Registry
-from pytest_lmeval.runner import evaluate_tasks
+from pytest_lmeval.run.library import evaluate_tasks
+from pytest_lmeval.run.settings import RunSettings
 from pytest_lmeval.types import LogLikelihood, LogProb
 from tests import needs
 
@@ -112,7 +113,7 @@ def _span(model: HfAdapter, tokens: list[int], size: int) -> tuple[float, bool]:
 
 
 def check(model: HfAdapter, task: CoreTask, records: Sequence[Any], shots: int = 0) -> None:
-    results = {result.id: result for result in evaluate_tasks([task], model, batch_size=5)}
+    results = {result.id: result for result in evaluate_tasks([task], model, RunSettings(batch_size=5))}
     for index in range(len(records)):
         value, losses = by_hand(model, task.kind, records, index, shots)
         result = results[f"ex-{index + 1}"]
@@ -154,7 +155,10 @@ def test_batch_and_order_change_no_score(llama: HfAdapter, tmp_path: Path, kind:
     for one, found in zip(shuffled, answers(llama, shuffled), strict=True):
         assert expected[one] == pytest.approx(found.tokens, abs=1e-4)
     scores = [
-        [(one.id, one.score, one.predictions, one.hash) for one in evaluate_tasks([task], llama, batch_size=size)]
+        [
+            (one.id, one.score, one.predictions, one.hash)
+            for one in evaluate_tasks([task], llama, RunSettings(batch_size=size))
+        ]
         for size in (1, 3, 20)
     ]
     assert scores[0] == scores[1] == scores[2]

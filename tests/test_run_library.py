@@ -22,7 +22,8 @@ from pytest_lmeval import (
     write_leaderboard,
 )
 from pytest_lmeval.errors import AdapterError, AdapterTimeout
-from pytest_lmeval.runner import evaluate_tasks, timestamp
+from pytest_lmeval.run.library import evaluate_tasks, timestamp
+from pytest_lmeval.run.settings import RunSettings
 
 SHIPPED = Path(__file__).parents[1] / "tasks"
 
@@ -123,7 +124,7 @@ def test_another_rendering_reaches_the_model_and_the_result(tasks: list[Task]) -
 
 
 def test_thresholds_may_be_given(tasks: list[Task]) -> None:
-    results = evaluate_tasks([tasks[1]], Echo(), thresholds={"letters": 0.0})
+    results = evaluate_tasks([tasks[1]], Echo(), RunSettings(thresholds={"letters": 0.0}))
     assert {("passed", 0.0)} == {(result.status, result.threshold) for result in results}
 
 

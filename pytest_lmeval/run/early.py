@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pytest_lmeval.engine.engine import Engine
     from pytest_lmeval.engine.judge import NamedJudges
     from pytest_lmeval.formats.task import Tools
-    from pytest_lmeval.plugin.state import RunState
+    from pytest_lmeval.run.run import Run
 
 __all__ = ["Early", "EarlyScores"]
 
@@ -32,7 +32,7 @@ class EarlyScores:
 class Early:
     """One process's early work, for at most twice as many examples as the sandbox runs programs at a time."""
 
-    def __init__(self, run: RunState) -> None:
+    def __init__(self, run: Run) -> None:
         self._run = run
         self._seen: set[Any] = set()
         self._scores: dict[Any, EarlyScores] = {}
@@ -54,7 +54,7 @@ class Early:
             self._pool.shutdown(wait=False, cancel_futures=True)
 
     def _begin(self, item: Any, responses: Sequence[Response], tools: Tools) -> bool:
-        groups = answer_groups(responses, self._run.repeats)
+        groups = answer_groups(responses, self._run.settings.repeats)
         ask = getattr(item.task, "judge_requests", None)
         if ask is not None and tools.judge is not None:
             _ask(ask, item.example, groups, tools.judge)

@@ -1,0 +1,113 @@
+"""The rows of a csv, jsonl or parquet file: the one reader for every kind of task."""
+
+from __future__ import annotations
+
+import csv
+import io
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from pytest_lmeval.errors import LmevalError, RecordRefused
+from pytest_lmeval.formats.lines import number_lines, parse_line
+
+__all__ = ["SUFFIXES", "BadRows", "parse_rows"]
+
+# A row may hold a long document: what limits a line of a task file does not limit data.
+_LONGEST_ROW = 64 << 20
+_LONGEST_CELL = 16 << 20
+_MOST_FAULTS = 20
+_CSV_LIMIT = threading.Lock()
+
+
+class BadRows(LmevalError):
+    """Why a file has no rows to give; ``faults`` are ``name:line: what is wrong``, one for each."""
+
+    def __init__(self, *faults: str) -> None:
+        super().__init__("; ".join(faults))
+        self.faults = faults
+
+
+def parse_rows(path: Path, data: bytes) -> list[dict[str, Any]]:
+    """Return the rows of the file at ``path``, whose bytes are ``data``; raise BadRows.
+
+    Values are text in csv, JSON in jsonl, and what pyarrow makes of them in parquet. Columns have different names.
+    """
+    return _PARSERS[path.suffix](path, data)
+
+
+def _jsonl(path: Path, data: bytes) -> list[dict[str, Any]]:
+    rows, faults = [], []
+    for number, line in number_lines(data):
+        try:
+            row = parse_line(line, _LONGEST_ROW)
+        except RecordRefused as refused:
+            faults.append(f"{path.name}:{number}: {refused.detail}")
+            continue
+        if isinstance(row, dict):
+            rows.append(row)
+        else:
+            faults.append(f"{path.name}:{number}: expected an object, got {row!r:.80}")
+    if faults:
+        more = [f"{path.name}: and {len(faults) - _MOST_FAULTS} more"] * (len(faults) > _MOST_FAULTS)
+        raise BadRows(*faults[:_MOST_FAULTS], *more)
+    return rows
+
+
+def _csv(path: Path, data: bytes) -> list[dict[str, Any]]:
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        number = data[: error.start].count(b"\n") + 1
+        raise BadRows(f"{path.name}:{number}: not UTF-8") from None
+    with _long_cells():
+        reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+        try:
+            lines = [(reader.line_num, cells) for cells in reader if cells]
+        except csv.Error as error:
+            raise BadRows(f"{path.name}:{reader.line_num}: {error}") from None
+    if not lines:
+        return []
+    (_, header), *rest = lines
+    if len(set(header)) < len(header) or not all(header):
+        raise BadRows(f"{path.name}:1: expected a different name for every column, got {', '.join(header)}")
+    return [_csv_row(path, number, header, cells) for number, cells in rest]
+
+
+def _csv_row(path: Path, number: int, header: Sequence[str], cells: Sequence[str]) -> dict[str, Any]:
+    if len(cells) != len(header):
+        raise BadRows(f"{path.name}:{number}: {len(cells)} cells, the header has {len(header)} ({', '.join(header)})")
+    return dict(zip(header, cells, strict=True))
+
+
+def _parquet(path: Path, data: bytes) -> list[dict[str, Any]]:
+    try:
+        pyarrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
+    except ImportError:
+        raise BadRows(f"{path.name}: reading parquet needs pyarrow: pip install 'pytest-lmeval[parquet]'") from None
+    try:
+        rows: list[dict[str, Any]] = parquet.read_table(io.BytesIO(data)).to_pylist()
+    except (pyarrow.ArrowException, OSError) as error:
+        raise BadRows(f"{path.name}: not parquet: {str(error)[:200]}") from None
+    return rows
+
+
+@contextmanager
+def _long_cells() -> Iterator[None]:
+    # The limit belongs to the process: whoever else reads csv in it keeps theirs.
+    with _CSV_LIMIT:
+        before = csv.field_size_limit(_LONGEST_CELL)
+        try:
+            yield
+        finally:
+            csv.field_size_limit(before)
+
+
+_PARSERS: Mapping[str, Callable[[Path, bytes], list[dict[str, Any]]]] = MappingProxyType(
+    {".csv": _csv, ".jsonl": _jsonl, ".parquet": _parquet}
+)
+SUFFIXES = tuple(_PARSERS)

@@ -1,0 +1,172 @@
+"""The whole path without pytest: tasks and an adapter in, a leaderboard out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pytest_lmeval.adapters.resolve import adapter_name, check_adapter, make_adapter
+from pytest_lmeval.engine.batches import plan_batches
+from pytest_lmeval.errors import UsageError
+from pytest_lmeval.formats.task import Prompt, Task
+from pytest_lmeval.leaderboard.board import Leaderboard, RunFacts, build_board
+from pytest_lmeval.leaderboard.rows import TaskInfo, TaskRow
+from pytest_lmeval.registry import Registry, default_registry
+from pytest_lmeval.rendering import render
+from pytest_lmeval.run.aggregating import aggregate
+from pytest_lmeval.run.run import Run
+from pytest_lmeval.run.settings import RunSettings
+from pytest_lmeval.types import Example, ExampleResult
+
+__all__ = ["ExampleUnit", "evaluate_tasks", "info_of", "run_leaderboard", "run_task", "timestamp"]
+
+_DEFAULT = RunSettings()
+
+
+@dataclass(slots=True, eq=False)
+class ExampleUnit:
+    """An example at its turn. ``task`` becomes the one that asks as the adapter is best asked."""
+
+    task: Task
+    example: Example
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What a run found out: the results in order, and what the board says of its circumstances."""
+
+    results: list[ExampleResult]
+    unasked: list[str] = field(default_factory=list)
+    manifest: Mapping[str, Any] = field(default_factory=dict)
+    reasons: Sequence[str] = ()
+
+
+def run_task(task: Task, adapter: Any, **options: Any) -> TaskRow:
+    """Return the row of one task; the options are those of :func:`run_leaderboard`.
+
+    The row has score, correct, total, latency and, under ``per_example``, every result.
+    """
+    (row,) = run_leaderboard([task], adapter, **options).tasks
+    return row
+
+
+def run_leaderboard(  # noqa: PLR0913  # keyword-only options, as those of the command line
+    tasks: Sequence[Task],
+    adapter: Any,
+    *,
+    batch_size: int = _DEFAULT.batch_size,
+    registry: Registry | None = None,
+    judge: Any = None,
+    repeats: int = 1,
+    timeout: float = _DEFAULT.timeout_s,
+    thresholds: Mapping[str, float] | None = None,
+    sandbox: str = _DEFAULT.sandbox,
+    gate: str = _DEFAULT.gate,
+) -> Leaderboard:
+    """Return the board of ``tasks``, as pytest would write it; its overall score is the unweighted mean of theirs.
+
+    ``registry`` is the one that the tasks were loaded with, if it was not the default. ``judge`` is the adapter that
+    judges answers. ``repeats`` is how often each example is asked, ``timeout`` the seconds for one request,
+    ``sandbox`` the level at which programs run. ``thresholds`` are by task or metric, in [0, 1]. ``gate`` is the mode
+    that :func:`decide` will be asked for: but for ``examples``, an example under its threshold is ``below``.
+    A batch adapter stays open; an async one is closed (``aclose``) with the event loop that it was asked in.
+    Raises UsageError for an adapter without an answering method, and for tasks that share a name.
+    """
+    settings = RunSettings(
+        batch_size=batch_size,
+        repeats=repeats,
+        timeout_s=timeout,
+        thresholds=thresholds or {},
+        sandbox=sandbox,
+        gate=gate,
+    )
+    found = _run(tasks, adapter, settings, registry=registry, judge=judge, render=render)
+    infos = [info_of(task) for task in tasks]
+    task_of = {task.name: task for task in tasks}
+    aggregates, failures = aggregate(infos, found.results, lambda info: task_of[info.name])
+    reasons = [*found.reasons, *failures]
+    facts = RunFacts(
+        timestamp=timestamp(),
+        adapter=adapter_name(adapter),
+        missing=found.unasked,
+        manifest={"repeats": repeats, **found.manifest},
+        finished=not reasons,
+        interruptions=reasons,
+    )
+    return build_board(infos, found.results, facts, aggregates)
+
+
+def evaluate_tasks(
+    tasks: Sequence[Task],
+    adapter: Any,
+    settings: RunSettings = _DEFAULT,
+    *,
+    registry: Registry | None = None,
+    judge: Any = None,
+    render: Callable[[Example], Prompt] = render,
+) -> list[ExampleResult]:
+    """Return the result of every example of ``tasks``, in order."""
+    return _run(tasks, adapter, settings, registry=registry, judge=judge, render=render).results
+
+
+def info_of(task: Task, path: str | None = None, *, selected: int | None = None) -> TaskInfo:
+    """Return what a board says of a task before any example ran; ``path`` is how reports show its file."""
+    count = len(task.examples)
+    return TaskInfo(
+        task.name,
+        task.path.as_posix() if path is None else path,
+        task.sha256,
+        task.metric,
+        count,
+        count if selected is None else selected,
+        random_baseline=getattr(task, "random_baseline", None),
+        aggregates=bool(getattr(task, "aggregates", False)),
+        score_metric=str(getattr(task, "score_metric", "")),
+        dataset=dict(getattr(task, "dataset", {})),
+    )
+
+
+def timestamp() -> str:
+    """Return the time now, RFC 3339, UTC, to the second."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
+def _run(
+    tasks: Sequence[Task],
+    adapter: Any,
+    settings: RunSettings,
+    *,
+    registry: Registry | None,
+    judge: Any,
+    render: Callable[[Example], Any],
+) -> _Found:
+    name = adapter_name(adapter)
+    check_adapter(adapter, name)
+    _check_names(tasks)
+    known = registry or default_registry()
+    run = Run(settings, known, lambda spec: make_adapter(spec, known, {}, Path.cwd()), name=name)
+    units = [ExampleUnit(task, example) for task in tasks for example in task.examples]
+    run.prepare(units, adapter)
+    following = iter(units)
+    batches = plan_batches(((unit.task.name, unit) for unit in units), settings.batch_size)
+    with closing(run), run.programs.open() as sandbox:
+        engine = run.open(adapter, units, batches, lambda: next(following, None))
+        results: list[ExampleResult] = []
+        for unit in units:
+            if run.stopped:
+                break
+            results.append(run.result(unit, render, engine=engine, judge=judge, sandbox=sandbox))
+    unasked = [f"{unit.task.path}::{unit.example.id}" for unit in units[len(results) :]]
+    return _Found(results, unasked, run.facts(), [run.stopped] if run.stopped else [])
+
+
+def _check_names(tasks: Sequence[Task]) -> None:
+    taken: dict[str, Task] = {}
+    for task in tasks:
+        if task.name in taken:
+            raise UsageError(f"{task.path}: the task name {task.name!r} is taken by {taken[task.name].path}")
+        taken[task.name] = task

@@ -1,0 +1,214 @@
+"""One process's part of a run: ask about its examples, score the answers, return the results."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Protocol
+
+from pytest_lmeval.adapters.resolve import adapter_name
+from pytest_lmeval.engine.engine import Ahead, Engine
+from pytest_lmeval.engine.evaluate import Judgement, Thresholds, evaluate, failed_result, request_hash
+from pytest_lmeval.engine.judge import Judge, NamedJudges, known_answers
+from pytest_lmeval.engine.resume import Asked, HeldResults
+from pytest_lmeval.errors import AdapterError, BudgetSpent, UsageError
+from pytest_lmeval.formats.prepare import prepared
+from pytest_lmeval.formats.task import Prompt, Task, Tools
+from pytest_lmeval.registry import Registry
+from pytest_lmeval.rendering import render as default_render
+from pytest_lmeval.run.early import Early
+from pytest_lmeval.run.programs import Programs
+from pytest_lmeval.run.prompts import as_prompt, repeated
+from pytest_lmeval.run.refusing import Refusals
+from pytest_lmeval.run.settings import RunSettings
+from pytest_lmeval.types import Example, ExampleResult, Request, Response
+
+__all__ = ["Run", "Unit"]
+
+Render = Callable[[Example], Any]
+_NOTHING_HELD = HeldResults()
+
+
+class Unit(Protocol):
+    """What is asked and scored at one turn: an example, with the task it is of."""
+
+    task: Task
+    example: Example
+
+    def __hash__(self) -> int: ...
+
+
+class Run:
+    """Asks, scores and judges units, one at its turn and those that follow it ahead of theirs.
+
+    In this order: ``prepare`` before anything is asked, ``open`` once the adapter is there, ``result`` for each unit,
+    ``close``. ``make_adapter`` returns the adapter behind the name of a judge that a task asks for. ``held`` are the
+    results of the run that this one completes. ``name`` is what the adapter is called until it is there. ``stopped``
+    says why no further unit should be asked.
+    """
+
+    def __init__(
+        self,
+        settings: RunSettings,
+        registry: Registry,
+        make_adapter: Callable[[str], Any],
+        held: HeldResults = _NOTHING_HELD,
+        name: str = "",
+    ) -> None:
+        self.settings = settings
+        self.registry = registry
+        self.refusals = Refusals(registry)
+        self.programs = Programs(settings, self.refusals)
+        self.early = Early(self)
+        self.engine: Engine | None = None
+        self.adapter: Any = None
+        self.stopped = ""
+        self._name = name
+        self._make_adapter = make_adapter
+        self._held = held
+        self._judge: NamedJudges | None = None
+        self._thresholds = Thresholds(registry, settings.thresholds, settings.default_thresholds)
+        self._judgements: dict[tuple[int, int], Judgement] = {}
+        self._prompts: dict[Unit, Prompt] = {}
+        self._reused: dict[Unit, Sequence[Response]] = {}
+
+    def prepare(self, units: Sequence[Unit], adapter: Any = None) -> None:
+        """Find out which units cannot be scored; raise UsageError where ``adapter`` refuses the selection.
+
+        ``adapter`` is None where every unit has one of its own.
+        """
+        if adapter is not None:
+            self.adapter = adapter
+            self.refusals.look_at({unit.task.name: unit.task for unit in units}.values(), adapter)
+            check = getattr(adapter, "check_selection", None)
+            if callable(check):
+                check([(unit.task.name, unit.example.id) for unit in units])
+        self.programs.prepare(units, trusted=self.is_trusted)
+
+    def open(
+        self, adapter: Any, units: Sequence[Unit], batches: Iterable[Sequence[Unit]], ahead: Ahead | None = None
+    ) -> Engine:
+        """Return the engine that answers ``units`` from ``adapter``.
+
+        ``batches`` says which units are asked together. ``ahead`` returns the unit that will be wanted next.
+        """
+        self.adapter = adapter
+        self._name = adapter_name(adapter)
+        ready = {id(task): prepared(task, adapter) for task in {id(unit.task): unit.task for unit in units}.values()}
+        for unit in units:
+            unit.task = ready[id(unit.task)]
+        spent = sum(result.usage.get("cost", 0.0) for result in self._held.results.values())
+        engine = self.engine = Engine(adapter, self.settings.policy(spent))
+        alone = ahead is None or (self.settings.may_crash and not engine.streams)
+        engine.plan(batches, ahead if ahead is not None and not alone else _nothing)
+        return engine
+
+    def judge(self, adapter: Any, engine: Engine) -> NamedJudges:
+        """Return the run's judge: the one behind ``adapter`` if that is one, else those that tasks name."""
+        if self._judge is None:
+            known = known_answers(self._held.results.values())
+
+            def open_model(spec: str) -> Judge:
+                return Judge(Engine(self._make_adapter(spec), engine.policy, engine.budget), known)
+
+            own = Engine(adapter, engine.policy, engine.budget) if adapter else None
+            self._judge = NamedJudges(open_model) if own is None else Judge(own, known, open_model)
+        return self._judge
+
+    def result(self, unit: Unit, render: Render, *, engine: Engine, judge: Any, sandbox: Any) -> ExampleResult:
+        """Return the result of a unit; what cannot be asked or scored has the status ``error`` or ``timeout``.
+
+        ``judge`` is the adapter of the run's judge, false without one.
+        """
+        tools = Tools(sandbox, self.judge(judge, engine))
+        judgement = self.judgement(tools)
+        try:
+            if refusal := self.refusals.reason(unit.task, unit.example):
+                raise AdapterError(refusal)
+            responses: Sequence[Response] = engine.respond(unit, lambda each: self.requests(each, render))
+            responses = self._reused.pop(unit, responses)
+            score = self.early.look(engine, tools, unit)
+        except (AdapterError, UsageError, BudgetSpent) as error:
+            if isinstance(error, BudgetSpent):
+                self.stopped = str(error)
+            prompt = self._prompts.pop(unit, None) or default_render(unit.example)
+            return failed_result(unit.task, unit.example, prompt, error, judgement)
+        return evaluate(unit.task, unit.example, self._prompts.pop(unit), responses, judgement, score)
+
+    def unscored(self, unit: Unit, reason: str) -> ExampleResult:
+        """Return the result of a unit that never got as far as being asked."""
+        error = AdapterError(reason)
+        return failed_result(unit.task, unit.example, default_render(unit.example), error, self.judgement(Tools()))
+
+    def requests(self, unit: Unit, render: Render) -> Sequence[Request]:
+        """Return what to ask about a unit, all repeats of it; nothing where it cannot be scored or is answered."""
+        if self.refusals.reason(unit.task, unit.example):
+            return ()
+        prompt = self._prompts[unit] = as_prompt(render(unit.example))
+        requests = unit.task.requests(unit.example, prompt)
+        repeats = self.settings.repeats
+        if self.settings.reuses:
+            asked = Asked(request_hash(requests), self._name, repeats)
+            held = self._held.responses(unit.task.name, unit.example.id, asked)
+            if held is not None:
+                self._reused[unit] = held
+                return ()
+        if repeats == 1:
+            return requests
+        return [repeated(request, number) for number in range(repeats) for request in requests]
+
+    def forget(self, unit: Unit) -> None:
+        """Let go of what was asked for a unit that nobody will take."""
+        self._prompts.pop(unit, None)
+        self._reused.pop(unit, None)
+        if self.engine is not None:
+            self.engine.forget(unit)
+
+    def judgement(self, tools: Tools) -> Judgement:
+        """Return what turns responses into results with ``tools``."""
+        key = (id(tools.sandbox), id(tools.judge))
+        if key not in self._judgements:
+            gate = self.settings.gate
+            self._judgements[key] = Judgement(
+                self._thresholds,
+                tools,
+                gate == "examples",
+                self._name,
+                self.settings.repeats,
+                must_pass_binds=gate != "none",
+            )
+        return self._judgements[key]
+
+    def facts(self) -> dict[str, Any]:
+        """Return what only a process that ran examples knows: the model, and the level that programs ran at."""
+        level = self.programs.level
+        return {"model": self._model_facts(), **({"sandbox": level} if level else {})}
+
+    def close(self) -> None:
+        """Stop asking, the judges too; what is under way is dropped."""
+        self.early.close()
+        if self._judge is not None:
+            self._judge.close()
+        if self.engine is not None:
+            self.engine.close()
+
+    @property
+    def is_trusted(self) -> bool:
+        """Whether the code that the adapter writes is ours."""
+        return bool(getattr(self.adapter, "trusted", False))
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the adapter says that it answers the same to the same, always."""
+        return bool(getattr(self.adapter, "exact", False))
+
+    def _model_facts(self) -> dict[str, Any]:
+        try:
+            facts = dict(getattr(self.adapter, "manifest", None) or {})
+            return {**json.loads(json.dumps(facts, default=str)), **({"exact": True} if self.is_exact else {})}
+        except Exception as error:  # an adapter's own code must not cost the run its board
+            return {"error": f"{type(error).__name__}: {error}"}
+
+
+def _nothing() -> None:
+    return None

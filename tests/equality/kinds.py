@@ -1,0 +1,244 @@
+"""A small project for every kind of task: what it consists of, and how it is run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+__all__ = ["KINDS", "Kind", "write_kind"]
+
+# It answers with what the prompt says, but for the words in wrong.txt. It writes down every request, and dies by
+# SIGKILL when it has written as many as kill.txt says.
+MODEL = """
+import json, os, signal
+from pytest_lmeval.types import LogProb
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+def read(name):
+    path = os.path.join(HERE, name)
+    return open(path).read() if os.path.exists(path) else ""
+
+def note(entries):
+    with open(os.path.join(HERE, "asked.txt"), "a") as file:
+        file.writelines(json.dumps(entry) + "\\n" for entry in entries)
+    limit = read("kill.txt")
+    if limit and len(read("asked.txt").splitlines()) >= int(limit):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+class Model:
+    name = "stub.v1"
+
+    def generate(self, prompts):
+        note([["text", prompt] for prompt in prompts])
+        return [self.answer(prompt) for prompt in prompts]
+
+    def answer(self, prompt):
+        said = prompt.rpartition("say: ")[2].splitlines()[0].strip()
+        return "hm" if said in read("wrong.txt").splitlines() else said
+
+    def loglikelihood(self, requests):
+        note([["continuation", one.context, one.continuation] for one in requests])
+        return [self.probability(one) for one in requests]
+
+    def probability(self, one):
+        word = one.continuation.strip()
+        liked = word in one.context.rpartition("say: ")[2].split()
+        loss = (0.5 if liked else 2.0) + len(word) / 64
+        if word in read("wrong.txt").splitlines():
+            loss = 4.0
+        tokens = tuple(-loss - place / 8 for place in range(len(one.continuation.split())))
+        return LogProb(sum(tokens), tokens, liked, ids=tuple(one.continuation.split()))
+
+class Judge:
+    name = "judge.v1"
+
+    def generate(self, prompts):
+        return ["no" if prompt.endswith("hm") else "yes" for prompt in prompts]
+"""
+CLASS = """
+from pytest_lmeval.tasks import AccuracyCompletion, BaseTask
+
+class Words(BaseTask[str]):
+    NAME = "Words"
+    DATASET_PATH = "words.csv"
+    SAMPLE_SPLIT = "test"
+    METRICS = [AccuracyCompletion, "f1"]
+    SUBJECTS = ["general"]
+
+    def _get_instruction_text(self, item):
+        return f"say: {item['said']}"
+
+    def _get_ground_truth(self, item):
+        return item["target"]
+
+class Others(Words):
+    NAME = "Others"
+"""
+LETTERS = """
+from pytest_lmeval.tasks import Task
+
+class Letters(Task):
+    eval_type = "categorical"
+
+    def num_examples(self):
+        return 4
+
+    def get_example(self, index):
+        said = "ABCA"[index]
+        question = {"role": "user", "content": f"Which? {index} say: {said}"}
+        answer = {"role": "assistant", "content": "ABCB"[index]}
+        return {"messages": [question, answer], "letters": ["A", "B", "C"]}
+
+    def evaluate(self, conversation, response):
+        return response == conversation["messages"][-1]["content"]
+"""
+DECLARATIVE = """
+display_name: Colours
+key: colours
+config_spec:
+- {type: categorical, key: field, allowed_values: [target, said]}
+definition:
+  dataset: {path: rows.csv}
+  solver:
+    type: single_turn_solver
+    input_builder:
+      type: chat_completion
+      input_messages: [{role: user, content: "say: {{ sample.said }}"}]
+  scorers:
+  - key: right
+    type: string_equals
+    ground_truth: "{{ sample.<< config.field >> }}"
+    metrics:
+    - {type: mean, field: prediction_is_correct}
+    - {type: multiclass_classification, field_gt: answer_gt, field_pred: answer_pred}
+  - key: verdict
+    type: model_as_a_judge_classifier
+    correct_labels: ["yes"]
+    incorrect_labels: ["no"]
+    user_prompt: "Judge: {{ solver_output.output.choices[0].message.content }}"
+"""
+ROWS = [("red", "red"), ("blue", "blue"), ("grey", "green"), ("pink", "pink"), ("black", "black"), ("white", "white")]
+CSV = "".join(f"{said},{target}\n" for said, target in (("said", "target"), *ROWS))
+CORE = {
+    "icl_tasks": [
+        {"label": "bees", "dataset_uri": "bees.jsonl", "num_fewshot": [1], "icl_task_type": "multiple_choice"},
+        {"label": "legs", "dataset_uri": "legs.jsonl", "num_fewshot": [0], "icl_task_type": "language_modeling"},
+    ]
+}
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of task: its files, the paths to run, the options it needs, and the words that a worse model gets wrong.
+
+    ``requests`` is how many requests a run makes, so that one can be killed on the way.
+    """
+
+    files: Mapping[str, str]
+    paths: Sequence[str]
+    wrong: str
+    options: Sequence[str] = ()
+    config: Mapping[str, str] = field(default_factory=dict)
+    judge: bool = False
+
+
+def _lines(records: Sequence[Mapping[str, object]]) -> str:
+    return "".join(json.dumps(record) + "\n" for record in records)
+
+
+def _spec() -> str:
+    fixed = {"category": "classification", "post_process": "strip_whitespace"}
+    return _lines(
+        [
+            {
+                "task_id": f"w{number}",
+                "prompt": f"say: {said}",
+                "targets": [target],
+                "metric_name": "f1" if number % 2 else "exact_match",
+                "metadata": {"must_pass": True} if number == 1 else {},
+                **fixed,
+            }
+            for number, (said, target) in enumerate(ROWS)
+        ]
+    )
+
+
+def _code() -> str:
+    programs = ["a + b", "a * b", "a - b", "b + a", "a ** b", "(a, b)"]
+    expected = [5, 6, 5, 5, 8, [2, 3]]
+    return _lines(
+        [
+            {
+                "id": f"f{number}",
+                "prompt": f"say: f = lambda a, b: {program}",
+                "targets": ["its value"],
+                "metric": "code_exec",
+                "extras": {"io_pairs": [[2, 3, wanted]]},
+            }
+            for number, (program, wanted) in enumerate(zip(programs, expected, strict=True))
+        ]
+    )
+
+
+def _bees() -> str:
+    words = [("honey", "wool"), ("silk", "honey"), ("wool", "glass"), ("grass", "honey")]
+    return _lines([{"query": f"say: {yes}", "choices": [yes, no], "gold": 0} for yes, no in words])
+
+
+_COMPACT = _lines(
+    [
+        {"id": said, "prompt": f"say: {said}", "targets": [target], "metric": "exact_match", "extras": {}}
+        for said, target in ROWS
+    ]
+)
+_SETTINGS: Mapping[str, str] = {"field": "target"}
+KINDS: Mapping[str, Kind] = {
+    "spec": Kind({"tasks/words.jsonl": _spec()}, ["tasks"], "blue"),
+    "code": Kind({"tasks/code.jsonl": _code()}, ["tasks"], "f = lambda a, b: a + b"),
+    "class": Kind({"tasks/task_words.py": CLASS, "tasks/words.csv": CSV}, ["tasks"], "blue"),
+    "letters": Kind({"tasks/task_letters.py": LETTERS}, ["tasks"], "C"),
+    "declarative": Kind(
+        {
+            "tasks/colours@1.yaml": DECLARATIVE,
+            "tasks/rows.csv": CSV,
+            "values.yaml": "field: target\n",
+        },
+        ["tasks"],
+        "blue",
+        ["--lm-judge=model:Judge", "--lm-config=values.yaml"],
+        _SETTINGS,
+        judge=True,
+    ),
+    "core": Kind(
+        {
+            "tasks/core.yaml": json.dumps(CORE),
+            "tasks/eval_meta_data.csv": "Eval Task,Random baseline\nbees,50\nlegs,0\n",
+            "tasks/eval_data/bees.jsonl": _bees(),
+            "tasks/eval_data/legs.jsonl": _lines(
+                [{"context": f"say: {number}", "continuation": number} for number in ("eight", "four", "two")]
+            ),
+        },
+        ["tasks/core.yaml"],
+        "honey",
+    ),
+    "mixture": Kind(
+        {
+            "tasks/words.jsonl": _COMPACT,
+            "tasks/task_letters.py": LETTERS,
+            "tasks/mix.yaml": json.dumps({"mixture": ["words.jsonl", "task_letters.py"]}),
+        },
+        ["tasks/mix.yaml"],
+        "blue\nC",
+    ),
+}
+
+
+def write_kind(kind: Kind, folder: Path) -> None:
+    """Write the project."""
+    for name, content in {"model.py": MODEL, "pytest.ini": "[pytest]\n", **kind.files}.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)

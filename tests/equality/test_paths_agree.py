@@ -1,0 +1,236 @@
+"""Every path to a result says the same: the rows, counts, digest, verdict, reasons and exit code of a serial run.
+
+A new kind of task is one more entry of ``KINDS``, a new front end one more test.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml  # type: ignore[import-untyped]  # no types are published with it
+
+from tests.equality.kinds import KINDS, Kind, write_kind
+
+_MODEL = "--lm-adapter=model:Model"
+_GATE = ("--lm-baseline=base.json", "--lm-strict", "--lm-gate=baseline", "--lm-min-score=overall=0.2")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a path says of a run."""
+
+    rows: Sequence[Mapping[str, Any]]
+    counts: Mapping[str, int]
+    overall: float | None
+    digest: str
+    verdict: str
+    reasons: Sequence[str]
+    warnings: Sequence[str]
+    code: int
+
+
+class Scene:
+    """The project of one kind, with a baseline and a serial run of a model that got worse."""
+
+    def __init__(self, kind: Kind, folder: Path) -> None:
+        self.kind = kind
+        self.folder = folder
+        write_kind(kind, folder)
+        self.run("base", "--lm-baseline=base.json", "--lm-update-baseline")
+        (folder / "wrong.txt").write_text(kind.wrong)
+        self.serial = self.gated("serial")
+
+    def gated(self, name: str, *options: str) -> Outcome:
+        """Run with the gate; return what was written and the exit code."""
+        return self.outcome(name, self.run(name, *_GATE, *options))
+
+    def run(self, name: str, *options: str) -> int:
+        """Run pytest and return its exit code; what the model was asked is in ``NAME.asked``."""
+        self.asked.unlink(missing_ok=True)
+        command = ["-m", "pytest", "-q", "--tb=no", "-pno:randomly", "-pno:cacheprovider", *self.kind.paths]
+        code = self.python(*command, _MODEL, *self.kind.options, f"--lm-report-dir={name}", *options).returncode
+        if self.asked.exists():
+            (self.folder / f"{name}.asked").write_bytes(self.asked.read_bytes())
+        return code
+
+    def lmeval(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run the command."""
+        return self.python("-m", "pytest_lmeval.cli", *arguments)
+
+    def python(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run Python in the project, with nothing of what surrounds this test run."""
+        hidden = ("PYTEST_", "GITHUB_", "LM_")
+        environment = {key: value for key, value in os.environ.items() if not key.startswith(hidden)}
+        return subprocess.run(
+            [sys.executable, *arguments],
+            cwd=self.folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def outcome(self, name: str, code: int) -> Outcome:
+        """Return what the board in a report dir says."""
+        return outcome_of(json.loads((self.folder / name / "leaderboard.json").read_text()), code)
+
+    def results(self, name: str) -> dict[str, dict[str, Any]]:
+        """Return the results in a ledger by ``task:id``."""
+        lines = map(json.loads, (self.folder / name / "ledger.jsonl").read_text().splitlines())
+        return {f"{line['task']}:{line['id']}": line for line in lines if "status" in line}
+
+    @property
+    def asked(self) -> Path:
+        """The file in which the model writes down what it is asked."""
+        return self.folder / "asked.txt"
+
+
+def outcome_of(board: Mapping[str, Any], code: int) -> Outcome:
+    """Return what a board says, without what differs from run to run: times and what each request took."""
+    gate = board.get("gate") or {}
+    rows = [{name: value for name, value in row.items() if name != "latency_ms"} for row in board["tasks"]]
+    return Outcome(
+        [{name: value for name, value in row.items() if name != "per_example"} for row in rows],
+        board["counts"],
+        board["overall_score"],
+        board["digest"],
+        gate.get("verdict", ""),
+        gate.get("reasons", ()),
+        gate.get("warnings", ()),
+        code,
+    )
+
+
+@pytest.fixture(scope="session")
+def scenes(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Provide the scene of a kind, made when it is first asked for."""
+    return cache(lambda name: Scene(KINDS[name], tmp_path_factory.mktemp(name)))
+
+
+@pytest.fixture(params=KINDS)
+def scene(request: pytest.FixtureRequest, scenes: Any) -> Scene:
+    found: Scene = scenes(request.param)
+    return found
+
+
+def test_the_serial_run_says_something_that_a_path_could_get_wrong(scene: Scene) -> None:
+    serial = scene.serial
+    assert 3 <= serial.counts["collected"] == serial.counts["scored"]
+    assert any(row["score"] not in (0, 1) for row in serial.rows)
+    assert ("regression", 1) == (serial.verdict, serial.code)
+    assert serial.reasons
+
+
+def test_two_workers_agree_with_one_process(scene: Scene) -> None:
+    assert scene.serial == scene.gated("workers", "-n2", "--lm-batch-size=2")
+
+
+def test_a_run_that_was_killed_and_resumed_agrees_with_one_that_was_not(scene: Scene) -> None:
+    whole = len((scene.folder / "serial.asked").read_text().splitlines())
+    (scene.folder / "kill.txt").write_text(str(whole * 2 // 3))
+    assert 0 > scene.run("resumed", *_GATE, "--lm-batch-size=1")
+    (scene.folder / "kill.txt").unlink()
+    held = scene.results("resumed")
+    assert scene.serial == scene.gated("resumed", "--lm-resume", "--lm-batch-size=1")
+    again = (scene.folder / "resumed.asked").read_text().splitlines()
+    assert 0 < len(held) < scene.serial.counts["scored"]
+    assert len(again) < whole
+
+
+def test_merged_shards_agree_with_the_whole_run(scene: Scene) -> None:
+    parts = [f"part{part}" for part in (1, 2)]
+    for part, name in enumerate(parts, start=1):
+        scene.run(name, *_GATE, f"--lm-shard={part}/2")
+    merged = scene.lmeval("merge", *[f"{name}/ledger.jsonl" for name in parts], "-o", "merged")
+    assert scene.serial == scene.outcome("merged", merged.returncode), merged.stderr
+
+
+LIBRARY = """
+import json, sys
+from pytest_lmeval import GateSettings, decide, load_tasks, make_adapter, read_run, run_leaderboard
+
+paths, config, judge = json.loads(sys.argv[1])
+tasks = load_tasks(*paths, configs=[config] if config else ())
+board = run_leaderboard(
+    tasks, make_adapter("model:Model"), judge=make_adapter("model:Judge") if judge else None, gate="baseline"
+)
+settings = GateSettings(mode="baseline", floors={"overall": 0.2}, baseline="base.json", strict=True)
+decision = decide(board, read_run("base.json"), settings)
+print(json.dumps([{**board.to_json(), "gate": decision.to_json()}, decision.exit_code]))
+"""
+
+
+def test_the_library_agrees_with_pytest(scene: Scene) -> None:
+    kind = scene.kind
+    run = scene.python("-c", LIBRARY, json.dumps([kind.paths, dict(kind.config), kind.judge]))
+    assert 0 == run.returncode, run.stderr
+    board, code = json.loads(run.stdout)
+    assert scene.serial == outcome_of(board, code)
+
+
+def test_a_page_made_from_the_ledger_has_the_verdict_of_the_run(scene: Scene) -> None:
+    made = scene.lmeval("report", "serial/ledger.jsonl", "-o", "page.html")
+    assert 0 == made.returncode, made.stderr
+    assert _page(scene.folder / "serial/report.html") == _page(scene.folder / "page.html")
+
+
+def test_a_page_against_a_baseline_has_the_verdict_of_a_run_against_it(scene: Scene) -> None:
+    scene.run("ungated", "--lm-gate=none")
+    again = ("--baseline", "base.json", "--strict", "--min-score=overall=0.2")
+    made = scene.lmeval("report", "ungated/ledger.jsonl", *again, "-o", "again.html")
+    assert 0 == made.returncode, made.stderr
+    gate = _page(scene.folder / "again.html")
+    assert (scene.serial.verdict, scene.serial.reasons) == (gate["verdict"], gate["reasons"])
+
+
+def test_a_diff_fails_where_the_run_fails(scene: Scene) -> None:
+    found = scene.lmeval("diff", "base.json", "serial/ledger.jsonl", "--strict", "--format=json")
+    said = json.loads(found.stdout)
+    assert (scene.serial.verdict, scene.serial.code) == (said["gate"]["verdict"], found.returncode)
+    assert scene.serial.reasons == said["gate"]["reasons"]
+
+
+def test_a_dry_run_over_all_examples_asks_and_scores_as_a_run_does(scene: Scene) -> None:
+    kind = scene.kind
+    (config,) = [option.partition("=")[2] for option in kind.options if "config" in option] or [""]
+    options = [*(["--config", config] if config else []), *(["--lm-judge=model:Judge"] if kind.judge else [])]
+    shown: dict[str, dict[str, Any]] = {}
+    asked: list[str] = []
+    for task in dict.fromkeys(result["task"] for result in scene.results("serial").values()):
+        scene.asked.unlink(missing_ok=True)
+        made = scene.lmeval("test", task, "-n", "99", _MODEL, *options)
+        assert 0 == made.returncode, made.stdout + made.stderr
+        shown |= {f"{task}:{id}": score for id, score in _scores(made.stdout).items()}
+        asked += scene.asked.read_text().splitlines()
+    results = scene.results("serial")
+    assert {key: (one["score"], one["predictions"]) for key, one in results.items()} == {
+        key: (score["score"], [score["prediction"]]) for key, score in shown.items()
+    }
+    assert sorted((scene.folder / "serial.asked").read_text().splitlines()) == sorted(asked)
+
+
+def _page(path: Path) -> dict[str, Any]:
+    found = re.search(r'<script type="application/json" id="[^"]*">(.*?)</script>', path.read_text(), re.DOTALL)
+    assert found is not None
+    gate: dict[str, Any] = json.loads(found[1])["board"]["gate"]
+    return {name: gate[name] for name in ("verdict", "reasons", "warnings")}
+
+
+def _scores(text: str) -> dict[str, dict[str, Any]]:
+    scores = {}
+    for block in re.split(r"^=+\n", text, flags=re.MULTILINE)[1:]:
+        heading, _, rest = block.partition("\n")
+        stage = re.search(r"^-+\nScore\n\n(.*?)\n\n", rest, re.DOTALL | re.MULTILINE)
+        if stage is not None:
+            scores[heading.partition(": ")[2]] = yaml.safe_load(stage[1])
+    return scores

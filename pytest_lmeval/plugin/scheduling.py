@@ -10,10 +10,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import pytest
-from xdist.workermanage import parse_tx_spec_config
 
 from pytest_lmeval.engine.batches import plan_batches
 from pytest_lmeval.plugin.locate import is_example_id
+
+try:
+    from xdist.workermanage import parse_tx_spec_config
+except ImportError:  # its name before pytest-xdist 3.7
+    from xdist.workermanage import parse_spec_config as parse_tx_spec_config
 
 if TYPE_CHECKING:
     from xdist.workermanage import WorkerController

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pytest_lmeval.errors import RecordRefused, UnknownName
+from pytest_lmeval.errors import RecordRefused, ScoringError, UnknownName
 from pytest_lmeval.formats import checks
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.types import Example
@@ -65,7 +65,10 @@ def _check_extras(extras: Mapping[str, Any], metric: str, targets: tuple[str, ..
         plan_extras(extras, targets)
     if metric in _READ_EXTRAS:
         # What an answer is held to stands there: a record of which no answer could be scored is refused now.
-        registry.metric(metric).function("", targets, extras)
+        try:
+            registry.metric(metric).function("", targets, extras)
+        except ScoringError as error:  # what the metric needs is not installed
+            raise RecordRefused("bad_value", "metric", str(error)) from None
     if "post_process" in extras:
         return checks.one_of(extras["post_process"], "extras.post_process", registry.rules)
     return "extract_code_block" if metric == "code_exec" else "none"

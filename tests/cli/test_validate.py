@@ -135,3 +135,20 @@ def test_a_configuration_that_cannot_be_used_is_a_usage_error(
     assert 2 == status
     assert f"lmeval validate: {tmp_path / 'pytest.ini'}: " in output
     assert message in output
+
+
+def test_a_file_whose_extra_is_missing_is_named_and_the_others_are_checked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "jsonschema", None)
+    needy = _write(tmp_path / "a.jsonl", {**GOOD, "metric": "json_schema", "extras": {"json_schema": {}}})
+    bad = _write(tmp_path / "b.jsonl", {**GOOD, "targets": []})
+    _write(tmp_path / "c.jsonl", GOOD)
+
+    status, output = _validate(capsys, tmp_path)
+
+    missing, fault, summary = output.splitlines()
+    assert 1 == status
+    assert f"{needy}:1: bad_value metric: json_schema needs jsonschema: pip install 'pytest-lmeval[json]'" == missing
+    assert fault.startswith(f"{bad}:1: bad_type targets: ")
+    assert "3 file(s): 1 valid record(s), 2 bad" == summary

@@ -112,6 +112,6 @@ def _make_transport(options: Any, key: Any) -> Any:
         from pytest_lmeval.adapters.openai.transport import Transport
     except ImportError as error:
         raise UsageError(
-            f"adapter 'openai' needs aiohttp, which cannot be imported ({error}); install pytest-lmeval[openai]"
+            f"adapter 'openai' needs aiohttp, which cannot be imported ({error}): pip install aiohttp"
         ) from error
     return Transport(options, key)

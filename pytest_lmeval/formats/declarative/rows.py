@@ -104,7 +104,7 @@ def _parquet_rows(path: Path, data: bytes) -> list[dict[str, Any]]:
     try:
         pyarrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
     except ImportError:
-        raise RowsFault(f"{path.name}: parquet needs pyarrow: pip install pyarrow") from None
+        raise RowsFault(f"{path.name}: parquet needs pyarrow: pip install 'pytest-lmeval[parquet]'") from None
     try:
         table = parquet.read_table(io.BytesIO(data)).to_pylist()
     except (pyarrow.ArrowException, OSError) as error:

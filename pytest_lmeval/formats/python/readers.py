@@ -68,7 +68,7 @@ def _parquet(path: Path, data: bytes) -> list[dict[str, Any]]:
     try:
         pyarrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
     except ImportError:
-        detail = f"{path.name}: reading parquet needs pyarrow: pip install 'pytest-lmeval[hub]'"
+        detail = f"{path.name}: reading parquet needs pyarrow: pip install 'pytest-lmeval[parquet]'"
         raise RecordRefused("bad_value", "dataset", detail) from None
     try:
         rows: list[dict[str, Any]] = parquet.read_table(io.BytesIO(data)).to_pylist()

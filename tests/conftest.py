@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+from tests import needs
 
 pytest_plugins = ["pytester"]
+
+# How long an example takes says more about what else the machine does than about the code.
+settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")
 
 # The model reads its answer off the prompt, so that every test says in its task file what the model will do.
 # Each call adds a line to calls.txt: its process and its prompts.
@@ -42,6 +50,19 @@ ROW_KEYS = """
     task path sha256 metric score stderr ci95 correct total errors timeouts excluded unparsed latency_ms threshold
     min_score metrics subjects
 """
+
+
+def pytest_configure() -> None:
+    """Refuse a misspelt kind before any test runs."""
+    needs.required()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say in one line which tests were left out, and why."""
+    reports = terminalreporter.stats.get("skipped", [])
+    reasons = Counter(str(report.longrepr[-1]).removeprefix("Skipped: ") for report in reports)
+    told = ", ".join(f"{reason} ({count})" for reason, count in sorted(reasons.items()))
+    terminalreporter.write_line(f"left out: {len(reports)} test(s){': ' if told else ''}{told}")
 
 
 class Project:

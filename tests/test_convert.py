@@ -17,18 +17,18 @@ from pytest_lmeval.adapters.replay import read_recording
 from pytest_lmeval.convert import KINDS, convert_gsm8k, convert_humaneval
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.postprocess import post_process
+from tests import needs
 
 if TYPE_CHECKING:
     from tests.conftest import Project
 
 Record = dict[str, Any]
-DATA = Path(__file__).parents[2] / "shared/data"
-GSM8K = DATA / "gsm8k/example_model_solutions.jsonl"
-HUMANEVAL = DATA / "humaneval/HumanEval.jsonl.gz"
+GSM8K = needs.DATA / "gsm8k/example_model_solutions.jsonl"
+HUMANEVAL = needs.DATA / "humaneval/HumanEval.jsonl.gz"
 PUBLISHED = {"6b_finetuning": 286, "6b_verification": 515, "175b_finetuning": 458, "175b_verification": 742}
 
-needs_gsm8k = pytest.mark.skipif(not GSM8K.exists(), reason=f"the published GSM8K solutions are not at {GSM8K}")
-needs_humaneval = pytest.mark.skipif(not HUMANEVAL.exists(), reason=f"the published HumanEval is not at {HUMANEVAL}")
+needs_gsm8k = needs.needs_file(GSM8K)
+needs_humaneval = needs.needs_file(HUMANEVAL)
 
 
 def _lines(*records: Any) -> bytes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,8 +12,9 @@ from hypothesis import strategies as st
 from pytest_lmeval.errors import UnknownName
 from pytest_lmeval.metrics import exact_match_normalized
 from pytest_lmeval.postprocess import RULES, SPEC_RULES, extract, post_process
+from tests import needs
 
-GSM8K = Path(__file__).resolve().parents[2] / "shared" / "data" / "gsm8k" / "example_model_solutions.jsonl"
+GSM8K = needs.DATA / "gsm8k" / "example_model_solutions.jsonl"
 PUBLISHED_CORRECT = {"6b_finetuning": 286, "6b_verification": 515, "175b_finetuning": 458, "175b_verification": 742}
 
 # Fences, blanks, line ends, letters and markers are what the rules look at; plain text would seldom hold any.
@@ -220,7 +220,7 @@ def test_a_megabyte_of_anything_is_read_in_one_pass(piece: str) -> None:
     assert "A" == post_process("extract_letter", text)
 
 
-@pytest.mark.skipif(not GSM8K.exists(), reason="the published GSM8K solutions are not beside this checkout")
+@needs.needs_file(GSM8K)
 @pytest.mark.parametrize("model", PUBLISHED_CORRECT)
 def test_extract_answer_reproduces_every_published_gsm8k_verdict(model: str) -> None:
     problems: list[dict[str, Any]] = [json.loads(line) for line in GSM8K.read_bytes().split(b"\n") if line]

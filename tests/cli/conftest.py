@@ -14,8 +14,9 @@ import pytest
 
 from pytest_lmeval.cli import main
 from pytest_lmeval.convert import convert_gsm8k
+from tests import needs
 
-GSM8K = Path(__file__).parents[3] / "shared/data/gsm8k/example_model_solutions.jsonl"
+GSM8K = needs.DATA / "gsm8k/example_model_solutions.jsonl"
 MODEL = """
 import os
 
@@ -94,7 +95,7 @@ def gsm8k(tmp_path_factory: pytest.TempPathFactory) -> Path:
     The broken ones are the better one with 3 % of its right answers made wrong, over all examples and the first 100.
     """
     if not GSM8K.exists():
-        pytest.skip(f"the published GSM8K solutions are not at {GSM8K}")
+        needs.lacking("data", f"needs the published {GSM8K.name}")
     folder = tmp_path_factory.mktemp("gsm8k")
     convert_gsm8k(GSM8K, folder / "gsm8k")
     (folder / "pytest.ini").write_text("[pytest]\n")

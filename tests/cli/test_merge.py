@@ -6,9 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from pytest_lmeval.schemas import load_schema
+from tests import needs
 from tests.cli.conftest import Lmeval
 
 FILES = ["leaderboard.json", "leaderboard.md", "ledger.jsonl", "report.html"]
@@ -35,7 +34,7 @@ def test_the_merged_run_has_the_digest_and_scores_of_the_unsharded_one(
 
 
 def test_the_merged_files_are_what_their_schemas_say(lmeval: Lmeval, shards: list[Path], tmp_path: Path) -> None:
-    jsonschema = pytest.importorskip("jsonschema")
+    jsonschema = needs.module("jsonschema")
     lmeval("merge", *shards, "-o", tmp_path, "--include-per-example")
     jsonschema.validate(_board(tmp_path), load_schema("leaderboard"))
     for line in (tmp_path / "ledger.jsonl").read_text().splitlines():

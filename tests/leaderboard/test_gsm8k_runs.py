@@ -7,16 +7,16 @@ import random
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pytest_lmeval.leaderboard.compare import Comparison, compare
 from pytest_lmeval.types import ExampleResult
+from tests import needs
 
-SOLUTIONS = Path(__file__).resolve().parents[3] / "shared" / "data" / "gsm8k" / "example_model_solutions.jsonl"
-pytestmark = pytest.mark.skipif(not SOLUTIONS.is_file(), reason=f"needs the recorded solutions at {SOLUTIONS}")
+SOLUTIONS = needs.DATA / "gsm8k" / "example_model_solutions.jsonl"
+pytestmark = needs.needs_file(SOLUTIONS)
 
 
 @cache

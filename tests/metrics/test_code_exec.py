@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,9 +12,10 @@ from pytest_lmeval.errors import RecordRefused
 from pytest_lmeval.metrics.code_exec import code_exec, code_exec_expressions, plan_extras, plan_targets, timeout_of
 from pytest_lmeval.metrics.code_plan import Expression, Pairs, Stdouts, Tests
 from pytest_lmeval.sandbox import open_sandbox
+from tests import needs
 
 SANDBOX = open_sandbox()
-HUMANEVAL = Path(__file__).parents[3] / "shared" / "data" / "humaneval" / "HumanEval.jsonl.gz"
+HUMANEVAL = needs.DATA / "humaneval" / "HumanEval.jsonl.gz"
 
 
 @pytest.mark.parametrize(
@@ -274,7 +274,7 @@ def _humaneval() -> list[dict[str, str]]:
         return [json.loads(line) for line in lines]
 
 
-@pytest.mark.skipif(not HUMANEVAL.exists(), reason=f"no {HUMANEVAL.name} beside the checkout")
+@needs.needs_file(HUMANEVAL)
 def test_all_canonical_humaneval_solutions_score_one() -> None:
     problems = _humaneval()
     scores = {
@@ -294,7 +294,7 @@ def test_all_canonical_humaneval_solutions_score_one() -> None:
     assert {f"HumanEval/{number}" for number in (32, 38, 50, 70, 120, 149)} == relying
 
 
-@pytest.mark.skipif(not HUMANEVAL.exists(), reason=f"no {HUMANEVAL.name} beside the checkout")
+@needs.needs_file(HUMANEVAL)
 def test_a_humaneval_program_that_returns_nothing_scores_zero() -> None:
     for problem in _humaneval()[:10]:
         extras = {"tests": problem["test"], "entry_point": problem["entry_point"]}

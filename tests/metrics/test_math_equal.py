@@ -22,8 +22,9 @@ from pytest_lmeval.metrics.math_exact import exact_value
 from pytest_lmeval.metrics.math_parse import NotMath, parse_math
 from pytest_lmeval.metrics.math_worker import MathWorker
 from pytest_lmeval.registry import default_registry
+from tests import needs
 
-pytest.importorskip("sympy", reason="sympy, of the extra math, is not installed")
+needs.module("sympy")
 many = settings(max_examples=200, deadline=None)
 
 

@@ -12,6 +12,7 @@ import pytest
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.leaderboard.merged_gate import gate_settings
 from pytest_lmeval.leaderboard.runfile import read_run
+from tests import needs
 
 if TYPE_CHECKING:
     from tests.conftest import Project
@@ -308,7 +309,7 @@ class Model:
 
 
 def test_examples_that_pass_when_asked_again_are_doubtful(project: Project) -> None:
-    pytest.importorskip("pytest_rerunfailures")
+    needs.module("pytest_rerunfailures")
     project.write("model.py", CHANGING)
     project.task("tasks/t.jsonl", project.record("a", "x"))
     result = project.run("-p", "rerunfailures", "--reruns=2")

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests import needs
+
 if TYPE_CHECKING:
     from tests.conftest import Project
 
@@ -111,7 +113,7 @@ def test_the_board_is_of_the_examples_alone_where_only_plain_tests_fail(small: P
 
 @pytest.mark.parametrize("processes", ["-n0", "-n2"])
 def test_a_random_order_gives_the_same_board(small: Project, processes: str) -> None:
-    pytest.importorskip("pytest_randomly")
+    needs.module("pytest_randomly")
     small.run("--lm-report-dir=ordered", "--lm-include-per-example")
     args = ["--lm-adapter=model:Model", "--lm-report-dir=shuffled", "--lm-include-per-example", processes]
     small.pytester.runpytest_subprocess(*args, "-p", "randomly", "-p", "no:cacheprovider", timeout=60)
@@ -176,7 +178,7 @@ def test_nothing_selected_is_no_run(small: Project) -> None:
 
 
 def test_reruns_of_a_failing_example_count_it_once(small: Project) -> None:
-    pytest.importorskip("pytest_rerunfailures")
+    needs.module("pytest_rerunfailures")
     result = small.run("-p", "rerunfailures", "--reruns=1")
     assert 1 == result.ret
     counts = small.board()["counts"]

@@ -11,13 +11,14 @@ import pytest
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.sandbox import Limits, Sandbox, open_sandbox
 from pytest_lmeval.sandbox.packages import find
+from tests import needs
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="confined needs Linux")
 
 
 @pytest.fixture(scope="module")
 def with_numpy() -> Iterator[Sandbox]:
-    pytest.importorskip("numpy", reason="numpy is not installed")
+    needs.module("numpy")
     with open_sandbox("confined", packages=("numpy",)) as sandbox:
         yield sandbox
 

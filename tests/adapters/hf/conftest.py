@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_lmeval.adapters.hf import HfAdapter
+from tests import needs
 
 from . import tiny_model
 
@@ -18,8 +19,8 @@ NEEDED = "needs torch and transformers: pip install 'pytest-lmeval[hf]'"
 @pytest.fixture(scope="session")
 def libraries() -> Iterator[Any]:
     """Provide torch, on one thread: several processes with two each would wait for one another."""
-    torch = pytest.importorskip("torch", reason=NEEDED)
-    transformers = pytest.importorskip("transformers", reason=NEEDED)
+    torch = needs.module("torch", "torch", NEEDED)
+    transformers = needs.module("transformers", "torch", NEEDED)
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     transformers.utils.logging.disable_progress_bar()

@@ -19,10 +19,11 @@ from pytest_lmeval.formats.task import TaskSource
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.runner import evaluate_tasks
 from pytest_lmeval.types import LogLikelihood, LogProb
+from tests import needs
 
 from .tiny_model import FACTS, WINDOW
 
-CORE = Path(__file__).resolve().parents[4] / "shared" / "data" / "core"
+CORE = needs.DATA / "core"
 ANSWERS = [answer for _, answer in FACTS]
 OWN: dict[str, list[dict[str, Any]]] = {
     "multiple_choice": [
@@ -128,10 +129,9 @@ def test_losses_and_verdicts_are_those_of_a_plain_loop(
     check(request.getfixturevalue(name), load(tmp_path, kind, OWN[kind], shots), OWN[kind], shots)
 
 
+@needs.needs_file(CORE)
 @pytest.mark.parametrize("file", PUBLISHED)
 def test_published_records_are_scored_as_by_a_plain_loop(llama: HfAdapter, tmp_path: Path, file: str) -> None:
-    if not CORE.is_dir():
-        pytest.skip(f"needs the published CORE files in {CORE.name}")
     kind, count = PUBLISHED[file]
     records = [json.loads(line) for line in (CORE / file).read_text("utf-8").splitlines()[:count]]
     check(llama, load(tmp_path, kind, records), records)
@@ -270,7 +270,7 @@ def test_a_model_of_somebody_elses_code_shares_nothing(llama: HfAdapter, monkeyp
 
 
 def test_of_tokens_equally_likely_the_first_is_the_greedy_one() -> None:
-    torch = pytest.importorskip("torch", reason="needs torch")
+    torch = needs.module("torch", "torch")
     predicted = torch.tensor([[0.0, 2.0, 2.0], [1.0, 0.0, 0.0]])
     places = torch.tensor([0, 0, 1])
     _, greedy = scoring._look_up(predicted, places, torch.tensor([1, 2, 1]))

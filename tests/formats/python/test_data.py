@@ -8,8 +8,9 @@ import pytest
 
 from pytest_lmeval.errors import RecordRefused
 from pytest_lmeval.formats.python import data
+from tests import needs
 
-pyarrow = pytest.importorskip("pyarrow", reason="parquet files are written with it")
+pyarrow = needs.module("pyarrow")
 
 
 def _read(path: Path, split: str = "test") -> list[dict[str, object]]:
@@ -17,7 +18,7 @@ def _read(path: Path, split: str = "test") -> list[dict[str, object]]:
 
 
 def _parquet(path: Path, rows: list[dict[str, object]]) -> None:
-    parquet = pytest.importorskip("pyarrow.parquet", reason="the extra hub is not installed")
+    parquet = needs.module("pyarrow.parquet")
     path.parent.mkdir(parents=True, exist_ok=True)
     parquet.write_table(pyarrow.Table.from_pylist(rows), path)
 

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from tests import needs
+
 from .conftest import ROWS, TaskFolder
 
-datasets = pytest.importorskip("datasets", reason="the extra hub is not installed")
+datasets = needs.module("datasets")
 
 
 @pytest.fixture(autouse=True)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from pytest_lmeval.leaderboard.html import write_report
+from tests import needs
 from tests.leaderboard.html.browser import Browser, find_chromium, running_browser
 from tests.leaderboard.html.samples import HOSTILE, board_of, compared_run, hostile_run, large_run, result
 
@@ -22,7 +23,7 @@ FACES = ("Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded"
 def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     program = find_chromium()
     if program is None:
-        pytest.skip("no Chromium is installed; LMEVAL_TEST_CHROMIUM may name one")
+        needs.lacking("chromium", "needs Chromium, on the path or named by LMEVAL_TEST_CHROMIUM")
     with running_browser(program, tmp_path_factory.mktemp("profile")) as browser:
         yield browser
 

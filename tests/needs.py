@@ -1,0 +1,51 @@
+"""What some tests need besides the package. They are skipped without it, unless ``LMEVAL_TESTS_REQUIRE`` names it.
+
+The variable holds kinds, separated by commas: ``chromium``, ``data`` (published data sets beside the checkout), ``git``
+(the program, and a checkout), ``packages`` (of the extra ``test``), ``torch``. A test that lacks one of these then
+fails. CI sets it, so that no part of the suite goes missing unnoticed.
+"""
+
+from __future__ import annotations
+
+import os
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+
+__all__ = ["DATA", "KINDS", "VARIABLE", "lacking", "module", "needs_file", "required"]
+
+VARIABLE = "LMEVAL_TESTS_REQUIRE"
+KINDS = frozenset({"chromium", "data", "git", "packages", "torch"})
+DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+def required() -> frozenset[str]:
+    """Return the kinds that this run must not lack; raise UsageError for one that no test asks for."""
+    named = frozenset(kind.strip() for kind in os.environ.get(VARIABLE, "").split(",") if kind.strip())
+    if unknown := named - KINDS:
+        raise pytest.UsageError(
+            f"{VARIABLE}: unknown {', '.join(sorted(unknown))}; choices: {', '.join(sorted(KINDS))}"
+        )
+    return named
+
+
+def lacking(kind: str, reason: str) -> NoReturn:
+    """Skip the test or module that lacks something; fail it where this run must not lack it."""
+    if kind in required():
+        pytest.fail(f"{reason}; {VARIABLE} names {kind}", pytrace=False)
+    pytest.skip(reason, allow_module_level=True)
+
+
+def module(name: str, kind: str = "packages", reason: str = "") -> Any:
+    """Return the module ``name``; a test or a test module that cannot import it is skipped or fails."""
+    try:
+        return import_module(name)
+    except ImportError:
+        lacking(kind, reason or f"needs {name}")
+
+
+def needs_file(path: Path) -> pytest.MarkDecorator:
+    """Return a mark for tests that need a published data set; where it is required, they run and fail without it."""
+    return pytest.mark.skipif(not path.exists() and "data" not in required(), reason=f"needs the published {path.name}")

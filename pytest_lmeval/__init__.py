@@ -74,7 +74,7 @@ _HOMES = {
     ),
 }
 
-__version__ = "0.1.0"
+__version__ = "0.1.1"
 __all__ = sorted(name for names in _HOMES.values() for name in names)
 
 

@@ -15,7 +15,10 @@ from pytest_lmeval.postprocess import RULES
 from pytest_lmeval.registry import default_registry
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    *(ROOT / f"{name}.md" for name in ("README", "CONTRIBUTING", "SECURITY", "CODE_OF_CONDUCT")),
+    *sorted((ROOT / "docs").glob("*.md")),
+]
 TASKS = (ROOT / "docs" / "tasks.md").read_text(encoding="utf-8")
 ADAPTERS = (ROOT / "docs" / "adapters.md").read_text(encoding="utf-8")
 BAD_LINES = re.findall(r"```jsonl\n(.*?)\n```\n```text\n(.*?)\n```", TASKS, re.DOTALL)

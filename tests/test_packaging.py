@@ -1,35 +1,156 @@
-"""The built wheel, installed outside of the repository, is the whole product."""
+"""The built wheel and sdist are the whole product: complete, described for an index page, usable elsewhere."""
 
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import subprocess
 import sys
+import tarfile
+import tomllib
 import zipfile
+from email.message import Message
+from email.parser import Parser
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests import needs
+
 ROOT = Path(__file__).parents[1]
+HOME = "https://github.com/pytest-lmeval/pytest-lmeval"
+PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("wheel")
-    build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "-w", str(folder)]
-    subprocess.run([*build, str(ROOT)], check=True, capture_output=True, text=True)
-    (built,) = folder.glob("*.whl")
+def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Provide a folder with the wheel and the sdist."""
+    folder = tmp_path_factory.mktemp("dist")
+    build = [sys.executable, "-m", "hatchling", "build", "-d", str(folder)]
+    subprocess.run(build, cwd=ROOT, check=True, capture_output=True, text=True)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def wheel(dist: Path) -> Path:
+    (built,) = dist.glob("*.whl")
     return built
+
+
+@pytest.fixture(scope="module")
+def metadata(wheel: Path) -> Message:
+    files = zipfile.ZipFile(wheel)
+    (name,) = (name for name in files.namelist() if name.endswith(".dist-info/METADATA"))
+    return Parser().parsestr(files.read(name).decode())
+
+
+def _source_files() -> set[str]:
+    paths = (ROOT / "pytest_lmeval").rglob("*")
+    return {path.relative_to(ROOT).as_posix() for path in paths if path.is_file() and path.suffix != ".pyc"}
+
+
+# What is inside
 
 
 def test_the_wheel_holds_every_module_data_file_and_the_type_marker(wheel: Path) -> None:
     packaged = set(zipfile.ZipFile(wheel).namelist())
-    tracked = subprocess.run(
-        ["git", "ls-files", "pytest_lmeval"], cwd=ROOT, check=True, capture_output=True, text=True
-    ).stdout.split()
 
     assert "pytest_lmeval/py.typed" in packaged
-    assert set() == set(tracked) - packaged
+    assert set() == _source_files() - packaged
+
+
+def test_the_sdist_holds_every_file_of_the_repository(dist: Path) -> None:
+    if shutil.which("git") is None or not (ROOT / ".git").exists():
+        needs.lacking("git", "needs git and a checkout")
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    (sdist,) = dist.glob("*.tar.gz")
+    with tarfile.open(sdist) as archive:
+        packed = {name.partition("/")[2] for name in archive.getnames()}
+
+    assert set() == {name for name in listed.splitlines() if (ROOT / name).exists()} - packed
+
+
+# What an index page shows
+
+
+def test_the_metadata_names_licence_authors_and_addresses(metadata: Message) -> None:
+    addresses = dict(url.split(", ") for url in metadata.get_all("Project-URL", []))
+
+    assert "Apache-2.0" == metadata["License-Expression"]
+    assert ["LICENSE"] == metadata.get_all("License-File")
+    assert "pytest-lmeval contributors" == metadata["Author"]
+    assert {"Homepage", "Documentation", "Changelog", "Issues", "Source"} == addresses.keys()
+    assert {url for url in addresses.values() if not url.startswith(HOME)} == set()
+
+
+def test_every_link_of_the_long_description_is_absolute_and_leads_to_a_file_of_this_version(metadata: Message) -> None:
+    # The parser keeps the description's bytes as they are; only its links matter here.
+    targets = re.findall(r"\]\(([^)]+)\)", str(metadata.get_payload()))
+    prefix = f"{HOME}/blob/v{PROJECT['version']}/"
+
+    assert "text/markdown" == metadata["Description-Content-Type"]
+    assert len(targets) > 20
+    assert [] == [target for target in targets if not target.startswith("https://")]
+    files = [target.removeprefix(prefix).partition("#")[0] for target in targets if target.startswith(HOME)]
+    assert [] == [name for name in files if not (ROOT / name).is_file()]
+
+
+def test_every_page_names_the_same_address() -> None:
+    pages = [*ROOT.glob("*.md"), ROOT / "CITATION.cff", *(ROOT / ".github").rglob("*.yml"), ROOT / "pyproject.toml"]
+    named = {
+        (page.name, address)
+        for page in pages
+        for address in re.findall(r"https://github\.com/[\w-]+/pytest[\w-]*", page.read_text("utf-8"))
+    }
+
+    assert {HOME} == {address for _, address in named}
+
+
+def test_every_extra_that_a_message_or_page_names_exists() -> None:
+    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "pytest_lmeval").rglob("*.py")]
+    named = {
+        extra
+        for page in pages
+        for extras in re.findall(r"pytest-lmeval\[([\w,]+)\]", page.read_text("utf-8"))
+        for extra in extras.split(",")
+    }
+
+    assert {"hf", "hub", "json", "math", "parquet"} == named
+    assert named <= PROJECT["optional-dependencies"].keys()
+
+
+# What it needs
+
+
+def test_every_dependency_has_a_lower_bound_and_ci_installs_the_lowest() -> None:
+    ci = [(ROOT / ".ci" / "run").read_text("utf-8"), (ROOT / ".github" / "workflows" / "ci.yml").read_text("utf-8")]
+    every = [*PROJECT["dependencies"], *(each for extra in PROJECT["optional-dependencies"].values() for each in extra)]
+
+    assert [] == [each for each in every if not re.fullmatch(r"[a-z0-9-]+>=\d+(\.\d+)*", each)]
+    for script in ci:
+        _, lowest, after = script.partition("--resolution lowest-direct -e .\n")
+        assert lowest
+        # The README's first command, in two processes, on these versions.
+        assert re.match(r".*pytest\"? tasks/ --lm-adapter=toy -n 2", after.partition("\n")[0])
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+def test_the_actions_of_a_workflow_are_pinned_by_hash(path: Path) -> None:
+    used = re.findall(r"\buses: (?!\./)(.+)", path.read_text("utf-8"))
+
+    assert used
+    assert [] == [action for action in used if not re.fullmatch(r"[\w/-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", action)]
+
+
+def test_the_workflow_tests_the_versions_of_python_that_the_metadata_names(metadata: Message) -> None:
+    (matrix,) = re.findall(r"\bpython: \[(.+)\]", (ROOT / ".github" / "workflows" / "ci.yml").read_text("utf-8"))
+    named = re.findall(r"Python :: (3\.\d+)", "\n".join(metadata.get_all("Classifier", [])))
+
+    assert named
+    assert set(named) <= set(re.findall(r"3\.\d+", matrix))
 
 
 def test_the_installed_wheel_runs_a_starter_outside_of_the_repository(wheel: Path, tmp_path: Path) -> None:

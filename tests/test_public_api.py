@@ -15,7 +15,7 @@ import pytest
 import pytest_lmeval
 
 PACKAGE = Path(pytest_lmeval.__file__).parent
-SHIPPED = PACKAGE.parent / "tasks"
+SHIPPED = Path(__file__).parents[1] / "tasks"
 HEAVY = {"pytest", "_pytest", "pluggy", "xdist", "pydantic", "jinja2", "yaml", "aiohttp", "numpy", "torch"}
 MODULES = sorted(
     ".".join(("pytest_lmeval", *path.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(".__init__")

@@ -125,11 +125,9 @@ def _findings(
 def _coverage(board: Leaderboard, settings: GateSettings, comparison: Comparison | None) -> Sequence[str]:
     if comparison is not None:
         return comparison.coverage
-    if not settings.baseline:
-        return ()
-    if "shard" in board.facts.selection:
+    if settings.baseline and "shard" in board.facts.selection:
         return (f"{NOT_COMPARED}a shard of a run; lmeval merge compares the whole run with the baseline",)
-    return (f"{NOT_COMPARED}there was no baseline before this run",)
+    return (f"{NOT_COMPARED}there was no baseline before this run",) if settings.update else ()
 
 
 def _incomplete(board: Leaderboard) -> list[str]:

@@ -148,18 +148,15 @@ definition:
 
 def test_a_pattern_that_takes_for_ever_is_an_error_of_its_example_alone(model: Project) -> None:
     slow, fine = f'"{"a" * 60}!"', '"aaa"'
-    extras = {"json_schema": {"pattern": "^(a+)+$"}}
-    records = [{"prompt": said, "targets": ["-"], "metric": "json_schema", "extras": extras} for said in (slow, fine)]
-    model.task("tasks/t.jsonl", *records)
     model.write("tasks/shape.yaml", YAML)
     model.write("tasks/rows.csv", "prompt\n" + "".join(said.replace('"', '"""') + "\n" for said in (slow, fine)))
     result = model.run_pytest("--lm-adapter=model:Batch", "--lm-include-per-example")
     assert 3 == result.ret
     examples = model.examples()
-    assert ["error", "passed"] * 2 == [record["status"] for record in examples.values()]
-    assert [None, 1.0] * 2 == [record["score"] for record in examples.values()]
+    assert ["error", "passed"] == [record["status"] for record in examples.values()]
+    assert [None, 1.0] == [record["score"] for record in examples.values()]
     told = "json_schema took more than 5 s of CPU time; patterns of the schema: '^(a+)+$'"
-    assert [True, False] * 2 == [told in record.get("error", "") for record in examples.values()]
+    assert [True, False] == [told in record.get("error", "") for record in examples.values()]
 
 
 @pytest.mark.parametrize("option", ["--lm-timeout=0", "--lm-timeout=soon", "--lm-retries=-1", "--lm-concurrency=0"])

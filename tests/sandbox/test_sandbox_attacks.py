@@ -282,3 +282,48 @@ def test_a_run_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
 
     assert [] == list(tmp_path.iterdir())
     assert set() == _living() - before
+
+
+_LETS_GO = """
+import os, threading, time
+from pytest_lmeval.sandbox import Limits, fresh, open_sandbox
+
+launch = fresh.FreshLauncher.launch
+
+def launched(*arguments):
+    child = launch(*arguments)
+    threading.Thread(target=let_go, args=[child]).start()
+    return child
+
+def let_go(child):
+    while not os.path.exists(os.path.join(child._scratch.path, "alive")):
+        time.sleep(0.01)
+    os.close(child._control)
+
+fresh.FreshLauncher.launch = launched
+try:
+    open_sandbox("process").script("import time; open('alive', 'w').close(); time.sleep(600)", Limits())
+finally:
+    time.sleep(600)
+"""
+
+
+@LINUX
+def test_a_process_that_has_lost_its_pipes_is_gone_though_it_has_children_still(tmp_path: Path) -> None:
+    import subprocess
+    import sys
+
+    # As in the moment of its death, between the end of its descriptors and that of its place as a parent.
+    environment = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}
+    harness = subprocess.Popen([sys.executable, "-c", _LETS_GO], env=environment, stderr=subprocess.DEVNULL)
+    try:
+        deadline = time.monotonic() + 120
+        while not list(tmp_path.iterdir()) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert list(tmp_path.iterdir())
+        while list(tmp_path.iterdir()) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert [] == list(tmp_path.iterdir())
+    finally:
+        harness.kill()
+        harness.wait()

@@ -36,7 +36,7 @@ def main(request: int, result: int, control: int) -> NoReturn:
     for fd in (0, 1, request, result):
         os.close(fd)
     code = _watch(pid, control, owner, setup["limits"])
-    if os.getppid() != owner:
+    if _is_alone(owner, control):
         _remove_scratch()
     os._exit(code)
 
@@ -76,6 +76,13 @@ def _excess(limits: Mapping[str, Any]) -> int | None:
     if len(below) > limits["processes"]:
         return OVER_PROCESSES
     return OVER_CPU if tree.cpu_seconds(below) >= limits["cpu_s"] else None
+
+
+def _is_alone(owner: int, control: int) -> bool:
+    # A process that dies lets go of its pipes before its children get another parent: either tells.
+    poll = select.poll()
+    poll.register(control, 0)
+    return bool(poll.poll(0)) or os.getppid() != owner
 
 
 def _remove_scratch() -> None:

@@ -123,7 +123,7 @@ def fails_with_timeout(step: Step) -> None:
     outcome = ask([step], timeout=1.0)
     assert isinstance(outcome.error, TransientError)
     assert isinstance(outcome.error, AdapterTimeout)
-    assert f"no reply from {PATH} within 0." in str(outcome.error)
+    assert f"no reply from {PATH} within 1.0 s" in str(outcome.error)
     assert 1 == outcome.requests
     assert_no_key(outcome.text)
 

@@ -97,6 +97,10 @@ class Recorder:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if self.record is not None:
+            if self.record.is_closed:
+                # Another thread winds the run up: pytest must not go on, and capture what that writes to the terminal.
+                with self._ending:
+                    pass
             self.record.take(report)
             if self._is_distributed():
                 self.record.show_progress(None)

@@ -61,7 +61,7 @@ class RunRecord:
         self._reruns = 0
         self._tasks: dict[str, TaskInfo] = {}
         self._reasons: list[str] = []
-        self._closed = False
+        self.is_closed = False
         self._started = timestamp()
         self._progress: Progress | None = None
         self._usage: dict[str, float] = {}
@@ -115,7 +115,7 @@ class RunRecord:
 
     def take(self, report: pytest.TestReport) -> None:
         """Take the result off a report that carries one: it is for this recorder, not for other report writers."""
-        if self._closed:
+        if self.is_closed:
             return
         if report.failed:
             self._failed[report.nodeid] = None
@@ -181,7 +181,7 @@ class RunRecord:
 
         May be called in another thread than the one that scores: what that one goes on to report is not heard.
         """
-        self._closed = True
+        self.is_closed = True
         self._reasons.append(reason)
         self.files.show_to_project(self._write_board())
 
@@ -216,7 +216,7 @@ class RunRecord:
         return why_cut_short(session, status, [nodeid for nodeid in self._expected if nodeid not in self._finished])
 
     def _write_board(self) -> Leaderboard:
-        self._closed = True
+        self.is_closed = True
         infos, results = self._infos(), list(self._results.values())
         aggregates, failures = aggregate(infos, results, run_state(self.config).task_again)
         self._reasons += failures

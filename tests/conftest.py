@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from .inner_runs import ForkServer
 
 pytest_plugins = ["pytester"]
 
@@ -42,6 +46,22 @@ ROW_KEYS = """
     task path sha256 metric score stderr ci95 correct total errors timeouts excluded unparsed latency_ms threshold
     min_score metrics subjects
 """
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--all", action="store_true", help="run slow tests, too, and every run of pytest as a command")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "command_line: runs of pytest in this test are commands, not forks of a server")
+    config.addinivalue_line("markers", "slow: needs --all; what it tests is sampled by a test that does not")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("all"):
+        left_out = [item for item in items if item.get_closest_marker("slow")]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
 
 
 class Project:
@@ -114,9 +134,23 @@ class Project:
         return [json.loads(line)[1] for line in path.read_text().splitlines()] if path.exists() else []
 
 
+@pytest.fixture(scope="session")
+def fork_server() -> Iterator[ForkServer]:
+    server = ForkServer()
+    yield server
+    server.close()
+
+
 @pytest.fixture
-def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Project:
-    """Provide an empty project; what surrounds this test run does not reach the runs inside it."""
+def project(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest, fork_server: ForkServer
+) -> Project:
+    """Provide an empty project; what surrounds this test run does not reach the runs inside it.
+
+    Runs are forks of a server, for speed; those of tests that are marked ``command_line`` are the real command.
+    """
+    if request.node.get_closest_marker("command_line") is None and not request.config.getoption("all"):
+        monkeypatch.setattr(pytester, "popen", partial(fork_server.popen, pytester.popen))
     for name in [name for name in os.environ if name.startswith(("PYTEST_XDIST", "GITHUB_", "LM_"))]:
         monkeypatch.delenv(name)
     monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)

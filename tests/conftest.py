@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from .inner_runs import ForkServer
+from .fork_server import ForkServer
 
 pytest_plugins = ["pytester"]
 

@@ -23,14 +23,17 @@ def streams():
     return [getattr(stream, name) for stream in (sys.__stdout__, sys.__stderr__) for name in shown]
 
 def test_what_is_seen():
-    variables = {name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"}
+    # Readline puts two into the environment of new processes, behind Python's back.
+    changing = ("PYTEST_CURRENT_TEST", "PYTEST_XDIST_TESTRUNUID", "COLUMNS", "LINES")
+    variables = {name: value for name, value in os.environ.items() if name not in changing}
+    main = sys.modules["__main__"]
     seen = {
         "argv": sys.argv,
         "orig_argv": sys.orig_argv,
         "flags": repr(sys.flags),
         "path": sys.path,
         "meta_path": [type(finder).__name__ for finder in sys.meta_path],
-        "main": [repr(sys.modules["__main__"].__spec__.name), sys.modules["__main__"].__file__],
+        "main": [getattr(main.__spec__, "name", None), getattr(main, "__file__", None)],
         "folder": os.getcwd(),
         "variables": variables,
         "signals": {str(number): str(signal.getsignal(number)) for number in signal.valid_signals()},
@@ -69,8 +72,9 @@ def printed(result: pytest.RunResult) -> tuple[int, str, str]:
     return int(result.ret), re.sub("^[.F]{2,}", "DONE", text, flags=re.MULTILINE), result.stderr.str()
 
 
+@pytest.mark.parametrize("processes", ["-n0", "-n1"])
 def test_a_fork_finds_what_the_command_finds(
-    project: Project, both_ways: BothWays, monkeypatch: pytest.MonkeyPatch
+    project: Project, both_ways: BothWays, monkeypatch: pytest.MonkeyPatch, processes: str
 ) -> None:
     project.write("pytest.ini", TASKLESS)
     project.write("test_seen.py", SEEN)
@@ -80,7 +84,7 @@ def test_a_fork_finds_what_the_command_finds(
         result.assert_outcomes(passed=1)
         return json.loads((project.path / "seen.json").read_text().replace("runpytest-1", "runpytest-0"))
 
-    fork, command = both_ways(seen)
+    fork, command = both_ways(seen, processes)
     assert command == fork
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import ROWS, TaskFolder
+from tests.formats.python.conftest import ROWS, TaskFolder
 
 datasets = pytest.importorskip("datasets", reason="the extra hub is not installed")
 

@@ -1,7 +1,8 @@
 """Runs of pytest, and workers of pytest-xdist in them, as forks of a process that has done the imports.
 
 A fork replaces ``python -m pytest``: it has the arguments, folder, environment, streams and import path of that
-command and ends as the command would. It has imported third-party packages, but nothing of this project.
+command and ends as the command would. It has imported third-party packages, but nothing of this project. What it
+does not take over from the test's process: limits (``resource``), the umask and ignored signals.
 The server is this file, run as a script.
 """
 
@@ -105,6 +106,7 @@ class ForkServer:
         number = self._theirs.fileno()
         process = subprocess.Popen(
             [sys.executable, __file__, str(number)],
+            env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"},  # each run has its own
             pass_fds=[number],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,

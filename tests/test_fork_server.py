@@ -6,6 +6,7 @@ import json
 import os
 import re
 from collections.abc import Callable
+from functools import partial
 from types import MethodType
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ import pytest
 
 if TYPE_CHECKING:
     from tests.conftest import Project
+    from tests.fork_server import ForkServer
 
 # All that a test can see of its process, but for what differs from process to process.
 SEEN = """
@@ -54,21 +56,24 @@ BothWays = Callable[..., tuple[Any, Any]]
 
 
 @pytest.fixture
-def both_ways(project: Project, monkeypatch: pytest.MonkeyPatch) -> BothWays:
+def both_ways(project: Project, fork_server: ForkServer, monkeypatch: pytest.MonkeyPatch) -> BothWays:
     """Provide a function that runs pytest in a fork and as a command and returns what ``look`` finds after each."""
+    command = MethodType(pytest.Pytester.popen, project.pytester)
 
     def run(look: Callable[[pytest.RunResult], Any], *options: str) -> tuple[Any, Any]:
-        options = (*options, "-pno:cacheprovider", "--basetemp=temp")
-        fork = look(project.run(*options))
-        monkeypatch.setattr(project.pytester, "popen", MethodType(pytest.Pytester.popen, project.pytester))
-        return fork, look(project.run(*options))
+        found = []
+        for popen in (partial(fork_server.popen, command), command):
+            monkeypatch.setattr(project.pytester, "popen", popen)
+            found.append(look(project.run(*options, "-pno:cacheprovider", "--basetemp=temp")))
+        return found[0], found[1]
 
     return run
 
 
 def printed(result: pytest.RunResult) -> tuple[int, str, str]:
     """Return the exit code and both streams without times and the order of workers."""
-    text = re.sub(r"\d+\.\d+(s? =+|)$", "TIME", result.stdout.str(), flags=re.MULTILINE)
+    text = re.sub(r"([ =])\1+", r"\1", result.stdout.str())  # as wide as the times are long
+    text = re.sub(r"\d+\.\d+(s( \(.*\))? =)?$", "TIME", text, flags=re.MULTILINE)
     return int(result.ret), re.sub("^[.F]{2,}", "DONE", text, flags=re.MULTILINE), result.stderr.str()
 
 

@@ -74,7 +74,8 @@ def printed(result: pytest.RunResult) -> tuple[int, str, str]:
     """Return the exit code and both streams without times and the order of workers."""
     text = re.sub(r"([ =])\1+", r"\1", result.stdout.str())  # as wide as the times are long
     text = re.sub(r"\d+\.\d+(s( \(.*\))? =)?$", "TIME", text, flags=re.MULTILINE)
-    return int(result.ret), re.sub("^[.F]{2,}", "DONE", text, flags=re.MULTILINE), result.stderr.str()
+    text = re.sub(r"^[.F]{2,}|^\[gw\d\]", "WORKERS", text, flags=re.MULTILINE)
+    return int(result.ret), text, result.stderr.str()
 
 
 @pytest.mark.parametrize("processes", ["-n0", "-n1"])

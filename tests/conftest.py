@@ -8,6 +8,7 @@ import signal
 import threading
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests import needs
+
+from .fork_server import ForkServer
 
 pytest_plugins = ["pytester"]
 
@@ -73,17 +76,32 @@ def children_heed_ctrl_c() -> Iterator[None]:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def pytest_configure() -> None:
-    """Refuse a misspelt kind before any test runs."""
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--all", action="store_true", help="run slow tests, too, and every run of pytest as a command")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Refuse a misspelt kind of need before any test runs, and name the markers."""
     needs.required()
+    config.addinivalue_line("markers", "command_line: runs of pytest in this test are commands, not forks of a server")
+    config.addinivalue_line("markers", "slow: needs --all; what it tests is sampled by a test that does not")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("all"):
+        left_out = [item for item in items if item.get_closest_marker("slow")]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Say in one line which tests were left out, and why."""
     reports = terminalreporter.stats.get("skipped", [])
     reasons = Counter(str(report.longrepr[-1]).removeprefix("Skipped: ") for report in reports)
+    if slow := len(terminalreporter.stats.get("deselected", [])):
+        reasons["deselected; the slow ones run with --all"] = slow
     told = ", ".join(f"{reason} ({count})" for reason, count in sorted(reasons.items()))
-    terminalreporter.write_line(f"left out: {len(reports)} test(s){': ' if told else ''}{told}")
+    terminalreporter.write_line(f"left out: {sum(reasons.values())} test(s){': ' if told else ''}{told}")
 
 
 class Project:
@@ -156,9 +174,23 @@ class Project:
         return [json.loads(line)[1] for line in path.read_text().splitlines()] if path.exists() else []
 
 
+@pytest.fixture(scope="session")
+def fork_server() -> Iterator[ForkServer]:
+    server = ForkServer()
+    yield server
+    server.close()
+
+
 @pytest.fixture
-def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Project:
-    """Provide an empty project; what surrounds this test run does not reach the runs inside it."""
+def project(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest, fork_server: ForkServer
+) -> Project:
+    """Provide an empty project; what surrounds this test run does not reach the runs inside it.
+
+    Runs are forks of a server, for speed; those of tests that are marked ``command_line`` are the real command.
+    """
+    if request.node.get_closest_marker("command_line") is None and not request.config.getoption("all"):
+        monkeypatch.setattr(pytester, "popen", partial(fork_server.popen, pytester.popen))
     for name in [name for name in os.environ if name.startswith(("PYTEST_XDIST", "GITHUB_", "LM_"))]:
         monkeypatch.delenv(name)
     monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)

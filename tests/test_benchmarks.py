@@ -56,10 +56,12 @@ def smoke_run() -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_the_table_has_every_row(smoke_run: str) -> None:
     assert [name for part in ROWS.values() for name in part] == [row["what"] for row in table(smoke_run)]
 
 
+@pytest.mark.slow
 def test_every_figure_is_a_number_and_what_is_no_slope_is_positive(smoke_run: str) -> None:
     for row in table(smoke_run):
         for column in ("plugin", "reference", "ratio"):
@@ -69,12 +71,14 @@ def test_every_figure_is_a_number_and_what_is_no_slope_is_positive(smoke_run: st
             assert figure > 0 or "per example" in row["what"], row
 
 
+@pytest.mark.slow
 def test_every_row_with_an_aim_says_whether_it_was_met(smoke_run: str) -> None:
     rows = table(smoke_run)
     assert {"yes", "no"} >= {row["met"] for row in rows if row["aim"]}
     assert {""} == {row["met"] for row in rows if not row["aim"]}
 
 
+@pytest.mark.slow
 def test_the_machine_is_described(smoke_run: str) -> None:
     assert f"pytest {pytest.__version__}" in smoke_run
     assert f"CPython {sys.version.split()[0]}" in smoke_run or sys.implementation.name != "cpython"

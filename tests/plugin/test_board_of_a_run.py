@@ -34,6 +34,7 @@ def test_a_row_tells_score_counts_and_where_the_task_is_from(small: Project) -> 
     assert words["latency_ms"] >= 0
 
 
+@pytest.mark.command_line
 def test_the_whole_of_a_board(small: Project) -> None:
     small.run()
     board = small.board()

@@ -63,6 +63,7 @@ def lost(project: Project, result: pytest.RunResult) -> list[str]:
     return named
 
 
+@pytest.mark.command_line
 def test_an_adapter_that_ends_the_process_does_not_end_the_run_green(ending: Project) -> None:
     result = end(ending, "os._exit")
     assert 3 == result.ret
@@ -88,6 +89,7 @@ def test_an_old_board_does_not_outlive_an_ended_process(ending: Project) -> None
     assert not ending.board()["complete"]
 
 
+@pytest.mark.command_line
 @pytest.mark.parametrize("how", ["os._exit", "SIGKILL"])
 def test_a_dead_worker_costs_its_batch_at_most(ending: Project, how: str) -> None:
     result = end(ending, how, "-n2")

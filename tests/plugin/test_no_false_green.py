@@ -113,6 +113,7 @@ class Late:
 """
 
 
+@pytest.mark.command_line
 def test_a_session_that_is_ended_before_its_results_are_judged_is_incomplete(project: Project) -> None:
     write_tasks(project, wrong=False)
     assert 3 == run_with(project, EARLY + LATE).ret
@@ -216,6 +217,7 @@ def test_workers_that_never_begin_are_no_success(project: Project, how: str) -> 
     assert not (project.path / "reports/leaderboard.json").exists() or not project.board()["complete"]
 
 
+@pytest.mark.command_line
 def test_a_process_that_ends_while_it_collects_is_no_success(project: Project) -> None:
     write_tasks(project, wrong=False)
     result = run_with(project, "\ndef pytest_collection_modifyitems():\n    os._exit(0)\n")
@@ -223,6 +225,7 @@ def test_a_process_that_ends_while_it_collects_is_no_success(project: Project) -
     result.stderr.fnmatch_lines(["*ended by os._exit(0) before the examples were collected"])
 
 
+@pytest.mark.command_line
 def test_plain_tests_may_end_their_process_as_they_like(project: Project) -> None:
     project.write("test_plain.py", "import os\ndef test_ends(): os._exit(0)\n")
     assert 0 == project.run("test_plain.py").ret

@@ -95,6 +95,7 @@ def test_stepwise_goes_on_where_it_stopped(small: Project) -> None:
     assert ["arithmetic:arith_2", "arithmetic:arith_3", "words:blue", "words:red"] == ran(small)
 
 
+@pytest.mark.command_line
 @pytest.mark.parametrize("distribution", ["-n0", "-n2", "-n2 --dist=loadfile", "-n2 --dist=worksteal"])
 def test_examples_and_plain_tests_run_together(small: Project, distribution: str) -> None:
     small.write("test_plain.py", PLAIN)

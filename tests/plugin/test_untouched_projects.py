@@ -10,6 +10,9 @@ import pytest
 if TYPE_CHECKING:
     from tests.conftest import Project
 
+# What a plugin costs and changes at the start is told by nothing but the command.
+pytestmark = pytest.mark.command_line
+
 HEAVY = ["pydantic", "jinja2", "yaml", "aiohttp", "numpy", "torch", "scipy", "asyncio", "multiprocessing.pool"]
 
 

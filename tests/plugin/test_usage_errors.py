@@ -131,6 +131,7 @@ def test_the_adapter_may_come_from_the_ini_file(small: Project) -> None:
     assert 1 == result.ret
 
 
+@pytest.mark.command_line
 def test_every_option_is_in_the_help(project: Project) -> None:
     text = project.run_pytest("--help").stdout.str()
     options = "adapter adapter-arg batch-size limit sample seed threshold gate max-errors report-dir sandbox judge"

@@ -46,6 +46,14 @@ def of_process() -> list[Program]:
     return [program for program in tried if "alone" not in program.traits or "noticed" in program.traits]
 
 
+def sample(programs: Iterable[Program], step: int) -> list[Program]:
+    """Return every ``step``-th program of each class and each set of traits, beginning with the first."""
+    alike: dict[tuple[str, frozenset[str]], list[Program]] = {}
+    for program in programs:
+        alike.setdefault((program.kind, frozenset(program.traits)), []).append(program)
+    return [program for found in alike.values() for program in found[::step]]
+
+
 def gets_through(program: Program) -> bool:
     """Whether the program is sure to succeed where nothing but limits is in its way."""
     noticed = program.traits.get("noticed")
@@ -84,11 +92,14 @@ def test_nothing_gets_through_at_the_level_confined(tmp_path: Path) -> None:
 
 
 @LINUX
-def test_the_level_process_holds_what_it_promises_and_the_oracles_notice_what_it_does_not(tmp_path: Path) -> None:
+@pytest.mark.parametrize("step", [5, pytest.param(1, marks=pytest.mark.slow)])
+def test_the_level_process_holds_what_it_promises_and_the_oracles_notice_what_it_does_not(
+    step: int, tmp_path: Path
+) -> None:
     if status_of_process("Seccomp") != "0":
         pytest.skip("a filter on this process's system calls stops what the oracles are to notice")
 
-    outcomes = run_at("process", of_process(), tmp_path)
+    outcomes = run_at("process", sample(of_process(), step), tmp_path)
 
     assert [] == names(outcomes, "hung")
     assert [] == names(outcomes, "failure")
@@ -104,6 +115,16 @@ def test_the_corpus_has_every_class_and_each_name_once() -> None:
     assert set(CLASSES) == set(counted)
     assert len(programs) == len({(program.kind, program.name) for program in programs})
     assert min(counted.values()) >= 30
+
+
+def test_a_sample_has_every_class_and_every_set_of_traits() -> None:
+    programs = of_process()
+
+    sampled = sample(programs, 5)
+
+    assert {(p.kind, *sorted(p.traits)) for p in programs} == {(p.kind, *sorted(p.traits)) for p in sampled}
+    assert len(programs) / 5 <= len(sampled) <= len(programs) / 3
+    assert len(programs) == len(sample(programs, 1))
 
 
 def test_a_program_is_a_name_traits_and_a_source() -> None:

@@ -26,6 +26,7 @@ def facts(project: Project, chat_llama: Path, monkeypatch: pytest.MonkeyPatch) -
     return project
 
 
+@pytest.mark.slow
 def test_a_run_in_one_process_and_one_in_two_have_the_same_digest(facts: Project) -> None:
     command = ["tasks/", "--lm-adapter=hf:model", "--lm-adapter-arg=max_new_tokens=20", "--lm-include-per-example"]
     serial = facts.run_pytest(*command, timeout=120)

@@ -214,6 +214,7 @@ assert before == state(), (before, state())
 """
 
 
+@pytest.mark.slow
 def test_loading_and_asking_print_nothing_and_leave_the_library_as_it_was(chat_llama: Path) -> None:
     environment = {**os.environ, "OMP_NUM_THREADS": "2"}
     done = subprocess.run(

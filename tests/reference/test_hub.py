@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests import needs
-
-from .conftest import ROWS, TaskFolder
+from tests.formats.python.conftest import ROWS, TaskFolder
 
 datasets = needs.module("datasets")
 

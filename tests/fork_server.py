@@ -1,0 +1,266 @@
+"""Runs of pytest, and workers of pytest-xdist in them, as forks of a process that has done the imports.
+
+A fork replaces ``python -m pytest``: it has the arguments, folder, environment, streams and import path of that
+command and ends as the command would. It has imported third-party packages, but nothing of this project. What it
+does not take over from the test's process: limits (``resource``), the umask and ignored signals.
+The server is this file, run as a script.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import json
+import os
+import pkgutil
+import runpy
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from types import ModuleType
+from typing import IO, Any
+
+PROJECT = "pytest_lmeval"
+# pytest rewrites the assertions of plugins; it warns about a plugin that was imported without that.
+PLUGINS = {
+    "pytest_jsonreport": ["pytest_jsonreport.plugin"],
+    "pytest_metadata": ["pytest_metadata.plugin"],
+    "xdist": [f"xdist.{name}" for name in ("dsession", "looponfail", "newhooks", "plugin", "report", "scheduler")],
+}
+OTHERS = """
+    aiohttp asyncio concurrent.futures email.message execnet html importlib.metadata importlib.resources jinja2
+    multiprocessing pydantic statistics unittest.mock urllib.request xml.etree.ElementTree yaml
+"""
+# Python reads these at its start, so a run for which they were changed has to start a Python.
+READ_AT_START = ("COVERAGE_", "LANG", "LC_", "LD_", "MALLOC_", "PYTHON")
+
+
+class Fork:
+    """What is used of a ``subprocess.Popen``.
+
+    ``door`` is the client's end of the server's socket. The process gets ``streams``: stdin, stdout and stderr.
+    """
+
+    stdin: IO[Any] | None = None
+    stdout: IO[Any] | None = None
+
+    def __init__(self, door: socket.socket, command: Sequence[str], streams: list[int], **environment: str) -> None:
+        request = {"command": command, "folder": os.getcwd(), "environment": {**os.environ, **environment}}
+        text = json.dumps(request).encode()
+        self._connection, theirs = socket.socketpair()
+        with theirs:
+            socket.send_fds(door, [b"+"], [theirs.fileno(), door.fileno(), *streams])
+        self._connection.sendall(len(text).to_bytes(4) + text)
+        self.pid = self._number(None)
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Return the exit code, or minus the number of the signal that ended the process."""
+        try:
+            code = self._number(timeout)
+        except TimeoutError:
+            raise subprocess.TimeoutExpired("pytest", timeout or 0) from None
+        self._connection.close()
+        return code
+
+    def kill(self) -> None:
+        os.kill(self.pid, signal.SIGKILL)
+
+    def _number(self, timeout: float | None) -> int:
+        self._connection.settimeout(timeout)
+        answer = self._connection.recv(4, socket.MSG_WAITALL)
+        assert 4 == len(answer), "the server that forks runs of pytest has ended"
+        return int.from_bytes(answer, signed=True)
+
+
+class ForkServer:
+    """Starts runs of pytest. The server itself is started with the first."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        self._door, self._theirs = socket.socketpair()
+        self._started_with = _read_at_start()
+
+    def popen(
+        self, start: Callable[..., Any], command: Sequence[str], *, stdout: IO[str], stderr: IO[str], **rest: Any
+    ) -> Any:
+        """Fork a run of pytest with an empty stdin, as ``Pytester.popen`` starts one; ``start`` any other command."""
+        if tuple(command[:2]) != (sys.executable, "-mpytest") or self._started_with != _read_at_start():
+            return start(command, stdout=stdout, stderr=stderr, **rest)
+        self._process = self._process or self._start()
+        path = os.pathsep.join(filter(None, [os.getcwd(), os.environ.get("PYTHONPATH")]))
+        with open(os.devnull) as stdin:
+            streams = [stdin.fileno(), stdout.fileno(), stderr.fileno()]
+            return Fork(self._door, command, streams, PYTHONPATH=path)
+
+    def close(self) -> None:
+        self._door.close()
+        self._theirs.close()
+        if self._process is not None:
+            self._process.terminate()
+            self._process.wait()
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        number = self._theirs.fileno()
+        process = subprocess.Popen(
+            [sys.executable, __file__, str(number)],
+            env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"},  # each run has its own
+            pass_fds=[number],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            start_new_session=True,  # Ctrl-C in the terminal is for the tests
+        )
+        self._theirs.close()
+        return process
+
+
+def _read_at_start() -> dict[str, str]:
+    return {name: os.environ[name] for name in os.environ if name.startswith(READ_AT_START) and name != "PYTHONPATH"}
+
+
+# From here on: the server
+
+
+def main() -> None:
+    """Serve until every client has closed its end of the socket; in a fork, be the process that was asked for."""
+    search_path = sys.path[1:]
+    with socket.socket(fileno=int(sys.argv[1])) as door:
+        import_packages()
+        if sys.dont_write_bytecode:
+            compile_project()
+        asked = accept(door)
+    if asked is not None:
+        become(search_path, *asked)
+
+
+def accept(door: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
+    """Fork for every request. Return it and its descriptors in its fork, and None when there will be no more.
+
+    A request comes over a socket of its own, which is sent with the descriptors: its length in four bytes, then JSON.
+    The answers are the process id of the fork and its exit code as ``Popen.returncode`` has it, four bytes each.
+    """
+    while True:
+        _, descriptors, _, _ = socket.recv_fds(door, 1, 5)
+        if not descriptors:
+            return None
+        if os.fork() == 0:
+            door.close()
+            return fork_and_tell(*descriptors)
+        for descriptor in descriptors:
+            os.close(descriptor)
+        with contextlib.suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+
+
+def fork_and_tell(connected: int, *descriptors: int) -> tuple[dict[str, Any], list[int]]:
+    """Return in the fork; in this process, tell of its start and its end."""
+    with socket.socket(fileno=connected) as connection:
+        length = int.from_bytes(connection.recv(4, socket.MSG_WAITALL))
+        request = json.loads(connection.recv(length, socket.MSG_WAITALL))
+        process = os.fork()
+        if process == 0:
+            return request, list(descriptors)
+        for descriptor in (0, 1, 2, *descriptors):
+            os.close(descriptor)
+        connection.sendall(process.to_bytes(4))
+        connection.sendall(os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]).to_bytes(4, signed=True))
+    os._exit(0)
+
+
+def become(search_path: list[str], request: dict[str, Any], descriptors: list[int]) -> None:
+    """Make this process what the command is at its start, and run what the command runs."""
+    door, *streams = descriptors
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+        os.close(stream)
+    os.chdir(request["folder"])
+    os.environ.clear()
+    os.environ.update(request["environment"])
+    time.tzset()
+    added = [os.path.abspath(path) for path in os.environ["PYTHONPATH"].split(os.pathsep)]
+    sys.path[:] = dict.fromkeys(added + search_path)
+    sys.orig_argv = request["command"]
+    if "-mpytest" in sys.orig_argv:
+        become_pytest(door, sys.orig_argv[2:])
+    else:
+        become_worker(door, sys.orig_argv[-1])
+
+
+def become_pytest(door: int, arguments: list[str]) -> None:
+    sys.path.insert(0, os.getcwd())
+    sys.argv = ["-m", *arguments]
+    if any(argument.startswith("-n") and argument != "-n0" for argument in arguments):
+        fork_workers(socket.socket(fileno=door))
+    else:
+        os.close(door)
+    runpy.run_module("pytest", run_name="__main__", alter_sys=True)
+
+
+def become_worker(door: int, code: str) -> None:
+    os.close(door)
+    sys.path.insert(0, "")
+    sys.argv = ["-c"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    exec(code, sys.modules["__main__"].__dict__)
+
+
+def fork_workers(door: socket.socket) -> None:
+    """Let execnet fork what it would start with the command for a local worker."""
+    from execnet import gateway_base, gateway_io
+    from xdist import workermanage
+
+    workermanage._sys_path = list(sys.path)  # what it found when it was imported goes to the workers
+    ordinary = [sys.executable, "-u", "-c", gateway_io.popen_bootstrapline]
+    started_with = _read_at_start()
+
+    class Master(gateway_io.Popen2IOMaster):
+        def __init__(self, args: list[str], execmodel: Any) -> None:
+            if args != ordinary or started_with != _read_at_start():
+                super().__init__(args, execmodel)
+                return
+            (their_in, our_out), (our_in, their_out) = os.pipe(), os.pipe()
+            self.popen = Fork(door, args, [their_in, their_out, 2])
+            os.close(their_in)
+            os.close(their_out)
+            gateway_base.Popen2IO.__init__(self, os.fdopen(our_out, "wb"), os.fdopen(our_in, "rb"), execmodel)
+
+    vars(gateway_io)["Popen2IOMaster"] = Master
+
+
+def import_packages() -> None:
+    hook_up_rewriting(list(PLUGINS))
+    for name in [*(module for modules in PLUGINS.values() for module in modules), *OTHERS.split()]:
+        importlib.import_module(name)
+    del sys.meta_path[0]
+
+
+def compile_project() -> None:
+    """Write the byte code of this project, which no run here would write, in a fork that imports it for that."""
+    process = os.fork()
+    if process:
+        os.waitpid(process, 0)
+        return
+    try:
+        sys.dont_write_bytecode = False
+        hook_up_rewriting([PROJECT])
+        package = importlib.import_module(PROJECT)
+        for module in pkgutil.walk_packages(package.__path__, f"{PROJECT}."):
+            if not module.name.endswith(".__main__"):
+                importlib.import_module(module.name)
+    finally:
+        os._exit(0)
+
+
+def hook_up_rewriting(packages: list[str]) -> None:
+    """Let pytest rewrite the assertions of these packages as they are imported."""
+    from _pytest.assertion import install_importhook
+    from _pytest.config import get_config
+
+    install_importhook(get_config()).mark_rewrite(*packages)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,28 @@
+"""The libraries that take seconds to import are imported by the tests of two folders alone."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+TESTS = Path(__file__).parents[1]
+HERE = ("reference", "adapters/hf")
+LARGE = {"datasets", "rouge_score", "sacrebleu", "scipy", "sklearn", "statsmodels", "torch", "transformers"}
+
+
+def imported(source: str) -> set[str]:
+    """Return the first names of what a module imports when it is imported."""
+    body = ast.parse(source).body
+    names = [alias.name for node in body if isinstance(node, ast.Import) for alias in node.names]
+    names += [node.module or "" for node in body if isinstance(node, ast.ImportFrom) and not node.level]
+    return {name.partition(".")[0] for name in names}
+
+
+def test_no_other_test_file_imports_a_large_library() -> None:
+    others = [path for path in TESTS.rglob("*.py") if not path.relative_to(TESTS).as_posix().startswith(HERE)]
+    assert len(others) > 100
+    assert {} == {path.name: found for path in others if (found := imported(path.read_text("utf-8")) & LARGE)}
+
+
+def test_imports_are_seen_in_both_forms() -> None:
+    assert {"scipy", "sklearn"} == imported("import scipy.stats as stats\nfrom sklearn.metrics import f1_score\n")

@@ -1,0 +1,131 @@
+"""A run in a fork is the run of the real command: what it finds, what it prints and how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable
+from functools import partial
+from types import MethodType
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.conftest import Project
+    from tests.fork_server import ForkServer
+
+# All that a test can see of its process, but for what differs from process to process.
+SEEN = """
+import gc, json, locale, os, select, signal, sys, threading, warnings
+
+def streams():
+    shown = ("encoding", "errors", "line_buffering", "write_through")
+    return [getattr(stream, name) for stream in (sys.__stdout__, sys.__stderr__) for name in shown]
+
+def test_what_is_seen():
+    # Readline puts two into the environment of new processes, behind Python's back.
+    changing = ("PYTEST_CURRENT_TEST", "PYTEST_XDIST_TESTRUNUID", "COLUMNS", "LINES")
+    variables = {name: value for name, value in os.environ.items() if name not in changing}
+    main = sys.modules["__main__"]
+    seen = {
+        "argv": sys.argv,
+        "orig_argv": sys.orig_argv,
+        "flags": repr(sys.flags),
+        "path": sys.path,
+        "meta_path": [type(finder).__name__ for finder in sys.meta_path],
+        "main": [getattr(main.__spec__, "name", None), getattr(main, "__file__", None)],
+        "folder": os.getcwd(),
+        "variables": variables,
+        "signals": {str(number): str(signal.getsignal(number)) for number in signal.valid_signals()},
+        "stdin": [os.read(0, 1).decode(), os.isatty(0)],
+        "streams": streams(),
+        "locale": locale.getlocale(),
+        "threads": len(threading.enumerate()),
+        "descriptors": sorted(os.listdir("/dev/fd")),
+        "ours": sorted(name for name in sys.modules if name.startswith("pytest_lmeval")),
+        "gc": [gc.isenabled(), gc.get_threshold(), gc.get_freeze_count()],
+        "umask": os.umask(0o22),
+    }
+    with open("seen.json", "w") as file:
+        json.dump(seen, file)
+"""
+TASKLESS = "[pytest]\nfilterwarnings = error\n"
+BothWays = Callable[..., tuple[Any, Any]]
+
+
+@pytest.fixture
+def both_ways(project: Project, fork_server: ForkServer, monkeypatch: pytest.MonkeyPatch) -> BothWays:
+    """Provide a function that runs pytest in a fork and as a command and returns what ``look`` finds after each."""
+    command = MethodType(pytest.Pytester.popen, project.pytester)
+
+    def run(look: Callable[[pytest.RunResult], Any], *options: str) -> tuple[Any, Any]:
+        found = []
+        for popen in (partial(fork_server.popen, command), command):
+            monkeypatch.setattr(project.pytester, "popen", popen)
+            found.append(look(project.run(*options, "-pno:cacheprovider", "--basetemp=temp")))
+        return found[0], found[1]
+
+    return run
+
+
+def printed(result: pytest.RunResult) -> tuple[int, str, str]:
+    """Return the exit code and both streams without times and the order of workers."""
+    text = re.sub(r"([ =])\1+", r"\1", result.stdout.str())  # as wide as the times are long
+    text = re.sub(r"\d+\.\d+(s( \(.*\))? =)?$", "TIME", text, flags=re.MULTILINE)
+    text = re.sub(r"^[.F]{2,}|^\[gw\d\]", "WORKERS", text, flags=re.MULTILINE)
+    return int(result.ret), text, result.stderr.str()
+
+
+@pytest.mark.parametrize("processes", ["-n0", "-n1"])
+def test_a_fork_finds_what_the_command_finds(
+    project: Project, both_ways: BothWays, monkeypatch: pytest.MonkeyPatch, processes: str
+) -> None:
+    project.write("pytest.ini", TASKLESS)
+    project.write("test_seen.py", SEEN)
+    monkeypatch.setenv("PYTHONPATH", "elsewhere")
+
+    def seen(result: pytest.RunResult) -> Any:
+        result.assert_outcomes(passed=1)
+        return json.loads((project.path / "seen.json").read_text().replace("runpytest-1", "runpytest-0"))
+
+    fork, command = both_ways(seen, processes)
+    assert command == fork
+
+
+@pytest.mark.parametrize(
+    ("options", "code"), [([], 1), (["-k", "words"], 0), (["--lm-no-such"], 4), (["-k", "none"], 5), (["-n2"], 1)]
+)
+def test_a_fork_prints_what_the_command_prints(
+    project: Project, both_ways: BothWays, options: list[str], code: int
+) -> None:
+    project.small_tasks()
+    fork, command = both_ways(printed, *options)
+    assert command == fork
+    assert code == fork[0]
+
+
+@pytest.mark.parametrize(
+    ("end", "code"), [("os._exit(7)", 7), ("os.kill(os.getpid(), 9)", -9), ("sys.exit(8)", 8), ("os.abort()", -6)]
+)
+def test_a_fork_ends_as_the_command_ends(project: Project, both_ways: BothWays, end: str, code: int) -> None:
+    project.write("pytest.ini", TASKLESS)
+    project.write("conftest.py", f"import os, sys\ndef pytest_unconfigure(): {end}\n")
+    assert (code, code) == both_ways(lambda result: int(result.ret))
+
+
+def test_a_run_that_takes_too_long_is_killed(project: Project) -> None:
+    project.write("test_slow.py", "import os, time\nopen('pid', 'w').write(str(os.getpid()))\ntime.sleep(60)\n")
+    with pytest.raises(project.pytester.TimeoutExpired):
+        project.run_pytest(timeout=5)
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((project.path / "pid").read_text()), 0)
+    assert 5 == project.run_pytest("-k", "nothing", "--ignore=test_slow.py").ret
+
+
+def test_a_run_for_which_python_starts_otherwise_is_no_fork(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    project.write("test_hash.py", "import sys\ndef test_hash(): assert 0 == sys.flags.hash_randomization\n")
+    project.run_pytest().assert_outcomes(failed=1)
+    monkeypatch.setenv("PYTHONHASHSEED", "0")
+    project.run_pytest().assert_outcomes(passed=1)

@@ -17,7 +17,7 @@ from pytest_lmeval.leaderboard.board import Leaderboard
 from pytest_lmeval.leaderboard.gate import MODES
 from pytest_lmeval.leaderboard.markdown import markdown
 from pytest_lmeval.leaderboard.merge import ledger_of, merge
-from pytest_lmeval.leaderboard.merged_gate import exit_code, gate_settings, gated, interruptions
+from pytest_lmeval.leaderboard.merged_gate import gate_settings, gated
 from pytest_lmeval.leaderboard.runfile import RunFile, examples_of, read_run
 from pytest_lmeval.leaderboard.tables import terminal_table
 from pytest_lmeval.leaderboard.write import remove_reports, write_leaderboard
@@ -61,13 +61,13 @@ def run(options: argparse.Namespace) -> int:
     if options.max_errors is not None:
         collected = len(examples_of(whole)) + len(whole.facts.missing) + whole.facts.skipped
         whole = replace(whole, facts=replace(whole.facts, max_errors=options.max_errors.of(collected)))
-    judged, board = gated(whole, gate_settings(shards, _asked(options)), interruptions(shards), Path.cwd())
+    judged, board, code = gated(whole, gate_settings(shards, _asked(options)), Path.cwd())
     try:
         written = _write(judged, board, options)
     except OSError as error:
         raise UsageError(f"-o {options.folder}: cannot be written: {error.strerror or error}") from None
     show([*terminal_table(board), *_verdict(board), *_unmerged(judged), *(f"wrote {path}" for path in written)])
-    return exit_code(board)
+    return code
 
 
 def _asked(options: argparse.Namespace) -> dict[str, Any]:

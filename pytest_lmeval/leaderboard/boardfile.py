@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pytest_lmeval.leaderboard.board import RunFacts
+from pytest_lmeval.leaderboard.coverage import NOT_COMPARED
 from pytest_lmeval.leaderboard.recorded import recorded_result
 from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.types import ExampleResult
@@ -13,6 +14,7 @@ from pytest_lmeval.types import ExampleResult
 __all__ = ["board_facts", "board_infos", "board_results", "facts_from"]
 
 _MISSING = "no result: "
+_CUT_SHORT = "its run was cut short"
 
 
 def facts_from(fields: Mapping[str, Any]) -> RunFacts:
@@ -44,6 +46,8 @@ def facts_from(fields: Mapping[str, Any]) -> RunFacts:
     for name, floor in known.get("floors", {}).items():
         if not isinstance(floor, int | float):
             raise ValueError(f"floors: {name}: expected a number, got {floor!r:.80}")
+    if not known.get("finished", True) and not known.get("interruptions"):
+        known["interruptions"] = _interruptions(known)
     return RunFacts(**known)
 
 
@@ -116,6 +120,12 @@ def _fields(row: Mapping[str, Any], record: Mapping[str, Any], board: Mapping[st
         single = record.get(one)
         given.setdefault(many, [] if single is None else [single])
     return given
+
+
+def _interruptions(facts: Mapping[str, Any]) -> list[str]:
+    # A file of an older version, or of a run that died, has the reasons in its gate, or none.
+    reasons = [str(reason) for reason in (facts.get("gate") or {}).get("reasons", ())]
+    return [reason for reason in reasons if not reason.startswith((_MISSING, NOT_COMPARED))] or [_CUT_SHORT]
 
 
 def _threshold(row: Mapping[str, Any], record: Mapping[str, Any]) -> Any:

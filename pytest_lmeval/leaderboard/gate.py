@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_lmeval.errors import UsageError
+from pytest_lmeval.leaderboard.against import compare_with
+from pytest_lmeval.leaderboard.baseline import doubts
+from pytest_lmeval.leaderboard.compare import Comparison, Criteria
 from pytest_lmeval.leaderboard.coverage import NOT_COMPARED
 from pytest_lmeval.leaderboard.measured import floor_without_score, measured_lines
 from pytest_lmeval.leaderboard.suspicion import suspicions
 
 if TYPE_CHECKING:
     from pytest_lmeval.leaderboard.board import Leaderboard
-    from pytest_lmeval.leaderboard.compare import Comparison
+    from pytest_lmeval.leaderboard.runfile import RunFile
 
-__all__ = ["LET_PASS", "MODES", "OVERALL", "GateSettings", "decide", "let_pass", "renewed"]
+__all__ = ["LET_PASS", "MODES", "OVERALL", "Decision", "GateSettings", "decide", "let_pass", "renewed"]
 
 MODES = ("examples", "tasks", "baseline", "none")
 LET_PASS = frozenset({"pass", "new", "inconclusive"})
 """The verdicts with which a run passes, whatever its items say."""
 OVERALL = "overall"
 _FINE = frozenset({"pass", "improvement"})
+_FAILED = frozenset({"failed", "error", "timeout"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,69 +45,132 @@ class GateSettings:
     strict: bool = False
 
 
-def decide(
-    board: Leaderboard,
-    settings: GateSettings,
-    *,
-    incomplete: Sequence[str] = (),
-    failed: Sequence[str] = (),
-    warnings: Sequence[str] = (),
-    comparison: Comparison | None = None,
-) -> dict[str, Any]:
-    """Return the gate of the board: mode, verdict, every reason, warnings, settings, the comparison where there is one.
+_DEFAULT = GateSettings()
 
-    ``incomplete`` are reasons of the caller's own why the run did not come to its end, ``failed`` why tests of examples
-    failed whatever their scores, ``warnings`` what makes the run doubtful besides. Of several verdicts the first of
-    incomplete, stale, regression, floor, must_pass, examples, inconclusive, pass holds; the reasons are those of all
-    of them. Whatever the verdict, they say what was not compared with the baseline. A run that is to become the
-    baseline is not judged by the old one; :func:`renewed` makes its verdict ``new`` once the file is written.
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Whether a run is let pass, and why.
+
+    ``reasons`` are those of every verdict that holds, of the deciding one first. ``exit_code`` is 3 for an incomplete
+    run, 4 for a floor that no score can reach, 1 for a failed example or a verdict that fails the run, else 0.
     """
-    findings = _findings(board, settings, incomplete, failed, comparison)
+
+    verdict: str
+    reasons: tuple[str, ...]
+    warnings: tuple[str, ...]
+    settings: GateSettings
+    comparison: Comparison | None
+    exit_code: int
+    baseline: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def passes(self) -> bool:
+        """Whether the verdict lets the run pass."""
+        return self.verdict in LET_PASS
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the gate as the leaderboard file has it; the baseline and the comparison where there is one."""
+        gate: dict[str, Any] = {
+            "mode": self.settings.mode,
+            "verdict": self.verdict,
+            "reasons": list(self.reasons),
+            "warnings": list(self.warnings),
+            "settings": asdict(self.settings),
+        }
+        if self.baseline:
+            gate["baseline"] = dict(self.baseline)
+        if self.comparison is not None:
+            gate["comparison"] = self.comparison.to_json()
+        return gate
+
+
+def decide(
+    board: Leaderboard, baseline: RunFile | None = None, settings: GateSettings = _DEFAULT, *, root: Path | None = None
+) -> Decision:
+    """Return the decision on a run: the one place that compares and judges.
+
+    Of several verdicts the first of incomplete, stale, regression, floor, must_pass, examples, inconclusive, pass
+    holds. Whatever the verdict, the reasons say what was not compared with the baseline. A run that is to become the
+    baseline is not judged by the old one; :func:`renewed` makes its verdict ``new`` once the file is written. A task
+    of the baseline that the board lacks counts as removed, unless its file is still below ``root``. Raises UsageError
+    for a baseline without per-example records and for settings out of range.
+    """
+    comparison = None
+    if baseline is not None and "shard" not in board.facts.selection:
+        comparison = compare_with(baseline, board, _criteria(board, settings), root)
+    findings = _findings(board, settings, comparison)
     reasons = [reason for _, reason in findings]
     # Near the top: reports show the first reasons of many.
     reasons[1:1] = _coverage(board, settings, comparison)
-    gate: dict[str, Any] = {
-        "mode": settings.mode,
-        "verdict": findings[0][0] if findings else "pass",
-        "reasons": reasons,
-        "warnings": [*measured_lines(board), *suspicions(board), *warnings],
-        "settings": asdict(settings),
-    }
-    if comparison is not None:
-        gate["comparison"] = comparison.to_json()
-    return gate
+    verdict = findings[0][0] if findings else "pass"
+    return Decision(
+        verdict,
+        tuple(reasons),
+        (*measured_lines(board), *suspicions(board), *_doubts(board, baseline)),
+        settings,
+        comparison,
+        _exit_code(board, settings, verdict),
+        {} if baseline is None else _named(baseline, settings),
+    )
 
 
-def renewed(gate: Mapping[str, Any], verdict: str, reason: str) -> dict[str, Any]:
-    """Return the gate of a run that was to become the baseline, ``reason`` saying what became of that.
+def renewed(decision: Decision, verdict: str, reason: str) -> Decision:
+    """Return the decision on a run that was to become the baseline, ``reason`` saying what became of that.
 
     ``verdict`` is that of a run which passes otherwise: ``new`` where the file was written, ``pass`` where it held the
     same before, ``stale`` where it was not written.
     """
-    passes = gate["verdict"] in LET_PASS
-    reasons = list(gate["reasons"])
+    reasons = list(decision.reasons)
     # Behind what decides, and near the top.
-    reasons.insert(0 if passes else 1, reason)
-    return {**gate, "verdict": verdict if passes else gate["verdict"], "reasons": reasons}
+    reasons.insert(0 if decision.passes else 1, reason)
+    found = replace(decision, reasons=tuple(reasons))
+    if not decision.passes:
+        return found
+    return replace(found, verdict=verdict, exit_code=found.exit_code or int(verdict not in LET_PASS))
 
 
 def let_pass(gate: Mapping[str, Any]) -> bool:
-    """Tell whether the gate lets the run pass."""
+    """Tell whether the gate of a board lets the run pass."""
     return gate["verdict"] in LET_PASS
+
+
+def _criteria(board: Leaderboard, settings: GateSettings) -> Criteria:
+    model = board.facts.manifest.get("model")
+    exact = isinstance(model, dict) and model.get("exact") is True
+    try:
+        return Criteria(settings.alpha, settings.tolerance, settings.strict, exact)
+    except ValueError as error:
+        raise UsageError(f"gate: {error}") from None
+
+
+def _doubts(board: Leaderboard, baseline: RunFile | None) -> list[str]:
+    found = [] if baseline is None else doubts(baseline, board)
+    if count := board.facts.reruns:
+        found.append(f"{count} attempt(s) failed and were made again: a score of the best of several is too high")
+    return found
+
+
+def _exit_code(board: Leaderboard, settings: GateSettings, verdict: str) -> int:
+    if not board.complete:
+        return 3
+    if floor_without_score(board, settings.floors):
+        return 4
+    failed = any(result.status in _FAILED for row in board.tasks for result in row.per_example)
+    return int(failed or verdict not in LET_PASS)
+
+
+def _named(baseline: RunFile, settings: GateSettings) -> dict[str, str]:
+    path = settings.baseline or str(baseline.path)
+    return {"path": path, "adapter": baseline.adapter, "timestamp": baseline.timestamp}
 
 
 _Finding = tuple[str, str]
 
 
-def _findings(
-    board: Leaderboard,
-    settings: GateSettings,
-    incomplete: Sequence[str],
-    failed: Sequence[str],
-    comparison: Comparison | None,
-) -> list[_Finding]:
-    found = [("incomplete", reason) for reason in (*incomplete, *_incomplete(board))]
-    failures = [("examples", reason) for reason in (*_unscored(board), *failed)]
+def _findings(board: Leaderboard, settings: GateSettings, comparison: Comparison | None) -> list[_Finding]:
+    found = [("incomplete", reason) for reason in (*board.facts.interruptions, *_incomplete(board))]
+    failures = [("examples", reason) for reason in (*_unscored(board), *board.facts.failures)]
     if settings.mode == "none":
         return found + failures
     if settings.mode == "baseline" and comparison is not None and not settings.update:

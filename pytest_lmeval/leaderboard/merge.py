@@ -93,6 +93,9 @@ def _facts(shards: Sequence[RunFile], infos: Mapping[str, TaskInfo]) -> RunFacts
         gate=_gate(facts),
         manifest=manifest,
         finished=all(fact.finished for fact in facts),
+        interruptions=[f"{shard.path}: {reason}" for shard in shards for reason in shard.facts.interruptions],
+        failures=[failure for fact in facts for failure in fact.failures],
+        reruns=sum(fact.reruns for fact in facts),
     )
 
 

@@ -8,18 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from pytest_lmeval.errors import UnknownName, UsageError
-from pytest_lmeval.leaderboard.against import compare_with
 from pytest_lmeval.leaderboard.board import Leaderboard
-from pytest_lmeval.leaderboard.compare import Comparison, Criteria
-from pytest_lmeval.leaderboard.coverage import NOT_COMPARED
-from pytest_lmeval.leaderboard.gate import MODES, OVERALL, GateSettings, decide, let_pass
+from pytest_lmeval.leaderboard.gate import MODES, OVERALL, GateSettings, decide
 from pytest_lmeval.leaderboard.measured import floor_without_score
 from pytest_lmeval.leaderboard.merge import judged
 from pytest_lmeval.leaderboard.runfile import RunFile, board_of, examples_of, read_run
 
-__all__ = ["exit_code", "gate_settings", "gated", "interruptions"]
-
-_NAMED_ELSEWHERE = ("no result: ", NOT_COMPARED)
+__all__ = ["gate_settings", "gated"]
 
 
 def gate_settings(shards: Sequence[RunFile], asked: Mapping[str, Any]) -> GateSettings:
@@ -47,8 +42,8 @@ def gate_settings(shards: Sequence[RunFile], asked: Mapping[str, Any]) -> GateSe
     return GateSettings(**{**recorded[0], **wanted, "floors": floors, "update": False})
 
 
-def gated(run: RunFile, settings: GateSettings, interrupted: Sequence[str], root: Path) -> tuple[RunFile, Leaderboard]:
-    """Return the run with every example judged under the settings, and its board with the gate's verdict.
+def gated(run: RunFile, settings: GateSettings, root: Path) -> tuple[RunFile, Leaderboard, int]:
+    """Return the run with every example judged under the settings, its board with the verdict, and the exit code.
 
     Raises UsageError where the baseline is missing.
     """
@@ -59,22 +54,8 @@ def gated(run: RunFile, settings: GateSettings, interrupted: Sequence[str], root
     board = board_of(run)
     if refusal := floor_without_score(board, settings.floors):
         raise UsageError(refusal)
-    comparison = _comparison(board, settings, root)
-    gate = decide(board, settings, incomplete=interrupted, comparison=comparison)
-    return run, replace(board, facts=replace(board.facts, gate=gate))
-
-
-def interruptions(shards: Sequence[RunFile]) -> list[str]:
-    """Return why shards did not come to their end, lost examples aside: these are named one by one."""
-    return [f"{shard.path}: {reason}" for shard in shards if not shard.facts.finished for reason in _reasons(shard)]
-
-
-def exit_code(board: Leaderboard) -> int:
-    """Return what a run with this board exits with: 3 incomplete, 1 the gate or an example failed, 0 passed."""
-    if not board.complete:
-        return 3
-    failed = any(result.status in ("failed", "error", "timeout") for row in board.tasks for result in row.per_example)
-    return int(failed or not let_pass(board.facts.gate or {"verdict": "pass"}))
+    decision = decide(board, _baseline(settings, root), settings, root=root)
+    return run, replace(board, facts=replace(board.facts, gate=decision.to_json())), decision.exit_code
 
 
 def _recorded(shard: RunFile) -> dict[str, Any]:
@@ -94,22 +75,10 @@ def _recorded(shard: RunFile) -> dict[str, Any]:
     return found
 
 
-def _reasons(shard: RunFile) -> list[str]:
-    reasons = [str(reason) for reason in (shard.gate or {}).get("reasons", ())]
-    own = [reason for reason in reasons if not reason.startswith(_NAMED_ELSEWHERE)]
-    return own or ["its run was cut short"]
-
-
-def _comparison(board: Leaderboard, settings: GateSettings, root: Path) -> Comparison | None:
+def _baseline(settings: GateSettings, root: Path) -> RunFile | None:
     if not settings.baseline:
         return None
     path = root / settings.baseline
     if not path.exists():
         raise UsageError(f"baseline {path}: not there; name it with --baseline, or judge by another --gate")
-    model = board.facts.manifest.get("model")
-    exact = isinstance(model, dict) and model.get("exact") is True
-    try:
-        criteria = Criteria(settings.alpha, settings.tolerance, settings.strict, exact)
-    except ValueError as error:
-        raise UsageError(f"gate.settings: {error}") from None
-    return compare_with(read_run(path), board, criteria, root)
+    return read_run(path)

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
     from pytest_lmeval.leaderboard.board import Leaderboard
-    from pytest_lmeval.leaderboard.compare import Comparison
     from pytest_lmeval.leaderboard.rows import TaskInfo
     from pytest_lmeval.leaderboard.runfile import RunFile
     from pytest_lmeval.types import ExampleResult
@@ -27,8 +26,6 @@ __all__ = [
     "changed_in",
     "check_recording",
     "check_update",
-    "compare_with",
-    "doubts_of",
     "gate_settings",
     "read_baseline",
     "report_gate",
@@ -147,27 +144,6 @@ def check_recording(config: pytest.Config) -> None:
 def _is_replaced(path: Path, config: pytest.Config) -> bool:
     folder = config.invocation_params.dir / config.option.lm_report_dir
     return path.resolve() in [(folder / name).resolve() for name in ("leaderboard.json", "ledger.jsonl")]
-
-
-def compare_with(
-    baseline: RunFile, board: Leaderboard, settings: GateSettings, *, exact: bool, rootpath: Path
-) -> Comparison:
-    """Return the paired comparison of the run with its baseline."""
-    from pytest_lmeval.leaderboard import against
-    from pytest_lmeval.leaderboard.compare import Criteria
-
-    criteria = Criteria(settings.alpha, settings.tolerance, settings.strict, exact)
-    return against.compare_with(baseline, board, criteria, rootpath)
-
-
-def doubts_of(baseline: RunFile | None, board: Leaderboard, reruns: int) -> list[str]:
-    """Return what makes a run doubtful besides its answers; ``reruns`` counts the attempts that were made again."""
-    from pytest_lmeval.leaderboard.baseline import doubts
-
-    found = [] if baseline is None else doubts(baseline, board)
-    if reruns:
-        found.append(f"{reruns} attempt(s) failed and were made again: a score of the best of several is too high")
-    return found
 
 
 def report_gate(session: pytest.Session, board: Leaderboard, unwritten: Sequence[str]) -> None:

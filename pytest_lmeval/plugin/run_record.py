@@ -15,12 +15,11 @@ from pytest_lmeval.arguments import MaxErrors
 from pytest_lmeval.engine.ledger import Ledger
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.leaderboard.board import Leaderboard, RunFacts, build_board
-from pytest_lmeval.leaderboard.gate import decide, let_pass, renewed
+from pytest_lmeval.leaderboard.gate import Decision, decide, renewed
 from pytest_lmeval.leaderboard.manifest import redact_options
-from pytest_lmeval.leaderboard.measured import floor_without_score
 from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.plugin.ending import failed_besides, stopped_by_choice, why_cut_short
-from pytest_lmeval.plugin.gating import changed_in, compare_with, doubts_of, gate_settings, read_baseline, report_gate
+from pytest_lmeval.plugin.gating import changed_in, gate_settings, read_baseline, report_gate
 from pytest_lmeval.plugin.progress import Progress
 from pytest_lmeval.plugin.report_files import ReportFiles
 from pytest_lmeval.plugin.resuming import Resumption
@@ -65,6 +64,7 @@ class RunRecord:
         self._started = timestamp()
         self._progress: Progress | None = None
         self._usage: dict[str, float] = {}
+        self._decision: Decision
 
     @property
     def missing(self) -> list[str]:
@@ -198,13 +198,12 @@ class RunRecord:
             return _INCOMPLETE
         if (self.missing or status == pytest.ExitCode.INTERRUPTED) and stopped_by_choice(session):
             return int(pytest.ExitCode.TESTS_FAILED)
-        if not self.board.complete:
-            return _INCOMPLETE
-        if floor_without_score(self.board, self.gate_settings.floors):
-            return int(pytest.ExitCode.USAGE_ERROR)
-        if (self.files.failures or not let_pass(self.gate)) and status == pytest.ExitCode.OK:
-            return int(pytest.ExitCode.TESTS_FAILED)
-        return _INCOMPLETE if lost and status == pytest.ExitCode.OK else status
+        code = self._decision.exit_code
+        if code in (_INCOMPLETE, pytest.ExitCode.USAGE_ERROR):
+            return code
+        if status == pytest.ExitCode.OK:
+            return int(pytest.ExitCode.TESTS_FAILED) if code or self.files.failures else _INCOMPLETE if lost else status
+        return status
 
     def _why_cut_short(self, session: pytest.Session, status: int) -> list[str]:
         if self.missing:
@@ -220,7 +219,7 @@ class RunRecord:
         infos, results = self._infos(), list(self._results.values())
         aggregates, failures = aggregate(infos, results, run_state(self.config).task_again)
         self._reasons += failures
-        self.board = self._gated(build_board(infos, results, self._facts(), aggregates))
+        self.board = self._decided(build_board(infos, results, self._facts(), aggregates))
         footer = {"complete": self.board.complete, "digest": self.board.digest, "counts": dict(self.board.counts)}
         run = {
             "tasks": [asdict(info) for info in self._infos()],
@@ -237,26 +236,12 @@ class RunRecord:
             self.ledger.drop_replaced()
         return self.board
 
-    def _gated(self, board: Leaderboard) -> Leaderboard:
-        comparison = None
-        if self.baseline is not None and "shard" not in board.facts.selection:
-            settings, root = self.gate_settings, self.config.rootpath
-            comparison = compare_with(self.baseline, board, settings, exact=self._is_exact(), rootpath=root)
-        fates = dict.fromkeys(self._skipped, "skipped") | {id: one.status for id, one in self._results.items()}
-        gate = decide(
-            board,
-            self.gate_settings,
-            incomplete=self._reasons,
-            failed=failed_besides(self._failed, fates),
-            warnings=doubts_of(self.baseline, board, self._reruns),
-            comparison=comparison,
-        )
+    def _decided(self, board: Leaderboard) -> Leaderboard:
+        decision = decide(board, self.baseline, self.gate_settings, root=self.config.rootpath)
         if self.gate_settings.update:
-            gate = renewed(gate, *self.files.update_baseline(board))
-        return replace(board, facts=replace(board.facts, gate=gate))
-
-    def _is_exact(self) -> bool:
-        return bool(self.process_facts.get("model", {}).get("exact")) or run_state(self.config).run.is_exact
+            decision = renewed(decision, *self.files.update_baseline(board))
+        self._decision = decision
+        return replace(board, facts=replace(board.facts, gate=decision.to_json()))
 
     def _with_prompts(self) -> Sequence[ExampleResult]:
         results = list(self._results.values())
@@ -292,6 +277,7 @@ class RunRecord:
         if len(adapters) > 1:
             self._reasons.append(f"one run has one adapter: this one had {', '.join(sorted(adapters))}")
         known = {**self._tasks, **run_state(self.config).tasks}
+        fates = dict.fromkeys(self._skipped, "skipped") | {id: one.status for id, one in self._results.items()}
         return RunFacts(
             timestamp=self._started,
             adapter=", ".join(sorted(adapters)) or run_state(self.config).spec,
@@ -303,5 +289,8 @@ class RunRecord:
             bad_records=[fault for info in known.values() for fault in info.bad_records],
             manifest={**self.manifest, **(self.process_facts or run_state(self.config).run.facts())},
             finished=not self._reasons,
+            interruptions=tuple(self._reasons),
+            failures=failed_besides(self._failed, fates),
+            reruns=self._reruns,
             floors=self.gate_settings.floors,
         )

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pytest_lmeval.leaderboard.board import Leaderboard, RunFacts, build_board
-from pytest_lmeval.leaderboard.compare import Criteria, compare
 from pytest_lmeval.leaderboard.gate import MODES, GateSettings, decide, let_pass, renewed
+from pytest_lmeval.leaderboard.runfile import RunFile
 from pytest_lmeval.types import ExampleResult
 
 PASSED = ExampleResult("sums", "a", "passed", 1.0, 1.0, "exact_match", "h1", outputs=("4",), predictions=("4",))
@@ -24,7 +26,14 @@ def _board(*results: ExampleResult, **facts: Any) -> Leaderboard:
 
 
 def _decide(board: Leaderboard, mode: str = "tasks", **settings: Any) -> dict[str, Any]:
-    return decide(board, GateSettings(mode=mode, **settings))
+    return decide(board, settings=GateSettings(mode=mode, **settings)).to_json()
+
+
+def _baseline(results: Sequence[ExampleResult]) -> RunFile:
+    facts = RunFacts("t", "stub.v1")
+    return RunFile(
+        path=Path("base.json"), kind="leaderboard", facts=facts, complete=True, infos={}, results=tuple(results)
+    )
 
 
 def test_a_run_without_a_finding_passes() -> None:
@@ -116,7 +125,7 @@ WORSE = _many(*[0.0] * 20, *[1.0] * 20)
 
 @pytest.mark.parametrize(("mode", "verdict"), [("baseline", "regression"), ("tasks", "pass"), ("none", "pass")])
 def test_a_regression_fails_the_run_in_mode_baseline_alone(mode: str, verdict: str) -> None:
-    gate = decide(_board(*WORSE), GateSettings(mode=mode), comparison=compare(OLD, WORSE, Criteria()))
+    gate = decide(_board(*WORSE), _baseline(OLD), GateSettings(mode=mode)).to_json()
     assert verdict == gate["verdict"]
     assert "regression" == gate["comparison"]["verdict"]
     assert any(reason.startswith("sums: regression") for reason in gate["reasons"]) == (mode == "baseline")
@@ -127,13 +136,13 @@ def test_what_became_of_the_baseline_is_the_verdict_of_a_run_that_becomes_it_eve
     written: str, passes: bool
 ) -> None:
     settings = GateSettings(mode="baseline", baseline="base.json", update=True)
-    gate = renewed(decide(_board(*WORSE), settings, comparison=compare(OLD, WORSE, Criteria())), written, "why")
+    gate = renewed(decide(_board(*WORSE), _baseline(OLD), settings), written, "why").to_json()
     assert (written, passes, "why") == (gate["verdict"], let_pass(gate), gate["reasons"][0])
 
 
 def test_a_run_that_fails_is_never_new_and_its_own_reason_is_told_first() -> None:
     settings = GateSettings(baseline="base.json", update=True, floors={"sums": 1.0})
-    gate = renewed(decide(_board(*WORSE), settings), "new", "baseline written")
+    gate = renewed(decide(_board(*WORSE), settings=settings), "new", "baseline written").to_json()
     assert ("floor", "baseline written") == (gate["verdict"], gate["reasons"][1])
     assert gate["reasons"][0].endswith("is under its floor 1")
 
@@ -143,9 +152,9 @@ def test_a_run_that_fails_is_never_new_and_its_own_reason_is_told_first() -> Non
 @pytest.mark.parametrize("missing", [(), [f"x::{n}" for n in range(30)]])
 def test_every_verdict_says_near_its_top_what_was_not_compared(mode: str, update: bool, missing: list[str]) -> None:
     settings = GateSettings(mode=mode, baseline="base.json", update=update)
-    comparison = compare(OLD, OLD[:36])
-    gate = decide(_board(*OLD[:36], missing=missing), settings, comparison=comparison)
-    said = "not compared: 4 removed (4 passed before); compared: 36 of the baseline's 40 examples"
+    gate = decide(_board(*OLD[:36], missing=missing), _baseline(OLD), settings).to_json()
+    gone = "removed, skipped or lost" if missing else "removed"
+    said = f"not compared: 4 {gone} (4 passed before); compared: 36 of the baseline's 40 examples"
     assert said in gate["reasons"][:2]
 
 
@@ -156,9 +165,7 @@ def test_a_shard_says_that_it_was_not_compared() -> None:
 
 def test_a_baseline_that_shares_too_little_with_the_run_is_stale() -> None:
     changed = [replace(result, hash="other") for result in OLD[:10]]
-    gate = decide(
-        _board(*changed, *OLD[10:]), GateSettings(mode="baseline"), comparison=compare(OLD, [*changed, *OLD[10:]])
-    )
+    gate = decide(_board(*changed, *OLD[10:]), _baseline(OLD), GateSettings(mode="baseline")).to_json()
     assert "stale" == gate["verdict"]
     assert not let_pass(gate)
 

@@ -15,7 +15,7 @@ from pytest_lmeval.errors import UsageError
 from pytest_lmeval.leaderboard.board import Leaderboard, digest
 from pytest_lmeval.leaderboard.gate import GateSettings
 from pytest_lmeval.leaderboard.merge import judged, ledger_of, merge
-from pytest_lmeval.leaderboard.merged_gate import exit_code, gate_settings, gated, interruptions
+from pytest_lmeval.leaderboard.merged_gate import gate_settings, gated
 from pytest_lmeval.leaderboard.runfile import RunFile, board_of, read_run
 from pytest_lmeval.types import ExampleResult
 from tests.leaderboard.run_files import FACTS, board_of_results, infos_of, result, results_of, write_board, write_ledger
@@ -119,7 +119,7 @@ def test_the_command_of_the_merged_run_names_no_shard(tmp_path: Path) -> None:
 
 
 def test_the_merged_ledger_reads_back_as_the_merged_run(tmp_path: Path) -> None:
-    run, board = gated(merge(write_shards(tmp_path)), GateSettings("tasks"), [], tmp_path)
+    run, board, _ = gated(merge(write_shards(tmp_path)), GateSettings("tasks"), tmp_path)
     path = tmp_path / "ledger.jsonl"
     path.write_bytes(ledger_of(run, board))
     back = read_run(path)
@@ -210,23 +210,24 @@ def test_an_example_in_two_shards_is_refused_by_name(tmp_path: Path) -> None:
 
 
 def _gated(shards: Sequence[RunFile], root: Path = Path(), **asked: Any) -> Leaderboard:
-    return gated(merge(shards), gate_settings(shards, asked), interruptions(shards), root)[1]
+    return gated(merge(shards), gate_settings(shards, asked), root)[1]
 
 
-def _verdict(board: Leaderboard) -> tuple[str, str, int]:
+def _verdict(shards: Sequence[RunFile], root: Path = Path(), **asked: Any) -> tuple[str, str, int]:
+    _, board, code = gated(merge(shards), gate_settings(shards, asked), root)
     gate = board.facts.gate or {}
-    return gate["mode"], gate["verdict"], exit_code(board)
+    return gate["mode"], gate["verdict"], code
 
 
 def test_the_gate_is_the_one_that_the_shards_recorded(tmp_path: Path) -> None:
     board = _gated(write_shards(tmp_path))
-    assert ("tasks", "floor", 1) == _verdict(board)
+    assert ("tasks", "floor", 1) == _verdict(write_shards(tmp_path))
     assert [0.9, None] == [row.min_score for row in board.tasks]
 
 
 def test_floors_asked_for_are_added_to_those_recorded(tmp_path: Path) -> None:
     shards = write_shards(tmp_path)
-    assert ("tasks", "pass", 0) == _verdict(_gated(shards, floors={"sums": 0.1}))
+    assert ("tasks", "pass", 0) == _verdict(shards, floors={"sums": 0.1})
     board = _gated(shards, floors={"overall": 0.99})
     assert 2 == len((board.facts.gate or {})["reasons"])
 
@@ -240,17 +241,17 @@ def test_a_floor_of_no_task_is_refused_with_the_choices(tmp_path: Path) -> None:
 
 def test_another_mode_judges_every_example_anew(tmp_path: Path) -> None:
     board = _gated(write_shards(tmp_path), mode="examples")
-    assert ("examples", "floor", 1) == _verdict(board)
+    assert ("examples", "floor", 1) == _verdict(write_shards(tmp_path), mode="examples")
     statuses = [each.status for row in board.tasks for each in row.per_example]
     assert (3, 0) == (statuses.count("failed"), statuses.count("below"))
-    assert ("none", "pass", 0) == _verdict(_gated(write_shards(tmp_path), mode="none"))
+    assert ("none", "pass", 0) == _verdict(write_shards(tmp_path), mode="none")
 
 
 def test_the_mode_recorded_leaves_what_another_plugin_decided_alone(tmp_path: Path) -> None:
     # Under the gate examples these would have failed, but for a mark such as xfail.
     excused = [each for each in RESULTS if each.status in ("passed", "below")]
     gate = {**GATE, "mode": "examples", "settings": {"mode": "examples"}}
-    assert ("examples", "pass", 0) == _verdict(_gated(write_shards(tmp_path, excused, gate=gate)))
+    assert ("examples", "pass", 0) == _verdict(write_shards(tmp_path, excused, gate=gate))
 
 
 def test_an_example_that_must_pass_fails_in_every_mode_but_none() -> None:
@@ -267,10 +268,10 @@ def test_a_baseline_makes_the_mode_and_decides(tmp_path: Path) -> None:
     better = write_board(tmp_path, results_of({"sums": [1.0] * 5, "words": [1.0] * 4}))
     shards = write_shards(tmp_path, gate={**GATE, "settings": {"mode": "tasks"}})
     board = _gated(shards, tmp_path, baseline="leaderboard.json", strict=True)
-    assert ("baseline", "regression", 1) == _verdict(board)
+    assert ("baseline", "regression", 1) == _verdict(shards, tmp_path, baseline="leaderboard.json", strict=True)
     assert 3 == len((board.facts.gate or {})["comparison"]["worse"])
     same = write_ledger(tmp_path / "same", RESULTS)
-    assert ("baseline", "pass", 0) == _verdict(_gated(shards, tmp_path, baseline=str(same), strict=True))
+    assert ("baseline", "pass", 0) == _verdict(shards, tmp_path, baseline=str(same), strict=True)
     assert better.exists()
 
 
@@ -284,7 +285,7 @@ def test_settings_on_which_the_shards_differ_have_to_be_asked_for(tmp_path: Path
     other = _changed(second, gate={"mode": "none", "settings": {"mode": "none", "floors": {"sums": 0.9}}})
     with pytest.raises(UsageError, match=r"the gate's mode is 'tasks' in .*s1/.* and 'none' in .*s2/"):
         _gated([first, other, third])
-    assert ("tasks", "floor", 1) == _verdict(_gated([first, other, third], mode="tasks"))
+    assert ("tasks", "floor", 1) == _verdict([first, other, third], mode="tasks")
 
 
 def test_settings_of_the_wrong_type_are_refused(tmp_path: Path) -> None:
@@ -294,9 +295,9 @@ def test_settings_of_the_wrong_type_are_refused(tmp_path: Path) -> None:
 
 def test_a_shard_that_is_not_complete_makes_the_run_incomplete(tmp_path: Path) -> None:
     first, second, third = write_shards(tmp_path)
-    cut = _changed(second, finished=False, gate={**GATE, "verdict": "incomplete", "reasons": ["out of money"]})
+    cut = _changed(second, finished=False, interruptions=["out of money"])
     board = _gated([first, cut, third])
-    assert ("tasks", "incomplete", 3) == _verdict(board)
+    assert ("tasks", "incomplete", 3) == _verdict([first, cut, third])
     assert f"{second.path}: out of money" in (board.facts.gate or {})["reasons"]
     lost = _changed(third, missing=["tasks/sums.jsonl::x"])
     assert "no result: tasks/sums.jsonl::x" in (_gated([first, second, lost]).facts.gate or {})["reasons"]
@@ -305,7 +306,6 @@ def test_a_shard_that_is_not_complete_makes_the_run_incomplete(tmp_path: Path) -
 def test_an_error_that_was_allowed_still_fails_the_run(tmp_path: Path) -> None:
     results = [*RESULTS[:-1], result("words", "words-3", None)]
     shards = write_shards(tmp_path, results, max_errors=1, gate={**GATE, "settings": {"mode": "tasks"}})
-    board = _gated(shards)
-    assert (True, 1) == (board.complete, exit_code(board))
-    assert ("none", "examples", 1) == _verdict(_gated(shards, mode="none"))
-    assert 3 == exit_code(_gated([_changed(shard, max_errors=0) for shard in shards]))
+    assert (True, ("tasks", "examples", 1)) == (_gated(shards).complete, _verdict(shards))
+    assert ("none", "examples", 1) == _verdict(shards, mode="none")
+    assert 3 == _verdict([_changed(shard, max_errors=0) for shard in shards])[2]

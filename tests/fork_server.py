@@ -9,6 +9,7 @@ The server is this file, run as a script.
 from __future__ import annotations
 
 import contextlib
+import gc
 import importlib
 import json
 import os
@@ -130,6 +131,8 @@ def main() -> None:
         import_packages()
         if sys.dont_write_bytecode:
             compile_project()
+        gc.collect()
+        gc.freeze()  # else every fork searches the imported packages for garbage as it ends
         asked = accept(door)
     if asked is not None:
         become(search_path, *asked)

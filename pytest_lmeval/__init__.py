@@ -24,6 +24,11 @@ if TYPE_CHECKING:
     from pytest_lmeval.formats.spec import SPEC_VERSION as SPEC_VERSION
     from pytest_lmeval.formats.task import Task as Task
     from pytest_lmeval.leaderboard.board import Leaderboard as Leaderboard
+    from pytest_lmeval.leaderboard.gate import Decision as Decision
+    from pytest_lmeval.leaderboard.gate import GateSettings as GateSettings
+    from pytest_lmeval.leaderboard.gate import decide as decide
+    from pytest_lmeval.leaderboard.runfile import RunFile as RunFile
+    from pytest_lmeval.leaderboard.runfile import read_run as read_run
     from pytest_lmeval.leaderboard.write import write_leaderboard as write_leaderboard
     from pytest_lmeval.postprocess import post_process as post_process
     from pytest_lmeval.registry import Registry as Registry
@@ -54,6 +59,8 @@ _HOMES = {
     "formats.spec": ("SPEC_VERSION",),
     "formats.task": ("Task",),
     "leaderboard.board": ("Leaderboard",),
+    "leaderboard.gate": ("Decision", "GateSettings", "decide"),
+    "leaderboard.runfile": ("RunFile", "read_run"),
     "leaderboard.write": ("write_leaderboard",),
     "postprocess": ("post_process",),
     "registry": ("Registry", "default_registry"),

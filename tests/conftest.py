@@ -98,10 +98,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Say in one line which tests were left out, and why."""
     reports = terminalreporter.stats.get("skipped", [])
     reasons = Counter(str(report.longrepr[-1]).removeprefix("Skipped: ") for report in reports)
-    if slow := len(terminalreporter.stats.get("deselected", [])):
-        reasons["deselected; the slow ones run with --all"] = slow
     told = ", ".join(f"{reason} ({count})" for reason, count in sorted(reasons.items()))
-    terminalreporter.write_line(f"left out: {sum(reasons.values())} test(s){': ' if told else ''}{told}")
+    slow = "" if terminalreporter.config.getoption("all") else "; slow tests run with --all"
+    terminalreporter.write_line(f"left out: {len(reports)} test(s){': ' if told else ''}{told}{slow}")
 
 
 class Project:

@@ -28,7 +28,7 @@ def test_a_test_that_lacks_something_is_skipped_and_listed_in_one_line(tmp_path:
 
     assert 0 == done.returncode, done.stdout
     expected = "left out: 1 test(s): needs Chromium, on the path or named by LMEVAL_TEST_CHROMIUM (1)"
-    assert expected in done.stdout.splitlines()
+    assert f"{expected}; slow tests run with --all" in done.stdout.splitlines()
 
 
 def test_a_test_that_lacks_what_the_run_requires_fails(tmp_path: Path) -> None:
@@ -39,7 +39,7 @@ def test_a_test_that_lacks_what_the_run_requires_fails(tmp_path: Path) -> None:
         "needs Chromium, on the path or named by LMEVAL_TEST_CHROMIUM; LMEVAL_TESTS_REQUIRE names chromium"
         in done.stdout
     )
-    assert "left out: 0 test(s)" in done.stdout.splitlines()
+    assert "left out: 0 test(s); slow tests run with --all" in done.stdout.splitlines()
 
 
 def test_a_kind_that_no_test_asks_for_is_a_usage_error(tmp_path: Path) -> None:

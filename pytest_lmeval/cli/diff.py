@@ -6,8 +6,8 @@ import argparse
 from pathlib import Path
 
 from pytest_lmeval.arguments import at_least
-from pytest_lmeval.cli.output import add_criteria, add_format, criteria_of, show, show_json
-from pytest_lmeval.leaderboard.difference import difference, is_exact
+from pytest_lmeval.cli.output import add_criteria, add_format, settings_of, show, show_json
+from pytest_lmeval.leaderboard.difference import difference
 from pytest_lmeval.leaderboard.runfile import read_run
 
 __all__ = ["configure", "run"]
@@ -26,9 +26,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the difference; return 1 for a regression, or where too little is left to compare."""
+    """Print the difference; return 1 where a run like the new one fails with the old one as its baseline."""
     old, new = read_run(options.old), read_run(options.new)
-    found = difference(old, new, criteria_of(options, exact=is_exact(old, new)))
+    found = difference(old, new, settings_of(options, options.old))
     if options.format == "json":
         show_json(found.to_json())
     else:

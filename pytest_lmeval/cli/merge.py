@@ -11,16 +11,22 @@ from typing import Any
 from pytest_lmeval.arguments import MaxErrors, level, named_share, share
 from pytest_lmeval.atomic import write_atomically
 from pytest_lmeval.cli.output import show
+from pytest_lmeval.cli.task_folder import FoundFile, Project
 from pytest_lmeval.engine.ledger import is_complete
 from pytest_lmeval.errors import UsageError
+from pytest_lmeval.formats.files import file_task_name
+from pytest_lmeval.formats.task import Task
+from pytest_lmeval.formats.yaml.configs import as_configs
 from pytest_lmeval.leaderboard.board import Leaderboard
 from pytest_lmeval.leaderboard.gate import MODES
 from pytest_lmeval.leaderboard.markdown import markdown
 from pytest_lmeval.leaderboard.merge import ledger_of, merge
 from pytest_lmeval.leaderboard.merged_gate import gate_settings, gated
+from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.leaderboard.runfile import RunFile, examples_of, read_run
 from pytest_lmeval.leaderboard.tables import terminal_table
 from pytest_lmeval.leaderboard.write import remove_reports, write_leaderboard
+from pytest_lmeval.run.aggregating import aggregate
 from pytest_lmeval.text import printable
 from pytest_lmeval.types import ExampleResult
 
@@ -61,12 +67,13 @@ def run(options: argparse.Namespace) -> int:
     if options.max_errors is not None:
         collected = len(examples_of(whole)) + len(whole.facts.missing) + whole.facts.skipped
         whole = replace(whole, facts=replace(whole.facts, max_errors=options.max_errors.of(collected)))
+    whole, unmerged = _aggregated(whole)
     judged, board, code = gated(whole, gate_settings(shards, _asked(options)), Path.cwd())
     try:
         written = _write(judged, board, options)
     except OSError as error:
         raise UsageError(f"-o {options.folder}: cannot be written: {error.strerror or error}") from None
-    show([*terminal_table(board), *_verdict(board), *_unmerged(judged), *(f"wrote {path}" for path in written)])
+    show([*terminal_table(board), *_verdict(board), *unmerged, *(f"wrote {path}" for path in written)])
     return code
 
 
@@ -130,7 +137,31 @@ def _verdict(board: Leaderboard) -> list[str]:
     return [printable(line, keep="") for line in lines]
 
 
-def _unmerged(run: RunFile) -> list[str]:
-    # What they are is known where the task is; here there are only its results.
-    names = [printable(name, keep="") for name, info in run.infos.items() if info.aggregates]
-    return [f"without its own aggregations, which merge does not take: {name}" for name in names]
+def _aggregated(run: RunFile) -> tuple[RunFile, list[str]]:
+    """Return the run with what its tasks make of all results, and a line for each task whose file is not the same."""
+    tasks: dict[str, Task] = {}
+    notes = []
+    for info in run.infos.values():
+        if info.aggregates:
+            try:
+                tasks[info.name] = _task_of(info)
+            except UsageError as error:
+                notes.append(f"without its own aggregations: {info.name}: {error}")
+    infos = [run.infos[name] for name in tasks]
+    aggregates, failures = aggregate(infos, examples_of(run), lambda info: tasks[info.name])
+    facts = replace(run.facts, interruptions=[*run.facts.interruptions, *failures])
+    facts = replace(facts, finished=facts.finished and not failures)
+    return replace(run, aggregates=aggregates, facts=facts), notes
+
+
+def _task_of(info: TaskInfo) -> Task:
+    path = Path(info.path)
+    if not path.is_file():
+        raise UsageError(f"{path}: no such file here; merge in the project's folder")
+    found = FoundFile(path, file_task_name(info.name, path))
+    variant = info.name.removeprefix(found.name).removeprefix("@")
+    loaded = Project().load(found, as_configs({**info.config, "name": variant}) if info.config else ())
+    task = next((task for task in loaded.tasks if task.name == info.name), None)
+    if task is None or task.sha256 != info.sha256:
+        raise UsageError(f"{path}: not what the shards ran; merge in the folder of the commit that they ran")
+    return task

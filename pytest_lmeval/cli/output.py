@@ -10,9 +10,10 @@ from typing import Any, TextIO
 
 from pytest_lmeval.arguments import level, share
 from pytest_lmeval.leaderboard.compare import Criteria
+from pytest_lmeval.leaderboard.gate import GateSettings
 from pytest_lmeval.text import printable
 
-__all__ = ["add_criteria", "add_format", "complain", "criteria_of", "show", "show_json"]
+__all__ = ["add_criteria", "add_format", "complain", "criteria_of", "settings_of", "show", "show_json"]
 
 
 def show(lines: Iterable[str]) -> None:
@@ -49,6 +50,17 @@ def add_criteria(parser: argparse.ArgumentParser) -> None:
         "--tolerance", metavar="D", type=share, default=0.0, help="a drop of up to D is no regression (default 0)"
     )
     parser.add_argument("--strict", action="store_true", help="any example that passed and now does not is one")
+
+
+def settings_of(options: argparse.Namespace, baseline: object) -> GateSettings:
+    """Return what the options of :func:`add_criteria` say, of a gate that compares with ``baseline``."""
+    return GateSettings(
+        mode="baseline",
+        baseline=str(baseline),
+        alpha=options.alpha,
+        tolerance=options.tolerance,
+        strict=options.strict,
+    )
 
 
 def criteria_of(options: argparse.Namespace, *, exact: bool = False) -> Criteria:

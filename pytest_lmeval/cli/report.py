@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pytest_lmeval.cli.output import add_criteria, criteria_of, show
+from pytest_lmeval.cli.output import add_criteria, settings_of, show
 from pytest_lmeval.errors import UsageError
-from pytest_lmeval.leaderboard.against import compare_with
-from pytest_lmeval.leaderboard.board import Leaderboard
 from pytest_lmeval.leaderboard.html import write_report
+from pytest_lmeval.leaderboard.merged_gate import gated
 from pytest_lmeval.leaderboard.runfile import board_of, examples_of, read_run
-from pytest_lmeval.text import printable
 from pytest_lmeval.types import ExampleResult
 
 __all__ = ["configure", "run"]
@@ -37,24 +36,25 @@ def run(options: argparse.Namespace) -> int:
     output = options.output or options.run_file.with_name("report.html")
     if output.resolve() in [path.resolve() for path in (options.run_file, options.baseline) if path is not None]:
         raise UsageError(f"-o {output}: is the file to read; name another")
-    held = read_run(options.run_file)
-    board = board_of(held)
-    shown = dict(held.board or board.to_json())
-    comparison, before = _against(board, options)
+    run = read_run(options.run_file)
+    board = board_of(run)
+    shown = dict(run.board or board.to_json())
+    before: dict[tuple[str, str], ExampleResult] = {}
+    if options.baseline is not None:
+        settings = replace(settings_of(options, options.baseline), floors=run.facts.floors)
+        run, board, _ = gated(run, settings, Path.cwd())
+        shown["gate"] = board.facts.gate
+        before = {(old.task, old.id): old for old in examples_of(read_run(options.baseline))}
+    gate = board.facts.gate or {}
     try:
-        write_report(output, shown, examples_of(held), comparison, before)
+        write_report(output, shown, examples_of(run), gate.get("comparison"), before)
     except OSError as error:
         raise UsageError(f"-o {output}: cannot be written: {error.strerror}") from None
-    coverage = (printable(str(line), keep="") for line in (comparison or {}).get("coverage", ()))
-    show([*coverage, f"wrote {output}"])
+    show([*_verdict(gate), f"wrote {output}"])
     return 0
 
 
-def _against(
-    board: Leaderboard, options: argparse.Namespace
-) -> tuple[Mapping[str, Any] | None, Mapping[tuple[str, str], ExampleResult]]:
-    if options.baseline is None:
-        return (board.facts.gate or {}).get("comparison"), {}
-    baseline = read_run(options.baseline)
-    comparison = compare_with(baseline, board, criteria_of(options), Path.cwd())
-    return comparison.to_json(), {(old.task, old.id): old for old in examples_of(baseline)}
+def _verdict(gate: Mapping[str, Any]) -> list[str]:
+    if not gate:
+        return []
+    return [f"gate {gate['mode']}: {gate['verdict']}", *(f"  {reason}" for reason in gate["reasons"])]

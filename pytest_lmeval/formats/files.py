@@ -112,10 +112,11 @@ def load_tasks(
 ) -> list[Task]:
     """Return the tasks of files and folders; raise BadTaskFile that names every bad record of every file.
 
-    ``configs`` are values for the parameters of declarative tasks, one mapping for each variant of a task.
+    ``configs`` are values for the parameters of declarative tasks, as a file of ``--lm-config`` has them: a mapping for
+    each variant of a task.
     """
     known = registry or default_registry()
-    options = LoadOptions(configs=tuple(configs))
+    options = LoadOptions(configs=_configs(configs))
     tasks: list[Task] = []
     faults: list[str] = []
     named = [Path(path) for path in paths]
@@ -127,6 +128,14 @@ def load_tasks(
     if faults:
         raise BadTaskFile("\n".join(faults))
     return tasks
+
+
+def _configs(given: Sequence[Mapping[str, Any]]) -> tuple[Mapping[str, Any], ...]:
+    if not given:
+        return ()
+    from pytest_lmeval.formats.yaml.configs import as_configs
+
+    return as_configs(list(given) if len(given) > 1 else given[0])
 
 
 def load_all_tasks(task_dir: str | Path, registry: Registry | None = None) -> dict[str, list[Example]]:

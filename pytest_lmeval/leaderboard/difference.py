@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from pytest_lmeval.leaderboard.against import compare_with
-from pytest_lmeval.leaderboard.compare import Comparison, Criteria
+from pytest_lmeval.leaderboard.compare import Comparison
+from pytest_lmeval.leaderboard.gate import Decision, GateSettings, decide
 from pytest_lmeval.leaderboard.runfile import RunFile, board_of
 
-__all__ = ["ChangedTask", "Difference", "Scores", "difference", "is_exact"]
+__all__ = ["ChangedTask", "Difference", "Scores", "difference"]
 
 Scores = tuple[float | None, float | None]
 """Of the old run and of the new; None where it has none."""
@@ -30,22 +30,28 @@ class Difference:
     """What changed from one run to another.
 
     ``scores`` are those of the whole tasks, before and after, as the files state them; ``overall`` likewise.
-    ``comparison`` is None where a file has no per-example records: then the scores are all there is. ``notes`` says
-    what a reader should know before believing any of it.
+    ``decision`` is what a run like the new one would be told with the old one as its baseline; None where a file has
+    no per-example records: then the scores are all there is. ``notes`` says what a reader should know before
+    believing any of it.
     """
 
     old: RunFile
     new: RunFile
     scores: Mapping[str, Scores]
     overall: Scores
-    comparison: Comparison | None
+    decision: Decision | None
     changed_tasks: tuple[ChangedTask, ...]
     notes: tuple[str, ...]
 
     @property
+    def comparison(self) -> Comparison | None:
+        """The paired comparison, where there is one."""
+        return None if self.decision is None else self.decision.comparison
+
+    @property
     def is_finding(self) -> bool:
-        """Whether the new run is worse, or too little of the old one is left to tell."""
-        return self.comparison is not None and self.comparison.verdict in ("regression", "stale")
+        """Whether the new run would fail."""
+        return self.decision is not None and not self.decision.passes
 
     def to_json(self) -> dict[str, Any]:
         """Return the difference as JSON values."""
@@ -54,33 +60,32 @@ class Difference:
             "new": _side(self.new),
             "scores": {name: {"old": old, "new": new} for name, (old, new) in self.scores.items()},
             "overall": {"old": self.overall[0], "new": self.overall[1]},
+            "gate": None if self.decision is None else self._gate(),
             "comparison": None if self.comparison is None else self.comparison.to_json(),
             "changed_tasks": [asdict(task) for task in self.changed_tasks],
             "notes": list(self.notes),
         }
 
+    def _gate(self) -> dict[str, Any]:
+        assert self.decision is not None
+        return {name: value for name, value in self.decision.to_json().items() if name != "comparison"}
 
-def difference(old: RunFile, new: RunFile, criteria: Criteria) -> Difference:
+
+def difference(old: RunFile, new: RunFile, settings: GateSettings) -> Difference:
     """Return what changed from ``old`` to ``new``; paired wherever both have their examples."""
     (before, old_overall), (after, new_overall) = _scores(old), _scores(new)
-    comparison = None
+    decision = None
     if old.results is not None and new.results is not None:
-        comparison = compare_with(old, board_of(new), criteria)
+        decision = decide(board_of(new), old, settings)
     return Difference(
         old=old,
         new=new,
         scores={name: (before.get(name), after.get(name)) for name in sorted(before.keys() | after.keys())},
         overall=(old_overall, new_overall),
-        comparison=comparison,
+        decision=decision,
         changed_tasks=tuple(_changed_tasks(old, new)),
         notes=tuple(_notes(old, new)),
     )
-
-
-def is_exact(old: RunFile, new: RunFile) -> bool:
-    """Tell whether both runs are of one adapter that says of itself: same input, same output."""
-    said = [run.manifest.get("model") for run in (old, new)]
-    return old.adapter == new.adapter and all(isinstance(model, dict) and model.get("exact") is True for model in said)
 
 
 def _changed_tasks(old: RunFile, new: RunFile) -> list[ChangedTask]:

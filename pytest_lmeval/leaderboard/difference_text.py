@@ -30,17 +30,18 @@ def difference_lines(difference: Difference, limit: int) -> list[str]:
     comparison = difference.comparison
     if comparison is not None:
         lines += _flip_lines(_WORSE, comparison.worse, limit) + _flip_lines(_BETTER, comparison.better, limit)
-        lines += [f"verdict: {comparison.verdict}"]
-        lines += [f"  {printable(reason, keep='')}" for reason in (*comparison.reasons, *comparison.coverage)]
+        assert difference.decision is not None
+        lines += [f"verdict: {difference.decision.verdict}"]
+        lines += [f"  {printable(reason, keep='')}" for reason in difference.decision.reasons]
     return lines
 
 
 def difference_markdown(difference: Difference, limit: int) -> str:
     """Return Markdown of a size that a comment holds, the verdict first."""
     comparison = difference.comparison
-    verdict = "scores only" if comparison is None else comparison.verdict
+    verdict = "scores only" if difference.decision is None else difference.decision.verdict
     lines = [f"# Comparison: {verdict}", ""]
-    lines += _bullets([] if comparison is None else [*comparison.reasons, *comparison.coverage])
+    lines += _bullets([] if difference.decision is None else difference.decision.reasons)
     if comparison is None:
         lines += table(("task", "old", "new", "change"), _score_rows(difference), texts=1)
     else:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pytest_lmeval.leaderboard.board import Leaderboard
     from pytest_lmeval.leaderboard.runfile import RunFile
 
-__all__ = ["LET_PASS", "MODES", "OVERALL", "Decision", "GateSettings", "decide", "let_pass", "renewed"]
+__all__ = ["LET_PASS", "MODES", "OVERALL", "Decision", "GateSettings", "baseline_line", "decide", "let_pass", "renewed"]
 
 MODES = ("examples", "tasks", "baseline", "none")
 LET_PASS = frozenset({"pass", "new", "inconclusive"})
@@ -128,6 +128,16 @@ def renewed(decision: Decision, verdict: str, reason: str) -> Decision:
     if not decision.passes:
         return found
     return replace(found, verdict=verdict, exit_code=found.exit_code or int(verdict not in LET_PASS))
+
+
+def baseline_line(gate: Mapping[str, Any]) -> str:
+    """Return which run a board was compared with, or "": file, adapter and date."""
+    baseline = gate.get("baseline")
+    if not isinstance(baseline, Mapping):
+        return ""
+    return "compared with {path}: {adapter}, {timestamp}".format(
+        **{"path": "", "adapter": "", "timestamp": "", **baseline}
+    )
 
 
 def let_pass(gate: Mapping[str, Any]) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pytest_lmeval.leaderboard.board import Leaderboard
+from pytest_lmeval.leaderboard.gate import baseline_line
 from pytest_lmeval.leaderboard.tables import (
     CHANGE_HEADINGS,
     HEADINGS,
@@ -48,6 +49,7 @@ def markdown(board: Leaderboard) -> str:
     gate = facts.gate or {}
     lines = [f"# {_title(gate)}: {escape(facts.adapter)}", "", _headline(board), ""]
     lines += _listed(gate.get("reasons", ()), _REASONS)
+    lines += [escape(compared), ""] if (compared := baseline_line(gate)) else []
     lines += _listed([f"Doubtful: {warning}" for warning in gate.get("warnings", ())], _REASONS)
     lines += _failed(board)
     lines += _comparison(gate.get("comparison"))
@@ -85,6 +87,8 @@ _MARKUP = str.maketrans(
 
 
 def _title(gate: Mapping[str, Any]) -> str:
+    if gate and gate["mode"] == "none" and gate["verdict"] == "pass":
+        return "Evals not gated"
     return f"Evals {_VERDICTS[gate['verdict']]}" if gate else "Leaderboard"
 
 

@@ -8,6 +8,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from pytest_lmeval.leaderboard.board import Leaderboard, RunFacts
+from pytest_lmeval.leaderboard.recorded import aggregates_record
 from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.leaderboard.runfile import LEDGER_SCHEMA, RunFile, examples_of
 from pytest_lmeval.leaderboard.shards import check_shards
@@ -47,6 +48,7 @@ def ledger_of(run: RunFile, board: Leaderboard) -> bytes:
     ended = {
         "tasks": [asdict(info) for info in run.infos.values()],
         "facts": asdict(board.facts),
+        **aggregates_record(run.aggregates),
     }
     footer = {"complete": board.complete, "digest": board.digest, "counts": dict(board.counts)}
     lines = [_line({"header": header}), *(result.to_json() for result in examples_of(run))]

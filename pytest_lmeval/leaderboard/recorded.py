@@ -10,7 +10,7 @@ from typing import Any, NoReturn, get_args
 from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.types import ExampleResult, Status
 
-__all__ = ["parse_json", "recorded_aggregates", "recorded_info", "recorded_result"]
+__all__ = ["aggregates_record", "parse_json", "recorded_aggregates", "recorded_info", "recorded_result"]
 
 _STATUSES = frozenset(get_args(Status))
 _UNSCORED = frozenset({"error", "timeout", "excluded", "measured"})
@@ -61,6 +61,7 @@ def recorded_info(fields: Any) -> TaskInfo:
         _expect(_is_count(fields.get(name)), name, fields.get(name), "a count or null")
     guess = fields.get("random_baseline")
     _expect(guess is None or _is_number(guess), "random_baseline", guess, "a number or null")
+    _expect(isinstance(fields.get("config", {}), dict), "config", fields.get("config"), "an object")
     known = {name: fields[name] for name in _INFO_FIELDS if name in fields}
     return TaskInfo(**{**known, "bad_records": _texts(fields.get("bad_records", []), "bad_records")})
 
@@ -79,6 +80,15 @@ def recorded_aggregates(fields: Any) -> dict[str, dict[str, Any]]:
         score = found.get("score")
         _expect(score is None or _is_share(score), f"aggregates.{task}.score", score, "0 to 1 or null")
     return dict(fields)
+
+
+def aggregates_record(aggregates: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Return what the ledger says of the aggregates: nothing where there are none, or they are no JSON."""
+    try:
+        plain = json.loads(json.dumps(aggregates, default=str, allow_nan=False))
+    except ValueError:
+        return {}
+    return {"aggregates": plain} if plain else {}
 
 
 def _check_numbers(fields: Mapping[str, Any]) -> None:

@@ -30,7 +30,7 @@ class TaskInfo:
     score is to be centred on it. ``dataset`` tells where a task's data lie and what they are: path, sha256, revision.
     ``aggregates`` says that the task has aggregations of its own, which take all results; ``score_metric`` is the one
     that is its score where its examples are measured. ``whole`` says that it has no subjects, where the run is to take
-    some subjects alone: none of its examples is left out for that.
+    some subjects alone: none of its examples is left out for that. ``config`` are the values of a task's parameters.
     """
 
     name: str
@@ -45,6 +45,7 @@ class TaskInfo:
     score_metric: str = ""
     dataset: Mapping[str, Any] = field(default_factory=dict)
     whole: bool = False
+    config: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from pytest_lmeval.errors import UsageError
 from pytest_lmeval.leaderboard.board import Leaderboard, RunFacts, build_board
 from pytest_lmeval.leaderboard.gate import Decision, decide, renewed
 from pytest_lmeval.leaderboard.manifest import redact_options
+from pytest_lmeval.leaderboard.recorded import aggregates_record
 from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.plugin.ending import failed_besides, stopped_by_choice, why_cut_short
 from pytest_lmeval.plugin.gating import changed_in, gate_settings, read_baseline, report_gate
@@ -25,7 +26,7 @@ from pytest_lmeval.plugin.report_files import ReportFiles
 from pytest_lmeval.plugin.resuming import Resumption
 from pytest_lmeval.plugin.run_facts import info_of, manifest_of, selection_of
 from pytest_lmeval.plugin.state import run_state
-from pytest_lmeval.run.aggregating import aggregate, recorded
+from pytest_lmeval.run.aggregating import aggregate
 from pytest_lmeval.run.library import timestamp
 from pytest_lmeval.types import ExampleResult
 
@@ -225,7 +226,7 @@ class RunRecord:
             "tasks": [asdict(info) for info in self._infos()],
             # Paths and options may hold anything that a conftest gave them.
             "facts": json.loads(json.dumps(asdict(self.board.facts), default=str)),
-            **recorded(aggregates),
+            **aggregates_record(aggregates),
             **self.resumption.left_out(results),
         }
         self.ledger.close(footer, run)

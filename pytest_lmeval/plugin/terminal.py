@@ -10,7 +10,7 @@ import pytest
 
 from pytest_lmeval.errors import did_you_mean
 from pytest_lmeval.leaderboard.board import Leaderboard
-from pytest_lmeval.leaderboard.gate import LET_PASS, OVERALL, let_pass
+from pytest_lmeval.leaderboard.gate import LET_PASS, OVERALL, baseline_line, let_pass
 from pytest_lmeval.leaderboard.github import commands
 from pytest_lmeval.leaderboard.tables import action_lines, comparison_lines, selection_text, terminal_table
 from pytest_lmeval.plugin.run_record import RunRecord
@@ -74,7 +74,7 @@ def _write_verdict(board: Leaderboard, gate: Mapping[str, Any], terminal: pytest
     color = {"green" if verdict == "pass" else "yellow" if verdict in LET_PASS else "red": True}
     what = "INCOMPLETE: no overall score, and not fit to compare with." if not board.complete else ""
     _say(terminal, what or f"gate {gate['mode']}: {verdict.upper()}", bold=True, **color)
-    for reason in reasons[:_SHOWN]:
+    for reason in (*reasons[:_SHOWN], *filter(None, [baseline_line(gate)])):
         _say(terminal, f"  {reason}", **color)
     if len(reasons) > _SHOWN:
         _say(terminal, f"  ... and {len(reasons) - _SHOWN} more", **color)

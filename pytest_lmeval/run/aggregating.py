@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.types import ExampleResult
 
-__all__ = ["aggregate", "recorded"]
+__all__ = ["aggregate"]
 
 
 def aggregate(
@@ -31,12 +30,3 @@ def aggregate(
             except BaseException as error:  # a task's own code must not cost the run its board: pytest.skip, sys.exit
                 failures.append(f"{info.name}: its aggregation failed: {type(error).__name__}: {error}")
     return found, failures
-
-
-def recorded(aggregates: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return what the ledger says of the aggregates: nothing where there are none, or they are no JSON."""
-    try:
-        plain = json.loads(json.dumps(aggregates, default=str, allow_nan=False))
-    except ValueError:
-        return {}
-    return {"aggregates": plain} if plain else {}

@@ -127,6 +127,7 @@ def info_of(task: Task, path: str | None = None, *, selected: int | None = None)
         aggregates=bool(getattr(task, "aggregates", False)),
         score_metric=str(getattr(task, "score_metric", "")),
         dataset=dict(getattr(task, "dataset", {})),
+        config=dict(getattr(task, "config", {})),
     )
 
 

@@ -8,14 +8,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pytest_lmeval.leaderboard.compare import Criteria
-from pytest_lmeval.leaderboard.difference import ChangedTask, Difference, difference, is_exact
+from pytest_lmeval.leaderboard.difference import ChangedTask, Difference, difference
 from pytest_lmeval.leaderboard.difference_text import difference_lines, difference_markdown
+from pytest_lmeval.leaderboard.gate import GateSettings
 from pytest_lmeval.leaderboard.runfile import RunFile, read_run
 from pytest_lmeval.types import ExampleResult
-from tests.leaderboard.run_files import FACTS, infos_of, ledger_run, result, results_of, write_board, write_ledger
+from tests.leaderboard.run_files import infos_of, ledger_run, result, results_of, write_board, write_ledger
 
 Scores = Mapping[str, Sequence[float | None]]
+GATE = GateSettings(mode="baseline")
 HOSTILE = "<b>\x1b[31mred|\n@you `x` \ud800"
 
 
@@ -26,7 +27,7 @@ def _ledger(folder: Path, results: list[ExampleResult], **fields: Any) -> RunFil
 def _difference(tmp_path: Path, old: Scores, new: Scores) -> Difference:
     later = "2026-11-21T09:00:00Z"
     runs = ledger_run(tmp_path / "old", old), ledger_run(tmp_path / "new", new, timestamp=later)
-    return difference(*runs, Criteria())
+    return difference(*runs, GATE)
 
 
 def test_a_drop_over_many_examples_is_a_regression_and_a_finding(tmp_path: Path) -> None:
@@ -56,7 +57,7 @@ def test_what_the_new_run_left_out_by_choice_is_neither_removed_nor_stale(tmp_pa
     old = ledger_run(tmp_path / "old", {"sums": [1.0] * 10})
     half = results_of({"sums": [1.0] * 5})
     selection = {"limit": 5, "tasks": {"sums": {"available": 10, "selected": 5}}}
-    found = difference(old, _ledger(tmp_path / "new", half, selection=selection), Criteria())
+    found = difference(old, _ledger(tmp_path / "new", half, selection=selection), GATE)
     assert found.comparison is not None
     assert ("pass", 5, ()) == (found.comparison.verdict, found.comparison.paired, found.comparison.removed)
 
@@ -66,7 +67,7 @@ def test_code_of_different_sandbox_levels_is_not_compared(tmp_path: Path) -> Non
         _ledger(tmp_path / level, results_of({"code": [1.0], "sums": [1.0]}, metric="code_exec"), manifest=manifest)
         for level, manifest in (("old", {"sandbox": "process"}), ("new", {"sandbox": "confined"}))
     ]
-    found = difference(runs[0], runs[1], Criteria())
+    found = difference(runs[0], runs[1], GATE)
     assert found.comparison is not None
     why = "run at sandbox level confined, in the baseline at process"
     assert {"code": why, "sums": why} == found.comparison.left_out
@@ -76,7 +77,7 @@ def test_a_task_whose_file_changed_is_named_with_both_hashes(tmp_path: Path) -> 
     results = results_of({"sums": [1.0], "words": [1.0]})
     changed = [replace(info, sha256="b" * 64) if info.name == "sums" else info for info in infos_of(results)]
     old, new = _ledger(tmp_path / "old", results), _ledger(tmp_path / "new", results, infos=changed)
-    found = difference(old, new, Criteria())
+    found = difference(old, new, GATE)
     assert (ChangedTask("sums", "a" * 64, "b" * 64),) == found.changed_tasks
     assert f"task sums: its file changed, sha256 {'a' * 12} to {'b' * 12}" in difference_lines(found, 1)
 
@@ -84,7 +85,7 @@ def test_a_task_whose_file_changed_is_named_with_both_hashes(tmp_path: Path) -> 
 def test_without_examples_only_the_scores_are_compared_and_it_says_so(tmp_path: Path) -> None:
     old = read_run(write_board(tmp_path, results_of({"sums": [1.0] * 20}), per_example=False))
     new = ledger_run(tmp_path, {"sums": [0.0] * 20, "words": [1.0]})
-    found = difference(old, new, Criteria())
+    found = difference(old, new, GATE)
     assert (None, False) == (found.comparison, found.is_finding)
     assert {"sums": (1.0, 0.0), "words": (None, 1.0)} == found.scores
     assert ["no paired test was possible" in note for note in found.notes] == [True]
@@ -98,11 +99,11 @@ def test_without_examples_only_the_scores_are_compared_and_it_says_so(tmp_path: 
 def test_a_reader_is_told_what_makes_the_files_doubtful(tmp_path: Path) -> None:
     old = ledger_run(tmp_path / "old", {"sums": [1.0]}, finished=False)
     new = replace(ledger_run(tmp_path / "new", {"sums": [1.0]}), damaged=2, digest="f" * 64)
-    notes = difference(old, new, Criteria()).notes
+    notes = difference(old, new, GATE).notes
     expected = ["not complete", "2 line(s) could not be read", "do not give the digest"]
     assert [True] * 3 == [part in note for part, note in zip(expected, notes, strict=True)]
     same = ledger_run(tmp_path / "same", {"sums": [1.0]})
-    assert ("both files are of one and the same run",) == difference(same, same, Criteria()).notes
+    assert ("both files are of one and the same run",) == difference(same, same, GATE).notes
 
 
 def test_json_holds_all_of_it(tmp_path: Path) -> None:
@@ -146,7 +147,7 @@ def test_hostile_text_reaches_neither_terminal_nor_markdown(tmp_path: Path) -> N
         _ledger(tmp_path / side, [result(name, name, score, **fields)], adapter=f"a\x07{side}")
         for side, score in (("old", 1.0), ("new", 0.0))
     ]
-    found = difference(runs[0], runs[1], Criteria())
+    found = difference(runs[0], runs[1], GATE)
     for text in ("\n".join(difference_lines(found, 5)), difference_markdown(found, 5)):
         assert all(char.isprintable() or char == "\n" for char in text)
     page = difference_markdown(found, 5).replace("<details>", "").replace("</details>", "")
@@ -158,24 +159,28 @@ def test_long_texts_are_cut_and_markdown_fits_into_a_comment(tmp_path: Path) -> 
     fields = {"outputs": ("long " * 2000,), "prompt": "p" * 5000}
     results = [result("sums", str(number), 1.0, **fields) for number in range(300)]
     worse = [replace(each, score=0.0, status="below") for each in results]
-    found = difference(_ledger(tmp_path / "old", results), _ledger(tmp_path / "new", worse), Criteria())
+    found = difference(_ledger(tmp_path / "old", results), _ledger(tmp_path / "new", worse), GATE)
     assert len(difference_markdown(found, 1000).encode()) < 65_536
     lines = difference_lines(found, 1)
     assert f"    ...{'p' * 400}" in lines
     assert any(line.endswith("... (10,000 characters)") for line in lines)
 
 
-def test_only_two_runs_of_one_exact_adapter_are_exact() -> None:
-    exact = replace(FACTS, manifest={"model": {"exact": True}})
-    runs = {
-        "exact": exact,
-        "other": replace(exact, adapter="other"),
-        "sampled": FACTS,
-        "odd": replace(FACTS, manifest={"model": "x"}),
-    }
-    made = {
-        name: RunFile(path=Path(name), kind="ledger", facts=facts, complete=True, infos={}, results=())
-        for name, facts in runs.items()
-    }
-    assert is_exact(made["exact"], made["exact"])
-    assert [False] * 3 == [is_exact(made["exact"], made[name]) for name in ("other", "sampled", "odd")]
+def test_one_flip_of_an_exact_adapter_is_a_regression_against_a_run_of_the_same(tmp_path: Path) -> None:
+    scores = {"sums": [1.0] * 40}, {"sums": [0.0, *[1.0] * 39]}
+    exact = {"model": {"exact": True}}
+
+    def verdict(adapter: str, manifest: Mapping[str, Any]) -> str:
+        folder = tmp_path / adapter / str(len(manifest))
+        old = _ledger(folder / "old", results_of(scores[0]), manifest=manifest)
+        found = difference(
+            old, _ledger(folder / "new", results_of(scores[1]), manifest=manifest, adapter=adapter), GATE
+        )
+        assert found.decision is not None
+        return found.decision.verdict
+
+    assert ["regression", "pass", "pass"] == [
+        verdict("stub.v1", exact),
+        verdict("other.v1", exact),
+        verdict("stub.v1", {}),
+    ]

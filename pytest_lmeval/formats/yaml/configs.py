@@ -8,7 +8,7 @@ from typing import Any
 
 from pytest_lmeval.errors import UsageError
 
-__all__ = ["RESERVED", "read_configs"]
+__all__ = ["RESERVED", "as_configs", "read_configs"]
 
 RESERVED = ("name", "tasks")
 """Keys of a config that are no parameters."""
@@ -31,12 +31,17 @@ def read_configs(path: Path) -> tuple[Mapping[str, Any], ...]:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
     except YamlFault as fault:
         raise UsageError(f"{path}:{fault.place.line}:{fault.place.column}: {fault.detail}") from None
+    return as_configs(document, path)
+
+
+def as_configs(document: object, path: object = "configs") -> tuple[Mapping[str, Any], ...]:
+    """Return the configs that a file with the value ``document`` holds; ``path`` is how errors call it."""
     if isinstance(document, list):
         return _named_apart(path, [_config(path, each, str(number)) for number, each in enumerate(document, 1)])
     return (_config(path, document, ""),)
 
 
-def _config(path: Path, document: object, default_name: str) -> Mapping[str, Any]:
+def _config(path: object, document: object, default_name: str) -> Mapping[str, Any]:
     where = f"{path}: config {default_name}" if default_name else str(path)
     if not isinstance(document, dict):
         raise UsageError(f"{where}: expected a mapping of parameters to values, such as 'language: en'")
@@ -54,7 +59,7 @@ def _is_name(name: str) -> bool:
     return name.isascii() and all(char.isalnum() or char in "._-" for char in name)
 
 
-def _named_apart(path: Path, configs: list[Mapping[str, Any]]) -> tuple[Mapping[str, Any], ...]:
+def _named_apart(path: object, configs: list[Mapping[str, Any]]) -> tuple[Mapping[str, Any], ...]:
     if not configs:
         raise UsageError(f"{path}: an empty list; expected at least one mapping of parameters to values")
     names = [config["name"] for config in configs]

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from html import escape
 from typing import Any
 
+from pytest_lmeval.leaderboard.gate import baseline_line
 from pytest_lmeval.leaderboard.tables import score_text
 from pytest_lmeval.text import printable
 
@@ -23,7 +24,8 @@ def summary_html(board: Mapping[str, Any], comparison: Mapping[str, Any] | None 
     """Return headline, reasons, what was compared and a row per task, escaped, ASCII."""
     gate = board.get("gate") or {}
     told = [*gate.get("reasons", ()), *gate.get("warnings", ()), *(comparison or {}).get("coverage", ())]
-    reasons = "".join(f"<li>{_text(reason)}</li>" for reason in dict.fromkeys(told))
+    told.append(baseline_line(gate))
+    reasons = "".join(f"<li>{_text(reason)}</li>" for reason in dict.fromkeys(told) if reason)
     head = "".join(f'<th scope="col">{heading}</th>' for heading in _HEADINGS)
     rows = "".join(map(_row, board.get("tasks", ())))
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
@@ -31,7 +33,10 @@ def summary_html(board: Mapping[str, Any], comparison: Mapping[str, Any] | None 
 
 
 def _headline(board: Mapping[str, Any], gate: Mapping[str, Any]) -> str:
-    verdict = f"{gate['verdict']}: " if gate.get("verdict") else ""
+    verdict = gate.get("verdict", "")
+    if verdict == "pass" and gate.get("mode") == "none":
+        verdict = "not gated"
+    verdict = f"{verdict}: " if verdict else ""
     if not board.get("complete"):
         return f"{verdict}{board.get('adapter', '')}, an incomplete run"
     return f"{verdict}{board.get('adapter', '')}, overall {score_text(board.get('overall_score'))}"

@@ -11,6 +11,7 @@ const VERDICTS = {
   stale: ["bad", "!", "Stale baseline"],
   incomplete: ["bad", "!", "Incomplete"],
 };
+const NOT_GATED = ["", "\u2022", "Not gated"];
 const VERDICT_TAGS = { regression: "bad", inconclusive: "warn", improvement: "good", stale: "warn", uncompared: "soft" };
 const SHOWN_FLIPS = 8;
 const SHOWN_REASONS = 12;
@@ -37,7 +38,8 @@ function section(title, content) {
 
 function verdict() {
   const gate = board.gate;
-  const [tone, glyph, word] = (gate && VERDICTS[gate.verdict]) || withoutGate(gate);
+  const off = gate && gate.mode === "none" && gate.verdict === "pass";
+  const [tone, glyph, word] = off ? NOT_GATED : (gate && VERDICTS[gate.verdict]) || withoutGate(gate);
   const reasons = (gate && gate.reasons) || [];
   const warnings = ((gate && gate.warnings) || []).map((warning) => h("p", { class: "note warn" }, visible(String(warning))));
   // A page made with another baseline than the gate's compares with that one.
@@ -67,9 +69,12 @@ function headline() {
   const { scored, collected } = board.counts;
   const gate = board.gate ? ` The gate was ${board.gate.mode === "none" ? "off" : `\u201c${board.gate.mode}\u201d`}.` : "";
   const overall = board.complete ? "" : " There is no overall score.";
+  const before = board.gate && board.gate.baseline;
+  const compared = before ? ` Compared with ${before.path} (${before.adapter}, ${before.timestamp}).` : "";
   return [
     h("strong", {}, visible(board.adapter)),
     `: ${count(scored)} of ${plural(collected, "example")} scored in ${plural(board.tasks.length, "task")}.${gate}${overall}`,
+    visible(compared),
   ];
 }
 

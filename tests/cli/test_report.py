@@ -14,7 +14,7 @@ def test_the_report_is_written_beside_the_ledger(lmeval: Lmeval, base: Path, tmp
     ledger.write_bytes((base / "ledger.jsonl").read_bytes())
     code, out, err = lmeval("report", ledger)
     page = (tmp_path / "report.html").read_text()
-    assert (0, f"wrote {tmp_path}/report.html\n", "") == (code, out, err)
+    assert (0, f"gate tasks: pass\nwrote {tmp_path}/report.html\n", "") == (code, out, err)
     assert page.startswith("<!")
     assert "stub.v1" in page
     assert "sums-11" in page
@@ -27,10 +27,12 @@ def test_a_baseline_brings_its_answers_and_the_comparison(
     code, out, _ = lmeval("report", worse / "leaderboard.json", "--baseline", base / "ledger.jsonl", "-o", page)
     text = page.read_text()
     coverage = "all 20 examples of the baseline were compared"
-    assert (0, f"{coverage}\nwrote {page}\n") == (code, out)
+    assert (0, ["gate baseline: regression", f"wrote {page}"]) == (code, [out.splitlines()[0], out.splitlines()[-1]])
+    assert f"  {coverage}" in out.splitlines()
     assert f"<li>{coverage}</li>" in text
     assert f'"coverage":["{coverage}"]' in text
     assert '"verdict":"regression"' in text
+    assert f"compared with {base}/ledger.jsonl: stub.v1, " in text
     lmeval("report", worse / "leaderboard.json", "-o", page)
     assert '"verdict":"regression"' not in page.read_text()
 

@@ -224,11 +224,13 @@ def test_a_baseline_gate_says_that_nothing_measured_was_compared(tasks: Project)
     # Of nothing but measured tasks a comparison finds nothing at all: that is no pass.
     result = tasks.run("tasks", baseline)
     assert 1 == result.ret
-    result.stdout.fnmatch_lines(["*nothing could be compared: 4 example(s) measured by aggregations only*set floors*"])
+    result.stdout.fnmatch_lines(["*nothing could be compared: 4 measured by aggregations only*set floors*"])
     result.stdout.no_fnmatch_line("*to renew it*")
 
 
-def test_shards_of_a_task_whose_score_is_a_metric_have_no_score_when_merged(tasks: Project) -> None:
+def test_shards_of_a_task_whose_score_is_a_metric_have_it_when_merged_where_the_task_is_the_same(
+    tasks: Project,
+) -> None:
     _write(tasks, BINARY)
     for shard in ("1", "2"):
         assert 0 == tasks.run("tasks", f"--lm-shard={shard}/2", f"--lm-report-dir=s{shard}").ret
@@ -243,8 +245,17 @@ def test_shards_of_a_task_whose_score_is_a_metric_have_no_score_when_merged(task
     for shard in ("1", "2"):
         assert 0 == tasks.run("tasks", f"--lm-shard={shard}/2", f"--lm-report-dir=s{shard}").ret
     merged = tasks.pytester.run("lmeval", "merge", "s1/ledger.jsonl", "s2/ledger.jsonl", "-o", "m")
+    (row,) = tasks.board("m")["tasks"]
+    assert (0, row["metrics"]["recall"]) == (merged.ret, tasks.board("m")["overall_score"])
+    _write(tasks, BINARY)
+    merged = tasks.pytester.run("lmeval", "merge", "s1/ledger.jsonl", "s2/ledger.jsonl", "-o", "m")
     assert (3, None) == (merged.ret, tasks.board("m")["overall_score"])
-    merged.stdout.fnmatch_lines(["*binary: no score: its metric 'recall' was not worked out*"])
+    merged.stdout.fnmatch_lines(
+        [
+            "*binary: no score: its metric 'recall' was not worked out*",
+            "without its own aggregations: binary: tasks/binary.yaml: not what the shards ran*",
+        ]
+    )
 
 
 def test_the_library_and_the_dry_run_measure_as_a_run_does(tasks: Project, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -49,6 +49,14 @@ class Difference:
         return None if self.decision is None else self.decision.comparison
 
     @property
+    def verdict(self) -> str:
+        """The verdict on the new run, ``improvement`` for one that passes and got better; "" without a comparison."""
+        if self.decision is None or self.comparison is None:
+            return ""
+        better = self.decision.verdict == "pass" and self.comparison.verdict == "improvement"
+        return "improvement" if better else self.decision.verdict
+
+    @property
     def is_finding(self) -> bool:
         """Whether the new run would fail."""
         return self.decision is not None and not self.decision.passes

@@ -31,7 +31,7 @@ def difference_lines(difference: Difference, limit: int) -> list[str]:
     if comparison is not None:
         lines += _flip_lines(_WORSE, comparison.worse, limit) + _flip_lines(_BETTER, comparison.better, limit)
         assert difference.decision is not None
-        lines += [f"verdict: {difference.decision.verdict}"]
+        lines += [f"verdict: {difference.verdict}"]
         lines += [f"  {printable(reason, keep='')}" for reason in difference.decision.reasons]
     return lines
 
@@ -39,8 +39,7 @@ def difference_lines(difference: Difference, limit: int) -> list[str]:
 def difference_markdown(difference: Difference, limit: int) -> str:
     """Return Markdown of a size that a comment holds, the verdict first."""
     comparison = difference.comparison
-    verdict = "scores only" if difference.decision is None else difference.decision.verdict
-    lines = [f"# Comparison: {verdict}", ""]
+    lines = [f"# Comparison: {difference.verdict or 'scores only'}", ""]
     lines += _bullets([] if difference.decision is None else difference.decision.reasons)
     if comparison is None:
         lines += table(("task", "old", "new", "change"), _score_rows(difference), texts=1)

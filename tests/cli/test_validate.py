@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -195,15 +196,25 @@ def test_a_configuration_that_cannot_be_used_is_a_usage_error(
     assert message in output
 
 
-def test_a_file_whose_extra_is_missing_is_named_and_the_others_are_checked(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "jsonschema", None)
-    needy = _write(tmp_path / "a.jsonl", {**GOOD, "metric": "json_schema", "extras": {"json_schema": {}}})
-    bad = _write(tmp_path / "b.jsonl", {**GOOD, "targets": []})
-    _write(tmp_path / "c.jsonl", GOOD)
+def test_a_file_whose_extra_is_missing_is_named_and_the_others_are_checked(tmp_path: Path) -> None:
+    # The metric runs in a process of its own: what is missing has to be missing there.
+    hiding = tmp_path / "hiding"
+    hiding.mkdir()
+    hiding.joinpath("jsonschema.py").write_text("raise ModuleNotFoundError('hidden')\n")
+    tasks = tmp_path / "tasks"
+    tasks.mkdir()
+    needy = _write(tasks / "a.jsonl", {**GOOD, "metric": "json_schema", "extras": {"json_schema": {}}})
+    bad = _write(tasks / "b.jsonl", {**GOOD, "targets": []})
+    _write(tasks / "c.jsonl", GOOD)
 
-    status, output = _validate(capsys, tmp_path)
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest_lmeval.cli", "validate", str(tasks)],
+        env={**os.environ, "PYTHONPATH": str(hiding)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    status, output = done.returncode, done.stdout
 
     missing, fault, summary = output.splitlines()
     assert 1 == status

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import pytest_lmeval
 from pytest_lmeval.formats.jsonl import read_records
 from pytest_lmeval.postprocess import RULES
 from pytest_lmeval.registry import default_registry
@@ -134,3 +135,15 @@ server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
 print(server.server_port, flush=True)
 server.serve_forever()
 """
+
+
+def test_the_page_on_python_names_every_public_name_and_runs(pytester: pytest.Pytester) -> None:
+    page = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
+    assert [] == [name for name in pytest_lmeval.__all__ if not re.search(rf"`{name}[`(]", page)]
+    first, second = re.findall(r"```python\n(.*?)\n```", page, re.DOTALL)
+    pytester.mkdir("tasks").joinpath("t.jsonl").write_text(
+        '{"prompt": "2 + 2 =", "targets": ["4"], "metric": "exact_match"}\n', encoding="utf-8"
+    )
+    baseline = 'write_leaderboard(board, "baseline.json", include_per_example=True)'
+    done = pytester.runpython_c("\n".join([first, baseline, second, "print(decision.reasons)"]))
+    done.stdout.fnmatch_lines(["pass *", "*the baseline's one example was compared*"])

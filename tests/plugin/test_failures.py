@@ -76,7 +76,7 @@ def test_the_rerun_command_runs_just_this_example_with_the_same_model(project: P
     again.assert_outcomes(failed=1)
 
 
-@pytest.mark.parametrize("options", [["--lm-num-fewshot=2"], ["--lm-num-fewshot", "2"], ["--lm-judge=model:Model"]])
+@pytest.mark.parametrize("options", [["--lm-num-fewshot=0"], ["--lm-num-fewshot", "0"], ["--lm-judge=model:Model"]])
 def test_the_rerun_command_repeats_what_decides_the_prompt_and_the_score(project: Project, options: list[str]) -> None:
     project.task("tasks/t.jsonl", project.record("a", "x", target="y"))
     assert "=".join(options) in rerun_of(project.run(*options))

@@ -12,7 +12,9 @@ import pytest
 
 from pytest_lmeval import (
     Completion,
+    Example,
     Generate,
+    Score,
     Task,
     ToyAdapter,
     UsageError,
@@ -181,6 +183,52 @@ def test_a_model_that_says_nothing_scores_zero_on_a_complete_board(shipped: list
     assert [(row.task, 0.0, 0) for row in board.tasks] == [(row.task, row.score, row.correct) for row in board.tasks]
     assert (True, 0.0) == (board.complete, board.overall_score)
     assert (0, 0) == (board.counts["errors"], board.counts["timeouts"])
+
+
+# Tasks of others
+
+
+class Sayings:
+    """A task of somebody else's, with nothing but what every task must have."""
+
+    name = "sayings"
+    path = Path("sayings.own")
+    sha256 = "0" * 64
+    metric = "exact_match"
+    examples = (Example("a", "say a", ("a",), "exact_match"), Example("b", "say b", ("c",), "exact_match"))
+
+    def requests(self, example: Example, prompt: Any) -> Sequence[Generate]:
+        return (Generate(prompt, self.name, example.id),)
+
+    def score(self, example: Example, responses: Sequence[Any], tools: Any) -> Score:
+        return Score(float(responses[0].text in example.targets))
+
+    def threshold(self, example: Example) -> float | None:
+        return None
+
+    def metric_name(self, example: Example) -> str:
+        return "exact_match"
+
+    def scoring(self, example: Example) -> dict[str, Any]:
+        return {}
+
+
+def test_a_task_without_the_optional_members_runs_beside_others(tasks: list[Task]) -> None:
+    board = run_leaderboard([*tasks, Sayings()], Echo())
+    assert {"en/words": 1.0, "letters": 0.8, "sayings": 0.5} == {row.task: row.score for row in board.tasks}
+    assert 0.5 == run_task(Sayings(), Echo()).score
+    assert ["passed", "failed"] == [result.status for result in evaluate_tasks([Sayings()], Echo())]
+
+
+def test_a_task_that_lacks_a_required_member_is_refused_before_any_call(tasks: list[Task]) -> None:
+    class Unscored:
+        name = "unscored"
+        path = Path("unscored.own")
+
+    adapter = Echo()
+    with pytest.raises(UsageError, match=r"unscored.own: the task 'unscored' \(Unscored\) has no sha256, .*scoring; a"):
+        run_leaderboard([*tasks, Unscored()], adapter)  # type: ignore[list-item]  # it is no task
+    assert [] == adapter.calls
 
 
 # Faults

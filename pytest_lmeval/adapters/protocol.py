@@ -27,12 +27,9 @@ of one request, many at a time. Optional attributes:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
-from pytest_lmeval.types import Completion, Generate, LogLikelihood, LogProb
-
-__all__ = ["AsyncAdapter", "BatchAdapter", "LogLikelihoodAdapter", "ModelAdapter", "RequestAdapter"]
+__all__ = ["ModelAdapter"]
 
 
 @runtime_checkable
@@ -42,35 +39,3 @@ class ModelAdapter(Protocol):
     @property
     def name(self) -> str:
         """The model's name, e.g. ``vendor.v1``."""
-
-
-@runtime_checkable
-class BatchAdapter(ModelAdapter, Protocol):
-    """Answers a batch of prompts."""
-
-    def generate(self, prompts: Sequence[str]) -> list[str]:
-        """Return one text per prompt, in order."""
-
-
-@runtime_checkable
-class RequestAdapter(ModelAdapter, Protocol):
-    """Answers a batch of requests."""
-
-    def generate_requests(self, requests: list[Generate]) -> list[Completion]:
-        """Return one completion per request, in order."""
-
-
-@runtime_checkable
-class AsyncAdapter(ModelAdapter, Protocol):
-    """Answers one request at a time, many at once."""
-
-    async def complete(self, request: Generate) -> Completion:
-        """Return the completion of one request."""
-
-
-@runtime_checkable
-class LogLikelihoodAdapter(ModelAdapter, Protocol):
-    """Tells how probable a continuation is."""
-
-    def loglikelihood(self, requests: list[LogLikelihood]) -> list[LogProb]:
-        """Return one log-probability per request, in order."""

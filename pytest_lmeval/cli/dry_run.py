@@ -18,7 +18,7 @@ from pytest_lmeval.run.aggregating import aggregate
 from pytest_lmeval.run.library import ExampleUnit, info_of
 from pytest_lmeval.run.run import Run
 from pytest_lmeval.run.settings import RunSettings
-from pytest_lmeval.types import Completion, Example, ExampleResult, Generate, LogLikelihood, LogProb, Request, Response
+from pytest_lmeval.types import Completion, ExampleResult, Generate, LogLikelihood, LogProb, Request, Response
 
 __all__ = ["DryRun", "Shown"]
 
@@ -60,7 +60,7 @@ class DryRun:
         """Ask about an example and score it; return its result, and the stages up to the one that failed, if any."""
         engine = self._engine
         result = self._run.result(unit, render, engine=engine, judge=self._judge, sandbox=self._sandbox)
-        stages = [Shown("Dataset row", _row(unit.task, unit.example))]
+        stages = [Shown("Dataset row", unit.task.record(unit.example))]
         if engine.requests:
             stages.append(Shown("Solver input", [_asked(request) for request in engine.requests]))
         if engine.responses is None:
@@ -102,14 +102,6 @@ class _Witness:
         responses = self._engine.respond(key, keeping)
         self.responses = responses
         return responses
-
-
-def _row(task: Any, example: Example) -> Any:
-    samples = getattr(task, "samples", None)
-    if samples is not None:
-        return samples[example.id]
-    shown = {"prompt": example.prompt, "targets": list(example.targets), "metric": example.metric}
-    return {**shown, **({"metadata": example.metadata} if example.metadata else {})}
 
 
 def _asked(request: Request) -> Any:

@@ -127,7 +127,7 @@ def failed_result(
 def runs_code(task: Task, example: Example, registry: Registry) -> bool:
     """Tell whether to score the example is to run what the model wrote."""
     metric = registry.metrics.get(task.metric_name(example))
-    return bool(metric.needs_sandbox if metric is not None else getattr(task, "runs_code", False))
+    return metric is not None and metric.needs_sandbox
 
 
 def request_hash(requests: Sequence[Request]) -> str:

@@ -12,7 +12,7 @@ from pytest_lmeval.formats.compact import check_compact_record
 from pytest_lmeval.formats.jsonl import is_spec_record
 from pytest_lmeval.formats.python.claims import is_data
 from pytest_lmeval.formats.spec import check_spec_record
-from pytest_lmeval.formats.task import LoadedFile, LoadOptions, Task, TaskSource
+from pytest_lmeval.formats.task import LoadedFile, LoadOptions, Task, TaskSource, complete_file
 from pytest_lmeval.formats.yaml.dispatch import reads_like_a_task
 from pytest_lmeval.formats.yaml.row_files import is_row_file
 from pytest_lmeval.registry import Registry, default_registry
@@ -77,7 +77,7 @@ def load_file(
     """Return the tasks and the bad records of one file; that it cannot be read is a bad record, too."""
     loaded = registry.load(path)
     if loaded is not None:
-        return loaded
+        return complete_file(loaded)
     if path.name.endswith(RECORDING_SUFFIX):
         detail = f"a recording of outputs, not a task; score it with --lm-adapter=replay:{path}"
         return LoadedFile((), [RecordError(1, None, "bad_type", "_root", detail)])
@@ -89,7 +89,7 @@ def load_file(
         data = path.read_bytes()
     except OSError as error:
         return LoadedFile((), [RecordError(1, None, "bad_json", "_root", f"cannot be read: {error.strerror}")])
-    return registry.formats[path.suffix].load(TaskSource(path, data, name, options, is_named), registry)
+    return complete_file(registry.formats[path.suffix].load(TaskSource(path, data, name, options, is_named), registry))
 
 
 def find_task_files(paths: Iterable[Path], registry: Registry) -> Iterator[tuple[Path, str]]:

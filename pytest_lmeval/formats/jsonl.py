@@ -12,7 +12,7 @@ from pytest_lmeval.errors import RecordRefused
 from pytest_lmeval.formats.compact import check_compact_record, compact_metric
 from pytest_lmeval.formats.lines import MAX_LINE_BYTES, number_lines, parse_line
 from pytest_lmeval.formats.spec import check_spec_record
-from pytest_lmeval.formats.task import LoadedFile, Prompt, TaskSource, Tools
+from pytest_lmeval.formats.task import LoadedFile, Prompt, TaskDefaults, TaskSource, Tools
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.types import Completion, Example, Generate, RecordError, Request, Response, Score
 
@@ -24,7 +24,7 @@ _DESCRIPTIVE = frozenset({"threshold", "must_pass", "cluster", "category", "tags
 
 
 @dataclass(frozen=True, slots=True)
-class JsonlTask:
+class JsonlTask(TaskDefaults):
     """A task whose examples are lines: ask for one completion, post-process it, apply the metric."""
 
     name: str

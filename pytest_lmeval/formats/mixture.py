@@ -28,9 +28,8 @@ from typing import Any
 
 from pytest_lmeval.errors import RecordRefused, UsageError, did_you_mean
 from pytest_lmeval.formats import checks
-from pytest_lmeval.formats.prepare import prepared
 from pytest_lmeval.formats.python.examples import Examples
-from pytest_lmeval.formats.task import LoadedFile, Prompt, Subjects, Task, TaskSource, Tools
+from pytest_lmeval.formats.task import LoadedFile, Prompt, Subjects, Task, TaskDefaults, TaskSource, Tools
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.types import Example, RecordError, Request, Response, Score
 
@@ -47,12 +46,12 @@ class Part:
     """A task of a mixture, the label in front of its examples' ids, and how to get at its examples."""
 
     label: str
-    task: Any
+    task: Task
     at: Callable[[int], Example]
 
 
 @dataclass(frozen=True, slots=True)
-class MixtureTask:
+class MixtureTask(TaskDefaults):
     """Examples of several tasks in one order; ``sources`` leads from an example back to its part and its original."""
 
     name: str
@@ -71,7 +70,7 @@ class MixtureTask:
 
     def prepared(self, adapter: Any) -> MixtureTask:
         """Return the mixture with each part as it is put to ``adapter``."""
-        parts = [replace(part, task=prepared(part.task, adapter)) for part in self.parts]
+        parts = [replace(part, task=part.task.prepared(adapter)) for part in self.parts]
         same = all(new.task is old.task for new, old in zip(parts, self.parts, strict=True))
         return self if same else replace(self, parts=tuple(parts))
 

@@ -3,16 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from pytest_lmeval.types import Example, Message, RecordError, Request, Response, Score
+from pytest_lmeval.errors import ScoringError, UsageError
+from pytest_lmeval.types import Example, ExampleResult, Generate, Message, RecordError, Request, Response, Score
 
 if TYPE_CHECKING:
     from pytest_lmeval.sandbox import Sandbox
 
-__all__ = ["LoadOptions", "LoadedFile", "Prompt", "Subjects", "Task", "TaskSource", "Tools"]
+__all__ = [
+    "OPTIONAL_MEMBERS",
+    "REQUIRED_MEMBERS",
+    "BareTask",
+    "LoadOptions",
+    "LoadedFile",
+    "Prompt",
+    "Subjects",
+    "Task",
+    "TaskDefaults",
+    "TaskSource",
+    "Tools",
+    "complete",
+    "complete_file",
+]
 
 Prompt = str | tuple[Message, ...]
 """A rendered example: text, or the messages of a conversation."""
@@ -26,8 +41,8 @@ class Tools:
     judge: Any = None
 
 
-class Task(Protocol):
-    """A named set of examples with how to ask, score and aggregate; one row of the leaderboard."""
+class BareTask(Protocol):
+    """What every task must have: a named set of examples, with how to ask about one and score it."""
 
     @property
     def name(self) -> str:
@@ -63,6 +78,157 @@ class Task(Protocol):
 
     def scoring(self, example: Example) -> Mapping[str, Any]:
         """Return what else decides the example's score, as JSON: it goes into the content hash."""
+
+
+class Task(BareTask, Protocol):
+    """A whole task, one row of the leaderboard: the members below have defaults, in :class:`TaskDefaults`."""
+
+    @property
+    def needs(self) -> str:
+        """The method that an adapter must have beside one that answers, such as ``loglikelihood``; "" for none."""
+
+    @property
+    def random_baseline(self) -> float | None:
+        """The score that guessing reaches, in [0, 1), or None where it is not known."""
+
+    @property
+    def dataset(self) -> Mapping[str, Any]:
+        """Where the examples are from, as JSON: ``path``, ``sha256``, ``revision``."""
+
+    @property
+    def config(self) -> Mapping[str, Any]:
+        """The values of the task's parameters, as JSON."""
+
+    @property
+    def has_score(self) -> bool:
+        """Whether the task can have a score, as far as can be told before its examples are scored."""
+
+    @property
+    def score_metric(self) -> str:
+        """The aggregated metric that is the task's score where its examples have none, or ""."""
+
+    @property
+    def aggregates(self) -> bool:
+        """Whether :meth:`aggregate` is to be called with the results of all examples."""
+
+    def aggregate(self, results: Sequence[ExampleResult]) -> Mapping[str, Any]:
+        """Return ``{"metrics", "score"?, "classes"?, "confusion"?, "notes"?}`` over the results of the task."""
+
+    def prepared(self, adapter: Any) -> Task:
+        """Return the task as it is put to ``adapter``, before its first request; raise UsageError where it cannot."""
+
+    def judge_requests(self, example: Example, responses: Sequence[Response]) -> Sequence[Generate] | None:
+        """Return what a judge can be asked before the example is scored; None where the task asks no judge."""
+
+    def record(self, example: Example) -> Mapping[str, Any]:
+        """Return what ``example`` was read from, as ``lmeval test`` shows it."""
+
+
+class TaskDefaults:
+    """The members of :class:`Task` that a task need not write; a base class for tasks.
+
+    Every default is a property or a method. A dataclass takes it for the default of a field of the same name: write
+    ``name: type = field()`` for a field that is to have none.
+    """
+
+    __slots__ = ()
+
+    @property
+    def needs(self) -> str:
+        """No method."""
+        return ""
+
+    @property
+    def random_baseline(self) -> float | None:
+        """Not known."""
+        return None
+
+    @property
+    def dataset(self) -> Mapping[str, Any]:
+        """Nothing known."""
+        return {}
+
+    @property
+    def config(self) -> Mapping[str, Any]:
+        """No parameters."""
+        return {}
+
+    @property
+    def has_score(self) -> bool:
+        """True."""
+        return True
+
+    @property
+    def score_metric(self) -> str:
+        """None: the score is the mean of the examples' scores."""
+        return ""
+
+    @property
+    def aggregates(self) -> bool:
+        """False."""
+        return False
+
+    def aggregate(self, results: Sequence[ExampleResult]) -> Mapping[str, Any]:
+        """Raise ScoringError: a task that aggregates has a method of its own."""
+        raise ScoringError("the task says that it aggregates, and has no method aggregate")
+
+    def prepared(self, adapter: Any) -> Any:
+        """Return the task itself: it is put to every adapter alike."""
+        return self
+
+    def judge_requests(self, example: Example, responses: Sequence[Response]) -> Sequence[Generate] | None:
+        """Return None: no judge is asked."""
+        return None
+
+    def record(self, example: Example) -> Mapping[str, Any]:
+        """Return the prompt, the targets, the metric, and the metadata, if there are any."""
+        shown = {"prompt": example.prompt, "targets": list(example.targets), "metric": example.metric}
+        return {**shown, **({"metadata": example.metadata} if example.metadata else {})}
+
+
+REQUIRED_MEMBERS = tuple(name for name in vars(BareTask) if not name.startswith("_"))
+OPTIONAL_MEMBERS = tuple(name for name in vars(TaskDefaults) if not name.startswith("_"))
+_DEFAULTS = TaskDefaults()
+
+
+def complete(task: BareTask) -> Task:
+    """Return ``task`` with the default of every optional member that it lacks: itself where it lacks none.
+
+    Every task that others made passes here once; behind it a member is an attribute. Raises UsageError that names the
+    required members that a task lacks.
+    """
+    lacking = [name for name in REQUIRED_MEMBERS if not hasattr(task, name)]
+    if lacking:
+        raise UsageError(f"{_called(task)} has no {', '.join(lacking)}; a task needs {', '.join(REQUIRED_MEMBERS)}")
+    if isinstance(task, TaskDefaults):
+        return cast(Task, task)
+    missing = [name for name in OPTIONAL_MEMBERS if not hasattr(task, name)]
+    if "aggregate" in missing and getattr(task, "aggregates", False):
+        raise UsageError(f"{_called(task)} has no aggregate; a task that aggregates needs it")
+    return cast(Task, _Completed(task, missing)) if missing else cast(Task, task)
+
+
+class _Completed:
+    """A task of somebody else's, with defaults for the members that it lacks."""
+
+    def __init__(self, task: BareTask, missing: Sequence[str]) -> None:
+        self._task = task
+        vars(self).update({name: getattr(_DEFAULTS, name) for name in missing if name != "prepared"})
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_task":  # not there yet, as in a copy that is being made
+            raise AttributeError(name)
+        return getattr(self._task, name)
+
+    def prepared(self, adapter: Any) -> Task:
+        own: Any = getattr(self._task, "prepared", None)
+        task = self._task if own is None else own(adapter)
+        return cast(Task, self) if task is self._task else complete(task)
+
+
+def _called(task: object) -> str:
+    kind, name, path = type(task).__name__, getattr(task, "name", ""), getattr(task, "path", "")
+    return f"{path}{': ' if path else ''}the task {f'{name!r} ' if name else ''}({kind})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,3 +292,8 @@ class LoadedFile:
     is_near_miss: bool = False
     subjects: Mapping[str, Subjects] = field(default_factory=dict)
     draws_few_shots: bool = False
+
+
+def complete_file(loaded: LoadedFile) -> LoadedFile:
+    """Return ``loaded`` with every task complete; raise UsageError as :func:`complete` does."""
+    return replace(loaded, tasks=[complete(task) for task in loaded.tasks])

@@ -124,14 +124,14 @@ class RunState:
     def load(self, path: Path, name: str, *, is_named: bool) -> LoadedFile:
         """Return the tasks and bad records of one file; one that is no task file has none unless it was named."""
         from pytest_lmeval.formats.files import is_task_file, load_file
-        from pytest_lmeval.formats.task import LoadedFile
+        from pytest_lmeval.formats.task import LoadedFile, complete_file
 
         loaded: LoadedFile | None = self.config.hook.pytest_lmeval_load_task(path=path)
         if loaded is not None:
-            return loaded
+            return complete_file(loaded)
         named = is_named and path.suffix in self.registry.formats
         if not is_task_file(path, self.registry) and not named:
-            return self.registry.load(path) or LoadedFile()
+            return complete_file(self.registry.load(path) or LoadedFile())
         loaded = load_file(path, name, self.registry, options=self.load_options, is_named=is_named)
         if loaded.is_near_miss or is_below_task_paths(path, self.config):
             self.leave(path, loaded.no_task)
@@ -233,7 +233,7 @@ class RunState:
             if name not in self.tasks and name != OVERALL:
                 raise UnknownName("task in --lm-min-score", name, [*self.tasks, OVERALL])
         floors = [*dict(self.config.option.lm_min_score), *ini_floors(self.config)]
-        scores = {name: bool(getattr(task, "has_score", True)) for name, task in tasks.items()}
+        scores = {name: task.has_score for name, task in tasks.items()}
         if refusal := no_score_for_floor(floors, scores):
             raise UsageError(refusal)
 

@@ -12,7 +12,7 @@ from pytest_lmeval.types import Example, Response, Score
 if TYPE_CHECKING:
     from pytest_lmeval.engine.engine import Engine
     from pytest_lmeval.engine.judge import NamedJudges
-    from pytest_lmeval.formats.task import Tools
+    from pytest_lmeval.formats.task import Task, Tools
     from pytest_lmeval.run.run import Run
 
 __all__ = ["Early", "EarlyScores"]
@@ -55,10 +55,9 @@ class Early:
 
     def _begin(self, item: Any, responses: Sequence[Response], tools: Tools) -> bool:
         groups = answer_groups(responses, self._run.settings.repeats)
-        ask = getattr(item.task, "judge_requests", None)
-        if ask is not None and tools.judge is not None:
-            _ask(ask, item.example, groups, tools.judge)
-        elif self._run.refusals.runs_code(item.task, item.example):
+        if tools.judge is not None and _asks(item, groups, tools.judge):
+            return True
+        if self._run.refusals.runs_code(item.task, item.example):
             parallel: int = getattr(tools.sandbox, "parallel", 1)
             if len(self._scores) >= 2 * parallel:
                 return False
@@ -68,10 +67,16 @@ class Early:
         return True
 
 
-def _ask(ask: Any, example: Example, groups: Sequence[Sequence[Response]], judge: NamedJudges) -> None:
+def _asks(item: Any, groups: Sequence[Sequence[Response]], judge: NamedJudges) -> bool:
+    """Ask the judge what can be asked already; return False where the task asks none."""
+    task: Task = item.task
     try:
         for group in groups:
-            judge.send(ask(example, group))
+            requests = task.judge_requests(item.example, group)
+            if requests is None:
+                return False
+            judge.send(requests)
     except Exception:
         # It will be raised again when the example itself is scored, and told of then.
-        return
+        return True
+    return True

@@ -12,7 +12,7 @@ from typing import Any
 from pytest_lmeval.adapters.resolve import adapter_name, check_adapter, make_adapter
 from pytest_lmeval.engine.batches import plan_batches
 from pytest_lmeval.errors import UsageError
-from pytest_lmeval.formats.task import Prompt, Task
+from pytest_lmeval.formats.task import BareTask, Prompt, Task, complete
 from pytest_lmeval.leaderboard.board import Leaderboard, RunFacts, build_board
 from pytest_lmeval.leaderboard.rows import TaskInfo, TaskRow
 from pytest_lmeval.registry import Registry, default_registry
@@ -45,7 +45,7 @@ class _Found:
     reasons: Sequence[str] = ()
 
 
-def run_task(task: Task, adapter: Any, **options: Any) -> TaskRow:
+def run_task(task: BareTask, adapter: Any, **options: Any) -> TaskRow:
     """Return the row of one task; the options are those of :func:`run_leaderboard`.
 
     The row has score, correct, total, latency and, under ``per_example``, every result.
@@ -55,7 +55,7 @@ def run_task(task: Task, adapter: Any, **options: Any) -> TaskRow:
 
 
 def run_leaderboard(  # noqa: PLR0913  # keyword-only options, as those of the command line
-    tasks: Sequence[Task],
+    tasks: Sequence[BareTask],
     adapter: Any,
     *,
     batch_size: int = _DEFAULT.batch_size,
@@ -84,9 +84,10 @@ def run_leaderboard(  # noqa: PLR0913  # keyword-only options, as those of the c
         sandbox=sandbox,
         gate=gate,
     )
-    found = _run(tasks, adapter, settings, registry=registry, judge=judge, render=render)
-    infos = [info_of(task) for task in tasks]
-    task_of = {task.name: task for task in tasks}
+    whole = [complete(task) for task in tasks]
+    found = _run(whole, adapter, settings, registry=registry, judge=judge, render=render)
+    infos = [info_of(task) for task in whole]
+    task_of = {task.name: task for task in whole}
     aggregates, failures = aggregate(infos, found.results, lambda info: task_of[info.name])
     reasons = [*found.reasons, *failures]
     facts = RunFacts(
@@ -101,7 +102,7 @@ def run_leaderboard(  # noqa: PLR0913  # keyword-only options, as those of the c
 
 
 def evaluate_tasks(
-    tasks: Sequence[Task],
+    tasks: Sequence[BareTask],
     adapter: Any,
     settings: RunSettings = _DEFAULT,
     *,
@@ -110,7 +111,8 @@ def evaluate_tasks(
     render: Callable[[Example], Prompt] = render,
 ) -> list[ExampleResult]:
     """Return the result of every example of ``tasks``, in order."""
-    return _run(tasks, adapter, settings, registry=registry, judge=judge, render=render).results
+    whole = [complete(task) for task in tasks]
+    return _run(whole, adapter, settings, registry=registry, judge=judge, render=render).results
 
 
 def info_of(task: Task, path: str | None = None, *, selected: int | None = None) -> TaskInfo:
@@ -123,11 +125,11 @@ def info_of(task: Task, path: str | None = None, *, selected: int | None = None)
         task.metric,
         count,
         count if selected is None else selected,
-        random_baseline=getattr(task, "random_baseline", None),
-        aggregates=bool(getattr(task, "aggregates", False)),
-        score_metric=str(getattr(task, "score_metric", "")),
-        dataset=dict(getattr(task, "dataset", {})),
-        config=dict(getattr(task, "config", {})),
+        random_baseline=task.random_baseline,
+        aggregates=task.aggregates,
+        score_metric=task.score_metric,
+        dataset=dict(task.dataset),
+        config=dict(task.config),
     )
 
 

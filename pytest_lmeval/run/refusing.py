@@ -25,9 +25,7 @@ class Refusals:
 
     def look_at(self, tasks: Iterable[Task], adapter: Any) -> None:
         """Find the tasks that need what ``adapter`` cannot do."""
-        lacking = {
-            task.name: need for task in tasks if (need := getattr(task, "needs", "")) and not _has(adapter, need)
-        }
+        lacking = {task.name: task.needs for task in tasks if task.needs and not _has(adapter, task.needs)}
         self._tasks = {name: _reason(adapter, need) for name, need in lacking.items()}
 
     def look_at_code(self, reason: str | None) -> None:

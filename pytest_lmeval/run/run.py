@@ -12,7 +12,6 @@ from pytest_lmeval.engine.evaluate import Judgement, Thresholds, evaluate, faile
 from pytest_lmeval.engine.judge import Judge, NamedJudges, known_answers
 from pytest_lmeval.engine.resume import Asked, HeldResults
 from pytest_lmeval.errors import AdapterError, BudgetSpent, UsageError
-from pytest_lmeval.formats.prepare import prepared
 from pytest_lmeval.formats.task import Prompt, Task, Tools
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.rendering import render as default_render
@@ -94,7 +93,7 @@ class Run:
         """
         self.adapter = adapter
         self._name = adapter_name(adapter)
-        ready = {id(task): prepared(task, adapter) for task in {id(unit.task): unit.task for unit in units}.values()}
+        ready = {id(task): task.prepared(adapter) for task in {id(unit.task): unit.task for unit in units}.values()}
         for unit in units:
             unit.task = ready[id(unit.task)]
         spent = sum(result.usage.get("cost", 0.0) for result in self._held.results.values())

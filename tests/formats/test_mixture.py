@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from pytest_lmeval.formats.mixture import load_mixture
-from pytest_lmeval.formats.prepare import prepared
 from pytest_lmeval.formats.task import LoadedFile, TaskSource, Tools
 from pytest_lmeval.registry import default_registry
 from pytest_lmeval.run.library import run_task
@@ -110,7 +109,7 @@ class Right:
 
 def test_each_example_is_asked_and_scored_as_its_own_task_does(folder: Path) -> None:
     adapter = Right()
-    task = prepared(_task(folder, ["sums.jsonl", "task_letters.py"]), adapter)
+    task = _task(folder, ["sums.jsonl", "task_letters.py"]).prepared(adapter)
     row = run_task(task, adapter)
 
     assert [1.0, 10, 10] == [row.score, row.correct, row.total]
@@ -122,7 +121,7 @@ def test_each_example_is_asked_and_scored_as_its_own_task_does(folder: Path) -> 
 def test_an_adapter_that_changes_nothing_leaves_the_mixture_as_it_is(folder: Path) -> None:
     task = _task(folder, ["sums.jsonl"])
 
-    assert prepared(task, Right()) is task
+    assert task.prepared(Right()) is task
     assert 1.0 == task.score(task.examples[0], [Completion(task.examples[0].targets[0])], Tools()).value
     assert 1.0 == run_task(task, Right()).threshold
     assert "exact_match_normalized" == task.metric_name(task.examples[0])
@@ -215,7 +214,7 @@ def test_a_mixture_in_python_is_one_task_too(folder: Path) -> None:
     random.Random(42).shuffle(everything)
 
     assert everything[::2] == _ids(task)
-    assert 1.0 == run_task(prepared(task, Right()), Right()).score
+    assert 1.0 == run_task(task.prepared(Right()), Right()).score
 
 
 def test_a_mixture_in_python_keeps_the_wanted_subject_in_its_order(folder: Path) -> None:

@@ -183,6 +183,39 @@ def test_bad_records_of_files_of_its_own_stop_the_run(project: Project, processe
     assert [] == project.calls()
 
 
+@pytest.mark.parametrize("processes", ["-n0", "-n2"])
+@pytest.mark.parametrize(("hook", "file"), [(BY_HOOK, "tasks/pairs.jsonl"), (BY_FORMAT, "tasks/own.pairs")])
+def test_a_task_of_its_own_that_lacks_a_member_stops_the_run_and_is_told(
+    project: Project, hook: str, file: str, processes: str
+) -> None:
+    project.write("conftest.py", LOAD.replace("def scoring(", "def scores_with(") + hook)
+    project.write(file, "say: a -> a\n")
+    project.task("tasks/words.jsonl", project.record("a", "x"))
+    result = project.run(processes, "--continue-on-collection-errors")
+    assert 2 == result.ret
+    result.stdout.fnmatch_lines([f"*{file}: the task '*' (Pairs) has no scoring; a task needs name, path, sha256, *"])
+    assert [] == project.calls()
+
+
+OPTIONAL = """
+    random_baseline: float = 0.5
+    aggregates: bool = True
+
+    def aggregate(self, results):
+        return {"metrics": {"answers": float(len(results))}, "notes": {}}
+"""
+
+
+@pytest.mark.parametrize("processes", ["-n0", "-n2"])
+def test_a_task_of_its_own_may_have_some_of_the_optional_members(project: Project, processes: str) -> None:
+    conftest = LOAD.replace("\n\n    def requests", f"\n{OPTIONAL}\n    def requests") + BY_HOOK
+    project.write("conftest.py", conftest)
+    project.write("tasks/pairs.jsonl", "say: a -> a\nsay: b -> b\n")
+    project.run(processes).assert_outcomes(passed=2)
+    (row,) = project.board()["tasks"]
+    assert (1.0, 2.0) == (row["metrics"]["centered"], row["metrics"]["answers"])
+
+
 FAILING_LOADER = """
 def pytest_lmeval_load_task(path):
     if path.name == "words.jsonl":

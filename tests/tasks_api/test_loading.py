@@ -31,7 +31,6 @@ def test_a_split_is_rows_and_columns(folder: Path) -> None:
     rows = _called(folder, "'owner/quiz', split='test'")
 
     assert [3, {"a": 1}, [{"a": 2}, {"a": 3}], [1, 2, 3]] == [len(rows), rows[0], rows[1:], rows["a"]]
-    assert ["a"] == rows.column_names
 
 
 def test_rows_can_be_shuffled_selected_and_filtered(folder: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_lmeval.formats.loglikelihood import Option, as_written, by_beginning, by_ending, log_probs, whole
-from pytest_lmeval.formats.task import Prompt, Tools
+from pytest_lmeval.formats.task import Prompt, TaskDefaults, Tools
 from pytest_lmeval.metrics.probability import (
     accuracy_by,
     lowest,
@@ -23,7 +23,7 @@ __all__ = ["CoreTask"]
 
 
 @dataclass(frozen=True, slots=True)
-class CoreTask:
+class CoreTask(TaskDefaults):
     """A task of ``icl_tasks``; an example's ``metadata`` has its ``contexts``, ``continuations`` and ``choices``.
 
     ``random_baseline`` is the score that guessing reaches, in [0, 1); ``dataset`` are path and hash of the records.
@@ -33,7 +33,7 @@ class CoreTask:
     path: Path
     sha256: str
     kind: str
-    random_baseline: float
+    random_baseline: float = field()
     examples: Sequence[Example]
     dataset: Mapping[str, Any] = field(default_factory=dict)
     metric: str = "accuracy"

@@ -18,14 +18,14 @@ from pytest_lmeval.formats.declarative.scoring.judges import JudgingScorer
 from pytest_lmeval.formats.declarative.scoring.outcome import Outcome, Scorer, Scoring
 from pytest_lmeval.formats.declarative.solving import Asked, Row, Solver
 from pytest_lmeval.formats.declarative.templates import TemplateFault
-from pytest_lmeval.formats.task import Prompt, Tools
+from pytest_lmeval.formats.task import Prompt, TaskDefaults, Tools
 from pytest_lmeval.types import Completion, Example, ExampleResult, Generate, Request, Response, Score
 
 __all__ = ["DeclarativeTask"]
 
 
 @dataclass(frozen=True, slots=True)
-class DeclarativeTask:
+class DeclarativeTask(TaskDefaults):
     """A task that a YAML file describes, with the values of one config.
 
     ``samples`` and ``asked`` are by the id of the example; ``broken`` says of the others why they cannot be asked.
@@ -67,11 +67,6 @@ class DeclarativeTask:
     def aggregates(self) -> bool:
         """True: results are put together by the task itself."""
         return True
-
-    @property
-    def needs_judge(self) -> bool:
-        """Whether a scorer asks a judge."""
-        return any(isinstance(scorer, JudgingScorer) for scorer in self.scorers)
 
     def requests(self, example: Example, prompt: Prompt) -> Sequence[Request]:
         """Return the one request for a completion; none where no model is asked, or the row cannot be put to it."""
@@ -128,6 +123,10 @@ class DeclarativeTask:
         if self.actions:
             found["notes"]["actions"] = excluded_by(self.actions, scored_rows(results, excluded=True))
         return found
+
+    def record(self, example: Example) -> Mapping[str, Any]:
+        """Return the row of the data set."""
+        return self.samples[example.id]
 
     @property
     def _decisive(self) -> Scorer | None:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_lmeval.errors import RecordRefused
-from pytest_lmeval.formats.task import LoadedFile, Subjects, TaskSource
+from pytest_lmeval.formats.task import LoadedFile, Subjects, Task, TaskSource
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.types import RecordError
+
+if TYPE_CHECKING:
+    from pytest_lmeval.formats.mixture import MixtureTask
+    from pytest_lmeval.formats.python.completion_task import CompletionTask
+    from pytest_lmeval.formats.python.dialogue_task import DialogueTask
 
 __all__ = ["load"]
 
@@ -32,7 +37,7 @@ class _Loader:
         self.source = source
         self.registry = registry
         self.file = file
-        self.tasks: list[Any] = []
+        self.tasks: list[Task] = []
         self.errors: list[RecordError] = []
         self.subjects: dict[str, Subjects] = {}
         self.draws = False
@@ -71,7 +76,7 @@ class _Loader:
         if task.examples:
             self.tasks.append(task)
 
-    def _build(self, found: Any) -> Any:
+    def _build(self, found: Any) -> CompletionTask | DialogueTask | MixtureTask:
         from pytest_lmeval.formats.python.completion_build import (
             build_completion_task,
             draws_few_shots,

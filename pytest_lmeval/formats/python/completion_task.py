@@ -6,20 +6,19 @@ import json
 import math
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from pytest_lmeval.errors import RecordRefused, ScoringError, UsageError
 from pytest_lmeval.formats.loglikelihood import log_probs, record
-from pytest_lmeval.formats.prepare import context_writer
 from pytest_lmeval.formats.python.conversation import conversation, texts_of
 from pytest_lmeval.formats.python.data import Row
 from pytest_lmeval.formats.python.examples import Examples, id_of
 from pytest_lmeval.formats.python.faults import called, scored
 from pytest_lmeval.formats.python.measures import Measure, measured
-from pytest_lmeval.formats.task import Prompt, Subjects, Tools
-from pytest_lmeval.formatters import Formatter, concatenation, opening
+from pytest_lmeval.formats.task import Prompt, Subjects, TaskDefaults, Tools
+from pytest_lmeval.formatters import concatenation, opening
 from pytest_lmeval.tasks.base import BaseTask
 from pytest_lmeval.tasks.execution import running_code_in
 from pytest_lmeval.tasks.sample import BaseMetricContext, ResponseType, Sample
@@ -117,7 +116,7 @@ class ExampleMaker:
 
 
 @dataclass(frozen=True, slots=True)
-class CompletionTask:
+class CompletionTask(TaskDefaults):
     """A class over a dataset: ask for a completion, or for how probable each possible one is, and score it.
 
     ``dataset`` tells where the data is from: its ``path``, the ``sha256`` of what was read, its ``revision``.
@@ -131,8 +130,7 @@ class CompletionTask:
     measures: Sequence[Measure]
     examples: Examples
     held: Mapping[str, Held]
-    dataset: Mapping[str, str]
-    write: Formatter = opening
+    dataset: Mapping[str, str] = field()
     subjects: Subjects | None = None
 
     @property
@@ -146,19 +144,17 @@ class CompletionTask:
         return "loglikelihood" if self.task.RESPONSE_TYPE == ResponseType.LOGLIKELIHOODS else ""
 
     def prepared(self, adapter: Any) -> CompletionTask:
-        """Return the task as it is put to ``adapter``; raise UsageError where that cannot answer."""
-        if not self.needs:
-            return self
-        if not callable(getattr(adapter, "loglikelihood", None)):
+        """Return the task; raise UsageError where ``adapter`` cannot answer it."""
+        if self.needs and not callable(getattr(adapter, self.needs, None)):
             raise UsageError(f"task {self.name!r} asks for log-probabilities, which the adapter does not give")
-        return replace(self, write=context_writer(adapter))
+        return self
 
     def requests(self, example: Example, prompt: Prompt) -> Sequence[Request]:
         """Return the request for a completion, or one for each possible completion."""
         if not self.needs:
             stop = tuple(self.task.stop_sequences or ())
             return (Generate(prompt, self.name, example.id, stop=stop, max_tokens=self.task.max_tokens),)
-        context = prompt if isinstance(prompt, str) else self.write(prompt)
+        context = prompt if isinstance(prompt, str) else opening(prompt)
         options = self.held[example.id].sample.possible_completions
         return tuple(LogLikelihood(context, option, self.name, example.id) for option in options)
 

@@ -39,11 +39,6 @@ class Rows(Sequence[Row]):
         """Return a row, several, or, for a name, a column."""
         return [row[index] for row in self._rows] if isinstance(index, str) else self._rows[index]
 
-    @property
-    def column_names(self) -> list[str]:
-        """The keys of the first row."""
-        return list(self._rows[0]) if self._rows else []
-
     def shuffle(self, seed: int = 42) -> Rows:
         """Return the rows in an order that the seed decides."""
         return Rows(random.Random(seed).sample(self._rows, len(self._rows)), self.sha256)

@@ -83,20 +83,20 @@ def _mixture(task: TaskSequence, name: str, module: TaskModule, line: int, sourc
     if not task.tasks:
         raise RecordRefused("bad_value", f"{type(task).__name__}.tasks", "expected at least one task")
     seen: Counter[str] = Counter()
-    parts = []
+    parts, built = [], []
     for each in task.tasks:
         own = each.name or type(each).__name__
         seen[own] += 1
         label = own if seen[own] == 1 else f"{own}-{seen[own]}"
         part = build_dialogue_task(each, label, module, line, source)
+        built.append(part)
         parts.append(Part(label, part, part.examples.at))
-    built = tuple(parts)
-    left = [frozenset(part.task.examples.indices) for part in built]
+    left = [frozenset(part.examples.indices) for part in built]
     # The view's places in a part to those in the part's data; --lm-subject may have left out some.
     places = [(part, task.tasks[part].indices[view]) for part, view in (task.order[index] for index in task.indices)]
     order = [(part, place) for part, place in places if place in left[part]]
-    mixed = mixture_task(name, source.path, _sha256(task, module), built, order, line)
-    named = [part.task.subjects.names for part in built if part.task.subjects is not None]
+    mixed = mixture_task(name, source.path, _sha256(task, module), parts, order, line)
+    named = [part.subjects.names for part in built if part.subjects is not None]
     return replace(mixed, subjects=Subjects(frozenset().union(*named), len(places))) if named else mixed
 
 

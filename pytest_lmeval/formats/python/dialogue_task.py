@@ -10,12 +10,11 @@ from typing import Any
 
 from pytest_lmeval.errors import RecordRefused, ScoringError
 from pytest_lmeval.formats.loglikelihood import log_probs, record
-from pytest_lmeval.formats.prepare import context_writer
 from pytest_lmeval.formats.python.completion_task import best_of, json_of, logprob_details
 from pytest_lmeval.formats.python.examples import Examples, id_of
 from pytest_lmeval.formats.python.faults import called, scored
-from pytest_lmeval.formats.task import Prompt, Subjects, Tools
-from pytest_lmeval.formatters import Formatter, concatenation, opening
+from pytest_lmeval.formats.task import Prompt, Subjects, TaskDefaults, Tools
+from pytest_lmeval.formatters import concatenation, opening
 from pytest_lmeval.tasks.conversations import Task
 from pytest_lmeval.tasks.execution import running_code_in
 from pytest_lmeval.types import (
@@ -83,7 +82,7 @@ class DialogueMaker:
 
 
 @dataclass(frozen=True, slots=True)
-class DialogueTask:
+class DialogueTask(TaskDefaults):
     """A task of conversations: ask for the next turn, or for the most probable letter, and let the task evaluate it.
 
     ``by_probability`` is True once the adapter is known to tell how probable a letter is.
@@ -98,7 +97,6 @@ class DialogueTask:
     held: Mapping[str, dict[str, Any]]
     by_probability: bool = False
     metric: str = METRIC
-    write: Formatter = opening
     subjects: Subjects | None = None
 
     @property
@@ -111,12 +109,12 @@ class DialogueTask:
         gives = callable(getattr(adapter, "loglikelihood", None))
         if not (self.is_categorical and gives):
             return self
-        return replace(self, by_probability=True, write=context_writer(adapter))
+        return replace(self, by_probability=True)
 
     def requests(self, example: Example, prompt: Prompt) -> Sequence[Request]:
         """Return the request for the next turn, or one for each letter."""
         if self.by_probability:
-            context = prompt if isinstance(prompt, str) else self.write(prompt)
+            context = prompt if isinstance(prompt, str) else opening(prompt)
             letters = self.held[example.id]["letters"]
             return tuple(LogLikelihood(context, letter, self.name, example.id) for letter in letters)
         stop = tuple(self.task.stop_sequences or ())

@@ -42,10 +42,6 @@ class Examples(Sequence[Example]):
         """The places in the data, in order."""
         return self._indices
 
-    def index_of(self, example: Example) -> int:
-        """Return the place in the data that ``example`` was made from."""
-        return self._index_of[example.id]
-
     def at(self, index: int) -> Example:
         """Return the example of the data's place ``index``; raise RecordRefused where none can be made of it."""
         if index not in self._made:

@@ -453,7 +453,5 @@ _NEVER = {"op": "equals", "expression": "{{ sample.a }}", "value": "never"}
 def test_a_judge_is_asked_only_where_there_is_one(tmp_path: Path) -> None:
     judged = {"type": "model_as_a_judge_classifier", "correct_labels": ["y"], "incorrect_labels": ["n"]}
     task = make(tmp_path, [judged], ROWS[:1])
-    assert task.needs_judge
-    assert not make(tmp_path, [EQUALS]).needs_judge
     assert "no judge: say which model judges with --lm-judge=SPEC" in score(task, "1")[0].error
     assert "passed" == score(task, "1", judge=StubJudge("y"))[0].status

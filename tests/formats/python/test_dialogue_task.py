@@ -185,17 +185,6 @@ def test_letters_are_chosen_by_their_probabilities_where_the_adapter_gives_them(
     assert {example.prompt + "\n"} == {request.context for request in requests}
 
 
-def test_an_adapter_that_writes_conversations_itself_is_asked_in_its_own_format(folder: TaskFolder) -> None:
-    class Chatty(Probable):
-        def chat_text(self, messages: Sequence[Message]) -> str:
-            return f"<{messages[0].content}>"
-
-    task = folder.task(LETTERS).prepared(Chatty())
-    example = task.examples[0]
-
-    assert {f"<{example.prompt}>"} == {request.context for request in task.requests(example, example.messages)}
-
-
 @pytest.mark.parametrize(
     ("totals", "value", "letter"),
     [([-1.0, -2.0, -3.0], 1.0, "A"), ([-5.0, -2.0, -3.0], 0.0, "B"), ([-1, -1, -2], 1.0, "A")],

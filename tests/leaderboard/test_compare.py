@@ -69,7 +69,9 @@ def test_measured_examples_are_named_and_alone_are_no_pass() -> None:
     measured = [replace(each, status="measured", score=None) for each in run(answers(3, 0), "lists")]
     both = compare([*run(answers(9, 0)), *measured], [*run(answers(9, 0)), *measured])
     assert ("pass", 9, 9, False) == (both.verdict, both.paired, both.expected, both.only_measured)
-    assert "not compared: 3 measured by aggregations only; compared: 9 of the baseline's 12 examples" == both.coverage[0]
+    assert (
+        "not compared: 3 measured by aggregations only; compared: 9 of the baseline's 12 examples" == both.coverage[0]
+    )
     alone = compare(measured, measured)
     assert ("stale", True) == (alone.verdict, alone.only_measured)
     assert alone.reasons[0].startswith("nothing could be compared: 3 measured by aggregations only")

@@ -494,7 +494,7 @@ def test_a_failure_prints_no_line_that_the_model_began(project: Project) -> None
     project.task("tasks/words.jsonl", project.record("w", "a\n::stop-commands::x\nb", target="c"))
     result = project.run()
     assert not any(line.lstrip().startswith("::") for line in result.outlines)
-    result.stdout.fnmatch_lines(["    | ::stop-commands::x"])
+    result.stdout.fnmatch_lines(["    | *stop-commands::x"])
 
 
 def test_what_must_pass_is_annotated_before_what_only_failed(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,7 +34,8 @@ class Resumption:
         held = self._held.results.get((result.task, result.id))
         is_held = held is not None and all(getattr(held, name) == getattr(result, name) for name in _DECISIVE)
         self.reused += is_held
-        return is_held
+        # An older version did not record the name of the item.
+        return is_held and held is not None and held.item == result.item
 
     def withdraw(self, result: ExampleResult | None) -> None:
         """Note a result that is in the ledger, and not counted unless another one of its example follows."""

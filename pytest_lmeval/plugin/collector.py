@@ -19,6 +19,7 @@ from pytest_lmeval.formats.task import Task
 from pytest_lmeval.leaderboard.rerun import rerun_command
 from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.plugin.failure import ExampleFailed, explain
+from pytest_lmeval.plugin.locate import has_own_format
 from pytest_lmeval.plugin.names import ItemNames, file_node
 from pytest_lmeval.plugin.run_facts import rerun_facts
 from pytest_lmeval.plugin.state import RunState, run_state
@@ -27,6 +28,9 @@ from pytest_lmeval.text import item_name, printable
 from pytest_lmeval.types import Example, ExampleResult
 
 __all__ = ["ExampleItem", "TaskFile", "collect_task_file"]
+
+_LATE = "its format was registered after the first task file was found; register it in a conftest.py above both"
+
 
 def run_example(lm_adapter: Any, lm_judge: Any, lm_engine: Any, lm_render: Any, lm_sandbox: Any) -> None:
     """Name, by its arguments, the fixtures that every example gets; :meth:`ExampleItem.runtest` does the work."""
@@ -39,7 +43,8 @@ def collect_task_file(path: Path, root: Path, parent: pytest.Collector) -> TaskF
     run = run_state(parent.config)
     is_named = path.suffix in run.registry.formats and parent.session.isinitpath(path)
     if not is_task_file(path, run.registry) and not is_named and not run.has_own_loaders:
-        run.leave(path, misnamed(path))
+        late = path.suffix not in run.registry.formats and has_own_format(path, parent.config)
+        run.leave(path, _LATE if late else misnamed(path))
         return None
     file: TaskFile = file_node(TaskFile, parent, path)
     file.task_name = task_name(path, root)

@@ -165,6 +165,18 @@ def test_terminal_and_report_give_the_same_command_and_it_runs_the_same_prompt(
         assert prompts[again.task, again.id] == again.prompt
 
 
+def test_options_of_other_tasks_do_not_stop_a_rerun_but_stop_a_run(project: Project) -> None:
+    project.write("tasks/task_quiz.py", QUIZ)
+    project.write("tasks/quiz/test.csv", "subject,said,target\ngeneral,a,a\n")
+    project.write("tasks/quiz/train.csv", "subject,said,target\ngeneral,d,d\n")
+    project.task("tasks/t.jsonl", project.record("a", "x", target="y"), project.record("b", "x"))
+    options = ["--lm-subject=general", "--lm-num-fewshot=1", "--lm-threshold=Quiz=0.5"]
+    _command, *arguments = rerun_of(project.run(*options))
+    assert options == [argument for argument in arguments if argument in options]
+    project.run_pytest(*arguments).assert_outcomes(failed=1)
+    assert 4 == project.run(*options, "tasks/t.jsonl").ret
+
+
 def test_the_report_shows_the_command_of_the_run(project: Project) -> None:
     project.task("tasks/t.jsonl", project.record("a", "x"))
     project.write("keyed.py", "from model import Model\nclass Keyed(Model):\n    def __init__(self, api_key): pass\n")

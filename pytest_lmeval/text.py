@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 
-__all__ = ["holds_command", "node_path", "portable_path", "printable"]
+__all__ = ["holds_command", "item_name", "node_path", "portable_path", "printable"]
 
 # What the machines that run CI jobs read as a command in what a job prints: ``::`` that begins a line, blanks before
 # it left aside, and ``##[``, ``##vso[``, ``##teamcity[`` anywhere. Each match ends with the character to spell out.
@@ -15,6 +15,8 @@ _COMMAND = re.compile(r"^[^\S\n]*:(?=:)|#(?=#\w*\[)", re.MULTILINE)
 _NOT_IN_A_PATH = re.compile(
     r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]|::|#(?=#\w*\[)"
 )
+# What may stand in an item's name: pytest's own syntax uses none of it, and no shell wants it quoted.
+_NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_.-]")
 
 
 def printable(text: str, *, keep: str = "\n\t") -> str:
@@ -42,6 +44,11 @@ def holds_command(text: str) -> bool:
 def node_path(path: str) -> str:
     """Return ``path`` as a node id may show it: on one line, without ``::``, and with nothing that gives orders."""
     return _NOT_IN_A_PATH.sub(lambda found: "".join(map(_spelled_out, found[0])), path)
+
+
+def item_name(text: str) -> str:
+    """Return ``text`` as the name of a test item: ASCII letters, digits and ``_.-``; a name stays as it is."""
+    return _NOT_IN_A_NAME.sub("-", text) or "-"
 
 
 def _line(line: str, keep: str) -> str:

@@ -185,7 +185,8 @@ class ExampleResult:
     the model was asked. ``usage`` sums up ``prompt_tokens``, ``completion_tokens`` and ``cost``, as far as known.
     ``cluster`` names what the example shares with others, such as a text they all ask about; ``must_pass`` says that
     the gate lets no run through that fails it. ``line`` is the example's in its file, from 1. ``metrics`` are the means
-    of the further scores, and empty where the metric is the only one.
+    of the further scores, and empty where the metric is the only one. ``item`` is the name of the example's test item
+    where that is not simply made of its id.
     """
 
     task: str
@@ -212,6 +213,7 @@ class ExampleResult:
     must_pass: bool = False
     line: int = 0
     metrics: Mapping[str, float] = field(default_factory=dict)
+    item: str = ""
 
     @property
     def is_scored(self) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 
 from pytest_lmeval.errors import RecordRefused
 from pytest_lmeval.formats.compact import check_compact_record, compact_metric
-from pytest_lmeval.formats.lines import MAX_LINE_BYTES, number_lines, parse_line
+from pytest_lmeval.formats.lines import MAX_LINE_BYTES, number_lines, parse_task_line
 from pytest_lmeval.formats.spec import check_spec_record
 from pytest_lmeval.formats.task import LoadedFile, Prompt, TaskDefaults, TaskSource, Tools
 from pytest_lmeval.registry import Registry
@@ -127,7 +127,7 @@ class _Reader:
     def read(self, number: int, line: bytes) -> None:
         record: Any = None
         try:
-            record = parse_line(line, self.max_line_bytes)
+            record = parse_task_line(line, self.max_line_bytes)
             example = self._check(record, number)
             self._check_against_earlier(example)
         except RecordRefused as refused:

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 from pytest_lmeval.errors import RecordRefused
 
-__all__ = ["MAX_DEPTH", "MAX_LINE_BYTES", "number_lines", "parse_line"]
+__all__ = ["MAX_DEPTH", "MAX_LINE_BYTES", "number_lines", "parse_line", "parse_task_line"]
 
 MAX_LINE_BYTES = 1 << 20
 MAX_DEPTH = 100
@@ -36,7 +36,7 @@ def parse_line(line: bytes, max_bytes: int = MAX_LINE_BYTES) -> Any:
     Stricter than the json module: no NaN or Infinity, no duplicate key, no lone surrogate, at most 100 levels.
     """
     if len(line) > max_bytes:
-        raise _bad_json(f"line of {len(line):,} bytes; at most {max_bytes:,} are read (ini lm_max_line_bytes)")
+        raise _too_long(line, max_bytes)
     try:
         text = line.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -55,6 +55,17 @@ def parse_line(line: bytes, max_bytes: int = MAX_LINE_BYTES) -> Any:
     if _SURROGATE_ESCAPE.search(line):
         _refuse_lone_surrogates(value)
     return value
+
+
+def parse_task_line(line: bytes, max_bytes: int) -> Any:
+    """Return what :func:`parse_line` does; that the line of a task file is too long names the option for it."""
+    if len(line) > max_bytes:
+        raise _too_long(line, max_bytes, " (ini lm_max_line_bytes)")
+    return parse_line(line, max_bytes)
+
+
+def _too_long(line: bytes, max_bytes: int, option: str = "") -> RecordRefused:
+    return _bad_json(f"line of {len(line):,} bytes; at most {max_bytes:,} are read{option}")
 
 
 def _bad_json(detail: str) -> RecordRefused:

@@ -11,7 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-__all__ = ["build_manifest", "hides_secret", "redact_arguments", "redact_options"]
+__all__ = ["build_manifest", "redact_arguments", "redact_options"]
 
 # Whole words at the end of a name: api_key and Authorization, but neither max_tokens nor author.
 _SECRET_NAME = re.compile(
@@ -24,13 +24,12 @@ _HIDDEN = "***"
 _PACKAGES = ("pytest-lmeval", "pytest", "pytest-xdist", "pytest-json-report")
 
 
-def build_manifest(project: Path, argv: Sequence[str], facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Return versions, platform, git commit and arguments, and whatever ``facts`` adds."""
+def build_manifest(project: Path, facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return versions, platform and git commit, and whatever ``facts`` adds."""
     return {
         "versions": {"python": platform.python_version(), **_versions()},
         "platform": platform.platform(),
         "git": _git(project),
-        "argv": redact_arguments(argv),
         **facts,
     }
 
@@ -42,13 +41,8 @@ def redact_options(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def redact_arguments(argv: Sequence[str]) -> list[str]:
-    """Return ``argv`` with what :func:`hides_secret` finds hidden from the first equals sign of its name on."""
+    """Return ``argv`` without the values that are named like a secret, and without the passwords in URLs."""
     return [_redact_argument(argument) for argument in argv]
-
-
-def hides_secret(argument: str) -> bool:
-    """Tell whether an argument holds a value that is named like a secret, or a URL with a password."""
-    return _redact_argument(argument) != argument
 
 
 def _redact(value: Any, name: str = "") -> Any:

@@ -49,6 +49,7 @@ def ledger_of(run: RunFile, board: Leaderboard) -> bytes:
         "tasks": [asdict(info) for info in run.infos.values()],
         "facts": asdict(board.facts),
         **aggregates_record(run.aggregates),
+        "left_out": [],
     }
     footer = {"complete": board.complete, "digest": board.digest, "counts": dict(board.counts)}
     lines = [_line({"header": header}), *(result.to_json() for result in examples_of(run))]

@@ -236,4 +236,6 @@ def _example_record(result: ExampleResult) -> dict[str, Any]:
         record["cluster"] = result.cluster
     if result.details:
         record["details"] = dict(result.details)
+    if result.item:
+        record["item"] = result.item
     return record

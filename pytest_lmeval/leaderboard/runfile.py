@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -14,6 +14,7 @@ from pytest_lmeval.leaderboard.board import digest as digest_of
 from pytest_lmeval.leaderboard.boardfile import board_facts, board_infos, board_results, facts_from
 from pytest_lmeval.leaderboard.recorded import parse_json, recorded_aggregates, recorded_info, recorded_result
 from pytest_lmeval.leaderboard.rows import TaskInfo
+from pytest_lmeval.text import item_name
 from pytest_lmeval.types import ExampleResult
 
 __all__ = ["LEDGER_SCHEMA", "RunFile", "board_of", "examples_of", "read_run"]
@@ -21,7 +22,6 @@ __all__ = ["LEDGER_SCHEMA", "RunFile", "board_of", "examples_of", "read_run"]
 LEDGER_SCHEMA = "pytest-lmeval/ledger/1"
 _OURS = re.compile(r"pytest-lmeval/(leaderboard|ledger)/(\d+)")
 _Key = tuple[str, str]
-_UNSAFE = re.compile(r"[^A-Za-z0-9_.-]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,7 +155,7 @@ def _from_ledger(path: Path, text: str) -> RunFile:
     try:
         facts, infos = _facts(header, run, last.values()), _infos(run, last.values())
         aggregates = recorded_aggregates(run.get("aggregates", {}))
-        left_out = _left_out(run)
+        is_left_out = _is_left_out(run, infos, facts)
     except ValueError as error:
         raise UsageError(f"{path}: not a ledger as {LEDGER_SCHEMA} has it: {error}") from None
     return RunFile(
@@ -164,7 +164,7 @@ def _from_ledger(path: Path, text: str) -> RunFile:
         facts=facts,
         complete=bool(run and footer.get("complete")),
         infos=infos,
-        results=tuple(_of_this_run(last, infos, facts, left_out)),
+        results=tuple(result for key, result in last.items() if key[0] in infos and not is_left_out(key)),
         digest=str(footer.get("digest", "")),
         asking=str(header.get("asking", "")),
         aggregates=aggregates,
@@ -190,22 +190,19 @@ def _infos(run: Mapping[str, Any], results: Iterable[ExampleResult]) -> dict[str
     return {result.task: TaskInfo(result.task, "", None, result.metric) for result in results}
 
 
-def _of_this_run(
-    results: Mapping[_Key, ExampleResult], infos: Mapping[str, TaskInfo], facts: RunFacts, left_out: Container[_Key]
-) -> Iterable[ExampleResult]:
-    """Yield the results that the run itself counted.
+def _is_left_out(run: Mapping[str, Any], infos: Mapping[str, TaskInfo], facts: RunFacts) -> Callable[[_Key], bool]:
+    """Return what tells the results that the run did not count.
 
-    Left out are those of an earlier run that had other tasks or examples, and those of examples whose worker then died.
+    Those are of an earlier run that had other examples, or of examples whose worker then died.
     """
+    if "left_out" in run:
+        return _pairs(run["left_out"]).__contains__
+    # Version 0.1.0 recorded only what was missing, by the names of the items: of a file with one task.
     missing = set(facts.missing)
-    for key, result in results.items():
-        info = infos.get(result.task)
-        if info and key not in left_out and f"{info.path}::{_UNSAFE.sub('-', result.id)}" not in missing:
-            yield result
+    return lambda key: f"{infos[key[0]].path}::{item_name(key[1])}" in missing
 
 
-def _left_out(run: Mapping[str, Any]) -> set[_Key]:
-    pairs = run.get("left_out", [])
+def _pairs(pairs: Any) -> set[_Key]:
     try:
         return {(str(task), str(example)) for task, example in pairs}
     except (TypeError, ValueError):

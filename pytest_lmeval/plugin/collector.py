@@ -16,15 +16,20 @@ import pytest
 
 from pytest_lmeval.errors import BadTaskFile, LmevalError
 from pytest_lmeval.formats.task import Task
+from pytest_lmeval.leaderboard.rerun import rerun_command
 from pytest_lmeval.leaderboard.rows import TaskInfo
-from pytest_lmeval.plugin.failure import ExampleFailed, explain, rerun_command
+from pytest_lmeval.plugin.failure import ExampleFailed, explain
+from pytest_lmeval.plugin.locate import has_own_format
 from pytest_lmeval.plugin.names import ItemNames, file_node
+from pytest_lmeval.plugin.run_facts import rerun_facts
 from pytest_lmeval.plugin.state import RunState, run_state
 from pytest_lmeval.run.library import info_of
-from pytest_lmeval.text import printable
+from pytest_lmeval.text import item_name, printable
 from pytest_lmeval.types import Example, ExampleResult
 
 __all__ = ["ExampleItem", "TaskFile", "collect_task_file"]
+
+_LATE = "its format was registered after the first task file was found; register it in a conftest.py above both"
 
 
 def run_example(lm_adapter: Any, lm_judge: Any, lm_engine: Any, lm_render: Any, lm_sandbox: Any) -> None:
@@ -38,7 +43,8 @@ def collect_task_file(path: Path, root: Path, parent: pytest.Collector) -> TaskF
     run = run_state(parent.config)
     is_named = path.suffix in run.registry.formats and parent.session.isinitpath(path)
     if not is_task_file(path, run.registry) and not is_named and not run.has_own_loaders:
-        run.leave(path, misnamed(path))
+        late = path.suffix not in run.registry.formats and has_own_format(path, parent.config)
+        run.leave(path, _LATE if late else misnamed(path))
         return None
     file: TaskFile = file_node(TaskFile, parent, path)
     file.task_name = task_name(path, root)
@@ -199,7 +205,8 @@ class ExampleItem(pytest.Function):
         self._keep(result)
         if result.status not in ("passed", "below", "measured", "excluded"):
             before = state.baseline_results.get((result.task, result.id))
-            raise ExampleFailed(explain(result, rerun_command(self.config, self.nodeid), before))
+            rerun = rerun_command(rerun_facts(self.config), self.parent.nodeid, self.name)
+            raise ExampleFailed(explain(result, rerun, before))
 
     def teardown(self) -> None:
         """Let go of what was asked for this example; where it was skipped, nobody has taken it."""
@@ -238,6 +245,8 @@ class ExampleItem(pytest.Function):
         return super().repr_failure(excinfo, *args)
 
     def _keep(self, result: ExampleResult) -> None:
+        if self.name != item_name(result.id):
+            result = replace(result, item=self.name)
         self.result = result
         properties = [entry for entry in self.user_properties if not entry[0].startswith("lm_")]
         self.user_properties[:] = [*properties, *_properties(result)]

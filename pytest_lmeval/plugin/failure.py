@@ -2,32 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import shlex
-from pathlib import Path
-
-import pytest
-
-from pytest_lmeval.leaderboard.manifest import hides_secret
 from pytest_lmeval.text import printable
 from pytest_lmeval.types import ExampleResult
 
-__all__ = ["ExampleFailed", "explain", "rerun_command"]
+__all__ = ["ExampleFailed", "explain"]
 
-_REPEATED = frozenset(
-    {
-        "--lm-adapter",
-        "--lm-adapter-arg",
-        "--lm-config",
-        "--lm-judge",
-        "--lm-num-fewshot",
-        "--lm-repeats",
-        "--lm-sandbox",
-        "--lm-threshold",
-        "--rootdir",
-        "-c",
-    }
-)
 _PROMPT_TAIL = 600
 _TEXT_HEAD = 2000
 _MARK = "\n    | "
@@ -57,29 +36,6 @@ def explain(result: ExampleResult, rerun: str, before: ExampleResult | None = No
         lines += _block(f"baseline ({before.status})", before.predictions[0])
     lines.append(f"  rerun: {printable(rerun, keep='')}")
     return "\n".join(lines)
-
-
-def rerun_command(config: pytest.Config, nodeid: str) -> str:
-    """Return the command that runs one example again as this run did, secrets left out.
-
-    Into a report dir of its own: the board and the ledger of this run are to stay.
-    """
-    path, _, name = nodeid.partition("::")
-    shown = os.path.relpath(config.rootpath / path, config.invocation_params.dir)
-    report_dir = f"--lm-report-dir={Path(config.option.lm_report_dir) / 'rerun'}"
-    return shlex.join(["pytest", f"{shown}::{name}", *_repeated_arguments(config), report_dir])
-
-
-def _repeated_arguments(config: pytest.Config) -> list[str]:
-    given = [str(argument) for argument in config.invocation_params.args]
-    taken = []
-    for number, argument in enumerate(given):
-        name, equals, _ = argument.partition("=")
-        if name in _REPEATED and (equals or number + 1 < len(given)):
-            # A long option and its value may be joined by an equals sign, a short one may not.
-            joint = "=" if name.startswith("--") else ""
-            taken.append(argument if equals else f"{name}{joint}{given[number + 1]}")
-    return [argument for argument in taken if not hides_secret(argument)]
 
 
 def _verdict(result: ExampleResult) -> str:

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 def pytest_lmeval_register(registry: Registry) -> None:
     """Add metrics, post-process rules, adapters or formats to the run's registry.
 
-    Called once in every process of a run, after everything built in is registered::
+    Called in every process of a run, after everything built in is registered; more than once, each time with a new
+    registry, where something must be known before all conftest files are loaded::
 
         def pytest_lmeval_register(registry):
             registry.add_metric("starts_with", starts_with, threshold=1.0)

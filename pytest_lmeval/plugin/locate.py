@@ -8,7 +8,15 @@ from pathlib import Path
 
 import pytest
 
-__all__ = ["Places", "is_below_task_paths", "is_example", "is_example_id", "is_plain_python", "locate"]
+__all__ = [
+    "Places",
+    "has_own_format",
+    "is_below_task_paths",
+    "is_example",
+    "is_example_id",
+    "is_plain_python",
+    "locate",
+]
 
 
 class Places:
@@ -28,6 +36,8 @@ class Places:
         checks = bool(config.option.lm_check_formatting)
         self.implicit = bool(given) or self.has_adapter or checks
         self.adapter_or_listing = self.has_adapter or checks or config.option.collectonly
+        self._config = config
+        self._own_suffixes: tuple[int, frozenset[str]] = 0, frozenset()
 
     def root_of(self, path: Path, *, is_named: bool) -> Path | None:
         """Return the folder that ``path`` is named after if it is ours to collect, else None."""
@@ -36,7 +46,7 @@ class Places:
                 below = any(folder.is_relative_to(root) for folder in self.named)
                 return root if is_named or self.implicit or below else None
         folders = [folder for folder in self.named if path.is_relative_to(folder)]
-        if folders and (is_named or (self.adapter_or_listing and _may_be_a_task(path))):
+        if folders and (is_named or (self.adapter_or_listing and self._may_be_a_task(path))):
             return min(folders, key=lambda folder: len(folder.parts))
         return path.parent if is_named else None
 
@@ -48,6 +58,20 @@ class Places:
             ours = not is_plain_python(path) and self.root_of(path, is_named=path in self.named_files) is not None
             self._ours[file] = ours
         return self._ours[file]
+
+    def _may_be_a_task(self, path: Path) -> bool:
+        return _may_be_a_task(path) if path.suffix in _BUILT_IN else path.suffix in self.own_suffixes
+
+    @property
+    def own_suffixes(self) -> frozenset[str]:
+        """Return the suffixes of the formats that the project or an installed package has registered by now."""
+        registered = len(self._config.hook.pytest_lmeval_register.get_hookimpls())
+        if self._own_suffixes[0] != registered + 1:
+            from pytest_lmeval.plugin.settings import build_registry
+
+            # A registry that is thrown away: conftest files further down may add to that of the run.
+            self._own_suffixes = registered + 1, frozenset(build_registry(self._config).formats) - _BUILT_IN
+        return self._own_suffixes[1]
 
 
 _PLACES = pytest.StashKey[Places]()
@@ -61,6 +85,11 @@ def locate(path: Path, parent: pytest.Collector) -> Path | None:
 def is_below_task_paths(path: Path, config: pytest.Config) -> bool:
     """Tell whether ``path`` lies in one of the folders of ``lm_task_paths``."""
     return any(path.is_relative_to(folder) for folder in _places(config).task_paths)
+
+
+def has_own_format(path: Path, config: pytest.Config) -> bool:
+    """Tell whether the project or an installed package has by now registered a format for files like ``path``."""
+    return path.suffix in _places(config).own_suffixes
 
 
 def is_plain_python(path: Path) -> bool:
@@ -101,7 +130,7 @@ def _may_be_a_task(path: Path) -> bool:
         return True
     if path.suffix == ".py":
         return _imports_ours(path)
-    if path.suffix != ".jsonl" or path.name.endswith(".replay.jsonl"):
+    if path.name.endswith(".replay.jsonl"):
         return False
     try:
         with path.open("rb") as file:
@@ -123,5 +152,6 @@ def _imports_ours(path: Path) -> bool:
         return True
 
 
+_BUILT_IN = frozenset({".jsonl", ".py", ".yaml"})
 _LONGEST_LOOK = 1 << 20
 _TASK_KEYS = frozenset({"task_id", "category", "prompt", "targets", "metric", "metric_name", "post_process"})

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import TypeVar
 
 import pytest
 
-from pytest_lmeval.text import node_path
+from pytest_lmeval.text import item_name, node_path
 
 __all__ = ["ItemNames", "file_node"]
 
 _File = TypeVar("_File", bound=pytest.File)
-
-_UNSAFE = re.compile(r"[^A-Za-z0-9_.-]")
 
 
 def file_node(kind: type[_File], parent: pytest.Collector, path: Path) -> _File:
@@ -35,7 +32,7 @@ class ItemNames:
 
     def unique(self, raw: str) -> str:
         """Return a name for the example with the id ``raw`` that no other item of the file has."""
-        name = base = _UNSAFE.sub("-", raw) or "-"
+        name = base = item_name(raw)
         number = 2
         while name in self._taken:
             name = f"{base}-{number}"

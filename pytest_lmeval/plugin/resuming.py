@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from pytest_lmeval.engine.resume import HeldResults
 from pytest_lmeval.types import ExampleResult
@@ -23,6 +22,7 @@ class Resumption:
     def __init__(self, held: HeldResults) -> None:
         self._held = held
         self.reused = 0
+        self._withdrawn: set[tuple[str, str]] = set()
 
     @property
     def goes_on(self) -> bool:
@@ -34,13 +34,19 @@ class Resumption:
         held = self._held.results.get((result.task, result.id))
         is_held = held is not None and all(getattr(held, name) == getattr(result, name) for name in _DECISIVE)
         self.reused += is_held
-        return is_held
+        # An older version did not record the name of the item.
+        return is_held and held is not None and held.item == result.item
 
-    def left_out(self, results: Iterable[ExampleResult]) -> dict[str, Any]:
-        """Return the field of the ledger's run line that names the examples in it that are not in ``results``."""
+    def withdraw(self, result: ExampleResult | None) -> None:
+        """Note a result that is in the ledger, and not counted unless another one of its example follows."""
+        if result is not None:
+            self._withdrawn.add((result.task, result.id))
+
+    def left_out(self, results: Iterable[ExampleResult]) -> list[tuple[str, str]]:
+        """Return task and id of the examples in the ledger that are not in ``results``, those that the run counts."""
         counted = {(result.task, result.id) for result in results}
-        left = self._held.keys - counted if self.goes_on else ()
-        return {"left_out": sorted(left)} if left else {}
+        held = self._held.keys if self.goes_on else frozenset()
+        return sorted((held | self._withdrawn) - counted)
 
     def remarks(self, kept: Path | None) -> list[str]:
         """Return what to say at the end of the run; ``kept`` is the older ledger where it was not continued."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
@@ -9,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from pytest_lmeval.leaderboard.manifest import build_manifest
+from pytest_lmeval.leaderboard.manifest import build_manifest, redact_arguments
 from pytest_lmeval.leaderboard.rows import TaskInfo
 
-__all__ = ["info_of", "manifest_of", "selection_of"]
+__all__ = ["info_of", "manifest_of", "rerun_facts", "selection_of"]
 
 
 def selection_of(option: Any, infos: Sequence[TaskInfo]) -> dict[str, Any]:
@@ -42,8 +43,18 @@ def manifest_of(config: pytest.Config) -> dict[str, Any]:
         "sandbox": option.lm_sandbox,
         "batch_size": option.lm_batch_size,
         "repeats": option.lm_repeats,
+        **rerun_facts(config),
     }
-    return build_manifest(config.rootpath, ["pytest", *map(str, config.invocation_params.args)], facts)
+    return build_manifest(config.rootpath, facts)
+
+
+def rerun_facts(config: pytest.Config) -> dict[str, Any]:
+    """Return the part of the manifest that the command to run an example again is made of."""
+    return {
+        "argv": redact_arguments(["pytest", *map(str, config.invocation_params.args)]),
+        "rootdir": Path(os.path.relpath(config.rootpath, config.invocation_params.dir)).as_posix(),
+        "report_dir": str(config.option.lm_report_dir),
+    }
 
 
 def info_of(rootpath: Path, nodeid: str, task: str) -> TaskInfo:

@@ -122,7 +122,7 @@ class RunRecord:
             self._failed[report.nodeid] = None
         if str(report.when) == "???" and report.nodeid in self._expected:
             # Its worker died while it ran, for all that is known: pytest counts it as failed, whatever was heard of it.
-            self._results.pop(report.nodeid, None)
+            self.resumption.withdraw(self._results.pop(report.nodeid, None))
             return
         properties = report.user_properties
         entry = next((entry for entry in reversed(properties) if entry[0] == "lmeval"), None)
@@ -227,7 +227,7 @@ class RunRecord:
             # Paths and options may hold anything that a conftest gave them.
             "facts": json.loads(json.dumps(asdict(self.board.facts), default=str)),
             **aggregates_record(aggregates),
-            **self.resumption.left_out(results),
+            "left_out": self.resumption.left_out(results),
         }
         self.ledger.close(footer, run)
         if self.ledger.failure is not None:

@@ -223,7 +223,7 @@ class RunState:
 
     def _check_thresholds(self, tasks: Mapping[str, Task]) -> None:
         # Of the ini file's tasks a run may have only some.
-        for name, _ in self.config.option.lm_threshold:
+        for name, _ in () if self.wanted.picks_items else self.config.option.lm_threshold:
             if name not in self.tasks and name not in self.registry.metrics:
                 raise UnknownName("task or metric in --lm-threshold", name, [*self.tasks, *self.registry.metrics])
         from pytest_lmeval.leaderboard.gate import OVERALL

@@ -23,6 +23,8 @@ class Wanted:
         self._known: set[str] = set()
         self._draws = False
         self._files = 0
+        # A rerun of one example has the options of a run of all: those of other tasks do nothing here.
+        self.picks_items = all("::" in argument for argument in config.args)
 
     def look_at(self, loaded: LoadedFile) -> None:
         """Note what the tasks of a file offer; files without a task do not count."""
@@ -32,8 +34,11 @@ class Wanted:
             self._draws = self._draws or loaded.draws_few_shots
 
     def check(self) -> None:
-        """Raise UsageError for a subject that no task has, and for few-shots that no task draws."""
-        if not self._files:
+        """Raise UsageError for a subject that no task has, and for few-shots that no task draws.
+
+        Not where the command line names single items, ``picks_items``.
+        """
+        if not self._files or self.picks_items:
             return
         if self._subjects and not self._known:
             raise UsageError("--lm-subject: no selected task has subjects")

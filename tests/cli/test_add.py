@@ -273,3 +273,21 @@ def test_where_a_file_cannot_be_written_those_before_it_are_put_back(lmeval: Lme
     assert err.endswith("; nothing was added\n")
     assert before == _files()
     assert 0o640 == Path("tasks/first.yaml").stat().st_mode & 0o777
+
+
+def test_the_limit_on_lines_of_task_files_is_not_that_of_data(lmeval: Lmeval) -> None:
+    Path("pytest.ini").write_text("[pytest]\nlm_max_line_bytes = 20\n")
+    _write("rows.yaml", "key: rows\nfile_path: rows.jsonl\n")
+    _write("rows.jsonl", f'{{"a": "{"x" * (2 << 20)}"}}\n')
+    assert (0, "data set rows: created tasks/rows.yaml, tasks/rows.jsonl\n") == lmeval("add", "-f", "new/rows.yaml")[:2]
+
+
+def test_a_row_that_is_too_long_is_refused_with_the_limit_that_applies(lmeval: Lmeval) -> None:
+    _write("rows.yaml", "key: rows\nfile_path: rows.jsonl\n")
+    with Path("new/rows.jsonl").open("wb") as file:
+        # Of zeros, which take no room on the disk.
+        file.truncate((64 << 20) + 1)
+    status, out, _ = lmeval("add", "-f", "new/rows.yaml")
+    place = "new/rows.yaml:2: bad_value file_path: column 1: rows.jsonl:1: "
+    limit = "line of 67,108,865 bytes; at most 67,108,864 are read"
+    assert (1, [f"{place}{limit}", "nothing was added"]) == (status, out.splitlines())

@@ -99,13 +99,22 @@ def test_results_of_tasks_that_the_run_no_longer_had_are_left_out(tmp_path: Path
     assert run.agrees
 
 
-def test_an_example_whose_worker_died_after_its_line_is_missing(tmp_path: Path) -> None:
+def test_in_a_ledger_of_version_0_1_0_an_example_whose_worker_died_after_its_line_is_missing(tmp_path: Path) -> None:
     odd = result("sums", "a b")
     path = write_ledger(tmp_path, [RESULTS[0]], missing=["tasks/sums.jsonl::a-b"])
     lines = path.read_text().splitlines()
     run = read_run(_rewrite(path, *lines[:2], odd.to_json(), *lines[2:]))
     assert (RESULTS[0],) == run.results
     assert (True, 1) == (run.agrees, board_of(run).counts["missing"])
+
+
+def test_what_a_ledger_says_it_left_out_is_left_out_and_nothing_else(tmp_path: Path) -> None:
+    path = write_ledger(tmp_path, RESULTS[:2], missing=["tasks/sums.jsonl::sums-0"])
+    *rest, ended, footer = _lines(path)
+    ended["run"]["left_out"] = [["sums", "lost"]]
+    run = read_run(_rewrite(path, *rest, json.loads(result("sums", "lost").to_json()), ended, footer))
+    assert tuple(RESULTS[:2]) == run.results
+    assert run.agrees
 
 
 def test_results_that_do_not_give_the_stated_digest_are_told(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -154,6 +155,47 @@ BY_FORMAT = """
 def pytest_lmeval_register(registry):
     registry.add_format(".pairs", lambda source, registry: read(source.path, source.data, source.name))
 """
+
+
+@pytest.mark.parametrize(
+    ("where", "option"),
+    [
+        ("conftest.py", "--collect-only"),
+        ("conftest.py", "--lm-adapter=model:Model"),
+        ("other/conftest.py", "--lm-adapter=model:Model"),
+        ("plugins", "--lm-adapter=model:Model"),
+    ],
+)
+def test_a_named_folder_is_searched_for_files_of_a_registered_format(project: Project, where: str, option: str) -> None:
+    name = "pairs_plugin.py" if where == "plugins" else where
+    project.write(name, LOAD + BY_FORMAT)
+    if where == "plugins":
+        project.write("pyproject.toml", '[tool.lmeval]\nplugins = ["pairs_plugin"]\n')
+    project.write("other/deep/own.pairs", "say: a -> a\nsay: b -> b\n")
+    project.write("other/a.txt", "say: a -> a\n")
+    project.task("other/words.jsonl", project.record("a", "x"))
+    result = project.run_pytest(option, "-v", "other")
+    assert 0 == result.ret
+    assert ["p1", "p2"] == sorted(set(re.findall(r"\bp\d\b", result.stdout.str())))
+    result.stdout.fnmatch_lines(["*collected 3 items*"])
+
+
+@pytest.mark.parametrize("folder", ["tasks", "other"])
+def test_a_file_whose_format_is_registered_too_late_is_named(project: Project, folder: str) -> None:
+    project.write(f"{folder}/deep/conftest.py", LOAD + BY_FORMAT)
+    project.write(f"{folder}/deep/own.pairs", "say: a -> a\n")
+    project.task(f"{folder}/words.jsonl", project.record("a", "x"))
+    result = project.run(folder)
+    reason = "its format was registered after the first task file was found; register it in a conftest.py above both"
+    assert f"not a task: {folder}/deep/own.pairs ({reason})" in result.outlines
+
+
+def test_workers_search_a_named_folder_for_files_of_a_registered_format(project: Project) -> None:
+    project.write("conftest.py", LOAD + BY_FORMAT)
+    project.write("other/own.pairs", "say: a -> a\nsay: c -> d\n")
+    project.task("other/words.jsonl", project.record("a", "x"))
+    assert 1 == project.run("-n2", "other").ret
+    assert (3, 3) == (project.board()["counts"]["collected"], project.board()["counts"]["scored"])
 
 
 @pytest.mark.parametrize("processes", ["-n0", "-n2"])

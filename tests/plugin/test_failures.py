@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import re
 import shlex
 from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_lmeval import read_run
+from pytest_lmeval.cli import main
+
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.conftest import Project
 
 LONG = "first words " + "x" * 5000 + " last words. say: wrong"
@@ -76,7 +83,7 @@ def test_the_rerun_command_runs_just_this_example_with_the_same_model(project: P
     again.assert_outcomes(failed=1)
 
 
-@pytest.mark.parametrize("options", [["--lm-num-fewshot=0"], ["--lm-num-fewshot", "0"], ["--lm-judge=model:Model"]])
+@pytest.mark.parametrize("options", [["--lm-threshold=t=0.5"], ["--lm-threshold", "t=0.5"], ["--lm-judge=model:Model"]])
 def test_the_rerun_command_repeats_what_decides_the_prompt_and_the_score(project: Project, options: list[str]) -> None:
     project.task("tasks/t.jsonl", project.record("a", "x", target="y"))
     assert "=".join(options) in rerun_of(project.run(*options))
@@ -88,6 +95,96 @@ def test_the_rerun_command_names_an_ini_file_as_pytest_takes_it(project: Project
     _command, *arguments = rerun_of(project.run("-c", "other.ini", "tasks"))
     assert "-cother.ini" in arguments
     project.run_pytest(*arguments).assert_outcomes(failed=1)
+
+
+# Two tasks of one file, whose items are named after them; prompts with worked examples.
+QUIZ = """
+from pytest_lmeval.tasks import AccuracyCompletion, BaseTask
+
+class Quiz(BaseTask[str]):
+    NAME = "Quiz"
+    DATASET_PATH = "quiz"
+    SAMPLE_SPLIT = "test"
+    FEWSHOT_SPLIT = "train"
+    METRICS = [AccuracyCompletion]
+    SUBJECTS = ["general"]
+
+    def _get_instruction_text(self, item):
+        return f"say: {item['said']}"
+
+    def _get_ground_truth(self, item):
+        return item["target"]
+
+class Other(Quiz):
+    NAME = "Other"
+"""
+
+
+def commands_on(page: Path) -> set[str]:
+    """Return the commands that a report shows for its failed examples."""
+    text = page.read_text()
+    blocks = dict(re.findall(r'<script type="application/json" id="([^"]*)">(.*?)</script>', text, re.DOTALL))
+    overview = json.loads(blocks["report-data"])
+    return {
+        example.get("item", example["id"]).join(overview["rerun"][tally["task"]])
+        for number, tally in enumerate(overview["examples"])
+        for example in json.loads(blocks[f"task-{number}"])["examples"]
+        if example["status"] == "failed"
+    }
+
+
+@pytest.mark.parametrize("processes", ["-n0", "-n2"])
+@pytest.mark.parametrize("folder", [".", "tasks"])
+def test_terminal_and_report_give_the_same_command_and_it_runs_the_same_prompt(
+    project: Project, monkeypatch: pytest.MonkeyPatch, folder: str, processes: str
+) -> None:
+    project.write("tasks/task_quiz.py", QUIZ)
+    project.write("tasks/quiz/test.csv", "said,target\na,a\nb,c\n")
+    project.write("tasks/quiz/train.csv", "said,target\nd,d\ne,e\nf,f\n")
+    project.task("tasks/my t.jsonl", *[project.record(id, id, target="no") for id in ("a b", "a-b", "it's")])
+    project.write("other.ini", "[pytest]\n")
+    project.write("tasks/other.ini", "[pytest]\n")
+    monkeypatch.chdir(project.path / folder)
+    options = ["--lm-num-fewshot", "2", "--lm-judge=model:Model", "--lm-report-dir=my reports", "-c", "other.ini"]
+    root = ["--rootdir", str(project.path), "-o", f"pythonpath={project.path}"]
+    result = project.run(processes, *options, *root, str(project.path / "tasks"))
+    assert 1 == result.ret
+    said = [line.strip() for line in result.outlines]
+    shown = {line.removeprefix("rerun: ") for line in said if line.startswith("rerun: ")}
+    reports = project.path / folder / "my reports"
+    assert 5 == len(shown)
+    assert shown == commands_on(reports / "report.html")
+    main(["report", str(reports / "ledger.jsonl"), "-o", str(project.path / "page.html")])
+    assert shown == commands_on(project.path / "page.html")
+    prompts = {(each.task, each.id): each.prompt for each in read_run(reports / "ledger.jsonl").results or ()}
+    for pasted in [next(each for each in shown if part in each) for part in ("Other.ex-1", "a-b-2")]:
+        program, *arguments = shlex.split(pasted)
+        assert "pytest" == program
+        project.run_pytest(*arguments).assert_outcomes(failed=1)
+        (again,) = read_run(reports / "rerun/ledger.jsonl").results or ()
+        assert prompts[again.task, again.id] == again.prompt
+
+
+def test_options_of_other_tasks_do_not_stop_a_rerun_but_stop_a_run(project: Project) -> None:
+    project.write("tasks/task_quiz.py", QUIZ)
+    project.write("tasks/quiz/test.csv", "subject,said,target\ngeneral,a,a\n")
+    project.write("tasks/quiz/train.csv", "subject,said,target\ngeneral,d,d\n")
+    project.task("tasks/t.jsonl", project.record("a", "x", target="y"), project.record("b", "x"))
+    options = ["--lm-subject=general", "--lm-num-fewshot=1", "--lm-threshold=Quiz=0.5"]
+    _command, *arguments = rerun_of(project.run(*options))
+    assert options == [argument for argument in arguments if argument in options]
+    project.run_pytest(*arguments).assert_outcomes(failed=1)
+    assert 4 == project.run(*options, "tasks/t.jsonl").ret
+
+
+def test_the_report_shows_the_command_of_the_run(project: Project) -> None:
+    project.task("tasks/t.jsonl", project.record("a", "x"))
+    project.write("keyed.py", "from model import Model\nclass Keyed(Model):\n    def __init__(self, api_key): pass\n")
+    project.run_pytest("--lm-adapter=keyed:Keyed", "--lm-adapter-arg=api_key=hidden", "-k", "not b")
+    text = (project.path / "reports/report.html").read_text()
+    (command,) = re.findall(r'"command":"(.*?)"', text)
+    assert command.startswith("pytest --basetemp=")
+    assert command.endswith("--lm-adapter=keyed:Keyed '--lm-adapter-arg=api_key=***' -k 'not b'")
 
 
 def test_a_failure_of_an_adapter_tells_the_adapter_and_the_reason(project: Project) -> None:

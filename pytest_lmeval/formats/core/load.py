@@ -15,7 +15,7 @@ from pytest_lmeval.formats.core.entry import Entry, check_entry
 from pytest_lmeval.formats.core.prompts import few_shots, render_record
 from pytest_lmeval.formats.core.records import Record, check_record
 from pytest_lmeval.formats.core.task import CoreTask
-from pytest_lmeval.formats.lines import number_lines, parse_line
+from pytest_lmeval.formats.lines import number_lines, parse_task_line
 from pytest_lmeval.formats.task import LoadedFile, Subjects, TaskSource
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.types import Example, RecordError
@@ -90,7 +90,7 @@ class _Loader:
         records = []
         for number, text in number_lines(data):
             try:
-                value = parse_line(text, self.source.options.max_line_bytes)
+                value = parse_task_line(text, self.source.options.max_line_bytes)
                 records.append(check_record(value, entry.kind, entry.has_categories, number))
             except RecordRefused as refused:
                 detail = f"{entry.uri}:{number}: {refused.detail}"

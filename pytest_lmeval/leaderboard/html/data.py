@@ -17,7 +17,7 @@ from pytest_lmeval.leaderboard.html.examples import (
     urgency,
 )
 from pytest_lmeval.leaderboard.html.latency import latency_facts
-from pytest_lmeval.leaderboard.html.rerun import rerun_arguments
+from pytest_lmeval.leaderboard.rerun import command, rerun_parts
 from pytest_lmeval.leaderboard.statistics import combine
 from pytest_lmeval.types import ExampleResult
 
@@ -59,6 +59,7 @@ def report_data(
     tasks = _tasks([row["task"] for row in rows], results)
     flips = flips_of(results, comparison, baseline)
     chosen = _choose(tasks, flips, before_of(results, comparison, baseline))
+    manifest = board.get("manifest", {})
     overview = {
         "board": {**board, "tasks": rows, "gate": gate or None},
         "comparison": _without_examples(comparison),
@@ -66,7 +67,9 @@ def report_data(
         "overall_floor": gate.get("settings", {}).get("floors", {}).get("overall"),
         "examples": [_tally(task, chosen[task.name], flips) for task in tasks],
         "latency": latency_facts([result.latency_ms for result in results if result.latency_ms is not None]),
-        "rerun": rerun_arguments(board.get("manifest", {}).get("argv", ())),
+        "command": command(manifest),
+        # By task: what stands before and after the name of an example's item.
+        "rerun": {row["task"]: rerun_parts(manifest, str(row["path"])) for row in rows if row.get("path")},
         "has_baseline": bool(baseline) or comparison is not None,
     }
     return ReportData(overview, [_encode_task(task, chosen[task.name]) for task in tasks])

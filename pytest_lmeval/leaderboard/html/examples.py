@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from pytest_lmeval.leaderboard.html.spans import extracted_span
+from pytest_lmeval.text import item_name
 from pytest_lmeval.types import ExampleResult
 
 __all__ = ["LONGEST_TEXT", "Flip", "Flips", "Pair", "before_of", "encode", "encode_example", "flips_of", "urgency"]
@@ -87,6 +88,8 @@ def encode_example(pair: Pair, prefix: int) -> str:
         "details": now.details,
         "usage": now.usage,
         "line": now.line,
+        # As safe as the name of an item is, wherever the result comes from: it stands in a command.
+        "item": "" if (name := item_name(now.item or now.id)) == now.id else name,
         "unparsed": now.unparsed,
         "must_pass": now.must_pass,
         "flip": pair.flip,

@@ -57,7 +57,7 @@ def board_of(results: list[ExampleResult], **fields: Any) -> dict[str, Any]:
         fields.pop("adapter", "stub.v1"),
         max_errors=100,
         gate=fields.pop("gate", {"mode": "examples", "verdict": "pass", "reasons": []}),
-        manifest=fields.pop("manifest", {"argv": ["tasks", "--lm-adapter=stub:Model"]}),
+        manifest=fields.pop("manifest", {"argv": ["pytest", "tasks", "--lm-adapter=stub:Model"]}),
     )
     board = build_board([TaskInfo(name, f"tasks/{name}.jsonl") for name in names], results, facts).to_json()
     return board | fields

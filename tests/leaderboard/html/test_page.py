@@ -199,7 +199,9 @@ def test_a_link_opens_the_very_example(browser: Browser, compared: Path) -> None
     assert ["wrong"] == browser.texts(".examples tr.open a")
     assert ["I think: 5", "4", "I think: 5"] == browser.texts(".detail pre")[:3]
     assert "score 0, threshold 1" in browser.text(".result")
-    assert "pytest tasks/sums.jsonl::wrong --lm-adapter=stub:Model" == browser.text(".command")
+    assert "pytest tasks/sums.jsonl::wrong --lm-adapter=stub:Model --lm-report-dir=reports/rerun" == browser.text(
+        ".command"
+    )
 
 
 def test_a_link_to_an_example_beyond_the_first_page_opens_its_page(browser: Browser, compared: Path) -> None:

@@ -131,9 +131,7 @@ function detailValue(value) {
 }
 
 function rerun(example) {
-  const row = rows.get(example.task);
-  if (!row || !row.path) return null;
-  const node = `${row.path}::${example.id.replace(/[^A-Za-z0-9_.-]/g, "-") || "-"}`;
-  const quoted = /^[A-Za-z0-9_@%+=:,./-]+$/.test(node) ? node : `'${node.replaceAll("'", `'"'"'`)}'`;
-  return h("pre", { class: "command" }, h("code", {}, visible(["pytest", quoted, report.rerun].filter(Boolean).join(" "))));
+  if (!Object.hasOwn(report.rerun, example.task)) return null;
+  const command = report.rerun[example.task].join(example.item || example.id);
+  return h("pre", { class: "command" }, h("code", {}, visible(command)));
 }

@@ -70,7 +70,7 @@ function valueOf(value) {
 }
 
 function runSection() {
-  const { versions, git, argv, model, platform, ...rest } = board.manifest || {};
+  const { versions, git, argv, rootdir, report_dir, model, platform, ...rest } = board.manifest || {};
   const commit = git && [h("code", {}, String(git.commit).slice(0, 12)), git.dirty ? ", with changes not committed" : ""];
   const { tasks: selected, ...selection } = board.selection || {};
   return facts([
@@ -78,7 +78,7 @@ function runSection() {
     ["Options", mappingText(board.adapter_options)],
     ["Model", mappingText(model)],
     ["Started", h("time", { datetime: board.timestamp }, board.timestamp)],
-    ["Command", argv && h("code", {}, visible(["pytest", ...argv].join(" ")))],
+    ["Command", report.command && h("code", {}, visible(report.command))],
     ["Selection", mappingText(selection)],
     ["Selected", selected && `${count(selectedOf(selected, "selected"))} of ${plural(selectedOf(selected, "available"), "example")}`],
     ["Commit", commit],

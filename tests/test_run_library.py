@@ -293,3 +293,22 @@ def test_every_shipped_example_scores_a_chattering_model_between_zero_and_one(sh
         for result in evaluate_tasks([task], Echo()):
             assert result.score is not None, result
             assert 0.0 <= result.score <= 1.0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"gate": "exampels"}, "unknown gate 'exampels'"),
+        ({"repeats": 0}, "repeats and batch_size of at least 1"),
+        ({"timeout": 0}, "a timeout above 0"),
+        ({"thresholds": {"letters": 7}}, "threshold of 'letters': expected a number from 0 to 1"),
+        ({"thresholds": {"leters": 0.5}}, "unknown task or metric in thresholds 'leters'; did you mean 'letters'"),
+    ],
+)
+def test_an_option_that_cannot_be_is_refused_before_any_call(
+    tasks: list[Task], options: dict[str, Any], message: str
+) -> None:
+    adapter = Echo()
+    with pytest.raises(UsageError, match=message):
+        run_leaderboard(tasks, adapter, **options)
+    assert [] == adapter.calls

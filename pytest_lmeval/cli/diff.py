@@ -28,7 +28,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Print the difference; return 1 where a run like the new one fails with the old one as its baseline."""
     old, new = read_run(options.old), read_run(options.new)
-    found = difference(old, new, settings_of(options, options.old))
+    found = difference(old, new, settings_of(options, options.old), Path.cwd())
     if options.format == "json":
         show_json(found.to_json())
     else:

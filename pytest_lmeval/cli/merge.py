@@ -18,7 +18,7 @@ from pytest_lmeval.formats.files import file_task_name
 from pytest_lmeval.formats.task import Task
 from pytest_lmeval.formats.yaml.configs import as_configs
 from pytest_lmeval.leaderboard.board import Leaderboard
-from pytest_lmeval.leaderboard.gate import MODES
+from pytest_lmeval.leaderboard.gate import MODES, verdict_lines
 from pytest_lmeval.leaderboard.markdown import markdown
 from pytest_lmeval.leaderboard.merge import ledger_of, merge
 from pytest_lmeval.leaderboard.merged_gate import gate_settings, gated
@@ -27,7 +27,6 @@ from pytest_lmeval.leaderboard.runfile import RunFile, examples_of, read_run
 from pytest_lmeval.leaderboard.tables import terminal_table
 from pytest_lmeval.leaderboard.write import remove_reports, write_leaderboard
 from pytest_lmeval.run.aggregating import aggregate
-from pytest_lmeval.text import printable
 from pytest_lmeval.types import ExampleResult
 
 __all__ = ["configure", "run"]
@@ -61,19 +60,27 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Write the files of the whole run; return its exit code: 1 if an example or the gate failed, 3 if incomplete."""
     _check_folder(options.folder, options.ledgers)
-    _check_baseline(options.folder, options.baseline)
     shards = [read_run(path) for path in options.ledgers]
     whole = merge(shards)
     if options.max_errors is not None:
         collected = len(examples_of(whole)) + len(whole.facts.missing) + whole.facts.skipped
         whole = replace(whole, facts=replace(whole.facts, max_errors=options.max_errors.of(collected)))
+    settings = gate_settings(shards, _asked(options))
+    _check_baseline(options.folder, settings.baseline)
     whole, unmerged = _aggregated(whole)
-    judged, board, code = gated(whole, gate_settings(shards, _asked(options)), Path.cwd())
+    judged, board, code = gated(whole, settings, Path.cwd())
     try:
         written = _write(judged, board, options)
     except OSError as error:
         raise UsageError(f"-o {options.folder}: cannot be written: {error.strerror or error}") from None
-    show([*terminal_table(board), *_verdict(board), *unmerged, *(f"wrote {path}" for path in written)])
+    show(
+        [
+            *terminal_table(board),
+            *verdict_lines(board.facts.gate or {}),
+            *unmerged,
+            *(f"wrote {path}" for path in written),
+        ]
+    )
     return code
 
 
@@ -94,10 +101,10 @@ def _check_folder(folder: Path, ledgers: Sequence[Path]) -> None:
         raise UsageError(f"-o {folder}: cannot be read: {error.strerror}") from None
 
 
-def _check_baseline(folder: Path, baseline: str | None) -> None:
+def _check_baseline(folder: Path, baseline: str) -> None:
     written = {(folder / name).resolve() for name in ("leaderboard.json", "ledger.jsonl")}
-    if baseline is not None and Path(baseline).resolve() in written:
-        raise UsageError(f"--baseline {baseline}: would be written over, and compared with itself next time; copy it")
+    if baseline and Path(baseline).resolve() in written:
+        raise UsageError(f"baseline {baseline}: would be written over, and compared with itself next time; copy it")
 
 
 def _is_merged(ledger: Path) -> bool:
@@ -112,13 +119,13 @@ def _write(run: RunFile, board: Leaderboard, options: argparse.Namespace) -> lis
     names = ("ledger.jsonl", "leaderboard.md", "report.html", "leaderboard.json")
     ledger, text, page, whole = paths = [folder / name for name in names]
     # If this is killed now, no verdict on other shards is left beside the new ledger.
+    before = {} if (board.facts.gate or {}).get("comparison") is None else _before(board)
     remove_reports(folder)
     write_atomically(ledger, ledger_of(run, board))
     write_atomically(text, markdown(board).encode("utf-8", "backslashreplace"))
     from pytest_lmeval.leaderboard.html import write_report
 
     comparison = (board.facts.gate or {}).get("comparison")
-    before = {} if comparison is None else _before(board)
     write_report(page, board.to_json(), examples_of(run), comparison, before)
     # Last: where it is there, all of them are.
     write_leaderboard(board, whole, include_per_example=options.include_per_example)
@@ -130,13 +137,6 @@ def _before(board: Leaderboard) -> dict[tuple[str, str], ExampleResult]:
     return {(old.task, old.id): old for old in examples_of(read_run(board.facts.gate["settings"]["baseline"]))}
 
 
-def _verdict(board: Leaderboard) -> list[str]:
-    gate = board.facts.gate or {}
-    lines = [f"gate {gate['mode']}: {gate['verdict']}", *(f"  {reason}" for reason in gate["reasons"])]
-    lines += [f"  doubtful: {warning}" for warning in gate.get("warnings", ())]
-    return [printable(line, keep="") for line in lines]
-
-
 def _aggregated(run: RunFile) -> tuple[RunFile, list[str]]:
     """Return the run with what its tasks make of all results, and a line for each task whose file is not the same."""
     tasks: dict[str, Task] = {}
@@ -146,7 +146,7 @@ def _aggregated(run: RunFile) -> tuple[RunFile, list[str]]:
             try:
                 tasks[info.name] = _task_of(info)
             except UsageError as error:
-                notes.append(f"without its own aggregations: {info.name}: {error}")
+                notes.append(f"its own metrics were not computed: {info.name}: {error}")
     infos = [run.infos[name] for name in tasks]
     aggregates, failures = aggregate(infos, examples_of(run), lambda info: tasks[info.name])
     facts = replace(run.facts, interruptions=[*run.facts.interruptions, *failures])

@@ -149,7 +149,7 @@ def _refusal(path: Path, group: Sequence[Placing], folder: Path, patterns: Seque
     if path.resolve() != folder.resolve() / path.relative_to(folder):
         return "leads out of the task folder, or through a symbolic link"
     if path.exists() and not path.is_file():
-        return "is there and not a file"
+        return "exists and is not a file"
     parts = path.relative_to(folder).parts
     if any(_fits(part, _FOLDERS_READ) for part in parts) or _fits(parts[-1], patterns) or _hides_a_module(path):
         return "never written: by its name, pytest or Python may run this file or read settings from it; rename it"

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from pytest_lmeval.cli.output import add_criteria, settings_of, show
 from pytest_lmeval.errors import UsageError
+from pytest_lmeval.leaderboard.gate import verdict_lines
 from pytest_lmeval.leaderboard.html import write_report
 from pytest_lmeval.leaderboard.merged_gate import gated
 from pytest_lmeval.leaderboard.runfile import board_of, examples_of, read_run
@@ -34,8 +33,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Write the report and say where."""
     output = options.output or options.run_file.with_name("report.html")
-    if output.resolve() in [path.resolve() for path in (options.run_file, options.baseline) if path is not None]:
-        raise UsageError(f"-o {output}: is the file to read; name another")
+    beside = [options.run_file.with_name(name) for name in ("leaderboard.json", "ledger.jsonl")]
+    kept = [path.resolve() for path in (options.run_file, options.baseline, *beside) if path is not None]
+    if output.resolve() in kept:
+        raise UsageError(f"-o {output}: is the file to read, or belongs to the run; name another")
     run = read_run(options.run_file)
     board = board_of(run)
     shown = dict(run.board or board.to_json())
@@ -50,11 +51,5 @@ def run(options: argparse.Namespace) -> int:
         write_report(output, shown, examples_of(run), gate.get("comparison"), before)
     except OSError as error:
         raise UsageError(f"-o {output}: cannot be written: {error.strerror}") from None
-    show([*_verdict(gate), f"wrote {output}"])
+    show([*(verdict_lines(gate) if gate else ()), f"wrote {output}"])
     return 0
-
-
-def _verdict(gate: Mapping[str, Any]) -> list[str]:
-    if not gate:
-        return []
-    return [f"gate {gate['mode']}: {gate['verdict']}", *(f"  {reason}" for reason in gate["reasons"])]

@@ -34,9 +34,13 @@ def compare_with(baseline: RunFile, board: Leaderboard, criteria: Criteria, root
         return task in partial or (root is not None and info is not None and (root / info.path).is_file())
 
     # Which examples were skipped is not recorded: of a board that has some, those without a result may be either.
-    gone = "removed, skipped or lost" if board.facts.skipped or board.facts.missing else "removed"
+    gone = "removed, skipped or lost" if _may_have_lost(board) else "removed"
     left_out = _other_sandbox(baseline, board, new)
     return compare(examples_of(baseline), new, criteria, left_out=left_out, outside=outside, gone=gone)
+
+
+def _may_have_lost(board: Leaderboard) -> bool:
+    return bool(board.facts.skipped or board.facts.missing or not board.facts.finished)
 
 
 def _other_sandbox(baseline: RunFile, board: Leaderboard, new: Iterable[ExampleResult]) -> Mapping[str, str]:

@@ -8,11 +8,12 @@ import secrets
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from pytest_lmeval.errors import UsageError
 from pytest_lmeval.leaderboard.board import Leaderboard
-from pytest_lmeval.leaderboard.runfile import RunFile
+from pytest_lmeval.leaderboard.runfile import RunFile, examples_of
 from pytest_lmeval.types import ExampleResult
 
-__all__ = ["doubts", "encode_baseline", "is_same"]
+__all__ = ["check_baseline", "doubts", "encode_baseline", "is_same"]
 
 _KEPT = ("git", "model", "repeats", "sandbox", "seed", "versions")
 
@@ -46,9 +47,20 @@ def is_same(board: Leaderboard, stored: Mapping[str, Any]) -> bool:
     )
 
 
+def check_baseline(run: RunFile) -> None:
+    """Raise UsageError unless a run is fit to be compared with: finished, whole, and with its examples."""
+    examples_of(run)
+    if not run.complete:
+        raise UsageError(f"{run.path}: the run did not finish; it cannot be a baseline")
+    if "shard" in run.selection:
+        raise UsageError(f"{run.path}: one shard of a run; it cannot be a baseline: merge the shards first")
+
+
 def doubts(baseline: RunFile, board: Leaderboard) -> list[str]:
     """Return what a comparison of the board with ``baseline`` does not show, a sentence for each."""
     found = []
+    if not baseline.complete:
+        found.append("the baseline is of a run that did not finish")
     if not baseline.agrees:
         found.append("the baseline was changed by hand: its results are not those of its digest")
     asked = {
@@ -56,7 +68,9 @@ def doubts(baseline: RunFile, board: Leaderboard) -> list[str]:
         _times_asked(row for each in board.tasks for row in each.per_example),
     }
     if len(asked) > 1:
-        found.append("each example was asked another number of times than in the baseline: to pass means another thing")
+        found.append(
+            "each example was asked another number of times than in the baseline: passing is defined differently"
+        )
     rows = {row.task for row in board.tasks}
     if others := sorted(baseline.infos.keys() - rows):
         found.append(f"not run, though in the baseline: {', '.join(others)}")

@@ -31,7 +31,8 @@ class RunFacts:
     and is empty when nothing was. ``complete`` may be withheld by the caller; it is never granted against ``missing``.
     ``floors`` are the scores that tasks, and ``overall``, must reach. ``interruptions`` say why the run did not come to
     its end, lost examples aside. ``failures`` are tests of examples that failed whatever the score. ``reruns`` counts
-    the attempts that were made again.
+    the attempts that were made again. ``mode`` is the gate's mode that decided which examples are ``failed`` and which
+    ``below``, empty where that is not known.
     """
 
     timestamp: str
@@ -49,6 +50,7 @@ class RunFacts:
     interruptions: Sequence[str] = ()
     failures: Sequence[str] = ()
     reruns: int = 0
+    mode: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +88,12 @@ class Leaderboard:
             "usage": dict(self.usage),
             "calibration": dict(self.calibration),
             "bad_records": list(facts.bad_records),
+            "interruptions": list(facts.interruptions),
             "gate": None if facts.gate is None else dict(facts.gate),
             "manifest": dict(facts.manifest),
             "digest": self.digest,
         }
-        optional = ("selection", "usage", "calibration", "bad_records", "gate")
+        optional = ("selection", "usage", "calibration", "bad_records", "interruptions", "gate")
         return {key: value for key, value in board.items() if key not in optional or value}
 
     def _core(self) -> dict[str, float | None]:

@@ -35,6 +35,7 @@ def facts_from(fields: Mapping[str, Any]) -> RunFacts:
         "interruptions": list,
         "failures": list,
         "reruns": int,
+        "mode": str,
     }
     known = {name: fields[name] for name in kinds if name in fields}
     for name, value in known.items():

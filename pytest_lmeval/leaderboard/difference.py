@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from pytest_lmeval.leaderboard.compare import Comparison
@@ -79,12 +80,16 @@ class Difference:
         return {name: value for name, value in self.decision.to_json().items() if name != "comparison"}
 
 
-def difference(old: RunFile, new: RunFile, settings: GateSettings) -> Difference:
-    """Return what changed from ``old`` to ``new``; paired wherever both have their examples."""
+def difference(old: RunFile, new: RunFile, settings: GateSettings, root: Path | None = None) -> Difference:
+    """Return what changed from ``old`` to ``new``; paired wherever both have their examples.
+
+    The floors are those that the new run recorded. ``root`` is as for :func:`decide`.
+    """
+    settings = replace(settings, floors={**new.facts.floors, **settings.floors})
     (before, old_overall), (after, new_overall) = _scores(old), _scores(new)
     decision = None
     if old.results is not None and new.results is not None:
-        decision = decide(board_of(new), old, settings)
+        decision = decide(board_of(new), old, settings, root=root)
     return Difference(
         old=old,
         new=new,
@@ -98,7 +103,9 @@ def difference(old: RunFile, new: RunFile, settings: GateSettings) -> Difference
 
 def _changed_tasks(old: RunFile, new: RunFile) -> list[ChangedTask]:
     hashes = {name: (old.infos[name].sha256, new.infos[name].sha256) for name in old.infos if name in new.infos}
-    return [ChangedTask(name, *pair) for name, pair in sorted(hashes.items()) if pair[0] != pair[1]]
+    return [
+        ChangedTask(name, *pair) for name, pair in sorted(hashes.items()) if None not in pair and pair[0] != pair[1]
+    ]
 
 
 def _notes(old: RunFile, new: RunFile) -> list[str]:

@@ -33,6 +33,7 @@ def difference_lines(difference: Difference, limit: int) -> list[str]:
         assert difference.decision is not None
         lines += [f"verdict: {difference.verdict}"]
         lines += [f"  {printable(reason, keep='')}" for reason in difference.decision.reasons]
+        lines += [f"  doubtful: {printable(warning, keep='')}" for warning in difference.decision.warnings]
     return lines
 
 
@@ -40,7 +41,9 @@ def difference_markdown(difference: Difference, limit: int) -> str:
     """Return Markdown of a size that a comment holds, the verdict first."""
     comparison = difference.comparison
     lines = [f"# Comparison: {difference.verdict or 'scores only'}", ""]
-    lines += _bullets([] if difference.decision is None else difference.decision.reasons)
+    if difference.decision is not None:
+        doubts = [f"doubtful: {warning}" for warning in difference.decision.warnings]
+        lines += _bullets([*difference.decision.reasons, *doubts])
     if comparison is None:
         lines += table(("task", "old", "new", "change"), _score_rows(difference), texts=1)
     else:

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_lmeval.errors import UsageError
+from pytest_lmeval.errors import UnknownName, UsageError
 from pytest_lmeval.leaderboard.against import compare_with
 from pytest_lmeval.leaderboard.baseline import doubts
 from pytest_lmeval.leaderboard.compare import Comparison, Criteria
@@ -19,7 +19,18 @@ if TYPE_CHECKING:
     from pytest_lmeval.leaderboard.board import Leaderboard
     from pytest_lmeval.leaderboard.runfile import RunFile
 
-__all__ = ["LET_PASS", "MODES", "OVERALL", "Decision", "GateSettings", "baseline_line", "decide", "let_pass", "renewed"]
+__all__ = [
+    "LET_PASS",
+    "MODES",
+    "OVERALL",
+    "Decision",
+    "GateSettings",
+    "baseline_line",
+    "decide",
+    "let_pass",
+    "renewed",
+    "verdict_lines",
+]
 
 MODES = ("examples", "tasks", "baseline", "none")
 LET_PASS = frozenset({"pass", "new", "inconclusive"})
@@ -43,6 +54,19 @@ class GateSettings:
     alpha: float = 0.05
     tolerance: float = 0.0
     strict: bool = False
+
+    def __post_init__(self) -> None:
+        """Raise UsageError for a mode that does not exist, and for a number out of range."""
+        if self.mode not in MODES:
+            raise UnknownName("gate", self.mode, MODES)
+        if not 0 < self.alpha < 1 or not 0 <= self.tolerance < 1:
+            raise UsageError(
+                f"gate: expected alpha above 0 and below 1, tolerance from 0 to below 1, got {self.alpha!r} and "
+                f"{self.tolerance!r}"
+            )
+        for name, floor in self.floors.items():
+            if not 0 <= floor <= 1:
+                raise UsageError(f"gate: floor of {name!r}: expected a number from 0 to 1, got {floor!r}")
 
 
 _DEFAULT = GateSettings()
@@ -94,10 +118,12 @@ def decide(
     holds. Whatever the verdict, the reasons say what was not compared with the baseline. A run that is to become the
     baseline is not judged by the old one; :func:`renewed` makes its verdict ``new`` once the file is written. A task
     of the baseline that the board lacks counts as removed, unless its file is still below ``root``. Raises UsageError
-    for a baseline without per-example records and for settings out of range.
+    for a baseline without per-example records, the mode ``baseline`` without one, and a board whose examples were
+    judged for another mode.
     """
+    _check_mode(board, baseline, settings)
     comparison = None
-    if baseline is not None and "shard" not in board.facts.selection:
+    if baseline is not None:
         comparison = compare_with(baseline, board, _criteria(board, settings), root)
     findings = _findings(board, settings, comparison)
     reasons = [reason for _, reason in findings]
@@ -145,13 +171,32 @@ def let_pass(gate: Mapping[str, Any]) -> bool:
     return gate["verdict"] in LET_PASS
 
 
+def verdict_lines(gate: Mapping[str, Any]) -> list[str]:
+    """Return the verdict with its reasons, what was compared and the doubts, a line each, for a command's output."""
+    lines = [f"gate {gate['mode']}: {gate['verdict']}", *(f"  {reason}" for reason in gate["reasons"])]
+    lines += [f"  {line}" for line in [baseline_line(gate)] if line]
+    return lines + [f"  doubtful: {warning}" for warning in gate.get("warnings", ())]
+
+
+def _check_mode(board: Leaderboard, baseline: RunFile | None, settings: GateSettings) -> None:
+    if (
+        settings.mode == "baseline"
+        and baseline is None
+        and not settings.update
+        and "shard" not in board.facts.selection
+    ):
+        raise UsageError("the gate 'baseline' needs a baseline to compare with; choose another mode, or give one")
+    if settings.mode == "examples" and board.facts.mode not in ("", "examples"):
+        raise UsageError(
+            f"the examples of this board were judged for the gate {board.facts.mode!r}: none of them is failed; run "
+            "them for the gate 'examples'"
+        )
+
+
 def _criteria(board: Leaderboard, settings: GateSettings) -> Criteria:
     model = board.facts.manifest.get("model")
     exact = isinstance(model, dict) and model.get("exact") is True
-    try:
-        return Criteria(settings.alpha, settings.tolerance, settings.strict, exact)
-    except ValueError as error:
-        raise UsageError(f"gate: {error}") from None
+    return Criteria(settings.alpha, settings.tolerance, settings.strict, exact)
 
 
 def _doubts(board: Leaderboard, baseline: RunFile | None) -> list[str]:
@@ -185,7 +230,7 @@ def _findings(board: Leaderboard, settings: GateSettings, comparison: Comparison
         return found + failures
     if settings.mode == "baseline" and comparison is not None and not settings.update:
         found += _compared(comparison, ("stale", "regression"))
-        if comparison.verdict == "stale" and not comparison.only_measured:
+        if comparison.verdict == "stale" and not comparison.only_measured and board.complete:
             found.append(("stale", f"to renew it: --lm-baseline={settings.baseline} --lm-update-baseline"))
     found += [("floor", reason) for reason in _under_floor(board, settings)]
     found += [("must_pass", reason) for reason in _must_pass(board)]
@@ -205,6 +250,7 @@ def _coverage(board: Leaderboard, settings: GateSettings, comparison: Comparison
     if comparison is not None:
         return comparison.coverage
     if settings.baseline and "shard" in board.facts.selection:
+        # A part of a run is compared only where somebody asks for that.
         return (f"{NOT_COMPARED}a shard of a run; lmeval merge compares the whole run with the baseline",)
     return (f"{NOT_COMPARED}there was no baseline before this run",) if settings.update else ()
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_lmeval.errors import UnknownName, UsageError
+from pytest_lmeval.leaderboard.baseline import check_baseline
 from pytest_lmeval.leaderboard.board import Leaderboard
 from pytest_lmeval.leaderboard.gate import MODES, OVERALL, GateSettings, decide
 from pytest_lmeval.leaderboard.measured import floor_without_score
@@ -50,7 +51,7 @@ def gated(run: RunFile, settings: GateSettings, root: Path) -> tuple[RunFile, Le
     results = examples_of(run)
     if settings.mode != (run.gate or {}).get("mode"):
         results = judged(results, settings.mode)
-    run = replace(run, results=results, facts=replace(run.facts, floors=settings.floors, gate=None))
+    run = replace(run, results=results, facts=replace(run.facts, floors=settings.floors, gate=None, mode=settings.mode))
     board = board_of(run)
     if refusal := floor_without_score(board, settings.floors):
         raise UsageError(refusal)
@@ -80,5 +81,7 @@ def _baseline(settings: GateSettings, root: Path) -> RunFile | None:
         return None
     path = root / settings.baseline
     if not path.exists():
-        raise UsageError(f"baseline {path}: not there; name it with --baseline, or judge by another --gate")
-    return read_run(path)
+        raise UsageError(f"baseline {path}: no such file")
+    baseline = read_run(path)
+    check_baseline(baseline)
+    return baseline

@@ -238,4 +238,6 @@ def _example_record(result: ExampleResult) -> dict[str, Any]:
         record["details"] = dict(result.details)
     if result.item:
         record["item"] = result.item
+    if result.must_pass:
+        record["must_pass"] = True
     return record

@@ -80,13 +80,14 @@ def read_baseline(config: pytest.Config) -> RunFile | None:
         )
     if option.lm_update_baseline and not path.exists():
         return None
+    from pytest_lmeval.leaderboard.baseline import check_baseline
     from pytest_lmeval.leaderboard.runfile import examples_of, read_run
 
     def read() -> RunFile:
         run = read_run(path)
+        if not option.lm_update_baseline:
+            check_baseline(run)
         examples_of(run)
-        if not run.complete and not option.lm_update_baseline:
-            raise UsageError(f"{path}: of a run that did not come to its end, or cut off: not fit to compare with")
         return run
 
     return with_usage_errors(read)

@@ -238,7 +238,9 @@ class RunRecord:
         return self.board
 
     def _decided(self, board: Leaderboard) -> Leaderboard:
-        decision = decide(board, self.baseline, self.gate_settings, root=self.config.rootpath)
+        # A shard is judged once it is merged.
+        baseline = None if "shard" in board.facts.selection else self.baseline
+        decision = decide(board, baseline, self.gate_settings, root=self.config.rootpath)
         if self.gate_settings.update:
             decision = renewed(decision, *self.files.update_baseline(board))
         self._decision = decision
@@ -293,5 +295,6 @@ class RunRecord:
             interruptions=tuple(self._reasons),
             failures=failed_besides(self._failed, fates),
             reruns=self._reruns,
+            mode=self.gate_settings.mode,
             floors=self.gate_settings.floors,
         )

@@ -11,7 +11,7 @@ from typing import Any
 
 from pytest_lmeval.adapters.resolve import adapter_name, check_adapter, make_adapter
 from pytest_lmeval.engine.batches import plan_batches
-from pytest_lmeval.errors import UsageError
+from pytest_lmeval.errors import UnknownName, UsageError
 from pytest_lmeval.formats.task import BareTask, Prompt, Task, complete
 from pytest_lmeval.leaderboard.board import Leaderboard, RunFacts, build_board
 from pytest_lmeval.leaderboard.rows import TaskInfo, TaskRow
@@ -76,6 +76,11 @@ def run_leaderboard(  # noqa: PLR0913  # keyword-only options, as those of the c
     A batch adapter stays open; an async one is closed (``aclose``) with the event loop that it was asked in.
     Raises UsageError for an adapter without an answering method, and for tasks that share a name.
     """
+    known = registry or default_registry()
+    names = {task.name for task in tasks}
+    for name in thresholds or ():
+        if name not in names and name not in known.metrics:
+            raise UnknownName("task or metric in thresholds", name, [*names, *known.metrics])
     settings = RunSettings(
         batch_size=batch_size,
         repeats=repeats,
@@ -85,7 +90,7 @@ def run_leaderboard(  # noqa: PLR0913  # keyword-only options, as those of the c
         gate=gate,
     )
     whole = [complete(task) for task in tasks]
-    found = _run(whole, adapter, settings, registry=registry, judge=judge, render=render)
+    found = _run(whole, adapter, settings, registry=known, judge=judge, render=render)
     infos = [info_of(task) for task in whole]
     task_of = {task.name: task for task in whole}
     aggregates, failures = aggregate(infos, found.results, lambda info: task_of[info.name])
@@ -97,6 +102,7 @@ def run_leaderboard(  # noqa: PLR0913  # keyword-only options, as those of the c
         manifest={"repeats": repeats, **found.manifest},
         finished=not reasons,
         interruptions=reasons,
+        mode=gate,
     )
     return build_board(infos, found.results, facts, aggregates)
 

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pytest_lmeval.engine.policy import DEFAULT_BATCH_SIZE, Policy
+from pytest_lmeval.errors import UnknownName, UsageError
+from pytest_lmeval.leaderboard.gate import MODES
 
 __all__ = ["RunSettings"]
 
@@ -37,6 +39,19 @@ class RunSettings:
     passthrough: tuple[type[BaseException], ...] = ()
     may_crash: bool = False
     reuses: bool = False
+
+    def __post_init__(self) -> None:
+        """Raise UsageError for a mode that does not exist, and for a number out of range."""
+        if self.gate not in MODES:
+            raise UnknownName("gate", self.gate, MODES)
+        if self.repeats < 1 or self.batch_size < 1 or not self.timeout_s > 0:
+            raise UsageError(
+                "expected repeats and batch_size of at least 1 and a timeout above 0, got "
+                f"{self.repeats!r}, {self.batch_size!r} and {self.timeout_s!r}"
+            )
+        for name, threshold in self.thresholds.items():
+            if not 0 <= threshold <= 1:
+                raise UsageError(f"threshold of {name!r}: expected a number from 0 to 1, got {threshold!r}")
 
     def policy(self, spent: float) -> Policy:
         """Return the limits on asking for a run that has ``spent`` part of its cost already."""

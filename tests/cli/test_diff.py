@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Lmeval
+from tests.cli.conftest import Lmeval, evaluate
 
 
 def test_a_regression_exits_1_and_shows_what_flipped(lmeval: Lmeval, base: Path, worse: Path) -> None:
@@ -111,3 +111,22 @@ def test_three_in_a_hundred_broken_answers_are_caught_in_1319_and_not_in_100(lme
     code, out, _ = lmeval("diff", better, part)
     assert (0, True) == (code, "verdict: pass" in out)
     assert "such pairs show a drop of" in out
+
+
+def test_a_shard_that_got_worse_is_a_regression_and_a_shard_is_no_baseline(
+    lmeval: Lmeval, stub_project: Path, base: Path
+) -> None:
+    wrong = "s0 s2 s4 s6 s8 s10 w0 w2 w4 w6"
+    options = ("--lm-adapter=model:Model", "--lm-gate=tasks", "--lm-shard=1/2")
+    shard = evaluate(stub_project, "worse-shard", *options, wrong=wrong)
+    code, out, _ = lmeval("diff", base / "ledger.jsonl", shard / "ledger.jsonl", "--strict")
+    assert (1, True) == (code, "verdict: regression" in out)
+    code, _, err = lmeval("report", base / "ledger.jsonl", "--baseline", shard / "ledger.jsonl", "-o", shard / "x.html")
+    assert (2, True) == (code, "one shard of a run; it cannot be a baseline" in err)
+
+
+def test_a_floor_that_the_new_run_recorded_binds(lmeval: Lmeval, stub_project: Path, base: Path) -> None:
+    options = ("--lm-adapter=model:Model", "--lm-gate=tasks", "--lm-min-score=overall=0.99")
+    low = evaluate(stub_project, "low", *options, wrong="s1 w1")
+    code, out, _ = lmeval("diff", base / "ledger.jsonl", low / "ledger.jsonl")
+    assert (1, True) == (code, "verdict: floor" in out)

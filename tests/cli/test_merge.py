@@ -11,7 +11,7 @@ import pytest
 from pytest_lmeval.cli import merge as merging
 from pytest_lmeval.schemas import load_schema
 from tests import needs
-from tests.cli.conftest import Lmeval
+from tests.cli.conftest import Lmeval, evaluate
 
 FILES = ["leaderboard.json", "leaderboard.md", "ledger.jsonl", "report.html"]
 
@@ -151,3 +151,21 @@ def test_what_cannot_be_written_or_parsed_is_a_usage_error(lmeval: Lmeval, shard
         assert 2 == lmeval("merge", *shards, "-o", tmp_path, option)[0]
     code, _, err = lmeval("merge", *shards, "-o", tmp_path, "--min-score=sum=0.5")
     assert (2, True) == (code, "did you mean 'sums'?" in err)
+
+
+def test_a_baseline_that_the_merged_run_would_replace_is_refused_and_left(
+    lmeval: Lmeval, stub_project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(stub_project)
+    whole = evaluate(stub_project, "whole", "--lm-adapter=model:Model", "--lm-include-per-example")
+    before = (whole / "leaderboard.json").read_bytes()
+    options = ("--lm-adapter=model:Model", "--lm-baseline=whole/leaderboard.json")
+    ledgers = [evaluate(stub_project, f"b{part}", *options, f"--lm-shard={part}/2") / "ledger.jsonl" for part in (1, 2)]
+    code, _, err = lmeval("merge", *ledgers, "-o", whole)
+    assert (2, True) == (code, "baseline whole/leaderboard.json: would be written over" in err)
+    assert before == (whole / "leaderboard.json").read_bytes()
+
+
+def test_a_gate_that_compares_needs_a_baseline(lmeval: Lmeval, shards: list[Path], tmp_path: Path) -> None:
+    code, _, err = lmeval("merge", *shards, "-o", tmp_path / "m", "--gate=baseline")
+    assert (2, True) == (code, "the gate 'baseline' needs a baseline" in err)

@@ -161,7 +161,7 @@ def test_a_score_metric_that_is_no_score_makes_the_run_incomplete(tasks: Project
 
 
 def test_a_floor_for_a_task_that_has_no_score_is_a_usage_error(tasks: Project) -> None:
-    refused = "*the floor of 'binary' cannot be held: no field is the score of its examples*"
+    refused = "*task 'binary' has no score, so it can have no floor: no field is the score of its examples*"
     _write(tasks, BINARY)
     result = tasks.run("tasks", "--lm-min-score=binary=0.5")
     assert 4 == result.ret
@@ -253,7 +253,7 @@ def test_shards_of_a_task_whose_score_is_a_metric_have_it_when_merged_where_the_
     merged.stdout.fnmatch_lines(
         [
             "*binary: no score: its metric 'recall' was not worked out*",
-            "without its own aggregations: binary: tasks/binary.yaml: not what the shards ran*",
+            "its own metrics were not computed: binary: tasks/binary.yaml: not what the shards ran*",
         ]
     )
 

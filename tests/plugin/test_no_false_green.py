@@ -433,7 +433,7 @@ def test_what_is_left_of_a_run_is_no_baseline(project: Project, torn: bool) -> N
     asked = len(project.calls())
     result = project.run("--lm-baseline=base.json")
     assert 4 == result.ret
-    result.stderr.fnmatch_lines(["*base.json: of a run that did not come to its end*not fit to compare with*"])
+    result.stderr.fnmatch_lines(["*base.json: the run did not finish; it cannot be a baseline*"])
     assert asked == len(project.calls())
 
 

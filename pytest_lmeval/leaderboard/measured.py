@@ -28,8 +28,8 @@ def no_score_for_floor(floors: Iterable[str], scores: Mapping[str, bool]) -> str
     if name is None:
         return ""
     return (
-        f"task {name!r} has no score, so it can have no floor: no field is the score of its examples, and no score_metric "
-        "names the metric that is its score"
+        f"task {name!r} has no score, so it can have no floor: no field is the score of its examples, and no "
+        "score_metric names the metric that is its score"
     )
 
 

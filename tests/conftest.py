@@ -192,5 +192,7 @@ def project(
         monkeypatch.setattr(pytester, "popen", partial(fork_server.popen, pytester.popen))
     for name in [name for name in os.environ if name.startswith(("PYTEST_XDIST", "GITHUB_", "LM_"))]:
         monkeypatch.delenv(name)
-    monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
+    # Where CI is set, pytest cuts no line of its summary.
+    for name in ("PYTEST_ADDOPTS", "CI", "BUILD_NUMBER"):
+        monkeypatch.delenv(name, raising=False)
     return Project(pytester)

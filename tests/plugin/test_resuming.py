@@ -19,6 +19,7 @@ import pytest
 
 from pytest_lmeval.leaderboard.runfile import read_run
 from pytest_lmeval.schemas import load_schema
+from tests import needs
 from tests.conftest import PATIENCE_S
 
 if TYPE_CHECKING:
@@ -381,7 +382,7 @@ def test_the_complete_ledger_of_other_examples_stays_and_is_not_counted(complete
 
 
 def test_resuming_a_part_of_a_complete_run_keeps_the_rest_for_later(complete: Project) -> None:
-    jsonschema = pytest.importorskip("jsonschema")
+    jsonschema = needs.module("jsonschema")
     digest = complete.board()["digest"]
     assert 0 == run(complete, "--lm-resume", "-k", "e1 or e2").ret
     ledger = complete.path / "reports/ledger.jsonl"

@@ -18,7 +18,8 @@ from pytest_lmeval.formats.files import file_task_name
 from pytest_lmeval.formats.task import Task
 from pytest_lmeval.formats.yaml.configs import as_configs
 from pytest_lmeval.leaderboard.board import Leaderboard
-from pytest_lmeval.leaderboard.gate import MODES, verdict_lines
+from pytest_lmeval.leaderboard.gate import MODES
+from pytest_lmeval.leaderboard.gate_text import verdict_lines
 from pytest_lmeval.leaderboard.markdown import markdown
 from pytest_lmeval.leaderboard.merge import ledger_of, merge
 from pytest_lmeval.leaderboard.merged_gate import gate_settings, gated

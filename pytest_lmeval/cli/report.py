@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pytest_lmeval.cli.output import add_criteria, settings_of, show
 from pytest_lmeval.errors import UsageError
-from pytest_lmeval.leaderboard.gate import verdict_lines
+from pytest_lmeval.leaderboard.gate_text import verdict_lines
 from pytest_lmeval.leaderboard.html import write_report
 from pytest_lmeval.leaderboard.merged_gate import gated
 from pytest_lmeval.leaderboard.runfile import board_of, examples_of, read_run

@@ -25,11 +25,9 @@ __all__ = [
     "OVERALL",
     "Decision",
     "GateSettings",
-    "baseline_line",
     "decide",
     "let_pass",
     "renewed",
-    "verdict_lines",
 ]
 
 MODES = ("examples", "tasks", "baseline", "none")
@@ -156,26 +154,9 @@ def renewed(decision: Decision, verdict: str, reason: str) -> Decision:
     return replace(found, verdict=verdict, exit_code=found.exit_code or int(verdict not in LET_PASS))
 
 
-def baseline_line(gate: Mapping[str, Any]) -> str:
-    """Return which run a board was compared with, or "": file, adapter and date."""
-    baseline = gate.get("baseline")
-    if not isinstance(baseline, Mapping):
-        return ""
-    return "compared with {path}: {adapter}, {timestamp}".format(
-        **{"path": "", "adapter": "", "timestamp": "", **baseline}
-    )
-
-
 def let_pass(gate: Mapping[str, Any]) -> bool:
     """Tell whether the gate of a board lets the run pass."""
     return gate["verdict"] in LET_PASS
-
-
-def verdict_lines(gate: Mapping[str, Any]) -> list[str]:
-    """Return the verdict with its reasons, what was compared and the doubts, a line each, for a command's output."""
-    lines = [f"gate {gate['mode']}: {gate['verdict']}", *(f"  {reason}" for reason in gate["reasons"])]
-    lines += [f"  {line}" for line in [baseline_line(gate)] if line]
-    return lines + [f"  doubtful: {warning}" for warning in gate.get("warnings", ())]
 
 
 def _check_mode(board: Leaderboard, baseline: RunFile | None, settings: GateSettings) -> None:

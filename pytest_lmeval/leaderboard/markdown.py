@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pytest_lmeval.leaderboard.board import Leaderboard
-from pytest_lmeval.leaderboard.gate import baseline_line
+from pytest_lmeval.leaderboard.gate_text import baseline_line
 from pytest_lmeval.leaderboard.tables import (
     CHANGE_HEADINGS,
     HEADINGS,

@@ -10,7 +10,8 @@ import pytest
 
 from pytest_lmeval.errors import did_you_mean
 from pytest_lmeval.leaderboard.board import Leaderboard
-from pytest_lmeval.leaderboard.gate import LET_PASS, OVERALL, baseline_line, let_pass
+from pytest_lmeval.leaderboard.gate import LET_PASS, OVERALL, let_pass
+from pytest_lmeval.leaderboard.gate_text import baseline_line
 from pytest_lmeval.leaderboard.github import commands
 from pytest_lmeval.leaderboard.tables import action_lines, comparison_lines, selection_text, terminal_table
 from pytest_lmeval.plugin.run_record import RunRecord

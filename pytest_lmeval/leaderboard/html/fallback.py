@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from html import escape
 from typing import Any
 
-from pytest_lmeval.leaderboard.gate import baseline_line
+from pytest_lmeval.leaderboard.gate_text import baseline_line
 from pytest_lmeval.leaderboard.tables import score_text
 from pytest_lmeval.text import printable
 

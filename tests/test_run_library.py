@@ -312,3 +312,8 @@ def test_an_option_that_cannot_be_is_refused_before_any_call(
     with pytest.raises(UsageError, match=message):
         run_leaderboard(tasks, adapter, **options)
     assert [] == adapter.calls
+
+
+def test_a_run_of_no_tasks_is_refused() -> None:
+    with pytest.raises(UsageError, match="no tasks"):
+        run_leaderboard([], Echo())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -131,7 +131,7 @@ def decide(
     return Decision(
         verdict,
         tuple(reasons),
-        (*measured_lines(board), *suspicions(board), *_doubts(board, baseline)),
+        (*measured_lines(board), *suspicions(board), *_doubts(board, baseline, settings.floors)),
         settings,
         comparison,
         _exit_code(board, settings, verdict),
@@ -180,8 +180,10 @@ def _criteria(board: Leaderboard, settings: GateSettings) -> Criteria:
     return Criteria(settings.alpha, settings.tolerance, settings.strict, exact)
 
 
-def _doubts(board: Leaderboard, baseline: RunFile | None) -> list[str]:
+def _doubts(board: Leaderboard, baseline: RunFile | None, floors: Iterable[str]) -> list[str]:
     found = [] if baseline is None else doubts(baseline, board)
+    known = {OVERALL, *(row.task for row in board.tasks)}
+    found += [f"its floor was not checked, this run has no such task: {name}" for name in floors if name not in known]
     if count := board.facts.reruns:
         found.append(f"{count} attempt(s) failed and were made again: a score of the best of several is too high")
     return found

@@ -74,8 +74,11 @@ def run_leaderboard(  # noqa: PLR0913  # keyword-only options, as those of the c
     ``sandbox`` the level at which programs run. ``thresholds`` are by task or metric, in [0, 1]. ``gate`` is the mode
     that :func:`decide` will be asked for: but for ``examples``, an example under its threshold is ``below``.
     A batch adapter stays open; an async one is closed (``aclose``) with the event loop that it was asked in.
-    Raises UsageError for an adapter without an answering method, and for tasks that share a name.
+    Raises UsageError for no tasks, tasks that share a name, an adapter without an answering method, and options out of
+    range.
     """
+    if not tasks:
+        raise UsageError("no tasks: a run of nothing has no score")
     known = registry or default_registry()
     names = {task.name for task in tasks}
     for name in thresholds or ():

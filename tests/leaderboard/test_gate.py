@@ -69,8 +69,12 @@ def test_a_floor_that_is_reached_exactly_is_reached() -> None:
     assert "pass" == _decide(_board(PASSED, BELOW), floors={"sums": 0.5, "overall": 0.5})["verdict"]
 
 
-def test_a_floor_of_a_task_that_the_run_does_not_have_says_nothing() -> None:
-    assert "pass" == _decide(_board(PASSED), floors={"words": 1.0})["verdict"]
+def test_a_floor_of_a_task_that_the_run_does_not_have_fails_nothing_and_is_said() -> None:
+    gate = _decide(_board(PASSED), floors={"words": 1.0})
+    assert ("pass", ["its floor was not checked, this run has no such task: words"]) == (
+        gate["verdict"],
+        gate["warnings"],
+    )
 
 
 def test_a_floor_without_a_score_is_not_reached() -> None:

@@ -234,8 +234,7 @@ SURVIVORS = {
 
 @LINUX
 @pytest.mark.parametrize("action", SURVIVORS.values(), ids=SURVIVORS)
-def test_no_process_outlives_the_run(action: str) -> None:
-    before = _living()
+def test_no_process_outlives_the_run(action: str, tmp_path: Path) -> None:
     run(
         "import os, signal, subprocess, time\ndef stay():\n    while True: time.sleep(600)\n"
         f"def f(x):\n    {action}\n    return 1"
@@ -243,18 +242,18 @@ def test_no_process_outlives_the_run(action: str) -> None:
 
     # What was killed last may be gone a moment later.
     deadline = time.monotonic() + 60
-    while _living() - before and time.monotonic() < deadline:
+    while _started_in(tmp_path) and time.monotonic() < deadline:
         time.sleep(0.01)
-    assert set() == _living() - before
+    assert [] == _started_in(tmp_path)
 
 
-def _living() -> set[int]:
-    """Return the processes that are marked as part of some run of this process's user."""
-    found = set()
-    for name in filter(str.isdecimal, os.listdir("/proc")):
-        with contextlib.suppress(OSError), open(f"/proc/{name}/environ", "rb") as environment:
-            if b"LMEVAL_SANDBOX_RUN" in environment.read():
-                found.add(int(name))
+def _started_in(folder: Path) -> list[str]:
+    """Return what the kernel tells of each process whose environment names ``folder``, where scratch folders lie."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if os.fsencode(folder) in (process / "environ").read_bytes():
+                found.append((process / "status").read_text())
     return found
 
 
@@ -270,18 +269,17 @@ def test_a_run_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
         "open_sandbox('process').script(program, Limits())\n"
     )
     environment = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}
-    before = _living()
     harness = subprocess.Popen([sys.executable, "-c", script], env=environment)
     deadline = time.monotonic() + 120
     while not list(tmp_path.glob("lmeval-*/alive")) and time.monotonic() < deadline:
         time.sleep(0.01)
     harness.send_signal(signal.SIGKILL)
     harness.wait()
-    while (list(tmp_path.iterdir()) or _living() - before) and time.monotonic() < deadline:
+    while (list(tmp_path.iterdir()) or _started_in(tmp_path)) and time.monotonic() < deadline:
         time.sleep(0.01)
 
     assert [] == list(tmp_path.iterdir())
-    assert set() == _living() - before
+    assert [] == _started_in(tmp_path)
 
 
 _LETS_GO = """

@@ -58,7 +58,9 @@ def _watch(pid: int, control: int, owner: int, limits: Mapping[str, Any]) -> int
             code = _excess(limits)
         if code is None and told:
             code = STOPPED
-    tree.end_all(pid)
+    if not tree.end_all(pid):
+        # The parent takes a killed supervisor for an error of the run, and looks for what it left.
+        os.kill(os.getpid(), tree.SIGKILL)
     return OVER_CPU if tree.cpu_seconds([]) >= limits["cpu_s"] else code
 
 

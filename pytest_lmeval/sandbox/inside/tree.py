@@ -54,18 +54,21 @@ def _cpu_of(pid: int) -> float:
     return sum(map(int, fields[11:15])) / TICKS
 
 
-def end_all(leader: int) -> None:
-    """Kill the process group of ``leader`` and everything below this process, and wait until it is gone."""
+def end_all(leader: int) -> bool:
+    """Kill the process group of ``leader`` and everything below this process; return whether all of it is gone."""
     give_up = time.monotonic() + GIVE_UP_S
     _signal(-leader, SIGKILL)
     _signal(leader, SIGKILL)
-    while _reap() and time.monotonic() < give_up:
+    while _reap():
+        if time.monotonic() > give_up:
+            return False
         below = descendants()
         # Stopped first, a fork bomb cannot grow while its parts are killed one by one.
         for signal in (SIGSTOP, SIGKILL):
             for pid in below:
                 _signal(pid, signal)
         time.sleep(0.0005)
+    return True
 
 
 def _signal(pid: int, signal: int) -> None:

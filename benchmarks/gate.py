@@ -12,9 +12,9 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from pytest_lmeval.leaderboard.compare import Criteria, compare
-from pytest_lmeval.leaderboard.paired import holm
-from pytest_lmeval.leaderboard.power import flip_power
+from pytest_lmeval.compare.compare import Criteria, compare
+from pytest_lmeval.stats.paired import holm
+from pytest_lmeval.stats.power import flip_power
 from pytest_lmeval.types import ExampleResult
 
 __all__ = ["NULL", "POWER", "RULES", "Scenario", "power_table", "render", "simulate"]

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from pytest_lmeval.adapters.replay import ReplayAdapter as ReplayAdapter
     from pytest_lmeval.adapters.resolve import make_adapter as make_adapter
     from pytest_lmeval.adapters.toy import ToyAdapter as ToyAdapter
+    from pytest_lmeval.compare.gate import Decision as Decision
+    from pytest_lmeval.compare.gate import GateSettings as GateSettings
+    from pytest_lmeval.compare.gate import decide as decide
     from pytest_lmeval.errors import AdapterError as AdapterError
     from pytest_lmeval.errors import BadTaskFile as BadTaskFile
     from pytest_lmeval.errors import LmevalError as LmevalError
@@ -24,13 +27,10 @@ if TYPE_CHECKING:
     from pytest_lmeval.formats.spec import SPEC_VERSION as SPEC_VERSION
     from pytest_lmeval.formats.task import Task as Task
     from pytest_lmeval.leaderboard.board import Leaderboard as Leaderboard
-    from pytest_lmeval.leaderboard.gate import Decision as Decision
-    from pytest_lmeval.leaderboard.gate import GateSettings as GateSettings
-    from pytest_lmeval.leaderboard.gate import decide as decide
-    from pytest_lmeval.leaderboard.runfile import RunFile as RunFile
-    from pytest_lmeval.leaderboard.runfile import read_run as read_run
-    from pytest_lmeval.leaderboard.write import write_leaderboard as write_leaderboard
     from pytest_lmeval.postprocess import post_process as post_process
+    from pytest_lmeval.records.runfile import RunFile as RunFile
+    from pytest_lmeval.records.runfile import read_run as read_run
+    from pytest_lmeval.records.write import write_leaderboard as write_leaderboard
     from pytest_lmeval.registry import Registry as Registry
     from pytest_lmeval.registry import default_registry as default_registry
     from pytest_lmeval.rendering import render as render
@@ -54,15 +54,15 @@ _HOMES = {
     "adapters.replay": ("ReplayAdapter",),
     "adapters.resolve": ("make_adapter",),
     "adapters.toy": ("ToyAdapter",),
+    "compare.gate": ("Decision", "GateSettings", "decide"),
     "errors": ("AdapterError", "BadTaskFile", "LmevalError", "RecordRefused", "UsageError"),
     "formats.files": ("load_all_tasks", "load_tasks", "validate_file", "validate_task"),
     "formats.spec": ("SPEC_VERSION",),
     "formats.task": ("Task",),
     "leaderboard.board": ("Leaderboard",),
-    "leaderboard.gate": ("Decision", "GateSettings", "decide"),
-    "leaderboard.runfile": ("RunFile", "read_run"),
-    "leaderboard.write": ("write_leaderboard",),
     "postprocess": ("post_process",),
+    "records.runfile": ("RunFile", "read_run"),
+    "records.write": ("write_leaderboard",),
     "registry": ("Registry", "default_registry"),
     "rendering": ("render",),
     "run.library": ("run_leaderboard", "run_task"),

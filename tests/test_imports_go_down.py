@@ -14,9 +14,10 @@ PACKAGE = Path(pytest_lmeval.__file__).parent
 ROWS = (
     "plugin cli",
     "run",
-    "engine leaderboard",
+    "report",
+    "engine compare leaderboard records",
     "convert data starter schemas formats adapters registry project tasks",
-    "metrics postprocess rendering sandbox",
+    "metrics postprocess rendering sandbox stats",
     "types text atomic arguments errors formatters",
 )
 ROW_OF = {room: number for number, row in enumerate(ROWS) for room in row.split()}

@@ -13,7 +13,7 @@ import pytest
 from tests import needs
 
 TESTS = Path(__file__).parent
-BROWSER_TEST = "tests/leaderboard/html/test_page.py::test_the_overview_begins_with_verdict_and_reasons"
+BROWSER_TEST = "tests/report/html/test_page.py::test_the_overview_begins_with_verdict_and_reasons"
 
 
 def _run_without_chromium(tmp_path: Path, required: str) -> subprocess.CompletedProcess[str]:

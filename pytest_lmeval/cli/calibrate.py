@@ -8,10 +8,10 @@ from pathlib import Path
 
 from pytest_lmeval.arguments import at_least
 from pytest_lmeval.cli.output import add_criteria, add_format, criteria_of, show, show_json
-from pytest_lmeval.leaderboard.calibrate import Calibration, Needed, TaskNoise, calibrate
-from pytest_lmeval.leaderboard.columns import columns, percent
-from pytest_lmeval.leaderboard.runfile import read_run
-from pytest_lmeval.leaderboard.tables import score_text
+from pytest_lmeval.compare.calibrate import Calibration, Needed, TaskNoise, calibrate
+from pytest_lmeval.records.runfile import read_run
+from pytest_lmeval.report.columns import columns, percent
+from pytest_lmeval.report.tables import score_text
 from pytest_lmeval.text import printable
 
 __all__ = ["configure", "run"]

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from pytest_lmeval.arguments import at_least
 from pytest_lmeval.cli.output import add_criteria, add_format, settings_of, show, show_json
-from pytest_lmeval.leaderboard.difference import difference
-from pytest_lmeval.leaderboard.runfile import read_run
+from pytest_lmeval.compare.difference import difference
+from pytest_lmeval.records.runfile import read_run
 
 __all__ = ["configure", "run"]
 
@@ -32,7 +32,7 @@ def run(options: argparse.Namespace) -> int:
     if options.format == "json":
         show_json(found.to_json())
     else:
-        from pytest_lmeval.leaderboard.difference_text import difference_lines, difference_markdown
+        from pytest_lmeval.report.difference_text import difference_lines, difference_markdown
 
         is_table = options.format == "table"
         show(

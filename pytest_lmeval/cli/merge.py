@@ -12,21 +12,21 @@ from pytest_lmeval.arguments import MaxErrors, level, named_share, share
 from pytest_lmeval.atomic import write_atomically
 from pytest_lmeval.cli.output import show
 from pytest_lmeval.cli.task_folder import FoundFile, Project
-from pytest_lmeval.engine.ledger import is_complete
+from pytest_lmeval.compare.gate import MODES
+from pytest_lmeval.compare.merged_gate import gate_settings, gated
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.formats.files import file_task_name
 from pytest_lmeval.formats.task import Task
 from pytest_lmeval.formats.yaml.configs import as_configs
 from pytest_lmeval.leaderboard.board import Leaderboard
-from pytest_lmeval.leaderboard.gate import MODES
-from pytest_lmeval.leaderboard.gate_text import verdict_lines
-from pytest_lmeval.leaderboard.markdown import markdown
-from pytest_lmeval.leaderboard.merge import ledger_of, merge
-from pytest_lmeval.leaderboard.merged_gate import gate_settings, gated
 from pytest_lmeval.leaderboard.rows import TaskInfo
-from pytest_lmeval.leaderboard.runfile import RunFile, examples_of, read_run
-from pytest_lmeval.leaderboard.tables import terminal_table
-from pytest_lmeval.leaderboard.write import remove_reports, write_leaderboard
+from pytest_lmeval.records.ledger import is_complete
+from pytest_lmeval.records.merge import ledger_of, merge
+from pytest_lmeval.records.runfile import RunFile, examples_of, read_run
+from pytest_lmeval.records.write import remove_reports, write_leaderboard
+from pytest_lmeval.report.gate_text import verdict_lines
+from pytest_lmeval.report.markdown import markdown
+from pytest_lmeval.report.tables import terminal_table
 from pytest_lmeval.run.aggregating import aggregate
 from pytest_lmeval.types import ExampleResult
 
@@ -124,7 +124,7 @@ def _write(run: RunFile, board: Leaderboard, options: argparse.Namespace) -> lis
     remove_reports(folder)
     write_atomically(ledger, ledger_of(run, board))
     write_atomically(text, markdown(board).encode("utf-8", "backslashreplace"))
-    from pytest_lmeval.leaderboard.html import write_report
+    from pytest_lmeval.report.html import write_report
 
     comparison = (board.facts.gate or {}).get("comparison")
     write_report(page, board.to_json(), examples_of(run), comparison, before)

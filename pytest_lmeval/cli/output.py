@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from typing import Any, TextIO
 
 from pytest_lmeval.arguments import level, share
-from pytest_lmeval.leaderboard.compare import Criteria
-from pytest_lmeval.leaderboard.gate import GateSettings
+from pytest_lmeval.compare.compare import Criteria
+from pytest_lmeval.compare.gate import GateSettings
 from pytest_lmeval.text import printable
 
 __all__ = ["add_criteria", "add_format", "complain", "criteria_of", "settings_of", "show", "show_json"]

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pytest_lmeval.cli.output import add_format, show, show_json
-from pytest_lmeval.leaderboard.columns import columns, interval_text, percent, signed
-from pytest_lmeval.leaderboard.markdown import escape, table
-from pytest_lmeval.leaderboard.rank import Ranking, Standing, rank
-from pytest_lmeval.leaderboard.runfile import RunFile, read_run
-from pytest_lmeval.leaderboard.tables import score_text
+from pytest_lmeval.compare.rank import Ranking, Standing, rank
+from pytest_lmeval.records.runfile import RunFile, read_run
+from pytest_lmeval.report.columns import columns, interval_text, percent, signed
+from pytest_lmeval.report.markdown import escape, table
+from pytest_lmeval.report.tables import score_text
 from pytest_lmeval.text import printable
 
 __all__ = ["configure", "run"]

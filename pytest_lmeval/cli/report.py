@@ -7,11 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from pytest_lmeval.cli.output import add_criteria, settings_of, show
+from pytest_lmeval.compare.merged_gate import gated
 from pytest_lmeval.errors import UsageError
-from pytest_lmeval.leaderboard.gate_text import verdict_lines
-from pytest_lmeval.leaderboard.html import write_report
-from pytest_lmeval.leaderboard.merged_gate import gated
-from pytest_lmeval.leaderboard.runfile import board_of, examples_of, read_run
+from pytest_lmeval.records.runfile import board_of, examples_of, read_run
+from pytest_lmeval.report.gate_text import verdict_lines
+from pytest_lmeval.report.html import write_report
 from pytest_lmeval.types import ExampleResult
 
 __all__ = ["configure", "run"]

@@ -12,8 +12,8 @@ from typing import Any
 
 from pytest_lmeval.errors import AdapterTimeout, LmevalError, ScoringError
 from pytest_lmeval.formats.task import Prompt, Task, Tools
-from pytest_lmeval.leaderboard.statistics import mean
 from pytest_lmeval.registry import Registry
+from pytest_lmeval.stats.intervals import mean
 from pytest_lmeval.types import (
     Completion,
     Example,

@@ -9,8 +9,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pytest_lmeval.engine.ledger import is_complete
 from pytest_lmeval.formats.loglikelihood import log_probs_of
+from pytest_lmeval.records.ledger import is_complete
 from pytest_lmeval.types import Completion, ExampleResult, Response
 
 __all__ = ["Asked", "HeldResults", "fingerprint", "read_held"]

@@ -1,1 +1,1 @@
-"""From results to rows to the board, and the board to JSON, Markdown and a terminal table."""
+"""From results to rows, and from rows to the board."""

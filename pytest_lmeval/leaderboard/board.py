@@ -14,7 +14,7 @@ from typing import Any
 from pytest_lmeval.leaderboard.calibration import calibration
 from pytest_lmeval.leaderboard.centered import CENTERED, core_score
 from pytest_lmeval.leaderboard.rows import Breakdown, TaskInfo, TaskRow, breakdown, make_row
-from pytest_lmeval.leaderboard.statistics import mean, overall_interval
+from pytest_lmeval.stats.intervals import mean, overall_interval
 from pytest_lmeval.types import ExampleResult
 
 __all__ = ["SCHEMA", "Leaderboard", "RunFacts", "build_board", "digest"]

@@ -7,7 +7,7 @@ import io
 from collections.abc import Iterable, Mapping
 from typing import Protocol
 
-from pytest_lmeval.leaderboard.statistics import mean
+from pytest_lmeval.stats.intervals import mean
 
 __all__ = ["CENTERED", "Row", "centered", "centered_metric", "core_csv", "core_score"]
 

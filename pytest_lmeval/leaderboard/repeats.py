@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from pytest_lmeval.leaderboard.statistics import mean, standard_error
+from pytest_lmeval.stats.intervals import mean, standard_error
 from pytest_lmeval.types import ExampleResult
 
 __all__ = ["pass_at_k", "pass_hat_k", "repeat_errors", "repeat_metrics"]

@@ -12,7 +12,7 @@ from pytest_lmeval.leaderboard.calibration import text_metrics
 from pytest_lmeval.leaderboard.centered import centered_metric
 from pytest_lmeval.leaderboard.classes import ClassRow, class_metrics, confusion
 from pytest_lmeval.leaderboard.repeats import repeat_errors, repeat_metrics
-from pytest_lmeval.leaderboard.statistics import interval, mean, standard_error
+from pytest_lmeval.stats.intervals import interval, mean, standard_error
 from pytest_lmeval.types import ExampleResult
 
 __all__ = ["Breakdown", "TaskInfo", "TaskRow", "breakdown", "make_row", "mean_score"]

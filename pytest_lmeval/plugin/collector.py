@@ -16,13 +16,13 @@ import pytest
 
 from pytest_lmeval.errors import BadTaskFile, LmevalError
 from pytest_lmeval.formats.task import Task
-from pytest_lmeval.leaderboard.rerun import rerun_command
 from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.plugin.failure import ExampleFailed, explain
 from pytest_lmeval.plugin.locate import has_own_format
 from pytest_lmeval.plugin.names import ItemNames, file_node
 from pytest_lmeval.plugin.run_facts import rerun_facts
 from pytest_lmeval.plugin.state import RunState, run_state
+from pytest_lmeval.report.rerun import rerun_command
 from pytest_lmeval.run.library import info_of
 from pytest_lmeval.text import item_name, printable
 from pytest_lmeval.types import Example, ExampleResult

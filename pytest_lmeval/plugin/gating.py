@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Literal
 
 import pytest
 
+from pytest_lmeval.compare.gate import LET_PASS, GateSettings
 from pytest_lmeval.errors import UsageError
-from pytest_lmeval.leaderboard.gate import LET_PASS, GateSettings
 from pytest_lmeval.plugin.settings import gate_mode, ini_floors, with_usage_errors
 from pytest_lmeval.text import printable
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from pytest_lmeval.leaderboard.board import Leaderboard
     from pytest_lmeval.leaderboard.rows import TaskInfo
-    from pytest_lmeval.leaderboard.runfile import RunFile
+    from pytest_lmeval.records.runfile import RunFile
     from pytest_lmeval.types import ExampleResult
 
 __all__ = [
@@ -80,8 +80,8 @@ def read_baseline(config: pytest.Config) -> RunFile | None:
         )
     if option.lm_update_baseline and not path.exists():
         return None
-    from pytest_lmeval.leaderboard.baseline import check_baseline
-    from pytest_lmeval.leaderboard.runfile import examples_of, read_run
+    from pytest_lmeval.compare.baseline import check_baseline
+    from pytest_lmeval.records.runfile import examples_of, read_run
 
     def read() -> RunFile:
         run = read_run(path)

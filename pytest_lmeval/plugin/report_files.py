@@ -15,13 +15,13 @@ import pytest
 from pytest_lmeval.atomic import write_atomically
 from pytest_lmeval.leaderboard.board import Leaderboard
 from pytest_lmeval.leaderboard.centered import core_csv
-from pytest_lmeval.leaderboard.github import write_step_summary
-from pytest_lmeval.leaderboard.markdown import markdown
-from pytest_lmeval.leaderboard.write import remove_reports, write_leaderboard
 from pytest_lmeval.plugin.gating import baseline_path, tasks_not_run
+from pytest_lmeval.records.write import remove_reports, write_leaderboard
+from pytest_lmeval.report.github import write_step_summary
+from pytest_lmeval.report.markdown import markdown
 
 if TYPE_CHECKING:
-    from pytest_lmeval.leaderboard.runfile import RunFile
+    from pytest_lmeval.records.runfile import RunFile
     from pytest_lmeval.types import ExampleResult
 
 __all__ = ["ReportFiles"]
@@ -75,7 +75,7 @@ class ReportFiles:
             self.failures.append(f"hook pytest_lmeval_leaderboard: {type(error).__name__}: {error}")
 
     def _write_page(self, path: Path, board: Leaderboard, results: Sequence[ExampleResult]) -> None:
-        from pytest_lmeval.leaderboard.html import write_report
+        from pytest_lmeval.report.html import write_report
 
         comparison = (board.facts.gate or {}).get("comparison")
         before = {} if self._baseline is None else {(old.task, old.id): old for old in self._baseline.results or ()}
@@ -87,7 +87,7 @@ class ReportFiles:
         reason = self._why_no_baseline(board)
         if reason:
             return "stale", f"baseline not written to {name}: {reason}"
-        from pytest_lmeval.leaderboard.baseline import encode_baseline, is_same
+        from pytest_lmeval.compare.baseline import encode_baseline, is_same
 
         stored = self._baseline.board if self._baseline is not None else None
         if stored is not None and is_same(board, stored):

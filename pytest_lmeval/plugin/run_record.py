@@ -12,12 +12,10 @@ from typing import Any
 import pytest
 
 from pytest_lmeval.arguments import MaxErrors
-from pytest_lmeval.engine.ledger import Ledger
+from pytest_lmeval.compare.gate import Decision, decide, renewed
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.leaderboard.board import Leaderboard, RunFacts, build_board
-from pytest_lmeval.leaderboard.gate import Decision, decide, renewed
 from pytest_lmeval.leaderboard.manifest import redact_options
-from pytest_lmeval.leaderboard.recorded import aggregates_record
 from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.plugin.ending import failed_besides, stopped_by_choice, why_cut_short
 from pytest_lmeval.plugin.gating import changed_in, gate_settings, read_baseline, report_gate
@@ -26,6 +24,8 @@ from pytest_lmeval.plugin.report_files import ReportFiles
 from pytest_lmeval.plugin.resuming import Resumption
 from pytest_lmeval.plugin.run_facts import info_of, manifest_of, selection_of
 from pytest_lmeval.plugin.state import run_state
+from pytest_lmeval.records.ledger import Ledger
+from pytest_lmeval.records.recorded import aggregates_record
 from pytest_lmeval.run.aggregating import aggregate
 from pytest_lmeval.run.library import timestamp
 from pytest_lmeval.types import ExampleResult
@@ -250,7 +250,7 @@ class RunRecord:
         results = list(self._results.values())
         if self.per_example or self.ledger.failure is not None or not self._is_distributed:
             return results
-        from pytest_lmeval.leaderboard.runfile import examples_of, read_run
+        from pytest_lmeval.records.runfile import examples_of, read_run
 
         return examples_of(read_run(self.ledger.path))
 

@@ -226,8 +226,8 @@ class RunState:
         for name, _ in () if self.wanted.picks_items else self.config.option.lm_threshold:
             if name not in self.tasks and name not in self.registry.metrics:
                 raise UnknownName("task or metric in --lm-threshold", name, [*self.tasks, *self.registry.metrics])
-        from pytest_lmeval.leaderboard.gate import OVERALL
-        from pytest_lmeval.leaderboard.measured import no_score_for_floor
+        from pytest_lmeval.compare.gate import OVERALL
+        from pytest_lmeval.compare.measured import no_score_for_floor
 
         for name, _ in self.config.option.lm_min_score:
             if name not in self.tasks and name != OVERALL:

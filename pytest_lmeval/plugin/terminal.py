@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
+from pytest_lmeval.compare.gate import LET_PASS, OVERALL, let_pass
 from pytest_lmeval.errors import did_you_mean
 from pytest_lmeval.leaderboard.board import Leaderboard
-from pytest_lmeval.leaderboard.gate import LET_PASS, OVERALL, let_pass
-from pytest_lmeval.leaderboard.gate_text import baseline_line
-from pytest_lmeval.leaderboard.github import commands
-from pytest_lmeval.leaderboard.tables import action_lines, comparison_lines, selection_text, terminal_table
 from pytest_lmeval.plugin.run_record import RunRecord
 from pytest_lmeval.plugin.settings import ini_floors, ini_thresholds
 from pytest_lmeval.plugin.state import run_state
+from pytest_lmeval.report.gate_text import baseline_line
+from pytest_lmeval.report.github import commands
+from pytest_lmeval.report.tables import action_lines, comparison_lines, selection_text, terminal_table
 from pytest_lmeval.text import printable
 from pytest_lmeval.types import ExampleResult
 

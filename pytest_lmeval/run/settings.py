@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from pytest_lmeval.compare.gate import MODES
 from pytest_lmeval.engine.policy import DEFAULT_BATCH_SIZE, Policy
 from pytest_lmeval.errors import UnknownName, UsageError
-from pytest_lmeval.leaderboard.gate import MODES
 
 __all__ = ["RunSettings"]
 

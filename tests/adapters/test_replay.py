@@ -23,8 +23,8 @@ from pytest_lmeval import (
 )
 from pytest_lmeval.adapters.replay import read_recording
 from pytest_lmeval.engine.ask import ask
-from pytest_lmeval.engine.ledger import Ledger
 from pytest_lmeval.errors import AdapterError
+from pytest_lmeval.records.ledger import Ledger
 from pytest_lmeval.types import Completion, Generate
 
 Record = Callable[..., ReplayAdapter]

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_lmeval.leaderboard.rows import TaskInfo, breakdown, make_row, mean_score
-from pytest_lmeval.leaderboard.statistics import interval, standard_error
+from pytest_lmeval.stats.intervals import interval, standard_error
 from pytest_lmeval.types import ExampleResult
 
 INFO = TaskInfo("sums", "tasks/sums.jsonl", "ab12", "exact_match", 9, 9)

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_lmeval.leaderboard.runfile import read_run
+from pytest_lmeval.records.runfile import read_run
 
 if TYPE_CHECKING:
     from tests.conftest import Project
 
 EXAMPLES = 6
 PAGE = Path(__file__).parents[2] / "docs/resume.md"
-PLUGIN, LEDGER = "pytest_lmeval.plugin.", "pytest_lmeval.engine.ledger:Ledger."
+PLUGIN, LEDGER = "pytest_lmeval.plugin.", "pytest_lmeval.records.ledger:Ledger."
 FILES = f"{PLUGIN}report_files:"
 # What reaches each point: before or after the call of that number of a function, or a hook of the project.
 POINTS = {

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
+from pytest_lmeval.compare.merged_gate import gate_settings
 from pytest_lmeval.errors import UsageError
-from pytest_lmeval.leaderboard.merged_gate import gate_settings
-from pytest_lmeval.leaderboard.runfile import read_run
+from pytest_lmeval.records.runfile import read_run
 from tests import needs
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import pytest
 
 from pytest_lmeval import read_run
 from pytest_lmeval.cli import main
-from pytest_lmeval.leaderboard.runfile import board_of
+from pytest_lmeval.records.runfile import board_of
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_lmeval.leaderboard.runfile import read_run
+from pytest_lmeval.records.runfile import read_run
 from pytest_lmeval.schemas import load_schema
 from tests import needs
 from tests.conftest import PATIENCE_S

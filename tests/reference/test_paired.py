@@ -14,8 +14,8 @@ from scipy import stats
 from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.multitest import multipletests
 
-from pytest_lmeval.leaderboard.paired import change_interval, holm, paired_test, pooled_test
-from pytest_lmeval.leaderboard.signflip import sign_flip_p
+from pytest_lmeval.stats.paired import change_interval, holm, paired_test, pooled_test
+from pytest_lmeval.stats.signflip import sign_flip_p
 
 _FLIPS = st.lists(st.sampled_from([-1.0, 0.0, 1.0]), min_size=1, max_size=60)
 _COUNTS = st.tuples(st.integers(0, 40), st.integers(0, 40), st.integers(0, 40)).filter(any)

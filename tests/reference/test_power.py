@@ -7,8 +7,8 @@ import random
 import pytest
 from scipy import stats
 
-from pytest_lmeval.leaderboard.power import POWER, detectable_drop, flip_power, normal_quantile
-from pytest_lmeval.leaderboard.signflip import sign_flip_p
+from pytest_lmeval.stats.power import POWER, detectable_drop, flip_power, normal_quantile
+from pytest_lmeval.stats.signflip import sign_flip_p
 
 
 @pytest.mark.parametrize("share", [1e-6, 0.0025, 0.05, 0.5, 0.8, 0.975, 1 - 1e-6])

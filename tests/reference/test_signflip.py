@@ -14,7 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from pytest_lmeval.leaderboard.signflip import sign_flip_p
+from pytest_lmeval.stats.signflip import sign_flip_p
 
 _SIXTIETHS = st.lists(st.integers(-60, 60), min_size=1, max_size=10)
 _GRADED = st.lists(st.floats(-1, 1, allow_subnormal=False), min_size=1, max_size=10)

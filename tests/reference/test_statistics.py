@@ -15,7 +15,7 @@ from scipy import stats
 from statsmodels.regression.linear_model import OLS
 from statsmodels.stats.proportion import proportion_confint
 
-from pytest_lmeval.leaderboard.statistics import (
+from pytest_lmeval.stats.intervals import (
     combine,
     interval,
     mean,

@@ -1,0 +1,1 @@
+"""Boards against boards: pairs, changes, warnings, and what the gate decides."""

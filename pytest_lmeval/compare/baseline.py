@@ -1,0 +1,87 @@
+"""The board as a baseline: a file to commit, small, and the same from one run to the next where the results are."""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pytest_lmeval.errors import UsageError
+from pytest_lmeval.leaderboard.board import Leaderboard
+from pytest_lmeval.records.runfile import RunFile, examples_of
+from pytest_lmeval.types import ExampleResult
+
+__all__ = ["check_baseline", "doubts", "encode_baseline", "is_same"]
+
+_KEPT = ("git", "model", "repeats", "sandbox", "seed", "versions")
+
+
+def encode_baseline(board: Leaderboard) -> bytes:
+    """Return the board with its per-example records, a line each, as UTF-8 JSON.
+
+    Left out is what differs between equal runs or can be had from the task files: latencies, prompts, arguments,
+    the platform, the gate.
+    """
+    content = board.to_json(per_example=True)
+    content.pop("gate", None)
+    content["manifest"] = {name: value for name, value in content["manifest"].items() if name in _KEPT}
+    mark = secrets.token_hex(16)
+    records: list[str] = []
+    for row in content["tasks"]:
+        row["latency_ms"] = None
+        row["per_example"] = [_marked(record, records, mark) for record in row["per_example"]]
+    text = json.dumps(content, indent=1, ensure_ascii=True, allow_nan=False)
+    lines = re.sub(rf'"{mark}:(\d+)"', lambda match: records[int(match[1])], text)
+    return lines.encode("ascii") + b"\n"
+
+
+def is_same(board: Leaderboard, stored: Mapping[str, Any]) -> bool:
+    """Tell whether a stored baseline says the same of the same model as this board would."""
+    rows = {row.get("task"): (row.get("sha256"), row.get("correct")) for row in stored.get("tasks", ())}
+    return (
+        board.digest == stored.get("digest")
+        and board.facts.adapter == stored.get("adapter")
+        and {row.task: (row.sha256, row.correct) for row in board.tasks} == rows
+    )
+
+
+def check_baseline(run: RunFile) -> None:
+    """Raise UsageError unless a run is fit to be compared with: finished, whole, and with its examples."""
+    examples_of(run)
+    if not run.complete:
+        raise UsageError(f"{run.path}: the run did not finish; it cannot be a baseline")
+    if "shard" in run.selection:
+        raise UsageError(f"{run.path}: one shard of a run; it cannot be a baseline: merge the shards first")
+
+
+def doubts(baseline: RunFile, board: Leaderboard) -> list[str]:
+    """Return what a comparison of the board with ``baseline`` does not show, a sentence for each."""
+    found = []
+    if not baseline.complete:
+        found.append("the baseline is of a run that did not finish")
+    if not baseline.agrees:
+        found.append("the baseline was changed by hand: its results are not those of its digest")
+    asked = {
+        _times_asked(baseline.results or ()),
+        _times_asked(row for each in board.tasks for row in each.per_example),
+    }
+    if len(asked) > 1:
+        found.append(
+            "each example was asked another number of times than in the baseline: passing is defined differently"
+        )
+    rows = {row.task for row in board.tasks}
+    if others := sorted(baseline.infos.keys() - rows):
+        found.append(f"not run, though in the baseline: {', '.join(others)}")
+    return found
+
+
+def _times_asked(results: Iterable[ExampleResult]) -> int:
+    return max((len(result.outputs) for result in results if result.is_scored), default=0)
+
+
+def _marked(record: Mapping[str, Any], records: list[str], mark: str) -> str:
+    kept = {**record, "prompt": "", "latency_ms": None}
+    records.append(json.dumps(kept, ensure_ascii=True, allow_nan=False))
+    return f"{mark}:{len(records) - 1}"

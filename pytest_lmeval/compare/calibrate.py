@@ -1,0 +1,245 @@
+"""What two runs of one model tell of chance: how much flips by itself, and what the gate makes of that."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from typing import Any
+
+from pytest_lmeval.compare.changes import Criteria, TaskChange, overall_change, task_changes
+from pytest_lmeval.compare.compare import Comparison, compare
+from pytest_lmeval.compare.pairing import Pair, pair_up
+from pytest_lmeval.errors import UsageError
+from pytest_lmeval.records.runfile import RunFile, examples_of
+from pytest_lmeval.stats.intervals import sum_clusters, wilson_interval
+from pytest_lmeval.stats.power import detectable_drop
+
+__all__ = ["DROPS", "Calibration", "FalseAlarms", "Needed", "TaskNoise", "calibrate"]
+
+DROPS = (0.05, 0.02, 0.01)
+"""The drops of the overall score that the repeats are reckoned for."""
+_WORK = 300_000  # pairs to compare in all: a few seconds
+_ROUNDS = (100, 1000)  # but at least, and at most
+_MOST_REPEATS = 1000
+_NAMED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class TaskNoise:
+    """What differs between the runs in one task, or in all of them.
+
+    ``flips`` counts the examples that pass in one run only, of ``examples`` scored in both. ``detectable`` is the
+    smallest drop that the test would show four times in five; None for none.
+    """
+
+    task: str
+    examples: int
+    scores: tuple[float, float]
+    flips: int
+    flip_rate: float
+    ci95: tuple[float, float]
+    detectable: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class FalseAlarms:
+    """In how many of the simulated rounds the gate called a regression where there was none."""
+
+    rounds: int
+    alarms: int
+    rate: float
+    ci95: tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Needed:
+    """What it takes to be shown a drop of the overall score four times in five.
+
+    Either ``repeats`` of each of the examples there are, in all; None where no number of them is enough. Or so many
+    ``examples``, asked as often as they were, and shared out over the tasks as they are.
+    """
+
+    drop: float
+    repeats: int | None
+    examples: int
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """Everything that two runs of one model tell of the suite; ``repeats`` is how often each example was asked."""
+
+    tasks: tuple[TaskNoise, ...]
+    overall: TaskNoise
+    false_alarms: FalseAlarms
+    needed: tuple[Needed, ...]
+    repeats: int
+    criteria: Criteria
+    notes: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the calibration as JSON values."""
+        return asdict(self)
+
+
+def calibrate(
+    one: RunFile, other: RunFile, criteria: Criteria, *, seed: int = 0, rounds: int | None = None
+) -> Calibration:
+    """Return how two runs of one model on the same examples differ, and what the gate makes of such differences.
+
+    ``rounds`` is how often to simulate a run of the gate; as often as takes a few seconds where it is not given.
+    Raises UsageError for one and the same run, and where examples are not the same in both.
+    """
+    if one.digest and (one.digest, one.timestamp) == (other.digest, other.timestamp):
+        raise UsageError(
+            f"{one.path} and {other.path} are of one and the same run; calibrate takes two runs of a model"
+        )
+    first, second = examples_of(one), examples_of(other)
+    comparison = compare(first, second, criteria)
+    _check_same_content(one, other, comparison)
+    pairs = pair_up(first, second, (), lambda task, id: False).pairs
+    repeats = max(1, *(len(pair.old.outputs) for pair in pairs))
+    return Calibration(
+        tasks=tuple(_noise(change) for change in comparison.tasks if change.paired),
+        overall=_noise(comparison.pooled),
+        false_alarms=_false_alarms(pairs, criteria, random.Random(seed), rounds or _rounds(len(pairs))),
+        needed=_needed(pairs, repeats, criteria.alpha),
+        repeats=repeats,
+        criteria=criteria,
+        notes=tuple(_notes(one, other, comparison)),
+    )
+
+
+def _check_same_content(one: RunFile, other: RunFile, comparison: Comparison) -> None:
+    if comparison.changed:
+        named = ", ".join(f"{task}:{id}" for task, id in comparison.changed[:_NAMED])
+        count = len(comparison.changed)
+        raise UsageError(
+            f"{one.path} and {other.path}: {count} example(s) of different content, such as {named}; run the same task "
+            "files twice"
+        )
+    if not comparison.paired:
+        raise UsageError(f"{one.path} and {other.path} share no scored example; run the same task files twice")
+
+
+def _noise(change: TaskChange) -> TaskNoise:
+    flips = change.worse + change.better
+    return TaskNoise(
+        task=change.task,
+        examples=change.paired,
+        scores=(change.old or 0.0, change.new or 0.0),
+        flips=flips,
+        flip_rate=flips / change.paired,
+        ci95=wilson_interval(flips, change.paired),
+        detectable=change.detectable,
+    )
+
+
+def _false_alarms(pairs: Sequence[Pair], criteria: Criteria, chance: random.Random, rounds: int) -> FalseAlarms:
+    """Return how often the gate alarms where old and new are the same model.
+
+    A round draws each task's clusters anew, with replacement, and tosses a coin for which side of each is the old one:
+    differences come as often, and as large, as they were observed, and in no direction.
+    """
+    clusters = _clusters(pairs)
+    alarms = sum(_alarms(_drawn(clusters, chance), criteria) for _ in range(rounds))
+    return FalseAlarms(rounds, alarms, alarms / rounds, wilson_interval(alarms, rounds))
+
+
+def _rounds(pairs: int) -> int:
+    return min(max(_WORK // pairs, _ROUNDS[0]), _ROUNDS[1])
+
+
+def _clusters(pairs: Sequence[Pair]) -> list[list[list[Pair]]]:
+    tasks: dict[str, dict[str | int, list[Pair]]] = {}
+    for number, pair in enumerate(pairs):
+        tasks.setdefault(pair.new.task, {}).setdefault(pair.cluster or number, []).append(pair)
+    return [list(members.values()) for members in tasks.values()]
+
+
+def _drawn(tasks: Sequence[Sequence[Sequence[Pair]]], chance: random.Random) -> list[Pair]:
+    drawn = []
+    for clusters in tasks:
+        for number, members in enumerate(chance.choices(clusters, k=len(clusters))):
+            is_swapped = chance.random() < 0.5
+            drawn += [_as_drawn(pair, number, is_swapped) for pair in members]
+    return drawn
+
+
+def _as_drawn(pair: Pair, number: int, is_swapped: bool) -> Pair:
+    old, new = (pair.new, pair.old) if is_swapped else (pair.old, pair.new)
+    # One cluster drawn twice is two.
+    return Pair(old, replace(new, cluster=f"{number}:{pair.cluster}")) if pair.cluster else Pair(old, new)
+
+
+def _alarms(pairs: Sequence[Pair], criteria: Criteria) -> bool:
+    """Tell whether :func:`compare` would call these pairs a regression, without what it says besides."""
+    changes = (overall_change(pairs, criteria), *task_changes((), pairs, criteria))
+    return any(change.verdict == "regression" for change in changes)
+
+
+def _needed(pairs: Sequence[Pair], repeats: int, alpha: float, drops: Sequence[float] = DROPS) -> tuple[Needed, ...]:
+    spread, weight = _variances(pairs)
+    # The overall change has half of alpha, where there are tasks to share it with.
+    level = alpha / 2 if len({pair.new.task for pair in pairs}) > 1 else alpha
+    return tuple(
+        Needed(
+            drop,
+            # Twice the responses halve what chance does, and leave as it is what a real drop looks like.
+            _least(partial(_shows, drop, level, (spread * repeats, 0.0), (0.0, weight)), _MOST_REPEATS),
+            _least(partial(_shows, drop, level, (spread * len(pairs), weight * len(pairs)), (0.0, 0.0))) or 0,
+        )
+        for drop in drops
+    )
+
+
+def _shows(drop: float, alpha: float, shared: tuple[float, float], fixed: tuple[float, float], count: int) -> bool:
+    """Tell whether a drop is shown where ``count`` shares out the first spread and weight, and adds the others."""
+    spread, weight = (part / count + rest for part, rest in zip(shared, fixed, strict=True))
+    detectable = detectable_drop(spread, weight, alpha)
+    return detectable is not None and detectable <= drop
+
+
+def _variances(pairs: Sequence[Pair]) -> tuple[float, float]:
+    """Return the sums of the squared parts of the change that its units contributed, and that they could have."""
+    tasks: dict[str, list[Pair]] = {}
+    for pair in pairs:
+        tasks.setdefault(pair.new.task, []).append(pair)
+    spread = weight = 0.0
+    for members in tasks.values():
+        names = [pair.cluster for pair in members]
+        share = 1 / (len(members) * len(tasks))
+        parts = sum_clusters([share * (pair.new_score - pair.old_score) for pair in members], names)
+        weights = sum_clusters([share] * len(members), names)
+        spread += math.fsum(part * part for part in parts)
+        weight += math.fsum(part * part for part in weights)
+    return spread, weight
+
+
+def _least(holds: Callable[[int], bool], most: int = 1 << 40) -> int | None:
+    """Return the least number from 1 to ``most`` from which on ``holds`` is true, or None."""
+    low, high = 0, 1
+    while not holds(high):
+        if high == most:
+            return None
+        low, high = high, min(2 * high, most)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high
+
+
+def _notes(one: RunFile, other: RunFile, comparison: Comparison) -> list[str]:
+    notes = [f"{run.path}: not complete" for run in (one, other) if not run.complete]
+    if one.adapter != other.adapter:
+        notes.append(f"the adapters are {one.adapter} and {other.adapter}: what follows holds only if it is one model")
+    elif one.adapter_options != other.adapter_options:
+        notes.append("the adapter options differ: what follows holds only if the model answers alike with both")
+    unpaired = len(comparison.new) + len(comparison.removed)
+    if unpaired:
+        notes.append(f"{unpaired} example(s) stand in one run only and are left out")
+    if not comparison.worse and not comparison.better:
+        notes.append("no example flipped: if the model always answers alike, strict costs nothing")
+    return notes

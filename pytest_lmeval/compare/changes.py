@@ -1,0 +1,183 @@
+"""Pairs of results to what changed, task by task and over all of them, and whether it got worse."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from pytest_lmeval.compare.pairing import Pair
+from pytest_lmeval.stats.intervals import mean
+from pytest_lmeval.stats.paired import Differences, PairedTest, holm, paired_test, pooled_test
+
+__all__ = [
+    "NOTEWORTHY",
+    "OVERALL",
+    "Criteria",
+    "TaskChange",
+    "Verdict",
+    "overall_alpha",
+    "overall_change",
+    "task_changes",
+]
+
+OVERALL = "overall"
+NOTEWORTHY = 0.05
+"""A drop of a score this large is spoken of even where it is not significant."""
+_ROUNDING = 1e-9
+
+Verdict = Literal["pass", "regression", "improvement", "inconclusive", "stale", "uncompared"]
+
+
+@dataclass(frozen=True, slots=True)
+class Criteria:
+    """When a drop is a regression.
+
+    It has to be significant at ``alpha``, the chance in (0, 1) of a false alarm of a whole run, and larger than
+    ``tolerance``, a difference of scores in [0, 1]. With ``strict``, and with ``exact`` (the adapter always answers
+    the same thing in the same way), a pair that passed and now does not is a regression as well, alone and in any task.
+    """
+
+    alpha: float = 0.05
+    tolerance: float = 0.0
+    strict: bool = False
+    exact: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.alpha < 1.0:
+            raise ValueError(f"alpha is {self.alpha!r}: expected a number between 0 and 1")
+        if not 0.0 <= self.tolerance <= 1.0:
+            raise ValueError(f"tolerance is {self.tolerance!r}: expected a number from 0 to 1")
+
+    @property
+    def every_flip(self) -> bool:
+        """Whether one example that passed and now does not is enough."""
+        return self.strict or self.exact
+
+
+@dataclass(frozen=True, slots=True)
+class TaskChange:
+    """One task, or all of them ("overall", the unweighted mean of the tasks), over the pairs of both runs.
+
+    ``old`` and ``new`` are mean scores of the pairs, ``change`` their difference with a 95 % ``interval``. ``p`` is the
+    one-sided mid-p that the new run is worse; ``p_adjusted`` allows for everything that is tested in the run and is to
+    be compared with alpha: twice p for "overall", twice Holm's p for a task, p itself where there is but one task.
+    ``detectable`` is the smallest drop that would have been significant four times in five. ``worse`` counts the pairs
+    that passed and now do not, ``better`` the opposite. ``exact`` is False where p is a normal approximation. A task
+    without a pair is ``uncompared``.
+    """
+
+    task: str
+    paired: int
+    old: float | None
+    new: float | None
+    change: float
+    interval: tuple[float, float] | None
+    p: float
+    p_adjusted: float
+    verdict: Verdict
+    detectable: float | None
+    worse: int
+    better: int
+    exact: bool
+
+
+def task_changes(tasks: Iterable[str], pairs: Sequence[Pair], criteria: Criteria) -> tuple[TaskChange, ...]:
+    """Return the change of each of the tasks, in order of their names: all that have pairs, and any others given.
+
+    Half of alpha is spent here, by Holm's procedure over the tasks that have pairs; half on the overall change. Of a
+    single task the overall change is the same test: it has all of alpha.
+    """
+    groups = _by_task(pairs)
+    share = criteria.alpha / _families(groups) / max(1, len(groups))
+    tests = {task: paired_test(*_differences(group), alpha=share) for task, group in groups.items()}
+    worse = holm({task: test.p for task, test in tests.items()})
+    better = holm({task: _p_better(test) for task, test in tests.items()})
+    return tuple(
+        _change(groups[task], tests[task], _adjusted((worse[task], better[task]), groups), criteria, task=task)
+        if task in groups
+        else _uncompared(task)
+        for task in sorted({*tasks, *groups})
+    )
+
+
+def overall_change(pairs: Sequence[Pair], criteria: Criteria) -> TaskChange:
+    """Return the change of the unweighted mean of the tasks' scores.
+
+    Every task weighs as much as another, as in the overall score: what is tested is the number that people look at.
+    The test stays exact whatever the weights, the signs being tossed of weighted differences.
+    """
+    groups = _by_task(pairs)
+    if not groups:
+        return _uncompared(OVERALL)
+    test = pooled_test([_differences(group) for group in groups.values()], alpha=overall_alpha(pairs, criteria))
+    # A single flip is the business of its task.
+    by_test = Criteria(criteria.alpha, criteria.tolerance)
+    return _change(pairs, test, _adjusted((test.p, _p_better(test)), groups), by_test, task=OVERALL)
+
+
+def overall_alpha(pairs: Iterable[Pair], criteria: Criteria) -> float:
+    """Return the part of alpha that the overall change is tested at: half of it, or all of it with a single task."""
+    return criteria.alpha / _families(_by_task(pairs))
+
+
+def _families(groups: Mapping[str, Sequence[Pair]]) -> int:
+    """Return into how many parts alpha is split."""
+    return 2 if len(groups) > 1 else 1
+
+
+def _adjusted(ps: tuple[float, float], groups: Mapping[str, Sequence[Pair]]) -> tuple[float, float]:
+    worse, better = (min(1.0, _families(groups) * p) for p in ps)
+    return worse, better
+
+
+def _change(
+    pairs: Sequence[Pair], test: PairedTest, ps: tuple[float, float], criteria: Criteria, *, task: str
+) -> TaskChange:
+    groups = _by_task(pairs).values()
+    worse = sum(pair.worse for pair in pairs)
+    return TaskChange(
+        task=task,
+        paired=len(pairs),
+        old=mean([mean([pair.old_score for pair in group]) for group in groups]),
+        new=mean([mean([pair.new_score for pair in group]) for group in groups]),
+        change=test.change,
+        interval=test.interval,
+        p=test.p,
+        p_adjusted=ps[0],
+        verdict=_verdict(test.change, ps, worse, criteria),
+        detectable=test.detectable,
+        worse=worse,
+        better=sum(pair.better for pair in pairs),
+        exact=test.exact,
+    )
+
+
+def _verdict(change: float, ps: tuple[float, float], worse: int, criteria: Criteria) -> Verdict:
+    p_worse, p_better = ps
+    is_larger = -change > criteria.tolerance + _ROUNDING
+    if (criteria.every_flip and worse) or (is_larger and p_worse <= criteria.alpha):
+        return "regression"
+    if is_larger and -change >= NOTEWORTHY - _ROUNDING:
+        return "inconclusive"
+    return "improvement" if p_better <= criteria.alpha else "pass"
+
+
+def _p_better(test: PairedTest) -> float:
+    # The mid-p values of both sides add up to one, unless nothing differs at all.
+    return 1.0 - test.p if test.change > 0 else 1.0
+
+
+def _by_task(pairs: Iterable[Pair]) -> Mapping[str, list[Pair]]:
+    groups: dict[str, list[Pair]] = {}
+    for pair in pairs:
+        groups.setdefault(pair.new.task, []).append(pair)
+    return groups
+
+
+def _differences(pairs: Sequence[Pair]) -> Differences:
+    return [pair.new_score - pair.old_score for pair in pairs], [pair.cluster for pair in pairs]
+
+
+def _uncompared(task: str) -> TaskChange:
+    return TaskChange(task, 0, None, None, 0.0, None, 1.0, 1.0, "uncompared", None, 0, 0, True)

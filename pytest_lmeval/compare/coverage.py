@@ -1,0 +1,104 @@
+"""What a comparison covers, in words: a verdict without this would hide the examples that it says nothing about."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from pytest_lmeval.text import printable
+
+if TYPE_CHECKING:
+    from pytest_lmeval.compare.pairing import Key, Pairing
+    from pytest_lmeval.compare.retargeted import Retargeted
+
+__all__ = ["NOT_COMPARED", "coverage", "named"]
+
+NOT_COMPARED = "not compared: "
+_NAMED = 5
+
+
+def coverage(pairing: Pairing, by_old_targets: Sequence[Retargeted], gone: str = "removed") -> tuple[str, ...]:
+    """Return printable lines: how many examples were left out for which reason, which, and what new targets changed.
+
+    ``gone`` is the word for examples that the new run has no result of.
+    """
+    kinds = [kind for kind in _kinds(pairing, gone) if kind.keys]
+    counted = [_counted(kind, pairing) for kind in kinds]
+    total, paired = len(pairing.before), len(pairing.pairs)
+    if counted:
+        lines = [f"{NOT_COMPARED}{', '.join(counted)}; compared: {paired} of the baseline's {_examples(total)}"]
+    else:
+        lines = [_all_compared(total)]
+    lines += [f"{kind.what}: {named(_passed_first(kind.keys, pairing))}" for kind in kinds if kind.is_listed]
+    lines += _new_targets(len(pairing.changed), by_old_targets)
+    return tuple(printable(line, keep="") for line in lines)
+
+
+def named(keys: Sequence[Key]) -> str:
+    """Return the first examples by name, and how many more there are."""
+    names = [f"{task}: {id}" for task, id in keys[:_NAMED]]
+    return ", ".join(names) + (f" and {len(keys) - _NAMED} more" if len(keys) > _NAMED else "")
+
+
+class _Kind(NamedTuple):
+    """Examples that were not compared for one reason."""
+
+    keys: Sequence[Key]
+    what: str
+    had_score: bool = True
+    is_listed: bool = True
+
+
+def _kinds(pairing: Pairing, gone: str) -> tuple[_Kind, ...]:
+    return (
+        _Kind([pair.key for pair in pairing.changed], "changed"),
+        _Kind(pairing.removed, gone),
+        _Kind(pairing.unscored, "not scored"),
+        _Kind(pairing.unknown, "without a score in the baseline", had_score=False),
+        _Kind(pairing.measured, "measured by aggregations only", had_score=False),
+        # The tasks have a line of their own; what was not selected may be as long as the suite.
+        _Kind(pairing.left_out, "in tasks that are left out", is_listed=False),
+        _Kind(pairing.unselected, "not selected", is_listed=False),
+        _Kind(pairing.new, "new", had_score=False),
+    )
+
+
+def _counted(kind: _Kind, pairing: Pairing) -> str:
+    text = f"{len(kind.keys)} {kind.what}"
+    passed = sum(_passed(key, pairing) for key in kind.keys)
+    return f"{text} ({passed} passed before)" if kind.had_score else text
+
+
+def _all_compared(total: int) -> str:
+    if total < 2:
+        return "the baseline's one example was compared" if total else "nothing was compared: the baseline is empty"
+    return f"all {total} examples of the baseline were compared"
+
+
+def _passed(key: Key, pairing: Pairing) -> bool:
+    return key in pairing.before and pairing.before[key].status == "passed"
+
+
+def _passed_first(keys: Sequence[Key], pairing: Pairing) -> list[Key]:
+    return sorted(keys, key=lambda key: not _passed(key, pairing))
+
+
+def _new_targets(changed: int, found: Sequence[Retargeted]) -> list[str]:
+    if not changed:
+        return []
+    if not found:
+        return [f"0 of {changed} changed could be scored by the old targets"]
+    lines = [
+        f"{len(found)} of {changed} changed scored by the old targets too, for information: "
+        f"{sum(each.passed_before for each in found)} passed before, "
+        f"{sum(each.passes for each in found)} pass by the new targets, "
+        f"{sum(each.passes_by_old_targets for each in found)} would pass by the old targets"
+    ]
+    for passes, which in ((True, "new"), (False, "old")):
+        only = [each.key for each in found if each.passes is passes and each.passes_by_old_targets is not passes]
+        lines += [f"pass by the {which} targets only: {named(only)}"] if only else []
+    return lines
+
+
+def _examples(count: int) -> str:
+    return "1 example" if count == 1 else f"{count} examples"

@@ -1,0 +1,149 @@
+"""Two runs side by side: scores, the paired test, and which task files are not the same any more."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from pytest_lmeval.compare.compare import Comparison
+from pytest_lmeval.compare.gate import Decision, GateSettings, decide
+from pytest_lmeval.records.runfile import RunFile, board_of
+
+__all__ = ["ChangedTask", "Difference", "Scores", "difference"]
+
+Scores = tuple[float | None, float | None]
+"""Of the old run and of the new; None where it has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedTask:
+    """A task whose file differs between the runs, by SHA-256; None where a run does not know its own."""
+
+    task: str
+    old: str | None
+    new: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What changed from one run to another.
+
+    ``scores`` are those of the whole tasks, before and after, as the files state them; ``overall`` likewise.
+    ``decision`` is what a run like the new one would be told with the old one as its baseline; None where a file has
+    no per-example records: then the scores are all there is. ``notes`` says what a reader should know before
+    believing any of it.
+    """
+
+    old: RunFile
+    new: RunFile
+    scores: Mapping[str, Scores]
+    overall: Scores
+    decision: Decision | None
+    changed_tasks: tuple[ChangedTask, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def comparison(self) -> Comparison | None:
+        """The paired comparison, where there is one."""
+        return None if self.decision is None else self.decision.comparison
+
+    @property
+    def verdict(self) -> str:
+        """The verdict on the new run, ``improvement`` for one that passes and got better; "" without a comparison."""
+        if self.decision is None or self.comparison is None:
+            return ""
+        better = self.decision.verdict == "pass" and self.comparison.verdict == "improvement"
+        return "improvement" if better else self.decision.verdict
+
+    @property
+    def is_finding(self) -> bool:
+        """Whether the new run would fail."""
+        return self.decision is not None and not self.decision.passes
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the difference as JSON values."""
+        return {
+            "old": _side(self.old),
+            "new": _side(self.new),
+            "scores": {name: {"old": old, "new": new} for name, (old, new) in self.scores.items()},
+            "overall": {"old": self.overall[0], "new": self.overall[1]},
+            "gate": None if self.decision is None else self._gate(),
+            "comparison": None if self.comparison is None else self.comparison.to_json(),
+            "changed_tasks": [asdict(task) for task in self.changed_tasks],
+            "notes": list(self.notes),
+        }
+
+    def _gate(self) -> dict[str, Any]:
+        assert self.decision is not None
+        return {name: value for name, value in self.decision.to_json().items() if name != "comparison"}
+
+
+def difference(old: RunFile, new: RunFile, settings: GateSettings, root: Path | None = None) -> Difference:
+    """Return what changed from ``old`` to ``new``; paired wherever both have their examples.
+
+    The floors are those that the new run recorded. ``root`` is as for :func:`decide`.
+    """
+    settings = replace(settings, floors={**new.facts.floors, **settings.floors})
+    (before, old_overall), (after, new_overall) = _scores(old), _scores(new)
+    decision = None
+    if old.results is not None and new.results is not None:
+        decision = decide(board_of(new), old, settings, root=root)
+    return Difference(
+        old=old,
+        new=new,
+        scores={name: (before.get(name), after.get(name)) for name in sorted(before.keys() | after.keys())},
+        overall=(old_overall, new_overall),
+        decision=decision,
+        changed_tasks=tuple(_changed_tasks(old, new)),
+        notes=tuple(_notes(old, new)),
+    )
+
+
+def _changed_tasks(old: RunFile, new: RunFile) -> list[ChangedTask]:
+    hashes = {name: (old.infos[name].sha256, new.infos[name].sha256) for name in old.infos if name in new.infos}
+    return [
+        ChangedTask(name, *pair) for name, pair in sorted(hashes.items()) if None not in pair and pair[0] != pair[1]
+    ]
+
+
+def _notes(old: RunFile, new: RunFile) -> list[str]:
+    notes = []
+    for run in (old, new):
+        if not run.complete:
+            notes.append(f"{run.path}: not complete; its scores are those of the examples that were scored")
+        if run.damaged:
+            notes.append(f"{run.path}: {run.damaged} line(s) could not be read")
+        if not run.agrees:
+            notes.append(f"{run.path}: its results do not give the digest that it states")
+        if run.results is None:
+            notes.append(
+                f"{run.path}: no per-example records, so no paired test was possible; name the run's ledger.jsonl, or "
+                "write its board with --lm-include-per-example"
+            )
+    if (old.digest, old.timestamp) == (new.digest, new.timestamp) and old.digest:
+        notes.append("both files are of one and the same run")
+    return notes
+
+
+def _scores(run: RunFile) -> tuple[dict[str, float | None], float | None]:
+    if run.board is not None:
+        rows = {str(row["task"]): _number(row.get("score")) for row in run.board["tasks"]}
+        return rows, _number(run.board.get("overall_score"))
+    board = board_of(run)
+    return {row.task: row.score for row in board.tasks}, board.overall_score
+
+
+def _number(score: Any) -> float | None:
+    return float(score) if isinstance(score, int | float) and not isinstance(score, bool) else None
+
+
+def _side(run: RunFile) -> dict[str, Any]:
+    return {
+        "path": str(run.path),
+        "adapter": run.adapter,
+        "timestamp": run.timestamp,
+        "complete": run.complete,
+        "digest": run.digest,
+    }

@@ -1,0 +1,99 @@
+"""A comparison in words: one line for every reason, the weightiest first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from pytest_lmeval.compare.changes import OVERALL, Criteria, TaskChange
+from pytest_lmeval.compare.coverage import named
+from pytest_lmeval.compare.pairing import Pair, Pairing
+from pytest_lmeval.text import printable
+
+__all__ = ["explain", "is_only_measured", "staleness"]
+
+_ENOUGH = 0.8
+_ORDER = ("regression", "inconclusive", "improvement")
+_WORDS = {
+    "regression": "regression: ",
+    "inconclusive": "inconclusive, look at it: ",
+    "improvement": "improvement: ",
+    "pass": "no regression: ",
+}
+
+
+def staleness(pairing: Pairing) -> str:
+    """Return why the baseline is stale, or "": fewer than 80 % of what should have a pair has one, or nothing has."""
+    expected, paired = sum(pairing.expected.values()), len(pairing.pairs)
+    if paired and paired >= _ENOUGH * expected:
+        return ""
+    if is_only_measured(pairing):
+        count = len(pairing.measured)
+        return f"nothing could be compared: {count} measured by aggregations only, none has a score; set floors instead"
+    share = f" ({paired / expected:.0%}; at least {_ENOUGH:.0%} are needed)" if expected else ""
+    return f"stale baseline: {paired} of its {expected} examples could be compared{share}: renew it"
+
+
+def is_only_measured(pairing: Pairing) -> bool:
+    """Tell whether nothing could be compared because no example has a score: to renew the baseline is no help."""
+    return bool(pairing.measured) and not pairing.pairs and not pairing.expected
+
+
+def explain(
+    tasks: Sequence[TaskChange],
+    pooled: TaskChange,
+    pairing: Pairing,
+    criteria: Criteria,
+    left_out: Mapping[str, str],
+) -> tuple[str, ...]:
+    """Return the reasons of a comparison's verdict, each a printable line: what decided it, then the tasks left out."""
+    # Of a single task the overall change is the task's.
+    compared = [change for change in tasks if change.paired]
+    rows = [*compared, pooled] if len(compared) != 1 else compared
+    spoken = [row for verdict in _ORDER for row in rows if row.verdict == verdict]
+    rest = [rows[-1]] if rows[-1].verdict == "pass" else []
+    lines = [staleness(pairing), *(_row(row, criteria) for row in [*spoken, *rest])]
+    lines += _flips(pairing.pairs, criteria)
+    lines += _hardly_compared(tasks, pairing)
+    lines += [f"{task}: left out: {why}" for task, why in sorted(left_out.items())]
+    return tuple(printable(line, keep="") for line in lines if line)
+
+
+def _row(row: TaskChange, criteria: Criteria) -> str:
+    text = f"{row.task}: {_WORDS[row.verdict]}{row.old:.4f} -> {row.new:.4f}, {_points(row.change)} points"
+    if row.interval is not None:
+        text += f" (95 % interval {_points(row.interval[0])} to {_points(row.interval[1])})"
+    text += f", {row.worse} worse and {row.better} better of {row.paired}"
+    if row.verdict != "improvement":
+        text += f"; p {row.p:.2g}" + (f", {row.p_adjusted:.2g} adjusted" if row.p_adjusted > row.p else "")
+    if row.verdict in ("inconclusive", "pass"):
+        text += f"; {_detectable(row)}"
+    if row.verdict == "pass" and row.p_adjusted <= criteria.alpha:
+        text += f"; within the tolerance of {100 * criteria.tolerance:.1f} points"
+    return text
+
+
+def _detectable(row: TaskChange) -> str:
+    if row.detectable is None:
+        return "so few pairs would not show any drop 4 times in 5"
+    return f"such pairs show a drop of {100 * row.detectable:.1f} points 4 times in 5"
+
+
+def _flips(pairs: Iterable[Pair], criteria: Criteria) -> list[str]:
+    worse = [pair.key for pair in pairs if pair.worse]
+    if not worse or not criteria.every_flip:
+        return []
+    why = "every such example counts (strict)" if criteria.strict else "its adapter always answers alike"
+    return [f"{OVERALL}: {len(worse)} example(s) passed and now do not; {why}: {named(worse)}"]
+
+
+def _hardly_compared(tasks: Iterable[TaskChange], pairing: Pairing) -> list[str]:
+    lines = []
+    for task in tasks:
+        expected = pairing.expected.get(task.task, 0)
+        if task.paired < _ENOUGH * expected:
+            lines.append(f"{task.task}: only {task.paired} of its {expected} examples in the baseline were compared")
+    return lines
+
+
+def _points(change: float) -> str:
+    return f"{100 * change:+.1f}"

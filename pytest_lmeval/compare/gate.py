@@ -1,0 +1,294 @@
+"""The gate: whether a run is let pass, and the reasons where it is not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_lmeval.compare.against import compare_with
+from pytest_lmeval.compare.baseline import doubts
+from pytest_lmeval.compare.compare import Comparison, Criteria
+from pytest_lmeval.compare.coverage import NOT_COMPARED
+from pytest_lmeval.compare.measured import floor_without_score, measured_lines
+from pytest_lmeval.compare.suspicion import suspicions
+from pytest_lmeval.errors import UnknownName, UsageError
+
+if TYPE_CHECKING:
+    from pytest_lmeval.leaderboard.board import Leaderboard
+    from pytest_lmeval.records.runfile import RunFile
+
+__all__ = [
+    "LET_PASS",
+    "MODES",
+    "OVERALL",
+    "Decision",
+    "GateSettings",
+    "decide",
+    "let_pass",
+    "renewed",
+]
+
+MODES = ("examples", "tasks", "baseline", "none")
+LET_PASS = frozenset({"pass", "new", "inconclusive"})
+"""The verdicts with which a run passes, whatever its items say."""
+OVERALL = "overall"
+_FINE = frozenset({"pass", "improvement"})
+_FAILED = frozenset({"failed", "error", "timeout"})
+
+
+@dataclass(frozen=True, slots=True)
+class GateSettings:
+    """How the gate was set: one of MODES, the floors by task name (``overall`` too), and the test against a baseline.
+
+    ``baseline`` is its path as it was given, or empty; ``update`` says that the run is to become the baseline.
+    """
+
+    mode: str = "examples"
+    floors: Mapping[str, float] = field(default_factory=dict)
+    baseline: str = ""
+    update: bool = False
+    alpha: float = 0.05
+    tolerance: float = 0.0
+    strict: bool = False
+
+    def __post_init__(self) -> None:
+        """Raise UsageError for a mode that does not exist, and for a number out of range."""
+        if self.mode not in MODES:
+            raise UnknownName("gate", self.mode, MODES)
+        if not 0 < self.alpha < 1 or not 0 <= self.tolerance < 1:
+            raise UsageError(
+                f"gate: expected alpha above 0 and below 1, tolerance from 0 to below 1, got {self.alpha!r} and "
+                f"{self.tolerance!r}"
+            )
+        for name, floor in self.floors.items():
+            if not 0 <= floor <= 1:
+                raise UsageError(f"gate: floor of {name!r}: expected a number from 0 to 1, got {floor!r}")
+
+
+_DEFAULT = GateSettings()
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Whether a run is let pass, and why.
+
+    ``reasons`` are those of every verdict that holds, of the deciding one first. ``exit_code`` is 3 for an incomplete
+    run, 4 for a floor that no score can reach, 1 for a failed example or a verdict that fails the run, else 0.
+    """
+
+    verdict: str
+    reasons: tuple[str, ...]
+    warnings: tuple[str, ...]
+    settings: GateSettings
+    comparison: Comparison | None
+    exit_code: int
+    baseline: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def passes(self) -> bool:
+        """Whether the verdict lets the run pass."""
+        return self.verdict in LET_PASS
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the gate as the leaderboard file has it; the baseline and the comparison where there is one."""
+        gate: dict[str, Any] = {
+            "mode": self.settings.mode,
+            "verdict": self.verdict,
+            "reasons": list(self.reasons),
+            "warnings": list(self.warnings),
+            "settings": asdict(self.settings),
+        }
+        if self.baseline:
+            gate["baseline"] = dict(self.baseline)
+        if self.comparison is not None:
+            gate["comparison"] = self.comparison.to_json()
+        return gate
+
+
+def decide(
+    board: Leaderboard, baseline: RunFile | None = None, settings: GateSettings = _DEFAULT, *, root: Path | None = None
+) -> Decision:
+    """Return the decision on a run: the one place that compares and judges.
+
+    Of several verdicts the first of incomplete, stale, regression, floor, must_pass, examples, inconclusive, pass
+    holds. Whatever the verdict, the reasons say what was not compared with the baseline. A run that is to become the
+    baseline is not judged by the old one; :func:`renewed` makes its verdict ``new`` once the file is written. A task
+    of the baseline that the board lacks counts as removed, unless its file is still below ``root``. Raises UsageError
+    for a baseline without per-example records, the mode ``baseline`` without one, and a board whose examples were
+    judged for another mode.
+    """
+    _check_mode(board, baseline, settings)
+    comparison = None
+    if baseline is not None:
+        comparison = compare_with(baseline, board, _criteria(board, settings), root)
+    findings = _findings(board, settings, comparison)
+    reasons = [reason for _, reason in findings]
+    # Near the top: reports show the first reasons of many.
+    reasons[1:1] = _coverage(board, settings, comparison)
+    verdict = findings[0][0] if findings else "pass"
+    return Decision(
+        verdict,
+        tuple(reasons),
+        (*measured_lines(board), *suspicions(board), *_doubts(board, baseline, settings.floors)),
+        settings,
+        comparison,
+        _exit_code(board, settings, verdict),
+        {} if baseline is None else _named(baseline, settings),
+    )
+
+
+def renewed(decision: Decision, verdict: str, reason: str) -> Decision:
+    """Return the decision on a run that was to become the baseline, ``reason`` saying what became of that.
+
+    ``verdict`` is that of a run which passes otherwise: ``new`` where the file was written, ``pass`` where it held the
+    same before, ``stale`` where it was not written.
+    """
+    reasons = list(decision.reasons)
+    # Behind what decides, and near the top.
+    reasons.insert(0 if decision.passes else 1, reason)
+    found = replace(decision, reasons=tuple(reasons))
+    if not decision.passes:
+        return found
+    return replace(found, verdict=verdict, exit_code=found.exit_code or int(verdict not in LET_PASS))
+
+
+def let_pass(gate: Mapping[str, Any]) -> bool:
+    """Tell whether the gate of a board lets the run pass."""
+    return gate["verdict"] in LET_PASS
+
+
+def _check_mode(board: Leaderboard, baseline: RunFile | None, settings: GateSettings) -> None:
+    if (
+        settings.mode == "baseline"
+        and baseline is None
+        and not settings.update
+        and "shard" not in board.facts.selection
+    ):
+        raise UsageError("the gate 'baseline' needs a baseline to compare with; choose another mode, or give one")
+    if settings.mode == "examples" and board.facts.mode not in ("", "examples"):
+        raise UsageError(
+            f"the examples of this board were judged for the gate {board.facts.mode!r}: none of them is failed; run "
+            "them for the gate 'examples'"
+        )
+
+
+def _criteria(board: Leaderboard, settings: GateSettings) -> Criteria:
+    model = board.facts.manifest.get("model")
+    exact = isinstance(model, dict) and model.get("exact") is True
+    return Criteria(settings.alpha, settings.tolerance, settings.strict, exact)
+
+
+def _doubts(board: Leaderboard, baseline: RunFile | None, floors: Iterable[str]) -> list[str]:
+    found = [] if baseline is None else doubts(baseline, board)
+    known = {OVERALL, *(row.task for row in board.tasks)}
+    found += [f"its floor was not checked, this run has no such task: {name}" for name in floors if name not in known]
+    if count := board.facts.reruns:
+        found.append(f"{count} attempt(s) failed and were made again: a score of the best of several is too high")
+    return found
+
+
+def _exit_code(board: Leaderboard, settings: GateSettings, verdict: str) -> int:
+    if not board.complete:
+        return 3
+    if floor_without_score(board, settings.floors):
+        return 4
+    failed = any(result.status in _FAILED for row in board.tasks for result in row.per_example)
+    return int(failed or verdict not in LET_PASS)
+
+
+def _named(baseline: RunFile, settings: GateSettings) -> dict[str, str]:
+    path = settings.baseline or str(baseline.path)
+    return {"path": path, "adapter": baseline.adapter, "timestamp": baseline.timestamp}
+
+
+_Finding = tuple[str, str]
+
+
+def _findings(board: Leaderboard, settings: GateSettings, comparison: Comparison | None) -> list[_Finding]:
+    found = [("incomplete", reason) for reason in (*board.facts.interruptions, *_incomplete(board))]
+    failures = [("examples", reason) for reason in (*_unscored(board), *board.facts.failures)]
+    if settings.mode == "none":
+        return found + failures
+    if settings.mode == "baseline" and comparison is not None and not settings.update:
+        found += _compared(comparison, ("stale", "regression"))
+        if comparison.verdict == "stale" and not comparison.only_measured and board.complete:
+            found.append(("stale", f"to renew it: --lm-baseline={settings.baseline} --lm-update-baseline"))
+    found += [("floor", reason) for reason in _under_floor(board, settings)]
+    found += [("must_pass", reason) for reason in _must_pass(board)]
+    if settings.mode == "examples":
+        found += [("examples", reason) for reason in _under_threshold(board)]
+    found += failures
+    if settings.mode == "baseline" and comparison is not None and not settings.update:
+        found += _compared(comparison, ("inconclusive",))
+        # Also of a run that passes: what so many examples could have shown at all.
+        found += [("pass", reason) for reason in comparison.reasons[:1] if comparison.verdict in _FINE]
+    if not board.counts["scored"]:
+        found.append(("pass", "no example was scored"))
+    return found
+
+
+def _coverage(board: Leaderboard, settings: GateSettings, comparison: Comparison | None) -> Sequence[str]:
+    if comparison is not None:
+        return comparison.coverage
+    if settings.baseline and "shard" in board.facts.selection:
+        # A part of a run is compared only where somebody asks for that.
+        return (f"{NOT_COMPARED}a shard of a run; lmeval merge compares the whole run with the baseline",)
+    return (f"{NOT_COMPARED}there was no baseline before this run",) if settings.update else ()
+
+
+def _incomplete(board: Leaderboard) -> list[str]:
+    reasons = [f"no result: {nodeid}" for nodeid in board.facts.missing]
+    errors = board.counts["errors"] + board.counts["timeouts"]
+    if errors > board.facts.max_errors:
+        reasons.append(f"{errors} example(s) could not be scored; at most {board.facts.max_errors:g} may")
+    if board.counts["excluded"] and not board.counts["scored"]:
+        reasons.append(f"no example was scored: {board.counts['excluded']} were excluded by their tasks")
+    return reasons + [f"{row.task}: {row.problem}" for row in board.tasks if row.problem]
+
+
+def _compared(comparison: Comparison, verdicts: Sequence[str]) -> list[_Finding]:
+    if comparison.verdict not in verdicts:
+        return []
+    return [(comparison.verdict, reason) for reason in comparison.reasons]
+
+
+def _under_floor(board: Leaderboard, settings: GateSettings) -> list[str]:
+    if "shard" in board.facts.selection:
+        # A part of the examples says nothing of the whole; the parts are judged once they are merged.
+        return []
+    reached = {row.task: row.score for row in board.tasks}
+    reasons = []
+    for name, floor in settings.floors.items():
+        known = name == OVERALL or name in reached
+        if refusal := floor_without_score(board, [name]):
+            reasons.append(refusal)
+            continue
+        score = board.overall_score if name == OVERALL else reached.get(name)
+        if known and score is None:
+            reasons.append(f"{name}: no score, and the floor is {floor:g}")
+        elif score is not None and score < floor:
+            reasons.append(f"{name}: {score:.4f} is under its floor {floor:g}")
+    return reasons
+
+
+def _must_pass(board: Leaderboard) -> list[str]:
+    return [
+        f"{result.task}: {result.id} must pass, and is {result.status}"
+        for row in board.tasks
+        for result in row.per_example
+        if result.must_pass and result.status not in ("passed", "excluded")
+    ]
+
+
+def _under_threshold(board: Leaderboard) -> list[str]:
+    failed = {row.task: sum(result.status == "failed" for result in row.per_example) for row in board.tasks}
+    return [f"{task}: {count} example(s) under their threshold" for task, count in failed.items() if count]
+
+
+def _unscored(board: Leaderboard) -> list[str]:
+    errors = board.counts["errors"] + board.counts["timeouts"]
+    if not errors or errors > board.facts.max_errors:
+        return []
+    return [f"{errors} example(s) could not be scored, failed tests that --lm-max-errors allows"]

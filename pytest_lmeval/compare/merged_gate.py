@@ -1,0 +1,87 @@
+"""The gate of a run that was joined from its shards: as they recorded it, or as it is asked for now."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from pytest_lmeval.compare.baseline import check_baseline
+from pytest_lmeval.compare.gate import MODES, OVERALL, GateSettings, decide
+from pytest_lmeval.compare.measured import floor_without_score
+from pytest_lmeval.errors import UnknownName, UsageError
+from pytest_lmeval.leaderboard.board import Leaderboard
+from pytest_lmeval.records.merge import judged
+from pytest_lmeval.records.runfile import RunFile, board_of, examples_of, read_run
+
+__all__ = ["gate_settings", "gated"]
+
+
+def gate_settings(shards: Sequence[RunFile], asked: Mapping[str, Any]) -> GateSettings:
+    """Return the settings that the shards recorded, changed by what is ``asked`` for: fields of GateSettings.
+
+    Floors are added to those recorded; a baseline without a mode makes it ``baseline``. Raises UsageError that names a
+    floor asked for that is of no task, and a setting on which the shards differ and that is not asked for.
+    """
+    wanted = dict(asked)
+    tasks = {name for shard in shards for name in shard.infos}
+    unknown = wanted.get("floors", {}).keys() - tasks - {OVERALL}
+    if unknown:
+        raise UnknownName("task", min(unknown), [*tasks, OVERALL])
+    if "baseline" in wanted:
+        wanted.setdefault("mode", "baseline")
+    recorded = [_recorded(shard) for shard in shards]
+    for name, value in recorded[0].items():
+        for shard, settings in zip(shards, recorded, strict=True):
+            if name not in wanted and settings[name] != value:
+                raise UsageError(
+                    f"the gate's {name} is {value!r} in {shards[0].path} and {settings[name]!r} in {shard.path}; say "
+                    "which it is to be"
+                )
+    floors = {**recorded[0]["floors"], **wanted.pop("floors", {})}
+    return GateSettings(**{**recorded[0], **wanted, "floors": floors, "update": False})
+
+
+def gated(run: RunFile, settings: GateSettings, root: Path) -> tuple[RunFile, Leaderboard, int]:
+    """Return the run with every example judged under the settings, its board with the verdict, and the exit code.
+
+    Raises UsageError where the baseline is missing.
+    """
+    results = examples_of(run)
+    if settings.mode != (run.gate or {}).get("mode"):
+        results = judged(results, settings.mode)
+    run = replace(run, results=results, facts=replace(run.facts, floors=settings.floors, gate=None, mode=settings.mode))
+    board = board_of(run)
+    if refusal := floor_without_score(board, settings.floors):
+        raise UsageError(refusal)
+    decision = decide(board, _baseline(settings, root), settings, root=root)
+    return run, replace(board, facts=replace(board.facts, gate=decision.to_json())), decision.exit_code
+
+
+def _recorded(shard: RunFile) -> dict[str, Any]:
+    settings = (shard.gate or {}).get("settings", {})
+    defaults = asdict(GateSettings())
+    found = {name: settings.get(name, default) for name, default in defaults.items()} if settings else defaults
+    for name, default in defaults.items():
+        kinds = int | float if isinstance(default, float) else type(default)
+        if not isinstance(found[name], kinds):
+            raise UsageError(f"{shard.path}: gate.settings.{name}: unexpected {found[name]!r:.80}")
+    where = f"{shard.path}: gate.settings"
+    if found["mode"] not in MODES:
+        raise UsageError(f"{where}.mode: expected one of {', '.join(MODES)}, got {found['mode']!r:.80}")
+    for task, floor in found["floors"].items():
+        if not isinstance(floor, int | float) or not 0 <= floor <= 1:
+            raise UsageError(f"{where}.floors.{task}: expected a number from 0 to 1, got {floor!r:.80}")
+    return found
+
+
+def _baseline(settings: GateSettings, root: Path) -> RunFile | None:
+    if not settings.baseline:
+        return None
+    path = root / settings.baseline
+    if not path.exists():
+        raise UsageError(f"baseline {path}: no such file")
+    baseline = read_run(path)
+    check_baseline(baseline)
+    return baseline

@@ -1,0 +1,183 @@
+"""Several models on the same examples: who is ahead, by how much, and how sure that is."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import combinations
+from typing import Any, TypeVar
+
+from pytest_lmeval.errors import UsageError
+from pytest_lmeval.records.runfile import RunFile, examples_of
+from pytest_lmeval.stats.intervals import combine, interval, mean
+from pytest_lmeval.stats.paired import pooled_test
+
+__all__ = ["Ranking", "Standing", "rank"]
+
+Interval = tuple[float, float]
+_Value = TypeVar("_Value")
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """One model's place. All numbers are of the examples that every model has a score for.
+
+    ``score`` is the unweighted mean of ``tasks``. ``win_rate`` is the share of comparisons, example by example with
+    every other model, that it wins; a tie counts half. ``difference`` is ``score`` less that of the best; it and its
+    95 % interval, from the paired differences, are None for the best itself. ``left_out`` counts the scored examples
+    of this model that not all of them share.
+    """
+
+    name: str
+    path: str
+    score: float
+    ci95: Interval | None
+    tasks: Mapping[str, float]
+    win_rate: float
+    difference: float | None
+    difference_ci95: Interval | None
+    left_out: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """The standings, the best first; ``examples`` counts those shared, by task."""
+
+    standings: tuple[Standing, ...]
+    examples: Mapping[str, int]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the ranking as JSON values."""
+        return {"examples": dict(self.examples), "standings": [asdict(standing) for standing in self.standings]}
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """One model's scores of the shared examples, by task; the clusters of the examples are the same for all."""
+
+    name: str
+    run: RunFile
+    tasks: Mapping[str, Sequence[float]]
+    scored: int
+
+    @property
+    def means(self) -> dict[str, float]:
+        return {task: mean(scores) for task, scores in self.tasks.items()}
+
+    @property
+    def score(self) -> float:
+        return mean(list(self.means.values()))
+
+
+def rank(runs: Sequence[RunFile]) -> Ranking:
+    """Return the ranking of two runs or more; raise UsageError that names those which share no example.
+
+    Examples are the same where task, id and content hash are. Ties keep the order of the names.
+    """
+    names = _names(runs)
+    held = [_scored(run) for run in runs]
+    shared = _shared(dict(zip(names, held, strict=True)))
+    clusters = _by_task(shared, {key: held[0][key][1] for key in shared})
+    entries = [
+        _Entry(name, run, _by_task(shared, {key: scores[key][0] for key in shared}), len(scores))
+        for name, run, scores in zip(names, runs, held, strict=True)
+    ]
+    wins = _win_rates(entries)
+    entries.sort(key=lambda entry: (-entry.score, entry.name))
+    standings = [_standing(entry, entries[0], clusters, wins[entry.name]) for entry in entries]
+    return Ranking(tuple(standings), {task: len(members) for task, members in clusters.items()})
+
+
+_Key = tuple[str, str, str]
+_Held = Mapping[_Key, tuple[float, str]]
+_Clusters = Mapping[str, Sequence[str]]
+
+
+def _standing(entry: _Entry, best: _Entry, clusters: _Clusters, wins: float) -> Standing:
+    ends = [interval(scores, clusters[task]) for task, scores in entry.tasks.items()]
+    known = [end for end in ends if end is not None]
+    means = entry.means
+    change = None if entry is best else _change(entry, best, clusters)
+    return Standing(
+        name=entry.name,
+        path=str(entry.run.path),
+        score=entry.score,
+        ci95=combine(list(zip(means.values(), known, strict=True))) if len(known) == len(ends) else None,
+        tasks=means,
+        win_rate=wins,
+        difference=None if change is None else change[0],
+        difference_ci95=None if change is None else change[1],
+        left_out=entry.scored - sum(map(len, clusters.values())),
+    )
+
+
+def _change(entry: _Entry, best: _Entry, clusters: _Clusters) -> tuple[float, Interval | None]:
+    pairs = {task: zip(scores, best.tasks[task], strict=True) for task, scores in entry.tasks.items()}
+    test = pooled_test([([own - other for own, other in pair], clusters[task]) for task, pair in pairs.items()])
+    return test.change, test.interval
+
+
+def _names(runs: Sequence[RunFile]) -> list[str]:
+    twice = [path for path, count in Counter(str(run.path) for run in runs).items() if count > 1]
+    if twice:
+        raise UsageError(f"{', '.join(twice)}: named more than once")
+    if len(runs) < 2:
+        raise UsageError("a ranking takes two boards or more")
+    adapters = Counter(run.adapter for run in runs)
+    return [run.adapter if adapters[run.adapter] == 1 else f"{run.adapter} ({run.path})" for run in runs]
+
+
+def _scored(run: RunFile) -> dict[_Key, tuple[float, str]]:
+    return {
+        (result.task, result.id, result.hash): (result.score, result.cluster)
+        for result in examples_of(run)
+        if result.score is not None
+    }
+
+
+def _shared(held: Mapping[str, _Held]) -> list[_Key]:
+    for (first, one), (second, other) in combinations(held.items(), 2):
+        if one.keys().isdisjoint(other):
+            raise UsageError(f"{first} and {second} share no scored example: {_why(one, other)}")
+    shared = set.intersection(*(set(scores) for scores in held.values()))
+    if not shared:
+        raise UsageError(f"no example has a score from all of {', '.join(held)}; rank fewer of them at a time")
+    return sorted(shared)
+
+
+def _why(one: _Held, other: _Held) -> str:
+    if {key[:2] for key in one} & {key[:2] for key in other}:
+        return "the ids are the same and their content is not; run both on the same task files"
+    tasks, others = ({task for task, _, _ in held} for held in (one, other))
+    if tasks & others:
+        return f"of {_some(tasks & others)} they have other ids"
+    return f"the tasks of one are {_some(tasks)}, those of the other {_some(others)}"
+
+
+def _some(names: Iterable[str]) -> str:
+    ordered = sorted(names)
+    more = f" and {len(ordered) - 3} more" if len(ordered) > 3 else ""
+    return (", ".join(ordered[:3]) or "none") + more
+
+
+def _by_task(keys: Iterable[_Key], values: Mapping[_Key, _Value]) -> dict[str, list[_Value]]:
+    tasks: dict[str, list[_Value]] = {}
+    for key in keys:
+        tasks.setdefault(key[0], []).append(values[key])
+    return tasks
+
+
+def _win_rates(entries: Sequence[_Entry]) -> dict[str, float]:
+    scores = {entry.name: [score for task in sorted(entry.tasks) for score in entry.tasks[task]] for entry in entries}
+    points = dict.fromkeys(scores, 0.0)
+    for (first, one), (second, other) in combinations(scores.items(), 2):
+        won = math.fsum(_points(own, theirs) for own, theirs in zip(one, other, strict=True))
+        points[first] += won
+        points[second] += len(one) - won
+    return {name: points[name] / (len(scores) - 1) / len(values) for name, values in scores.items()}
+
+
+def _points(own: float, other: float) -> float:
+    return 0.5 if own == other else float(own > other)

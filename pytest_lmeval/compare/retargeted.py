@@ -1,0 +1,117 @@
+"""Examples whose targets alone were changed since the old run: what the new answers are worth by the old targets.
+
+This decides nothing. It shows whether an example passes because the model's answer changed or because its targets did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pytest_lmeval.compare.pairing import Key, Pair
+from pytest_lmeval.registry import Metric, Registry
+from pytest_lmeval.stats.intervals import mean
+from pytest_lmeval.types import ExampleResult, Score
+
+__all__ = ["Retargeted", "retargeted"]
+
+
+@dataclass(frozen=True, slots=True)
+class Retargeted:
+    """A changed example, and the ``score`` in [0, 1] of its new answers by the targets of the old run."""
+
+    pair: Pair
+    score: float
+
+    @property
+    def key(self) -> Key:
+        """Task and id."""
+        return self.pair.key
+
+    @property
+    def passed_before(self) -> bool:
+        """Whether it passed in the old run."""
+        return self.pair.old.status == "passed"
+
+    @property
+    def passes(self) -> bool:
+        """Whether it passes now, by its new targets."""
+        return self.pair.new.status == "passed"
+
+    @property
+    def passes_by_old_targets(self) -> bool:
+        """Whether the new answers would pass by the old targets, at the threshold of now."""
+        return self.score >= self.pair.new.threshold
+
+    def to_json(self) -> dict[str, Any]:
+        """Return everything about it as JSON values."""
+        old, new = self.pair.old, self.pair.new
+        return {
+            "task": new.task,
+            "id": new.id,
+            "line": new.line,
+            "old_targets": list(old.targets),
+            "targets": list(new.targets),
+            "prediction": new.predictions[0],
+            "passed_before": self.passed_before,
+            "score": new.score,
+            "passes": self.passes,
+            "score_by_old_targets": self.score,
+            "passes_by_old_targets": self.passes_by_old_targets,
+        }
+
+
+def retargeted(changed: Sequence[Pair]) -> tuple[Retargeted, ...]:
+    """Return those of the ``changed`` examples that can be scored by their old targets.
+
+    That is where the content hashes prove that nothing but the targets differs and that the metric reads nothing but
+    prediction and targets; the metric is built in, and needs neither sandbox nor judge. The new run's prompts are
+    needed: a result without one is passed over.
+    """
+    if not changed:
+        return ()
+    from pytest_lmeval.registry import default_registry
+
+    registry = default_registry(entry_points=False)
+    scores = ((pair, _score_by_old_targets(pair, registry)) for pair in changed)
+    return tuple(Retargeted(pair, score) for pair, score in scores if score is not None)
+
+
+def _score_by_old_targets(pair: Pair, registry: Registry) -> float | None:
+    old, new = pair.old, pair.new
+    metric = _proven_metric(pair, registry)
+    if metric is None or new.score is None or not new.predictions:
+        return None
+    try:
+        # A ledger may be of a version whose metric scored otherwise.
+        is_known = _score(metric, new, new.targets) == new.score
+        return _score(metric, new, old.targets) if is_known else None
+    except Exception:  # what a metric cannot score is not worth the comparison
+        return None
+
+
+def _proven_metric(pair: Pair, registry: Registry) -> Metric | None:
+    """Return the metric of both results if they differ in their targets alone and it takes nothing but these."""
+    from pytest_lmeval.engine.evaluate import content_hash_of
+    from pytest_lmeval.formats.compact import compact_metric
+
+    old, new = pair.old, pair.new
+    for name in dict.fromkeys((new.metric, compact_metric(new.metric))):
+        metric = registry.metrics.get(name)
+        if metric is None or metric.needs_sandbox:
+            continue
+        expected = [(result.targets, result.hash) for result in (old, new)]
+        if all(content_hash_of(new.prompt, targets, name, new.post_process, {}) == hash for targets, hash in expected):
+            return metric
+    return None
+
+
+def _score(metric: Metric, result: ExampleResult, targets: Sequence[str]) -> float:
+    return mean(list(_values(metric, result.predictions, targets)))
+
+
+def _values(metric: Metric, predictions: Iterable[str], targets: Sequence[str]) -> Iterable[float]:
+    for prediction in predictions:
+        value = metric.function(prediction, targets, {})
+        yield value.value if isinstance(value, Score) else float(value)

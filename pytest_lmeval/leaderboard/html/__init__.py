@@ -1,7 +1,0 @@
-"""The run as one HTML file that needs nothing beside it: no network, no fonts, no server."""
-
-from __future__ import annotations
-
-from pytest_lmeval.leaderboard.html.report import render_report, write_report
-
-__all__ = ["render_report", "write_report"]

@@ -1,0 +1,1 @@
+"""A board and a verdict for people: terminal, Markdown, GitHub, HTML."""

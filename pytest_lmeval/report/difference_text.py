@@ -1,0 +1,168 @@
+"""A difference for people: lines for a terminal, and Markdown for a pull request."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pytest_lmeval.compare.compare import Comparison, Flip, TaskChange
+from pytest_lmeval.compare.difference import ChangedTask, Difference
+from pytest_lmeval.report.columns import columns, interval_text, signed
+from pytest_lmeval.report.markdown import COMMENT_BYTES, escape, table
+from pytest_lmeval.report.tables import cut_to, score_text
+from pytest_lmeval.text import printable
+from pytest_lmeval.types import ExampleResult
+
+__all__ = ["difference_lines", "difference_markdown"]
+
+_HEADINGS = ("task", "verdict", "examples", "old", "new", "change", "95 % interval", "p", "worse", "better")
+_TEXTS = 2  # columns
+_PROMPT_TAIL = 400
+_TEXT_HEAD = 600
+_CELL = 160
+_WORSE, _BETTER = "passed before, and not now", "passes now, and did not before"
+
+
+def difference_lines(difference: Difference, limit: int) -> list[str]:
+    """Return the lines for a terminal, with at most ``limit`` flipped examples of either kind."""
+    lines = [f"{name}  {printable(shown, keep='')}" for name, shown in _sides(difference)]
+    lines += ["", *_table_lines(difference), ""]
+    lines += [printable(note, keep="") for note in _remarks(difference)]
+    comparison = difference.comparison
+    if comparison is not None:
+        lines += _flip_lines(_WORSE, comparison.worse, limit) + _flip_lines(_BETTER, comparison.better, limit)
+        assert difference.decision is not None
+        lines += [f"verdict: {difference.verdict}"]
+        lines += [f"  {printable(reason, keep='')}" for reason in difference.decision.reasons]
+        lines += [f"  doubtful: {printable(warning, keep='')}" for warning in difference.decision.warnings]
+    return lines
+
+
+def difference_markdown(difference: Difference, limit: int) -> str:
+    """Return Markdown of a size that a comment holds, the verdict first."""
+    comparison = difference.comparison
+    lines = [f"# Comparison: {difference.verdict or 'scores only'}", ""]
+    if difference.decision is not None:
+        doubts = [f"doubtful: {warning}" for warning in difference.decision.warnings]
+        lines += _bullets([*difference.decision.reasons, *doubts])
+    if comparison is None:
+        lines += table(("task", "old", "new", "change"), _score_rows(difference), texts=1)
+    else:
+        lines += table(_HEADINGS, [_change(change) for change in _changes(comparison)], texts=_TEXTS)
+        lines += _flip_table(_WORSE, comparison.worse, limit) + _flip_table(_BETTER, comparison.better, limit)
+    lines += _bullets(_remarks(difference))
+    lines += _bullets([f"{name}: {shown}" for name, shown in _sides(difference)])
+    return cut_to("\n".join(lines), COMMENT_BYTES)
+
+
+def _sides(difference: Difference) -> list[tuple[str, str]]:
+    runs = (("old", difference.old), ("new", difference.new))
+    return [(name, f"{run.path}: {run.adapter}, {run.timestamp}") for name, run in runs]
+
+
+def _table_lines(difference: Difference) -> list[str]:
+    if difference.comparison is None:
+        return columns(("task", "old", "new", "change"), _score_rows(difference), texts=1)
+    return columns(_HEADINGS, [_change(change) for change in _changes(difference.comparison)], texts=_TEXTS)
+
+
+def _changes(comparison: Comparison) -> list[TaskChange]:
+    return [*comparison.tasks, comparison.pooled]
+
+
+def _change(change: TaskChange) -> tuple[str, ...]:
+    return (
+        change.task,
+        change.verdict,
+        str(change.paired),
+        score_text(change.old),
+        score_text(change.new),
+        signed(change.change),
+        interval_text(change.interval, sign=True),
+        f"{change.p_adjusted:.3g}",
+        str(change.worse),
+        str(change.better),
+    )
+
+
+def _score_rows(difference: Difference) -> list[tuple[str, ...]]:
+    named = [*difference.scores.items(), ("overall", difference.overall)]
+    return [_score_row(name, old, new) for name, (old, new) in named]
+
+
+def _score_row(name: str, old: float | None, new: float | None) -> tuple[str, ...]:
+    change = None if old is None or new is None else new - old
+    return name, score_text(old), score_text(new), signed(change)
+
+
+def _remarks(difference: Difference) -> list[str]:
+    remarks = [f"note: {note}" for note in difference.notes]
+    remarks += [_changed_file(task) for task in difference.changed_tasks]
+    return remarks
+
+
+def _changed_file(task: ChangedTask) -> str:
+    old, new = (sha256 and sha256[:12] for sha256 in (task.old, task.new))
+    return f"task {task.task}: its file changed, sha256 {old or 'unknown'} to {new or 'unknown'}"
+
+
+def _flip_lines(title: str, flips: Sequence[Flip], limit: int) -> list[str]:
+    if not flips:
+        return []
+    shown = flips[:limit]
+    lines = [f"{title}: {len(flips)}{f' ({len(shown)} shown)' if len(shown) < len(flips) else ''}", ""]
+    for flip in shown:
+        lines += _one_flip(flip)
+    return lines if shown else [*lines[:1], ""]
+
+
+def _one_flip(flip: Flip) -> list[str]:
+    prompt = flip.new.prompt or flip.old.prompt
+    lines = [printable(f"{flip.new.task}: {flip.new.id}", keep="")]
+    lines += _block("prompt", prompt if len(prompt) <= _PROMPT_TAIL else f"...{prompt[-_PROMPT_TAIL:]}")
+    lines += _block("targets", " | ".join(map(repr, flip.new.targets)))
+    for name, result in (("old", flip.old), ("new", flip.new)):
+        lines += _block(f"{name} ({_score(result)})", _output(result))
+    return [*lines, ""]
+
+
+def _block(name: str, text: str) -> list[str]:
+    shown = text if len(text) <= _TEXT_HEAD else f"{text[:_TEXT_HEAD]}... ({len(text):,} characters)"
+    return [f"  {name}:", *(f"    {line}" for line in printable(shown).split("\n"))]
+
+
+def _output(result: ExampleResult) -> str:
+    return result.outputs[0] if result.outputs else "(none)"
+
+
+def _score(result: ExampleResult) -> str:
+    return score_text(result.score)
+
+
+def _flip_table(title: str, flips: Sequence[Flip], limit: int) -> list[str]:
+    if not flips:
+        return []
+    headings = ("example", "prompt", "targets", "old output", "new output")
+    rows = [_flip_row(flip) for flip in flips[:limit]]
+    more = [f"... and {len(flips) - limit} more", ""] if len(flips) > limit else []
+    opening = [f"<details><summary>{title}: {len(flips)}</summary>", ""]
+    return [*opening, *(table(headings, rows, texts=len(headings)) if rows else []), *more, "</details>", ""]
+
+
+def _flip_row(flip: Flip) -> tuple[str, ...]:
+    prompt = " ".join((flip.new.prompt or flip.old.prompt).split())
+    return (
+        f"{flip.new.task}: {flip.new.id}",
+        prompt if len(prompt) <= _CELL else f"...{prompt[-_CELL:]}",
+        _short(" | ".join(flip.new.targets)),
+        _short(_output(flip.old)),
+        _short(_output(flip.new)),
+    )
+
+
+def _short(text: str) -> str:
+    flat = " ".join(text.split())
+    return flat if len(flat) <= _CELL else f"{flat[:_CELL]}..."
+
+
+def _bullets(entries: Sequence[str]) -> list[str]:
+    return [*(f"- {escape(entry)}" for entry in entries), ""] if entries else []

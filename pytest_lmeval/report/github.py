@@ -1,0 +1,78 @@
+"""What a pull request is shown where GitHub runs the evals: a step summary, and annotations at the task lines."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from pytest_lmeval.report.tables import cut_to
+from pytest_lmeval.text import printable
+from pytest_lmeval.types import ExampleResult
+
+__all__ = ["ANNOTATIONS", "annotation", "commands", "write_step_summary"]
+
+ANNOTATIONS = 10
+"""GitHub shows so many of one kind for each step, and drops the rest."""
+_SUMMARY_BYTES = 1 << 20
+_MESSAGE = 400
+
+
+def write_step_summary(markdown: str, environment: Mapping[str, str]) -> Path | None:
+    """Add ``markdown`` to the step's summary if the environment offers one; return its file.
+
+    A summary over 1 MiB is thrown away whole, so what is added is cut to what is left of that.
+    """
+    name = environment.get("GITHUB_STEP_SUMMARY")
+    if not name:
+        return None
+    path = Path(name)
+    left = _SUMMARY_BYTES - (path.stat().st_size if path.exists() else 0)
+    with path.open("ab") as file:
+        file.write(cut_to(markdown, left - 1).encode("utf-8", "backslashreplace") + b"\n" if left > 1 else b"")
+    return path
+
+
+def commands(
+    results: Iterable[ExampleResult],
+    paths: Mapping[str, str],
+    root: Path,
+    environment: Mapping[str, str],
+    level: str = "error",
+) -> list[str]:
+    """Return a workflow command for the first examples of ``results``, each at its line; none outside GitHub.
+
+    ``paths`` are the files of the tasks, relative to ``root``; ``level`` is ``error``, or ``warning`` where the run
+    passes all the same.
+    """
+    if environment.get("GITHUB_ACTIONS") != "true":
+        return []
+    workspace = environment.get("GITHUB_WORKSPACE") or str(root)
+    shown = [result for result in results if result.line][:ANNOTATIONS]
+    return [
+        annotation(result, os.path.relpath(root / paths.get(result.task, ""), workspace), level) for result in shown
+    ]
+
+
+def annotation(result: ExampleResult, path: str, level: str = "error") -> str:
+    """Return the workflow command that shows what became of ``result`` beside its line of the file ``path``."""
+    title = f"{result.task}: {result.id} {result.status}"
+    where = f"file={_property(path)},line={result.line},title={_property(title)}"
+    return f"::{level} {where}::{_data(_message(result))}"
+
+
+def _message(result: ExampleResult) -> str:
+    if result.score is None:
+        return result.error[:_MESSAGE]
+    said = result.predictions[0] if result.predictions else ""
+    wanted = " | ".join(map(repr, result.targets))
+    return f"scored {result.score:.4g}, threshold {result.threshold:.4g}; said {said!r}, wanted {wanted}"[:_MESSAGE]
+
+
+def _data(text: str) -> str:
+    # What the model wrote must not end the command and start one of its own.
+    return printable(text).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")

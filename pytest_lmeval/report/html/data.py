@@ -1,0 +1,158 @@
+"""What the page knows: the board with what only the results tell, and the examples of each task."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pytest_lmeval.report.html.examples import (
+    Flips,
+    Pair,
+    before_of,
+    encode,
+    encode_example,
+    flips_of,
+    urgency,
+)
+from pytest_lmeval.report.html.latency import latency_facts
+from pytest_lmeval.report.rerun import command, rerun_parts
+from pytest_lmeval.stats.intervals import combine
+from pytest_lmeval.types import ExampleResult
+
+__all__ = ["MAX_CHARACTERS", "MAX_EXAMPLES", "ReportData", "report_data"]
+
+MAX_EXAMPLES = 10_000
+MAX_CHARACTERS = 30_000_000
+_SHORTEST_PREFIX = 200
+
+
+@dataclass(frozen=True, slots=True)
+class ReportData:
+    """The data blocks of the page: ``overview`` is a JSON value, ``tasks`` the JSON text of each task's examples."""
+
+    overview: Mapping[str, Any]
+    tasks: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """One task's results in the order of its file, and what all of its prompts begin with."""
+
+    name: str
+    results: Sequence[ExampleResult]
+    prefix: str
+
+
+def report_data(
+    board: Mapping[str, Any],
+    results: Sequence[ExampleResult],
+    comparison: Mapping[str, Any] | None,
+    baseline: Mapping[tuple[str, str], ExampleResult],
+) -> ReportData:
+    """Return everything the page shows. What does not fit is left out, least telling first, and counted by task."""
+    gate = dict(board.get("gate") or {})
+    of_the_gate = gate.pop("comparison", None)
+    comparison = of_the_gate if comparison is None else comparison
+    rows = [{key: value for key, value in row.items() if key != "per_example"} for row in board.get("tasks", ())]
+    tasks = _tasks([row["task"] for row in rows], results)
+    flips = flips_of(results, comparison, baseline)
+    chosen = _choose(tasks, flips, before_of(results, comparison, baseline))
+    manifest = board.get("manifest", {})
+    overview = {
+        "board": {**board, "tasks": rows, "gate": gate or None},
+        "comparison": _without_examples(comparison),
+        "overall_ci95": _overall_interval(board),
+        "overall_floor": gate.get("settings", {}).get("floors", {}).get("overall"),
+        "examples": [_tally(task, chosen[task.name], flips) for task in tasks],
+        "latency": latency_facts([result.latency_ms for result in results if result.latency_ms is not None]),
+        "command": command(manifest),
+        # By task: what stands before and after the name of an example's item.
+        "rerun": {row["task"]: rerun_parts(manifest, str(row["path"])) for row in rows if row.get("path")},
+        "has_baseline": bool(baseline) or comparison is not None,
+    }
+    return ReportData(overview, [_encode_task(task, chosen[task.name]) for task in tasks])
+
+
+def _overall_interval(board: Mapping[str, Any]) -> tuple[float, float] | None:
+    estimates = [(row["score"], tuple(row["ci95"])) for row in board.get("tasks", ()) if row["ci95"]]
+    # A measured task without a score is outside the overall score.
+    inside = [row for row in board.get("tasks", ()) if row["score"] is not None or not row.get("measured")]
+    known = board.get("overall_score") is not None and len(estimates) == len(inside)
+    return combine(estimates) if known else None
+
+
+def _tasks(names: Sequence[str], results: Sequence[ExampleResult]) -> list[_Task]:
+    by_task: dict[str, list[ExampleResult]] = {name: [] for name in names}
+    for result in results:
+        by_task.setdefault(result.task, []).append(result)
+    return [
+        _Task(name, sorted(members, key=lambda result: (result.line, result.id)), _common_prefix(members))
+        for name, members in by_task.items()
+    ]
+
+
+def _common_prefix(results: Sequence[ExampleResult]) -> str:
+    # The worked examples that all prompts of a task begin with are often nine tenths of the whole ledger.
+    if len(results) < 2:
+        return ""
+    # What the first and the last in order share, all between them share.
+    first, last = (pick(result.prompt for result in results) for pick in (min, max))
+    length = next((place for place, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))
+    common = first[:length]
+    at_a_line = common[: common.rfind("\n") + 1]
+    return at_a_line if len(at_a_line) >= _SHORTEST_PREFIX else ""
+
+
+def _choose(
+    tasks: Sequence[_Task], flips: Flips, before: Mapping[tuple[str, str], ExampleResult]
+) -> dict[str, dict[int, str]]:
+    """Return the encoded examples to embed, by task and place; the most telling first, fairly over the tasks."""
+    chosen: dict[str, dict[int, str]] = {task.name: {} for task in tasks}
+    count = size = 0
+    for task, place in _by_urgency(tasks, flips):
+        result = task.results[place]
+        key = result.task, result.id
+        text = encode_example(Pair(result, before.get(key), flips.get(key, "")), len(task.prefix))
+        if count == MAX_EXAMPLES or size + len(text) > MAX_CHARACTERS:
+            break
+        chosen[task.name][place] = text
+        count, size = count + 1, size + len(text)
+    return chosen
+
+
+def _by_urgency(tasks: Sequence[_Task], flips: Flips) -> list[tuple[_Task, int]]:
+    ranked = []
+    for number, task in enumerate(tasks):
+        seen: Counter[int] = Counter()
+        for place, result in enumerate(task.results):
+            rank = urgency(result, flips.get((result.task, result.id), ""))
+            seen[rank] += 1
+            ranked.append(((rank, seen[rank], number), task, place))
+    return [(task, place) for _, task, place in sorted(ranked, key=lambda entry: entry[0])]
+
+
+def _tally(task: _Task, chosen: Mapping[int, str], flips: Flips) -> dict[str, Any]:
+    left_out = Counter(result.status for place, result in enumerate(task.results) if place not in chosen)
+    turned = Counter(flips.get((result.task, result.id), "") for result in task.results)
+    return {
+        "task": task.name,
+        "total": len(task.results),
+        "statuses": dict(Counter(result.status for result in task.results)),
+        "left_out": dict(left_out),
+        "worse": turned["worse"],
+        "better": turned["better"],
+    }
+
+
+def _encode_task(task: _Task, chosen: Mapping[int, str]) -> str:
+    examples = ",".join(chosen[place] for place in sorted(chosen))
+    return f'{{"prefix":{encode(task.prefix)},"examples":[{examples}]}}'
+
+
+def _without_examples(comparison: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    # The flipped examples stand among the task's own.
+    if comparison is None:
+        return None
+    return {key: value for key, value in comparison.items() if key not in ("worse", "better")}

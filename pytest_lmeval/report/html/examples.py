@@ -1,0 +1,166 @@
+"""One example as the page is given it: short keys, nothing that is empty or said twice."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from pytest_lmeval.report.html.spans import extracted_span
+from pytest_lmeval.text import item_name
+from pytest_lmeval.types import ExampleResult
+
+__all__ = ["LONGEST_TEXT", "Flip", "Flips", "Pair", "before_of", "encode", "encode_example", "flips_of", "urgency"]
+
+Flip = Literal["worse", "better", ""]
+Flips = Mapping[tuple[str, str], Flip]
+
+LONGEST_TEXT = 60_000
+encode = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A result, the baseline's of the same example where there is one, and which way it flipped."""
+
+    now: ExampleResult
+    before: ExampleResult | None
+    flip: Flip
+
+
+def flips_of(
+    results: Iterable[ExampleResult],
+    comparison: Mapping[str, Any] | None,
+    baseline: Mapping[tuple[str, str], ExampleResult],
+) -> Flips:
+    """Return which examples the comparison names as worse or better; without one, what the baseline's results say."""
+    if comparison is not None:
+        return {**_named(comparison, "better"), **_named(comparison, "worse")}
+    pairs = {(result.task, result.id): result for result in results}
+    return {key: flip for key, now in pairs.items() if key in baseline and (flip := _flip(now, baseline[key]))}
+
+
+def before_of(
+    results: Iterable[ExampleResult],
+    comparison: Mapping[str, Any] | None,
+    baseline: Mapping[tuple[str, str], ExampleResult],
+) -> dict[tuple[str, str], ExampleResult]:
+    """Return the baseline's results; of flipped examples that it lacks, what the comparison has recorded."""
+    flipped = [*(comparison or {}).get("worse", ()), *(comparison or {}).get("better", ())]
+    recorded = {(entry["task"], entry["id"]): entry["old"] for entry in flipped if entry.get("old")}
+    known = {key: now for now in results if (key := (now.task, now.id)) in recorded}
+    return {**{key: _as_it_was(now, recorded[key]) for key, now in known.items()}, **baseline}
+
+
+def urgency(result: ExampleResult, flip: Flip) -> int:
+    """Return how early an example is to be embedded where there is no room for all: 0 first."""
+    reasons = (
+        flip == "worse",
+        result.must_pass and result.status != "passed",
+        result.status in ("error", "timeout"),
+        result.status in ("failed", "below"),
+        result.unparsed,
+        flip == "better",
+        result.status == "excluded",
+        True,
+    )
+    return reasons.index(True)
+
+
+def encode_example(pair: Pair, prefix: int) -> str:
+    """Return the JSON of an example whose task's prompts have their first ``prefix`` characters in common."""
+    now = pair.now
+    fields = {
+        "id": now.id,
+        "status": now.status,
+        "score": now.score,
+        "threshold": now.threshold,
+        "metric": now.metric,
+        "rule": "" if now.post_process == "none" else now.post_process,
+        "prompt": _cut(now.prompt[prefix:]),
+        "targets": [_cut(target) for target in now.targets],
+        "answers": _answers(now),
+        "category": now.category,
+        "cluster": now.cluster,
+        "ms": None if now.latency_ms is None else round(now.latency_ms, 4),
+        "error": _cut(now.error),
+        "details": now.details,
+        "usage": now.usage,
+        "line": now.line,
+        # As safe as the name of an item is, wherever the result comes from: it stands in a command.
+        "item": "" if (name := item_name(now.item or now.id)) == now.id else name,
+        "unparsed": now.unparsed,
+        "must_pass": now.must_pass,
+        "flip": pair.flip,
+        "before": _before(pair),
+    }
+    return encode({key: value for key, value in fields.items() if not _empty(value)})
+
+
+def _before(pair: Pair) -> dict[str, Any] | None:
+    before, now = pair.before, pair.now
+    if before is None:
+        return None
+    same = before.outputs == now.outputs != ()
+    # Scores of different prompts or targets are not to be compared; the texts still may be looked at.
+    fields = {
+        "status": before.status,
+        "score": before.score,
+        "changed": before.hash != now.hash,
+        "same": same,
+        "answers": [] if same else _answers(before),
+    }
+    return {key: value for key, value in fields.items() if not _empty(value)}
+
+
+def _answers(result: ExampleResult) -> list[dict[str, Any]]:
+    predictions = [*result.predictions, *[None] * (len(result.outputs) - len(result.predictions))]
+    return [
+        _answer(output, prediction, result.post_process)
+        for output, prediction in zip(result.outputs, predictions, strict=False)
+    ]
+
+
+def _answer(output: str, prediction: str | None, rule: str) -> dict[str, Any]:
+    answer: dict[str, Any] = {"output": _cut(output)}
+    if prediction is None or prediction == output:
+        return answer
+    answer["prediction"] = _cut(prediction)
+    span = extracted_span(rule, output, prediction) if len(output) <= LONGEST_TEXT else None
+    return answer if span is None else {**answer, "span": list(span)}
+
+
+def _as_it_was(now: ExampleResult, recorded: Mapping[str, Any]) -> ExampleResult:
+    output, prediction = recorded.get("output"), recorded.get("prediction")
+    return replace(
+        now,
+        status=recorded["status"],
+        score=recorded["score"],
+        outputs=() if output is None else (output,),
+        predictions=() if prediction is None else (prediction,),
+    )
+
+
+def _named(comparison: Mapping[str, Any], flip: Flip) -> dict[tuple[str, str], Flip]:
+    return {(entry["task"], entry["id"]): flip for entry in comparison.get(flip, ())}
+
+
+def _flip(now: ExampleResult, before: ExampleResult) -> Flip:
+    if now.score is None or before.score is None or now.hash != before.hash:
+        return ""
+    # By today's threshold on both sides: a threshold that was raised is no change of the model.
+    was, is_now = before.score >= now.threshold, now.score >= now.threshold
+    return "" if was == is_now else "worse" if was else "better"
+
+
+def _cut(text: str) -> str:
+    if len(text) <= LONGEST_TEXT:
+        return text
+    half = LONGEST_TEXT // 2
+    gap = f"[... {len(text) - 2 * half:,} characters are left out here; they are in the ledger ...]"
+    return f"{text[:half]}\n{gap}\n{text[-half:]}"
+
+
+def _empty(value: Any) -> bool:
+    return value is None or value is False or value == "" or value == [] or value == {}

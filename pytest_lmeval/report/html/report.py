@@ -1,0 +1,100 @@
+"""The page put together: its parts from ``page/``, the data as JSON that nothing can break out of."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from string import Template
+from types import MappingProxyType
+from typing import Any
+
+from pytest_lmeval.atomic import write_atomically
+from pytest_lmeval.report.html.data import ReportData, report_data
+from pytest_lmeval.report.html.fallback import summary_html, title_html
+from pytest_lmeval.types import ExampleResult
+
+__all__ = ["Baseline", "render_report", "write_report"]
+
+Baseline = Mapping[tuple[str, str], ExampleResult]
+
+_NOTHING: Baseline = MappingProxyType({})
+_SCRIPTS = ("base", "text", "diff", "model", "plots", "overview", "run", "list", "summary", "example", "app")
+
+
+def render_report(
+    board: Mapping[str, Any],
+    results: Sequence[ExampleResult],
+    comparison: Mapping[str, Any] | None = None,
+    baseline: Baseline = _NOTHING,
+) -> str:
+    """Return the report as the text of one HTML file, all ASCII.
+
+    ``board`` is the JSON of the leaderboard, ``comparison`` that of the comparison with a baseline, ``baseline`` its
+    results by (task, id). Of a very large run the most telling examples are taken, and the page says what is left out.
+    """
+    data = report_data(board, results, comparison, baseline)
+    style, script = _style(), _script()
+    return Template(_part("page.html")).substitute(
+        policy=_policy(style, script),
+        title=title_html(board),
+        summary=summary_html(board, comparison),
+        style=style,
+        script=script,
+        data="\n".join(_blocks(data)),
+    )
+
+
+def write_report(
+    path: str | Path,
+    board: Mapping[str, Any],
+    results: Sequence[ExampleResult],
+    comparison: Mapping[str, Any] | None = None,
+    baseline: Baseline = _NOTHING,
+) -> None:
+    """Write the report; raise OSError and leave an older file as it was where that is impossible."""
+    write_atomically(Path(path), render_report(board, results, comparison, baseline).encode("ascii"))
+
+
+def _blocks(data: ReportData) -> list[str]:
+    overview = json.dumps(data.overview, allow_nan=False, separators=(",", ":"))
+    texts = [("report-data", overview), *((f"task-{number}", task) for number, task in enumerate(data.tasks))]
+    return [f'<script type="application/json" id="{id}">{_inert(text)}</script>' for id, text in texts]
+
+
+def _inert(ascii_json: str) -> str:
+    # Outside of strings JSON has none of these. What stays is a value that can neither end its block nor open a tag.
+    return ascii_json.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+def _policy(style: str, script: str) -> str:
+    rules = {
+        "default-src": "'none'",
+        "script-src": _hash(script),
+        "style-src": _hash(style),
+        "img-src": "data:",
+        "base-uri": "'none'",
+        "form-action": "'none'",
+        "require-trusted-types-for": "'script'",
+        "trusted-types": "'none'",
+    }
+    return "; ".join(f"{rule} {value}" for rule, value in rules.items())
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode('ascii')).digest()).decode('ascii')}'"
+
+
+def _style() -> str:
+    return "\n" + "\n".join(_part(f"{name}.css") for name in ("frame", "views"))
+
+
+def _script() -> str:
+    body = "\n".join(_part(f"{name}.js") for name in _SCRIPTS)
+    return f'\n"use strict";\n(() => {{\n{body}\n}})();\n'
+
+
+def _part(name: str) -> str:
+    return (Path(__file__).with_name("page") / name).read_text(encoding="ascii")

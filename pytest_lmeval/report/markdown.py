@@ -1,0 +1,186 @@
+"""The board as Markdown, for a pull request: the verdict first, then what changed, then the table."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pytest_lmeval.leaderboard.board import Leaderboard
+from pytest_lmeval.report.gate_text import baseline_line
+from pytest_lmeval.report.tables import (
+    CHANGE_HEADINGS,
+    HEADINGS,
+    action_lines,
+    cells,
+    change_cells,
+    cut_to,
+    score_text,
+    selection_text,
+)
+from pytest_lmeval.text import printable
+from pytest_lmeval.types import ExampleResult
+
+__all__ = ["COMMENT_BYTES", "escape", "markdown", "table"]
+
+COMMENT_BYTES = 60_000
+"""A comment on GitHub holds 65,536 characters; a workflow adds some of its own."""
+_FLIPS = 25
+_REASONS = 20
+_TEXT = 80
+_FAILED = frozenset({"failed", "error", "timeout"})
+_REPEATED = re.compile(r"(?:pass[@^]|maj@)\d+")
+_VERDICTS = {
+    "pass": "passed",
+    "new": "new baseline",
+    "inconclusive": "passed, but inconclusive",
+    "examples": "failed: examples under their threshold",
+    "floor": "failed: under the floor",
+    "must_pass": "failed: an example that must pass does not",
+    "regression": "failed: a regression",
+    "stale": "failed: the baseline is stale",
+    "incomplete": "failed: the run is incomplete",
+}
+
+
+def markdown(board: Leaderboard) -> str:
+    """Return the board as Markdown of at most COMMENT_BYTES bytes."""
+    facts = board.facts
+    gate = facts.gate or {}
+    lines = [f"# {_title(gate)}: {escape(facts.adapter)}", "", _headline(board), ""]
+    lines += _listed(gate.get("reasons", ()), _REASONS)
+    lines += [escape(compared), ""] if (compared := baseline_line(gate)) else []
+    lines += _listed([f"Doubtful: {warning}" for warning in gate.get("warnings", ())], _REASONS)
+    lines += _failed(board)
+    lines += _comparison(gate.get("comparison"))
+    lines += table(HEADINGS, [cells(row) for row in board.tasks], texts=2)
+    lines += _listed(action_lines(board), _REASONS)
+    lines += _categories(board)
+    lines += _repeats(board)
+    if facts.bad_records:
+        lines += ["Left out as bad records:", "", *_listed(facts.bad_records, _REASONS)]
+    lines += [f"digest `{board.digest}` · {escape(facts.timestamp)}", ""]
+    return cut_to("\n".join(lines), COMMENT_BYTES)
+
+
+def table(headings: Sequence[str], rows: Sequence[Sequence[str]], *, texts: int) -> list[str]:
+    """Return a Markdown table and an empty line; the first ``texts`` columns are text, the others numbers."""
+    rules = ["---"] * texts + ["---:"] * (len(headings) - texts)
+    body = [_row([escape(cell) for cell in row]) for row in rows]
+    return [_row(headings), _row(rules), *body, ""]
+
+
+def escape(text: str) -> str:
+    """Return ``text`` on one line, none of it markup: names and outputs may open no cell, tag or link of their own."""
+    return printable(" ".join(text.split())).translate(_MARKUP)
+
+
+_MARKUP = str.maketrans(
+    {
+        **{char: f"\\{char}" for char in "\\`*_[]>|"},
+        # A mention or a reference in a comment would notify or link whomever the model liked.
+        **{char: f"&#{ord(char)};" for char in "@#"},
+        "<": "&lt;",
+        "&": "&amp;",
+    }
+)
+
+
+def _title(gate: Mapping[str, Any]) -> str:
+    if gate and gate["mode"] == "none" and gate["verdict"] == "pass":
+        return "Evals not gated"
+    return f"Evals {_VERDICTS[gate['verdict']]}" if gate else "Leaderboard"
+
+
+def _headline(board: Leaderboard) -> str:
+    scored = f"{board.counts['scored']} of {board.counts['collected']} examples scored"
+    left_out = escape(selection_text(board))
+    scored = f"{scored}; {left_out}" if left_out else scored
+    if board.complete and "shard" in board.facts.selection:
+        shard = escape(str(board.facts.selection["shard"]))
+        return f"**Shard {shard}**: {scored}; the merged shards have an overall score."
+    if not board.complete:
+        return f"**Incomplete**: {scored}; there is no overall score."
+    return f"**Overall {score_text(board.overall_score)}**: {scored}."
+
+
+def _failed(board: Leaderboard) -> list[str]:
+    failed = [result for row in board.tasks for result in row.per_example if result.status in _FAILED]
+    if not failed:
+        return []
+    failed.sort(key=lambda result: not result.must_pass)
+    rows = [
+        (f"{result.task}: {result.id}", result.status, _short(" | ".join(result.targets)), _short(_heard(result)))
+        for result in failed[:_FLIPS]
+    ]
+    more = [f"... and {len(failed) - _FLIPS} more", ""] if len(failed) > _FLIPS else []
+    opening = [f"<details><summary>Failed: {len(failed)}</summary>", ""]
+    return [*opening, *table(("example", "status", "wanted", "said"), rows, texts=4), *more, "</details>", ""]
+
+
+def _heard(result: ExampleResult) -> str:
+    return result.error or (result.predictions[0] if result.predictions else "")
+
+
+def _comparison(comparison: Mapping[str, Any] | None) -> list[str]:
+    if comparison is None:
+        return []
+    changes = [*comparison["tasks"], comparison["pooled"]]
+    lines = table(CHANGE_HEADINGS, [change_cells(change) for change in changes], texts=2)
+    lines += _flips("Passed before, and not now", comparison["worse"])
+    lines += _flips("Passes now, and did not before", comparison["better"])
+    return lines + _listed([f"not compared: {name}: {why}" for name, why in comparison["left_out"].items()], _REASONS)
+
+
+def _flips(title: str, flips: Sequence[Mapping[str, Any]]) -> list[str]:
+    if not flips:
+        return []
+    rows = [_flip(flip) for flip in flips[:_FLIPS]]
+    more = [f"... and {len(flips) - _FLIPS} more", ""] if len(flips) > _FLIPS else []
+    headings = ("example", "wanted", "said before", "says now")
+    opening = [f"<details><summary>{title}: {len(flips)}</summary>", ""]
+    return [*opening, *table(headings, rows, texts=4), *more, "</details>", ""]
+
+
+def _flip(flip: Mapping[str, Any]) -> tuple[str, ...]:
+    name = f"{flip['task']}: {flip['id']}"
+    return (
+        name,
+        _short(" | ".join(flip["targets"])),
+        _short(flip["old"]["prediction"]),
+        _short(flip["new"]["prediction"]),
+    )
+
+
+def _short(text: str | None) -> str:
+    flat = " ".join((text or "").split())
+    return flat if len(flat) <= _TEXT else f"{flat[:_TEXT]}..."
+
+
+def _categories(board: Leaderboard) -> list[str]:
+    rows = [(name, score_text(entry["score"]), str(entry["total"])) for name, entry in board.categories.items()]
+    return table(("category", "score", "examples"), rows, texts=1) if rows else []
+
+
+def _repeats(board: Leaderboard) -> list[str]:
+    repeated = [row for row in board.tasks if row.repeats]
+    names = sorted({name for row in repeated for name in row.metrics if _REPEATED.fullmatch(name)}, key=_k)
+    rows = [
+        (row.task, str(row.repeats["count"]), *[score_text(row.metrics.get(name)) for name in names])
+        for row in repeated
+    ]
+    return table(("task", "asked", *names), rows, texts=1) if rows else []
+
+
+def _k(name: str) -> tuple[str, int]:
+    return name.rstrip("0123456789"), int(name[len(name.rstrip("0123456789")) :])
+
+
+def _listed(entries: Sequence[str], most: int) -> list[str]:
+    shown = [f"- {escape(entry)}" for entry in entries[:most]]
+    more = [f"- ... and {len(entries) - most} more"] if len(entries) > most else []
+    return [*shown, *more, ""] if shown else []
+
+
+def _row(entries: Sequence[str]) -> str:
+    return f"| {' | '.join(entries)} |"

@@ -1,0 +1,1 @@
+"""Statistics: intervals, the paired test, power."""

@@ -1,0 +1,141 @@
+"""Models are ranked on the examples that all of them have, and the numbers are those of other people's formulas."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_lmeval.compare.rank import rank
+from pytest_lmeval.errors import UsageError
+from pytest_lmeval.records.runfile import RunFile, read_run
+from pytest_lmeval.stats.intervals import wilson_interval
+from pytest_lmeval.types import ExampleResult
+from tests.records.run_files import FACTS, infos_of, ledger_run, result, results_of, write_board, write_ledger
+
+
+def _run(name: str, results: list[ExampleResult]) -> RunFile:
+    facts = replace(FACTS, adapter=name)
+    infos = {info.name: info for info in infos_of(results)}
+    return RunFile(
+        path=Path(name), kind="ledger", facts=facts, complete=True, infos=infos, results=tuple(results), digest="d"
+    )
+
+
+def _of(name: str, **scores: Sequence[float | None]) -> RunFile:
+    return _run(name, results_of(scores))
+
+
+def test_the_best_mean_over_tasks_comes_first_and_the_others_are_told_how_far_behind() -> None:
+    low = _of("low", sums=[0.0, 0.0, 1.0, 1.0], words=[1.0, 0.0])
+    high = _of("high", sums=[1.0, 0.0, 1.0, 1.0], words=[1.0, 1.0])
+    ranking = rank([low, high])
+    first, second = ranking.standings
+    assert {"sums": 4, "words": 2} == ranking.examples
+    assert ("high", 0.875, None, None) == (first.name, first.score, first.difference, first.difference_ci95)
+    assert ("low", 0.5, -0.375) == (second.name, second.score, second.difference)
+    assert {"sums": 0.5, "words": 0.5} == second.tasks
+    assert second.difference_ci95 is not None
+    assert second.difference_ci95[0] < -0.375 < second.difference_ci95[1]
+
+
+def test_of_a_single_task_the_interval_is_wilsons() -> None:
+    ranking = rank([_of("a", sums=[1.0] * 8 + [0.0] * 2), _of("b", sums=[0.0] * 10)])
+    assert [wilson_interval(8, 10), wilson_interval(0, 10)] == [standing.ci95 for standing in ranking.standings]
+
+
+def test_a_win_counts_one_and_a_tie_half_over_all_other_models() -> None:
+    a = _of("a", sums=[1.0, 1.0, 0.0, 0.0])
+    b = _of("b", sums=[1.0, 0.0, 0.0, 0.0])
+    c = _of("c", sums=[0.0, 1.0, 1.0, 0.0])
+    wins = {standing.name: standing.win_rate for standing in rank([a, b, c]).standings}
+    # a-b: 1 win, 3 ties; a-c: 1 win, 1 loss, 2 ties; b-c: 1 win, 2 losses, 1 tie.
+    assert {"a": (2.5 + 2.0) / 8, "b": (1.5 + 1.5) / 8, "c": (2.0 + 2.5) / 8} == wins
+
+
+@given(st.lists(st.lists(st.sampled_from([0.0, 0.5, 1.0]), min_size=6, max_size=6), min_size=2, max_size=4))
+def test_win_rates_sum_to_half_the_models_and_order_does_not_matter(scores: list[list[float]]) -> None:
+    runs = [_of(f"m{number}", sums=list(values)) for number, values in enumerate(scores)]
+    ranking = rank(runs)
+    assert pytest.approx(len(runs) / 2) == sum(standing.win_rate for standing in ranking.standings)
+    assert ranking == rank(runs[::-1])
+    assert sorted((standing.score for standing in ranking.standings), reverse=True) == [
+        standing.score for standing in ranking.standings
+    ]
+
+
+def test_only_what_all_have_a_score_for_counts_and_the_rest_is_counted() -> None:
+    a = _of("a", sums=[1.0, 1.0, 1.0], words=[0.0])
+    b = _of("b", sums=[1.0, None, 0.0])
+    first, second = rank([a, b]).standings
+    assert ("a", 1.0, 2) == (first.name, first.score, first.left_out)
+    assert ("b", 0.5, 0) == (second.name, second.score, second.left_out)
+
+
+def test_clusters_widen_the_intervals() -> None:
+    scores = [1.0, 1.0, 1.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0]
+    apart = results_of({"sums": scores})
+    together = [replace(each, cluster=str(number // 3)) for number, each in enumerate(apart)]
+    other = results_of({"sums": [0.0] * 9})
+    alone, shared = (rank([_run("a", results), _run("b", other)]).standings[0].ci95 for results in (apart, together))
+    assert alone is not None
+    assert shared is not None
+    assert shared[1] - shared[0] > alone[1] - alone[0]
+
+
+def test_one_graded_example_has_no_interval() -> None:
+    ranking = rank([_of("a", sums=[0.5]), _of("b", sums=[0.25])])
+    assert [None, None] == [standing.ci95 for standing in ranking.standings]
+
+
+def test_two_runs_of_one_adapter_are_told_apart_by_their_files(tmp_path: Path) -> None:
+    runs = [ledger_run(tmp_path / name, {"sums": [score]}) for name, score in (("x", 0.0), ("y", 1.0))]
+    names = [standing.name for standing in rank(runs).standings]
+    assert [f"stub.v1 ({tmp_path}/y/ledger.jsonl)", f"stub.v1 ({tmp_path}/x/ledger.jsonl)"] == names
+
+
+def test_boards_and_ledgers_rank_together(tmp_path: Path) -> None:
+    results = results_of({"sums": [1.0, 0.0]})
+    board = read_run(write_board(tmp_path, results, adapter="board"))
+    ledger = read_run(write_ledger(tmp_path, results, adapter="ledger"))
+    assert [("board", 0.5), ("ledger", 0.5)] == [(each.name, each.score) for each in rank([ledger, board]).standings]
+
+
+@pytest.mark.parametrize(
+    ("other", "why"),
+    [
+        (_of("b", words=[1.0]), "the tasks of one are sums, those of the other words"),
+        (_of("b", sums=[None]), "the tasks of one are sums, those of the other none"),
+        (_run("b", [result("sums", "z")]), "of sums they have other ids"),
+        (
+            _run("b", [replace(result("sums", "sums-0"), hash="0" * 64)]),
+            "the ids are the same and their content is not",
+        ),
+    ],
+)
+def test_boards_that_share_no_example_are_named_and_told_why(other: RunFile, why: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        rank([_of("a", sums=[1.0]), other])
+    assert str(caught.value).startswith(f"a and b share no scored example: {why}")
+
+
+def test_three_boards_that_overlap_in_pairs_only_are_refused() -> None:
+    runs = [
+        _of("a", x=[1.0], y=[1.0]),
+        _of("b", y=[1.0], z=[1.0]),
+        _of("c", z=[1.0], x=[1.0]),
+    ]
+    with pytest.raises(UsageError, match="no example has a score from all of a, b, c"):
+        rank(runs)
+
+
+def test_one_board_or_the_same_file_twice_is_no_ranking() -> None:
+    run = _of("a", sums=[1.0])
+    with pytest.raises(UsageError, match="two boards or more"):
+        rank([run])
+    with pytest.raises(UsageError, match=r"^a: named more than once"):
+        rank([run, run])

@@ -1,0 +1,75 @@
+"""What GitHub is told: within its limits, and with no command of the model's own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pytest_lmeval.report.github import ANNOTATIONS, annotation, commands, write_step_summary
+from pytest_lmeval.types import ExampleResult
+
+FAILED = ExampleResult(
+    "sums", "a", "failed", 0.0, 1.0, "exact_match", "h", predictions=("5",), targets=("4",), line=7
+)  # fmt: skip
+ACTIONS = {"GITHUB_ACTIONS": "true", "GITHUB_WORKSPACE": "/repo"}
+
+
+def test_an_annotation_stands_at_the_line_of_its_example() -> None:
+    expected = (
+        "::error file=tasks/sums.jsonl,line=7,title=sums%3A a failed::scored 0, threshold 1; said '5', wanted '4'"
+    )
+    assert expected == annotation(FAILED, "tasks/sums.jsonl")
+
+
+def test_paths_are_those_of_the_repository() -> None:
+    found = commands([FAILED], {"sums": "tasks/sums.jsonl"}, Path("/repo/evals"), ACTIONS)
+    assert [True] == [line.startswith("::error file=evals/tasks/sums.jsonl,line=7,") for line in found]
+
+
+@pytest.mark.parametrize("environment", [{}, {"GITHUB_ACTIONS": "false"}])
+def test_elsewhere_there_are_none(environment: dict[str, str]) -> None:
+    assert [] == commands([FAILED], {}, Path("/repo"), environment)
+
+
+def test_there_are_no_more_than_are_shown() -> None:
+    assert ANNOTATIONS == len(commands([FAILED] * 50, {"sums": "s"}, Path("/repo"), ACTIONS))
+
+
+def test_an_example_without_a_line_has_none() -> None:
+    assert [] == commands([replace(FAILED, line=0)], {"sums": "s"}, Path("/repo"), ACTIONS)
+
+
+@pytest.mark.parametrize("text", ["a\n::warning::b", "a\r::stop-commands::x", "%0A::error::x", "a\x1b[2J"])
+def test_what_the_model_wrote_stays_inside_its_annotation(text: str) -> None:
+    line = annotation(replace(FAILED, task=text, score=None, status="error", error=text), "a,b:c.jsonl")
+    assert 1 == len(line.splitlines())
+    assert line.startswith("::error file=a%2Cb%3Ac.jsonl,line=7,title=")
+    assert "%0A::" not in line.replace("%250A::", "") or "%0A::" in line.partition("::")[2]
+    assert "\x1b" not in line
+
+
+def test_the_summary_is_added_to_what_the_step_has_written_already(tmp_path: Path) -> None:
+    path = tmp_path / "summary.md"
+    path.write_text("before\n")
+    assert path == write_step_summary("# Board", {"GITHUB_STEP_SUMMARY": str(path)})
+    assert "before\n# Board\n" == path.read_text()
+
+
+def test_a_summary_that_would_be_thrown_away_is_cut(tmp_path: Path) -> None:
+    path = tmp_path / "summary.md"
+    path.write_text("x" * 1_000_000)
+    write_step_summary("line\n" * 100_000, {"GITHUB_STEP_SUMMARY": str(path)})
+    assert 1 << 20 >= path.stat().st_size > 1_040_000
+    write_step_summary("line\n" * 100_000, {"GITHUB_STEP_SUMMARY": str(path)})
+    assert 1 << 20 >= path.stat().st_size
+
+
+def test_without_a_summary_nothing_is_written() -> None:
+    assert write_step_summary("# Board", {}) is None
+
+
+def test_a_run_that_passes_warns() -> None:
+    (line,) = commands([FAILED], {"sums": "s.jsonl"}, Path("/repo"), ACTIONS, "warning")
+    assert line.startswith("::warning file=s.jsonl,line=7,")

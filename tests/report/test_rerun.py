@@ -1,0 +1,51 @@
+"""What of a run's arguments is said again to run one example again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pytest_lmeval.report.rerun import command, rerun_command
+
+
+def _again(argv: list[str], path: str = "tasks/t.jsonl", item: str = "a", **manifest: Any) -> str:
+    return rerun_command({"argv": ["pytest", *argv], **manifest}, path, item)
+
+
+@pytest.mark.parametrize(
+    ("argv", "repeated"),
+    [
+        (["tasks", "--lm-adapter=toy", "-n", "2"], "--lm-adapter=toy"),
+        (["--lm-adapter", "toy", "--lm-repeats=3"], "--lm-adapter=toy --lm-repeats=3"),
+        (["--lm-adapter-arg", "system=be brief; rm"], "'--lm-adapter-arg=system=be brief; rm'"),
+        (["--lm-adapter=toy", "--lm-adapter-arg=api_key=***"], "--lm-adapter=toy"),
+        (["--lm-adapter=toy", "--lm-adapter-arg", "api_key=***"], "--lm-adapter=toy"),
+        (["-c", "a.ini", "-cb.ini", "--config-file=c.ini"], "-ca.ini -cb.ini --config-file=c.ini"),
+        (["-o", "lm_adapter=toy", "-p", "mine", "-pno:randomly", "-p", "no:cov"], "-olm_adapter=toy -pmine"),
+        (["--lm-subject=law", "--lm-allow-bad-tasks"], "--lm-subject=law --lm-allow-bad-tasks"),
+        (["--lm-adapter=toy", "--lm-baseline=b.json", "--lm-judge"], "--lm-adapter=toy"),
+    ],
+)
+def test_what_decides_the_answer_is_repeated_and_secrets_are_not(argv: list[str], repeated: str) -> None:
+    assert f"pytest tasks/t.jsonl::a {repeated} --lm-report-dir=reports/rerun" == _again(argv)
+
+
+@pytest.mark.parametrize(
+    ("path", "item", "rootdir", "named"),
+    [
+        ("tasks/t.jsonl", "T.a", "..", "../tasks/t.jsonl::T.a"),
+        ("sub/tasks/t.jsonl", "a", "../..", "../../sub/tasks/t.jsonl::a"),
+        ("tasks/my quiz.jsonl", "a", ".", "'tasks/my quiz.jsonl::a'"),
+        ("tasks/it's.jsonl", "a", ".", """'tasks/it'"'"'s.jsonl::a'"""),
+        ("tasks/t.jsonl", "$(rm) 'x", ".", "tasks/t.jsonl::--rm---x"),
+    ],
+)
+def test_an_example_is_named_as_a_shell_passes_it_on(path: str, item: str, rootdir: str, named: str) -> None:
+    assert f"pytest {named} --lm-report-dir=out/rerun" == _again([], path, item, rootdir=rootdir, report_dir="out")
+
+
+@pytest.mark.parametrize("manifest", [{}, {"argv": "x", "rootdir": None, "report_dir": 3}])
+def test_a_run_that_recorded_less_gets_a_command_all_the_same(manifest: dict[str, Any]) -> None:
+    assert "pytest tasks/t.jsonl::a --lm-report-dir=reports/rerun" == rerun_command(manifest, "tasks/t.jsonl", "a")
+    assert "" == command(manifest)

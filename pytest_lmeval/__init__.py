@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pytest_lmeval.adapters.protocol import ModelAdapter as ModelAdapter
     from pytest_lmeval.adapters.replay import ReplayAdapter as ReplayAdapter
-    from pytest_lmeval.adapters.resolve import make_adapter as make_adapter
     from pytest_lmeval.adapters.toy import ToyAdapter as ToyAdapter
+    from pytest_lmeval.builtin import default_registry as default_registry
     from pytest_lmeval.compare.gate import Decision as Decision
     from pytest_lmeval.compare.gate import GateSettings as GateSettings
     from pytest_lmeval.compare.gate import decide as decide
@@ -20,19 +20,19 @@ if TYPE_CHECKING:
     from pytest_lmeval.errors import LmevalError as LmevalError
     from pytest_lmeval.errors import RecordRefused as RecordRefused
     from pytest_lmeval.errors import UsageError as UsageError
-    from pytest_lmeval.formats.files import load_all_tasks as load_all_tasks
-    from pytest_lmeval.formats.files import load_tasks as load_tasks
-    from pytest_lmeval.formats.files import validate_file as validate_file
-    from pytest_lmeval.formats.files import validate_task as validate_task
     from pytest_lmeval.formats.spec import SPEC_VERSION as SPEC_VERSION
     from pytest_lmeval.formats.task import Task as Task
     from pytest_lmeval.leaderboard.board import Leaderboard as Leaderboard
+    from pytest_lmeval.loading import load_all_tasks as load_all_tasks
+    from pytest_lmeval.loading import load_tasks as load_tasks
+    from pytest_lmeval.loading import make_adapter as make_adapter
+    from pytest_lmeval.loading import validate_file as validate_file
+    from pytest_lmeval.loading import validate_task as validate_task
     from pytest_lmeval.postprocess import post_process as post_process
     from pytest_lmeval.records.runfile import RunFile as RunFile
     from pytest_lmeval.records.runfile import read_run as read_run
     from pytest_lmeval.records.write import write_leaderboard as write_leaderboard
     from pytest_lmeval.registry import Registry as Registry
-    from pytest_lmeval.registry import default_registry as default_registry
     from pytest_lmeval.rendering import render as render
     from pytest_lmeval.run.library import run_leaderboard as run_leaderboard
     from pytest_lmeval.run.library import run_task as run_task
@@ -52,18 +52,18 @@ if TYPE_CHECKING:
 _HOMES = {
     "adapters.protocol": ("ModelAdapter",),
     "adapters.replay": ("ReplayAdapter",),
-    "adapters.resolve": ("make_adapter",),
     "adapters.toy": ("ToyAdapter",),
+    "builtin": ("default_registry",),
     "compare.gate": ("Decision", "GateSettings", "decide"),
     "errors": ("AdapterError", "BadTaskFile", "LmevalError", "RecordRefused", "UsageError"),
-    "formats.files": ("load_all_tasks", "load_tasks", "validate_file", "validate_task"),
     "formats.spec": ("SPEC_VERSION",),
     "formats.task": ("Task",),
     "leaderboard.board": ("Leaderboard",),
+    "loading": ("load_all_tasks", "load_tasks", "make_adapter", "validate_file", "validate_task"),
     "postprocess": ("post_process",),
     "records.runfile": ("RunFile", "read_run"),
     "records.write": ("write_leaderboard",),
-    "registry": ("Registry", "default_registry"),
+    "registry": ("Registry",),
     "rendering": ("render",),
     "run.library": ("run_leaderboard", "run_task"),
     "sandbox": ("ExecutionResult", "execute_code"),

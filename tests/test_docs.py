@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 import pytest_lmeval
+from pytest_lmeval.builtin import default_registry
 from pytest_lmeval.formats.jsonl import read_records
 from pytest_lmeval.postprocess import RULES
-from pytest_lmeval.registry import default_registry
 
 ROOT = Path(__file__).parents[1]
 PAGES = [

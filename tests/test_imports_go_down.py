@@ -1,9 +1,11 @@
-"""The rooms of the package, top to bottom; a module may import its own row and what is below it."""
+"""The rooms of the package, top to bottom: a module imports its own row and what is below it, and none in a circle."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -15,22 +17,55 @@ ROWS = (
     "plugin cli",
     "run",
     "report",
-    "engine compare leaderboard records",
-    "convert data starter schemas formats adapters registry project tasks",
-    "metrics postprocess rendering sandbox stats",
+    "compare",
+    "engine",
+    "records loading",
+    "builtin convert leaderboard schemas starter",
+    "adapters formats project registry tasks",
+    "data metrics postprocess rendering sandbox stats",
     "types text atomic arguments errors formatters",
 )
 ROW_OF = {room: number for number, row in enumerate(ROWS) for room in row.split()}
 PYTEST = {"pytest", "_pytest", "pluggy", "xdist", "execnet", "pytest_jsonreport"}
 
 
-def imported(source: str, module: tuple[str, ...], is_package: bool) -> Iterator[tuple[int, tuple[str, ...]]]:
+def circle(root: Path, group: Callable[[str], str]) -> list[str]:
+    """Return the names in the first circle of imports below ``root``, wherever they stand; none without a circle.
+
+    ``group`` says by its dotted name what a module counts as. What only a type checker imports is left out.
+    """
+    files = {}
+    for path in root.rglob("*.py"):
+        parts = (root.name, *path.relative_to(root).with_suffix("").parts)
+        is_package = parts[-1] == "__init__"
+        files[".".join(parts[:-1] if is_package else parts)] = path, is_package
+    graph: dict[str, set[str]] = defaultdict(set)
+    for module, (path, is_package) in files.items():
+        for _, name in imported(path.read_text("utf-8"), tuple(module.split(".")), is_package, for_types=False):
+            target = next((found for end in range(len(name), 0, -1) if (found := ".".join(name[:end])) in files), None)
+            if target and target != root.name != module and group(module) != group(target):
+                graph[group(module)].add(group(target))
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+def imported(
+    source: str, module: tuple[str, ...], is_package: bool, *, for_types: bool = True
+) -> Iterator[tuple[int, tuple[str, ...]]]:
     """Yield ``(line, dotted name)`` of every import in ``source``, wherever it stands.
 
     ``from a import b`` is given as ``a.b``: whether ``b`` is a module cannot be read off the text.
     """
     base = module if is_package else module[:-1]
-    for node in ast.walk(ast.parse(source)):
+    tree = ast.parse(source)
+    ifs = [node for node in ast.walk(tree) if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)]
+    left_out = set() if for_types else {inner for node in ifs for child in node.body for inner in ast.walk(child)}
+    for node in ast.walk(tree):
+        if node in left_out:
+            continue
         if isinstance(node, ast.Import):
             yield from ((node.lineno, tuple(alias.name.split("."))) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -80,6 +115,14 @@ def _problem(room: str, name: tuple[str, ...]) -> str:
 
 def test_imports_go_down() -> None:
     assert [] == violations(PACKAGE)
+
+
+def test_no_room_imports_another_in_a_circle() -> None:
+    assert [] == circle(PACKAGE, lambda module: module.split(".")[1])
+
+
+def test_no_module_imports_another_in_a_circle() -> None:
+    assert [] == circle(PACKAGE, lambda module: module)
 
 
 def test_every_room_of_the_package_stands_in_a_row() -> None:
@@ -155,3 +198,37 @@ def test_a_violation_names_its_line(tmp_path: Path) -> None:
 )
 def test_what_goes_down_or_sideways_is_left_alone(tmp_path: Path, file: str, source: str) -> None:
     assert [] == _plant(tmp_path, file, source)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        ("from pytest_lmeval.a.y import z", "from . import x", ["a", "a"]),
+        ("def f():\n    from .y import z", "def f():\n    import pytest_lmeval.a.x", ["a", "a"]),
+        ("if TYPE_CHECKING:\n    from .y import z", "import pytest_lmeval.a.x", []),
+        ("from .y import z", "import json", []),
+    ],
+)
+def test_a_planted_circle_is_found(tmp_path: Path, first: str, second: str, expected: list[str]) -> None:
+    root = tmp_path / "pytest_lmeval"
+    _plant(root, "a/__init__.py", "")
+    _plant(root, "a/x.py", first)
+    _plant(root, "a/y.py", second)
+
+    found = circle(root, lambda module: module)
+    assert expected == [name.split(".")[1] for name in dict.fromkeys(found)]
+    assert [] == circle(root, lambda module: module.split(".")[1])
+
+
+def test_a_planted_circle_of_rooms_is_found_although_its_modules_have_none(tmp_path: Path) -> None:
+    root = tmp_path / "pytest_lmeval"
+    for name, source in {
+        "a/x": "import pytest_lmeval.b.x",
+        "a/y": "",
+        "b/x": "",
+        "b/y": "import pytest_lmeval.a.y",
+    }.items():
+        _plant(root, f"{name}.py", source)
+
+    assert [] == circle(root, lambda module: module)
+    assert {"a", "b"} == set(circle(root, lambda module: module.split(".")[1]))

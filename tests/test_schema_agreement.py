@@ -14,11 +14,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]  # no types are published
 
+from pytest_lmeval.data.lines import number_lines, parse_line
 from pytest_lmeval.errors import RecordRefused
-from pytest_lmeval.formats.files import validate_task
 from pytest_lmeval.formats.jsonl import is_spec_record
-from pytest_lmeval.formats.lines import number_lines, parse_line
 from pytest_lmeval.formats.spec import CATEGORIES, METRICS, OPTIONAL, POST_PROCESS, REQUIRED
+from pytest_lmeval.loading import validate_task
 from pytest_lmeval.schemas import load_schema
 
 Record = dict[str, Any]

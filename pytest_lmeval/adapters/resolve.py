@@ -11,9 +11,9 @@ from typing import Any
 
 from pytest_lmeval.errors import LmevalError, UnknownName, UsageError
 from pytest_lmeval.project import project_table
-from pytest_lmeval.registry import Registry, default_registry
+from pytest_lmeval.registry import Registry
 
-__all__ = ["ANSWERING_METHODS", "adapter_name", "check_adapter", "check_spec", "make_adapter", "resolve_profile"]
+__all__ = ["ANSWERING_METHODS", "adapter_name", "check_adapter", "check_spec", "resolve_adapter", "resolve_profile"]
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 ANSWERING_METHODS = ("complete", "generate_requests", "generate", "loglikelihood")
@@ -30,8 +30,8 @@ def check_spec(spec: str, registry: Registry, project: Path | None = None) -> No
     raise UnknownName("adapter", spec, choices)
 
 
-def make_adapter(
-    spec: str, registry: Registry | None = None, options: Mapping[str, Any] = _NOTHING, project: Path | None = None
+def resolve_adapter(
+    spec: str, registry: Registry, options: Mapping[str, Any] = _NOTHING, project: Path | None = None
 ) -> Any:
     """Return the adapter that ``spec`` names, made with ``options``; raise UsageError where that is impossible.
 
@@ -39,7 +39,6 @@ def make_adapter(
     options there; ``options`` win. A ``module:Object`` is looked for on the path and in ``project``. A class or
     function is called with the options; anything else is taken as the adapter itself.
     """
-    registry = registry or default_registry()
     check_spec(spec, registry, project)
     spec, options = resolve_profile(spec, options, project)
     name, _, argument = spec.partition(":")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pytest_lmeval.adapters.resolve import adapter_name, make_adapter
+from pytest_lmeval.adapters.resolve import adapter_name, resolve_adapter
 from pytest_lmeval.engine.engine import Engine, RequestsOf
 from pytest_lmeval.formats.task import Task
 from pytest_lmeval.leaderboard.rows import make_row
@@ -37,7 +37,7 @@ class DryRun:
 
     def __init__(self, registry: Registry, adapter: Any, judge: str | None, tasks: Sequence[Task], count: int) -> None:
         def make(spec: str) -> Any:
-            return make_adapter(spec, registry, {}, Path.cwd())
+            return resolve_adapter(spec, registry, {}, Path.cwd())
 
         self._run = Run(RunSettings(batch_size=1), registry, make, name=adapter_name(adapter))
         self._adapter = adapter

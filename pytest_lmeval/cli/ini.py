@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from pytest_lmeval.data.lines import MAX_LINE_BYTES
 from pytest_lmeval.errors import UsageError
-from pytest_lmeval.formats.lines import MAX_LINE_BYTES
 
 __all__ = ["max_line_bytes", "pytest_options"]
 

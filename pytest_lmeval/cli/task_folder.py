@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_lmeval.builtin import default_registry
 from pytest_lmeval.cli.ini import max_line_bytes, pytest_options
 from pytest_lmeval.errors import UnknownName, UsageError
 from pytest_lmeval.formats.files import find_task_files, load_file
 from pytest_lmeval.formats.task import LoadedFile, LoadOptions
 from pytest_lmeval.project import register_project_plugins
-from pytest_lmeval.registry import Registry, default_registry
+from pytest_lmeval.registry import Registry
 
 if TYPE_CHECKING:
     from pytest_lmeval.formats.yaml.document import Document

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pytest_lmeval.adapters.resolve import adapter_name, make_adapter
+from pytest_lmeval.adapters.resolve import adapter_name, resolve_adapter
 from pytest_lmeval.arguments import at_least, key_value
 from pytest_lmeval.cli.dry_run import DryRun, Shown
 from pytest_lmeval.cli.output import show
@@ -45,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
         show([*(f"  {error.at(file.path)}" for error in loaded.errors), "Configuration: FAILED"])
         return 1
     show(["Configuration is valid."])
-    adapter = make_adapter(options.lm_adapter, project.registry, dict(options.lm_adapter_arg), Path.cwd())
+    adapter = resolve_adapter(options.lm_adapter, project.registry, dict(options.lm_adapter_arg), Path.cwd())
     # One task of several in a file, where that is the one asked for.
     tasks = [task for task in loaded.tasks if task.name == options.task] or loaded.tasks
     with DryRun(project.registry, adapter, options.lm_judge, tasks, options.count) as dry_run:

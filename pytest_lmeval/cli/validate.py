@@ -8,13 +8,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_lmeval.builtin import default_registry
 from pytest_lmeval.cli.ini import max_line_bytes
 from pytest_lmeval.cli.output import add_format, show, show_json
 from pytest_lmeval.formats.files import find_task_files, load_file
 from pytest_lmeval.formats.task import LoadedFile, LoadOptions
-from pytest_lmeval.formats.yaml.dispatch import is_data_set
+from pytest_lmeval.formats.yaml.claims import is_data_set
 from pytest_lmeval.project import register_project_plugins
-from pytest_lmeval.registry import default_registry
 
 if TYPE_CHECKING:
     from pytest_lmeval.formats.lint import LintWarning

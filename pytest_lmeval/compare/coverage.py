@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from pytest_lmeval.records.boardfile import NOT_COMPARED
 from pytest_lmeval.text import printable
 
 if TYPE_CHECKING:
     from pytest_lmeval.compare.pairing import Key, Pairing
     from pytest_lmeval.compare.retargeted import Retargeted
 
-__all__ = ["NOT_COMPARED", "coverage", "named"]
+__all__ = ["coverage", "named"]
 
-NOT_COMPARED = "not compared: "
 _NAMED = 5
 
 

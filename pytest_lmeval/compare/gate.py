@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from pytest_lmeval.compare.against import compare_with
 from pytest_lmeval.compare.baseline import doubts
 from pytest_lmeval.compare.compare import Comparison, Criteria
-from pytest_lmeval.compare.coverage import NOT_COMPARED
 from pytest_lmeval.compare.measured import floor_without_score, measured_lines
 from pytest_lmeval.compare.suspicion import suspicions
 from pytest_lmeval.errors import UnknownName, UsageError
+from pytest_lmeval.records.boardfile import NOT_COMPARED
 
 if TYPE_CHECKING:
     from pytest_lmeval.leaderboard.board import Leaderboard

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from pytest_lmeval.atomic import write_atomically
+from pytest_lmeval.data.lines import number_lines, parse_line
 from pytest_lmeval.errors import RecordRefused, UsageError
-from pytest_lmeval.formats.lines import number_lines, parse_line
 
 __all__ = ["encode_lines", "read_records", "text_of", "write_new"]
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from pytest_lmeval.data.lines import number_lines, parse_line
 from pytest_lmeval.errors import LmevalError, RecordRefused
-from pytest_lmeval.formats.lines import number_lines, parse_line
 
 __all__ = ["SUFFIXES", "BadRows", "parse_rows"]
 

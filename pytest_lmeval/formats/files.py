@@ -2,35 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
 
-from pytest_lmeval.errors import BadTaskFile, UsageError
-from pytest_lmeval.formats.compact import check_compact_record
-from pytest_lmeval.formats.jsonl import is_spec_record
+from pytest_lmeval.errors import UsageError
 from pytest_lmeval.formats.python.claims import is_data
-from pytest_lmeval.formats.spec import check_spec_record
-from pytest_lmeval.formats.task import LoadedFile, LoadOptions, Task, TaskSource, complete_file
-from pytest_lmeval.formats.yaml.dispatch import reads_like_a_task
+from pytest_lmeval.formats.task import LoadedFile, LoadOptions, TaskSource, complete_file
+from pytest_lmeval.formats.yaml.claims import reads_like_a_task
 from pytest_lmeval.formats.yaml.row_files import is_row_file
-from pytest_lmeval.registry import Registry, default_registry
+from pytest_lmeval.registry import Registry
 from pytest_lmeval.text import node_path
-from pytest_lmeval.types import Example, RecordError
+from pytest_lmeval.types import RecordError
 
 __all__ = [
     "RECORDING_SUFFIX",
     "file_task_name",
     "find_task_files",
     "is_task_file",
-    "load_all_tasks",
     "load_file",
-    "load_tasks",
     "misnamed",
     "task_name",
-    "validate_file",
-    "validate_task",
 ]
 
 _LEDGER_START = b'{"header":{"schema":"pytest-lmeval/ledger'
@@ -107,69 +99,9 @@ def find_task_files(paths: Iterable[Path], registry: Registry) -> Iterator[tuple
             yield path, task_name(path, path.parent)
 
 
-def load_tasks(
-    *paths: str | Path, registry: Registry | None = None, configs: Sequence[Mapping[str, Any]] = ()
-) -> list[Task]:
-    """Return the tasks of files and folders; raise BadTaskFile that names every bad record of every file.
-
-    ``configs`` are values for the parameters of declarative tasks, as a file of ``--lm-config`` has them: a mapping for
-    each variant of a task.
-    """
-    known = registry or default_registry()
-    options = LoadOptions(configs=_configs(configs))
-    tasks: list[Task] = []
-    faults: list[str] = []
-    named = [Path(path) for path in paths]
-    for path, name in find_task_files(named, known):
-        loaded = load_file(path, name, known, options=options, is_named=path in named)
-        tasks += loaded.tasks
-        faults += [error.at(path) for error in loaded.errors]
-    faults += _same_names(tasks)
-    if faults:
-        raise BadTaskFile("\n".join(faults))
-    return tasks
-
-
-def _configs(given: Sequence[Mapping[str, Any]]) -> tuple[Mapping[str, Any], ...]:
-    if not given:
-        return ()
-    from pytest_lmeval.formats.yaml.configs import as_configs
-
-    return as_configs(list(given) if len(given) > 1 else given[0])
-
-
-def load_all_tasks(task_dir: str | Path, registry: Registry | None = None) -> dict[str, list[Example]]:
-    """Return the examples of every task below ``task_dir`` by the task's name."""
-    return {task.name: list(task.examples) for task in load_tasks(task_dir, registry=registry)}
-
-
-def validate_task(record: object, *, line_number: int = 1, registry: Registry | None = None) -> Example:
-    """Return the example that one parsed record describes; raise RecordRefused for the first rule it breaks."""
-    if isinstance(record, dict) and is_spec_record(record):
-        return check_spec_record(record, line_number)
-    return check_compact_record(record, line_number, registry or default_registry())
-
-
-def validate_file(path: str | Path, registry: Registry | None = None) -> tuple[list[Example], list[RecordError]]:
-    """Return ``(examples, errors)`` of a task file: every valid record, and one error per bad one."""
-    file = Path(path)
-    loaded = load_file(file, file.stem, registry or default_registry(), is_named=True)
-    return [example for task in loaded.tasks for example in task.examples], list(loaded.errors)
-
-
 def _is_ledger(path: Path) -> bool:
     try:
         with path.open("rb") as file:
             return file.read(len(_LEDGER_START)) == _LEDGER_START
     except OSError:
         return False
-
-
-def _same_names(tasks: Sequence[Task]) -> list[str]:
-    first: dict[str, Any] = {}
-    faults = []
-    for task in tasks:
-        if task.name in first:
-            faults.append(f"{task.path}: the task name {task.name!r} is taken by {first[task.name]}")
-        first.setdefault(task.name, task.path)
-    return faults

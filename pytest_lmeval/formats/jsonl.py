@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from pytest_lmeval.data.lines import MAX_LINE_BYTES, number_lines, parse_task_line
 from pytest_lmeval.errors import RecordRefused
 from pytest_lmeval.formats.compact import check_compact_record, compact_metric
-from pytest_lmeval.formats.lines import MAX_LINE_BYTES, number_lines, parse_task_line
 from pytest_lmeval.formats.spec import check_spec_record
 from pytest_lmeval.formats.task import LoadedFile, Prompt, TaskDefaults, TaskSource, Tools
 from pytest_lmeval.registry import Registry

@@ -128,8 +128,8 @@ def _configs(config: pytest.Config) -> tuple[Mapping[str, Any], ...]:
 
 def build_registry(config: pytest.Config) -> Registry:
     """Return a registry of all that is built in, installed, in pyproject.toml and in the conftests loaded so far."""
+    from pytest_lmeval.builtin import default_registry
     from pytest_lmeval.project import register_project_plugins
-    from pytest_lmeval.registry import default_registry
 
     def build() -> Registry:
         registry = default_registry()

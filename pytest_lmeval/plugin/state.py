@@ -196,11 +196,11 @@ class RunState:
 
     def make(self, spec: str, options: Mapping[str, Any]) -> Any:
         """Return a new adapter; what the user can mend is a pytest.UsageError."""
-        from pytest_lmeval.adapters.resolve import make_adapter
+        from pytest_lmeval.adapters.resolve import resolve_adapter
 
         if not spec:
             raise pytest.UsageError(_NO_ADAPTER)
-        return with_usage_errors(lambda: make_adapter(spec, self.registry, options, self.config.rootpath))
+        return with_usage_errors(lambda: resolve_adapter(spec, self.registry, options, self.config.rootpath))
 
     def make_engine(self, adapter: Any) -> Engine:
         """Return the engine that answers this process's examples from ``adapter``."""

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pytest_lmeval.compare.coverage import NOT_COMPARED
 from pytest_lmeval.leaderboard.board import RunFacts
 from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.records.recorded import recorded_result
 from pytest_lmeval.types import ExampleResult
 
-__all__ = ["board_facts", "board_infos", "board_results", "facts_from"]
+__all__ = ["NOT_COMPARED", "board_facts", "board_infos", "board_results", "facts_from"]
 
+NOT_COMPARED = "not compared: "
+"""How a reason begins that tells what a verdict is not about."""
 _MISSING = "no result: "
 _CUT_SHORT = "its run was cut short"
 

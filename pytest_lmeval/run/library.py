@@ -9,13 +9,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pytest_lmeval.adapters.resolve import adapter_name, check_adapter, make_adapter
+from pytest_lmeval.adapters.resolve import adapter_name, check_adapter, resolve_adapter
+from pytest_lmeval.builtin import default_registry
 from pytest_lmeval.engine.batches import plan_batches
 from pytest_lmeval.errors import UnknownName, UsageError
 from pytest_lmeval.formats.task import BareTask, Prompt, Task, complete
 from pytest_lmeval.leaderboard.board import Leaderboard, RunFacts, build_board
 from pytest_lmeval.leaderboard.rows import TaskInfo, TaskRow
-from pytest_lmeval.registry import Registry, default_registry
+from pytest_lmeval.registry import Registry
 from pytest_lmeval.rendering import render
 from pytest_lmeval.run.aggregating import aggregate
 from pytest_lmeval.run.run import Run
@@ -160,7 +161,7 @@ def _run(
     check_adapter(adapter, name)
     _check_names(tasks)
     known = registry or default_registry()
-    run = Run(settings, known, lambda spec: make_adapter(spec, known, {}, Path.cwd()), name=name)
+    run = Run(settings, known, lambda spec: resolve_adapter(spec, known, {}, Path.cwd()), name=name)
     units = [ExampleUnit(task, example) for task in tasks for example in task.examples]
     run.prepare(units, adapter)
     following = iter(units)

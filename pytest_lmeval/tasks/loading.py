@@ -16,12 +16,12 @@ def load_dataset(path: str, name: str | None = None, *, split: str | None = None
     suffix. What is not there is loaded by ``datasets.load_dataset``, with all arguments. Raises RecordRefused where
     the data cannot be read, and says how to install what is missing.
     """
-    from pytest_lmeval.formats.python import data, hub
+    from pytest_lmeval.data import hub, local
 
     calling_file = sys._getframe(1).f_globals.get("__file__")
     folder = Path(calling_file).parent if calling_file else Path.cwd()
-    found = data.find(path, folder)
+    found = local.find(path, folder)
     if found is None:
         return hub.load(path, name, split=split, **options)
-    splits = data.read(found, name)
+    splits = local.read(found, name)
     return splits if split is None else splits[split]

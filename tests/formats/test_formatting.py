@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from pytest_lmeval.errors import UsageError
-from pytest_lmeval.formats.files import load_tasks
 from pytest_lmeval.formats.formatting import formatted, formatting_hashes, read_hashes, update_hashes
 from pytest_lmeval.formatters import FORMATTERS
+from pytest_lmeval.loading import load_tasks
 
 RECORD = {"prompt": "2 + 2 =", "targets": ["4"], "metric": "exact_match"}
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from pytest_lmeval.data.lines import MAX_DEPTH, MAX_LINE_BYTES, number_lines, parse_line
 from pytest_lmeval.errors import RecordRefused
-from pytest_lmeval.formats.lines import MAX_DEPTH, MAX_LINE_BYTES, number_lines, parse_line
 
 BOM = b"\xef\xbb\xbf"
 MIB = 1024 * 1024
@@ -240,7 +240,7 @@ def test_a_line_of_nothing_but_nesting_is_bad_json(line: bytes) -> None:
 _REPEATED_KEY = """
 import resource
 from pytest_lmeval.errors import RecordRefused
-from pytest_lmeval.formats.lines import parse_line
+from pytest_lmeval.data.lines import parse_line
 
 resource.setrlimit(resource.RLIMIT_CPU, (15, 15))
 keys = [f'"{number}":1' for number in range(100_000)]

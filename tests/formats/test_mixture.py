@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from pytest_lmeval.builtin import default_registry
 from pytest_lmeval.formats.mixture import load_mixture
 from pytest_lmeval.formats.task import LoadedFile, TaskSource, Tools
-from pytest_lmeval.registry import default_registry
 from pytest_lmeval.run.library import run_task
 from pytest_lmeval.types import Completion, LogLikelihood, LogProb
 
@@ -205,7 +205,7 @@ TASKS = [TaskMixture([Letters(), Letters(start=1), TaskSequence([Others(stop=1)]
 
 
 def test_a_mixture_in_python_is_one_task_too(folder: Path) -> None:
-    from pytest_lmeval.formats.files import load_tasks
+    from pytest_lmeval.loading import load_tasks
 
     (folder / "task_mixed.py").write_text(PYTHON)
     (task,) = load_tasks(folder / "task_mixed.py")

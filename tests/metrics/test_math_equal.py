@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pytest_lmeval.builtin import default_registry
 from pytest_lmeval.errors import ScoringError
 from pytest_lmeval.metrics.math_answer import extract_answer, plain_text, read_answer
 from pytest_lmeval.metrics.math_child import decide
@@ -20,7 +21,6 @@ from pytest_lmeval.metrics.math_equal import MathEqual
 from pytest_lmeval.metrics.math_exact import exact_value
 from pytest_lmeval.metrics.math_parse import NotMath, parse_math
 from pytest_lmeval.metrics.worker import Worker
-from pytest_lmeval.registry import default_registry
 from tests import needs
 
 needs.module("sympy")

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pytest_lmeval.data.lines import number_lines, parse_task_line
 from pytest_lmeval.errors import RecordRefused
 from pytest_lmeval.formats import checks
 from pytest_lmeval.formats.core.baselines import Baselines, read_baselines
@@ -15,7 +16,6 @@ from pytest_lmeval.formats.core.entry import Entry, check_entry
 from pytest_lmeval.formats.core.prompts import few_shots, render_record
 from pytest_lmeval.formats.core.records import Record, check_record
 from pytest_lmeval.formats.core.task import CoreTask
-from pytest_lmeval.formats.lines import number_lines, parse_task_line
 from pytest_lmeval.formats.task import LoadedFile, Subjects, TaskSource
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.types import Example, RecordError

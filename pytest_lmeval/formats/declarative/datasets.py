@@ -14,7 +14,7 @@ from pytest_lmeval.errors import did_you_mean
 from pytest_lmeval.formats.declarative.faults import as_records, validation_faults
 from pytest_lmeval.formats.declarative.models.dataset import DatasetFile, DatasetReference
 from pytest_lmeval.formats.declarative.rows import Rows, read_rows
-from pytest_lmeval.formats.yaml.dispatch import ROOT_KEYS
+from pytest_lmeval.formats.yaml.claims import ROOT_KEYS
 from pytest_lmeval.formats.yaml.document import Document, YamlFault
 from pytest_lmeval.formats.yaml.parse import parse_yaml
 

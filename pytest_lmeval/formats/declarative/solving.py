@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from pytest_lmeval.data.lines import parse_line
 from pytest_lmeval.errors import RecordRefused, ScoringError
 from pytest_lmeval.formats.declarative.kit import Kit
 from pytest_lmeval.formats.declarative.models.solver import ChatInput, GenericInput, SingleTurnSolver
 from pytest_lmeval.formats.declarative.snippets import Snippet
 from pytest_lmeval.formats.declarative.templates import Template, TemplateFault
 from pytest_lmeval.formats.declarative.values import attributes, plain
-from pytest_lmeval.formats.lines import parse_line
 from pytest_lmeval.types import Completion, Message
 
 __all__ = ["Asked", "Row", "Solver", "rows_of"]

@@ -7,10 +7,10 @@ import functools
 from collections.abc import Iterator
 from pathlib import Path
 
+from pytest_lmeval.data.lines import number_lines, parse_line
+from pytest_lmeval.data.local import find
 from pytest_lmeval.errors import RecordRefused
 from pytest_lmeval.formats import compact, spec
-from pytest_lmeval.formats.lines import number_lines, parse_line
-from pytest_lmeval.formats.python.data import find
 
 __all__ = ["is_data"]
 

@@ -9,11 +9,11 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
+from pytest_lmeval.data import local
+from pytest_lmeval.data.splits import Splits
 from pytest_lmeval.errors import RecordRefused
-from pytest_lmeval.formats.python import data
 from pytest_lmeval.formats.python.completion_task import CompletionTask, ExampleMaker
 from pytest_lmeval.formats.python.conversation import Drawn
-from pytest_lmeval.formats.python.data import Splits
 from pytest_lmeval.formats.python.examples import Examples
 from pytest_lmeval.formats.python.faults import called
 from pytest_lmeval.formats.python.measures import resolve
@@ -110,12 +110,12 @@ def _subjects(given: object) -> tuple[str, ...]:
 
 
 def _open(task: BaseTask[Any], subjects: Sequence[str], folder: Path) -> Splits:
-    found = data.find(task.DATASET_PATH, folder)
+    found = local.find(task.DATASET_PATH, folder)
     if found is None:
-        from pytest_lmeval.formats.python import hub
+        from pytest_lmeval.data import hub
 
         return hub.open_splits(task.DATASET_PATH, subjects, task.HF_REVISION)
-    return (data.read_subjects(found, subjects) if found.is_dir() else None) or data.read(found)
+    return (local.read_subjects(found, subjects) if found.is_dir() else None) or local.read(found)
 
 
 def _check_few_shots(task: BaseTask[Any], splits: Splits) -> None:

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pytest_lmeval.data.splits import Row
 from pytest_lmeval.errors import RecordRefused, ScoringError, UsageError
 from pytest_lmeval.formats.loglikelihood import log_probs, record
 from pytest_lmeval.formats.python.conversation import conversation, texts_of
-from pytest_lmeval.formats.python.data import Row
 from pytest_lmeval.formats.python.examples import Examples, id_of
 from pytest_lmeval.formats.python.faults import called, scored
 from pytest_lmeval.formats.python.measures import Measure, measured

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from pytest_lmeval.data.splits import Row, Rows, Splits
 from pytest_lmeval.errors import RecordRefused
-from pytest_lmeval.formats.python.data import Row, Rows, Splits
 from pytest_lmeval.formats.python.faults import called
 from pytest_lmeval.tasks.base import BaseTask
 from pytest_lmeval.types import Message

@@ -9,22 +9,16 @@ from typing import TYPE_CHECKING
 
 from pytest_lmeval.errors import did_you_mean
 from pytest_lmeval.formats.task import LoadedFile, TaskSource
+from pytest_lmeval.formats.yaml.claims import ROOT_KEYS, has_root_key, is_data_set, reads_like_a_task
 from pytest_lmeval.types import RecordError
 
 if TYPE_CHECKING:
     from pytest_lmeval.formats.yaml.document import Document
     from pytest_lmeval.registry import Registry
 
-__all__ = ["ROOT_KEYS", "is_data_set", "load", "reads_like_a_task"]
+__all__ = ["load"]
 
-ROOT_KEYS = ("definition", "icl_tasks", "mixture")
-# A cheap look that passes every file with such a key at its root: other people's files cost no parser, and may hold
-# what this one refuses.
-_ROOT_KEY = re.compile(rb"^[ {\t]*[\"']?(?:definition|icl_tasks|mixture)[\"']?[ \t]*:", re.MULTILINE)
-_SURE_ROOT_KEY = re.compile(rb"^[\"']?(?:definition|icl_tasks|mixture)[\"']?[ \t]*:", re.MULTILINE)
 _WORD = re.compile(rb"^[\"']?([A-Za-z_]{4,16})[\"']?[ \t]*:", re.MULTILINE)
-_DATA_SET = re.compile(rb"^(?:file_path|source)[ \t]*:", re.MULTILINE)
-_KEY = re.compile(rb"^key[ \t]*:", re.MULTILINE)
 _NEAR = 0.85
 _MOST_WORDS = 100
 _NO_KEY = f"no key {', '.join(ROOT_KEYS[:-1])} or {ROOT_KEYS[-1]}"
@@ -32,7 +26,7 @@ _NO_KEY = f"no key {', '.join(ROOT_KEYS[:-1])} or {ROOT_KEYS[-1]}"
 
 def load(source: TaskSource, registry: Registry) -> LoadedFile:
     """Return the tasks of a YAML file; one without a task's keys holds none, and is an error only if it was named."""
-    if not source.is_named and not _ROOT_KEY.search(source.data):
+    if not source.is_named and not has_root_key(source.data):
         return _no_task_file(source.data)
     from pytest_lmeval.formats.yaml.document import Document, YamlFault
     from pytest_lmeval.formats.yaml.includes import Includer
@@ -41,7 +35,7 @@ def load(source: TaskSource, registry: Registry) -> LoadedFile:
     try:
         document = parse_yaml(source.data, Includer(source.path))
     except YamlFault as fault:
-        ours = source.is_named or _SURE_ROOT_KEY.search(source.data)
+        ours = source.is_named or reads_like_a_task(source.data)
         detail = f"column {fault.place.column}: {fault.detail}"
         if not ours:
             return _no_task_file(source.data)
@@ -49,16 +43,6 @@ def load(source: TaskSource, registry: Registry) -> LoadedFile:
     if isinstance(document, Document) and any(key in document for key in ROOT_KEYS):
         return _load_document(source, document, registry)
     return LoadedFile((), [_no_task(document)]) if source.is_named else _no_task_file(source.data)
-
-
-def is_data_set(data: bytes) -> bool:
-    """Tell by a cheap look whether a YAML file describes a data set: tasks use it, it is none itself."""
-    return bool(_KEY.search(data) and _DATA_SET.search(data))
-
-
-def reads_like_a_task(data: bytes) -> bool:
-    """Tell by a cheap look whether YAML has a task's key at its root."""
-    return bool(_SURE_ROOT_KEY.search(data))
 
 
 def _no_task_file(data: bytes) -> LoadedFile:

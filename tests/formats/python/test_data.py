@@ -6,15 +6,16 @@ from pathlib import Path
 
 import pytest
 
+from pytest_lmeval.data import local
+from pytest_lmeval.data.splits import Splits
 from pytest_lmeval.errors import RecordRefused
-from pytest_lmeval.formats.python import data
 from tests import needs
 
 pyarrow = needs.module("pyarrow")
 
 
 def _read(path: Path, split: str = "test") -> list[dict[str, object]]:
-    return list(data.read(path)[split])
+    return list(local.read(path)[split])
 
 
 def _parquet(path: Path, rows: list[dict[str, object]]) -> None:
@@ -25,7 +26,7 @@ def _parquet(path: Path, rows: list[dict[str, object]]) -> None:
 
 def test_a_single_file_is_every_split(tmp_path: Path) -> None:
     (tmp_path / "quiz.jsonl").write_text('{"a": 1}\n\n# a comment\n{"a": 2}\n')
-    splits = data.read(tmp_path / "quiz.jsonl")
+    splits = local.read(tmp_path / "quiz.jsonl")
 
     assert [{"a": 1}, {"a": 2}] == list(splits["test"])
     assert splits["train"] is splits["test"]
@@ -46,7 +47,7 @@ def test_a_folder_has_a_file_or_several_per_split(tmp_path: Path) -> None:
     _parquet(tmp_path / "test-00000-of-00002.parquet", [{"a": 1}])
     (tmp_path / "train.jsonl").write_text('{"a": 3}\n')
     (tmp_path / "README.md").write_text("about the data")
-    splits = data.read(tmp_path)
+    splits = local.read(tmp_path)
 
     assert ["test", "train"] == sorted(splits)
     assert [{"a": 1}, {"a": 2}] == list(splits["test"])
@@ -85,12 +86,12 @@ def test_a_bad_file_says_where_and_what(tmp_path: Path, name: str, content: byte
 
 def test_a_folder_without_data_says_what_it_should_hold(tmp_path: Path) -> None:
     with pytest.raises(RecordRefused, match=r"expected one file per split, such as test\.jsonl"):
-        data.read(tmp_path)
+        local.read(tmp_path)
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     (tmp_path / "test.jsonl").symlink_to(tmp_path / "test.jsonl")
-    splits = data.Splits({"test": data._reader([tmp_path / "test.jsonl"])}, "quiz")
+    splits = Splits({"test": local._reader([tmp_path / "test.jsonl"])}, "quiz")
 
     with pytest.raises(RecordRefused, match=r"test\.jsonl cannot be read"):
         _ = splits["test"]
@@ -101,16 +102,16 @@ def test_a_name_is_found_with_and_without_its_suffix(tmp_path: Path, name: str) 
     (tmp_path / "sub").mkdir()
     (tmp_path / "quiz.jsonl").write_text("{}\n")
 
-    found = data.find(name, tmp_path)
+    found = local.find(name, tmp_path)
     assert found is not None
     assert (tmp_path / "quiz.jsonl").samefile(found)
 
 
 def test_what_is_not_there_may_be_a_name_on_a_hub(tmp_path: Path) -> None:
-    assert [None, None] == [data.find(name, tmp_path) for name in ("quiz", "owner/quiz")]
+    assert [None, None] == [local.find(name, tmp_path) for name in ("quiz", "owner/quiz")]
 
 
 @pytest.mark.parametrize("name", ["./quiz", "../quiz", "/nowhere/quiz", "a/b/c", "quiz.jsonl", "quiz.csv"])
 def test_what_cannot_be_a_name_on_a_hub_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(RecordRefused, match="no such file or folder beside the task file"):
-        data.find(name, tmp_path)
+        local.find(name, tmp_path)

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_lmeval.formats.files import load_file, load_tasks
+from pytest_lmeval.formats.files import load_file
+from pytest_lmeval.loading import load_tasks
 
 from .conftest import HEAD, QUIZ, TaskFolder
 

@@ -8,8 +8,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from pytest_lmeval.data.splits import Row, Rows, Splits, joined
 from pytest_lmeval.errors import RecordRefused
-from pytest_lmeval.formats.python.data import Row, Rows, Splits, joined
 
 __all__ = ["load", "open_splits", "saved"]
 

@@ -1,6 +1,6 @@
 """The JSON Schemas of task and data set files, made from their models.
 
-``python -m pytest_lmeval.formats.declarative.schema`` writes them to ``schemas/``; a test holds them to the models.
+``python -m pytest_lmeval.schemas.declarative`` writes them to ``schemas/``; a test holds them to the models.
 """
 
 from __future__ import annotations

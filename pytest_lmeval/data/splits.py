@@ -1,22 +1,17 @@
-"""Where a task's data is, its splits, and their rows."""
+"""The splits of a dataset, and their rows."""
 
 from __future__ import annotations
 
 import hashlib
 import random
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, overload
 
-from pytest_lmeval.data.rows import SUFFIXES, BadRows, parse_rows
 from pytest_lmeval.errors import RecordRefused, did_you_mean
 
-__all__ = ["Row", "Rows", "Splits", "find", "is_saved", "read", "read_subjects"]
+__all__ = ["Row", "Rows", "Splits", "digest_of", "joined"]
 
 Row = dict[str, Any]
-# As large datasets are stored: test-00000-of-00002.parquet
-_PART = re.compile(r"-\d{5}-of-\d{5}\Z")
 
 
 class Rows(Sequence[Row]):
@@ -85,55 +80,6 @@ class Splits(Mapping[str, Rows]):
         return self._read[known]
 
 
-def find(path: str, folder: Path) -> Path | None:
-    """Return the file or folder that ``path`` names, seen from ``folder``, its suffix left out or not.
-
-    None where there is none and it may be a name on the hub; RecordRefused where it cannot be one.
-    """
-    base = folder / path
-    for candidate in (base, *(base.with_name(base.name + suffix) for suffix in SUFFIXES)):
-        if candidate.is_dir() or (candidate.is_file() and candidate.suffix in SUFFIXES):
-            return candidate
-    if base.is_file():
-        detail = f"{path!r} is not one of {', '.join(SUFFIXES)}"
-        raise RecordRefused("bad_value", "dataset", detail)
-    if Path(path).is_absolute() or path.startswith(".") or path.count("/") > 1 or Path(path).suffix in SUFFIXES:
-        raise RecordRefused("bad_value", "dataset", f"{path!r}: no such file or folder beside the task file")
-    return None
-
-
-def is_saved(path: Path) -> bool:
-    """Tell whether the ``datasets`` library saved a dataset in the folder ``path``."""
-    return (path / "dataset_dict.json").is_file() or (path / "state.json").is_file()
-
-
-def read(path: Path, config: str | None = None) -> Splits:
-    """Return the splits at ``path``; ``config`` is a folder in it, if there is one of that name."""
-    if path.is_file():
-        return Splits({path.stem: lambda: _rows([path])}, path.name, is_single=True)
-    if config is not None and (path / config).is_dir():
-        path /= config
-    if is_saved(path):
-        from pytest_lmeval.formats.python import hub
-
-        return Splits(hub.saved(path), path.name)
-    files: dict[str, list[Path]] = {}
-    for file in sorted(path.iterdir()):
-        if file.suffix in SUFFIXES and file.is_file():
-            files.setdefault(_PART.sub("", file.stem), []).append(file)
-    if not files:
-        expected = f"one file per split, such as test.jsonl (of {', '.join(SUFFIXES)})"
-        raise RecordRefused("bad_value", "dataset", f"no data in the folder {path.name!r}; expected {expected}")
-    return Splits({split: _reader(parts) for split, parts in files.items()}, path.name)
-
-
-def read_subjects(path: Path, subjects: Sequence[str]) -> Splits | None:
-    """Return the splits of a folder that has a folder for each subject; rows get the key ``subject``. None without."""
-    if not subjects or not all(subject and (path / subject).is_dir() for subject in subjects):
-        return None
-    return joined({subject: read(path / subject) for subject in subjects}, path.name)
-
-
 def joined(parts: Mapping[str, Splits], origin: str) -> Splits:
     """Return the splits that every part has, one part's rows after another's, each with its part as ``subject``."""
     names = [name for name in next(iter(parts.values())) if all(name in part for part in parts.values())]
@@ -142,31 +88,15 @@ def joined(parts: Mapping[str, Splits], origin: str) -> Splits:
         def rows() -> Rows:
             found = {subject: part[split] for subject, part in parts.items()}
             together = [{"subject": subject, **row} for subject, rows in found.items() for row in rows]
-            return Rows(together, _digest(rows.sha256.encode() for rows in found.values()))
+            return Rows(together, digest_of(rows.sha256.encode() for rows in found.values()))
 
         return rows
 
     return Splits({name: reader(name) for name in names}, origin)
 
 
-def _reader(files: Sequence[Path]) -> Callable[[], Rows]:
-    return lambda: _rows(files)
-
-
-def _rows(files: Sequence[Path]) -> Rows:
-    try:
-        contents = [(file, file.read_bytes()) for file in files]
-    except OSError as error:
-        detail = f"{error.filename} cannot be read: {error.strerror}"
-        raise RecordRefused("bad_value", "dataset", detail) from None
-    try:
-        rows = [row for file, data in contents for row in parse_rows(file, data)]
-    except BadRows as bad:
-        raise RecordRefused("bad_value", "dataset", bad.faults[0]) from None
-    return Rows(rows, _digest(data for _, data in contents))
-
-
-def _digest(parts: Iterable[bytes]) -> str:
+def digest_of(parts: Iterable[bytes]) -> str:
+    """Return the hash of what was read."""
     digest = hashlib.sha256()
     for part in parts:
         digest.update(part)

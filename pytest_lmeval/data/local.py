@@ -1,0 +1,81 @@
+"""Where a task's data is, and what the files there hold."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from pytest_lmeval.data import hub
+from pytest_lmeval.data.rows import SUFFIXES, BadRows, parse_rows
+from pytest_lmeval.data.splits import Rows, Splits, digest_of, joined
+from pytest_lmeval.errors import RecordRefused
+
+__all__ = ["find", "is_saved", "read", "read_subjects"]
+
+# As large datasets are stored: test-00000-of-00002.parquet
+_PART = re.compile(r"-\d{5}-of-\d{5}\Z")
+
+
+def find(path: str, folder: Path) -> Path | None:
+    """Return the file or folder that ``path`` names, seen from ``folder``, its suffix left out or not.
+
+    None where there is none and it may be a name on the hub; RecordRefused where it cannot be one.
+    """
+    base = folder / path
+    for candidate in (base, *(base.with_name(base.name + suffix) for suffix in SUFFIXES)):
+        if candidate.is_dir() or (candidate.is_file() and candidate.suffix in SUFFIXES):
+            return candidate
+    if base.is_file():
+        detail = f"{path!r} is not one of {', '.join(SUFFIXES)}"
+        raise RecordRefused("bad_value", "dataset", detail)
+    if Path(path).is_absolute() or path.startswith(".") or path.count("/") > 1 or Path(path).suffix in SUFFIXES:
+        raise RecordRefused("bad_value", "dataset", f"{path!r}: no such file or folder beside the task file")
+    return None
+
+
+def is_saved(path: Path) -> bool:
+    """Tell whether the ``datasets`` library saved a dataset in the folder ``path``."""
+    return (path / "dataset_dict.json").is_file() or (path / "state.json").is_file()
+
+
+def read(path: Path, config: str | None = None) -> Splits:
+    """Return the splits at ``path``; ``config`` is a folder in it, if there is one of that name."""
+    if path.is_file():
+        return Splits({path.stem: lambda: _rows([path])}, path.name, is_single=True)
+    if config is not None and (path / config).is_dir():
+        path /= config
+    if is_saved(path):
+        return Splits(hub.saved(path), path.name)
+    files: dict[str, list[Path]] = {}
+    for file in sorted(path.iterdir()):
+        if file.suffix in SUFFIXES and file.is_file():
+            files.setdefault(_PART.sub("", file.stem), []).append(file)
+    if not files:
+        expected = f"one file per split, such as test.jsonl (of {', '.join(SUFFIXES)})"
+        raise RecordRefused("bad_value", "dataset", f"no data in the folder {path.name!r}; expected {expected}")
+    return Splits({split: _reader(parts) for split, parts in files.items()}, path.name)
+
+
+def read_subjects(path: Path, subjects: Sequence[str]) -> Splits | None:
+    """Return the splits of a folder that has a folder for each subject; rows get the key ``subject``. None without."""
+    if not subjects or not all(subject and (path / subject).is_dir() for subject in subjects):
+        return None
+    return joined({subject: read(path / subject) for subject in subjects}, path.name)
+
+
+def _reader(files: Sequence[Path]) -> Callable[[], Rows]:
+    return lambda: _rows(files)
+
+
+def _rows(files: Sequence[Path]) -> Rows:
+    try:
+        contents = [(file, file.read_bytes()) for file in files]
+    except OSError as error:
+        detail = f"{error.filename} cannot be read: {error.strerror}"
+        raise RecordRefused("bad_value", "dataset", detail) from None
+    try:
+        rows = [row for file, data in contents for row in parse_rows(file, data)]
+    except BadRows as bad:
+        raise RecordRefused("bad_value", "dataset", bad.faults[0]) from None
+    return Rows(rows, digest_of(data for _, data in contents))

@@ -1,0 +1,30 @@
+"""Which YAML files are a task's, or a data set's, by a cheap look at their bytes."""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["ROOT_KEYS", "has_root_key", "is_data_set", "reads_like_a_task"]
+
+ROOT_KEYS = ("definition", "icl_tasks", "mixture")
+# A cheap look that passes every file with such a key at its root: other people's files cost no parser, and may hold
+# what this one refuses.
+_ROOT_KEY = re.compile(rb"^[ {\t]*[\"']?(?:definition|icl_tasks|mixture)[\"']?[ \t]*:", re.MULTILINE)
+_SURE_ROOT_KEY = re.compile(rb"^[\"']?(?:definition|icl_tasks|mixture)[\"']?[ \t]*:", re.MULTILINE)
+_DATA_SET = re.compile(rb"^(?:file_path|source)[ \t]*:", re.MULTILINE)
+_KEY = re.compile(rb"^key[ \t]*:", re.MULTILINE)
+
+
+def has_root_key(data: bytes) -> bool:
+    """Tell whether a task's key may stand at the root of the YAML, be it in braces."""
+    return bool(_ROOT_KEY.search(data))
+
+
+def is_data_set(data: bytes) -> bool:
+    """Tell by a cheap look whether a YAML file describes a data set: tasks use it, it is none itself."""
+    return bool(_KEY.search(data) and _DATA_SET.search(data))
+
+
+def reads_like_a_task(data: bytes) -> bool:
+    """Tell by a cheap look whether YAML has a task's key at its root."""
+    return bool(_SURE_ROOT_KEY.search(data))

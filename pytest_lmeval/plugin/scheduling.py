@@ -5,6 +5,7 @@ The controller has no items: the plan is made from the node ids alone, by the sa
 
 from __future__ import annotations
 
+import contextlib
 from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -43,6 +44,7 @@ class BatchScheduling:
         self._unit_of: dict[int, int] = {}
         self._crashes: dict[int, int] = {}
         self._pending: dict[WorkerController, dict[int, None]] = {}
+        self._unreachable: set[WorkerController] = set()
 
     @property
     def nodes(self) -> list[WorkerController]:
@@ -104,7 +106,10 @@ class BatchScheduling:
         """
         pending = list(self._pending.pop(node))
         self._collections.pop(node, None)
+        self._unreachable.discard(node)
         if not pending:
+            for other in self.nodes:
+                self._feed(other)
             return None
         assert self._ids is not None
         if hasattr(node, "workeroutput"):
@@ -155,7 +160,8 @@ class BatchScheduling:
         self._units.clear()
         for node, pending in self._pending.items():
             for index in list(pending)[2:]:
-                node.send_steal([index])
+                with contextlib.suppress(OSError):  # it has died, and begins nothing more
+                    node.send_steal([index])
 
     def _regroup(self, indices: Sequence[int]) -> list[list[int]]:
         units: dict[int, list[int]] = {}
@@ -174,12 +180,19 @@ class BatchScheduling:
         if not self._units or not self._takes_work(node) or len(self._pending[node]) > self._low_water:
             return False
         unit = self._units.popleft()
+        try:
+            node.send_runtest_some(unit)
+        except OSError:
+            # It has died, of which xdist will hear: only then can another worker take its place.
+            self._unreachable.add(node)
+            self._units.appendleft(unit)
+            return False
         self._pending[node].update(dict.fromkeys(unit))
-        node.send_runtest_some(unit)
         return True
 
     def _takes_work(self, node: WorkerController) -> bool:
-        return self._ids is not None and node in self._collections and not node.shutting_down
+        is_ready = self._ids is not None and node in self._collections
+        return is_ready and not node.shutting_down and node not in self._unreachable
 
 
 def _check_same(expected: Sequence[str], collected: Sequence[str], node: WorkerController) -> None:

@@ -25,8 +25,11 @@ class FakeNode:
         self.queue: list[int] = []
         self.chunks: list[list[int]] = []
         self.shutting_down = False
+        self.is_dead = False
 
     def send_runtest_some(self, indices: Sequence[int]) -> None:
+        if self.is_dead:
+            raise OSError("cannot send (already closed?)")
         assert not self.shutting_down, "work after the shutdown"
         self.chunks.append(list(indices))
         self.queue += indices
@@ -200,6 +203,25 @@ def test_workers_that_collected_different_items_are_refused(config: pytest.Confi
         scheduler.add_node_collection(node, ids)
     with pytest.raises(pytest.UsageError, match="gw1"):
         scheduler.schedule()
+
+
+@pytest.mark.parametrize("replace", [True, False])
+@pytest.mark.parametrize("reported", [0, 1, 5, 18])
+def test_a_worker_that_died_before_xdist_heard_of_it_costs_at_most_what_it_had_begun(
+    config: pytest.Config, reported: int, replace: bool
+) -> None:
+    run = Simulation(config, examples("a", 60), workers=2, batch_size=2)
+    dying = run.nodes[0]
+    dying.is_dead = True
+    begun = list(dying.queue)
+    # What it finished before it died is heard of first; each time the scheduler wants to send it more.
+    for _ in range(min(reported, len(begun))):
+        run.finish_one(dying)
+    run.crash(dying, replace=replace)
+    run.run()
+
+    assert run.crashed == [run.ids[index] for index in begun[reported : reported + 1]]
+    assert sorted(run.ids) == sorted(run.finished + run.crashed)
 
 
 # A real worker that dies: once, whenever it sees the word, or on every example.

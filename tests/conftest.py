@@ -5,19 +5,21 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
+from subprocess import CompletedProcess
+from typing import Any, Protocol
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from tests import needs
 
-from .fork_server import ForkServer
+from .fork_server import ForkServer, run_command
 
 pytest_plugins = ["pytester"]
 
@@ -44,7 +46,7 @@ filterwarnings =
     ignore:.*pytest_jsonreport.*
 """
 # Installed for other reasons, of no use inside, and half of the time that a small run takes.
-_NEEDLESS = ("anyio", "hypothesispytest", "pytest_cov", "randomly", "rerunfailures", "timeout")
+NEEDLESS = ("anyio", "hypothesispytest", "pytest_cov", "randomly", "rerunfailures", "timeout")
 # How long a test waits for what is sure to come, on the slowest and busiest of machines: it ends a hang, no more.
 PATIENCE_S = 300.0
 BOARD_KEYS = """
@@ -54,6 +56,14 @@ ROW_KEYS = """
     task path sha256 metric score stderr ci95 correct total errors timeouts excluded unparsed latency_ms threshold
     min_score metrics subjects
 """
+
+
+class RunModule(Protocol):
+    """How tests run pytest and lmeval in a folder of their own."""
+
+    def __call__(
+        self, folder: Path, module: str, /, *arguments: str | Path, **environment: str
+    ) -> CompletedProcess[str]: ...
 
 
 # The same examples in every run, however slow the machine; --hypothesis-profile=explore draws new ones.
@@ -143,11 +153,15 @@ class Project:
 
     def run_pytest(self, *args: str | Path, timeout: float = PATIENCE_S) -> pytest.RunResult:
         """Run pytest with exactly these arguments, in the order of the files."""
-        return self.pytester.runpytest_subprocess(*[f"-pno:{name}" for name in _NEEDLESS], *args, timeout=timeout)
+        return self.pytester.runpytest_subprocess(*[f"-pno:{name}" for name in NEEDLESS], *args, timeout=timeout)
 
     def run(self, *args: str | Path, timeout: float = PATIENCE_S) -> pytest.RunResult:
         """Run the project's tasks against its model."""
         return self.run_pytest("--lm-adapter=model:Model", *args, timeout=timeout)
+
+    def lmeval(self, *args: str | Path) -> pytest.RunResult:
+        """Run the command ``lmeval``."""
+        return self.pytester.run(sys.executable, "-mpytest_lmeval.cli", *args, timeout=PATIENCE_S)
 
     def board(self, folder: str = "reports") -> dict[str, Any]:
         """Return leaderboard.json after checking what holds for every board."""
@@ -178,6 +192,22 @@ def fork_server() -> Iterator[ForkServer]:
     server = ForkServer()
     yield server
     server.close()
+
+
+@pytest.fixture(scope="session")
+def run_module(request: pytest.FixtureRequest, fork_server: ForkServer) -> RunModule:
+    """Provide ``python -m MODULE`` with nothing of what surrounds this test run in its environment.
+
+    Runs are forks of a server, for speed; with ``--all``, they are the real command.
+    """
+    run = run_command if request.config.getoption("all") else fork_server.run
+
+    def run_in(folder: Path, module: str, /, *arguments: str | Path, **environment: str) -> CompletedProcess[str]:
+        hidden = ("PYTEST_", "GITHUB_", "LM_", "CI", "BUILD_NUMBER")
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith(hidden)}
+        return run(module, *arguments, folder=folder, environment={**inherited, **environment})
+
+    return run_in
 
 
 @pytest.fixture

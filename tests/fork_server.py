@@ -1,8 +1,9 @@
-"""Runs of pytest, and workers of pytest-xdist in them, as forks of a process that has done the imports.
+"""Runs of pytest and of lmeval, and workers of pytest-xdist in them, as forks of a process that has done the imports.
 
-A fork replaces ``python -m pytest``: it has the arguments, folder, environment, streams and import path of that
-command and ends as the command would. It has imported third-party packages, but nothing of this project. What it
-does not take over from the test's process: limits (``resource``), the umask and ignored signals.
+A fork replaces ``python -m pytest`` or ``python -m pytest_lmeval.cli``: it has the arguments, folder, environment,
+streams and import path of that command and ends as the command would. It has imported third-party packages and all
+modules of this project: what is imported when is for runs of the real command to test. What a fork does not take over
+from the test's process: limits (``resource``), the umask and ignored signals.
 The server is this file, run as a script.
 """
 
@@ -19,8 +20,10 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from types import ModuleType
 from typing import IO, Any
 
@@ -43,13 +46,14 @@ class Fork:
     """What is used of a ``subprocess.Popen``.
 
     ``door`` is the client's end of the server's socket. The process gets ``streams``: stdin, stdout and stderr.
+    ``setting`` is the command's ``folder`` and ``environment``.
     """
 
     stdin: IO[Any] | None = None
     stdout: IO[Any] | None = None
 
-    def __init__(self, door: socket.socket, command: Sequence[str], streams: list[int], **environment: str) -> None:
-        request = {"command": command, "folder": os.getcwd(), "environment": {**os.environ, **environment}}
+    def __init__(self, door: socket.socket, command: Sequence[str], streams: list[int], **setting: Any) -> None:
+        request = {"command": command, "folder": os.getcwd(), "environment": dict(os.environ), **setting}
         text = json.dumps(request).encode()
         self._connection, theirs = socket.socketpair()
         with theirs:
@@ -77,24 +81,49 @@ class Fork:
 
 
 class ForkServer:
-    """Starts runs of pytest. The server itself is started with the first."""
+    """Starts runs of pytest and lmeval. The server itself is started with the first."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
         self._door, self._theirs = socket.socketpair()
-        self._started_with = _read_at_start()
+        self._started_with = _read_at_start(os.environ)
 
     def popen(
         self, start: Callable[..., Any], command: Sequence[str], *, stdout: IO[str], stderr: IO[str], **rest: Any
     ) -> Any:
-        """Fork a run of pytest with an empty stdin, as ``Pytester.popen`` starts one; ``start`` any other command."""
-        if tuple(command[:2]) != (sys.executable, "-mpytest") or self._started_with != _read_at_start():
+        """Fork a run of a module with an empty stdin, as ``Pytester.popen`` starts one; ``start`` any other command."""
+        is_module = command[0] == sys.executable and command[1] in ("-mpytest", f"-m{PROJECT}.cli")
+        if not is_module or not self._can_fork(os.environ):
             return start(command, stdout=stdout, stderr=stderr, **rest)
+        return self._fork(command, stdout, stderr, os.getcwd(), os.environ)
+
+    def run(
+        self, module: str, *arguments: str | Path, folder: Path, environment: Mapping[str, str]
+    ) -> subprocess.CompletedProcess[str]:
+        """Fork what :func:`run_command` starts, wait for it and return what it wrote."""
+        command = [sys.executable, "-m", module, *map(str, arguments)]
+        if not self._can_fork(environment):
+            return run_command(module, *arguments, folder=folder, environment=environment)
+        with (
+            tempfile.TemporaryFile("w+", encoding="utf-8") as out,
+            tempfile.TemporaryFile("w+", encoding="utf-8") as err,
+        ):
+            code = self._fork(command, out, err, str(folder), environment).wait()
+            texts = [(stream.seek(0), stream.read())[1] for stream in (out, err)]
+        return subprocess.CompletedProcess(command, code, *texts)
+
+    def _can_fork(self, environment: Mapping[str, str]) -> bool:
+        return self._started_with == _read_at_start(environment)
+
+    def _fork(
+        self, command: Sequence[str], stdout: IO[Any], stderr: IO[Any], folder: str, environment: Mapping[str, str]
+    ) -> Fork:
         self._process = self._process or self._start()
-        path = os.pathsep.join(filter(None, [os.getcwd(), os.environ.get("PYTHONPATH")]))
+        path = os.pathsep.join(filter(None, [folder, environment.get("PYTHONPATH")]))
         with open(os.devnull) as stdin:
             streams = [stdin.fileno(), stdout.fileno(), stderr.fileno()]
-            return Fork(self._door, command, streams, PYTHONPATH=path)
+            setting = {"folder": folder, "environment": {**environment, "PYTHONPATH": path}}
+            return Fork(self._door, command, streams, **setting)
 
     def close(self) -> None:
         self._door.close()
@@ -117,8 +146,24 @@ class ForkServer:
         return process
 
 
-def _read_at_start() -> dict[str, str]:
-    return {name: os.environ[name] for name in os.environ if name.startswith(READ_AT_START) and name != "PYTHONPATH"}
+def run_command(
+    module: str, *arguments: str | Path, folder: Path, environment: Mapping[str, str]
+) -> subprocess.CompletedProcess[str]:
+    """Run ``python -m MODULE ARGUMENTS`` with an empty stdin and return what it wrote."""
+    return subprocess.run(
+        [sys.executable, "-m", module, *map(str, arguments)],
+        cwd=folder,
+        env=dict(environment),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def _read_at_start(environment: Mapping[str, str]) -> dict[str, str]:
+    found = environment.items()
+    return {name: value for name, value in found if name.startswith(READ_AT_START) and name != "PYTHONPATH"}
 
 
 # From here on: the server
@@ -129,8 +174,6 @@ def main() -> None:
     search_path = sys.path[1:]
     with socket.socket(fileno=int(sys.argv[1])) as door:
         import_packages()
-        if sys.dont_write_bytecode:
-            compile_project()
         gc.collect()
         gc.freeze()  # else every fork searches the imported packages for garbage as it ends
         asked = accept(door)
@@ -186,20 +229,21 @@ def become(search_path: list[str], request: dict[str, Any], descriptors: list[in
     added = [os.path.abspath(path) for path in os.environ["PYTHONPATH"].split(os.pathsep)]
     sys.path[:] = dict.fromkeys(added + search_path)
     sys.orig_argv = request["command"]
-    if "-mpytest" in sys.orig_argv:
-        become_pytest(door, sys.orig_argv[2:])
+    _, flag, *arguments = sys.orig_argv
+    if flag.startswith("-m"):
+        become_module(door, *filter(None, [flag[2:], *arguments]))
     else:
         become_worker(door, sys.orig_argv[-1])
 
 
-def become_pytest(door: int, arguments: list[str]) -> None:
+def become_module(door: int, module: str, *arguments: str) -> None:
     sys.path.insert(0, os.getcwd())
     sys.argv = ["-m", *arguments]
     if any(argument.startswith("-n") and argument != "-n0" for argument in arguments):
         fork_workers(socket.socket(fileno=door))
     else:
         os.close(door)
-    runpy.run_module("pytest", run_name="__main__", alter_sys=True)
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
 
 
 def become_worker(door: int, code: str) -> None:
@@ -217,11 +261,11 @@ def fork_workers(door: socket.socket) -> None:
 
     workermanage._sys_path = list(sys.path)  # what it found when it was imported goes to the workers
     ordinary = [sys.executable, "-u", "-c", gateway_io.popen_bootstrapline]
-    started_with = _read_at_start()
+    started_with = _read_at_start(os.environ)
 
     class Master(gateway_io.Popen2IOMaster):
         def __init__(self, args: list[str], execmodel: Any) -> None:
-            if args != ordinary or started_with != _read_at_start():
+            if args != ordinary or started_with != _read_at_start(os.environ):
                 super().__init__(args, execmodel)
                 return
             (their_in, our_out), (our_in, their_out) = os.pipe(), os.pipe()
@@ -234,27 +278,14 @@ def fork_workers(door: socket.socket) -> None:
 
 
 def import_packages() -> None:
-    hook_up_rewriting(list(PLUGINS))
-    for name in [*(module for modules in PLUGINS.values() for module in modules), *OTHERS.split()]:
+    hook_up_rewriting([*PLUGINS, PROJECT])
+    for name in [*(module for modules in PLUGINS.values() for module in modules), *OTHERS.split(), PROJECT]:
         importlib.import_module(name)
+    # Where they are needed only now and then, modules import others inside functions: here, all are there.
+    for module in pkgutil.walk_packages(sys.modules[PROJECT].__path__, f"{PROJECT}."):
+        if not module.name.endswith(".__main__"):
+            importlib.import_module(module.name)
     del sys.meta_path[0]
-
-
-def compile_project() -> None:
-    """Write the byte code of this project, which no run here would write, in a fork that imports it for that."""
-    process = os.fork()
-    if process:
-        os.waitpid(process, 0)
-        return
-    try:
-        sys.dont_write_bytecode = False
-        hook_up_rewriting([PROJECT])
-        package = importlib.import_module(PROJECT)
-        for module in pkgutil.walk_packages(package.__path__, f"{PROJECT}."):
-            if not module.name.endswith(".__main__"):
-                importlib.import_module(module.name)
-    finally:
-        os._exit(0)
 
 
 def hook_up_rewriting(packages: list[str]) -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tests.conftest import Project
     from tests.fork_server import ForkServer
 
-# All that a test can see of its process, but for what differs from process to process.
+# All that a test can see of its process, but for what differs from process to process and which modules are there.
 SEEN = """
 import gc, json, locale, os, select, signal, sys, threading, warnings
 
@@ -44,7 +44,6 @@ def test_what_is_seen():
         "locale": locale.getlocale(),
         "threads": len(threading.enumerate()),
         "descriptors": sorted(os.listdir("/dev/fd")),
-        "ours": sorted(name for name in sys.modules if name.startswith("pytest_lmeval")),
         "gc": [gc.isenabled(), gc.get_threshold()],
         "umask": os.umask(0o22),
     }

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import random
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,6 +12,7 @@ import pytest
 from pytest_lmeval.cli import main
 from pytest_lmeval.convert import convert_gsm8k
 from tests import needs
+from tests.conftest import NEEDLESS, RunModule
 
 GSM8K = needs.DATA / "gsm8k/example_model_solutions.jsonl"
 MODEL = """
@@ -31,6 +29,7 @@ class Model:
 """
 Outcome = tuple[int, str, str]
 Lmeval = Callable[..., Outcome]
+Evaluate = Callable[..., Path]
 
 
 @pytest.fixture
@@ -66,20 +65,20 @@ def stub_project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def base(stub_project: Path) -> Path:
+def base(stub_project: Path, evaluate: Evaluate) -> Path:
     """Provide the report dir of a run with two wrong answers."""
     return evaluate(stub_project, "base", "--lm-adapter=model:Model", "--lm-gate=tasks", wrong="s1 w1")
 
 
 @pytest.fixture(scope="session")
-def worse(stub_project: Path) -> Path:
+def worse(stub_project: Path, evaluate: Evaluate) -> Path:
     """Provide the report dir of a run with ten wrong answers; its board has its examples."""
     options = ("--lm-adapter=model:Model", "--lm-gate=tasks", "--lm-include-per-example")
     return evaluate(stub_project, "worse", *options, wrong="s0 s2 s3 s4 s5 s6 s7 s8 s9 w1")
 
 
 @pytest.fixture(scope="session")
-def shards(stub_project: Path) -> list[Path]:
+def shards(stub_project: Path, evaluate: Evaluate) -> list[Path]:
     """Provide the ledgers of the base run in three parts."""
     options = ("--lm-adapter=model:Model", "--lm-gate=tasks", "--lm-min-score=overall=0.5")
     folders = [
@@ -89,7 +88,7 @@ def shards(stub_project: Path) -> list[Path]:
 
 
 @pytest.fixture(scope="session")
-def gsm8k(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def gsm8k(tmp_path_factory: pytest.TempPathFactory, evaluate: Evaluate) -> Path:
     """Provide a folder with runs of recorded GSM8K models: ``better``, ``lower``, ``broken``, ``broken-100``.
 
     The broken ones are the better one with 3 % of its right answers made wrong, over all examples and the first 100.
@@ -99,32 +98,28 @@ def gsm8k(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("gsm8k")
     convert_gsm8k(GSM8K, folder / "gsm8k")
     (folder / "pytest.ini").write_text("[pytest]\n")
-    _run_recording(folder, "better", "gsm8k/175b_verification.replay.jsonl")
-    _run_recording(folder, "lower", "gsm8k/175b_finetuning.replay.jsonl")
+    _run_recording(evaluate, folder, "better", "gsm8k/175b_verification.replay.jsonl")
+    _run_recording(evaluate, folder, "lower", "gsm8k/175b_finetuning.replay.jsonl")
     _break(folder)
-    _run_recording(folder, "broken", "broken.replay.jsonl")
-    _run_recording(folder, "broken-100", "broken.replay.jsonl", "--lm-limit=100")
+    _run_recording(evaluate, folder, "broken", "broken.replay.jsonl")
+    _run_recording(evaluate, folder, "broken-100", "broken.replay.jsonl", "--lm-limit=100")
     return folder
 
 
-def evaluate(folder: Path, name: str, *options: str, wrong: str = "", tasks: str = "tasks") -> Path:
-    """Run the tasks in a process of its own and return the report dir."""
-    hidden = ("PYTEST_", "GITHUB_", "LM_")
-    environment = {key: value for key, value in os.environ.items() if not key.startswith(hidden)}
-    command = [sys.executable, "-m", "pytest", "-q", "--tb=no", "-pno:randomly", "-pno:cacheprovider", tasks, *options]
-    run = subprocess.run(
-        [*command, f"--lm-report-dir={name}"],
-        cwd=folder,
-        env={**environment, "WRONG": wrong},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (folder / name / "ledger.jsonl").exists(), run.stdout + run.stderr
-    return folder / name
+@pytest.fixture(scope="session")
+def evaluate(run_module: RunModule) -> Evaluate:
+    """Provide a function that runs tasks in a process of its own and returns the report dir."""
+
+    def run(folder: Path, name: str, *options: str, wrong: str = "", tasks: str = "tasks") -> Path:
+        quick = ["-q", "--tb=no", *[f"-pno:{plugin}" for plugin in (*NEEDLESS, "cacheprovider")]]
+        ran = run_module(folder, "pytest", *quick, tasks, *options, f"--lm-report-dir={name}", WRONG=wrong)
+        assert (folder / name / "ledger.jsonl").exists(), ran.stdout + ran.stderr
+        return folder / name
+
+    return run
 
 
-def _run_recording(folder: Path, name: str, recording: str, *options: str) -> None:
+def _run_recording(evaluate: Evaluate, folder: Path, name: str, recording: str, *options: str) -> None:
     evaluate(folder, name, f"--lm-adapter=replay:{recording}", "--lm-gate=tasks", *options, tasks="gsm8k")
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Lmeval, evaluate
+from tests.cli.conftest import Evaluate, Lmeval
 
 
 def test_a_regression_exits_1_and_shows_what_flipped(lmeval: Lmeval, base: Path, worse: Path) -> None:
@@ -114,7 +114,7 @@ def test_three_in_a_hundred_broken_answers_are_caught_in_1319_and_not_in_100(lme
 
 
 def test_a_shard_that_got_worse_is_a_regression_and_a_shard_is_no_baseline(
-    lmeval: Lmeval, stub_project: Path, base: Path
+    lmeval: Lmeval, stub_project: Path, base: Path, evaluate: Evaluate
 ) -> None:
     wrong = "s0 s2 s4 s6 s8 s10 w0 w2 w4 w6"
     options = ("--lm-adapter=model:Model", "--lm-gate=tasks", "--lm-shard=1/2")
@@ -125,7 +125,9 @@ def test_a_shard_that_got_worse_is_a_regression_and_a_shard_is_no_baseline(
     assert (2, True) == (code, "one shard of a run; it cannot be a baseline" in err)
 
 
-def test_a_floor_that_the_new_run_recorded_binds(lmeval: Lmeval, stub_project: Path, base: Path) -> None:
+def test_a_floor_that_the_new_run_recorded_binds(
+    lmeval: Lmeval, stub_project: Path, base: Path, evaluate: Evaluate
+) -> None:
     options = ("--lm-adapter=model:Model", "--lm-gate=tasks", "--lm-min-score=overall=0.99")
     low = evaluate(stub_project, "low", *options, wrong="s1 w1")
     code, out, _ = lmeval("diff", base / "ledger.jsonl", low / "ledger.jsonl")

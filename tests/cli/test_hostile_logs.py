@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from pytest_lmeval.cli import COMMANDS
-from tests.cli.conftest import Lmeval, evaluate
+from tests.cli.conftest import Evaluate, Lmeval
 from tests.cli.yaml_project import TASK, write_project
 from tests.runner_log import ORDERS, commands_in
 
@@ -54,7 +54,7 @@ class Runs:
 
 
 @pytest.fixture(scope="session")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
+def runs(tmp_path_factory: pytest.TempPathFactory, evaluate: Evaluate) -> Runs:
     """Provide reports as a stranger may have sent them: every text that a report names by itself gives orders."""
     folder = tmp_path_factory.mktemp("hostile")
     (folder / "model.py").write_text(MODEL)

@@ -11,7 +11,7 @@ import pytest
 from pytest_lmeval.cli import merge as merging
 from pytest_lmeval.schemas import load_schema
 from tests import needs
-from tests.cli.conftest import Lmeval, evaluate
+from tests.cli.conftest import Evaluate, Lmeval
 
 FILES = ["leaderboard.json", "leaderboard.md", "ledger.jsonl", "report.html"]
 
@@ -154,7 +154,7 @@ def test_what_cannot_be_written_or_parsed_is_a_usage_error(lmeval: Lmeval, shard
 
 
 def test_a_baseline_that_the_merged_run_would_replace_is_refused_and_left(
-    lmeval: Lmeval, stub_project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    lmeval: Lmeval, stub_project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, evaluate: Evaluate
 ) -> None:
     monkeypatch.chdir(stub_project)
     whole = evaluate(stub_project, "whole", "--lm-adapter=model:Model", "--lm-include-per-example")

@@ -6,19 +6,18 @@ A new kind of task is one more entry of ``KINDS``, a new front end one more test
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
 import yaml  # type: ignore[import-untyped]  # no types are published with it
 
+from tests.conftest import NEEDLESS, RunModule
 from tests.equality.kinds import KINDS, Kind, write_kind
 
 _MODEL = "--lm-adapter=model:Model"
@@ -42,7 +41,8 @@ class Outcome:
 class Scene:
     """The project of one kind, with a baseline and a serial run of a model that got worse."""
 
-    def __init__(self, kind: Kind, folder: Path) -> None:
+    def __init__(self, kind: Kind, folder: Path, module: RunModule) -> None:
+        self._module = module
         self.kind = kind
         self.folder = folder
         write_kind(kind, folder)
@@ -57,28 +57,16 @@ class Scene:
     def run(self, name: str, *options: str) -> int:
         """Run pytest and return its exit code; what the model was asked is in ``NAME.asked``."""
         self.asked.unlink(missing_ok=True)
-        command = ["-m", "pytest", "-q", "--tb=no", "-pno:randomly", "-pno:cacheprovider", *self.kind.paths]
-        code = self.python(*command, _MODEL, *self.kind.options, f"--lm-report-dir={name}", *options).returncode
+        quick = ["-q", "--tb=no", *[f"-pno:{plugin}" for plugin in (*NEEDLESS, "cacheprovider")], *self.kind.paths]
+        arguments = [*quick, _MODEL, *self.kind.options, f"--lm-report-dir={name}", *options]
+        code = self._module(self.folder, "pytest", *arguments).returncode
         if self.asked.exists():
             (self.folder / f"{name}.asked").write_bytes(self.asked.read_bytes())
         return code
 
-    def lmeval(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+    def lmeval(self, *arguments: str) -> CompletedProcess[str]:
         """Run the command."""
-        return self.python("-m", "pytest_lmeval.cli", *arguments)
-
-    def python(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run Python in the project, with nothing of what surrounds this test run."""
-        hidden = ("PYTEST_", "GITHUB_", "LM_")
-        environment = {key: value for key, value in os.environ.items() if not key.startswith(hidden)}
-        return subprocess.run(
-            [sys.executable, *arguments],
-            cwd=self.folder,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        return self._module(self.folder, "pytest_lmeval.cli", *arguments)
 
     def outcome(self, name: str, code: int) -> Outcome:
         """Return what the board in a report dir says."""
@@ -112,9 +100,9 @@ def outcome_of(board: Mapping[str, Any], code: int) -> Outcome:
 
 
 @pytest.fixture(scope="session")
-def scenes(tmp_path_factory: pytest.TempPathFactory) -> Any:
+def scenes(tmp_path_factory: pytest.TempPathFactory, run_module: RunModule) -> Any:
     """Provide the scene of a kind, made when it is first asked for."""
-    return cache(lambda name: Scene(KINDS[name], tmp_path_factory.mktemp(name)))
+    return cache(lambda name: Scene(KINDS[name], tmp_path_factory.mktemp(name), run_module))
 
 
 @pytest.fixture(params=KINDS)
@@ -170,9 +158,10 @@ print(json.dumps([{**board.to_json(), "gate": decision.to_json()}, decision.exit
 """
 
 
-def test_the_library_agrees_with_pytest(scene: Scene) -> None:
+def test_the_library_agrees_with_pytest(scene: Scene, run_module: RunModule) -> None:
     kind = scene.kind
-    run = scene.python("-c", LIBRARY, json.dumps([kind.paths, dict(kind.config), kind.judge]))
+    (scene.folder / "library.py").write_text(LIBRARY)
+    run = run_module(scene.folder, "library", json.dumps([kind.paths, dict(kind.config), kind.judge]))
     assert 0 == run.returncode, run.stderr
     board, code = json.loads(run.stdout)
     assert scene.serial == outcome_of(board, code)

@@ -147,7 +147,7 @@ def test_score_metric_names_the_score_of_the_task_which_floors_are_for(tasks: Pr
     result.stdout.fnmatch_lines(["*binary: 0.0000 is under its floor 0.1", "*its score is the metric 'recall'*"])
     assert (0.0, 0.0) == (_rows(tasks)["binary"]["score"], tasks.board()["overall_score"])
     # The file of the run says the same, without the task.
-    assert 0 == tasks.pytester.run("lmeval", "report", "reports/ledger.jsonl", "-o", "again.html").ret
+    assert 0 == tasks.lmeval("report", "reports/ledger.jsonl", "-o", "again.html").ret
     assert '"score":0.0,"stderr":null' in (tasks.path / "again.html").read_text("utf-8").replace(": ", ":")
 
 
@@ -234,21 +234,19 @@ def test_shards_of_a_task_whose_score_is_a_metric_have_it_when_merged_where_the_
     _write(tasks, BINARY)
     for shard in ("1", "2"):
         assert 0 == tasks.run("tasks", f"--lm-shard={shard}/2", f"--lm-report-dir=s{shard}").ret
-    merged = tasks.pytester.run("lmeval", "merge", "s1/ledger.jsonl", "s2/ledger.jsonl", "-o", "m")
+    merged = tasks.lmeval("merge", "s1/ledger.jsonl", "s2/ledger.jsonl", "-o", "m")
     assert (0, 4, True) == (merged.ret, tasks.board("m")["counts"]["measured"], tasks.board("m")["complete"])
     merged.stdout.fnmatch_lines(["*binary: 4 example(s) are measured by aggregations only*"])
-    floor = tasks.pytester.run(
-        "lmeval", "merge", "s1/ledger.jsonl", "s2/ledger.jsonl", "-o", "f", "--min-score=binary=0"
-    )
+    floor = tasks.lmeval("merge", "s1/ledger.jsonl", "s2/ledger.jsonl", "-o", "f", "--min-score=binary=0")
     assert 2 == floor.ret
     _write(tasks, BINARY + "    score_metric: recall\n")
     for shard in ("1", "2"):
         assert 0 == tasks.run("tasks", f"--lm-shard={shard}/2", f"--lm-report-dir=s{shard}").ret
-    merged = tasks.pytester.run("lmeval", "merge", "s1/ledger.jsonl", "s2/ledger.jsonl", "-o", "m")
+    merged = tasks.lmeval("merge", "s1/ledger.jsonl", "s2/ledger.jsonl", "-o", "m")
     (row,) = tasks.board("m")["tasks"]
     assert (0, row["metrics"]["recall"]) == (merged.ret, tasks.board("m")["overall_score"])
     _write(tasks, BINARY)
-    merged = tasks.pytester.run("lmeval", "merge", "s1/ledger.jsonl", "s2/ledger.jsonl", "-o", "m")
+    merged = tasks.lmeval("merge", "s1/ledger.jsonl", "s2/ledger.jsonl", "-o", "m")
     assert (3, None) == (merged.ret, tasks.board("m")["overall_score"])
     merged.stdout.fnmatch_lines(
         [
@@ -271,7 +269,7 @@ def test_the_library_and_the_dry_run_measure_as_a_run_does(tasks: Project, monke
     (task,) = load_tasks(tasks.path / "tasks/binary.yaml")
     board = run_leaderboard([task], Model())
     assert (1.0, 1.0, True) == (board.overall_score, board.tasks[0].score, board.complete)
-    shown = tasks.pytester.run("lmeval", "test", "binary", "--lm-adapter=model:Model", "-n2")
+    shown = tasks.lmeval("test", "binary", "--lm-adapter=model:Model", "-n2")
     assert 0 == shown.ret
     shown.stdout.fnmatch_lines(["*status: measured", "*score: null", "Metrics", "*score: 0.0"])
     assert "threshold" not in shown.stdout.str()

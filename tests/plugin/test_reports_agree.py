@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 import xml.etree.ElementTree as ElementTree
 from itertools import product
 from pathlib import Path
@@ -13,7 +11,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.conftest import PYTEST_INI, Project
+from tests.conftest import PYTEST_INI, Project, RunModule
 
 MODEL = """
 import pytest
@@ -97,12 +95,12 @@ OTHERS = {
 
 
 @pytest.fixture(scope="module")
-def baseline(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+def baseline(tmp_path_factory: pytest.TempPathFactory, run_module: RunModule) -> bytes:
     """Provide the baseline of a run that got everything right."""
     folder = tmp_path_factory.mktemp("baseline")
     write_project(folder)
     options = ["--lm-adapter=scripted:Model", "--lm-baseline=base.json", "--lm-update-baseline", "-pno:randomly"]
-    subprocess.run([sys.executable, "-m", "pytest", *options], cwd=folder, check=True, capture_output=True)
+    assert 0 == run_module(folder, "pytest", *options).returncode
     return (folder / "base.json").read_bytes()
 
 

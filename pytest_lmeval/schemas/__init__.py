@@ -1,7 +1,7 @@
 """JSON Schemas (draft 2020-12) of the files that are read and written: for editors, and for other programs.
 
-The validators in ``formats`` decide; a test holds the schemas to them. ``NAME.json`` beside this file is the schema
-called NAME.
+The validators in ``formats`` decide. The schemas of declarative files are made of the models that validate them; the
+others are files here, ``NAME.json``, which a test holds to the validators.
 """
 
 from __future__ import annotations
@@ -14,16 +14,22 @@ from pytest_lmeval.errors import UnknownName
 
 __all__ = ["load_schema", "schema_names"]
 
+_OF_MODELS = ("dataset", "task")
+
 
 def schema_names() -> tuple[str, ...]:
     """Return the names of the schemas, sorted."""
-    return tuple(sorted(path.stem for path in _folder().glob("*.json")))
+    return tuple(sorted([*_OF_MODELS, *(path.stem for path in _folder().glob("*.json"))]))
 
 
 def load_schema(name: str) -> dict[str, Any]:
     """Return the schema called ``name``; raise UnknownName that lists the choices."""
     if name not in schema_names():
         raise UnknownName("schema", name, schema_names())
+    if name in _OF_MODELS:
+        from pytest_lmeval.schemas.declarative import make_schema
+
+        return make_schema(name)
     schema: dict[str, Any] = json.loads((_folder() / f"{name}.json").read_text(encoding="utf-8"))
     return schema
 

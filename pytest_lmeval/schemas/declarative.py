@@ -1,20 +1,14 @@
-"""The JSON Schemas of task and data set files, made from their models.
-
-``python -m pytest_lmeval.schemas.declarative`` writes them to ``schemas/``; a test holds them to the models.
-"""
+"""The JSON Schemas of task and data set files, made of the models that validate them."""
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
 
-import pytest_lmeval.schemas as schemas
 from pytest_lmeval.formats.declarative.models import DatasetFile, TaskFile
 
-__all__ = ["make_schemas", "write_schemas"]
+__all__ = ["make_schema"]
 
 _PLACEHOLDER = {
     "type": "string",
@@ -25,18 +19,11 @@ _PLACEHOLDER = {
 _LITERAL = frozenset({"type", "op", "key", "config_spec"})
 
 
-def make_schemas() -> dict[str, dict[str, Any]]:
-    """Return the schemas by name."""
-    return {
-        "dataset": _schema("dataset", DatasetFile, "Data set file", placeholders=False),
-        "task": _schema("task", TaskFile, "Declarative task file", placeholders=True),
-    }
-
-
-def write_schemas(folder: Path) -> None:
-    """Write ``NAME.json`` to ``folder`` for every schema."""
-    for name, schema in make_schemas().items():
-        (folder / f"{name}.json").write_text(json.dumps(schema, indent=2) + "\n", encoding="utf-8")
+def make_schema(name: str) -> dict[str, Any]:
+    """Return the schema of a ``task`` or a ``dataset``."""
+    if name == "task":
+        return _schema(name, TaskFile, "Declarative task file", placeholders=True)
+    return _schema(name, DatasetFile, "Data set file", placeholders=False)
 
 
 def _schema(name: str, model: type[BaseModel], title: str, *, placeholders: bool) -> dict[str, Any]:
@@ -92,7 +79,3 @@ def _takes_text(field: dict[str, Any]) -> bool:
     if field.get("type") == "string" and "enum" not in field:
         return True
     return any(_takes_text(each) for each in field.get("anyOf", ()))
-
-
-if __name__ == "__main__":
-    write_schemas(Path(schemas.__file__).parent)

@@ -215,8 +215,8 @@ QUIET = [
 @pytest.mark.parametrize(
     ("options", "earliest", "kills"),
     [
-        pytest.param(["-n0", "--lm-adapter-arg=pause=0.01"], 0.1, 12, id="serial"),
-        pytest.param(["-n2", "--lm-adapter-arg=pause=0.02"], 0.5, 3, id="two workers"),
+        pytest.param(["-n0", "--lm-adapter-arg=pause=0.01"], 0.1, 6, id="serial"),
+        pytest.param(["-n2", "--lm-adapter-arg=pause=0.02"], 0.5, 2, id="two workers"),
         pytest.param(["-n0", "--lm-adapter-arg=pause=0.02"], 0.1, 43, id="serial, often", marks=pytest.mark.slow),
         pytest.param(["-n2", "--lm-adapter-arg=pause=0.01"], 0.5, 7, id="two workers, often", marks=pytest.mark.slow),
     ],

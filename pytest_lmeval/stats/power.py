@@ -41,12 +41,10 @@ def flip_power(n: int, drop: float, noise: float, alpha: float) -> float:
 
 
 def normal_quantile(share: float) -> float:
-    """Return the point below which ``share``, in (0, 1), of the standard normal distribution lies, by bisection."""
-    low, high = -40.0, 40.0
-    for _ in range(70):
-        middle = (low + high) / 2
-        low, high = (middle, high) if math.erfc(-middle / math.sqrt(2)) / 2 < share else (low, middle)
-    return (low + high) / 2
+    """Return the point below which ``share``, in (0, 1), of the standard normal distribution is."""
+    from statistics import NormalDist  # slow to import, and only large comparisons need it
+
+    return NormalDist().inv_cdf(share)
 
 
 def _smallest(most: float, is_shown: Callable[[float], bool]) -> float | None:

@@ -1,24 +1,31 @@
 """From the body of a reply to a completion.
 
 Answers, which are scored: text, the empty text included, and a refusal, since it is what the model said. Errors,
-which are not: an error object, no choice, no text at all, and whatever a content filter stopped or cut.
+which are not: an error object, no choice, no text at all, and whatever a content filter stopped or cut. Asking again
+may help after an error object that does not blame the request, an empty body, and the page of a proxy.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_lmeval.adapters.openai.faults import excerpt, one_line
+from pytest_lmeval.adapters.openai.faults import excerpt, one_line, worth_retrying
 from pytest_lmeval.adapters.openai.options import Options
 from pytest_lmeval.adapters.openai.secret import ApiKey
-from pytest_lmeval.errors import AdapterError
+from pytest_lmeval.errors import AdapterError, TransientError
 from pytest_lmeval.types import Completion
 
 __all__ = ["REFUSAL", "Document", "completion", "count", "first_choice", "parse"]
+
+_FAULTS_OF_THE_REQUEST = (
+    *("invalid", "auth", "permission", "forbidden", "not_found", "not found", "unsupported", "quota", "billing"),
+    *("content_filter", "content_policy", "context_length"),
+)
 
 REFUSAL = "refusal"
 """The finish reason of a completion whose text is the model's refusal."""
@@ -33,9 +40,10 @@ class Document:
     body: bytes
     key: ApiKey
 
-    def error(self, what: str) -> AdapterError:
-        """Return the error that says ``what`` is wrong with this reply."""
-        return AdapterError(f"{self.where}: {what}: {excerpt(self.key.scrub_bytes(self.body))}")
+    def error(self, what: str, *, may_pass: bool = False) -> AdapterError:
+        """Return the error that says ``what`` is wrong with this reply; one that ``may_pass`` is asked again."""
+        kind = TransientError if may_pass else AdapterError
+        return kind(f"{self.where}: {what}: {excerpt(self.key.scrub_bytes(self.body)) or 'empty body'}")
 
 
 def parse(body: bytes, where: str, key: ApiKey) -> Document:
@@ -43,13 +51,27 @@ def parse(body: bytes, where: str, key: ApiKey) -> Document:
     try:
         fields = json.loads(body.decode("utf-8-sig"))
     except (ValueError, RecursionError):
-        raise Document({}, where, body, key).error("invalid JSON") from None
+        # Nothing, or the page of a proxy in front of the server.
+        may_pass = body.strip()[:1] in (b"", b"<")
+        raise Document({}, where, body, key).error("invalid JSON", may_pass=may_pass) from None
     document = Document(fields if isinstance(fields, dict) else {}, where, body, key)
     if not isinstance(fields, dict):
         raise document.error(f"expected a JSON object, got {type(fields).__name__}")
-    if fields.get("error"):
-        raise document.error("error object")
+    if error := fields.get("error"):
+        raise document.error("error object", may_pass=_may_pass(error))
     return document
+
+
+def _may_pass(error: Any) -> bool:
+    """Tell whether an error object in a reply of the class 2xx may be gone the next time."""
+    if not isinstance(error, dict):
+        return True
+    codes = [error.get(name) for name in ("code", "status", "status_code")]
+    numbers = [int(code) for code in codes if isinstance(code, int | str) and re.fullmatch(r"\d{3}", str(code))]
+    if numbers:
+        return worth_retrying(numbers[0])
+    words = " ".join(str(error.get(name)) for name in ("type", "code")).lower()
+    return not any(word in words for word in _FAULTS_OF_THE_REQUEST)
 
 
 def completion(document: Document, options: Options, latency_ms: float) -> Completion:
@@ -88,10 +110,19 @@ def _chat_text(document: Document, choice: Mapping[str, Any]) -> tuple[Any, bool
     message = choice.get("message")
     if not isinstance(message, dict):
         raise document.error("a choice without a message")
-    refusal = message.get("refusal")
-    if isinstance(refusal, str) and refusal and not message.get("content"):
+    content, refusal = message.get("content"), message.get("refusal")
+    if isinstance(content, list):
+        content = _joined(content)
+    if isinstance(refusal, str) and refusal and not content:
         return refusal, True
-    return message.get("content"), False
+    return content, False
+
+
+def _joined(parts: list[Any]) -> str | None:
+    """Return the text of content that is a list of parts; None where a part is no text."""
+    texts = [part.get("text") if isinstance(part, dict) and part.get("type") == "text" else None for part in parts]
+    found = [text for text in texts if isinstance(text, str)]
+    return "".join(found) if found and len(found) == len(parts) else None
 
 
 def count(document: Document, name: str) -> int | None:

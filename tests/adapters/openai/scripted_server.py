@@ -184,7 +184,7 @@ def head(code: int, headers: Headers) -> bytes:
     return "\r\n".join([*lines, "", ""]).encode("latin-1")
 
 
-def chat(text: str | None, finish_reason: str = "stop", **more: Any) -> dict[str, Any]:
+def chat(text: Any, finish_reason: str = "stop", **more: Any) -> dict[str, Any]:
     """Return a chat completion; ``more`` are fields of its message."""
     message = {"role": "assistant", "content": text, **more}
     return {

@@ -132,8 +132,7 @@ def fails_with_timeout(step: Step) -> None:
     ("body", "what"),
     [
         pytest.param(b'{"choices": [', "invalid JSON", id="half a document"),
-        pytest.param(b"<html>maintenance</html>", "invalid JSON: <html>maintenance</html>", id="not JSON"),
-        pytest.param(b"", "invalid JSON", id="nothing"),
+        pytest.param(b"maintenance", "invalid JSON: maintenance", id="not JSON"),
         pytest.param(b'"\xff"', "invalid JSON", id="not UTF-8"),
         pytest.param(b"[" * 100_000, "invalid JSON", id="too deep"),
         pytest.param(b"[]", "expected a JSON object, got list", id="not an object"),
@@ -144,10 +143,32 @@ def test_a_reply_that_is_no_json_object_is_final(body: bytes, what: str) -> None
 
 
 @pytest.mark.parametrize(
+    ("body", "what"),
+    [
+        pytest.param(b"", "invalid JSON: empty body", id="nothing"),
+        pytest.param(b" \n", "invalid JSON", id="blanks"),
+        pytest.param(b"\n<!doctype html><p>maintenance", "<p>maintenance", id="the page of a proxy"),
+        pytest.param(b'{"error": "out of memory"}', "out of memory", id="a text"),
+        pytest.param(b'{"error": {"message": "come back", "code": 503}}', "come back", id="a status"),
+        pytest.param(b'{"error": {"message": "slow down", "code": "429"}}', "slow down", id="a status as text"),
+        pytest.param(b'{"error": {"type": "overloaded_error", "code": null}}', "overloaded", id="a kind"),
+        pytest.param(b'{"error": {"message": "worker died"}}', "worker died", id="no kind"),
+    ],
+)
+def test_a_failure_in_passing_that_is_said_with_status_200_may_be_asked_again(body: bytes, what: str) -> None:
+    fails(TransientError, [replies(200, body), says("4")], f"HTTP 200 from {PATH}", what)
+
+
+@pytest.mark.parametrize(
     ("document", "what"),
     [
         pytest.param({"error": {"message": "no such model", "code": 404}}, "error object", id="error"),
-        pytest.param({"error": "out of memory"}, "out of memory", id="error text"),
+        pytest.param({"error": {"message": "?", "code": "400"}}, "error object", id="error of the request"),
+        pytest.param({"error": {"type": "invalid_request_error"}}, "error object", id="error of a kind"),
+        pytest.param({"error": {"type": "server_error", "code": "insufficient_quota"}}, "quota", id="no credit"),
+        pytest.param(chat([{"type": "image_url"}]), "no text", id="a part that is no text"),
+        pytest.param(chat([{"type": "text", "text": 4}]), "no text", id="a text that is none"),
+        pytest.param(chat([]), "no text", id="no parts"),
         pytest.param({}, "no choices", id="empty object"),
         pytest.param({"choices": []}, "no choices", id="empty choices"),
         pytest.param({"choices": None}, "no choices", id="null choices"),

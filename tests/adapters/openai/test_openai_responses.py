@@ -40,6 +40,11 @@ def test_a_chat_completion_has_text_reason_counts_and_latency() -> None:
     assert expected == read(chat("4"))
 
 
+def test_content_in_parts_is_their_text() -> None:
+    parts = [{"type": "text", "text": "4"}, {"type": "text", "text": "2"}]
+    assert "42" == read(chat(parts)).text
+
+
 def test_a_completion_of_the_other_endpoint_has_its_text() -> None:
     document = {"choices": [{"text": " 4\n", "finish_reason": "length"}]}
     assert Completion(" 4\n", latency_ms=1.0, finish_reason="length") == read(document, endpoint="completions")

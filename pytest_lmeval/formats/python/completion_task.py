@@ -184,8 +184,10 @@ class CompletionTask(TaskDefaults):
         """Return the metrics, the context, the completions to choose from, and a hash of the task file's code."""
         held = self.held[example.id]
         names = [measure.name for measure in self.measures]
-        completions = held.sample.possible_completions
-        return {"metrics": names, "context": json_of(held.extras), "completions": completions, "code": self.code}
+        content = {"metrics": names, "context": json_of(held.extras), "code": self.code}
+        # Results of a version that divided by bytes are not comparable.
+        normalised = {"normalised_by": "characters"} if "accuracy_norm_loglikelihood" in names else {}
+        return {**content, "completions": held.sample.possible_completions, **normalised}
 
     def _chosen(self, example: Example, held: Held, responses: Sequence[Response]) -> Score:
         texts = held.sample.possible_completions

@@ -17,7 +17,7 @@ from pytest_lmeval.types import Score
 __all__ = ["BY_LOGLIKELIHOOD", "Measure", "measured", "resolve"]
 
 BY_LOGLIKELIHOOD: Mapping[str, Rule] = MappingProxyType(
-    {"accuracy_loglikelihood": "total", "accuracy_norm_loglikelihood": "bytes"}
+    {"accuracy_loglikelihood": "total", "accuracy_norm_loglikelihood": "characters"}
 )
 """Metrics of which of several continuations a model finds most probable, and the rule that decides which that is."""
 

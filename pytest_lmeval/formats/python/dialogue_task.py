@@ -133,8 +133,8 @@ class DialogueTask(TaskDefaults):
             return Score(self._evaluated(talk, completion.text, tools), prediction=completion.text)
         found = _first_letter(completion.text, talk["letters"])
         if found is None:
-            return Score(0.0, unparsed=True)
-        return Score(self._evaluated(talk, found, tools), prediction=found)
+            return Score(0.0, {"chosen": None}, unparsed=True)
+        return Score(self._evaluated(talk, found, tools), {"chosen": talk["letters"].index(found)}, found)
 
     def threshold(self, example: Example) -> float | None:
         """Return the task's own ``threshold``."""

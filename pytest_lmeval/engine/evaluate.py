@@ -252,9 +252,9 @@ def _asked_text(request: Request) -> list[Any]:
 
 
 def _with_confidence(score: Score, group: Sequence[Response]) -> Score:
-    """Return the score with how sure the model was of its only completion, unless the metric has said so itself.
+    """Return the score with the confidence in its only completion among the details, unless the metric gave one.
 
-    That is the adapter's ``confidence``, or else the probability of the text, from the ``logprobs`` of its tokens.
+    It is the adapter's ``confidence``, else the probability of the text: e to the sum of its ``logprobs``.
     """
     if "confidence" in score.details or len(group) != 1 or not isinstance(group[0], Completion):
         return score

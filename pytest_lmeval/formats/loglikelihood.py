@@ -45,7 +45,7 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """The options of one example in the task's order: their texts, and what a model makes of them.
+    """The options of one example in the task's order, with their log-probabilities.
 
     ``asked`` are those that were asked for: options that read the same are asked for once.
     """

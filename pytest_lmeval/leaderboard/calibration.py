@@ -13,7 +13,7 @@ __all__ = ["calibration", "confidence_metrics", "text_metrics"]
 
 
 def calibration(results: Iterable[ExampleResult]) -> dict[str, float | int]:
-    """Return the :func:`confidence_metrics`, and ``perplexity``; each only where there is something to tell.
+    """Return the :func:`confidence_metrics`, and ``perplexity``; each only where there is a value.
 
     The perplexity is that of the texts which language modeling tasks ask for, over all their tokens.
     """
@@ -23,7 +23,7 @@ def calibration(results: Iterable[ExampleResult]) -> dict[str, float | int]:
 
 
 def confidence_metrics(results: Iterable[ExampleResult]) -> dict[str, float | int]:
-    """Return ``ece``, ``brier`` and ``n`` of the scored examples that tell a confidence; empty if none does.
+    """Return ``ece``, ``brier`` and ``n`` of the scored examples that have a confidence; empty if none has.
 
     The confidence is ``details["confidence"]``, in [0, 1], of an answer that was right where its score reaches the
     threshold. Of several responses the first counts.

@@ -1,4 +1,4 @@
-"""What a result tells of each response: the details of its scoring, and how sure the model was."""
+"""The responses in a result: the details and the confidence of each, the score of the first."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from pytest_lmeval.errors import AdapterError
 if TYPE_CHECKING:
     from pytest_lmeval.types import Message
 
-__all__ = ["FORMATTERS", "Formatter", "chatml", "concatenation", "from_tokenizer", "llama3", "opening"]
+__all__ = ["FORMATTERS", "Formatter", "chatml", "concatenation", "from_tokenizer", "joined", "llama3", "opening"]
 
 Formatter = Callable[[Sequence["Message"]], str]
 
@@ -40,6 +40,16 @@ def opening(messages: Sequence[Message]) -> str:
     """Return the concatenation up to where the assistant's next word stands."""
     text = concatenation(messages)
     return text if not messages or messages[-1].role == "assistant" else f"{text}\n"
+
+
+def joined(messages: Sequence[Message]) -> str:
+    """Return the contents as eval-framework's ``ConcatFormatter`` does: an answer directly behind its question.
+
+    A blank line follows a system message and an answer; the last content is stripped.
+    """
+    *before, last = messages
+    text = "".join(message.content + ("" if message.role == "user" else "\n\n") for message in before)
+    return text + last.content.strip()
 
 
 def chatml(messages: Sequence[Message]) -> str:

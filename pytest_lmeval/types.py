@@ -124,6 +124,7 @@ class Completion:
     """What a model wrote, and what the adapter knows of how.
 
     ``latency_ms`` is the time of this request alone. ``logprobs`` are the natural log-probabilities of its tokens.
+    ``confidence`` is how probable the model says that its answer is right, in [0, 1].
     Numbers of tokens are the server's own; ``cost`` is in the currency of the prices that the adapter was given.
     """
 
@@ -134,6 +135,7 @@ class Completion:
     completion_tokens: int | None = None
     cost: float | None = None
     logprobs: tuple[float, ...] = ()
+    confidence: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

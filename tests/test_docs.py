@@ -110,6 +110,17 @@ def test_the_ten_line_adapter_of_the_docs_answers_from_a_real_server(pytester: p
     result.assert_outcomes(passed=1)
 
 
+def test_the_confidence_of_the_docs_is_on_the_board(pytester: pytest.Pytester) -> None:
+    code = re.findall(r"### Confidence\n.*?```python\n(.*?)\n```", ADAPTERS, re.DOTALL)[0]
+    pytester.makepyfile(mine=code)
+    record = {"id": "a", "prompt": "Latvia's capital?", "targets": ["Riga"], "metric": "exact_match"}
+    pytester.mkdir("tasks").joinpath("one.jsonl").write_text(json.dumps(record), encoding="utf-8")
+    pytester.runpytest_subprocess("tasks", "--lm-adapter=mine:Model").assert_outcomes(passed=1)
+    board = json.loads((pytester.path / "reports/leaderboard.json").read_text(encoding="utf-8"))
+
+    assert {"ece": pytest.approx(0.2), "brier": pytest.approx(0.04), "n": 1} == board["calibration"]
+
+
 def test_the_readme_commands_stand_in_the_ci_script() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     command = re.findall(r"```sh\n(.*?)\n```", readme, re.DOTALL)[1]

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_lmeval.errors import AdapterError
-from pytest_lmeval.formatters import FORMATTERS, chatml, concatenation, from_tokenizer, llama3, opening
+from pytest_lmeval.formatters import FORMATTERS, chatml, concatenation, from_tokenizer, joined, llama3, opening
 from pytest_lmeval.types import Message
 
 TALK = (Message("system", "Be brief."), Message("user", "2 + 2?"), Message("assistant", "4"), Message("user", "3 + 3?"))
@@ -78,6 +78,18 @@ def test_concatenation_keeps_an_answer_with_its_question() -> None:
     assert "Be brief.\n\n2 + 2?\n4\n\n3 + 3?" == concatenation(TALK)
     assert "Be brief.\n\n2 + 2?\n4\n\n3 + 3?\nAnswer:" == concatenation(CUED)
     assert "" == concatenation(())
+
+
+def test_joined_contents_are_those_of_eval_framework() -> None:
+    """The texts that ``ConcatFormatter`` makes of these messages."""
+    talk = (
+        Message("system", "Be brief."),
+        Message("user", "Q: a\nA:"),
+        Message("assistant", " b"),
+        Message("user", " c\n"),
+    )
+    assert "Be brief.\n\nQ: a\nA: b\n\nc" == joined(talk)
+    assert "Be brief.\n\nQ: a\nA: b\n\n c\nA:" == joined((*talk, Message("assistant", "A: ")))
 
 
 def test_an_opening_ends_where_the_next_word_of_the_assistant_stands() -> None:

@@ -77,7 +77,7 @@ class DryRun:
         metrics: dict[str, Any] = {"score": row.score, **row.metrics}
         if problem := "; ".join(failures) or row.problem:
             return Shown("Metrics", {**metrics, "error": problem}, failed=True)
-        more = {"classes": row.classes, "confusion": row.confusion, "notes": row.notes}
+        more = {name: getattr(row, name) for name in ("classes", "confusion", "calibration", "notes")}
         return Shown("Metrics", {**metrics, **{name: value for name, value in more.items() if value}})
 
 
@@ -117,7 +117,10 @@ def _answered(response: Response) -> Any:
     if isinstance(response, LogProb):
         return {"log_probability": response.total, "greedy": response.greedy}
     assert isinstance(response, Completion)
-    known = {name: getattr(response, name) for name in ("finish_reason", "prompt_tokens", "completion_tokens", "cost")}
+    known = {
+        name: getattr(response, name)
+        for name in ("finish_reason", "prompt_tokens", "completion_tokens", "cost", "confidence")
+    }
     return {"text": response.text, **{name: value for name, value in known.items() if value not in (None, "")}}
 
 

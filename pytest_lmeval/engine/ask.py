@@ -110,7 +110,8 @@ def check_answer(answer: Any, request: Request, name: str, latency_ms: float) ->
     if isinstance(answer, str):
         return Completion(str(answer), latency_ms)
     if isinstance(answer, Completion) and isinstance(answer.text, str):
-        return answer if _is_finite(answer.latency_ms) else replace(answer, latency_ms=latency_ms)
+        answer = answer if _is_finite(answer.latency_ms) else replace(answer, latency_ms=latency_ms)
+        return answer if answer.confidence is None else _with_share(answer, name)
     got = f"Completion of {type(answer.text).__name__}" if isinstance(answer, Completion) else type(answer).__name__
     return AdapterError(f"adapter {name} returned {got}, expected text")
 
@@ -129,6 +130,15 @@ def _logprob_fault(answer: LogProb) -> str:
     if answer.ids and len(answer.ids) != len(answer.tokens):
         return f"{len(answer.ids)} ids for {len(answer.tokens)} tokens of a continuation"
     return ""
+
+
+def _with_share(answer: Completion, name: str) -> Answer:
+    # A plain float: a subclass, such as numpy's, cannot travel between processes.
+    given: Any = answer.confidence
+    share = float(given) if hasattr(given, "__float__") and not isinstance(given, bool) else math.nan
+    if 0.0 <= share <= 1.0:
+        return replace(answer, confidence=share)
+    return AdapterError(f"adapter {name} returned the confidence {given!r:.80}; expected a number in [0, 1]")
 
 
 def _is_finite(value: object) -> bool:

@@ -7,7 +7,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pytest_lmeval.errors import AdapterTimeout, LmevalError, ScoringError
@@ -98,7 +98,10 @@ def evaluate(
     score = score or task.score
     try:
         groups = answer_groups(responses, judgement.repeats)
-        scores = [_checked(score(example, group, judgement.tools), example.metric) for group in groups]
+        scores = [
+            _checked(_with_confidence(score(example, group, judgement.tools), group), example.metric)
+            for group in groups
+        ]
     except LmevalError as error:
         return _result(asked, judgement, _status_of(error), error=str(error))
     except Exception as error:
@@ -210,9 +213,9 @@ def answer_groups(responses: Sequence[Response], repeats: int) -> list[Sequence[
 def _details(scores: Sequence[Score]) -> Mapping[str, Any]:
     if len(scores) < 2:
         return scores[0].details if scores else {}
-    repeats = [dict(score.details) for score in scores if score.details]
+    repeats = [dict(score.details) for score in scores]
     details: dict[str, Any] = {} if scores[0].measured else _votes(scores)
-    return {**details, "repeats": repeats} if repeats else details
+    return {**details, "repeats": repeats} if any(repeats) else details
 
 
 def _votes(scores: Sequence[Score]) -> dict[str, Any]:
@@ -246,6 +249,20 @@ def _asked_text(request: Request) -> list[Any]:
     prompt = request.prompt
     rendered = prompt if isinstance(prompt, str) else [[message.role, message.content] for message in prompt]
     return [rendered, request.stop, request.max_tokens]
+
+
+def _with_confidence(score: Score, group: Sequence[Response]) -> Score:
+    """Return the score with the confidence in its only completion among the details, unless the metric gave one.
+
+    It is the adapter's ``confidence``, else the probability of the text: e to the sum of its ``logprobs``.
+    """
+    if "confidence" in score.details or len(group) != 1 or not isinstance(group[0], Completion):
+        return score
+    confidence, logprobs = group[0].confidence, group[0].logprobs
+    numbers = [each for each in logprobs if isinstance(each, int | float) and math.isfinite(each)]
+    if confidence is None and 0 < len(numbers) == len(logprobs):
+        confidence = math.exp(min(0.0, math.fsum(numbers)))
+    return score if confidence is None else replace(score, details={**score.details, "confidence": confidence})
 
 
 def _checked(score: Score, metric: str) -> Score:

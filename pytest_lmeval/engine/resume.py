@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pytest_lmeval.formats.loglikelihood import log_probs_of
+from pytest_lmeval.leaderboard.responses import confidences
 from pytest_lmeval.records.ledger import is_complete
 from pytest_lmeval.types import Completion, ExampleResult, Response
 
@@ -54,6 +55,7 @@ class HeldResults:
         if not held.outputs:
             return _log_probs(held, repeats)
         first, *others = held.outputs
+        sure, *surely = confidences(held)
         # All that the example used stands with its first response, so that the sum is right again.
         counted = Completion(
             first,
@@ -61,8 +63,10 @@ class HeldResults:
             prompt_tokens=_count(held, "prompt_tokens"),
             completion_tokens=_count(held, "completion_tokens"),
             cost=held.usage.get("cost"),
+            confidence=sure,
         )
-        return [counted, *(Completion(text, held.latency_ms) for text in others)]
+        again = zip(others, surely, strict=True)
+        return [counted, *(Completion(text, held.latency_ms, confidence=each) for text, each in again)]
 
 
 def fingerprint(adapter: str, options: Mapping[str, Any], repeats: int) -> str:

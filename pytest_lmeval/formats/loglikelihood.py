@@ -1,20 +1,36 @@
-"""Options as their tokens' log-probabilities make them: what is compared, and how that is written down.
+"""The one scorer of log-probabilities: what is asked for each option, which one a model chooses, and the record of it.
 
-What two options begin with alike says nothing about which is better, so only what differs is compared; the border is
-looked for among tokens, since a text can be cut in the middle of one.
+Every task that asks ``LogLikelihood`` requests scores with :func:`ranked`, so that all leave the same details. Tokens
+that two options begin with alike say nothing about which is better, so only those that differ are compared; the border
+is looked for among tokens, since a text can be cut in the middle of one.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal
 
 from pytest_lmeval.errors import ScoringError
-from pytest_lmeval.types import LogProb, Response
+from pytest_lmeval.metrics.probability import lowest, per_byte, per_character, softmax
+from pytest_lmeval.types import LogLikelihood, LogProb, Response
 
-__all__ = ["Option", "as_written", "by_beginning", "by_ending", "log_probs", "log_probs_of", "record", "whole"]
+__all__ = [
+    "Option",
+    "Ranked",
+    "Rule",
+    "by_beginning",
+    "by_ending",
+    "log_probs",
+    "log_probs_of",
+    "option_requests",
+    "ranked",
+    "whole",
+]
+
+Rule = Literal["total", "tokens", "characters", "bytes"]
+"""What a log-probability is divided by before options are compared; ``total``: by nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +41,77 @@ class Option:
     loss: float
     tokens: int
     greedy: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """The options of one example in the task's order, with their log-probabilities.
+
+    ``asked`` are those that were asked for: options that read the same are asked for once.
+    """
+
+    texts: Sequence[str]
+    options: Sequence[Option]
+    asked: Sequence[Option]
+
+    @property
+    def totals(self) -> list[float]:
+        """The log-probability of every option."""
+        return [option.total for option in self.options]
+
+    def values(self, rule: Rule) -> list[float]:
+        """Return the numbers of which the highest decides; an empty text has a length of 1."""
+        if rule == "tokens":
+            return [-option.loss for option in self.options]
+        if rule == "total":
+            return self.totals
+        return (per_character if rule == "characters" else per_byte)(self.totals, self.texts)
+
+    def best(self, rule: Rule) -> int:
+        """Return the number of the chosen option, from 0, the first of equals; raise ScoringError for NaN."""
+        values = self.values(rule)
+        if any(math.isnan(value) for value in values):
+            raise ScoringError(f"log-probabilities {values!r:.200}: expected numbers")
+        return lowest([-value for value in values])
+
+    def record(self, chosen: int | None = None) -> dict[str, Any]:
+        """Return the details that every task leaves: ``logprobs`` by text, and ``options`` for :func:`log_probs_of`.
+
+        With ``chosen`` also that number and the ``confidence`` in it: the softmax of the totals. A log-probability that
+        is not finite is None; ``confidence`` and ``options`` are then left out.
+        """
+        logprobs = {
+            text: round(total, 6) if math.isfinite(total) else None
+            for text, total in zip(self.texts, self.totals, strict=True)
+        }
+        found: dict[str, Any] = {"logprobs": logprobs} if chosen is None else {"chosen": chosen, "logprobs": logprobs}
+        if not all(math.isfinite(option.total) and math.isfinite(option.loss) for option in self.options):
+            return found
+        confidence = {} if chosen is None else {"confidence": softmax(self.totals)[chosen]}
+        return {**found, **confidence, "options": [asdict(option) for option in self.asked]}
+
+
+def option_requests(pairs: Sequence[tuple[str, str]], task: str, example: str) -> tuple[LogLikelihood, ...]:
+    """Return a request per pair of context and continuation, one for pairs that read the same."""
+    return tuple(LogLikelihood(*pair, task, example) for pair in dict.fromkeys(pairs))
+
+
+def ranked(
+    responses: Sequence[Response],
+    texts: Sequence[str],
+    pairs: Sequence[Hashable] = (),
+    compared: Callable[[Sequence[LogProb]], list[Option]] | None = None,
+) -> Ranked:
+    """Return the options ``texts`` with the responses to what :func:`option_requests` asked for them.
+
+    ``pairs`` tells the options apart as they were asked for; without it the texts do. ``compared`` is one of
+    :func:`whole`, the default, :func:`by_beginning` and :func:`by_ending`. Raise ScoringError where a response is no
+    log-probability.
+    """
+    asked = (compared or whole)(log_probs(responses))
+    keys: Sequence[Hashable] = pairs or texts
+    numbers = {key: number for number, key in enumerate(dict.fromkeys(keys))}
+    return Ranked(texts, [asked[numbers[key]] for key in keys], asked)
 
 
 def log_probs(responses: Sequence[Response]) -> list[LogProb]:
@@ -66,22 +153,10 @@ def by_ending(given: Sequence[LogProb]) -> list[Option]:
     ]
 
 
-def as_written(options: Sequence[Option]) -> list[dict[str, Any]]:
-    """Return the options as JSON: what :func:`log_probs_of` reads again."""
-    return [asdict(option) for option in options]
-
-
-def record(given: Sequence[LogProb]) -> dict[str, Any]:
-    """Return the details from which :func:`log_probs_of` restores totals; empty where a number is not finite."""
-    options = whole(given)
-    finite = all(math.isfinite(option.total) and math.isfinite(option.loss) for option in options)
-    return {"options": as_written(options)} if finite else {}
-
-
 def log_probs_of(details: Mapping[str, Any]) -> list[LogProb]:
-    """Return log-probabilities that are scored as those were which ``details`` tell of; none where they tell of none.
+    """Rebuild the log-probabilities of a :meth:`Ranked.record`; empty if ``details`` have none.
 
-    What had been left out of the comparison is not there any more, so that they are compared whole.
+    Tokens that were not compared are not recorded: what is rebuilt is compared whole, and scores the same.
     """
     first = (details.get("repeats") or [details])[0]
     try:

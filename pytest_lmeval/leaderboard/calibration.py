@@ -3,31 +3,42 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable
 
+from pytest_lmeval.leaderboard.responses import confidence_of, first_details, first_score
 from pytest_lmeval.metrics.probability import bits_per_byte, brier_score, expected_calibration_error, perplexity
 from pytest_lmeval.types import ExampleResult
 
-__all__ = ["calibration", "text_metrics"]
+__all__ = ["calibration", "confidence_metrics", "text_metrics"]
 
 
 def calibration(results: Iterable[ExampleResult]) -> dict[str, float | int]:
-    """Return ``ece``, ``brier`` and ``n`` of the examples that tell a confidence, and ``perplexity``.
+    """Return the :func:`confidence_metrics`, and ``perplexity``; each only where there is a value.
 
-    Each only where there is something to tell. The confidence is ``details["confidence"]``, in [0, 1], of an answer
-    that was right where its score is 1. The perplexity is that of the texts which language modeling tasks ask for,
-    over all their tokens.
+    The perplexity is that of the texts which language modeling tasks ask for, over all their tokens.
     """
     scored = [result for result in results if result.score is not None]
-    sure = [(confidence, result.score == 1.0) for result in scored if (confidence := _confidence(result)) is not None]
-    found: dict[str, float | int] = {}
-    if sure:
-        confidences, hits = [confidence for confidence, _ in sure], [hit for _, hit in sure]
-        error = expected_calibration_error(confidences, hits)
-        found = {"ece": error, "brier": brier_score(confidences, hits), "n": len(sure)}
     predicted = text_metrics(scored)
-    return found | ({"perplexity": predicted["perplexity"]} if predicted else {})
+    return confidence_metrics(scored) | ({"perplexity": predicted["perplexity"]} if predicted else {})
+
+
+def confidence_metrics(results: Iterable[ExampleResult]) -> dict[str, float | int]:
+    """Return ``ece``, ``brier`` and ``n`` of the scored examples that have a confidence; empty if none has.
+
+    The confidence is ``details["confidence"]``, in [0, 1], of an answer that was right where its score reaches the
+    threshold. Of several responses the first counts.
+    """
+    sure = [
+        (confidence, score >= result.threshold)
+        for result in results
+        if (score := first_score(result)) is not None
+        and (confidence := confidence_of(first_details(result))) is not None
+    ]
+    if not sure:
+        return {}
+    confidences, hits = [confidence for confidence, _ in sure], [hit for _, hit in sure]
+    error = expected_calibration_error(confidences, hits)
+    return {"ece": error, "brier": brier_score(confidences, hits), "n": len(sure)}
 
 
 def text_metrics(results: Iterable[ExampleResult]) -> dict[str, float]:
@@ -44,22 +55,9 @@ def text_metrics(results: Iterable[ExampleResult]) -> dict[str, float]:
     return {"perplexity": surprise, "bits_per_byte": bits} if math.isfinite(surprise) else {}
 
 
-def _details(result: ExampleResult) -> Mapping[str, Any]:
-    # Of repeats the first stands for all: how probable a text is does not change.
-    repeats = result.details.get("repeats")
-    first = repeats[0] if isinstance(repeats, Sequence) and repeats else result.details
-    return first if isinstance(first, Mapping) else {}
-
-
-def _confidence(result: ExampleResult) -> float | None:
-    value = _details(result).get("confidence")
-    is_share = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
-    return float(value) if is_share and value is not None else None
-
-
 def _text(result: ExampleResult) -> tuple[float, int, int] | None:
     """Return log-probability, tokens and bytes of the only text that was asked for."""
-    details = _details(result)
+    details = first_details(result)
     try:
         (option,) = details["options"]
         total, tokens, size = float(option["total"]), int(option["tokens"]), int(details["bytes"])

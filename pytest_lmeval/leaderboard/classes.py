@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypedDict
 
+from pytest_lmeval.leaderboard.responses import first_details, first_score
 from pytest_lmeval.metrics.tokens import tokenize
 from pytest_lmeval.types import ExampleResult
 
@@ -26,8 +27,9 @@ class ClassRow(TypedDict):
 
 
 def class_metrics(results: Sequence[ExampleResult]) -> dict[str, ClassRow] | None:
-    """Return precision, recall, F1 and ``n`` by label, over the scored examples of the categories that have labels.
+    """Return precision, recall, F1 and ``n`` by label, over the scored examples that have labels.
 
+    These are those of the categories ``classification`` and ``mcq``, and those in which an option was chosen.
     None where there are none, or more than MAX_LABELS labels. An example's label is its first target. Its prediction
     is the first one, and counts as that label where it meets any of the targets.
     """
@@ -85,12 +87,17 @@ def _pairs(results: Sequence[ExampleResult]) -> list[tuple[str, str]] | None:
     asked = [
         result
         for result in results
-        if result.category in _CATEGORIES and result.score is not None and result.targets and result.predictions
+        if _has_label(result) and result.score is not None and result.targets and result.predictions
     ]
     labels = _labels(asked)
     if not 0 < len(labels.names) <= MAX_LABELS:
         return None
     return [(labels.true(result), labels.predicted(result)) for result in asked]
+
+
+def _has_label(result: ExampleResult) -> bool:
+    # What was chosen of several options has its number in the details: None if the answer is none of them.
+    return result.category in _CATEGORIES or "chosen" in first_details(result)
 
 
 def _labels(results: Sequence[ExampleResult]) -> _Labels:
@@ -110,13 +117,7 @@ def _folds_case(results: Sequence[ExampleResult]) -> bool:
     """
     exact = [result for result in results if result.metric == "exact_match"]
     lax = (any(_folded("", each.predictions[0]) == _folded("", target) for target in each.targets) for each in exact)
-    return all(_first_score(result) == 1.0 for result, met in zip(exact, lax, strict=True) if met)
-
-
-def _first_score(result: ExampleResult) -> float | None:
-    if len(result.predictions) > 1 and result.details.get("scores"):
-        return float(result.details["scores"][0])
-    return result.score
+    return all(first_score(result) == 1.0 for result, met in zip(exact, lax, strict=True) if met)
 
 
 def _normal(metric: str, text: str) -> str:

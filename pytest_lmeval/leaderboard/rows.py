@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from pytest_lmeval.leaderboard.calibration import text_metrics
+from pytest_lmeval.leaderboard.calibration import confidence_metrics, text_metrics
 from pytest_lmeval.leaderboard.centered import centered_metric
 from pytest_lmeval.leaderboard.classes import ClassRow, class_metrics, confusion
 from pytest_lmeval.leaderboard.repeats import repeat_errors, repeat_metrics
@@ -77,6 +77,7 @@ class TaskRow:
     repeats: Mapping[str, float | int | None] = field(default_factory=dict)
     classes: Mapping[str, ClassRow] = field(default_factory=dict)
     confusion: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    calibration: Mapping[str, float | int] = field(default_factory=dict)
     notes: Mapping[str, Any] = field(default_factory=dict)
     dataset: Mapping[str, Any] = field(default_factory=dict)
     measured: Mapping[str, Any] = field(default_factory=dict)
@@ -104,7 +105,7 @@ class TaskRow:
     def to_json(self, *, per_example: bool = False) -> dict[str, Any]:
         """Return the row as the leaderboard file has it."""
         fields = {name: getattr(self, name) for name in _ROW_FIELDS}
-        for name in ("repeats", "classes", "confusion", "notes", "dataset", "measured"):
+        for name in ("repeats", "classes", "confusion", "calibration", "notes", "dataset", "measured"):
             if not fields[name]:
                 del fields[name]
         if per_example:
@@ -164,6 +165,7 @@ def make_row(
         repeats=repeat_errors(results),
         classes=aggregates.get("classes") or class_metrics(results) or {},
         confusion=aggregates.get("confusion") or confusion(results) or {},
+        calibration=confidence_metrics(results),
         notes=aggregates.get("notes", {}),
         dataset=info.dataset,
         measured=_measured(statuses["measured"], info),

@@ -122,7 +122,7 @@ class AccuracyLoglikelihood(NamedMetrics):
 
 
 class AccuracyNormLoglikelihood(NamedMetrics):
-    """The completion with the highest log-probability per byte is the ground truth."""
+    """The completion with the highest log-probability per character is the ground truth, as in eval-framework."""
 
     NAMES = ("accuracy_norm_loglikelihood",)
 

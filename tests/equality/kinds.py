@@ -77,6 +77,26 @@ class Words(BaseTask[str]):
 class Others(Words):
     NAME = "Others"
 """
+CHOICES = """
+from pytest_lmeval.tasks import AccuracyLoglikelihood, AccuracyNormLoglikelihood, BaseTask, ResponseType
+
+class Choices(BaseTask[str]):
+    NAME = "Choices"
+    DATASET_PATH = "words.csv"
+    SAMPLE_SPLIT = "test"
+    RESPONSE_TYPE = ResponseType.LOGLIKELIHOODS
+    METRICS = [AccuracyLoglikelihood, AccuracyNormLoglikelihood]
+    SUBJECTS = ["general"]
+
+    def _get_instruction_text(self, item):
+        return f"say: {item['said']}"
+
+    def _get_ground_truth(self, item):
+        return item["target"]
+
+    def _get_possible_completions(self, item):
+        return [item["target"], "grey"]
+"""
 LETTERS = """
 from pytest_lmeval.tasks import Task
 
@@ -199,6 +219,7 @@ KINDS: Mapping[str, Kind] = {
     "spec": Kind({"tasks/words.jsonl": _spec()}, ["tasks"], "blue"),
     "code": Kind({"tasks/code.jsonl": _code()}, ["tasks"], "f = lambda a, b: a + b"),
     "class": Kind({"tasks/task_words.py": CLASS, "tasks/words.csv": CSV}, ["tasks"], "blue"),
+    "choices": Kind({"tasks/task_choices.py": CHOICES, "tasks/words.csv": CSV}, ["tasks"], "blue"),
     "letters": Kind({"tasks/task_letters.py": LETTERS}, ["tasks"], "C"),
     "declarative": Kind(
         {

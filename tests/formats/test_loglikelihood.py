@@ -9,8 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_lmeval.errors import ScoringError
-from pytest_lmeval.formats.loglikelihood import as_written, by_beginning, by_ending, log_probs, log_probs_of, whole
-from pytest_lmeval.types import Completion, LogProb
+from pytest_lmeval.formats.loglikelihood import (
+    Ranked,
+    Rule,
+    by_beginning,
+    by_ending,
+    log_probs,
+    log_probs_of,
+    option_requests,
+    ranked,
+    whole,
+)
+from pytest_lmeval.types import Completion, LogLikelihood, LogProb
 
 losses = st.lists(st.floats(-20, -0.001), min_size=1, max_size=6)
 
@@ -61,7 +71,8 @@ def test_endings_that_share_no_token_are_compared_whole() -> None:
 def test_what_was_written_down_is_scored_the_same_again(rows: list[list[float]], greedy: bool) -> None:
     given = [prob("abcdefgh"[number:][: len(row)], *row, greedy=greedy) for number, row in enumerate(rows)]
     options = by_beginning(given)
-    again = by_beginning(log_probs_of(json.loads(json.dumps({"options": as_written(options)}))))
+    details = Ranked("abcd"[: len(options)], options, options).record(0)
+    again = by_beginning(log_probs_of(json.loads(json.dumps(details))))
     assert [(one.total, one.tokens, one.greedy) for one in options] == [(x.total, x.tokens, x.greedy) for x in again]
     assert [pytest.approx(one.loss) for one in options] == [one.loss for one in again]
 
@@ -86,3 +97,40 @@ def test_details_of_another_kind_hold_no_log_probabilities(details: dict[str, ob
 def test_a_completion_is_no_log_probability() -> None:
     with pytest.raises(ScoringError, match="got a completion"):
         log_probs([LogProb(-1.0), Completion("a")])
+
+
+def test_options_that_read_the_same_are_asked_for_once_and_count_each() -> None:
+    pairs = [("2 + 2 =", "4"), ("2 + 2 =", "5"), ("2 + 2 =", "4")]
+    expected = (LogLikelihood("2 + 2 =", "4", "sums", "a"), LogLikelihood("2 + 2 =", "5", "sums", "a"))
+    assert expected == option_requests(pairs, "sums", "a")
+    options = ranked([LogProb(-1.0), LogProb(-1.0)], ["4", "5", "4"], pairs)
+    assert [[-1.0, -1.0, -1.0], 2] == [options.totals, len(options.asked)]
+    assert pytest.approx(1 / 3) == options.record(1)["confidence"]
+
+
+@pytest.mark.parametrize(("rule", "best"), [("total", 0), ("tokens", 1), ("characters", 2), ("bytes", 3)])
+def test_the_rule_says_what_a_log_probability_is_divided_by(rule: Rule, best: int) -> None:
+    given = [prob("a", -4.0), prob("bcdefg", *[-1.0] * 6), prob("hi", -3.5, -3.5), prob("jk", -5.5, -5.5)]
+    assert best == ranked(given, ["a", "b", "hhhhhhhhhh", "\u20ac" * 8]).best(rule)
+
+
+def test_the_first_of_equals_is_chosen() -> None:
+    given = [LogProb(-2.0), LogProb(-1.0), LogProb(-1.0)]
+    rules: list[Rule] = ["total", "tokens", "characters", "bytes"]
+    assert [1, 1, 1, 1] == [ranked(given, ["a", "b", "c"]).best(rule) for rule in rules]
+
+
+def test_the_record_tells_what_was_chosen_how_surely_and_by_which_numbers() -> None:
+    options = ranked([LogProb(-1.0, greedy=True), LogProb(-1.0)], ["yes", "no"])
+    written = [
+        {"total": -1.0, "loss": 1.0, "tokens": 1, "greedy": True},
+        {"total": -1.0, "loss": 1.0, "tokens": 1, "greedy": False},
+    ]
+    told = {"logprobs": {"yes": -1.0, "no": -1.0}, "options": written}
+    assert told == options.record()
+    assert {**told, "chosen": 0, "confidence": 0.5} == options.record(0)
+
+
+def test_of_a_log_probability_that_is_not_finite_nothing_can_be_restored() -> None:
+    options = ranked([LogProb(-1.0), LogProb(float("-inf"))], ["yes", "no"])
+    assert {"chosen": 0, "logprobs": {"yes": -1.0, "no": None}} == options.record(options.best("total"))

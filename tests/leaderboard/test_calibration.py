@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pytest_lmeval.leaderboard.calibration import calibration, text_metrics
+from pytest_lmeval.leaderboard.calibration import calibration, confidence_metrics, text_metrics
 from pytest_lmeval.types import ExampleResult
 
 RESULT = ExampleResult("core", "a", "passed", 1.0, 1.0, "accuracy", "h")
@@ -57,6 +57,18 @@ def test_options_to_choose_from_are_no_text() -> None:
 def test_of_repeats_one_counts() -> None:
     repeats = {"scores": [1.0, 1.0], "repeats": [{"confidence": 0.5}, {"confidence": 0.5}]}
     assert 1 == calibration([replace(RESULT, details=repeats)])["n"]
+
+
+def test_an_answer_is_right_where_its_score_reaches_the_threshold() -> None:
+    rouge = [replace(sure(0.75, score), threshold=0.5) for score in (0.5, 0.4)]
+    assert pytest.approx((0.25**2 + 0.75**2) / 2) == confidence_metrics(rouge)["brier"]
+
+
+def test_of_repeats_the_first_score_is_held_against_the_first_confidence() -> None:
+    repeats = {"scores": [1.0, 0.0], "repeats": [{"confidence": 0.75}, {"confidence": 0.25}]}
+    result = replace(RESULT, score=0.5, predictions=("a", "b"), details=repeats)
+    assert pytest.approx(0.0625) == confidence_metrics([result])["brier"]
+    assert {} == confidence_metrics([replace(result, details={**repeats, "repeats": [{}, {"confidence": 0.25}]})])
 
 
 def test_what_no_float_can_hold_is_left_out() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,11 +11,11 @@ from typing import Any
 
 from pytest_lmeval.data.splits import Row
 from pytest_lmeval.errors import RecordRefused, ScoringError, UsageError
-from pytest_lmeval.formats.loglikelihood import log_probs, record
+from pytest_lmeval.formats.loglikelihood import option_requests, ranked
 from pytest_lmeval.formats.python.conversation import conversation, texts_of
 from pytest_lmeval.formats.python.examples import Examples, id_of
 from pytest_lmeval.formats.python.faults import called, scored
-from pytest_lmeval.formats.python.measures import Measure, measured
+from pytest_lmeval.formats.python.measures import BY_LOGLIKELIHOOD, Measure, measured
 from pytest_lmeval.formats.task import Prompt, Subjects, TaskDefaults, Tools
 from pytest_lmeval.formatters import concatenation, opening
 from pytest_lmeval.tasks.base import BaseTask
@@ -26,14 +25,13 @@ from pytest_lmeval.types import (
     Completion,
     Example,
     Generate,
-    LogLikelihood,
     Message,
     Request,
     Response,
     Score,
 )
 
-__all__ = ["CompletionTask", "ExampleMaker", "best_of", "json_of", "logprob_details"]
+__all__ = ["CompletionTask", "ExampleMaker", "json_of"]
 
 SEED = 1234
 
@@ -156,7 +154,7 @@ class CompletionTask(TaskDefaults):
             return (Generate(prompt, self.name, example.id, stop=stop, max_tokens=self.task.max_tokens),)
         context = prompt if isinstance(prompt, str) else opening(prompt)
         options = self.held[example.id].sample.possible_completions
-        return tuple(LogLikelihood(context, option, self.name, example.id) for option in options)
+        return option_requests([(context, option) for option in options], self.name, example.id)
 
     def score(self, example: Example, responses: Sequence[Response], tools: Tools) -> Score:
         """Return the first metric's score of what the class makes of the completion, with the other metrics'."""
@@ -186,42 +184,27 @@ class CompletionTask(TaskDefaults):
         """Return the metrics, the context, the completions to choose from, and a hash of the task file's code."""
         held = self.held[example.id]
         names = [measure.name for measure in self.measures]
-        completions = held.sample.possible_completions
-        return {"metrics": names, "context": json_of(held.extras), "completions": completions, "code": self.code}
+        content = {"metrics": names, "context": json_of(held.extras), "code": self.code}
+        # Results of a version that divided by bytes are not comparable.
+        normalised = {"normalised_by": "characters"} if "accuracy_norm_loglikelihood" in names else {}
+        return {**content, "completions": held.sample.possible_completions, **normalised}
 
     def _chosen(self, example: Example, held: Held, responses: Sequence[Response]) -> Score:
-        options = held.sample.possible_completions
-        given = log_probs(responses)
-        totals = [one.total for one in given]
-        by_total = options[best_of(totals)]
-        per_byte = [total / len(option.encode()) for total, option in zip(totals, options, strict=True)]
-        choices = {"accuracy_norm_loglikelihood": options[best_of(per_byte)]}
+        texts = held.sample.possible_completions
+        options = ranked(responses, texts)
+        chosen = {measure.name: options.best(BY_LOGLIKELIHOOD.get(measure.name, "total")) for measure in self.measures}
         values = {
-            measure.name: measured([measure], choices.get(measure.name, by_total), example.targets, held.extras, None)
+            measure.name: measured([measure], texts[chosen[measure.name]], example.targets, held.extras, None).value
             for measure in self.measures
         }
         first, *others = values
-        details = {"logprobs": logprob_details(options, totals), **record(given)}
-        further = {name: values[name].value for name in others}
-        return Score(values[first].value, details, choices.get(first, by_total), metrics=further)
+        further = {name: values[name] for name in others}
+        return Score(values[first], options.record(chosen[first]), texts[chosen[first]], metrics=further)
 
 
 def json_of(value: Any) -> Any:
     """Return ``value`` as JSON values; what is none is told by its type alone."""
     return json.loads(json.dumps(value, default=lambda other: type(other).__name__, skipkeys=True))
-
-
-def logprob_details(options: Sequence[str], totals: Sequence[float]) -> dict[str, float | None]:
-    """Return the options' log-probabilities as JSON has them: None for one that is not finite."""
-    pairs = zip(options, totals, strict=True)
-    return {option: round(total, 6) if math.isfinite(total) else None for option, total in pairs}
-
-
-def best_of(values: Sequence[float]) -> int:
-    """Return the place of the largest of some log-probabilities, the first of equals."""
-    if not values or any(math.isnan(value) for value in values):
-        raise ScoringError(f"log-probabilities {list(values)!r:.200}: expected numbers")
-    return max(range(len(values)), key=values.__getitem__)
 
 
 def _as_mapping(context: Any) -> Mapping[str, Any]:

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from pytest_lmeval.errors import RecordRefused, ScoringError
-from pytest_lmeval.formats.loglikelihood import log_probs, record
-from pytest_lmeval.formats.python.completion_task import best_of, json_of, logprob_details
+from pytest_lmeval.formats.loglikelihood import option_requests, ranked
+from pytest_lmeval.formats.python.completion_task import json_of
 from pytest_lmeval.formats.python.examples import Examples, id_of
 from pytest_lmeval.formats.python.faults import called, scored
 from pytest_lmeval.formats.task import Prompt, Subjects, TaskDefaults, Tools
@@ -21,7 +21,6 @@ from pytest_lmeval.types import (
     Completion,
     Example,
     Generate,
-    LogLikelihood,
     Message,
     Request,
     Response,
@@ -116,7 +115,7 @@ class DialogueTask(TaskDefaults):
         if self.by_probability:
             context = prompt if isinstance(prompt, str) else opening(prompt)
             letters = self.held[example.id]["letters"]
-            return tuple(LogLikelihood(context, letter, self.name, example.id) for letter in letters)
+            return option_requests([(context, letter) for letter in letters], self.name, example.id)
         stop = tuple(self.task.stop_sequences or ())
         return (Generate(prompt, self.name, example.id, stop=stop, max_tokens=self.task.max_tokens),)
 
@@ -124,19 +123,18 @@ class DialogueTask(TaskDefaults):
         """Return what the task's ``evaluate`` says of the turn, or of the letter; no letter at all is worth 0."""
         talk = self.held[example.id]
         if self.by_probability:
-            given = log_probs(responses)
-            totals = [one.total for one in given]
-            letter = talk["letters"][best_of(totals)]
-            details = {"logprobs": logprob_details(talk["letters"], totals), **record(given)}
-            return Score(self._evaluated(talk, letter, tools), details, letter)
+            options = ranked(responses, talk["letters"])
+            chosen = options.best("total")
+            letter = options.texts[chosen]
+            return Score(self._evaluated(talk, letter, tools), options.record(chosen), letter)
         (completion,) = responses
         assert isinstance(completion, Completion)
         if not self.is_categorical:
             return Score(self._evaluated(talk, completion.text, tools), prediction=completion.text)
         found = _first_letter(completion.text, talk["letters"])
         if found is None:
-            return Score(0.0, unparsed=True)
-        return Score(self._evaluated(talk, found, tools), prediction=found)
+            return Score(0.0, {"chosen": None}, unparsed=True)
+        return Score(self._evaluated(talk, found, tools), {"chosen": talk["letters"].index(found)}, found)
 
     def threshold(self, example: Example) -> float | None:
         """Return the task's own ``threshold``."""

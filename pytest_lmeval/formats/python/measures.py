@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from pytest_lmeval.errors import LmevalError, RecordRefused
+from pytest_lmeval.formats.loglikelihood import Rule
 from pytest_lmeval.formats.python.faults import called, scored
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.tasks.scores import NamedMetrics
@@ -14,8 +16,10 @@ from pytest_lmeval.types import Score
 
 __all__ = ["BY_LOGLIKELIHOOD", "Measure", "measured", "resolve"]
 
-BY_LOGLIKELIHOOD = ("accuracy_loglikelihood", "accuracy_norm_loglikelihood")
-"""Metrics of which of several continuations a model finds most probable, in total and per byte."""
+BY_LOGLIKELIHOOD: Mapping[str, Rule] = MappingProxyType(
+    {"accuracy_loglikelihood": "total", "accuracy_norm_loglikelihood": "characters"}
+)
+"""Metrics of which of several continuations a model finds most probable, and the rule that decides which that is."""
 
 _Applies = Callable[[Sequence[str], Mapping[str, Any]], bool]
 

@@ -331,6 +331,30 @@ def test_an_impossible_completion_is_told_as_such(folder: TaskFolder) -> None:
     assert [1.0, {"answer 0": -4.0, "no": None}] == [score.value, score.details["logprobs"]]
 
 
+EUROS = """
+def _get_possible_completions(self, item): return ["\\u20ac\\u20ac", "four"]
+def _get_ground_truth(self, item): return "four"
+"""
+
+
+def test_a_log_probability_is_normalised_by_characters_as_in_eval_framework(folder: TaskFolder) -> None:
+    # Per byte the two euro signs would win: -4 / 6 against -4 / 4.
+    task = folder.quiz({**CHOICE, "[AccuracyCompletion]": "[AccuracyNormLoglikelihood]"}, EUROS)
+
+    assert [1.0, "four"] == [(score := _chosen(task, [-4.0, -4.0])).value, score.prediction]
+    assert 0.0 == _chosen(task, [-1.9, -4.0]).value
+
+
+def test_the_normalisation_is_part_of_the_hash_where_a_metric_has_one(folder: TaskFolder) -> None:
+    norm, plain = (
+        folder.quiz({**CHOICE, "[AccuracyCompletion]": f"[Accuracy{name}Loglikelihood]"}, EUROS)
+        for name in ("Norm", "")
+    )
+
+    assert "characters" == norm.scoring(norm.examples[0])["normalised_by"]
+    assert "normalised_by" not in plain.scoring(plain.examples[0])
+
+
 def test_an_adapter_without_log_probabilities_is_refused_before_it_is_asked(folder: TaskFolder) -> None:
     options = 'def _get_possible_completions(self, item): return [item["a"], "no"]'
     task = folder.quiz({**CHOICE, **BOTH}, options)

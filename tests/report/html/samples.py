@@ -99,6 +99,7 @@ def compared_run() -> tuple[dict[str, Any], list[ExampleResult], dict[str, Any],
     sums["min_score"] = 0.6
     sums["confusion"] = {"yes": {"yes": 8, "no": 2}, "no": {"no": 5}}
     sums["classes"] = {"yes": {"precision": 1.0, "recall": 0.8, "f1": 0.889, "n": 10}}
+    sums["calibration"] = {"ece": 0.125, "brier": 0.25, "n": 15}
     return board, results, comparison, before
 
 

@@ -233,10 +233,11 @@ def test_an_error_is_shown_with_its_reason(browser: Browser, compared: Path) -> 
     assert "not scored" in browser.text(".result")
 
 
-def test_a_task_shows_its_confusion_matrix_and_classes(browser: Browser, compared: Path) -> None:
+def test_a_task_shows_its_confusion_matrix_classes_and_calibration(browser: Browser, compared: Path) -> None:
     browser.open(compared, "#/task/sums")
     assert ["yes", "8", "2", "no", "\u00b7", "5"] == browser.texts(".confusion tbody :is(th, td)")
     assert "0.889" in browser.texts(".detail td")
+    assert {"0.125", "0.25", "15"} <= set(browser.texts(".detail dd"))
 
 
 def test_a_diff_gives_both_texts_back(browser: Browser, tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ function summaryPane(task) {
     part("Subjects", subjects(row)),
     part("Classes", classes(row)),
     part("Confusion", confusion(row)),
+    part("Calibration", row.calibration && facts(named(row.calibration))),
   ];
 }
 

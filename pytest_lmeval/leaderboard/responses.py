@@ -1,0 +1,41 @@
+"""The responses in a result: the details and the confidence of each, the score of the first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pytest_lmeval.types import ExampleResult
+
+__all__ = ["confidence_of", "confidences", "details_of", "first_details", "first_score"]
+
+
+def details_of(result: ExampleResult) -> Sequence[Mapping[str, Any]]:
+    """Return the details of every response to an example, in order: of one, unless it was asked several times."""
+    repeats = result.details.get("repeats")
+    found = repeats if isinstance(repeats, Sequence) and repeats else [result.details]
+    return [details if isinstance(details, Mapping) else {} for details in found]
+
+
+def first_details(result: ExampleResult) -> Mapping[str, Any]:
+    """Return the details of the first response."""
+    return details_of(result)[0]
+
+
+def first_score(result: ExampleResult) -> float | None:
+    """Return the score of the first response; None if the example has no score."""
+    scores = result.details.get("scores")
+    return float(scores[0]) if len(result.predictions) > 1 and scores else result.score
+
+
+def confidence_of(details: Mapping[str, Any]) -> float | None:
+    """Return the confidence that ``details`` have, in [0, 1]; None if they have none."""
+    value = details.get("confidence")
+    is_share = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
+    return float(value) if is_share and value is not None else None
+
+
+def confidences(result: ExampleResult) -> list[float | None]:
+    """Return the confidence in each of the result's outputs, None where there is none."""
+    found = [confidence_of(details) for details in details_of(result)]
+    return found if len(found) == len(result.outputs) else [None] * len(result.outputs)

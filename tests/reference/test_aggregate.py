@@ -213,6 +213,16 @@ def test_names_that_clash_are_kept_apart(tmp_path: Path) -> None:
         _metrics(tmp_path, twice, [{"x": 1}])
 
 
+def test_a_metric_that_is_named_as_its_scorer_does_not_replace_the_mean_score(tmp_path: Path) -> None:
+    snippet = "def compute_scores(sample, solver_output): return {'right': sample['right'], 'votes': sample['votes']}"
+    metrics = [{"type": "mean", "field": "votes", "name": "python"}]
+    scorer = {"type": "python", "compute_scores_snippet": snippet, "metrics": metrics, "score_field": "right"}
+    task = make(tmp_path, [scorer], [{"q": "?", "right": True, "votes": 5}] * 2)
+    results = score(task, "", "")
+    assert ["python"] * 2 == [result.metric for result in results]
+    assert {"python.python": 5.0} == task.aggregate(results)["metrics"]
+
+
 def test_all_repeats_count_and_what_was_not_scored_does_not(tmp_path: Path) -> None:
     task = make(tmp_path)
     results = score(task, ["1", "1", "x"], ["2", "y", "z"])

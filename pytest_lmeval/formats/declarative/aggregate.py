@@ -52,8 +52,9 @@ class Aggregation:
 
 @dataclass(slots=True)
 class _Found:
-    """What has been worked out so far."""
+    """What has been worked out so far; ``taken`` are names of the row's own means of metrics."""
 
+    taken: frozenset[str] = frozenset()
     metrics: dict[str, float] = field(default_factory=dict)
     own: dict[str, dict[str, float]] = field(default_factory=dict)
     classes: pure.Classes = field(default_factory=dict)
@@ -63,7 +64,7 @@ class _Found:
     def add(self, scorer: str, metrics: Mapping[str, float]) -> None:
         self.own.setdefault(scorer, {}).update(metrics)
         for name, value in metrics.items():
-            free = name if name not in self.metrics else f"{scorer}.{name}"
+            free = f"{scorer}.{name}" if name in self.metrics or name in self.taken else name
             if free in self.metrics:
                 raise ScoringError(f"scorer {scorer}: two metrics are called {name!r}; give one a name")
             self.metrics[free] = value
@@ -86,7 +87,7 @@ def aggregate(
     be worked out from is left out, and named under ``notes.left_out`` with the reason.
     """
     rows = scored_rows(results)
-    found = _Found()
+    found = _Found(frozenset(name for result in results for name in (result.metric, *result.metrics)))
     for aggregation in aggregations:
         fields = [row["scorers"][aggregation.scorer] for row in rows if aggregation.scorer in row["scorers"]]
         try:

@@ -244,6 +244,19 @@ def test_two_rows_of_one_id_are_a_fault(tmp_path: Path) -> None:
     assert "is no text or number" in read(tmp_path, task, [{**ROWS[0], "human": None}]).errors[0].detail
 
 
+@pytest.mark.parametrize("size", [50, "<< config.size >>", None])
+def test_what_exported_files_say_besides_is_read(tmp_path: Path, size: int | str | None) -> None:
+    dataset = {"path": "rows.jsonl", "fast_subset_size": size}
+    spec = {"config_spec": [{"type": "int", "key": "size", "default": 50}]}
+    task = document(type="declarative_task", dataset=dataset, root=spec)
+    assert [] == faults(tmp_path, task)
+    assert [len(ROWS)] == [len(task.examples) for task in read(tmp_path, task).tasks]
+    task["definition"]["type"] = "declarative"
+    (fault,) = faults(tmp_path, task)
+    assert "definition.type" in fault
+    assert "'declarative_task'" in fault
+
+
 def test_untrusted_folders_have_no_snippets(tmp_path: Path) -> None:
     class Options:
         max_line_bytes = 1 << 20

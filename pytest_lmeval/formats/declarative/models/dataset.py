@@ -24,6 +24,9 @@ class DatasetReference(Block):
         default=None, description="The column with the id of each row; else 'id', else its number."
     )
     category_column: str | None = Field(default=None, description="The column that the results are broken down by.")
+    fast_subset_size: int | str | None = Field(
+        default=None, description="Read, and without effect: --lm-limit chooses how many rows run."
+    )
 
 
 class LocalSource(Block):

@@ -21,6 +21,7 @@ EntityType = Literal["model", "dataset"]
 class Definition(Block):
     """What a task does."""
 
+    type: Literal["declarative_task"] | None = Field(default=None, description="The only kind there is.")
     evaluated_entity_type: EntityType | None = Field(
         default=None, description="What is evaluated: a model or a data set."
     )

@@ -13,6 +13,7 @@ from pytest_lmeval.compare.compare import Comparison, Criteria
 from pytest_lmeval.compare.measured import floor_without_score, measured_lines
 from pytest_lmeval.compare.suspicion import suspicions
 from pytest_lmeval.errors import UnknownName, UsageError
+from pytest_lmeval.leaderboard.rows import rows_called
 from pytest_lmeval.records.boardfile import NOT_COMPARED
 
 if TYPE_CHECKING:
@@ -182,8 +183,8 @@ def _criteria(board: Leaderboard, settings: GateSettings) -> Criteria:
 
 def _doubts(board: Leaderboard, baseline: RunFile | None, floors: Iterable[str]) -> list[str]:
     found = [] if baseline is None else doubts(baseline, board)
-    known = {OVERALL, *(row.task for row in board.tasks)}
-    found += [f"its floor was not checked, this run has no such task: {name}" for name in floors if name not in known]
+    unknown = [name for name in floors if name != OVERALL and not rows_called(name, board.tasks)]
+    found += [f"its floor was not checked, this run has no such task: {name}" for name in unknown]
     if count := board.facts.reruns:
         found.append(f"{count} attempt(s) failed and were made again: a score of the best of several is too high")
     return found
@@ -258,18 +259,19 @@ def _under_floor(board: Leaderboard, settings: GateSettings) -> list[str]:
     if "shard" in board.facts.selection:
         # A part of the examples says nothing of the whole; the parts are judged once they are merged.
         return []
-    reached = {row.task: row.score for row in board.tasks}
     reasons = []
     for name, floor in settings.floors.items():
-        known = name == OVERALL or name in reached
         if refusal := floor_without_score(board, [name]):
             reasons.append(refusal)
             continue
-        score = board.overall_score if name == OVERALL else reached.get(name)
-        if known and score is None:
-            reasons.append(f"{name}: no score, and the floor is {floor:g}")
-        elif score is not None and score < floor:
-            reasons.append(f"{name}: {score:.4f} is under its floor {floor:g}")
+        # The floor of one variant counts for it, and not that of all.
+        rows = [row for row in rows_called(name, board.tasks) if row.task == name or row.task not in settings.floors]
+        reached = {OVERALL: board.overall_score} if name == OVERALL else {row.task: row.score for row in rows}
+        for task, score in reached.items():
+            if score is None:
+                reasons.append(f"{task}: no score, and the floor is {floor:g}")
+            elif score < floor:
+                reasons.append(f"{task}: {score:.4f} is under its floor {floor:g}")
     return reasons
 
 

@@ -19,7 +19,8 @@ def measured_lines(board: Leaderboard) -> list[str]:
 
 def floor_without_score(board: Leaderboard, floors: Iterable[str]) -> str:
     """Return why a floor cannot be held, or "", of a board: only the results of some tasks tell that they have none."""
-    return no_score_for_floor(floors, {row.task: not row.is_unscored for row in board.tasks})
+    scored = {row.key: not row.is_unscored for row in board.tasks if row.key}
+    return no_score_for_floor(floors, {**scored, **{row.task: not row.is_unscored for row in board.tasks}})
 
 
 def no_score_for_floor(floors: Iterable[str], scores: Mapping[str, bool]) -> str:

@@ -26,7 +26,8 @@ def gate_settings(shards: Sequence[RunFile], asked: Mapping[str, Any]) -> GateSe
     """
     wanted = dict(asked)
     tasks = {name for shard in shards for name in shard.infos}
-    unknown = wanted.get("floors", {}).keys() - tasks - {OVERALL}
+    keys = {info.key for shard in shards for info in shard.infos.values()}
+    unknown = wanted.get("floors", {}).keys() - tasks - keys - {OVERALL}
     if unknown:
         raise UnknownName("task", min(unknown), [*tasks, OVERALL])
     if "baseline" in wanted:

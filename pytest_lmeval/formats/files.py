@@ -7,8 +7,9 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from pytest_lmeval.errors import UsageError
+from pytest_lmeval.formats.complete import complete_file
 from pytest_lmeval.formats.python.claims import is_data
-from pytest_lmeval.formats.task import LoadedFile, LoadOptions, TaskSource, complete_file
+from pytest_lmeval.formats.task import LoadedFile, LoadOptions, TaskSource
 from pytest_lmeval.formats.yaml.claims import reads_like_a_task
 from pytest_lmeval.formats.yaml.row_files import is_row_file
 from pytest_lmeval.registry import Registry

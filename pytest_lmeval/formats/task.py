@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol
 
-from pytest_lmeval.errors import ScoringError, UsageError
+from pytest_lmeval.errors import ScoringError
 from pytest_lmeval.types import Example, ExampleResult, Generate, Message, RecordError, Request, Response, Score
 
 if TYPE_CHECKING:
     from pytest_lmeval.sandbox import Sandbox
 
 __all__ = [
-    "OPTIONAL_MEMBERS",
-    "REQUIRED_MEMBERS",
     "BareTask",
     "LoadOptions",
     "LoadedFile",
@@ -25,8 +23,6 @@ __all__ = [
     "TaskDefaults",
     "TaskSource",
     "Tools",
-    "complete",
-    "complete_file",
 ]
 
 Prompt = str | tuple[Message, ...]
@@ -84,6 +80,14 @@ class Task(BareTask, Protocol):
     """A whole task, one row of the leaderboard: the members below have defaults, in :class:`TaskDefaults`."""
 
     @property
+    def key(self) -> str:
+        """What options call the task besides its name; "" for nothing. Variants of one task share it."""
+
+    @property
+    def display_name(self) -> str:
+        """What people call the task; "" for its name."""
+
+    @property
     def needs(self) -> str:
         """The method that an adapter must have beside one that answers, such as ``loglikelihood``; "" for none."""
 
@@ -132,6 +136,16 @@ class TaskDefaults:
     """
 
     __slots__ = ()
+
+    @property
+    def key(self) -> str:
+        """None besides the name."""
+        return ""
+
+    @property
+    def display_name(self) -> str:
+        """None besides the name."""
+        return ""
 
     @property
     def needs(self) -> str:
@@ -184,51 +198,6 @@ class TaskDefaults:
         """Return the prompt, the targets, the metric, and the metadata, if there are any."""
         shown = {"prompt": example.prompt, "targets": list(example.targets), "metric": example.metric}
         return {**shown, **({"metadata": example.metadata} if example.metadata else {})}
-
-
-REQUIRED_MEMBERS = tuple(name for name in vars(BareTask) if not name.startswith("_"))
-OPTIONAL_MEMBERS = tuple(name for name in vars(TaskDefaults) if not name.startswith("_"))
-_DEFAULTS = TaskDefaults()
-
-
-def complete(task: BareTask) -> Task:
-    """Return ``task`` with the default of every optional member that it lacks: itself where it lacks none.
-
-    Every task that others made passes here once; behind it a member is an attribute. Raises UsageError that names the
-    required members that a task lacks.
-    """
-    lacking = [name for name in REQUIRED_MEMBERS if not hasattr(task, name)]
-    if lacking:
-        raise UsageError(f"{_called(task)} has no {', '.join(lacking)}; a task needs {', '.join(REQUIRED_MEMBERS)}")
-    if isinstance(task, TaskDefaults):
-        return cast(Task, task)
-    missing = [name for name in OPTIONAL_MEMBERS if not hasattr(task, name)]
-    if "aggregate" in missing and getattr(task, "aggregates", False):
-        raise UsageError(f"{_called(task)} has no aggregate; a task that aggregates needs it")
-    return cast(Task, _Completed(task, missing)) if missing else cast(Task, task)
-
-
-class _Completed:
-    """A task of somebody else's, with defaults for the members that it lacks."""
-
-    def __init__(self, task: BareTask, missing: Sequence[str]) -> None:
-        self._task = task
-        vars(self).update({name: getattr(_DEFAULTS, name) for name in missing if name != "prepared"})
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "_task":  # not there yet, as in a copy that is being made
-            raise AttributeError(name)
-        return getattr(self._task, name)
-
-    def prepared(self, adapter: Any) -> Task:
-        own: Any = getattr(self._task, "prepared", None)
-        task = self._task if own is None else own(adapter)
-        return cast(Task, self) if task is self._task else complete(task)
-
-
-def _called(task: object) -> str:
-    kind, name, path = type(task).__name__, getattr(task, "name", ""), getattr(task, "path", "")
-    return f"{path}{': ' if path else ''}the task {f'{name!r} ' if name else ''}({kind})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,8 +261,3 @@ class LoadedFile:
     is_near_miss: bool = False
     subjects: Mapping[str, Subjects] = field(default_factory=dict)
     draws_few_shots: bool = False
-
-
-def complete_file(loaded: LoadedFile) -> LoadedFile:
-    """Return ``loaded`` with every task complete; raise UsageError as :func:`complete` does."""
-    return replace(loaded, tasks=[complete(task) for task in loaded.tasks])

@@ -115,10 +115,9 @@ def build_board(
     by_task: dict[str, list[ExampleResult]] = {name: [] for name in known}
     for result in results:
         by_task.setdefault(result.task, []).append(result)
-    floors = facts.floors
+    infos = [known.get(name) or TaskInfo(name, "") for name in sorted(by_task)]
     rows = tuple(
-        make_row(known.get(name) or TaskInfo(name, ""), by_task[name], floors.get(name), aggregates.get(name, {}))
-        for name in sorted(by_task)
+        make_row(info, by_task[info.name], _floor(info, facts.floors), aggregates.get(info.name, {})) for info in infos
     )
     everything = [result for row in rows for result in row.per_example]
     counts = _counts(everything, facts)
@@ -144,6 +143,10 @@ def build_board(
         core_score=core_score(rows) if is_whole else None,
         calibration=calibration(everything),
     )
+
+
+def _floor(info: TaskInfo, floors: Mapping[str, float]) -> float | None:
+    return floors.get(info.name, floors.get(info.key) if info.key else None)
 
 
 def digest(results: Iterable[ExampleResult]) -> str:

@@ -31,6 +31,7 @@ class TaskInfo:
     ``aggregates`` says that the task has aggregations of its own, which take all results; ``score_metric`` is the one
     that is its score where its examples are measured. ``whole`` says that it has no subjects, where the run is to take
     some subjects alone: none of its examples is left out for that. ``config`` are the values of a task's parameters.
+    ``key`` is what options call the task besides its name, ``display_name`` what people do.
     """
 
     name: str
@@ -46,6 +47,8 @@ class TaskInfo:
     dataset: Mapping[str, Any] = field(default_factory=dict)
     whole: bool = False
     config: Mapping[str, Any] = field(default_factory=dict)
+    key: str = ""
+    display_name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +84,9 @@ class TaskRow:
     notes: Mapping[str, Any] = field(default_factory=dict)
     dataset: Mapping[str, Any] = field(default_factory=dict)
     measured: Mapping[str, Any] = field(default_factory=dict)
+    config: Mapping[str, Any] = field(default_factory=dict)
+    key: str = ""
+    display_name: str = ""
     per_example: Sequence[ExampleResult] = field(default=(), repr=False)
 
     @property
@@ -105,7 +111,7 @@ class TaskRow:
     def to_json(self, *, per_example: bool = False) -> dict[str, Any]:
         """Return the row as the leaderboard file has it."""
         fields = {name: getattr(self, name) for name in _ROW_FIELDS}
-        for name in ("repeats", "classes", "confusion", "calibration", "notes", "dataset", "measured"):
+        for name in _IF_ANY:
             if not fields[name]:
                 del fields[name]
         if per_example:
@@ -114,6 +120,13 @@ class TaskRow:
 
 
 _ROW_FIELDS = tuple(name for name in TaskRow.__dataclass_fields__ if name != "per_example")
+_IF_ANY = _ROW_FIELDS[_ROW_FIELDS.index("repeats") :]
+
+
+def rows_called(name: str, rows: Iterable[TaskRow]) -> list[TaskRow]:
+    """Return the row of the task ``name``; else those whose key it is, one for each variant of a task."""
+    found = list(rows)
+    return [row for row in found if row.task == name] or [row for row in found if row.key and row.key == name]
 
 
 def make_row(
@@ -169,6 +182,9 @@ def make_row(
         notes=aggregates.get("notes", {}),
         dataset=info.dataset,
         measured=_measured(statuses["measured"], info),
+        config=info.config,
+        key=info.key,
+        display_name=info.display_name,
         per_example=sorted(results, key=lambda result: result.id),
     )
 

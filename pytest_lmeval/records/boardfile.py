@@ -87,6 +87,9 @@ def board_infos(board: Mapping[str, Any]) -> dict[str, TaskInfo]:
             str(row.get("metric", "")),
             count.get("available", total),
             count.get("selected", total),
+            config=row.get("config", {}),
+            key=str(row.get("key", "")),
+            display_name=str(row.get("display_name", "")),
         )
     return infos
 

@@ -55,7 +55,8 @@ def recorded_info(fields: Any) -> TaskInfo:
     _expect(isinstance(fields, dict), "task", fields, "an object")
     for name in ("name", "path", "metric"):
         _expect(isinstance(fields.get(name), str), name, fields.get(name), "text")
-    _expect(isinstance(fields.get("score_metric", ""), str), "score_metric", fields.get("score_metric"), "text")
+    for name in ("score_metric", "key", "display_name"):
+        _expect(isinstance(fields.get(name, ""), str), name, fields.get(name), "text")
     _expect(isinstance(fields.get("sha256"), str | None), "sha256", fields.get("sha256"), "text or null")
     for name in _INFO_COUNTS:
         _expect(_is_count(fields.get(name)), name, fields.get(name), "a count or null")

@@ -13,7 +13,8 @@ from pytest_lmeval.adapters.resolve import adapter_name, check_adapter, resolve_
 from pytest_lmeval.builtin import default_registry
 from pytest_lmeval.engine.batches import plan_batches
 from pytest_lmeval.errors import UnknownName, UsageError
-from pytest_lmeval.formats.task import BareTask, Prompt, Task, complete
+from pytest_lmeval.formats.complete import complete
+from pytest_lmeval.formats.task import BareTask, Prompt, Task
 from pytest_lmeval.leaderboard.board import Leaderboard, RunFacts, build_board
 from pytest_lmeval.leaderboard.rows import TaskInfo, TaskRow
 from pytest_lmeval.registry import Registry
@@ -140,6 +141,8 @@ def info_of(task: Task, path: str | None = None, *, selected: int | None = None)
         score_metric=task.score_metric,
         dataset=dict(task.dataset),
         config=dict(task.config),
+        key=task.key,
+        display_name=task.display_name,
     )
 
 

@@ -13,21 +13,14 @@ import pytest
 
 import pytest_lmeval
 from pytest_lmeval.errors import ScoringError, UsageError
+from pytest_lmeval.formats.complete import OPTIONAL_MEMBERS, REQUIRED_MEMBERS, complete, complete_file
 from pytest_lmeval.formats.core.task import CoreTask
 from pytest_lmeval.formats.declarative.task import DeclarativeTask
 from pytest_lmeval.formats.jsonl import JsonlTask
 from pytest_lmeval.formats.mixture import MixtureTask
 from pytest_lmeval.formats.python.completion_task import CompletionTask
 from pytest_lmeval.formats.python.dialogue_task import DialogueTask
-from pytest_lmeval.formats.task import (
-    OPTIONAL_MEMBERS,
-    REQUIRED_MEMBERS,
-    LoadedFile,
-    Task,
-    TaskDefaults,
-    complete,
-    complete_file,
-)
+from pytest_lmeval.formats.task import LoadedFile, Task, TaskDefaults
 from pytest_lmeval.types import Example, Generate, Score
 
 PACKAGE = Path(pytest_lmeval.__file__).parent
@@ -182,7 +175,7 @@ def test_a_probe_is_found_wherever_it_stands() -> None:
 
 
 def test_nothing_behind_the_border_asks_whether_a_task_has_a_member() -> None:
-    border = PACKAGE / "formats" / "task.py"
+    border = PACKAGE / "formats" / "complete.py"
     files = [path for path in PACKAGE.rglob("*.py") if path != border]
     found = [f"{path.name}: {probe}" for path in files for probe in _probes(path.read_text("utf-8"))]
     assert [] == found

@@ -147,6 +147,7 @@ def build_task(
         path=source.path,
         sha256=_sha256(unbuilt, dataset, config),
         key=file.key,
+        display_name=file.display_name,
         examples=examples,
         samples=rows.samples,
         asked=rows.asked,

@@ -34,7 +34,7 @@ class DeclarativeTask(TaskDefaults):
     name: str
     path: Path
     sha256: str
-    key: str
+    key: str = field()
     examples: Sequence[Example]
     samples: Mapping[str, Mapping[str, Any]]
     asked: Mapping[str, Asked]
@@ -47,6 +47,7 @@ class DeclarativeTask(TaskDefaults):
     decision: Decision
     definition_sha256: str = ""
     config: Mapping[str, Any] = field(default_factory=dict)
+    display_name: str = ""
 
     @property
     def metric(self) -> str:

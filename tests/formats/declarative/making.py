@@ -38,6 +38,9 @@ class StubJudge:
         self.asked += requests
         return [Completion(self.answers.pop(0), prompt_tokens=10, cost=0.5) for _ in requests]
 
+    def key(self, request: Generate) -> str:
+        return ""
+
     def model(self, key: str) -> StubJudge:
         self.models.append(key)
         return self

@@ -124,7 +124,7 @@ class JudgingScorer:
         self, judge: Any, number: int, request: Generate, completion: Completion, verdict: Any, count: int
     ) -> dict[str, Any]:
         # By its key a run that is completed later finds the answer again.
-        key = judge.key(request) if callable(getattr(judge, "key", None)) else ""
+        key = judge.key(request)
         is_last = number == count - 1
         return {
             "scorer": self.key,

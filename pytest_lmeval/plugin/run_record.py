@@ -267,7 +267,7 @@ class RunRecord:
         options: MaxErrors | str = self.config.option.lm_max_errors
         limit = MaxErrors(options) if isinstance(options, str) else options
         # What failed before there was an adapter knows only the name that was asked for.
-        told = [result for result in self._results.values() if result.status not in ("error", "timeout")]
+        told = [result for result in self._results.values() if not result.is_error]
         adapters = {result.adapter for result in told or self._results.values() if result.adapter}
         if len(adapters) > 1:
             self._reasons.append(f"one run has one adapter: this one had {', '.join(sorted(adapters))}")

@@ -8,12 +8,11 @@ from collections.abc import Mapping
 from typing import Any, get_args
 
 from pytest_lmeval.leaderboard.rows import TaskInfo
-from pytest_lmeval.types import ExampleResult, Status
+from pytest_lmeval.types import WITHOUT_SCORE, ExampleResult, Status
 
 __all__ = ["aggregates_record", "recorded_aggregates", "recorded_info", "recorded_result", "recorded_texts"]
 
 _STATUSES = frozenset(get_args(Status))
-_UNSCORED = frozenset({"error", "timeout", "excluded", "measured"})
 _REQUIRED_TEXTS = ("task", "id", "metric", "hash")
 _TEXTS = ("prompt", "post_process", "category", "error", "adapter", "request", "cluster", "item")
 _LISTS = ("outputs", "predictions", "targets")
@@ -92,7 +91,7 @@ def aggregates_record(aggregates: Mapping[str, Mapping[str, Any]]) -> dict[str, 
 def _check_numbers(fields: Mapping[str, Any]) -> None:
     status, score = fields.get("status"), fields.get("score")
     _expect(isinstance(status, str) and status in _STATUSES, "status", status, f"one of {', '.join(sorted(_STATUSES))}")
-    if status in _UNSCORED:
+    if status in WITHOUT_SCORE:
         _expect(score is None, "score", score, f"null, the status being {status}")
     else:
         _expect(_is_share(score), "score", score, f"0 to 1, the status being {status}")

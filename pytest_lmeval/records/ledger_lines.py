@@ -31,6 +31,8 @@ _NAME = LEDGER_SCHEMA.rpartition("/")[0]
 _START = f'{{"header":{{"schema":"{_NAME}'.encode()
 _BOM = b"\xef\xbb\xbf"
 _HEAD = 1 << 20
+# How many lines may be damaged ahead of the first header: a board has millions, and none of them is an object.
+_AHEAD = 100
 _TAIL = 1 << 16
 _Result = TypeVar("_Result")
 
@@ -74,31 +76,30 @@ def read_ledger(
     r"""Return the runs of the ledger at ``path`` from its lines, which end at ``\n`` alone.
 
     ``make`` turns the fields of a result into what is kept of it, and raises ValueError where they are none. Returns
-    None where the first JSON object is no header: the file is something else. Without an object there are no runs.
-    Raises UsageError that names the line for an object that no run writes, and for the ledger of a newer version.
+    None for a file that is something else: its first JSON object is no header, or it has none where a ledger has one.
+    There are no runs where the file may have been cut in its first line. Raises UsageError that names the line for an
+    object that no run writes, and for the ledger of a newer version.
     """
     ledger: LedgerRuns[_Result] = LedgerRuns()
     run: LedgerRun[_Result] = LedgerRun({})
     for number, kind, value in _parsed(lines):
-        if kind == "result" and ledger.runs:
+        if kind == "header" and isinstance(value, dict):
+            check_schema(path, value.get("schema"), LEDGER_SCHEMA)
+            run = LedgerRun(value)
+            ledger.runs.append(run)
+            continue
+        if not ledger.runs and (kind != "damaged" or number > _AHEAD):
+            return None
+        if kind == "result":
             try:
                 run.results[_key(value)] = make(value)
             except ValueError as error:
                 raise UsageError(f"{path}:{number}: not a result: {error}") from None
-            if run.run:
-                run.take(kind, value)
         elif kind == "damaged":
             ledger.damaged += 1
-            run.take(kind, value)
-        elif kind == "header" and isinstance(value, dict):
-            check_schema(path, value.get("schema"), LEDGER_SCHEMA)
-            run = LedgerRun(value)
-            ledger.runs.append(run)
-        elif not ledger.runs:
-            return None
         elif not isinstance(value, dict):
             raise UsageError(f"{path}:{number}: {kind}: expected an object, got {value!r:.80}")
-        else:
+        if run.run or kind == "run":
             run.take(kind, value)
     return ledger
 
@@ -113,7 +114,7 @@ def is_ledger(path: Path) -> bool:
     # Nearly every file that is no ledger is told by this, and need not be parsed.
     if _NAME.encode() not in head:
         return False
-    first = next(((kind, value) for _, kind, value in _parsed(head.split(b"\n")) if kind != "damaged"), None)
+    first = next(((kind, value) for _, kind, value in _parsed(head.split(b"\n", _AHEAD)) if kind != "damaged"), None)
     if first is None:
         return head.removeprefix(_BOM).lstrip().startswith(_START)
     kind, value = first

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from pytest_lmeval import UsageError, default_registry
 from pytest_lmeval.engine.resume import read_held
 from pytest_lmeval.formats.files import is_task_file
 from pytest_lmeval.records.ledger import Ledger
-from pytest_lmeval.records.ledger_lines import is_complete, ledger_line
+from pytest_lmeval.records.ledger_lines import is_complete, ledger_line, read_ledger
 from pytest_lmeval.records.merge import ledger_of, merge
 from pytest_lmeval.records.recording import read_recording
 from pytest_lmeval.records.runfile import board_of, read_run
@@ -224,6 +224,20 @@ def test_all_that_read_a_ledger_refuse_the_same_in_the_same_words(tmp_path: Path
     assert refusals[0].startswith(f"{path}{message}")
     # It is not for a collector to say what is wrong with it.
     assert not is_task_file(path, REGISTRY)
+
+
+def test_a_board_is_not_searched_for_a_header_to_its_end(tmp_path: Path, lines: Lines) -> None:
+    read = []
+
+    def count() -> Iterator[bytes]:
+        for line in [b"{\n"] * 100_000:
+            read.append(line)
+            yield line
+
+    assert read_ledger(count(), tmp_path, dict) is None
+    assert 1000 > len(read)
+    (tmp_path / "board.jsonl").write_bytes(b"{\n" * 1000 + lines.whole)
+    assert is_task_file(tmp_path / "board.jsonl", REGISTRY)
 
 
 def test_a_file_that_begins_with_a_result_is_a_recording(tmp_path: Path, lines: Lines) -> None:

@@ -23,7 +23,7 @@ def parse_object(line: bytes) -> dict[str, Any] | None:
     """Return the object that is all of a line without blanks around it; None where it is none in strict JSON."""
     try:
         text = line.decode("utf-8")
-        # Not ``decode``, which looks for blanks twice: most of a ledger's lines are read for nothing but their object.
+        # ``decode`` would search the text for blanks twice more.
         value, end = _DECODER.raw_decode(text)
     except (ValueError, RecursionError):
         return None

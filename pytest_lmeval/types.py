@@ -16,6 +16,8 @@ from pytest_lmeval.formatters import concatenation
 from pytest_lmeval.text import printable
 
 __all__ = [
+    "FAILED",
+    "WITHOUT_SCORE",
     "Completion",
     "Example",
     "ExampleResult",
@@ -32,6 +34,10 @@ __all__ = [
 ]
 
 Status = Literal["passed", "failed", "below", "measured", "excluded", "error", "timeout"]
+FAILED = frozenset({"failed", "error", "timeout"})
+"""The statuses with which the test of an example fails, whatever the gate."""
+WITHOUT_SCORE = frozenset({"measured", "excluded", "error", "timeout"})
+"""The statuses of results whose ``score`` is None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,6 +227,16 @@ class ExampleResult:
     def is_scored(self) -> bool:
         """Whether the example counts as scored: it has a score, or is ``measured``."""
         return self.score is not None or self.status == "measured"
+
+    @property
+    def is_failed(self) -> bool:
+        """Whether the example's test fails."""
+        return self.status in FAILED
+
+    @property
+    def is_error(self) -> bool:
+        """Whether the example could not be scored: it ended in an error or a timeout."""
+        return self.status in ("error", "timeout")
 
     def to_json(self) -> str:
         """Return the result as one line of ASCII JSON, whatever text the model wrote."""

@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_lmeval import validate_file
-from pytest_lmeval.adapters.replay import read_recording
 from pytest_lmeval.convert import KINDS, convert_gsm8k, convert_humaneval
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.postprocess import post_process
+from pytest_lmeval.records.recording import read_recording
 from tests import needs
 
 if TYPE_CHECKING:

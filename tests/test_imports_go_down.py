@@ -19,9 +19,11 @@ ROWS = (
     "report",
     "compare",
     "engine",
-    "records loading",
-    "builtin convert leaderboard schemas starter",
+    "loading",
+    "builtin convert schemas starter",
     "adapters formats project registry tasks",
+    "records",
+    "leaderboard",
     "data metrics postprocess rendering sandbox stats",
     "types text atomic arguments errors formatters",
 )

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]  # no types are published
 
 from pytest_lmeval import ToyAdapter, load_tasks, run_leaderboard, schemas, write_leaderboard
-from pytest_lmeval.adapters.replay import read_recording
 from pytest_lmeval.data.lines import number_lines, parse_line
 from pytest_lmeval.errors import UnknownName, UsageError
 from pytest_lmeval.formats.jsonl import is_spec_record
+from pytest_lmeval.records.recording import read_recording
 from pytest_lmeval.schemas import load_schema, schema_names
 
 if TYPE_CHECKING:

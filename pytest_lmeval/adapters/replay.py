@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 from pytest_lmeval.errors import AdapterError, UsageError
+from pytest_lmeval.records.recording import read_recording
 from pytest_lmeval.types import Completion, Generate
 
-__all__ = ["ReplayAdapter", "read_recording"]
-
-_OUTPUT_KEYS = ("outputs", "output", "predictions", "prediction")
+__all__ = ["ReplayAdapter"]
 
 
 class ReplayAdapter:
@@ -54,97 +51,6 @@ class ReplayAdapter:
             held = f"{len(outputs)} output(s), not {request.repeat + 1}"
             return AdapterError(f"{self._path} holds {held}, for {_label(request.task, request.id)}")
         return Completion(outputs[request.repeat])
-
-
-def read_recording(path: Path) -> Iterator[tuple[str | None, str, tuple[str, ...]]]:
-    """Yield ``(task or None, id, outputs)`` from a recording of any of the three kinds."""
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
-        raise UsageError(f"replay:{path}: cannot be read: {reason}") from None
-    board = _as_board(text)
-    if board is not None:
-        yield from _from_board(board, path)
-        return
-    lines = [(number, line) for number, line in enumerate(text.split("\n"), start=1) if _holds_record(line)]
-    if lines and lines[0][1].startswith('{"header"'):
-        yield from _from_ledger(line for _, line in lines)
-        return
-    for number, line in lines:
-        record = _parse(line, f"{path}:{number}")
-        yield _entry(record, record.get("task"), f"{path}:{number}")
-
-
-def _holds_record(line: str) -> bool:
-    return bool(line.strip()) and not line.lstrip().startswith("#")
-
-
-def _from_ledger(lines: Iterable[str]) -> Iterator[tuple[str | None, str, tuple[str, ...]]]:
-    # A run that was resumed may have asked an example again; one that ended in an error has no output; the last line
-    # of a run that was killed may be torn.
-    last: dict[tuple[str, str], tuple[str, ...]] = {}
-    for line in lines:
-        try:
-            record = json.loads(line)
-        except ValueError:
-            continue
-        if record.get("outputs"):
-            last[str(record.get("task")), str(record.get("id"))] = tuple(record["outputs"])
-    for (task, example_id), outputs in last.items():
-        yield task, example_id, outputs
-
-
-def _as_board(text: str) -> dict[str, Any] | None:
-    # A board is one object over many lines; JSONL fails to parse as a whole at its second line.
-    try:
-        value = json.loads(text)
-    except ValueError:
-        return None
-    return value if isinstance(value, dict) and "tasks" in value else None
-
-
-def _from_board(board: dict[str, Any], path: Path) -> Iterator[tuple[str | None, str, tuple[str, ...]]]:
-    for row in _objects(board["tasks"], path):
-        if "per_example" not in row:
-            raise UsageError(f"{path}: the board has no outputs; write it with --lm-include-per-example")
-        for record in _objects(row["per_example"], path):
-            # The board's ``prediction`` is post-processed: only the raw output may be replayed, and an example
-            # without one had no answer.
-            raw = {key: record[key] for key in ("id", "outputs", "output") if record.get(key) is not None}
-            if raw.keys() - {"id"}:
-                yield _entry(raw, row.get("task"), f"{path}: task {row.get('task')!r}")
-
-
-def _objects(value: object, path: Path) -> list[dict[str, Any]]:
-    if not isinstance(value, list) or not all(isinstance(element, dict) for element in value):
-        raise UsageError(f"{path}: not a leaderboard: expected arrays of objects under tasks and per_example")
-    return value
-
-
-def _parse(line: str, where: str) -> dict[str, Any]:
-    try:
-        record = json.loads(line)
-    except ValueError as error:
-        raise UsageError(f"{where}: not JSON: {error}") from None
-    if not isinstance(record, dict):
-        raise UsageError(f'{where}: expected an object such as {{"id": "a", "output": "b"}}')
-    return record
-
-
-def _entry(record: dict[str, Any], task: object, where: str) -> tuple[str | None, str, tuple[str, ...]]:
-    example_id = record.get("id")
-    key = next((key for key in _OUTPUT_KEYS if key in record), None)
-    if not isinstance(example_id, str | int) or isinstance(example_id, bool) or key is None:
-        raise UsageError(
-            f'{where}: expected "id" and one of {", ".join(_OUTPUT_KEYS)}; got {", ".join(record) or "{}"}'
-        )
-    if task is not None and not isinstance(task, str):
-        raise UsageError(f'{where}: "task" must be a string')
-    outputs = record[key] if key in ("outputs", "predictions") else [record[key]]
-    if not isinstance(outputs, list) or not all(isinstance(output, str) for output in outputs):
-        raise UsageError(f"{where}: {key!r} must hold text, got {outputs!r}")
-    return task, str(example_id), tuple(outputs)
 
 
 def _label(task: str | None, example_id: str) -> str:

@@ -130,7 +130,7 @@ def _scores(result: ExampleResult) -> Iterator[Shown]:
         judged = [entry for entry in details.get("judge", ()) if entry["scorer"] == key]
         yield Shown(f"Scorer {key}", {**fields, **({"judge": judged} if judged else {})})
     details.pop("judge", None)
-    if result.status in ("error", "timeout"):
+    if result.is_error:
         yield Shown("Scores", result.error, failed=True)
         return
     applies = {} if result.status == "measured" else {"threshold": result.threshold}

@@ -20,7 +20,7 @@ from pytest_lmeval.formats.task import Task
 from pytest_lmeval.formats.yaml.configs import as_configs
 from pytest_lmeval.leaderboard.board import Leaderboard
 from pytest_lmeval.leaderboard.rows import TaskInfo
-from pytest_lmeval.records.ledger import is_complete
+from pytest_lmeval.records.ledger_lines import is_complete
 from pytest_lmeval.records.merge import ledger_of, merge
 from pytest_lmeval.records.runfile import RunFile, examples_of, read_run
 from pytest_lmeval.records.write import remove_reports, write_leaderboard

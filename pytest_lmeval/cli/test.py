@@ -64,7 +64,7 @@ def _shown(dry_run: DryRun, task: Any, adapter: str) -> bool:
         for stage in stages:
             show(_stage(stage))
         results.append(result)
-        failed = failed or result.status in ("error", "timeout")
+        failed = failed or result.is_error
     metrics = dry_run.metrics(task, results)
     show([_rule("="), *_stage(metrics)])
     return failed or metrics.failed

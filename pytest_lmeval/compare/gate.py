@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_lmeval.compare.against import compare_with
 from pytest_lmeval.compare.baseline import doubts
+from pytest_lmeval.compare.changes import OVERALL
 from pytest_lmeval.compare.compare import Comparison, Criteria
 from pytest_lmeval.compare.measured import floor_without_score, measured_lines
 from pytest_lmeval.compare.suspicion import suspicions
 from pytest_lmeval.errors import UnknownName, UsageError
 from pytest_lmeval.leaderboard.rows import rows_called
-from pytest_lmeval.records.boardfile import NOT_COMPARED
+from pytest_lmeval.records.boardfile import NO_RESULT, NOT_COMPARED
 
 if TYPE_CHECKING:
     from pytest_lmeval.leaderboard.board import Leaderboard
@@ -34,9 +35,7 @@ __all__ = [
 MODES = ("examples", "tasks", "baseline", "none")
 LET_PASS = frozenset({"pass", "new", "inconclusive"})
 """The verdicts with which a run passes, whatever its items say."""
-OVERALL = "overall"
 _FINE = frozenset({"pass", "improvement"})
-_FAILED = frozenset({"failed", "error", "timeout"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +194,7 @@ def _exit_code(board: Leaderboard, settings: GateSettings, verdict: str) -> int:
         return 3
     if floor_without_score(board, settings.floors):
         return 4
-    failed = any(result.status in _FAILED for row in board.tasks for result in row.per_example)
+    failed = any(result.is_failed for row in board.tasks for result in row.per_example)
     return int(failed or verdict not in LET_PASS)
 
 
@@ -240,7 +239,7 @@ def _coverage(board: Leaderboard, settings: GateSettings, comparison: Comparison
 
 
 def _incomplete(board: Leaderboard) -> list[str]:
-    reasons = [f"no result: {nodeid}" for nodeid in board.facts.missing]
+    reasons = [f"{NO_RESULT}{nodeid}" for nodeid in board.facts.missing]
     errors = board.counts["errors"] + board.counts["timeouts"]
     if errors > board.facts.max_errors:
         reasons.append(f"{errors} example(s) could not be scored; at most {board.facts.max_errors:g} may")

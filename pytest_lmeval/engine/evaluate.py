@@ -15,6 +15,7 @@ from pytest_lmeval.formats.task import Prompt, Task, Tools
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.stats.intervals import mean
 from pytest_lmeval.types import (
+    WITHOUT_SCORE,
     Completion,
     Example,
     ExampleResult,
@@ -39,7 +40,6 @@ __all__ = [
 ]
 
 
-_NO_SCORE = ("excluded", "measured")
 _MIXED = "some of its responses have a score and others have none; say score_field"
 
 
@@ -176,7 +176,7 @@ def _result(
         task=task.name,
         id=example.id,
         status=status,
-        score=mean([score.value for score in scores]) if scores and status not in _NO_SCORE else None,
+        score=mean([score.value for score in scores]) if scores and status not in WITHOUT_SCORE else None,
         threshold=judgement.thresholds.of(task, example),
         metric=example.metric,
         hash=content_hash(task, example, prompt),

@@ -9,9 +9,11 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pytest_lmeval.errors import UsageError
 from pytest_lmeval.formats.loglikelihood import log_probs_of
 from pytest_lmeval.leaderboard.responses import confidences
-from pytest_lmeval.records.ledger import is_complete
+from pytest_lmeval.records.ledger_lines import read_ledger
+from pytest_lmeval.records.recorded import recorded_result
 from pytest_lmeval.types import Completion, ExampleResult, Response
 
 __all__ = ["Asked", "HeldResults", "fingerprint", "read_held"]
@@ -78,38 +80,30 @@ def fingerprint(adapter: str, options: Mapping[str, Any], repeats: int) -> str:
 def read_held(path: Path, asking: str) -> HeldResults:
     """Return what the ledger at ``path`` holds of runs with the fingerprint ``asking``.
 
-    A missing file holds nothing. What got no answer will be asked again.
+    A missing file holds nothing. What got no answer will be asked again. Raise UsageError for a file that could not be
+    read back once the run has gone on with it.
     """
     if not path.exists():
         return HeldResults()
-    results: dict[tuple[str, str], ExampleResult] = {}
-    keys = set()
-    headers: list[dict[str, Any]] = []
-    damaged, relevant = 0, False
-    for line in path.read_bytes().split(b"\n"):
-        if not line:
-            continue
-        try:
-            record = json.loads(line)
-            if "header" in record:
-                relevant = record["header"].get("asking") == asking
-                headers.append(record["header"])
-            elif record.keys().isdisjoint({"run", "footer"}):
-                keys.add((record["task"], record["id"]))
-                if relevant:
-                    result = ExampleResult.from_json(line)
-                    results[result.task, result.id] = result
-        except (ValueError, TypeError, KeyError, AttributeError):
-            damaged += 1
+    try:
+        with path.open("rb") as lines:
+            ledger = read_ledger(lines, path, recorded_result)
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
+    if ledger is None:
+        raise UsageError(f"{path}: not a ledger, it begins with no header; run without --lm-resume to begin a new one")
+    alike = [run for run in ledger.runs if run.header.get("asking") == asking]
+    results = {key: result for run in alike for key, result in run.results.items()}
     # An output whose scoring failed is an answer all the same.
     answered = {key: result for key, result in results.items() if result.outputs or log_probs_of(result.details)}
+    last = ledger.runs[-1] if ledger.runs else None
     return HeldResults(
         answered,
-        damaged,
-        frozenset(keys),
-        started=str(headers[-1].get("timestamp", "")) if headers else "",
-        complete=is_complete(path),
-        asked_otherwise=all(header.get("asking") != asking for header in headers),
+        ledger.damaged,
+        frozenset(key for run in ledger.runs for key in run.results),
+        started=str(last.header.get("timestamp", "")) if last else "",
+        complete=last is not None and last.is_complete,
+        asked_otherwise=not alike,
     )
 
 

@@ -12,6 +12,7 @@ from pytest_lmeval.formats.python.claims import is_data
 from pytest_lmeval.formats.task import LoadedFile, LoadOptions, TaskSource
 from pytest_lmeval.formats.yaml.claims import reads_like_a_task
 from pytest_lmeval.formats.yaml.row_files import is_row_file
+from pytest_lmeval.records.ledger_lines import is_ledger
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.text import node_path
 from pytest_lmeval.types import RecordError
@@ -26,7 +27,6 @@ __all__ = [
     "task_name",
 ]
 
-_LEDGER_START = b'{"header":{"schema":"pytest-lmeval/ledger'
 _DEFAULT = LoadOptions()
 RECORDING_SUFFIX = ".replay.jsonl"
 """Recorded model outputs, for the replay adapter; never a task file."""
@@ -37,7 +37,7 @@ def is_task_file(path: Path, registry: Registry) -> bool:
     format = registry.formats.get(path.suffix)
     if format is None or not fnmatchcase(path.name, format.pattern) or path.name.endswith(RECORDING_SUFFIX):
         return False
-    return not _is_ledger(path) and not (path.suffix == ".jsonl" and (is_data(path) or is_row_file(path)))
+    return path.suffix != ".jsonl" or not (is_ledger(path) or is_data(path) or is_row_file(path))
 
 
 def misnamed(path: Path) -> str:
@@ -98,11 +98,3 @@ def find_task_files(paths: Iterable[Path], registry: Registry) -> Iterator[tuple
             raise UsageError(f"{path}: not a task file; expected one of {', '.join(sorted(registry.formats))}")
         else:
             yield path, task_name(path, path.parent)
-
-
-def _is_ledger(path: Path) -> bool:
-    try:
-        with path.open("rb") as file:
-            return file.read(len(_LEDGER_START)) == _LEDGER_START
-    except OSError:
-        return False

@@ -11,7 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-__all__ = ["build_manifest", "redact_arguments", "redact_options"]
+__all__ = ["HIDDEN", "build_manifest", "redact_arguments", "redact_options"]
 
 # Whole words at the end of a name: api_key and Authorization, but neither max_tokens nor author.
 _SECRET_NAME = re.compile(
@@ -20,7 +20,8 @@ _SECRET_NAME = re.compile(
 _INNER_SECRET = re.compile(r"(?:key|token|secret|password|authorization|bearer)[\"']?\s*[=:]", re.IGNORECASE)
 _URL_SECRET = re.compile(r"(\w+://)[^/@\s]+@")
 _HARMLESS = frozenset({"--lm-threshold", "-k", "-m"})
-_HIDDEN = "***"
+HIDDEN = "***"
+"""What is written in place of a secret."""
 _PACKAGES = ("pytest-lmeval", "pytest", "pytest-xdist", "pytest-json-report")
 
 
@@ -47,12 +48,12 @@ def redact_arguments(argv: Sequence[str]) -> list[str]:
 
 def _redact(value: Any, name: str = "") -> Any:
     if _SECRET_NAME.search(name):
-        return _HIDDEN
+        return HIDDEN
     if isinstance(value, Mapping):
         return {key: _redact(inner, str(key)) for key, inner in value.items()}
     if isinstance(value, list | tuple):
         return [_redact(inner) for inner in value]
-    return _URL_SECRET.sub(rf"\1{_HIDDEN}@", value) if isinstance(value, str) else value
+    return _URL_SECRET.sub(rf"\1{HIDDEN}@", value) if isinstance(value, str) else value
 
 
 def _redact_argument(argument: str) -> str:
@@ -63,7 +64,7 @@ def _redact_argument(argument: str) -> str:
     if not equals or not inner or option in _HARMLESS:
         return str(_redact(argument))
     if _SECRET_NAME.search(name) or _INNER_SECRET.search(value):
-        return f"{prefix}{_HIDDEN}"
+        return f"{prefix}{HIDDEN}"
     return f"{prefix}{_redact(value)}"
 
 

@@ -203,7 +203,7 @@ class ExampleItem(pytest.Function):
         if state.run.stopped:
             self.session.shouldstop = printable(state.run.stopped, keep="")
         self._keep(result)
-        if result.status not in ("passed", "below", "measured", "excluded"):
+        if result.is_failed:
             before = state.baseline_results.get((result.task, result.id))
             rerun = rerun_command(rerun_facts(self.config), self.parent.nodeid, self.name)
             raise ExampleFailed(explain(result, rerun, before))

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 
 import pytest
 
-__all__ = ["failed_besides", "stopped_by_choice", "why_cut_short"]
+from pytest_lmeval.types import FAILED
 
-_NOT_FAILED = ("passed", "below", "measured", "excluded", "skipped")
+__all__ = ["failed_besides", "stopped_by_choice", "why_cut_short"]
 
 
 def why_cut_short(session: pytest.Session, status: int, unheard: Iterable[str]) -> list[str]:
@@ -29,7 +29,7 @@ def failed_besides(failed: Iterable[str], fates: Mapping[str, str]) -> list[str]
 
     ``fates`` are the statuses of the examples by node id, ``skipped`` among them.
     """
-    odd = [nodeid for nodeid in failed if fates.get(nodeid) in _NOT_FAILED]
+    odd = [nodeid for nodeid in failed if nodeid in fates and fates[nodeid] not in FAILED]
     return [f"{nodeid}: the test failed, the example is {fates[nodeid]}" for nodeid in odd]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -24,8 +24,7 @@ from pytest_lmeval.plugin.report_files import ReportFiles
 from pytest_lmeval.plugin.resuming import Resumption
 from pytest_lmeval.plugin.run_facts import info_of, manifest_of, selection_of
 from pytest_lmeval.plugin.state import run_state
-from pytest_lmeval.records.ledger import Ledger
-from pytest_lmeval.records.recorded import aggregates_record
+from pytest_lmeval.records.ledger import Ledger, ending
 from pytest_lmeval.run.aggregating import aggregate
 from pytest_lmeval.run.library import timestamp
 from pytest_lmeval.types import ExampleResult
@@ -221,15 +220,8 @@ class RunRecord:
         aggregates, failures = aggregate(infos, results, run_state(self.config).task_again)
         self._reasons += failures
         self.board = self._decided(build_board(infos, results, self._facts(), aggregates))
-        footer = {"complete": self.board.complete, "digest": self.board.digest, "counts": dict(self.board.counts)}
-        run = {
-            "tasks": [asdict(info) for info in self._infos()],
-            # Paths and options may hold anything that a conftest gave them.
-            "facts": json.loads(json.dumps(asdict(self.board.facts), default=str)),
-            **aggregates_record(aggregates),
-            "left_out": self.resumption.left_out(results),
-        }
-        self.ledger.close(footer, run)
+        end = ending(self.board, infos, aggregates, self.resumption.left_out(results))
+        self.ledger.close(**end)
         if self.ledger.failure is not None:
             self.files.failures.append(f"{self.ledger.path}: {self.ledger.failure.strerror or self.ledger.failure}")
         self.files.write(self.board, self._with_prompts, per_example=self.per_example)
@@ -275,7 +267,7 @@ class RunRecord:
         options: MaxErrors | str = self.config.option.lm_max_errors
         limit = MaxErrors(options) if isinstance(options, str) else options
         # What failed before there was an adapter knows only the name that was asked for.
-        told = [result for result in self._results.values() if result.status not in ("error", "timeout")]
+        told = [result for result in self._results.values() if not result.is_error]
         adapters = {result.adapter for result in told or self._results.values() if result.adapter}
         if len(adapters) > 1:
             self._reasons.append(f"one run has one adapter: this one had {', '.join(sorted(adapters))}")

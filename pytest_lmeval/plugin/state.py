@@ -99,7 +99,8 @@ class RunState:
         option = self.config.option
         if not option.lm_resume:
             return HeldResults()
-        return read_held(self.config.invocation_params.dir / option.lm_report_dir / "ledger.jsonl", self.asking)
+        path = self.config.invocation_params.dir / option.lm_report_dir / "ledger.jsonl"
+        return with_usage_errors(lambda: read_held(path, self.asking))
 
     @cached_property
     def run(self) -> Run:
@@ -176,11 +177,11 @@ class RunState:
             self._check_thresholds({item.task.name: item.task for item in items})
             self._check_update()
             self._prepare_adapter(items)
+            # Read before the controller of this very run adds to the ledger.
+            _ = self.held
         except (LmevalError, pytest.UsageError) as error:
             self._usage_error(str(error))
         self._items = session.items
-        # Read before the controller of this very run adds to the ledger.
-        _ = self.held
         self._plan(items)
         for file in {item.parent for item in items}:
             # Every conftest is loaded by now: which of them are in charge of a file will not change any more.

@@ -86,7 +86,7 @@ def _worth_a_note(board: Leaderboard, gate: Mapping[str, Any]) -> list[ExampleRe
     worse = gate.get("comparison", {}).get("worse", ()) if gate["mode"] == "baseline" else ()
     flipped = {(flip["task"], flip["id"]) for flip in worse}
     results = [result for row in board.tasks for result in row.per_example]
-    failed = [result for result in results if result.status in ("failed", "error", "timeout")]
+    failed = [result for result in results if result.is_failed]
     # GitHub shows few: first what must pass, then what failed, then what only got worse.
     failed.sort(key=lambda result: not result.must_pass)
     return failed + [r for r in results if (r.task, r.id) in flipped and r.status == "below"]

@@ -1,1 +1,1 @@
-"""Files of a run, one writer and one reader each: the ledger, the board, shards."""
+"""Files of a run, one writer and one reader each: ledger, board, recordings, shards."""

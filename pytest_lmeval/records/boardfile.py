@@ -10,11 +10,12 @@ from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.records.recorded import recorded_result
 from pytest_lmeval.types import ExampleResult
 
-__all__ = ["NOT_COMPARED", "board_facts", "board_infos", "board_results", "facts_from"]
+__all__ = ["NOT_COMPARED", "NO_RESULT", "board_facts", "board_infos", "board_results", "facts_from"]
 
 NOT_COMPARED = "not compared: "
 """How a reason begins that tells what a verdict is not about."""
-_MISSING = "no result: "
+NO_RESULT = "no result: "
+"""How a reason begins that names an example which was collected and has no result."""
 _CUT_SHORT = "its run was cut short"
 
 
@@ -130,7 +131,7 @@ def _fields(row: Mapping[str, Any], record: Mapping[str, Any], board: Mapping[st
 def _interruptions(facts: Mapping[str, Any]) -> list[str]:
     # A file of an older version, or of a run that died, has the reasons in its gate, or none.
     reasons = [str(reason) for reason in (facts.get("gate") or {}).get("reasons", ())]
-    return [reason for reason in reasons if not reason.startswith((_MISSING, NOT_COMPARED))] or [_CUT_SHORT]
+    return [reason for reason in reasons if not reason.startswith((NO_RESULT, NOT_COMPARED))] or [_CUT_SHORT]
 
 
 def _threshold(row: Mapping[str, Any], record: Mapping[str, Any]) -> Any:
@@ -144,7 +145,7 @@ def _threshold(row: Mapping[str, Any], record: Mapping[str, Any]) -> Any:
 def _missing(board: Mapping[str, Any], count: int) -> list[str]:
     gate = board.get("gate")
     reasons = gate.get("reasons", []) if isinstance(gate, dict) else []
-    named = [str(reason).removeprefix(_MISSING) for reason in reasons if str(reason).startswith(_MISSING)]
+    named = [str(reason).removeprefix(NO_RESULT) for reason in reasons if str(reason).startswith(NO_RESULT)]
     return (named + ["an example that the board does not name"] * count)[:count]
 
 

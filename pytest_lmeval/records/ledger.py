@@ -1,22 +1,23 @@
-"""The append-only record of a run: a header line, a line per finished example, what it was a run of, a footer."""
+"""The append-only record of a run, while it goes on and at its end."""
 
 from __future__ import annotations
 
 import fcntl
-import json
-import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from dataclasses import asdict
 from itertools import count
 from pathlib import Path
 from typing import IO, Any
 
 from pytest_lmeval.errors import UsageError
+from pytest_lmeval.leaderboard.board import Leaderboard
+from pytest_lmeval.leaderboard.rows import TaskInfo
+from pytest_lmeval.records.ledger_lines import is_complete, ledger_line, result_line
+from pytest_lmeval.records.recorded import aggregates_record
 
-__all__ = ["SCHEMA", "Ledger", "is_complete"]
-
-SCHEMA = "pytest-lmeval/ledger/1"
+__all__ = ["Ledger", "ending"]
 
 
 class Ledger:
@@ -66,18 +67,18 @@ class Ledger:
             self._is_torn = goes_on
         except OSError as error:
             self._fail(error)
-        self._write(_line({"header": {"schema": SCHEMA, **header}}))
+        self._write(ledger_line("header", header))
 
     def append(self, line: str) -> None:
         """Add the JSON of one result."""
-        self._write(line.encode("ascii") + b"\n")
+        self._write(result_line(line))
 
     def close(self, footer: Mapping[str, Any] | None, run: Mapping[str, Any] | None = None) -> None:
         """Add what it was a run of and the footer, where the run came to its end, and give the folder free."""
         if run is not None:
-            self._write(_line({"run": dict(run)}))
+            self._write(ledger_line("run", run))
         if footer is not None:
-            self._write(_line({"footer": dict(footer)}))
+            self._write(ledger_line("footer", footer))
         for file in (self._file, self._lock):
             if file is not None:
                 file.close()
@@ -127,17 +128,21 @@ class Ledger:
         self.failure = self.failure or error
 
 
-def _line(value: Mapping[str, Any]) -> bytes:
-    return json.dumps(value, separators=(",", ":")).encode("ascii") + b"\n"
+def ending(
+    board: Leaderboard,
+    infos: Iterable[TaskInfo],
+    aggregates: Mapping[str, Mapping[str, Any]],
+    left_out: Iterable[tuple[str, str]] = (),
+) -> dict[str, dict[str, Any]]:
+    """Return the fields of the last two lines of a run that ended with ``board``, by kind.
 
-
-def is_complete(path: Path) -> bool:
-    """Tell whether the ledger at ``path`` is that of a run that scored all it had to."""
-    with path.open("rb") as file:
-        file.seek(0, os.SEEK_END)
-        file.seek(max(0, file.tell() - (1 << 16)))
-        last = file.read().rstrip(b"\n").rpartition(b"\n")[2]
-    try:
-        return bool(json.loads(last).get("footer", {}).get("complete"))
-    except (ValueError, AttributeError):  # cut in the middle of a line
-        return False
+    ``left_out`` are task and id of the results in the ledger that the run does not count.
+    """
+    run = {
+        "tasks": [asdict(info) for info in infos],
+        "facts": asdict(board.facts),
+        **aggregates_record(aggregates),
+        "left_out": list(left_out),
+    }
+    footer = {"complete": board.complete, "digest": board.digest, "counts": dict(board.counts)}
+    return {"run": run, "footer": footer}

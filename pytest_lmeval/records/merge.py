@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 from pytest_lmeval.leaderboard.board import Leaderboard, RunFacts
 from pytest_lmeval.leaderboard.rows import TaskInfo
-from pytest_lmeval.records.recorded import aggregates_record
-from pytest_lmeval.records.runfile import LEDGER_SCHEMA, RunFile, examples_of
+from pytest_lmeval.records.ledger import ending
+from pytest_lmeval.records.ledger_lines import ledger_line, result_line
+from pytest_lmeval.records.runfile import RunFile, examples_of
 from pytest_lmeval.records.shards import check_shards
 from pytest_lmeval.types import ExampleResult, Status
 
@@ -44,17 +44,10 @@ def judged(results: Iterable[ExampleResult], mode: str) -> tuple[ExampleResult, 
 
 def ledger_of(run: RunFile, board: Leaderboard) -> bytes:
     """Return the ledger of a run that ended with ``board``."""
-    header = {"schema": LEDGER_SCHEMA, "timestamp": run.timestamp, "asking": run.asking, "manifest": run.manifest}
-    ended = {
-        "tasks": [asdict(info) for info in run.infos.values()],
-        "facts": asdict(board.facts),
-        **aggregates_record(run.aggregates),
-        "left_out": [],
-    }
-    footer = {"complete": board.complete, "digest": board.digest, "counts": dict(board.counts)}
-    lines = [_line({"header": header}), *(result.to_json() for result in examples_of(run))]
-    lines += [_line({"run": ended}), _line({"footer": footer})]
-    return ("\n".join(lines) + "\n").encode("ascii")
+    header = {"timestamp": run.timestamp, "asking": run.asking, "manifest": run.manifest}
+    lines = [ledger_line("header", header), *(result_line(result.to_json()) for result in examples_of(run))]
+    end = ending(board, run.infos.values(), run.aggregates)
+    return b"".join(lines + [ledger_line(kind, fields) for kind, fields in end.items()])
 
 
 def _status(result: ExampleResult, mode: str) -> Status:
@@ -126,7 +119,3 @@ def _unsharded(argv: Sequence[str]) -> Iterator[str]:
                 yield argument
         else:
             follows = False
-
-
-def _line(value: Mapping[str, Any]) -> str:
-    return json.dumps(value, separators=(",", ":"), allow_nan=False)

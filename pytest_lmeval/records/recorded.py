@@ -5,29 +5,20 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from typing import Any, NoReturn, get_args
+from typing import Any, get_args
 
 from pytest_lmeval.leaderboard.rows import TaskInfo
-from pytest_lmeval.types import ExampleResult, Status
+from pytest_lmeval.types import WITHOUT_SCORE, ExampleResult, Status
 
-__all__ = ["aggregates_record", "parse_json", "recorded_aggregates", "recorded_info", "recorded_result"]
+__all__ = ["aggregates_record", "recorded_aggregates", "recorded_info", "recorded_result", "recorded_texts"]
 
 _STATUSES = frozenset(get_args(Status))
-_UNSCORED = frozenset({"error", "timeout", "excluded", "measured"})
 _REQUIRED_TEXTS = ("task", "id", "metric", "hash")
 _TEXTS = ("prompt", "post_process", "category", "error", "adapter", "request", "cluster", "item")
 _LISTS = ("outputs", "predictions", "targets")
 _INFO_COUNTS = ("available", "selected")
 _RESULT_FIELDS = tuple(ExampleResult.__dataclass_fields__)
 _INFO_FIELDS = tuple(TaskInfo.__dataclass_fields__)
-
-
-def parse_json(text: str) -> Any:
-    """Return the value of strict JSON; raise ValueError for anything else, NaN and hostile nesting included."""
-    try:
-        return json.loads(text, parse_constant=_no_number)
-    except RecursionError:
-        raise ValueError("nested too deeply") from None
 
 
 def recorded_result(fields: Mapping[str, Any]) -> ExampleResult:
@@ -41,13 +32,19 @@ def recorded_result(fields: Mapping[str, Any]) -> ExampleResult:
     for name in _TEXTS:
         _expect(isinstance(known.get(name, ""), str), name, known.get(name), "text")
     for name in _LISTS:
-        known[name] = _texts(known.get(name, []), name)
+        known[name] = recorded_texts(known.get(name, []), name)
     for name in ("usage", "details", "metrics"):
         _expect(isinstance(known.get(name, {}), dict), name, known.get(name), "an object")
     for name in ("unparsed", "must_pass"):
         _expect(isinstance(known.get(name, False), bool), name, known.get(name), "true or false")
     _check_numbers(known)
     return ExampleResult(**known)
+
+
+def recorded_texts(value: Any, name: str) -> tuple[str, ...]:
+    """Return the texts of a field; raise ValueError that names it where it holds anything else."""
+    _expect(isinstance(value, list) and all(isinstance(text, str) for text in value), name, value, "a list of texts")
+    return tuple(value)
 
 
 def recorded_info(fields: Any) -> TaskInfo:
@@ -64,7 +61,7 @@ def recorded_info(fields: Any) -> TaskInfo:
     _expect(guess is None or _is_number(guess), "random_baseline", guess, "a number or null")
     _expect(isinstance(fields.get("config", {}), dict), "config", fields.get("config"), "an object")
     known = {name: fields[name] for name in _INFO_FIELDS if name in fields}
-    return TaskInfo(**{**known, "bad_records": _texts(fields.get("bad_records", []), "bad_records")})
+    return TaskInfo(**{**known, "bad_records": recorded_texts(fields.get("bad_records", []), "bad_records")})
 
 
 def recorded_aggregates(fields: Any) -> dict[str, dict[str, Any]]:
@@ -95,7 +92,7 @@ def aggregates_record(aggregates: Mapping[str, Mapping[str, Any]]) -> dict[str, 
 def _check_numbers(fields: Mapping[str, Any]) -> None:
     status, score = fields.get("status"), fields.get("score")
     _expect(isinstance(status, str) and status in _STATUSES, "status", status, f"one of {', '.join(sorted(_STATUSES))}")
-    if status in _UNSCORED:
+    if status in WITHOUT_SCORE:
         _expect(score is None, "score", score, f"null, the status being {status}")
     else:
         _expect(_is_share(score), "score", score, f"0 to 1, the status being {status}")
@@ -107,11 +104,6 @@ def _check_numbers(fields: Mapping[str, Any]) -> None:
     for group in ("usage", "metrics"):
         for name, amount in fields.get(group, {}).items():
             _expect(_is_number(amount), f"{group}.{name}", amount, "a number")
-
-
-def _texts(value: Any, name: str) -> tuple[str, ...]:
-    _expect(isinstance(value, list) and all(isinstance(text, str) for text in value), name, value, "a list of texts")
-    return tuple(value)
 
 
 def _is_number(value: Any) -> bool:
@@ -129,7 +121,3 @@ def _is_count(value: Any) -> bool:
 def _expect(holds: bool, field: str, value: Any, expected: str) -> None:
     if not holds:
         raise ValueError(f"{field}: expected {expected}, got {value!r:.80}")
-
-
-def _no_number(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is not JSON")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from io import BytesIO
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,14 +13,14 @@ from pytest_lmeval.leaderboard.board import SCHEMA, Leaderboard, RunFacts, build
 from pytest_lmeval.leaderboard.board import digest as digest_of
 from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.records.boardfile import board_facts, board_infos, board_results, facts_from
-from pytest_lmeval.records.recorded import parse_json, recorded_aggregates, recorded_info, recorded_result
+from pytest_lmeval.records.ledger_lines import LEDGER_SCHEMA, LedgerRuns, read_ledger
+from pytest_lmeval.records.recorded import recorded_aggregates, recorded_info, recorded_result
+from pytest_lmeval.records.strict import check_schema, parse_json
 from pytest_lmeval.text import item_name
 from pytest_lmeval.types import ExampleResult
 
-__all__ = ["LEDGER_SCHEMA", "RunFile", "board_of", "examples_of", "read_run"]
+__all__ = ["RunFile", "board_of", "examples_of", "read_run"]
 
-LEDGER_SCHEMA = "pytest-lmeval/ledger/1"
-_OURS = re.compile(r"pytest-lmeval/(leaderboard|ledger)/(\d+)")
 _Key = tuple[str, str]
 
 
@@ -85,15 +85,16 @@ class RunFile:
 def read_run(path: str | Path) -> RunFile:
     """Return the run that a ledger or a leaderboard holds; raise UsageError that says what the file is instead."""
     path = Path(path)
-    text = _read(path)
-    first = _parsed_or_none(text.lstrip().partition("\n")[0])
-    if isinstance(first, dict) and isinstance(first.get("header"), dict):
-        _check_schema(path, first["header"].get("schema"), "ledger")
-        return _from_ledger(path, text)
+    data = _read(path)
+    ledger = read_ledger(BytesIO(data), path, recorded_result)
+    if ledger is not None and ledger.runs:
+        return _from_ledger(path, ledger)
+    text = _text(path, data)
     board = _parsed_or_none(text)
     if isinstance(board, dict) and "schema" in board:
-        _check_schema(path, board["schema"], "leaderboard")
+        check_schema(path, board["schema"], SCHEMA)
         return _from_board(path, board)
+    first = _parsed_or_none(text.lstrip().partition("\n")[0])
     if isinstance(first, dict) and "id" in first:
         raise UsageError(
             f"{path}: a recording, which has outputs and no scores; score it with pytest --lm-adapter=replay:{path}"
@@ -132,26 +133,11 @@ def _from_board(path: Path, board: Mapping[str, Any]) -> RunFile:
         raise UsageError(f"{path}: not a leaderboard as {SCHEMA} has it: {error}") from None
 
 
-def _from_ledger(path: Path, text: str) -> RunFile:
-    header: dict[str, Any] = {}
-    run: dict[str, Any] = {}
-    footer: dict[str, Any] = {}
-    last: dict[_Key, ExampleResult] = {}
-    damaged = 0
-    for number, line in enumerate(text.split("\n"), start=1):
-        record = _parsed_or_none(line) if line.strip() else {}
-        if not isinstance(record, dict):
-            damaged += 1
-        elif "header" in record:
-            # A run that was resumed has its own end, or none.
-            header, run, footer = _object(record, "header", path, number), {}, {}
-        elif "run" in record:
-            run = _object(record, "run", path, number)
-        elif "footer" in record:
-            footer = _object(record, "footer", path, number)
-        elif record:
-            result = _result(record, path, number)
-            last[result.task, result.id] = result
+def _from_ledger(path: Path, ledger: LedgerRuns[ExampleResult]) -> RunFile:
+    last = {key: result for run in ledger.runs for key, result in run.results.items()}
+    # A run that was resumed has its own end, or none.
+    header, footer = ledger.runs[-1].header, ledger.runs[-1].footer
+    run = ledger.runs[-1].run if footer else {}
     try:
         facts, infos = _facts(header, run, last.values()), _infos(run, last.values())
         aggregates = recorded_aggregates(run.get("aggregates", {}))
@@ -162,13 +148,13 @@ def _from_ledger(path: Path, text: str) -> RunFile:
         path=path,
         kind="ledger",
         facts=facts,
-        complete=bool(run and footer.get("complete")),
+        complete=ledger.runs[-1].is_complete,
         infos=infos,
         results=tuple(result for key, result in last.items() if key[0] in infos and not is_left_out(key)),
         digest=str(footer.get("digest", "")),
         asking=str(header.get("asking", "")),
         aggregates=aggregates,
-        damaged=damaged,
+        damaged=ledger.damaged,
     )
 
 
@@ -209,32 +195,6 @@ def _pairs(pairs: Any) -> set[_Key]:
         raise ValueError(f"run.left_out: expected a list of pairs, got {pairs!r:.80}") from None
 
 
-def _result(record: Mapping[str, Any], path: Path, number: int) -> ExampleResult:
-    try:
-        return recorded_result(record)
-    except ValueError as error:
-        raise UsageError(f"{path}:{number}: not a result: {error}") from None
-
-
-def _object(record: Mapping[str, Any], key: str, path: Path, number: int) -> dict[str, Any]:
-    value = record[key]
-    if not isinstance(value, dict):
-        raise UsageError(f"{path}:{number}: {key}: expected an object, got {value!r:.80}")
-    return value
-
-
-def _check_schema(path: Path, schema: object, kind: str) -> None:
-    reads = SCHEMA if kind == "leaderboard" else LEDGER_SCHEMA
-    if schema == reads:
-        return
-    known = _OURS.fullmatch(schema) if isinstance(schema, str) else None
-    if known and known[1] == kind and int(known[2]) > 1:
-        raise UsageError(
-            f"{path}: written by a newer version, as {schema}; this one reads {reads}: update pytest-lmeval"
-        )
-    raise UsageError(f"{path}: schema: expected {reads}, got {schema!r:.80}")
-
-
 def _parsed_or_none(text: str) -> Any:
     try:
         return parse_json(text)
@@ -252,12 +212,17 @@ def _no_run(text: str) -> str:
     return "JSON, but nothing that a run wrote"
 
 
-def _read(path: Path) -> str:
+def _read(path: Path) -> bytes:
     if path.is_dir():
         raise UsageError(f"{path}: a folder; name the ledger.jsonl or the leaderboard.json in it")
     try:
-        return path.read_text(encoding="utf-8-sig")
+        return path.read_bytes()
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def _text(path: Path, data: bytes) -> str:
+    try:
+        return data.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise UsageError(f"{path}: not UTF-8 text; expected a leaderboard.json or a ledger.jsonl") from None

@@ -28,7 +28,6 @@ COMMENT_BYTES = 60_000
 _FLIPS = 25
 _REASONS = 20
 _TEXT = 80
-_FAILED = frozenset({"failed", "error", "timeout"})
 _REPEATED = re.compile(r"(?:pass[@^]|maj@)\d+")
 _VERDICTS = {
     "pass": "passed",
@@ -105,7 +104,7 @@ def _headline(board: Leaderboard) -> str:
 
 
 def _failed(board: Leaderboard) -> list[str]:
-    failed = [result for row in board.tasks for result in row.per_example if result.status in _FAILED]
+    failed = [result for row in board.tasks for result in row.per_example if result.is_failed]
     if not failed:
         return []
     failed.sort(key=lambda result: not result.must_pass)

@@ -7,6 +7,7 @@ from typing import Any
 
 from pytest_lmeval.leaderboard.board import Leaderboard
 from pytest_lmeval.leaderboard.rows import TaskRow
+from pytest_lmeval.report.columns import interval_text
 from pytest_lmeval.text import printable
 
 __all__ = [
@@ -100,7 +101,7 @@ def action_lines(board: Leaderboard) -> list[str]:
 
 def ci95_text(ends: tuple[float, float] | None) -> str:
     """Return an interval with three digits, or nothing where there is none."""
-    return "" if ends is None else f"{ends[0]:.3f} to {ends[1]:.3f}"
+    return interval_text(ends) if ends else ""
 
 
 def score_text(score: float | int | None) -> str:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from pytest_lmeval.engine.evaluate import request_hash
 from pytest_lmeval.engine.resume import Asked, HeldResults, fingerprint, read_held
+from pytest_lmeval.errors import UsageError
 from pytest_lmeval.types import Completion, ExampleResult, Generate, LogLikelihood, LogProb, Message, Response
 
 RESULT = ExampleResult(
@@ -25,6 +26,10 @@ NOW = Asked("asked", "m", 1)
 
 def header(asking: str = "now") -> str:
     return json.dumps({"header": {"schema": "pytest-lmeval/ledger/1", "asking": asking}})
+
+
+def end(complete: bool = True) -> list[str]:
+    return [json.dumps({"run": {"tasks": []}}), json.dumps({"footer": {"complete": complete}})]
 
 
 def read(folder: Path, *lines: str, tail: str = "") -> HeldResults:
@@ -74,17 +79,16 @@ def test_what_would_be_asked_otherwise_now_is_not_held(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("complete", [True, False])
 def test_a_complete_ledger_is_held_as_any_other(tmp_path: Path, complete: bool) -> None:
-    held = read(tmp_path, header(), RESULT.to_json(), json.dumps({"footer": {"complete": complete}}))
+    held = read(tmp_path, header(), RESULT.to_json(), *end(complete))
     assert ["5"] == texts(held)
     assert (complete, True) == (held.complete, held.goes_on)
 
 
 def test_the_complete_ledger_of_runs_that_asked_otherwise_is_not_gone_on_with(tmp_path: Path) -> None:
-    ended = json.dumps({"footer": {"complete": True}})
-    other = read(tmp_path, header("otherwise"), RESULT.to_json(), ended)
+    other = read(tmp_path, header("otherwise"), RESULT.to_json(), *end())
     assert (False, frozenset({("sums", "a")})) == (other.goes_on, other.keys)
     assert read(tmp_path, header("otherwise"), RESULT.to_json()).goes_on
-    assert read(tmp_path, header(), RESULT.to_json(), header("otherwise"), ended).goes_on
+    assert read(tmp_path, header(), RESULT.to_json(), header("otherwise"), *end()).goes_on
 
 
 def test_an_example_without_an_answer_is_not_held(tmp_path: Path) -> None:
@@ -109,7 +113,6 @@ def test_only_parts_of_runs_that_asked_alike_are_held(tmp_path: Path) -> None:
     other = replace(RESULT, outputs=("6",)).to_json()
     assert ["5"] == texts(read(tmp_path, header(), RESULT.to_json(), header("otherwise"), other))
     assert texts(read(tmp_path, header("otherwise"), other)) is None
-    assert texts(read(tmp_path, RESULT.to_json())) is None
 
 
 @given(st.integers(1, len(RESULT.to_json()) - 1))
@@ -120,11 +123,22 @@ def test_a_torn_last_line_costs_that_line_alone(tmp_path_factory: pytest.TempPat
     assert (1, 1) == (len(held.results), held.damaged)
 
 
-@pytest.mark.parametrize("line", ["[]", "null", "5", '"text"', "{}", '{"task": "sums"}', '{"header": 5}', "\\xff"])
+@pytest.mark.parametrize("line", ["[]", "null", "5", '"text"', "\\xff"])
 def test_a_line_of_another_kind_is_damage_and_no_more(tmp_path: Path, line: str) -> None:
     held = read(tmp_path, header(), RESULT.to_json(), line, replace(RESULT, id="b").to_json())
     assert ["5"] == texts(held)
     assert (2, 1) == (len(held.results), held.damaged)
+
+
+@pytest.mark.parametrize("line", ["{}", '{"task": "sums"}', '{"header": 5}', replace(RESULT, score=1.5).to_json()])
+def test_a_ledger_that_could_not_be_read_back_is_not_gone_on_with(tmp_path: Path, line: str) -> None:
+    with pytest.raises(UsageError, match=r"ledger\.jsonl:2: "):
+        read(tmp_path, header(), line)
+
+
+def test_a_file_that_is_no_ledger_is_not_gone_on_with(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="not a ledger, it begins with no header"):
+        read(tmp_path, RESULT.to_json())
 
 
 @pytest.mark.parametrize(

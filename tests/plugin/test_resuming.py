@@ -311,6 +311,29 @@ def test_a_last_line_that_was_cut_off_does_no_harm(cut_off: Project) -> None:
     assert 1 == len([line for line in lines if line and not line.endswith(b"}")])
 
 
+def test_a_run_that_was_killed_in_the_first_line_of_its_ledger_is_completed_and_can_be_read(cut_off: Project) -> None:
+    ledger = cut_off.path / "reports/ledger.jsonl"
+    ledger.write_bytes(ledger.read_bytes()[:20])
+    result = run(cut_off, "--lm-resume", "-n2")
+    assert 0 == result.ret
+    result.stdout.fnmatch_lines(["1 line(s) of the ledger could not be read"])
+    read = read_run(ledger)
+    assert (True, True, 8, 1) == (read.complete, read.agrees, len(read.results or ()), read.damaged)
+
+
+@pytest.mark.parametrize("processes", ["-n0", "-n2"])
+def test_a_ledger_that_no_run_could_be_read_from_is_a_usage_error_before_anything_is_asked(
+    cut_off: Project, processes: str
+) -> None:
+    ledger = cut_off.path / "reports/ledger.jsonl"
+    ledger.write_bytes(ledger.read_bytes().replace(b"/ledger/1", b"/ledger/2"))
+    before = ledger.read_bytes()
+    result = run(cut_off, "--lm-resume", processes)
+    assert 4 == result.ret
+    result.stderr.fnmatch_lines(["ERROR: *ledger.jsonl: written by a newer version, as pytest-lmeval/ledger/2; *"])
+    assert (before, 0) == (ledger.read_bytes(), asked(cut_off).total())
+
+
 def test_without_being_told_to_resume_everything_is_asked_and_the_old_ledger_kept(cut_off: Project) -> None:
     before = (cut_off.path / "reports/ledger.jsonl").read_bytes()
     run(cut_off).assert_outcomes(passed=8)

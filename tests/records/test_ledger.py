@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 
 from pytest_lmeval import UsageError
-from pytest_lmeval.records.ledger import SCHEMA, Ledger
+from pytest_lmeval.records.ledger import Ledger
 
 LINE = '{"task":"t","id":"a"}'
+RUN: dict[str, Any] = {"tasks": []}
 
 
 def _lines(path: Path) -> list[Any]:
@@ -30,7 +31,7 @@ def _write(folder: Path, *lines: str, footer: dict[str, Any] | None) -> Ledger:
     ledger.open({"adapter": "toy"})
     for line in lines:
         ledger.append(line)
-    ledger.close(footer)
+    ledger.close(footer, RUN if footer else None)
     return ledger
 
 
@@ -58,12 +59,12 @@ def other(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
         process.kill()
 
 
-def test_a_ledger_is_a_header_then_the_results_then_a_footer(tmp_path: Path) -> None:
+def test_a_ledger_is_a_header_then_the_results_then_its_end(tmp_path: Path) -> None:
     ledger = _write(tmp_path / "reports" / "new", LINE, LINE, footer={"digest": "d"})
     assert tmp_path / "reports" / "new" / "ledger.jsonl" == ledger.path
     header = {"header": {"schema": "pytest-lmeval/ledger/1", "adapter": "toy"}}
-    assert [header, json.loads(LINE), json.loads(LINE), {"footer": {"digest": "d"}}] == _lines(ledger.path)
-    assert "pytest-lmeval/ledger/1" == SCHEMA
+    results = [json.loads(LINE)] * 2
+    assert [header, *results, {"run": RUN}, {"footer": {"digest": "d"}}] == _lines(ledger.path)
     assert ledger.failure is None
 
 
@@ -104,7 +105,7 @@ def test_a_folder_is_free_again_when_its_run_is_over(tmp_path: Path, other: subp
 def test_a_complete_ledger_is_kept_until_it_is_replaced(tmp_path: Path) -> None:
     old = _write(tmp_path, LINE, LINE, footer={"complete": True, "digest": "old"}).path.read_bytes()
     ledger = _write(tmp_path, LINE, footer={"complete": True, "digest": "new"})
-    assert [{"footer": {"complete": True, "digest": "new"}}] == _lines(ledger.path)[2:]
+    assert [{"footer": {"complete": True, "digest": "new"}}] == _lines(ledger.path)[3:]
     assert [old] == [path.read_bytes() for path in _kept_aside(tmp_path)]
     ledger.drop_replaced()
     assert [] == _kept_aside(tmp_path)

@@ -58,7 +58,7 @@ def urgency(result: ExampleResult, flip: Flip) -> int:
     reasons = (
         flip == "worse",
         result.must_pass and result.status != "passed",
-        result.status in ("error", "timeout"),
+        result.is_error,
         result.status in ("failed", "below"),
         result.unparsed,
         flip == "better",

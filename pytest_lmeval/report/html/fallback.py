@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from html import escape
 from typing import Any
 
+from pytest_lmeval.report.columns import interval_text
 from pytest_lmeval.report.gate_text import baseline_line
 from pytest_lmeval.report.tables import score_text
 from pytest_lmeval.text import printable
@@ -43,10 +44,8 @@ def _headline(board: Mapping[str, Any], gate: Mapping[str, Any]) -> str:
 
 
 def _row(row: Mapping[str, Any]) -> str:
-    ci95 = row.get("ci95")
-    interval = f"{ci95[0]:.3f} to {ci95[1]:.3f}" if ci95 else "-"
     correct = "-" if row.get("measured") else row.get("correct", "")
-    cells = (score_text(row.get("score")), interval, correct, row.get("total", ""))
+    cells = (score_text(row.get("score")), interval_text(row.get("ci95")), correct, row.get("total", ""))
     return f'<tr><th scope="row">{_text(row["task"])}</th>{"".join(f"<td>{cell}</td>" for cell in cells)}</tr>'
 
 

@@ -1,0 +1,106 @@
+"""Outputs recorded earlier, by task and id: those of a ledger, of a board, or of a file that anybody wrote."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+from pytest_lmeval.errors import UsageError
+from pytest_lmeval.leaderboard.board import SCHEMA
+from pytest_lmeval.records.ledger_lines import LedgerRuns, read_ledger
+from pytest_lmeval.records.recorded import recorded_texts
+from pytest_lmeval.records.strict import check_schema, parse_json
+
+__all__ = ["read_recording"]
+
+_OUTPUT_KEYS = ("outputs", "output", "predictions", "prediction")
+_Outputs = tuple[str, ...]
+
+
+def read_recording(path: Path) -> Iterator[tuple[str | None, str, _Outputs]]:
+    """Yield ``(task or None, id, outputs)`` from a recording of any of the three kinds."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"replay:{path}: cannot be read: {error.strerror}") from None
+    ledger = read_ledger(BytesIO(data), path, lambda record: recorded_texts(record.get("outputs", []), "outputs"))
+    if ledger is not None and ledger.runs:
+        yield from _from_ledger(ledger)
+        return
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise UsageError(f"replay:{path}: cannot be read: not UTF-8") from None
+    board = _as_board(text)
+    if board is not None:
+        check_schema(path, board.get("schema"), SCHEMA)
+        yield from _from_board(board, path)
+        return
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.strip() and not line.lstrip().startswith("#"):
+            record = _parse(line, f"{path}:{number}")
+            yield _entry(record, record.get("task"), f"{path}:{number}")
+
+
+def _from_ledger(ledger: LedgerRuns[_Outputs]) -> Iterator[tuple[str, str, _Outputs]]:
+    # A run that was resumed may have asked an example again: its last result counts, and an error has no output.
+    last = {key: outputs for run in ledger.runs for key, outputs in run.results.items()}
+    for (task, example_id), outputs in last.items():
+        if outputs:
+            yield task, example_id, outputs
+
+
+def _as_board(text: str) -> dict[str, Any] | None:
+    # A board is one object over many lines; JSONL fails to parse as a whole at its second line.
+    try:
+        value = parse_json(text)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) and "tasks" in value else None
+
+
+def _from_board(board: dict[str, Any], path: Path) -> Iterator[tuple[str | None, str, _Outputs]]:
+    for row in _objects(board["tasks"], path):
+        if "per_example" not in row:
+            raise UsageError(f"{path}: the board has no outputs; write it with --lm-include-per-example")
+        for record in _objects(row["per_example"], path):
+            # The board's ``prediction`` is post-processed: only the raw output may be replayed, and an example
+            # without one had no answer.
+            raw = {key: record[key] for key in ("id", "outputs", "output") if record.get(key) is not None}
+            if raw.keys() - {"id"}:
+                yield _entry(raw, row.get("task"), f"{path}: task {row.get('task')!r}")
+
+
+def _objects(value: object, path: Path) -> list[dict[str, Any]]:
+    if not isinstance(value, list) or not all(isinstance(element, dict) for element in value):
+        raise UsageError(f"{path}: not a leaderboard: expected arrays of objects under tasks and per_example")
+    return value
+
+
+def _parse(line: str, where: str) -> dict[str, Any]:
+    try:
+        # Not strict: anybody may have written it, and only its texts are used.
+        record = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{where}: not JSON: {error}") from None
+    if not isinstance(record, dict):
+        raise UsageError(f'{where}: expected an object such as {{"id": "a", "output": "b"}}')
+    return record
+
+
+def _entry(record: dict[str, Any], task: object, where: str) -> tuple[str | None, str, _Outputs]:
+    example_id = record.get("id")
+    key = next((key for key in _OUTPUT_KEYS if key in record), None)
+    if not isinstance(example_id, str | int) or isinstance(example_id, bool) or key is None:
+        raise UsageError(
+            f'{where}: expected "id" and one of {", ".join(_OUTPUT_KEYS)}; got {", ".join(record) or "{}"}'
+        )
+    if task is not None and not isinstance(task, str):
+        raise UsageError(f'{where}: "task" must be a string')
+    outputs = record[key] if key in ("outputs", "predictions") else [record[key]]
+    if not isinstance(outputs, list) or not all(isinstance(output, str) for output in outputs):
+        raise UsageError(f"{where}: {key!r} must hold text, got {outputs!r}")
+    return task, str(example_id), tuple(outputs)

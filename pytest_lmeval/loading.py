@@ -41,6 +41,10 @@ def load_tasks(
         tasks += loaded.tasks
         faults += [error.at(path) for error in loaded.errors]
     faults += _same_names(tasks)
+    if options.configs and not faults:
+        from pytest_lmeval.formats.yaml.configs import without_task
+
+        faults += without_task(options.configs, tasks)
     if faults:
         raise BadTaskFile("\n".join(faults))
     return tasks

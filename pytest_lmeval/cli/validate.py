@@ -18,6 +18,7 @@ from pytest_lmeval.project import register_project_plugins
 
 if TYPE_CHECKING:
     from pytest_lmeval.formats.lint import LintWarning
+    from pytest_lmeval.formats.task import Task
 
 __all__ = ["configure", "run"]
 
@@ -28,6 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     parser.add_argument("paths", metavar="PATH", nargs="+", type=Path, help="task files, or folders to search")
     add_format(parser, "text", "json")
+    parser.add_argument("--config", metavar="FILE", type=Path, help="YAML values for the parameters of tasks")
     parser.add_argument("--lint", action="store_true", help="warn of valid records that look like mistakes, too")
     parser.set_defaults(run=run)
 
@@ -36,7 +38,8 @@ def run(options: argparse.Namespace) -> int:
     """Print what is wrong with the files; return 1 if anything is. A warning is not."""
     registry = default_registry()
     register_project_plugins(registry, Path.cwd())
-    limits = LoadOptions(max_line_bytes=max_line_bytes(options.paths))
+    configs = _read_configs(options.config)
+    limits = LoadOptions(max_line_bytes=max_line_bytes(options.paths), configs=configs)
     files: dict[Path, LoadedFile] = {}
     empty = []
     for given in options.paths:
@@ -47,10 +50,12 @@ def run(options: argparse.Namespace) -> int:
         files.update(found)
         if not any(loaded.tasks or loaded.errors for loaded in found.values()) and given.is_dir():
             empty.append(given)
+    tasks = [task for loaded in files.values() for task in loaded.tasks]
     checked = _Checked(
         {path: loaded for path, loaded in files.items() if loaded.tasks or loaded.errors},
         {path: loaded.no_task for path, loaded in files.items() if loaded.no_task},
         empty,
+        _without_task(options.config, configs, tasks) if not any(loaded.errors for loaded in files.values()) else (),
     )
     warnings: Sequence[LintWarning] | None = None
     if options.lint:
@@ -61,16 +66,36 @@ def run(options: argparse.Namespace) -> int:
         show_json(_as_json(checked, warnings))
     else:
         show(_as_text(checked, warnings))
-    return int(bool(empty) or any(loaded.errors for loaded in files.values()))
+    return int(bool(empty or checked.config) or any(loaded.errors for loaded in files.values()))
 
 
 @dataclass(frozen=True, slots=True)
 class _Checked:
-    """The task files; the files that are none, with the reasons; and the folders that were named and have no task."""
+    """The task files; the files that are none, with the reasons; and the folders that were named and have no task.
+
+    ``config`` is what is wrong with the values for parameters.
+    """
 
     files: Mapping[Path, LoadedFile]
     not_tasks: Mapping[Path, str]
     empty: Sequence[Path]
+    config: Sequence[str] = ()
+
+
+def _read_configs(path: Path | None) -> tuple[Mapping[str, Any], ...]:
+    if path is None:
+        return ()
+    from pytest_lmeval.formats.yaml.configs import read_configs
+
+    return read_configs(path)
+
+
+def _without_task(path: Path | None, configs: Sequence[Mapping[str, Any]], tasks: Sequence[Task]) -> list[str]:
+    if not configs:
+        return []
+    from pytest_lmeval.formats.yaml.configs import without_task
+
+    return [f"{path}: {fault}" for fault in without_task(configs, tasks)]
 
 
 def _is_data_set(path: Path) -> bool:
@@ -85,8 +110,8 @@ def _as_text(checked: _Checked, warnings: Sequence[LintWarning] | None) -> list[
     good = sum(_valid(loaded) for loaded in files.values())
     summary = f"{len(files)} file(s): {good} valid record(s), {len(bad)} bad"
     if warnings is None:
-        return [*bad, *left, *nothing, summary]
-    return [*bad, *left, *nothing, *_told(warnings), f"{summary}, {len(warnings)} warning(s)"]
+        return [*bad, *left, *nothing, *checked.config, summary]
+    return [*bad, *left, *nothing, *checked.config, *_told(warnings), f"{summary}, {len(warnings)} warning(s)"]
 
 
 def _told(warnings: Sequence[LintWarning]) -> Iterator[str]:
@@ -108,7 +133,7 @@ def _as_json(checked: _Checked, warnings: Sequence[LintWarning] | None) -> dict[
     left = [{"path": str(path), "reason": reason} for path, reason in checked.not_tasks.items()]
     empty = [str(folder) for folder in checked.empty]
     linted = {} if warnings is None else {"warnings": [{**asdict(each), "path": str(each.path)} for each in warnings]}
-    return {"files": report, "not_tasks": left, "without_tasks": empty, **linted}
+    return {"files": report, "not_tasks": left, "without_tasks": empty, "config": list(checked.config), **linted}
 
 
 def _valid(loaded: LoadedFile) -> int:

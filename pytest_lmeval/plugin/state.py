@@ -231,11 +231,13 @@ class RunState:
         from pytest_lmeval.compare.gate import OVERALL
         from pytest_lmeval.compare.measured import no_score_for_floor
 
+        scores = {task.key: task.has_score for task in tasks.values() if task.key}
+        scores |= {name: task.has_score for name, task in tasks.items()}
+        known = [*self.tasks, *(name for name in scores if name not in self.tasks), OVERALL]
         for name, _ in self.config.option.lm_min_score:
-            if name not in self.tasks and name != OVERALL:
-                raise UnknownName("task in --lm-min-score", name, [*self.tasks, OVERALL])
+            if name not in known:
+                raise UnknownName("task in --lm-min-score", name, known)
         floors = [*dict(self.config.option.lm_min_score), *ini_floors(self.config)]
-        scores = {name: task.has_score for name, task in tasks.items()}
         if refusal := no_score_for_floor(floors, scores):
             raise UsageError(refusal)
 

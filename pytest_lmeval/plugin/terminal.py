@@ -106,7 +106,8 @@ def _remarks(record: RunRecord, board: Leaderboard) -> list[str]:
 
 def _unused_names(config: pytest.Config, board: Leaderboard) -> Iterator[str]:
     # No error: the ini file speaks of all tasks, and a run may be of some.
-    tasks = {row.task for row in board.tasks} | set(board.facts.selection.get("tasks", ()))
+    rows = {name for row in board.tasks for name in (row.task, row.key) if name}
+    tasks = rows | set(board.facts.selection.get("tasks", ()))
     thresholds, floors = ini_thresholds(config), ini_floors(config)
     metrics = run_state(config).registry.metrics if thresholds.keys() - tasks else ()
     for ini, names in (

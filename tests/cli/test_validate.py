@@ -15,6 +15,7 @@ from pytest_lmeval import load_tasks, validate_file
 from pytest_lmeval.cli import main
 from pytest_lmeval.cli.ini import pytest_options
 from pytest_lmeval.errors import BadTaskFile
+from tests.cli.yaml_project import write_project
 
 GOOD = {"id": "a", "prompt": "Say yes, please.", "targets": ["yes"], "metric": "exact_match"}
 
@@ -40,6 +41,40 @@ def test_good_files_give_0_and_bad_records_1(tmp_path: Path, capsys: pytest.Capt
     fault, summary = output.splitlines()
     assert fault.startswith(f"{bad}:1: bad_type targets: expected a non-empty array")
     assert "2 file(s): 1 valid record(s), 1 bad" == summary
+
+
+@pytest.mark.parametrize(
+    ("config", "status", "fault"),
+    [
+        ("{which: last}", 0, ""),
+        ("{which: first, tasks: {the-choice: {which: last}}}", 0, ""),
+        ("", 1, "no value for which (first, last); give them with --lm-config FILE"),
+        ("{which: middle}", 1, "which: 'middle' is not one of first, last"),
+        ("[{wich: last}]", 1, "no parameter 'wich'; did you mean 'which'?"),
+        ("{which: last, language: en}", 1, "c.yaml: no task has the parameter 'language'; they have which"),
+        (
+            "[{which: last, tasks: {the-choise: {which: last}}}]",
+            1,
+            "c.yaml: config 1: no task has the key 'the-choise'; did you mean 'the-choice'?",
+        ),
+        ("which: [", 2, "c.yaml:2:1: "),
+        ("which", 2, "c.yaml: expected a mapping of parameters to values"),
+    ],
+)
+def test_values_of_parameters_are_checked_with_the_tasks(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    config: str,
+    status: int,
+    fault: str,
+) -> None:
+    write_project(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    values = tmp_path / "c.yaml"
+    values.write_text(f"{config}\n")
+    code, output = _validate(capsys, tmp_path / "tasks", *(["--config", values] if config else []))
+    assert (status, True) == (code, fault in output), output
 
 
 def test_a_warning_is_printed_only_when_asked_for_and_changes_no_exit_code(

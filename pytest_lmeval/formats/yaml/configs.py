@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pytest_lmeval.errors import UsageError
+from pytest_lmeval.errors import UsageError, did_you_mean
 
-__all__ = ["RESERVED", "as_configs", "read_configs"]
+if TYPE_CHECKING:
+    from pytest_lmeval.formats.task import Task
+
+__all__ = ["RESERVED", "as_configs", "read_configs", "without_task"]
 
 RESERVED = ("name", "tasks")
 """Keys of a config that are no parameters."""
@@ -39,6 +42,21 @@ def as_configs(document: object, path: object = "configs") -> tuple[Mapping[str,
     if isinstance(document, list):
         return _named_apart(path, [_config(path, each, str(number)) for number, each in enumerate(document, 1)])
     return (_config(path, document, ""),)
+
+
+def without_task(configs: Iterable[Mapping[str, Any]], tasks: Iterable[Task]) -> list[str]:
+    """Return a message for each value that none of the tasks takes."""
+    parameters = {task.key: task.config for task in tasks if task.key}
+    names = sorted({name for known in parameters.values() for name in known})
+    found = []
+    for config in configs:
+        where = f"config {config['name']}: " if config["name"] else ""
+        for kind, given, choices in (("parameter", config["values"], names), ("key", config["tasks"], [*parameters])):
+            for name in given:
+                if name not in choices:
+                    hint = did_you_mean(name, choices) or f" they have {', '.join(choices) or 'none'}"
+                    found.append(f"{where}no task has the {kind} {name!r};{hint}")
+    return found
 
 
 def _config(path: object, document: object, default_name: str) -> Mapping[str, Any]:

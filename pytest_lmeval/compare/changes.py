@@ -63,7 +63,7 @@ class TaskChange:
     one-sided mid-p that the new run is worse; ``p_adjusted`` allows for everything that is tested in the run and is to
     be compared with alpha: twice p for "overall", twice Holm's p for a task, p itself where there is but one task.
     ``detectable`` is the smallest drop that would have been significant four times in five. ``worse`` counts the pairs
-    that passed and now do not, ``better`` the opposite. ``exact`` is False where p is a normal approximation. A task
+    that passed and now do not, ``better`` the opposite. ``exact`` is False where p is an approximation. A task
     without a pair is ``uncompared``.
     """
 

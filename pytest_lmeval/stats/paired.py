@@ -23,10 +23,10 @@ class PairedTest:
     """What the paired differences ``new - old`` of two runs say.
 
     ``n`` counts the pairs, ``clusters`` the independent units they form. ``change`` is the mean difference. ``p`` is
-    the one-sided mid-p that the new run is worse, 1.0 where nothing differs; ``exact`` is False where a normal
-    approximation stands for the exact distribution. ``interval`` holds the change with 95 % confidence; None where
-    nothing can be said. ``detectable`` is the smallest drop, as a positive number, that such pairs would have shown
-    four times in five; None where no drop would.
+    the one-sided mid-p that the new run is worse, 1.0 where nothing differs; ``exact`` is False where it is an
+    approximation. ``interval`` holds the change with 95 % confidence; None where nothing can be said. ``detectable`` is
+    the smallest drop, as a positive number, that such pairs would have shown four times in five; None where no drop
+    would.
     """
 
     n: int

@@ -19,6 +19,7 @@ _COMMON_DENOMINATOR = 1_000_000
 _STEPS = 2_000_000  # additions for a grid that holds every difference as it is; about 50 ms
 _ROUNDED_STEPS = 800_000  # additions for a grid that differences are rounded to
 _FINE = 32  # steps in the root mean square of what is rounded: the sum then is off by 1 % of its deviation
+_COUNTED = 14  # units of which all 16,384 ways to toss the signs are counted; about 5 ms
 _FINEST = 4096  # steps beyond which nothing is gained
 
 
@@ -26,34 +27,54 @@ def sign_flip_p(units: Sequence[float]) -> tuple[float, bool]:
     """Return the one-sided mid-p of a sum this low, P(S < s) + P(S = s) / 2, and whether it is exact.
 
     ``units`` are independent differences; only their ratios matter. p is 1.0 where all of them are 0, and else in
-    [0, 1]. The first of three ways that is affordable:
+    [0, 1]. The first of four ways that is affordable:
 
     - The units are whole multiples of a common measure. The distribution of their sum is built up unit by unit. It
       takes up to 2 million additions, enough for 1,000 to 2,000 units that differ, such as means of three responses;
       units of one size are exact in any number, theirs being the binomial distribution.
+    - All ways to toss the signs of up to 14 units are counted.
     - They are rounded to the finest grid that 800,000 additions can handle, as long as its step is at most 1/32 of
-      their root mean square: up to about 250 graded units that differ. The test of what is rounded is exact as well.
-    - The normal distribution, with the variance that tossed signs have: the sum of the squares.
+      their root mean square: up to about 250 graded units that differ. This is not exact.
+    - The normal distribution, with the variance that tossed signs have: the sum of the squares. Nor is this.
     """
     largest = max(map(abs, units), default=0.0)
     ratios = [unit / largest for unit in units if abs(unit) > _NOTHING * largest]
     if not ratios:
         return 1.0, True
+    measure = _affordable_measure(ratios)
+    if measure is not None:
+        return _p_on_grid([round(ratio / measure) for ratio in ratios]), True
+    if len(ratios) <= _COUNTED:
+        return _p_of_all(ratios), True
     step = _step(ratios)
-    if step is None:
-        deviations = math.fsum(ratios) / math.sqrt(math.fsum(ratio * ratio for ratio in ratios))
-        return math.erfc(-deviations / math.sqrt(2)) / 2, False
-    return _p_on_grid([round(ratio / step) for ratio in ratios]), True
+    if step is not None:
+        return _p_on_grid([round(ratio / step) for ratio in ratios]), False
+    deviations = math.fsum(ratios) / math.sqrt(math.fsum(ratio * ratio for ratio in ratios))
+    return math.erfc(-deviations / math.sqrt(2)) / 2, False
+
+
+def _affordable_measure(ratios: Sequence[float]) -> float | None:
+    """Return the common measure of the ratios, or None where there is none, or its grid is too large."""
+    sizes = Counter(round(abs(ratio), 12) for ratio in ratios)
+    measure = _common_measure(sizes)
+    # Units of the commonest size cost nothing: theirs is a binomial distribution.
+    others = len(ratios) - max(sizes.values())
+    return measure if measure and others * math.fsum(map(abs, ratios)) / measure <= 2 * _STEPS else None
+
+
+def _p_of_all(ratios: Sequence[float]) -> float:
+    sums = [0.0]
+    for ratio in ratios:
+        sums = [total + sign * ratio for total in sums for sign in (1, -1)]
+    observed = math.fsum(ratios)
+    lower = sum(total < observed - _NOTHING for total in sums)
+    equal = sum(abs(total - observed) <= _NOTHING for total in sums)
+    return (lower + equal / 2) / len(sums)
 
 
 def _step(ratios: Sequence[float]) -> float | None:
-    """Return the width of the grid to work on, or None where none that is fine enough is affordable."""
-    sizes = Counter(round(abs(ratio), 12) for ratio in ratios)
-    measure = _common_measure(sizes)
+    """Return the width of the grid to round to, or None where none that is fine enough is affordable."""
     total = math.fsum(map(abs, ratios))
-    # Units of the commonest size cost nothing: theirs is a binomial distribution.
-    if measure is not None and (len(ratios) - max(sizes.values())) * total / measure <= 2 * _STEPS:
-        return measure
     root_mean_square = math.sqrt(math.fsum(ratio * ratio for ratio in ratios) / len(ratios))
     step = max(len(ratios) * total / (2 * _ROUNDED_STEPS), root_mean_square / _FINEST)
     return step if step <= root_mean_square / _FINE else None

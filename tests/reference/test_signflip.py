@@ -52,13 +52,14 @@ def test_twelve_graded_units_give_the_p_of_all_4096_tosses() -> None:
 
 @settings(deadline=None, max_examples=40)
 @given(_GRADED)
-def test_any_units_give_the_p_of_all_tosses_but_for_rounding(units: list[float]) -> None:
+@example([0.40931893956835697, -1, 0.5, -1, 0.5, -1])
+def test_few_units_give_the_p_of_all_tosses(units: list[float]) -> None:
     p, exact = sign_flip_p(units)
     assert exact
     if not any(units):
         assert p == 1.0
         return
-    slack = 1e-3 * math.sqrt(sum(unit * unit for unit in units))
+    slack = 1e-8 * math.sqrt(sum(unit * unit for unit in units))
     assert float(enumerated(units, -slack)) - 1e-12 <= p <= float(enumerated(units, slack)) + 1e-12
 
 
@@ -82,6 +83,14 @@ def test_the_chance_of_a_sum_this_low_or_lower_is_scipy_s_permutation_test() -> 
     assert pytest.approx(reference.pvalue, abs=1e-12) == at_most
 
 
+@pytest.mark.parametrize(("n", "expected"), [(14, True), (15, False)])
+def test_only_a_p_of_all_tosses_of_what_was_measured_is_called_exact(n: int, expected: bool) -> None:
+    units = [-math.sqrt(k + 0.5) if k % 3 else math.sqrt(k + 0.5) for k in range(n)]
+    p, exact = sign_flip_p(units)
+    assert expected == exact
+    assert pytest.approx(float(enumerated(units)), abs=1e-12 if expected else 0.01) == p
+
+
 @pytest.mark.parametrize("n", [100, 250])
 def test_units_rounded_to_a_grid_agree_with_scipy_s_random_tosses(n: int) -> None:
     units = np.random.default_rng(n).beta(0.5, 0.5, n) - np.random.default_rng(n + 1).beta(0.45, 0.5, n)
@@ -89,7 +98,7 @@ def test_units_rounded_to_a_grid_agree_with_scipy_s_random_tosses(n: int) -> Non
         (units,), lambda x, axis: x.sum(axis), permutation_type="samples", alternative="less", n_resamples=20_000, rng=3
     )
     p, exact = sign_flip_p(units.tolist())
-    assert exact
+    assert not exact
     assert pytest.approx(reference.pvalue, abs=4 * math.sqrt(p * (1 - p) / 20_000)) == p
 
 
@@ -101,11 +110,11 @@ def test_beyond_the_stated_size_the_normal_distribution_has_the_variance_of_toss
     assert pytest.approx(reference, rel=1e-9) == p
 
 
-def test_the_exact_and_the_normal_p_meet_where_one_takes_over() -> None:
+def test_the_rounded_and_the_normal_p_meet_where_one_takes_over() -> None:
     toss = random.Random(5)
     units = [toss.uniform(-1, 0.92) for _ in range(230)]
     p, exact = sign_flip_p(units)
-    assert exact
+    assert not exact
     assert pytest.approx(stats.norm.cdf(sum(units) / math.sqrt(sum(unit**2 for unit in units))), abs=0.004) == p
 
 

@@ -317,3 +317,22 @@ def test_an_option_that_cannot_be_is_refused_before_any_call(
 def test_a_run_of_no_tasks_is_refused() -> None:
     with pytest.raises(UsageError, match="no tasks"):
         run_leaderboard([], Echo())
+
+
+def test_folders_are_searched_through_links_and_each_file_is_found_once(tmp_path: Path) -> None:
+    (tmp_path / "tasks/own").mkdir(parents=True)
+    (tmp_path / "shared").mkdir()
+    for file, word in (("tasks/own/a.jsonl", "a"), ("shared/b.jsonl", "b")):
+        (tmp_path / file).write_text(json.dumps(_record(word)) + "\n")
+    (tmp_path / "tasks/shared").symlink_to(tmp_path / "shared")
+    for link, target in (("tasks/own/up", ".."), ("shared/round", "../tasks"), ("tasks/self", ".")):
+        (tmp_path / link).symlink_to(target)
+    assert ["own/a", "shared/b"] == [task.name for task in load_tasks(tmp_path / "tasks")]
+
+
+def test_a_class_of_a_task_file_is_no_task_and_the_error_says_what_is() -> None:
+    from pytest_lmeval.tasks import Task as Conversations
+
+    task: Any = Conversations()
+    with pytest.raises(UsageError, match=r"has no path.*load_tasks\(FILE\) returns the tasks of the classes in a file"):
+        run_task(task, Silent())

@@ -19,7 +19,7 @@ from pytest_lmeval.text import holds_command
 __all__ = ["configure", "run", "written_out"]
 
 _INCLUDE = re.compile(
-    r"""^(?P<indent>[ ]*)(?P<before>.*?)!include[ ]+(?P<name>"[^"]*"|'[^']*'|[^#\s,\]}]+)(?P<after>.*)$"""
+    r"""^(?P<indent>[ ]*+)(?P<before>.*?)!include[ ]+(?P<name>"[^"]*"|'[^']*'|[^#\s,\]}]+)(?P<after>.*)$"""
 )
 
 

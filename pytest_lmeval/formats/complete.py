@@ -24,7 +24,10 @@ def complete(task: BareTask) -> Task:
     """
     lacking = [name for name in REQUIRED_MEMBERS if not hasattr(task, name)]
     if lacking:
-        raise UsageError(f"{_called(task)} has no {', '.join(lacking)}; a task needs {', '.join(REQUIRED_MEMBERS)}")
+        raise UsageError(
+            f"{_called(task)} has no {', '.join(lacking)}; a task needs {', '.join(REQUIRED_MEMBERS)}; "
+            "load_tasks(FILE) returns the tasks of the classes in a file"
+        )
     if isinstance(task, TaskDefaults):
         return cast(Task, task)
     missing = [name for name in OPTIONAL_MEMBERS if not hasattr(task, name)]

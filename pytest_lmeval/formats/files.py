@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -22,6 +23,7 @@ __all__ = [
     "file_task_name",
     "find_task_files",
     "is_task_file",
+    "leads_back",
     "load_file",
     "misnamed",
     "task_name",
@@ -89,8 +91,8 @@ def find_task_files(paths: Iterable[Path], registry: Registry) -> Iterator[tuple
     """Yield ``(file, task name)`` for every task file among or below ``paths``, sorted within a folder."""
     for path in paths:
         if path.is_dir():
-            for file in sorted(path.rglob("*")):
-                if file.is_file() and is_task_file(file, registry):
+            for file in _files_below(path):
+                if is_task_file(file, registry):
                     yield file, task_name(file, path)
         elif not path.exists():
             raise UsageError(f"{path}: no such file or folder")
@@ -98,3 +100,19 @@ def find_task_files(paths: Iterable[Path], registry: Registry) -> Iterator[tuple
             raise UsageError(f"{path}: not a task file; expected one of {', '.join(sorted(registry.formats))}")
         else:
             yield path, task_name(path, path.parent)
+
+
+def leads_back(folder: Path) -> bool:
+    """Tell whether ``folder`` is a link to a folder that it is in: below it everything would be found again."""
+    if not folder.is_symlink():
+        return False
+    target = folder.resolve()
+    return any(parent.resolve() == target for parent in folder.absolute().parents)
+
+
+def _files_below(folder: Path) -> list[Path]:
+    found: list[Path] = []
+    for parent, folders, files in os.walk(folder, followlinks=True):
+        folders[:] = [name for name in folders if not leads_back(Path(parent, name))]
+        found += [Path(parent, name) for name in files]
+    return sorted(path for path in found if path.is_file())

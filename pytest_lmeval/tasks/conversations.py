@@ -28,8 +28,9 @@ class Task:
     step: int = 1
 
     def __init__(self, start: int = 0, stop: int | None = None, step: int = 1) -> None:
-        if step < 1:
-            raise ValueError(f"step: expected a whole number >= 1, got {step!r}")
+        for name, given, least in (("start", start, 0), ("stop", 0 if stop is None else stop, 0), ("step", step, 1)):
+            if not isinstance(given, int) or isinstance(given, bool) or given < least:
+                raise ValueError(f"{name}: expected a whole number >= {least}, got {given!r}")
         self.start = start
         self.stop = stop
         self.step = step

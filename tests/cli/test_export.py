@@ -54,6 +54,13 @@ def test_what_is_included_is_written_out(lmeval: Lmeval) -> None:
     assert "# !include nothing" in out
 
 
+def test_long_runs_of_blanks_are_read_in_one_pass(lmeval: Lmeval) -> None:
+    # Where each blank was tried as the end of the indentation, this took minutes.
+    Path("tasks/first.yaml").write_text(f"{TASK}{' ' * 50_000}\n")
+    status, out, _ = lmeval("export", "the-first")
+    assert (0, True) == (status, out.startswith(TASK))
+
+
 def test_another_kind_of_task_is_a_usage_error(lmeval: Lmeval) -> None:
     status, _, err = lmeval("export", "plain")
     assert (2, True) == (status, "tasks/plain.jsonl: not a declarative task" in err)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from typing import Any
 
@@ -90,6 +91,21 @@ def test_a_task_listed_twice_has_its_examples_twice() -> None:
     assert {("rare", 0): 2, ("rare", 1): 2, ("rare", 2): 2, ("a", 0): 1} == Counter(
         _keys(TaskMixture([rare, Numbers("a", 1), rare]))
     )
+
+
+@pytest.mark.parametrize(
+    ("bounds", "fault"),
+    [
+        ({"start": -1}, "start: expected a whole number >= 0, got -1"),
+        ({"stop": -2}, "stop: expected a whole number >= 0, got -2"),
+        ({"start": 1.5}, "start: expected a whole number >= 0, got 1.5"),
+        ({"stop": True}, "stop: expected a whole number >= 0, got True"),
+        ({"step": 0}, "step: expected a whole number >= 1, got 0"),
+    ],
+)
+def test_bounds_that_would_leave_examples_out_in_silence_are_refused(bounds: dict[str, Any], fault: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(fault)):
+        Numbers("n", 5, **bounds)
 
 
 def test_a_mixture_can_be_sliced() -> None:

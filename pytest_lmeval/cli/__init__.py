@@ -23,6 +23,7 @@ COMMANDS = {
     "rank": "rank several models on the same examples",
     "merge": "join the ledgers of the shards of a run",
     "calibrate": "learn from two runs of one model what the gate makes of chance",
+    "baseline": "show which run a baseline is of, or make another run the baseline",
     "report": "write the HTML report of a run",
     "tasks": "list the tasks of the project",
     "test": "try a few examples of a task, stage by stage, and store nothing",

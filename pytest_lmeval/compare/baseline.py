@@ -13,7 +13,7 @@ from pytest_lmeval.leaderboard.board import Leaderboard
 from pytest_lmeval.records.runfile import RunFile, examples_of
 from pytest_lmeval.types import ExampleResult
 
-__all__ = ["check_baseline", "doubts", "encode_baseline", "is_same"]
+__all__ = ["check_baseline", "doubts", "encode_baseline", "is_same", "unfit"]
 
 _KEPT = ("git", "model", "repeats", "sandbox", "seed", "versions")
 
@@ -54,6 +54,15 @@ def check_baseline(run: RunFile) -> None:
         raise UsageError(f"{run.path}: the run did not finish; it cannot be a baseline")
     if "shard" in run.selection:
         raise UsageError(f"{run.path}: one shard of a run; it cannot be a baseline: merge the shards first")
+
+
+def unfit(board: Leaderboard) -> str:
+    """Return why the run of a board cannot become the baseline, or ""."""
+    if not board.complete:
+        return "this run is not complete"
+    if board.facts.selection:
+        return "this run left examples out"
+    return "" if board.counts["scored"] else "this run scored no example"
 
 
 def doubts(baseline: RunFile, board: Leaderboard) -> list[str]:

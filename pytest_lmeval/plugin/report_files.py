@@ -98,12 +98,10 @@ class ReportFiles:
         return "stale", f"baseline not written to {name}: {self.failures[-1].removeprefix(f'{path}: ')}"
 
     def _why_no_baseline(self, board: Leaderboard) -> str:
-        if not board.complete:
-            return "this run is not complete"
-        if board.facts.selection:
-            return "this run left examples out"
-        if not board.counts["scored"]:
-            return "this run scored no example"
+        from pytest_lmeval.compare.baseline import unfit
+
+        if reason := unfit(board):
+            return reason
         other = tasks_not_run(self._config, self._baseline, [row.task for row in board.tasks])
         return f"this run has no {', '.join(other)}" if other else ""
 

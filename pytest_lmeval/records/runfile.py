@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from io import BytesIO
 from pathlib import Path
 from typing import Any, Literal
@@ -13,7 +13,7 @@ from pytest_lmeval.leaderboard.board import SCHEMA, Leaderboard, RunFacts, build
 from pytest_lmeval.leaderboard.board import digest as digest_of
 from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.records.boardfile import board_facts, board_infos, board_results, facts_from
-from pytest_lmeval.records.ledger_lines import LEDGER_SCHEMA, LedgerRuns, read_ledger
+from pytest_lmeval.records.ledger_lines import LEDGER_SCHEMA, LedgerRuns, is_ledger, read_ledger
 from pytest_lmeval.records.recorded import recorded_aggregates, recorded_info, recorded_result
 from pytest_lmeval.records.strict import check_schema, parse_json
 from pytest_lmeval.text import item_name
@@ -83,7 +83,10 @@ class RunFile:
 
 
 def read_run(path: str | Path) -> RunFile:
-    """Return the run that a ledger or a leaderboard holds; raise UsageError that says what the file is instead."""
+    """Return the run that a ledger or a leaderboard holds; raise UsageError that says what the file is instead.
+
+    A leaderboard without per-example records has those of the ``ledger.jsonl`` beside it, if that is of the same run.
+    """
     path = Path(path)
     data = _read(path)
     ledger = read_ledger(BytesIO(data), path, recorded_result)
@@ -93,13 +96,24 @@ def read_run(path: str | Path) -> RunFile:
     board = _parsed_or_none(text)
     if isinstance(board, dict) and "schema" in board:
         check_schema(path, board["schema"], SCHEMA)
-        return _from_board(path, board)
+        found = _from_board(path, board)
+        return found if found.results is not None else _with_ledger(found)
     first = _parsed_or_none(text.lstrip().partition("\n")[0])
     if isinstance(first, dict) and "id" in first:
         raise UsageError(
             f"{path}: a recording, which has outputs and no scores; score it with pytest --lm-adapter=replay:{path}"
         )
     raise UsageError(f"{path}: {_no_run(text)}; expected a leaderboard.json or a ledger.jsonl that a run wrote")
+
+
+def _with_ledger(board: RunFile) -> RunFile:
+    """Return the run with the examples of the ledger beside its board; as it is where that is of another run."""
+    beside = board.path.with_name("ledger.jsonl")
+    if not beside.is_file() or not is_ledger(beside):
+        return board
+    ledger = read_run(beside)
+    is_same = ledger.complete and (ledger.digest, ledger.timestamp) == (board.digest, board.timestamp)
+    return replace(ledger, path=board.path, board=board.board) if is_same else board
 
 
 def examples_of(run: RunFile) -> tuple[ExampleResult, ...]:

@@ -141,6 +141,15 @@ CALLS: dict[str, Callable[[Runs], list[Call]]] = {
         (*runs.ledgers, "-o", "x"),
         (runs.shards[0], runs.shards[0], "-o", "x"),
     ],
+    "baseline": lambda runs: [
+        ("show", runs.before / "ledger.jsonl"),
+        ("show", runs.before / "ledger.jsonl", "--format=json"),
+        ("accept", runs.before / "ledger.jsonl", "-o", f"{FOLDER}.json"),
+        ("accept", runs.after / "ledger.jsonl", "-o", f"{FOLDER}.json"),
+        ("accept", runs.shards[0], "-o", FOLDER),
+        ("show", "broken.jsonl"),
+        (FOLDER, "broken.jsonl"),
+    ],
     "calibrate": lambda runs: [
         (*runs.ledgers, "--rounds=2"),
         (*runs.ledgers, "--rounds=2", "--format=json"),

@@ -349,6 +349,10 @@ def test_a_baseline_that_cannot_be_used_is_a_usage_error(small: Project, content
 def test_a_baseline_without_its_examples_is_a_usage_error_that_says_how_to_get_them(small: Project) -> None:
     small.run()
     (small.path / "reports").rename(small.path / "kept")
+    # The ledger beside the board has them.
+    assert 0 == small.run("--lm-baseline=kept/leaderboard.json").ret
+    assert "pass" == small.board()["gate"]["verdict"]
+    (small.path / "kept/ledger.jsonl").unlink()
     result = small.run("--lm-baseline=kept/leaderboard.json")
     assert 4 == result.ret
     result.stderr.fnmatch_lines(["*--lm-include-per-example*"])

@@ -100,6 +100,14 @@ def test_a_gsm8k_target_is_the_last_marked_answer_without_commas(tmp_path: Path,
     assert [[target]] == [record["targets"] for record in _read(path)]
 
 
+def test_a_gsm8k_file_without_solutions_is_a_task_alone(tmp_path: Path) -> None:
+    answers = ["He has 3 * 6 = <<3*6=18>>18 dollars.\n#### 18", "Twice that.\n#### 1,250"]
+    source = _source(tmp_path, _lines(*({"question": "How much?", "answer": answer} for answer in answers)))
+    (path,) = convert_gsm8k(source, tmp_path / "out")
+    assert [["18"], ["1250"]] == [record["targets"] for record in _read(path)]
+    assert [] == validate_file(path)[1]
+
+
 @given(st.text())
 def test_a_solution_may_be_any_text(solution: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -115,6 +123,8 @@ def test_a_solution_may_be_any_text(solution: str) -> None:
         ([_problem(), {"question": "?"}], ":2: 'ground_truth' is missing"),
         ([_problem(), {**_problem(), "question": 7}], ":2: 'question' must be a string, got 7"),
         ([_problem("it is 18")], ":1: 'ground_truth' has no line that starts with A:"),
+        ([{"question": "?", "answer": "18"}], ":1: 'answer' has no line that starts with ####"),
+        ([{"question": "?", "answer": 18}], ":1: 'answer' must be an object with a 'solution', got 18"),
         ([_problem("A: ")], ":1: 'ground_truth' has no line that starts with A:"),
         ([{**_problem(), "model": "A: 1"}], ":1: 'model' must be an object"),
         ([{**_problem(), "model": {"is_correct": True}}], ":1: model: 'solution' is missing; got 'is_correct'"),

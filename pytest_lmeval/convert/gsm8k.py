@@ -1,4 +1,4 @@
-"""GSM8K as published with recorded solutions of several models: https://github.com/openai/grade-school-math."""
+"""GSM8K as published, with or without recorded solutions of models: https://github.com/openai/grade-school-math."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ _MODEL = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*")
 def convert_gsm8k(source: Path, destination: Path) -> list[Path]:
     """Write ``gsm8k.jsonl`` and, per model in ``source``, its solutions as ``MODEL.replay.jsonl``; return the paths.
 
-    ``source`` is ``example_model_solutions.jsonl``: ``question``, ``ground_truth`` and, under each model's name, an
-    object with its ``solution``. Recordings name no task, so they answer wherever the task file lies. Raises
-    UsageError for anything else in ``source``, and for files in ``destination`` that would be replaced.
+    ``source`` is ``train.jsonl`` or ``test.jsonl``: ``question`` and ``answer``, which ends in ``#### NUMBER``. Or it
+    is ``example_model_solutions.jsonl``: ``question``, ``ground_truth``, which ends in ``A: NUMBER``, and, under each
+    model's name, an object with its ``solution``. Recordings name no task, so they answer wherever the task file is.
+    Raises UsageError for anything else in ``source``, and for files in ``destination`` that would be replaced.
     """
     tasks: list[dict[str, Any]] = []
     recordings: dict[str, list[dict[str, Any]]] = {}
@@ -39,9 +40,11 @@ def convert_gsm8k(source: Path, destination: Path) -> list[Path]:
 
 def _task_record(example_id: str, record: dict[str, Any], place: str) -> dict[str, Any]:
     # The target goes through the very rule that the predictions go through, and must have been found.
-    answer = extract(_RULE, text_of(record, "ground_truth", place))
+    key = _answer_key(record)
+    answer = extract(_RULE, text_of(record, key, place))
     if not answer.found:
-        raise UsageError(f"{place}: 'ground_truth' has no line that starts with A: and gives the answer")
+        mark = "####" if key == "answer" else "A:"
+        raise UsageError(f"{place}: {key!r} has no line that starts with {mark} and gives the answer")
     return {
         "id": example_id,
         "prompt": f"{text_of(record, 'question', place).strip()}\n\n{_INSTRUCTION}",
@@ -51,9 +54,14 @@ def _task_record(example_id: str, record: dict[str, Any], place: str) -> dict[st
     }
 
 
+def _answer_key(record: dict[str, Any]) -> str:
+    """Return where the right answer is; a file with recorded solutions has another key than one without."""
+    return "answer" if isinstance(record.get("answer"), str) and "ground_truth" not in record else "ground_truth"
+
+
 def _solutions(record: dict[str, Any], models: dict[str, Any] | None, place: str) -> dict[str, str]:
     """Return the solution of each model; ``models`` are those of the first line, None on it."""
-    named = {key: value for key, value in record.items() if key not in ("question", "ground_truth")}
+    named = {key: value for key, value in record.items() if key not in ("question", _answer_key(record))}
     for model, value in named.items():
         if not _MODEL.fullmatch(model):
             raise UsageError(f"{place}: the model name {model!r} is no file name; expected A-Z a-z 0-9 _ . -")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from typing import TYPE_CHECKING
 
@@ -43,6 +44,9 @@ def test_rows_have_the_key_the_display_name_and_the_values_of_their_task(variant
     assert ("the-choice", "Choice", {"which": "first"}) == rows["choice@a"]
     assert ("the-choice", "Choice", {"which": "last"}) == rows["choice@b"]
     assert ("the-first", "First", None) == rows["first"]
+    data = hashlib.sha256((variants.path / "data/options.jsonl").read_bytes()).hexdigest()
+    datasets = {row["task"]: row.get("dataset") for row in variants.board()["tasks"]}
+    assert {"path": "../data/options.jsonl", "sha256": data} == datasets["first"]
     assert (None, None, None) == rows["plain"]
 
 

@@ -180,12 +180,21 @@ def test_a_metric_in_python_that_fails_is_named(tmp_path: Path, body: str, probl
     [
         ({"type": "mean", "field": "xx"}, "takes the field 'xx', which a row does not have; did you mean 'x'"),
         ({"type": "mean", "field": "l"}, "a metric takes numbers, and the field 'l' is 'red'"),
-        ({"type": "weighted_average", "field": "l", "weights": {"blue": 1}}, "no weight for red"),
     ],
 )
 def test_a_metric_of_what_is_not_there_is_an_error(tmp_path: Path, metric: dict[str, Any], problem: str) -> None:
     with pytest.raises(ScoringError, match=problem):
         _metrics(tmp_path, [metric], [{"x": 1, "l": "red"}])
+
+
+def test_labels_without_a_weight_are_left_out_of_a_weighted_average_and_counted(tmp_path: Path) -> None:
+    metric = {"type": "weighted_average", "field": "l", "weights": {"red": 1.0, "blue": 0.5}}
+    found = _metrics(tmp_path, [metric], [{"l": "red"}, {"l": "blue"}, {"l": "pink"}, {"l": "pink"}])
+    assert {"l_weighted_average": 0.75} == found["metrics"]
+    assert {"python.l_weighted_average": {"pink": 2}} == found["notes"]["without_weight"]
+    none = _metrics(tmp_path, [metric], [{"l": "pink"}])
+    assert {} == none["metrics"]
+    assert {"python.weighted_average": "no weight for any label of l: pink"} == none["notes"]["left_out"]
 
 
 def test_a_metric_that_cannot_be_worked_out_is_left_out_with_the_reason(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -132,6 +133,8 @@ def _apply(aggregation: Aggregation, fields: Sequence[Fields], found: _Found) ->
         found.add(aggregation.scorer, _python(aggregation, fields))
     elif isinstance(metric, BinaryClassification | MulticlassClassification):
         _classify(aggregation, metric, fields, found)
+    elif isinstance(metric, WeightedAverage):
+        _weigh(aggregation, metric, fields, found)
     else:
         found.add(aggregation.scorer, dict(_simple(aggregation, fields)))
 
@@ -146,8 +149,6 @@ def _simple(aggregation: Aggregation, fields: Sequence[Fields]) -> Iterator[tupl
             raise _LeftOut(f"{len(shares)} values; the shares of at most {_MOST_VALUES} are shown")
         prefix = metric.name or metric.key or metric.field
         yield from ((f"{prefix}_{value}", share) for value, share in shares.items())
-    elif isinstance(metric, WeightedAverage):
-        yield aggregation.named(f"{metric.field}_weighted_average"), _weighted(metric, fields)
     elif isinstance(metric, CountMetric):
         yield aggregation.named(metric.type), _of_counts(metric, fields)
 
@@ -167,12 +168,15 @@ def _of_numbers(metric: FieldMetric, fields: Sequence[Fields]) -> float:
     return float(_NUMBERS[metric.type](values))
 
 
-def _weighted(metric: WeightedAverage, fields: Sequence[Fields]) -> float:
+def _weigh(aggregation: Aggregation, metric: WeightedAverage, fields: Sequence[Fields], found: _Found) -> None:
     labels = _labels(metric.field, fields)
-    unknown = sorted({label for label in labels if label not in metric.weights})
-    if unknown:
-        raise ScoringError(f"weighted_average of {metric.field!r}: no weight for {', '.join(unknown)[:200]}")
-    return pure.weighted_average(labels, dict(metric.weights))
+    name = aggregation.named(f"{metric.field}_weighted_average")
+    others = Counter(label for label in labels if label not in metric.weights)
+    if others:
+        found.notes.setdefault("without_weight", {})[f"{aggregation.scorer}.{name}"] = dict(sorted(others.items()))
+    if not (weighed := [label for label in labels if label in metric.weights]):
+        raise _LeftOut(f"no weight for any label of {metric.field}: {', '.join(sorted(others))[:200]}")
+    found.add(aggregation.scorer, {name: pure.weighted_average(weighed, dict(metric.weights))})
 
 
 def _of_counts(metric: CountMetric, fields: Sequence[Fields]) -> float:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from pytest_lmeval.errors import ScoringError
@@ -148,6 +150,7 @@ def build_task(
         sha256=_sha256(unbuilt, dataset, config),
         key=file.key,
         display_name=file.display_name,
+        dataset={"path": _path_from(source.path, dataset.rows.path), "sha256": dataset.rows.sha256},
         examples=examples,
         samples=rows.samples,
         asked=rows.asked,
@@ -162,6 +165,10 @@ def build_task(
         config=config.values,
     )
     return task, []
+
+
+def _path_from(task: Path, data: Path) -> str:
+    return Path(os.path.relpath(data, task.parent)).as_posix()
 
 
 def _ids(dataset: Dataset) -> tuple[list[str], list[Fault]]:

@@ -48,6 +48,7 @@ class DeclarativeTask(TaskDefaults):
     definition_sha256: str = ""
     config: Mapping[str, Any] = field(default_factory=dict)
     display_name: str = ""
+    dataset: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def metric(self) -> str:

@@ -12,6 +12,7 @@ import pytest
 
 from pytest_lmeval.plugin.fixtures import lm_adapter, lm_engine, lm_example, lm_judge, lm_render, lm_sandbox
 from pytest_lmeval.plugin.options import add_options
+from pytest_lmeval.plugin.private import is_worker, output_to_controller
 
 if TYPE_CHECKING:
     import warnings
@@ -33,7 +34,7 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "lmeval: an example of a language-model task (set by pytest-lmeval)")
-    if not hasattr(config, "workerinput") and not config.option.lm_check_formatting:
+    if not is_worker(config) and not config.option.lm_check_formatting:
         from pytest_lmeval.plugin.recorder import Recorder
         from pytest_lmeval.plugin.settings import check_options
 
@@ -145,7 +146,7 @@ def pytest_report_collectionfinish(config: pytest.Config) -> str | None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    output = getattr(session.config, "workeroutput", None)
+    output = output_to_controller(session.config)
     if output is not None:
         import json
 

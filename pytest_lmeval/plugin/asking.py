@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_lmeval.plugin.private import is_worker, worker_input
 from pytest_lmeval.plugin.settings import gate_mode, ini_thresholds
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ def run_settings(config: pytest.Config) -> RunSettings:
     from pytest_lmeval.run.settings import RunSettings
 
     option = config.option
-    worker = getattr(config, "workerinput", None)
     return RunSettings(
         batch_size=option.lm_batch_size,
         concurrency=option.lm_concurrency,
@@ -32,8 +32,8 @@ def run_settings(config: pytest.Config) -> RunSettings:
         gate=gate_mode(config),
         sandbox=option.lm_sandbox,
         packages=config.getini("lm_sandbox_packages"),
-        share=1 if worker is None else worker.get("workercount", 1),
+        share=worker_input(config).get("workercount", 1),
         passthrough=(pytest.exit.Exception,),
-        may_crash=worker is not None,
+        may_crash=is_worker(config),
         reuses=option.lm_resume,
     )

@@ -20,6 +20,7 @@ from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.plugin.failure import ExampleFailed, explain
 from pytest_lmeval.plugin.locate import has_own_format
 from pytest_lmeval.plugin.names import ItemNames, file_node
+from pytest_lmeval.plugin.private import fixtures_of
 from pytest_lmeval.plugin.run_facts import rerun_facts
 from pytest_lmeval.plugin.state import RunState, run_state
 from pytest_lmeval.report.rerun import rerun_command
@@ -141,9 +142,8 @@ class TaskFile(pytest.Module):
             item.assign(task, example)
             if prefix:
                 item.extra_keyword_matches.update({task.name, task.metric})
-            # The one private read: items of a file have the same fixtures, and finding them out costs more than
-            # all else. Without the attribute each item finds out for itself.
-            fixtureinfo = fixtureinfo or getattr(item, "_fixtureinfo", None)
+            # Items of a file have the same fixtures.
+            fixtureinfo = fixtureinfo or fixtures_of(item)
             yield item
 
 

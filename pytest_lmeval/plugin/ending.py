@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 
 import pytest
 
+from pytest_lmeval.plugin.private import is_stepwise_stop, worker_failures
+
 __all__ = ["failed_besides", "stopped_by_choice", "why_cut_short"]
 
 _NOT_FAILED = ("passed", "below", "measured", "excluded", "skipped")
@@ -35,11 +37,6 @@ def failed_besides(failed: Iterable[str], fates: Mapping[str, str]) -> list[str]
 
 def stopped_by_choice(session: pytest.Session) -> bool:
     """Tell whether -x, --maxfail or --sw stopped the run, rather than that they might have."""
-    option = session.config.option
-    workers = session.config.pluginmanager.getplugin("dsession")
-    failures = getattr(workers, "countfailures", session.testsfailed)
-    if option.maxfail and failures >= option.maxfail:
-        return True
-    stopped = session.shouldstop or getattr(workers, "shouldstop", False)
-    stepwise = getattr(option, "stepwise", False) or getattr(option, "stepwise_skip", False)
-    return bool(stepwise and "continuing from this test" in str(stopped))
+    limit = session.config.option.maxfail
+    failures = max(session.testsfailed, worker_failures(session.config))
+    return bool(limit and failures >= limit) or is_stepwise_stop(session)

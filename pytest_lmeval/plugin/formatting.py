@@ -11,6 +11,7 @@ import pytest
 from pytest_lmeval.errors import LmevalError
 from pytest_lmeval.formats.task import Task
 from pytest_lmeval.plugin.names import ItemNames, file_node
+from pytest_lmeval.plugin.private import worker_input
 from pytest_lmeval.plugin.state import run_state
 from pytest_lmeval.text import printable
 
@@ -73,7 +74,7 @@ class FormattingFile(pytest.File):
     def _records(self) -> bool:
         option = self.config.option
         # Every worker collects all files; one of them writes.
-        writes = getattr(self.config, "workerinput", {}).get("workerid", "gw0") == "gw0"
+        writes = worker_input(self.config).get("workerid", "gw0") == "gw0"
         return option.lm_check_formatting == "update" and not option.collectonly and writes
 
 

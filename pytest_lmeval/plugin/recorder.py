@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_lmeval.plugin.exit_guard import ExitGuard
+from pytest_lmeval.plugin.private import end_capture, is_controller, kept_reports, output_of, show_internal_error
 
 if TYPE_CHECKING:
     from pytest_lmeval.plugin.run_record import RunRecord
@@ -70,7 +71,7 @@ class Recorder:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any, error: object) -> None:
-        output = getattr(node, "workeroutput", None) or {}
+        output = output_of(node) or {}
         self._not_tasks.update(json.loads(output.get("lmeval_not_tasks", "{}")))
         if "lmeval_usage_error" in output:
             raise pytest.UsageError(output["lmeval_usage_error"])
@@ -126,7 +127,7 @@ class Recorder:
                 self._end(session)
             except Exception:
                 # pytest would end with a traceback and 1, which says that an example failed.
-                self.config.notify_exception(pytest.ExceptionInfo.from_current(), self.config.option)
+                show_internal_error(self.config)
                 session.exitstatus = (self.record and self.record.code) or pytest.ExitCode.INTERNAL_ERROR
         outcome = yield
         terminal = self.config.pluginmanager.getplugin("terminalreporter")
@@ -189,10 +190,10 @@ class Recorder:
         self.record.announce(nodeids)
 
     def _forget_quiet_reports(self) -> None:
-        terminal: Any = self.config.pluginmanager.getplugin("terminalreporter")
+        kept = kept_reports(self.config)
         # --durations reads them all once more at the end.
-        if terminal is not None and self.config.option.durations is None:
-            self.config.pluginmanager.register(_QuietReports(terminal.stats), "lmeval-quiet-reports")
+        if kept is not None and self.config.option.durations is None:
+            self.config.pluginmanager.register(_QuietReports(kept), "lmeval-quiet-reports")
 
     def _refuse_bad_files(self) -> None:
         if self._bad_files:
@@ -245,9 +246,7 @@ class Recorder:
     def _write_what_there_is(self, reason: str) -> None:
         assert self.record is not None
         self.record.give_up(reason)
-        capture = self.config.pluginmanager.getplugin("capturemanager")
-        if capture is not None:
-            capture.suspend(in_=True)
+        end_capture(self.config)
         terminal = self.config.pluginmanager.getplugin("terminalreporter")
         if terminal is not None:
             self.pytest_terminal_summary(terminal)
@@ -263,7 +262,7 @@ class Recorder:
         return unheard or self._finished < session.testscollected
 
     def _is_distributed(self) -> bool:
-        return self.config.pluginmanager.hasplugin("dsession")
+        return is_controller(self.config)
 
 
 class _QuietReports:

@@ -19,6 +19,7 @@ from pytest_lmeval.leaderboard.manifest import redact_options
 from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.plugin.ending import failed_besides, stopped_by_choice, why_cut_short
 from pytest_lmeval.plugin.gating import changed_in, gate_settings, read_baseline, report_gate
+from pytest_lmeval.plugin.private import is_controller, is_crash, is_rerun
 from pytest_lmeval.plugin.progress import Progress
 from pytest_lmeval.plugin.report_files import ReportFiles
 from pytest_lmeval.plugin.resuming import Resumption
@@ -120,7 +121,7 @@ class RunRecord:
             return
         if report.failed:
             self._failed[report.nodeid] = None
-        if str(report.when) == "???" and report.nodeid in self._expected:
+        if is_crash(report) and report.nodeid in self._expected:
             # Its worker died while it ran, for all that is known: pytest counts it as failed, whatever was heard of it.
             self.resumption.withdraw(self._results.pop(report.nodeid, None))
             return
@@ -139,7 +140,7 @@ class RunRecord:
             self._usage[name] = self._usage.get(name, 0) + amount
         if self._progress is not None:
             self._progress.clear()
-        if str(report.outcome) == "rerun":
+        if is_rerun(report):
             # Another attempt follows, and decides.
             self._reruns += 1
             return
@@ -256,7 +257,7 @@ class RunRecord:
 
     @property
     def _is_distributed(self) -> bool:
-        return bool(self.config.pluginmanager.hasplugin("dsession"))
+        return is_controller(self.config)
 
     def _parsed(self, line: str) -> ExampleResult:
         result = ExampleResult.from_json(line)

@@ -17,6 +17,7 @@ from pytest_lmeval.errors import LmevalError, UnknownName, UsageError
 from pytest_lmeval.plugin.ahead import Ahead
 from pytest_lmeval.plugin.asking import run_settings
 from pytest_lmeval.plugin.locate import is_below_task_paths, is_example, is_example_id
+from pytest_lmeval.plugin.private import fixture_definitions, is_worker, output_to_controller
 from pytest_lmeval.plugin.settings import build_registry, ini_floors, load_options, with_usage_errors
 from pytest_lmeval.plugin.wanted import Wanted
 
@@ -51,7 +52,7 @@ class RunState:
         self.repeats: int = option.lm_repeats
         self.batch_size: int = option.lm_batch_size
         self.allows_bad_tasks: bool = option.lm_allow_bad_tasks
-        self.is_worker = hasattr(config, "workerinput")
+        self.is_worker = is_worker(config)
         self.shows_fixtures = bool(option.setupshow or option.setuponly or option.setupplan)
         self.spec: str = option.lm_adapter or config.getini("lm_adapter")
         self.tasks: dict[str, TaskInfo] = {}
@@ -255,14 +256,14 @@ class RunState:
         self._batches = plan_batches(((item.parent, item) for item in items), self.batch_size)
 
     def _tell_controller(self) -> None:
-        output = getattr(self.config, "workeroutput", None)
+        output = output_to_controller(self.config)
         if output is not None:
             output["lmeval_tasks"] = json.dumps([asdict(info) for info in self.tasks.values()])
             ids = [item.nodeid for item in self._items if not is_example(item)]
             output["lmeval_foreign"] = json.dumps([nodeid for nodeid in ids if is_example_id(nodeid, self.config)])
 
     def _usage_error(self, message: str) -> None:
-        output = getattr(self.config, "workeroutput", None)
+        output = output_to_controller(self.config)
         if output is not None:
             output["lmeval_usage_error"] = message
         raise pytest.UsageError(message)
@@ -277,10 +278,8 @@ _NO_ADAPTER = (
 
 
 def _uses_own_adapter(item: Any) -> bool:
-    # Which definition of a fixture an item gets is not public; where it cannot be read, ours is assumed. The last
-    # definition wins, and one that asks for ``lm_adapter`` itself gets the one before it.
-    definitions = getattr(getattr(item, "_fixtureinfo", None), "name2fixturedefs", {}).get("lm_adapter", ())
-    for definition in reversed(definitions):
+    # A definition that asks for ``lm_adapter`` itself gets the one before it. Where none can be read, ours is assumed.
+    for definition in reversed(fixture_definitions(item, "lm_adapter")):
         if "lm_adapter" not in definition.argnames:
             return bool(definition.func.__module__.startswith("pytest_lmeval."))
     return True

@@ -12,7 +12,7 @@ import pytest
 
 from pytest_lmeval.plugin.fixtures import lm_adapter, lm_engine, lm_example, lm_judge, lm_render, lm_sandbox
 from pytest_lmeval.plugin.options import add_options
-from pytest_lmeval.plugin.private import is_worker, output_to_controller
+from pytest_lmeval.plugin.private import is_worker
 
 if TYPE_CHECKING:
     import warnings
@@ -146,16 +146,13 @@ def pytest_report_collectionfinish(config: pytest.Config) -> str | None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    output = output_to_controller(session.config)
-    if output is not None:
-        import json
-
+    if is_worker(session.config):
         from pytest_lmeval.plugin.state import RUN
+        from pytest_lmeval.plugin.telling import tell
 
         run = session.config.stash.get(RUN, None)
         if run is not None:
-            output["lmeval_facts"] = json.dumps(run.run.facts())
-            output["lmeval_not_tasks"] = json.dumps(run.not_tasks)
+            tell(session.config, facts=run.run.facts(), not_tasks=run.not_tasks)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -163,10 +160,22 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, objec
     from pytest_lmeval.plugin.state import RUN
 
     run = session.config.stash.get(RUN, None)
-    if run is not None and run.bad_files and not session.config.option.collectonly:
+    if run is None:
+        return (yield)
+    if run.bad_files and not session.config.option.collectonly:
         # Before any model call, and whatever --continue-on-collection-errors says.
         raise session.Interrupted(f"{len(run.bad_files)} bad task file(s)")
-    return (yield)
+    try:
+        return (yield)
+    except (KeyboardInterrupt, Warning) as error:
+        from pytest_lmeval.plugin.ending import ctrl_c_in
+        from pytest_lmeval.plugin.telling import tell
+
+        ctrl_c = ctrl_c_in(error)
+        if ctrl_c is None:
+            raise
+        tell(session.config, interrupted=True)
+        raise ctrl_c from None
 
 
 @pytest.hookimpl(wrapper=True)

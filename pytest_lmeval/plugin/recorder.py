@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import threading
@@ -12,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_lmeval.plugin.ending import ctrl_c_in
 from pytest_lmeval.plugin.exit_guard import ExitGuard
-from pytest_lmeval.plugin.private import end_capture, is_controller, kept_reports, output_of, show_internal_error
+from pytest_lmeval.plugin.private import end_capture, is_controller, kept_reports, show_internal_error
 
 if TYPE_CHECKING:
     from pytest_lmeval.plugin.run_record import RunRecord
@@ -71,17 +71,22 @@ class Recorder:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any, error: object) -> None:
-        output = output_of(node) or {}
-        self._not_tasks.update(json.loads(output.get("lmeval_not_tasks", "{}")))
-        if "lmeval_usage_error" in output:
-            raise pytest.UsageError(output["lmeval_usage_error"])
-        # When xdist shuts down while workers collect, it passes on no more of their collections.
-        if self.record is None and "lmeval_tasks" in output and node.gateway.id in self._heard:
+        from pytest_lmeval.plugin.telling import told_by
+
+        told = told_by(node)
+        self._not_tasks.update(told.not_tasks)
+        if told.usage_error:
+            raise pytest.UsageError(told.usage_error)
+        if told.tasks is None:
+            return
+        if self.record is not None:
+            self.record.add_tasks(told.tasks)
+            self.record.forget(told.foreign)
+            self.record.process_facts.update(told.facts)
+            self.record.interrupted |= told.interrupted
+        elif node.gateway.id in self._heard:
+            # When xdist shuts down while workers collect, it passes on no more of their collections.
             raise pytest.UsageError("a worker collected examples that the controller does not know by their place")
-        if self.record is not None and "lmeval_tasks" in output:
-            self.record.add_tasks(output["lmeval_tasks"])
-            self.record.forget(json.loads(output["lmeval_foreign"]))
-            self.record.process_facts.update(json.loads(output.get("lmeval_facts", "{}")))
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         # Under xdist only the workers' failures arrive here, and all of a worker's before its collection does. A folder
@@ -114,24 +119,24 @@ class Recorder:
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
         self._was_stopped = True
         if self.record is not None:
-            self.record.interrupted = type(excinfo.value) is KeyboardInterrupt
+            self.record.interrupted |= ctrl_c_in(excinfo.value) is not None
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None, object, object]:
-        if self._bad_files or _has_bad_files(self.config):
-            # Whatever else stopped the session, -x included.
-            session.exitstatus = pytest.ExitCode.INTERRUPTED
-        crashed = session.exitstatus == pytest.ExitCode.INTERNAL_ERROR
+        # Whatever else stopped the session, -x included, bad task files did.
+        is_bad = self._bad_files or _has_bad_files(self.config)
+        status = pytest.ExitCode.INTERRUPTED if is_bad else session.exitstatus
         with self._ending:
             try:
-                self._end(session)
+                code = self._end(session, int(status))
             except Exception:
                 # pytest would end with a traceback and 1, which says that an example failed.
                 show_internal_error(self.config)
-                session.exitstatus = (self.record and self.record.code) or pytest.ExitCode.INTERNAL_ERROR
+                code = (self.record and self.record.code) or pytest.ExitCode.INTERNAL_ERROR
+            self._set_exit_code(session, code)
         outcome = yield
         terminal = self.config.pluginmanager.getplugin("terminalreporter")
-        if crashed and terminal is not None:
+        if status == pytest.ExitCode.INTERNAL_ERROR and terminal is not None:
             # pytest writes no summary after an internal error; the scores are still wanted.
             self.pytest_terminal_summary(terminal)
         return outcome
@@ -155,14 +160,21 @@ class Recorder:
             json_report["lmeval"] = self.record.board_json()
             json_report["exitcode"] = json_report.get("exitcode") or self.record.code
 
-    def _end(self, session: pytest.Session) -> None:
-        lost = session.exitstatus == pytest.ExitCode.OK and self._lost_reports(session)
+    def _end(self, session: pytest.Session, status: int) -> int:
+        lost = status == pytest.ExitCode.OK and self._lost_reports(session)
         if lost and (self.record is None or not self.record.missing):
             self._lost = session.testscollected - self._finished
         if self.record is not None:
-            session.exitstatus = self.record.finish(session, int(session.exitstatus), lost=lost)
-        elif lost:
-            session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
+            return self.record.finish(session, status, lost=lost)
+        return int(pytest.ExitCode.INTERNAL_ERROR) if lost else status
+
+    def _set_exit_code(self, session: pytest.Session, code: int) -> None:
+        """Set the exit code of pytest, which nothing else in the plugin does."""
+        if session.exitstatus != code:
+            session.exitstatus = code
+        ending = sys.exception()
+        if isinstance(ending, SystemExit) and not ending.code:
+            ending.code = code
 
     def waiting(self, in_flight: int) -> None:
         """Say, if it is time to, what the run waits for."""
@@ -220,12 +232,8 @@ class Recorder:
             if self.record is not None and self.record.board is None:
                 self._give_up("the session ended before its results were judged")
             self._let_exit()
-        if self.record is None or self._session is None:
-            return
-        ending = sys.exception()
-        if isinstance(ending, SystemExit) and not ending.code:
-            ending.code = self.record.code
-        self._session.exitstatus = self._session.exitstatus or self.record.code
+        if self.record is not None and self._session is not None:
+            self._set_exit_code(self._session, self._session.exitstatus or self.record.code)
 
     def _wind_up(self, status: int) -> int:
         how = f"the process was ended by os._exit({status})"

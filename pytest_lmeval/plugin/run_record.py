@@ -17,7 +17,7 @@ from pytest_lmeval.errors import UsageError
 from pytest_lmeval.leaderboard.board import Leaderboard, RunFacts, build_board
 from pytest_lmeval.leaderboard.manifest import redact_options
 from pytest_lmeval.leaderboard.rows import TaskInfo
-from pytest_lmeval.plugin.ending import failed_besides, stopped_by_choice, why_cut_short
+from pytest_lmeval.plugin.ending import INCOMPLETE, Ending, ending_of, failed_besides
 from pytest_lmeval.plugin.gating import changed_in, gate_settings, read_baseline, report_gate
 from pytest_lmeval.plugin.private import is_controller, is_crash, is_rerun
 from pytest_lmeval.plugin.progress import Progress
@@ -33,8 +33,6 @@ from pytest_lmeval.types import ExampleResult
 
 __all__ = ["RunRecord"]
 
-_INCOMPLETE = 3
-
 
 class RunRecord:
     """The results of a run as they arrive, by node id; at the end the board, its files and the exit code."""
@@ -48,7 +46,7 @@ class RunRecord:
         self.process_facts: dict[str, Any] = {}
         self.board: Leaderboard | None = None
         # Until the board is written: whatever ends the process before has ended it too early.
-        self.code = _INCOMPLETE
+        self.code = INCOMPLETE
         self.gate_settings = gate_settings(config)
         self.baseline = read_baseline(config)
         self.files = ReportFiles(config, self.report_dir, self.baseline)
@@ -109,9 +107,9 @@ class RunRecord:
         for nodeid in nodeids:
             self._expected.pop(nodeid, None)
 
-    def add_tasks(self, tasks: str) -> None:
+    def add_tasks(self, tasks: Iterable[Mapping[str, Any]]) -> None:
         """Note what a worker knows of the tasks it collected."""
-        for fields in json.loads(tasks):
+        for fields in tasks:
             info = TaskInfo(**{**fields, "bad_records": tuple(fields["bad_records"])})
             self._tasks[info.name] = info
 
@@ -170,9 +168,13 @@ class RunRecord:
         board: a hook that fails can only make a run fail that would have passed.
         """
         if self.board is None:
-            self._reasons += self._why_cut_short(session, status)
+            ending = ending_of(session, status, interrupted=self.interrupted, lost=lost)
+            self._reasons += self._why_cut_short(ending)
             board = self._write_board()
-            self.code = self._exit_code(session, status, lost=lost)
+            has_board, unwritten = self.files.has_board, bool(self.files.failures)
+            self.code = ending.exit_code(
+                self._decision, missing=bool(self.missing), has_board=has_board, unwritten=unwritten
+            )
             self.files.show_to_project(board)
             self.code = self.code or int(bool(self.files.failures))
             report_gate(session, board, self.files.failures)
@@ -192,29 +194,14 @@ class RunRecord:
         assert self.board is not None
         return self.board.to_json(per_example=self.per_example)
 
-    def _exit_code(self, session: pytest.Session, status: int, *, lost: bool) -> int:
-        assert self.board is not None
-        if status == pytest.ExitCode.USAGE_ERROR or self.interrupted:
-            return status
-        if not self.files.has_board:
-            return _INCOMPLETE
-        if (self.missing or status == pytest.ExitCode.INTERRUPTED) and stopped_by_choice(session):
-            return int(pytest.ExitCode.TESTS_FAILED)
-        code = self._decision.exit_code
-        if code in (_INCOMPLETE, pytest.ExitCode.USAGE_ERROR):
-            return code
-        if status == pytest.ExitCode.OK:
-            return int(pytest.ExitCode.TESTS_FAILED) if code or self.files.failures else _INCOMPLETE if lost else status
-        return status
-
-    def _why_cut_short(self, session: pytest.Session, status: int) -> list[str]:
+    def _why_cut_short(self, ending: Ending) -> list[str]:
         if self.missing:
             return []
         if self._expected and not self._results and self.config.option.lm_shard is None:
             return ["every example was skipped: nothing was measured"]
         if self._is_distributed and not self._tasks:
             return ["no worker lived to tell what was selected"]
-        return why_cut_short(session, status, [nodeid for nodeid in self._expected if nodeid not in self._finished])
+        return ending.why_cut_short(nodeid for nodeid in self._expected if nodeid not in self._finished)
 
     def _write_board(self) -> Leaderboard:
         self.is_closed = True

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
@@ -17,8 +16,9 @@ from pytest_lmeval.errors import LmevalError, UnknownName, UsageError
 from pytest_lmeval.plugin.ahead import Ahead
 from pytest_lmeval.plugin.asking import run_settings
 from pytest_lmeval.plugin.locate import is_below_task_paths, is_example, is_example_id
-from pytest_lmeval.plugin.private import fixture_definitions, is_worker, output_to_controller
+from pytest_lmeval.plugin.private import fixture_definitions, is_worker
 from pytest_lmeval.plugin.settings import build_registry, ini_floors, load_options, with_usage_errors
+from pytest_lmeval.plugin.telling import tell
 from pytest_lmeval.plugin.wanted import Wanted
 
 if TYPE_CHECKING:
@@ -256,16 +256,13 @@ class RunState:
         self._batches = plan_batches(((item.parent, item) for item in items), self.batch_size)
 
     def _tell_controller(self) -> None:
-        output = output_to_controller(self.config)
-        if output is not None:
-            output["lmeval_tasks"] = json.dumps([asdict(info) for info in self.tasks.values()])
+        if self.is_worker:
             ids = [item.nodeid for item in self._items if not is_example(item)]
-            output["lmeval_foreign"] = json.dumps([nodeid for nodeid in ids if is_example_id(nodeid, self.config)])
+            foreign = [nodeid for nodeid in ids if is_example_id(nodeid, self.config)]
+            tell(self.config, tasks=[asdict(info) for info in self.tasks.values()], foreign=foreign)
 
     def _usage_error(self, message: str) -> None:
-        output = output_to_controller(self.config)
-        if output is not None:
-            output["lmeval_usage_error"] = message
+        tell(self.config, usage_error=message)
         raise pytest.UsageError(message)
 
 

@@ -37,7 +37,6 @@ class Places:
         self.implicit = bool(given) or self.has_adapter or checks
         self.adapter_or_listing = self.has_adapter or checks or config.option.collectonly
         self._config = config
-        self._own_suffixes: tuple[int, frozenset[str]] = 0, frozenset()
 
     def root_of(self, path: Path, *, is_named: bool) -> Path | None:
         """Return the folder that ``path`` is named after if it is ours to collect, else None."""
@@ -65,13 +64,9 @@ class Places:
     @property
     def own_suffixes(self) -> frozenset[str]:
         """Return the suffixes of the formats that the project or an installed package has registered by now."""
-        registered = len(self._config.hook.pytest_lmeval_register.get_hookimpls())
-        if self._own_suffixes[0] != registered + 1:
-            from pytest_lmeval.plugin.settings import build_registry
+        from pytest_lmeval.plugin.settings import registry_of
 
-            # A registry that is thrown away: conftest files further down may add to that of the run.
-            self._own_suffixes = registered + 1, frozenset(build_registry(self._config).formats) - _BUILT_IN
-        return self._own_suffixes[1]
+        return frozenset(registry_of(self._config).formats) - _BUILT_IN
 
 
 _PLACES = pytest.StashKey[Places]()

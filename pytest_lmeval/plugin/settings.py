@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import pytest
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from pytest_lmeval.registry import Registry
 
 __all__ = [
-    "build_registry",
     "check_options",
     "gate_mode",
     "ini_floors",
     "ini_thresholds",
     "load_options",
     "max_line_bytes",
+    "registry_of",
     "with_usage_errors",
 ]
 
@@ -44,8 +44,8 @@ def check_options(config: pytest.Config) -> None:
     if spec:
         from pytest_lmeval.adapters.resolve import check_spec
 
-        # With a registry that is thrown away: conftest files below the task folders are not loaded yet.
-        with_usage_errors(lambda: check_spec(spec, build_registry(config), config.rootpath))
+        # Conftest files below the task folders are not loaded yet: with them there may be more to choose from.
+        with_usage_errors(lambda: check_spec(spec, registry_of(config), config.rootpath))
 
 
 def with_usage_errors(action: Callable[[], _Result]) -> _Result:
@@ -126,15 +126,38 @@ def _configs(config: pytest.Config) -> tuple[Mapping[str, Any], ...]:
     return with_usage_errors(lambda: read_configs(config.invocation_params.dir / given))
 
 
-def build_registry(config: pytest.Config) -> Registry:
-    """Return a registry of all that is built in, installed, in pyproject.toml and in the conftests loaded so far."""
+def registry_of(config: pytest.Config) -> Registry:
+    """Return a registry of all that is built in, installed, in pyproject.toml and in the conftests loaded so far.
+
+    It is made once, and again when a conftest file that registers something has been loaded since.
+    """
+    hooks = len(config.hook.pytest_lmeval_register.get_hookimpls())
+    made = config.stash.get(_REGISTRY, None)
+    if made is None or made.hooks != hooks:
+        made = config.stash[_REGISTRY] = with_usage_errors(lambda: _made(config, made, hooks))
+    return made.registry
+
+
+class _Made(NamedTuple):
+    fixed: Registry  # what holds whatever conftest files are loaded: to look through what is installed takes a while
+    registry: Registry
+    hooks: int
+
+
+def _made(config: pytest.Config, before: _Made | None, hooks: int) -> _Made:
+    fixed = before.fixed if before is not None else _fixed(config)
+    registry = fixed.copy()
+    config.hook.pytest_lmeval_register(registry=registry)
+    return _Made(fixed, registry, hooks)
+
+
+def _fixed(config: pytest.Config) -> Registry:
     from pytest_lmeval.builtin import default_registry
     from pytest_lmeval.project import register_project_plugins
 
-    def build() -> Registry:
-        registry = default_registry()
-        register_project_plugins(registry, config.rootpath)
-        config.hook.pytest_lmeval_register(registry=registry)
-        return registry
+    registry = default_registry()
+    register_project_plugins(registry, config.rootpath)
+    return registry
 
-    return with_usage_errors(build)
+
+_REGISTRY = pytest.StashKey[_Made]()

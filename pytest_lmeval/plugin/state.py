@@ -17,7 +17,7 @@ from pytest_lmeval.plugin.ahead import Ahead
 from pytest_lmeval.plugin.asking import run_settings
 from pytest_lmeval.plugin.locate import is_below_task_paths, is_example, is_example_id
 from pytest_lmeval.plugin.private import fixture_definitions, is_worker
-from pytest_lmeval.plugin.settings import build_registry, ini_floors, load_options, with_usage_errors
+from pytest_lmeval.plugin.settings import ini_floors, load_options, registry_of, with_usage_errors
 from pytest_lmeval.plugin.telling import tell
 from pytest_lmeval.plugin.wanted import Wanted
 
@@ -67,7 +67,7 @@ class RunState:
     @cached_property
     def registry(self) -> Registry:
         """Everything known by name: built in, installed, from pyproject.toml and from conftest files."""
-        return build_registry(self.config)
+        return registry_of(self.config)
 
     @property
     def has_own_loaders(self) -> bool:

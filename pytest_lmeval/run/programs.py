@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,34 @@ if TYPE_CHECKING:
     from pytest_lmeval.sandbox import Sandbox
 
 __all__ = ["Programs"]
+
+_LEVELS = ("confined", "process", "container")
+
+
+class _OnFirstUse:
+    """A sandbox in a run that has no programs of its own: a project's code may still run one."""
+
+    def __init__(self, level: str) -> None:
+        self._level = level
+        self._lock = threading.Lock()
+        self._opened: Sandbox | None = None
+
+    def __enter__(self) -> _OnFirstUse:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._opened is not None:
+            self._opened.close()
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        with self._lock:
+            if self._opened is None:
+                from pytest_lmeval.sandbox import open_sandbox
+
+                self._opened = open_sandbox(self._level)
+        return getattr(self._opened, name)
 
 
 class Programs:
@@ -35,13 +64,13 @@ class Programs:
 
             self._refusals.look_at_code(require_level(self._settings.sandbox))
 
-    def open(self) -> Sandbox:
-        """Return the place where programs are run."""
+    def open(self) -> Any:
+        """Return the place where programs are run: a sandbox, or what becomes one when it is first used."""
+        wanted = self._settings.sandbox
+        if not self.any and wanted in _LEVELS:
+            return _OnFirstUse(wanted)
         from pytest_lmeval.sandbox import open_sandbox, require_level
 
-        wanted = self._settings.sandbox
-        if not self.any:
-            return open_sandbox(wanted)
         level = None if self._is_trusted and require_level(wanted) else wanted
         sandbox = open_sandbox(level, workers=self._settings.share, packages=self._settings.packages)
         self.level = sandbox.level

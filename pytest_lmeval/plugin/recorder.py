@@ -38,6 +38,7 @@ class Recorder:
         self._collections = 0
         self._heard: set[str] = set()
         self._has_examples = False
+        self._is_asked = False
         self._was_stopped = False
         self._bad_files: dict[str, None] = {}
         self._not_tasks: dict[str, str] = {}
@@ -47,7 +48,10 @@ class Recorder:
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self, session: pytest.Session) -> None:
         self._session = session
-        if self._is_named and not self.config.option.collectonly:
+        from pytest_lmeval.plugin.locate import asks_for_run
+
+        self._is_asked = asks_for_run(self.config)
+        if self._is_asked:
             self._guard_exit()
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
@@ -211,10 +215,6 @@ class Recorder:
         if self._bad_files:
             raise pytest.Session.Interrupted(f"{len(self._bad_files)} bad task file(s)")
 
-    @property
-    def _is_named(self) -> bool:
-        return bool(self.config.getoption("lm_adapter") or self.config.getini("lm_adapter"))
-
     def _guard_exit(self) -> None:
         if self._guard is None:
             self._guard = ExitGuard(self._wind_up, self._ending)
@@ -265,7 +265,7 @@ class Recorder:
         if self.config.option.collectonly:
             return False
         # A run that was stopped before it began, or of workers of which none has said what it collected.
-        is_ours = self._is_named or self._has_examples
+        is_ours = self._is_asked or self._has_examples
         unheard = (self._was_stopped or self._is_distributed()) and is_ours and not self._collections
         return unheard or self._finished < session.testscollected
 

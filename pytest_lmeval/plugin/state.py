@@ -86,7 +86,7 @@ class RunState:
         """The options that the adapter is made with, those of its profile among them."""
         return self._resolved[1]
 
-    @property
+    @cached_property
     def _resolved(self) -> tuple[str, Mapping[str, Any]]:
         from pytest_lmeval.adapters.resolve import resolve_profile
 

@@ -130,11 +130,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_finish(session: pytest.Session) -> None:
-    from pytest_lmeval.plugin.state import RUN
+    from pytest_lmeval.plugin.collected import collected_so_far
 
-    run = session.config.stash.get(RUN, None)
-    if run is not None:
-        run.prepare(session)
+    if collected_so_far(session.config) is not None:
+        from pytest_lmeval.plugin.state import run_state
+
+        run_state(session.config).prepare(session)
 
 
 def pytest_report_collectionfinish(config: pytest.Config) -> str | None:
@@ -152,19 +153,19 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
         run = session.config.stash.get(RUN, None)
         if run is not None:
-            tell(session.config, facts=run.run.facts(), not_tasks=run.not_tasks)
+            tell(session.config, facts=run.run.facts(), not_tasks=run.collected.not_tasks)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, object]:
-    from pytest_lmeval.plugin.state import RUN
+    from pytest_lmeval.plugin.collected import collected_so_far
 
-    run = session.config.stash.get(RUN, None)
-    if run is None:
+    tasks = collected_so_far(session.config)
+    if tasks is None:
         return (yield)
-    if run.bad_files and not session.config.option.collectonly:
+    if tasks.bad_files and not session.config.option.collectonly:
         # Before any model call, and whatever --continue-on-collection-errors says.
-        raise session.Interrupted(f"{len(run.bad_files)} bad task file(s)")
+        raise session.Interrupted(f"{len(tasks.bad_files)} bad task file(s)")
     try:
         return (yield)
     except (KeyboardInterrupt, Warning) as error:

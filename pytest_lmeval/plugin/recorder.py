@@ -59,7 +59,7 @@ class Recorder:
 
         # After a failed collection nothing runs: there is nothing to record, and an older board stays as it is.
         stops = session.testsfailed and not self.config.option.continue_on_collection_errors
-        if not self.config.option.collectonly and not stops and not self._bad_files and not _has_bad_files(self.config):
+        if not self.config.option.collectonly and not stops and not self._has_bad_files:
             self._announce([item.nodeid for item in session.items if is_example(item)])
         # pytest calls this too where an exception ended the collection.
         self._collections += sys.exception() is None
@@ -95,8 +95,11 @@ class Recorder:
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         # Under xdist only the workers' failures arrive here, and all of a worker's before its collection does. A folder
         # that cannot be collected hides the task files in it.
-        if report.failed and _names_task_file(report.nodeid, self.config):
-            self._bad_files[report.nodeid] = None
+        if report.failed:
+            from pytest_lmeval.plugin.locate import is_example_id
+
+            if is_example_id(report.nodeid, self.config):
+                self._bad_files[report.nodeid] = None
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
@@ -128,8 +131,7 @@ class Recorder:
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None, object, object]:
         # Whatever else stopped the session, -x included, bad task files did.
-        is_bad = self._bad_files or _has_bad_files(self.config)
-        status = pytest.ExitCode.INTERRUPTED if is_bad else session.exitstatus
+        status = pytest.ExitCode.INTERRUPTED if self._has_bad_files else session.exitstatus
         with self._ending:
             try:
                 code = self._end(session, int(status))
@@ -148,7 +150,10 @@ class Recorder:
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         if self._lost > 0:
             terminalreporter.write_line(f"LOST: {self._lost} test(s) of which no end was heard", red=True, bold=True)
-        not_tasks = {**self._not_tasks, **_not_tasks(self.config)}
+        from pytest_lmeval.plugin.collected import collected_so_far
+
+        tasks = collected_so_far(self.config)
+        not_tasks = {**self._not_tasks, **(tasks.not_tasks if tasks is not None else {})}
         if not_tasks:
             from pytest_lmeval.plugin.terminal import write_not_tasks
 
@@ -206,10 +211,19 @@ class Recorder:
         self.record.announce(nodeids)
 
     def _forget_quiet_reports(self) -> None:
+        from pytest_lmeval.plugin.terminal import QuietReports
+
         kept = kept_reports(self.config)
         # --durations reads them all once more at the end.
         if kept is not None and self.config.option.durations is None:
-            self.config.pluginmanager.register(_QuietReports(kept), "lmeval-quiet-reports")
+            self.config.pluginmanager.register(QuietReports(kept), "lmeval-quiet-reports")
+
+    @property
+    def _has_bad_files(self) -> bool:
+        from pytest_lmeval.plugin.collected import collected_so_far
+
+        tasks = collected_so_far(self.config)
+        return bool(self._bad_files or (tasks is not None and tasks.bad_files))
 
     def _refuse_bad_files(self) -> None:
         if self._bad_files:
@@ -271,40 +285,3 @@ class Recorder:
 
     def _is_distributed(self) -> bool:
         return is_controller(self.config)
-
-
-class _QuietReports:
-    """Takes set-up and tear-down reports that have nothing to show off the terminal's list again.
-
-    The terminal would keep two for every example, and look through all of them for every failure that it shows.
-    """
-
-    def __init__(self, stats: dict[str, list[Any]]) -> None:
-        self._stats = stats
-
-    @pytest.hookimpl(trylast=True)
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if report.when != "call" and report.outcome == "passed" and not report.sections:
-            kept = self._stats.get("")
-            if kept and kept[-1] is report:
-                kept.pop()
-
-
-def _has_bad_files(config: pytest.Config) -> bool:
-    from pytest_lmeval.plugin.state import RUN
-
-    run = config.stash.get(RUN, None)
-    return run is not None and bool(run.bad_files)
-
-
-def _not_tasks(config: pytest.Config) -> dict[str, str]:
-    from pytest_lmeval.plugin.state import RUN
-
-    run = config.stash.get(RUN, None)
-    return run.not_tasks if run is not None else {}
-
-
-def _names_task_file(nodeid: str, config: pytest.Config) -> bool:
-    from pytest_lmeval.plugin.locate import is_example_id
-
-    return is_example_id(nodeid, config)

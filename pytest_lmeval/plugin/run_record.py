@@ -17,6 +17,7 @@ from pytest_lmeval.errors import UsageError
 from pytest_lmeval.leaderboard.board import Leaderboard, RunFacts, build_board
 from pytest_lmeval.leaderboard.manifest import redact_options
 from pytest_lmeval.leaderboard.rows import TaskInfo
+from pytest_lmeval.plugin.collected import collected
 from pytest_lmeval.plugin.ending import INCOMPLETE, Ending, ending_of, failed_besides
 from pytest_lmeval.plugin.gating import changed_in, gate_settings, read_baseline, report_gate
 from pytest_lmeval.plugin.private import is_controller, is_crash, is_rerun
@@ -27,8 +28,7 @@ from pytest_lmeval.plugin.run_facts import info_of, manifest_of, selection_of
 from pytest_lmeval.plugin.state import run_state
 from pytest_lmeval.records.ledger import Ledger
 from pytest_lmeval.records.recorded import aggregates_record
-from pytest_lmeval.run.aggregating import aggregate
-from pytest_lmeval.run.library import timestamp
+from pytest_lmeval.run.facts import aggregate, timestamp
 from pytest_lmeval.types import ExampleResult
 
 __all__ = ["RunRecord"]
@@ -206,7 +206,7 @@ class RunRecord:
     def _write_board(self) -> Leaderboard:
         self.is_closed = True
         infos, results = self._infos(), list(self._results.values())
-        aggregates, failures = aggregate(infos, results, run_state(self.config).task_again)
+        aggregates, failures = aggregate(infos, results, collected(self.config).task_again)
         self._reasons += failures
         self.board = self._decided(build_board(infos, results, self._facts(), aggregates))
         footer = {"complete": self.board.complete, "digest": self.board.digest, "counts": dict(self.board.counts)}
@@ -252,8 +252,7 @@ class RunRecord:
         return result if self.per_example or self._is_changed(result) else replace(result, prompt="")
 
     def _infos(self) -> list[TaskInfo]:
-        state = run_state(self.config)
-        known = {**self._tasks, **state.tasks}
+        known = {**self._tasks, **collected(self.config).tasks}
         for nodeid, result in self._results.items():
             if result.task not in known:
                 known[result.task] = info_of(self.config.rootpath, nodeid, result.task)
@@ -267,7 +266,7 @@ class RunRecord:
         adapters = {result.adapter for result in told or self._results.values() if result.adapter}
         if len(adapters) > 1:
             self._reasons.append(f"one run has one adapter: this one had {', '.join(sorted(adapters))}")
-        known = {**self._tasks, **run_state(self.config).tasks}
+        known = {**self._tasks, **collected(self.config).tasks}
         fates = dict.fromkeys(self._skipped, "skipped") | {id: one.status for id, one in self._results.items()}
         return RunFacts(
             timestamp=self._started,

@@ -1,4 +1,4 @@
-"""Settings that are checked before anything else happens, and the registry they are checked against."""
+"""What the options and the ini file ask for, and the registry that they are checked against."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from pytest_lmeval.errors import LmevalError
 if TYPE_CHECKING:
     from pytest_lmeval.formats.task import LoadOptions
     from pytest_lmeval.registry import Registry
+    from pytest_lmeval.run.settings import RunSettings
 
 __all__ = [
     "check_options",
@@ -23,6 +24,7 @@ __all__ = [
     "load_options",
     "max_line_bytes",
     "registry_of",
+    "run_settings",
     "with_usage_errors",
 ]
 
@@ -124,6 +126,31 @@ def _configs(config: pytest.Config) -> tuple[Mapping[str, Any], ...]:
     from pytest_lmeval.formats.yaml.configs import read_configs
 
     return with_usage_errors(lambda: read_configs(config.invocation_params.dir / given))
+
+
+def run_settings(config: pytest.Config) -> RunSettings:
+    """Return how this process is to ask and score."""
+    from pytest_lmeval.plugin.private import is_worker, worker_input
+    from pytest_lmeval.run.settings import RunSettings
+
+    option = config.option
+    return RunSettings(
+        batch_size=option.lm_batch_size,
+        concurrency=option.lm_concurrency,
+        timeout_s=option.lm_timeout,
+        retries=option.lm_retries,
+        max_cost=option.lm_max_cost,
+        repeats=option.lm_repeats,
+        thresholds=dict(option.lm_threshold),
+        default_thresholds=ini_thresholds(config),
+        gate=gate_mode(config),
+        sandbox=option.lm_sandbox,
+        packages=config.getini("lm_sandbox_packages"),
+        share=worker_input(config).get("workercount", 1),
+        passthrough=(pytest.exit.Exception,),
+        may_crash=is_worker(config),
+        reuses=option.lm_resume,
+    )
 
 
 def registry_of(config: pytest.Config) -> Registry:

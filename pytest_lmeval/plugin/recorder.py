@@ -13,6 +13,7 @@ import pytest
 
 from pytest_lmeval.plugin.ending import ctrl_c_in
 from pytest_lmeval.plugin.exit_guard import ExitGuard
+from pytest_lmeval.plugin.locate import asks_for_run, is_example, is_example_id
 from pytest_lmeval.plugin.private import end_capture, is_controller, kept_reports, show_internal_error
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ class Recorder:
         self.record: RunRecord | None = None
         # Held by whoever ends the run: pytest's main thread, or any that calls os._exit.
         self._ending = threading.RLock()
-        self._guard: ExitGuard | None = None
+        self._guard = ExitGuard(self._wind_up, self._ending)
         self._finished = 0
         self._lost = 0
         self._collections = 0
@@ -48,15 +49,11 @@ class Recorder:
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self, session: pytest.Session) -> None:
         self._session = session
-        from pytest_lmeval.plugin.locate import asks_for_run
-
         self._is_asked = asks_for_run(self.config)
         if self._is_asked:
-            self._guard_exit()
+            self._guard.install()
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        from pytest_lmeval.plugin.locate import is_example
-
         # After a failed collection nothing runs: there is nothing to record, and an older board stays as it is.
         stops = session.testsfailed and not self.config.option.continue_on_collection_errors
         if not self.config.option.collectonly and not stops and not self._has_bad_files:
@@ -66,8 +63,6 @@ class Recorder:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, node: Any, ids: Sequence[str]) -> None:
-        from pytest_lmeval.plugin.locate import is_example_id
-
         self._heard.add(node.gateway.id)
         self._refuse_bad_files()
         self._announce([nodeid for nodeid in ids if is_example_id(nodeid, self.config)])
@@ -84,10 +79,7 @@ class Recorder:
         if told.tasks is None:
             return
         if self.record is not None:
-            self.record.add_tasks(told.tasks)
-            self.record.forget(told.foreign)
-            self.record.process_facts.update(told.facts)
-            self.record.interrupted |= told.interrupted
+            self.record.heard.add(told)
         elif node.gateway.id in self._heard:
             # When xdist shuts down while workers collect, it passes on no more of their collections.
             raise pytest.UsageError("a worker collected examples that the controller does not know by their place")
@@ -95,15 +87,12 @@ class Recorder:
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         # Under xdist only the workers' failures arrive here, and all of a worker's before its collection does. A folder
         # that cannot be collected hides the task files in it.
-        if report.failed:
-            from pytest_lmeval.plugin.locate import is_example_id
-
-            if is_example_id(report.nodeid, self.config):
-                self._bad_files[report.nodeid] = None
+        if report.failed and is_example_id(report.nodeid, self.config):
+            self._bad_files[report.nodeid] = None
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
-        if not self.config.option.collectonly and not self._is_distributed():
+        if not self.config.option.collectonly and not is_controller(self.config):
             self._refuse_bad_files()
         return (yield)
 
@@ -115,13 +104,13 @@ class Recorder:
                 with self._ending:
                     pass
             self.record.take(report)
-            if self._is_distributed():
+            if is_controller(self.config):
                 self.record.show_progress(None)
 
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
         self._finished += 1
         if self.record is not None:
-            self.record.hear_end(nodeid)
+            self.record.heard.finished.add(nodeid)
 
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
         self._was_stopped = True
@@ -171,7 +160,7 @@ class Recorder:
 
     def _end(self, session: pytest.Session, status: int) -> int:
         lost = status == pytest.ExitCode.OK and self._lost_reports(session)
-        if lost and (self.record is None or not self.record.missing):
+        if lost and (self.record is None or not self.record.heard.missing):
             self._lost = session.testscollected - self._finished
         if self.record is not None:
             return self.record.finish(session, status, lost=lost)
@@ -194,21 +183,21 @@ class Recorder:
         if not nodeids:
             if self.record is None:
                 # Nothing of ours is in this run: how it ends is not our business.
-                self._let_exit()
+                self._guard.remove()
             return
         if self.record is None:
             self._has_examples = True
             from pytest_lmeval.plugin.gating import check_recording
             from pytest_lmeval.plugin.run_record import RunRecord
 
-            if self._is_distributed():
+            if is_controller(self.config):
                 check_recording(self.config)
             record = RunRecord(self.config)
             record.open_ledger()
             self.record = record
             self._forget_quiet_reports()
-            self._guard_exit()
-        self.record.announce(nodeids)
+            self._guard.install()
+        self.record.heard.announce(nodeids)
 
     def _forget_quiet_reports(self) -> None:
         from pytest_lmeval.plugin.terminal import QuietReports
@@ -229,23 +218,13 @@ class Recorder:
         if self._bad_files:
             raise pytest.Session.Interrupted(f"{len(self._bad_files)} bad task file(s)")
 
-    def _guard_exit(self) -> None:
-        if self._guard is None:
-            self._guard = ExitGuard(self._wind_up, self._ending)
-            self._guard.install()
-
-    def _let_exit(self) -> None:
-        if self._guard is not None:
-            self._guard.remove()
-            self._guard = None
-
     def _keep_code(self) -> None:
         # The last thing that pytest calls. By now a hook may have set the status, or ended the session by pytest.exit
         # or sys.exit; a run that failed stays failed.
         with self._ending:
             if self.record is not None and self.record.board is None:
                 self._give_up("the session ended before its results were judged")
-            self._let_exit()
+            self._guard.remove()
         if self.record is not None and self._session is not None:
             self._set_exit_code(self._session, self._session.exitstatus or self.record.code)
 
@@ -280,8 +259,5 @@ class Recorder:
             return False
         # A run that was stopped before it began, or of workers of which none has said what it collected.
         is_ours = self._is_asked or self._has_examples
-        unheard = (self._was_stopped or self._is_distributed()) and is_ours and not self._collections
+        unheard = (self._was_stopped or is_controller(self.config)) and is_ours and not self._collections
         return unheard or self._finished < session.testscollected
-
-    def _is_distributed(self) -> bool:
-        return is_controller(self.config)

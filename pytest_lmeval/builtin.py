@@ -68,9 +68,12 @@ def default_registry(*, entry_points: bool = True) -> Registry:
 def _register_entry_points(registry: Registry) -> None:
     from importlib.metadata import entry_points
 
-    for entry_point in entry_points(group="pytest_lmeval_register"):
+    # Of all groups at once: to look through what is installed takes longer than to make the rest of the registry.
+    installed = entry_points()
+    for entry_point in installed.select(group="pytest_lmeval_register"):
         entry_point.load()(registry)
-    registry.loaders += [entry_point.load() for entry_point in entry_points(group="pytest_lmeval_load_task")]
+    registry.loaders += [entry_point.load() for entry_point in installed.select(group="pytest_lmeval_load_task")]
+    registry.listeners += installed.select(group="pytest_lmeval_leaderboard")
 
 
 def _code_exec(prediction: str, targets: Sequence[str], extras: Mapping[str, Any], sandbox: Any) -> Any:

@@ -6,7 +6,7 @@ A registry is built per run and passed along; there is no global one, so nothing
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -14,6 +14,8 @@ from pytest_lmeval.errors import UnknownName, UsageError
 from pytest_lmeval.postprocess import Extraction
 
 if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
     from pytest_lmeval.formats.task import LoadedFile, TaskSource
 
 _Entry = TypeVar("_Entry")
@@ -61,6 +63,13 @@ class Registry:
     formats: dict[str, Format] = field(default_factory=dict)
     loaders: list[Callable[[Path], LoadedFile | None]] = field(default_factory=list)
     """Asked before the formats, for any file: from the entry points ``pytest_lmeval_load_task``."""
+    listeners: list[EntryPoint] = field(default_factory=list)
+    """Called with the board of a finished pytest run: the entry points ``pytest_lmeval_leaderboard``, unloaded."""
+
+    def copy(self) -> Registry:
+        """Return a registry that begins with what this one has."""
+        own = {each.name: type(table := getattr(self, each.name))(table) for each in fields(self)}
+        return Registry(**own)
 
     def add_metric(
         self, name: str, function: MetricFunction, *, threshold: float = 1.0, needs_sandbox: bool = False

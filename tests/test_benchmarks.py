@@ -96,3 +96,13 @@ def test_an_unknown_part_is_refused_with_the_choices() -> None:
     assert 2 == done.returncode
     for name in ROWS:
         assert name in done.stderr
+
+
+def test_the_files_of_one_example_are_counted_both_ways() -> None:
+    script = SCRIPT.with_name("files_per_example.py")
+    output = subprocess.run([sys.executable, script, "--list"], capture_output=True, text=True, check=True).stdout
+    library, under_pytest = (part.splitlines() for part in output.split("pytest: ", 1))
+    assert f"library: {len(library) - 1} files" == library[0]
+    assert f"{len(under_pytest) - 1} files" == under_pytest[0]
+    assert "  metrics/exact.py" in {*library} & {*under_pytest}
+    assert "  plugin/item.py" in {*under_pytest} - {*library}

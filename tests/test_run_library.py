@@ -24,7 +24,8 @@ from pytest_lmeval import (
     write_leaderboard,
 )
 from pytest_lmeval.errors import AdapterError, AdapterTimeout
-from pytest_lmeval.run.library import evaluate_tasks, timestamp
+from pytest_lmeval.run.facts import timestamp
+from pytest_lmeval.run.library import evaluate_tasks
 from pytest_lmeval.run.settings import RunSettings
 
 SHIPPED = Path(__file__).parents[1] / "tasks"

@@ -14,8 +14,8 @@ from pytest_lmeval.formats.task import Task
 from pytest_lmeval.leaderboard.rows import make_row
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.rendering import render
-from pytest_lmeval.run.aggregating import aggregate
-from pytest_lmeval.run.library import ExampleUnit, info_of
+from pytest_lmeval.run.facts import aggregate, info_of
+from pytest_lmeval.run.library import ExampleUnit
 from pytest_lmeval.run.run import Run
 from pytest_lmeval.run.settings import RunSettings
 from pytest_lmeval.types import Completion, ExampleResult, Generate, LogLikelihood, LogProb, Request, Response

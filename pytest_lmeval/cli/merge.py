@@ -27,7 +27,7 @@ from pytest_lmeval.records.write import remove_reports, write_leaderboard
 from pytest_lmeval.report.gate_text import verdict_lines
 from pytest_lmeval.report.markdown import markdown
 from pytest_lmeval.report.tables import terminal_table
-from pytest_lmeval.run.aggregating import aggregate
+from pytest_lmeval.run.facts import aggregate
 from pytest_lmeval.types import ExampleResult
 
 __all__ = ["configure", "run"]

@@ -12,6 +12,7 @@ import pytest
 
 from pytest_lmeval.plugin.fixtures import lm_adapter, lm_engine, lm_example, lm_judge, lm_render, lm_sandbox
 from pytest_lmeval.plugin.options import add_options
+from pytest_lmeval.plugin.private import is_worker
 
 if TYPE_CHECKING:
     import warnings
@@ -33,7 +34,7 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "lmeval: an example of a language-model task (set by pytest-lmeval)")
-    if not hasattr(config, "workerinput") and not config.option.lm_check_formatting:
+    if not is_worker(config) and not config.option.lm_check_formatting:
         from pytest_lmeval.plugin.recorder import Recorder
         from pytest_lmeval.plugin.settings import check_options
 
@@ -129,11 +130,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_finish(session: pytest.Session) -> None:
-    from pytest_lmeval.plugin.state import RUN
+    from pytest_lmeval.plugin.collected import collected_so_far
 
-    run = session.config.stash.get(RUN, None)
-    if run is not None:
-        run.prepare(session)
+    if collected_so_far(session.config) is not None:
+        from pytest_lmeval.plugin.state import run_state
+
+        run_state(session.config).prepare(session)
 
 
 def pytest_report_collectionfinish(config: pytest.Config) -> str | None:
@@ -145,27 +147,36 @@ def pytest_report_collectionfinish(config: pytest.Config) -> str | None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    output = getattr(session.config, "workeroutput", None)
-    if output is not None:
-        import json
-
+    if is_worker(session.config):
         from pytest_lmeval.plugin.state import RUN
+        from pytest_lmeval.plugin.telling import tell
 
         run = session.config.stash.get(RUN, None)
         if run is not None:
-            output["lmeval_facts"] = json.dumps(run.run.facts())
-            output["lmeval_not_tasks"] = json.dumps(run.not_tasks)
+            tell(session.config, facts=run.run.facts(), not_tasks=run.collected.not_tasks)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, object]:
-    from pytest_lmeval.plugin.state import RUN
+    from pytest_lmeval.plugin.collected import collected_so_far
 
-    run = session.config.stash.get(RUN, None)
-    if run is not None and run.bad_files and not session.config.option.collectonly:
+    tasks = collected_so_far(session.config)
+    if tasks is None:
+        return (yield)
+    if tasks.bad_files and not session.config.option.collectonly:
         # Before any model call, and whatever --continue-on-collection-errors says.
-        raise session.Interrupted(f"{len(run.bad_files)} bad task file(s)")
-    return (yield)
+        raise session.Interrupted(f"{len(tasks.bad_files)} bad task file(s)")
+    try:
+        return (yield)
+    except (KeyboardInterrupt, Warning) as error:
+        from pytest_lmeval.plugin.ending import ctrl_c_in
+        from pytest_lmeval.plugin.telling import tell
+
+        ctrl_c = ctrl_c_in(error)
+        if ctrl_c is None:
+            raise
+        tell(session.config, interrupted=True)
+        raise ctrl_c from None
 
 
 @pytest.hookimpl(wrapper=True)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from pytest_lmeval.plugin.locate import is_example
+from pytest_lmeval.plugin.private import is_worker, worker_queue
 
 __all__ = ["Ahead"]
 
@@ -21,7 +22,7 @@ class Ahead:
     def __init__(self, config: pytest.Config, items: Sequence[pytest.Item]) -> None:
         self._items = items
         self._next = 0
-        self._worker = _worker(config)
+        self._upcoming = worker_queue(config) if is_worker(config) else None
         self._given: set[int] = set()
 
     def catch_up(self, position: int) -> None:
@@ -30,7 +31,7 @@ class Ahead:
 
     def __call__(self) -> Any:
         """Return the next example that will be wanted, or None."""
-        return self._from_items() if self._worker is None else self._from_queue()
+        return self._from_items() if self._upcoming is None else self._from_queue(self._upcoming())
 
     def _from_items(self) -> Any:
         while self._next < len(self._items):
@@ -40,31 +41,10 @@ class Ahead:
                 return item
         return None
 
-    def _from_queue(self) -> Any:
-        for index in self._upcoming():
+    def _from_queue(self, upcoming: Sequence[int]) -> Any:
+        for index in upcoming:
             if index not in self._given:
                 self._given.add(index)
                 if is_example(self._items[index]):
                     return self._items[index]
         return None
-
-    def _upcoming(self) -> list[int]:
-        # The item after the running one has left the queue already.
-        following = getattr(self._worker, "nextitem_index", None)
-        queue = getattr(self._worker, "torun", None)
-        if queue is None:
-            return []
-        with queue.lock() as queued:
-            return [index for index in (following, *queued) if isinstance(index, int)]
-
-
-def _worker(config: pytest.Config) -> Any:
-    # Private to pytest-xdist. Without it a worker asks a batch when its first example runs, and no earlier.
-    if not hasattr(config, "workerinput"):
-        return None
-    plugins = config.pluginmanager.get_plugins()
-    return next((plugin for plugin in plugins if hasattr(plugin, "torun")), _Unknown())
-
-
-class _Unknown:
-    """Stands in for a worker whose queue could not be found."""

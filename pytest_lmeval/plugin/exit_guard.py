@@ -35,8 +35,9 @@ class ExitGuard:
         os._exit = self
 
     def remove(self) -> None:
-        """Give ``os._exit`` its place back."""
-        os._exit = self._exit
+        """Give ``os._exit`` its place back, if this has it."""
+        if os._exit is self:
+            os._exit = self._exit
 
     def __call__(self, status: int) -> NoReturn:
         if os.getpid() == self._owner:

@@ -10,6 +10,9 @@ import pytest
 __all__ = ["lm_adapter", "lm_engine", "lm_example", "lm_judge", "lm_render", "lm_sandbox"]
 
 
+_NO_JUDGE = "the lm_judge fixture needs --lm-judge SPEC, or an override in a conftest"
+
+
 @pytest.fixture(scope="session")
 def lm_adapter(pytestconfig: pytest.Config) -> Iterator[Any]:
     """Provide the model under test, from --lm-adapter; override it to configure one in Python."""
@@ -25,12 +28,11 @@ def lm_adapter(pytestconfig: pytest.Config) -> Iterator[Any]:
 @pytest.fixture(scope="session")
 def lm_judge(pytestconfig: pytest.Config) -> Iterator[Any]:
     """Provide the adapter that judges answers, from --lm-judge; without it, an object that is false."""
-    from pytest_lmeval.plugin.judging import NoJudge
     from pytest_lmeval.plugin.state import run_state
 
     spec = pytestconfig.getoption("lm_judge")
     if not spec:
-        yield NoJudge()
+        yield _NoJudge()
         return
     judge = run_state(pytestconfig).make(spec, {})
     yield judge
@@ -70,3 +72,15 @@ def lm_sandbox(pytestconfig: pytest.Config) -> Iterator[Any]:
 def lm_example(request: pytest.FixtureRequest) -> Any:
     """Provide the example of the running item; None in a test that is no example."""
     return getattr(request.node, "example", None)
+
+
+class _NoJudge:
+    """Stands for the judge that nobody named: false, and a usage error as soon as it is asked for anything."""
+
+    def __bool__(self) -> bool:
+        return False
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise pytest.UsageError(_NO_JUDGE)

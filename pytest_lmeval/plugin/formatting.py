@@ -10,8 +10,9 @@ import pytest
 
 from pytest_lmeval.errors import LmevalError
 from pytest_lmeval.formats.task import Task
-from pytest_lmeval.plugin.names import ItemNames, file_node
-from pytest_lmeval.plugin.state import run_state
+from pytest_lmeval.plugin.collected import collected
+from pytest_lmeval.plugin.collector import ItemNames, file_node
+from pytest_lmeval.plugin.private import worker_input
 from pytest_lmeval.text import printable
 
 __all__ = ["FormattingFile", "FormattingItem", "collect_formatting_file"]
@@ -21,11 +22,9 @@ _TAIL = 1200
 
 def collect_formatting_file(path: Path, root: Path, parent: pytest.Collector) -> FormattingFile | None:
     """Return the collector of a task file's formatting items, or None where no format reads such files."""
-    from pytest_lmeval.formats.files import is_task_file, task_name
+    from pytest_lmeval.formats.files import task_name
 
-    run = run_state(parent.config)
-    is_named = path.suffix in run.registry.formats and parent.session.isinitpath(path)
-    if not is_task_file(path, run.registry) and not is_named and not run.has_own_loaders:
+    if not collected(parent.config).may_read(path, is_named=parent.session.isinitpath(path)):
         return None
     file: FormattingFile = file_node(FormattingFile, parent, path)
     file.task_name = task_name(path, root)
@@ -50,7 +49,7 @@ class FormattingFile(pytest.File):
         from pytest_lmeval.formats.formatting import FILE, formatting_hashes, read_hashes, update_hashes
 
         is_named = self.session.isinitpath(self.path)
-        loaded = run_state(self.config).load(self.path, self.task_name, is_named=is_named)
+        loaded = collected(self.config).load(self.path, self.task_name, is_named=is_named)
         if loaded.errors and not (self.config.option.lm_allow_bad_tasks and loaded.tasks):
             raise self.CollectError("\n".join(error.at(self.nodeid) for error in loaded.errors))
         hashes, path = formatting_hashes(loaded.tasks), self.root / FILE
@@ -73,7 +72,7 @@ class FormattingFile(pytest.File):
     def _records(self) -> bool:
         option = self.config.option
         # Every worker collects all files; one of them writes.
-        writes = getattr(self.config, "workerinput", {}).get("workerid", "gw0") == "gw0"
+        writes = worker_input(self.config).get("workerid", "gw0") == "gw0"
         return option.lm_check_formatting == "update" and not option.collectonly and writes
 
 

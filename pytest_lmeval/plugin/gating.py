@@ -9,6 +9,7 @@ import pytest
 
 from pytest_lmeval.compare.gate import LET_PASS, GateSettings
 from pytest_lmeval.errors import UsageError
+from pytest_lmeval.plugin.private import rerunning_plugins, suite_properties
 from pytest_lmeval.plugin.settings import gate_mode, ini_floors, with_usage_errors
 from pytest_lmeval.text import printable
 
@@ -155,12 +156,10 @@ def report_gate(session: pytest.Session, board: Leaderboard, unwritten: Sequence
     """
     config = session.config
     gate = board.facts.gate or {}
-    for plugin in config.pluginmanager.get_plugins():
-        note = getattr(plugin, "add_global_property", None)
-        if callable(note):
-            note("lm_gate", gate["mode"])
-            note("lm_verdict", gate["verdict"])
-            note("lm_reasons", "; ".join(gate["reasons"][:_REASONS]))
+    for note in suite_properties(config):
+        note("lm_gate", gate["mode"])
+        note("lm_verdict", gate["verdict"])
+        note("lm_reasons", "; ".join(gate["reasons"][:_REASONS]))
     if _is_told(session.testsfailed, board, gate["verdict"]) and (session.testsfailed or not unwritten):
         return
     reasons = [*gate["reasons"], *(f"not written: {failure}" for failure in unwritten)]
@@ -168,9 +167,7 @@ def report_gate(session: pytest.Session, board: Leaderboard, unwritten: Sequence
     text = "\n".join(printable(line, keep="") for line in lines)
     properties = [("lm_gate", gate["mode"]), ("lm_verdict", gate["verdict"])]
     # Not an item: --lf and --sw must not go looking for it.
-    manager = config.pluginmanager
-    others = [plugin for name in ("lfplugin", "nfplugin", "stepwiseplugin") if (plugin := manager.getplugin(name))]
-    logreport = manager.subset_hook_caller("pytest_runtest_logreport", others)
+    logreport = config.pluginmanager.subset_hook_caller("pytest_runtest_logreport", rerunning_plugins(config))
     phases: tuple[Literal["setup", "call", "teardown"], ...] = ("setup", "call", "teardown")
     for when in phases:
         failed = when == "call"

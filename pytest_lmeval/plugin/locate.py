@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+from itertools import chain
 from pathlib import Path
 
 import pytest
 
 __all__ = [
     "Places",
+    "asks_for_run",
     "has_own_format",
     "is_below_task_paths",
     "is_example",
@@ -24,6 +26,7 @@ class Places:
 
     def __init__(self, config: pytest.Config) -> None:
         given = config.getini("lm_task_paths")
+        self._are_given = bool(given)
         self.task_paths = [config.rootpath / path for path in (given or ["tasks"])]
         named = _named_paths(config)
         self.named_files = {path for path in named if path.is_file()}
@@ -34,10 +37,9 @@ class Places:
         self.has_adapter = bool(config.getoption("lm_adapter") or config.getini("lm_adapter"))
         # Other people's ``tasks`` folders stay untouched: something must say that this one is meant.
         checks = bool(config.option.lm_check_formatting)
-        self.implicit = bool(given) or self.has_adapter or checks
+        self.implicit = self._are_given or self.has_adapter or checks
         self.adapter_or_listing = self.has_adapter or checks or config.option.collectonly
         self._config = config
-        self._own_suffixes: tuple[int, frozenset[str]] = 0, frozenset()
 
     def root_of(self, path: Path, *, is_named: bool) -> Path | None:
         """Return the folder that ``path`` is named after if it is ours to collect, else None."""
@@ -49,6 +51,17 @@ class Places:
         if folders and (is_named or (self.adapter_or_listing and self._may_be_a_task(path))):
             return min(folders, key=lambda folder: len(folder.parts))
         return path.parent if is_named else None
+
+    def asks_for_run(self) -> bool:
+        """Tell, before anything is collected, whether tasks are to be run: by an adapter, the ini file or a path."""
+        if self.has_adapter or self._are_given:
+            return True
+        # What no conftest file registers is built in: a project that has nothing to do with tasks pays no registry.
+        registers = self._config.hook.pytest_lmeval_register.get_hookimpls()
+        suffixes = _BUILT_IN | (self.own_suffixes if registers else frozenset())
+        below = [path for path in self.named if any(path.is_relative_to(root) for root in self.task_paths)]
+        paths = chain(self.named_files, *(folder.rglob("*") for folder in below))
+        return any(path.suffix in suffixes and not is_plain_python(path) for path in paths)
 
     def is_ours(self, nodeid: str) -> bool:
         """Tell by a node id whether it is that of an example."""
@@ -65,13 +78,9 @@ class Places:
     @property
     def own_suffixes(self) -> frozenset[str]:
         """Return the suffixes of the formats that the project or an installed package has registered by now."""
-        registered = len(self._config.hook.pytest_lmeval_register.get_hookimpls())
-        if self._own_suffixes[0] != registered + 1:
-            from pytest_lmeval.plugin.settings import build_registry
+        from pytest_lmeval.plugin.settings import registry_of
 
-            # A registry that is thrown away: conftest files further down may add to that of the run.
-            self._own_suffixes = registered + 1, frozenset(build_registry(self._config).formats) - _BUILT_IN
-        return self._own_suffixes[1]
+        return frozenset(registry_of(self._config).formats) - _BUILT_IN
 
 
 _PLACES = pytest.StashKey[Places]()
@@ -85,6 +94,11 @@ def locate(path: Path, parent: pytest.Collector) -> Path | None:
 def is_below_task_paths(path: Path, config: pytest.Config) -> bool:
     """Tell whether ``path`` lies in one of the folders of ``lm_task_paths``."""
     return any(path.is_relative_to(folder) for folder in _places(config).task_paths)
+
+
+def asks_for_run(config: pytest.Config) -> bool:
+    """Tell, before anything is collected, whether the user asked for a run of tasks."""
+    return not config.option.collectonly and _places(config).asks_for_run()
 
 
 def has_own_format(path: Path, config: pytest.Config) -> bool:

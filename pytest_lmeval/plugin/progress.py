@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from contextlib import nullcontext
 
 import pytest
+
+from pytest_lmeval.plugin.private import uncaptured
 
 __all__ = ["Progress"]
 
@@ -20,7 +21,7 @@ class Progress:
 
     def __init__(self, config: pytest.Config, total: int) -> None:
         self._terminal = config.pluginmanager.getplugin("terminalreporter")
-        self._capture = config.pluginmanager.getplugin("capturemanager")
+        self._config = config
         self._quiet = self._terminal is None or config.option.verbose < -1
         self._on_terminal = not self._quiet and self._terminal.isatty
         self._total = total
@@ -48,7 +49,7 @@ class Progress:
 
     def _write(self, text: str) -> None:
         # While an item runs its output is captured, and ours would be with it.
-        with self._capture.global_and_fixture_disabled() if self._capture else nullcontext():
+        with uncaptured(self._config):
             self._terminal.write(text, flush=True)
 
 

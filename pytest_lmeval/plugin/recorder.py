@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import threading
@@ -12,7 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_lmeval.plugin.ending import ctrl_c_in
 from pytest_lmeval.plugin.exit_guard import ExitGuard
+from pytest_lmeval.plugin.locate import asks_for_run, is_example, is_example_id
+from pytest_lmeval.plugin.private import end_capture, is_controller, kept_reports, show_internal_error
 
 if TYPE_CHECKING:
     from pytest_lmeval.plugin.run_record import RunRecord
@@ -31,12 +33,13 @@ class Recorder:
         self.record: RunRecord | None = None
         # Held by whoever ends the run: pytest's main thread, or any that calls os._exit.
         self._ending = threading.RLock()
-        self._guard: ExitGuard | None = None
+        self._guard = ExitGuard(self._wind_up, self._ending)
         self._finished = 0
         self._lost = 0
         self._collections = 0
         self._heard: set[str] = set()
         self._has_examples = False
+        self._is_asked = False
         self._was_stopped = False
         self._bad_files: dict[str, None] = {}
         self._not_tasks: dict[str, str] = {}
@@ -46,23 +49,20 @@ class Recorder:
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self, session: pytest.Session) -> None:
         self._session = session
-        if self._is_named and not self.config.option.collectonly:
-            self._guard_exit()
+        self._is_asked = asks_for_run(self.config)
+        if self._is_asked:
+            self._guard.install()
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        from pytest_lmeval.plugin.locate import is_example
-
         # After a failed collection nothing runs: there is nothing to record, and an older board stays as it is.
         stops = session.testsfailed and not self.config.option.continue_on_collection_errors
-        if not self.config.option.collectonly and not stops and not self._bad_files and not _has_bad_files(self.config):
+        if not self.config.option.collectonly and not stops and not self._has_bad_files:
             self._announce([item.nodeid for item in session.items if is_example(item)])
         # pytest calls this too where an exception ended the collection.
         self._collections += sys.exception() is None
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, node: Any, ids: Sequence[str]) -> None:
-        from pytest_lmeval.plugin.locate import is_example_id
-
         self._heard.add(node.gateway.id)
         self._refuse_bad_files()
         self._announce([nodeid for nodeid in ids if is_example_id(nodeid, self.config)])
@@ -70,27 +70,29 @@ class Recorder:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any, error: object) -> None:
-        output = getattr(node, "workeroutput", None) or {}
-        self._not_tasks.update(json.loads(output.get("lmeval_not_tasks", "{}")))
-        if "lmeval_usage_error" in output:
-            raise pytest.UsageError(output["lmeval_usage_error"])
-        # When xdist shuts down while workers collect, it passes on no more of their collections.
-        if self.record is None and "lmeval_tasks" in output and node.gateway.id in self._heard:
+        from pytest_lmeval.plugin.telling import told_by
+
+        told = told_by(node)
+        self._not_tasks.update(told.not_tasks)
+        if told.usage_error:
+            raise pytest.UsageError(told.usage_error)
+        if told.tasks is None:
+            return
+        if self.record is not None:
+            self.record.heard.add(told)
+        elif node.gateway.id in self._heard:
+            # When xdist shuts down while workers collect, it passes on no more of their collections.
             raise pytest.UsageError("a worker collected examples that the controller does not know by their place")
-        if self.record is not None and "lmeval_tasks" in output:
-            self.record.add_tasks(output["lmeval_tasks"])
-            self.record.forget(json.loads(output["lmeval_foreign"]))
-            self.record.process_facts.update(json.loads(output.get("lmeval_facts", "{}")))
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         # Under xdist only the workers' failures arrive here, and all of a worker's before its collection does. A folder
         # that cannot be collected hides the task files in it.
-        if report.failed and _names_task_file(report.nodeid, self.config):
+        if report.failed and is_example_id(report.nodeid, self.config):
             self._bad_files[report.nodeid] = None
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
-        if not self.config.option.collectonly and not self._is_distributed():
+        if not self.config.option.collectonly and not is_controller(self.config):
             self._refuse_bad_files()
         return (yield)
 
@@ -102,35 +104,34 @@ class Recorder:
                 with self._ending:
                     pass
             self.record.take(report)
-            if self._is_distributed():
+            if is_controller(self.config):
                 self.record.show_progress(None)
 
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
         self._finished += 1
         if self.record is not None:
-            self.record.hear_end(nodeid)
+            self.record.heard.finished.add(nodeid)
 
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
         self._was_stopped = True
         if self.record is not None:
-            self.record.interrupted = type(excinfo.value) is KeyboardInterrupt
+            self.record.interrupted |= ctrl_c_in(excinfo.value) is not None
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None, object, object]:
-        if self._bad_files or _has_bad_files(self.config):
-            # Whatever else stopped the session, -x included.
-            session.exitstatus = pytest.ExitCode.INTERRUPTED
-        crashed = session.exitstatus == pytest.ExitCode.INTERNAL_ERROR
+        # Whatever else stopped the session, -x included, bad task files did.
+        status = pytest.ExitCode.INTERRUPTED if self._has_bad_files else session.exitstatus
         with self._ending:
             try:
-                self._end(session)
+                code = self._end(session, int(status))
             except Exception:
                 # pytest would end with a traceback and 1, which says that an example failed.
-                self.config.notify_exception(pytest.ExceptionInfo.from_current(), self.config.option)
-                session.exitstatus = (self.record and self.record.code) or pytest.ExitCode.INTERNAL_ERROR
+                show_internal_error(self.config)
+                code = (self.record and self.record.code) or pytest.ExitCode.INTERNAL_ERROR
+            self._set_exit_code(session, code)
         outcome = yield
         terminal = self.config.pluginmanager.getplugin("terminalreporter")
-        if crashed and terminal is not None:
+        if status == pytest.ExitCode.INTERNAL_ERROR and terminal is not None:
             # pytest writes no summary after an internal error; the scores are still wanted.
             self.pytest_terminal_summary(terminal)
         return outcome
@@ -138,7 +139,10 @@ class Recorder:
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         if self._lost > 0:
             terminalreporter.write_line(f"LOST: {self._lost} test(s) of which no end was heard", red=True, bold=True)
-        not_tasks = {**self._not_tasks, **_not_tasks(self.config)}
+        from pytest_lmeval.plugin.collected import collected_so_far
+
+        tasks = collected_so_far(self.config)
+        not_tasks = {**self._not_tasks, **(tasks.not_tasks if tasks is not None else {})}
         if not_tasks:
             from pytest_lmeval.plugin.terminal import write_not_tasks
 
@@ -154,14 +158,21 @@ class Recorder:
             json_report["lmeval"] = self.record.board_json()
             json_report["exitcode"] = json_report.get("exitcode") or self.record.code
 
-    def _end(self, session: pytest.Session) -> None:
-        lost = session.exitstatus == pytest.ExitCode.OK and self._lost_reports(session)
-        if lost and (self.record is None or not self.record.missing):
+    def _end(self, session: pytest.Session, status: int) -> int:
+        lost = status == pytest.ExitCode.OK and self._lost_reports(session)
+        if lost and (self.record is None or not self.record.heard.missing):
             self._lost = session.testscollected - self._finished
         if self.record is not None:
-            session.exitstatus = self.record.finish(session, int(session.exitstatus), lost=lost)
-        elif lost:
-            session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
+            return self.record.finish(session, status, lost=lost)
+        return int(pytest.ExitCode.INTERNAL_ERROR) if lost else status
+
+    def _set_exit_code(self, session: pytest.Session, code: int) -> None:
+        """Set the exit code of pytest, which nothing else in the plugin does."""
+        if session.exitstatus != code:
+            session.exitstatus = code
+        ending = sys.exception()
+        if isinstance(ending, SystemExit) and not ending.code:
+            ending.code = code
 
     def waiting(self, in_flight: int) -> None:
         """Say, if it is time to, what the run waits for."""
@@ -172,45 +183,40 @@ class Recorder:
         if not nodeids:
             if self.record is None:
                 # Nothing of ours is in this run: how it ends is not our business.
-                self._let_exit()
+                self._guard.remove()
             return
         if self.record is None:
             self._has_examples = True
             from pytest_lmeval.plugin.gating import check_recording
             from pytest_lmeval.plugin.run_record import RunRecord
 
-            if self._is_distributed():
+            if is_controller(self.config):
                 check_recording(self.config)
             record = RunRecord(self.config)
             record.open_ledger()
             self.record = record
             self._forget_quiet_reports()
-            self._guard_exit()
-        self.record.announce(nodeids)
+            self._guard.install()
+        self.record.heard.announce(nodeids)
 
     def _forget_quiet_reports(self) -> None:
-        terminal: Any = self.config.pluginmanager.getplugin("terminalreporter")
+        from pytest_lmeval.plugin.terminal import QuietReports
+
+        kept = kept_reports(self.config)
         # --durations reads them all once more at the end.
-        if terminal is not None and self.config.option.durations is None:
-            self.config.pluginmanager.register(_QuietReports(terminal.stats), "lmeval-quiet-reports")
+        if kept is not None and self.config.option.durations is None:
+            self.config.pluginmanager.register(QuietReports(kept), "lmeval-quiet-reports")
+
+    @property
+    def _has_bad_files(self) -> bool:
+        from pytest_lmeval.plugin.collected import collected_so_far
+
+        tasks = collected_so_far(self.config)
+        return bool(self._bad_files or (tasks is not None and tasks.bad_files))
 
     def _refuse_bad_files(self) -> None:
         if self._bad_files:
             raise pytest.Session.Interrupted(f"{len(self._bad_files)} bad task file(s)")
-
-    @property
-    def _is_named(self) -> bool:
-        return bool(self.config.getoption("lm_adapter") or self.config.getini("lm_adapter"))
-
-    def _guard_exit(self) -> None:
-        if self._guard is None:
-            self._guard = ExitGuard(self._wind_up, self._ending)
-            self._guard.install()
-
-    def _let_exit(self) -> None:
-        if self._guard is not None:
-            self._guard.remove()
-            self._guard = None
 
     def _keep_code(self) -> None:
         # The last thing that pytest calls. By now a hook may have set the status, or ended the session by pytest.exit
@@ -218,13 +224,9 @@ class Recorder:
         with self._ending:
             if self.record is not None and self.record.board is None:
                 self._give_up("the session ended before its results were judged")
-            self._let_exit()
-        if self.record is None or self._session is None:
-            return
-        ending = sys.exception()
-        if isinstance(ending, SystemExit) and not ending.code:
-            ending.code = self.record.code
-        self._session.exitstatus = self._session.exitstatus or self.record.code
+            self._guard.remove()
+        if self.record is not None and self._session is not None:
+            self._set_exit_code(self._session, self._session.exitstatus or self.record.code)
 
     def _wind_up(self, status: int) -> int:
         how = f"the process was ended by os._exit({status})"
@@ -245,9 +247,7 @@ class Recorder:
     def _write_what_there_is(self, reason: str) -> None:
         assert self.record is not None
         self.record.give_up(reason)
-        capture = self.config.pluginmanager.getplugin("capturemanager")
-        if capture is not None:
-            capture.suspend(in_=True)
+        end_capture(self.config)
         terminal = self.config.pluginmanager.getplugin("terminalreporter")
         if terminal is not None:
             self.pytest_terminal_summary(terminal)
@@ -258,46 +258,6 @@ class Recorder:
         if self.config.option.collectonly:
             return False
         # A run that was stopped before it began, or of workers of which none has said what it collected.
-        is_ours = self._is_named or self._has_examples
-        unheard = (self._was_stopped or self._is_distributed()) and is_ours and not self._collections
+        is_ours = self._is_asked or self._has_examples
+        unheard = (self._was_stopped or is_controller(self.config)) and is_ours and not self._collections
         return unheard or self._finished < session.testscollected
-
-    def _is_distributed(self) -> bool:
-        return self.config.pluginmanager.hasplugin("dsession")
-
-
-class _QuietReports:
-    """Takes set-up and tear-down reports that have nothing to show off the terminal's list again.
-
-    The terminal would keep two for every example, and look through all of them for every failure that it shows.
-    """
-
-    def __init__(self, stats: dict[str, list[Any]]) -> None:
-        self._stats = stats
-
-    @pytest.hookimpl(trylast=True)
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if report.when != "call" and report.outcome == "passed" and not report.sections:
-            kept = self._stats.get("")
-            if kept and kept[-1] is report:
-                kept.pop()
-
-
-def _has_bad_files(config: pytest.Config) -> bool:
-    from pytest_lmeval.plugin.state import RUN
-
-    run = config.stash.get(RUN, None)
-    return run is not None and bool(run.bad_files)
-
-
-def _not_tasks(config: pytest.Config) -> dict[str, str]:
-    from pytest_lmeval.plugin.state import RUN
-
-    run = config.stash.get(RUN, None)
-    return run.not_tasks if run is not None else {}
-
-
-def _names_task_file(nodeid: str, config: pytest.Config) -> bool:
-    from pytest_lmeval.plugin.locate import is_example_id
-
-    return is_example_id(nodeid, config)

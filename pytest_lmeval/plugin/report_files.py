@@ -16,6 +16,7 @@ from pytest_lmeval.atomic import write_atomically
 from pytest_lmeval.leaderboard.board import Leaderboard
 from pytest_lmeval.leaderboard.centered import core_csv
 from pytest_lmeval.plugin.gating import baseline_path, tasks_not_run
+from pytest_lmeval.plugin.settings import registry_of
 from pytest_lmeval.records.write import remove_reports, write_leaderboard
 from pytest_lmeval.report.github import write_step_summary
 from pytest_lmeval.report.markdown import markdown
@@ -61,13 +62,11 @@ class ReportFiles:
 
     def show_to_project(self, board: Leaderboard) -> None:
         """Call the hook ``pytest_lmeval_leaderboard``, and the entry points of that name."""
-        from importlib.metadata import entry_points
-
         # What a hook changes in it must not change the verdict that is reported.
         board = replace(board, facts=replace(board.facts, gate=deepcopy(board.facts.gate)))
         try:
             self._config.hook.pytest_lmeval_leaderboard(config=self._config, leaderboard=board)
-            for entry_point in entry_points(group="pytest_lmeval_leaderboard"):
+            for entry_point in registry_of(self._config).listeners:
                 entry_point.load()(config=self._config, leaderboard=board)
         except KeyboardInterrupt:
             raise

@@ -1,9 +1,8 @@
-"""What the controlling process hears of a run, and what it makes of it at the end."""
+"""What the controlling process makes of what it hears of a run: the ledger, the board, its files, the exit code."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -17,25 +16,25 @@ from pytest_lmeval.errors import UsageError
 from pytest_lmeval.leaderboard.board import Leaderboard, RunFacts, build_board
 from pytest_lmeval.leaderboard.manifest import redact_options
 from pytest_lmeval.leaderboard.rows import TaskInfo
-from pytest_lmeval.plugin.ending import failed_besides, stopped_by_choice, why_cut_short
+from pytest_lmeval.plugin.collected import collected
+from pytest_lmeval.plugin.ending import INCOMPLETE, Ending, ending_of, failed_besides
 from pytest_lmeval.plugin.gating import changed_in, gate_settings, read_baseline, report_gate
+from pytest_lmeval.plugin.heard import Heard
+from pytest_lmeval.plugin.private import is_controller, is_crash
 from pytest_lmeval.plugin.progress import Progress
 from pytest_lmeval.plugin.report_files import ReportFiles
 from pytest_lmeval.plugin.resuming import Resumption
 from pytest_lmeval.plugin.run_facts import info_of, manifest_of, selection_of
 from pytest_lmeval.plugin.state import run_state
 from pytest_lmeval.records.ledger import Ledger, ending
-from pytest_lmeval.run.aggregating import aggregate
-from pytest_lmeval.run.library import timestamp
+from pytest_lmeval.run.facts import aggregate, timestamp
 from pytest_lmeval.types import ExampleResult
 
 __all__ = ["RunRecord"]
 
-_INCOMPLETE = 3
-
 
 class RunRecord:
-    """The results of a run as they arrive, by node id; at the end the board, its files and the exit code."""
+    """The record of one run, from the ledger's first line to the board; ``code`` is the exit code that it makes."""
 
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
@@ -43,33 +42,20 @@ class RunRecord:
         self.ledger = Ledger(self.report_dir)
         self.per_example = bool(config.option.lm_include_per_example)
         self.interrupted = False
-        self.process_facts: dict[str, Any] = {}
         self.board: Leaderboard | None = None
         # Until the board is written: whatever ends the process before has ended it too early.
-        self.code = _INCOMPLETE
+        self.code = INCOMPLETE
         self.gate_settings = gate_settings(config)
         self.baseline = read_baseline(config)
         self.files = ReportFiles(config, self.report_dir, self.baseline)
         self.resumption = Resumption(run_state(config).held)
         self._is_changed = changed_in(self.baseline)
-        self._expected: dict[str, None] = {}
-        self._results: dict[str, ExampleResult] = {}
-        self._skipped: set[str] = set()
-        self._failed: dict[str, None] = {}
-        self._finished: set[str] = set()
-        self._reruns = 0
-        self._tasks: dict[str, TaskInfo] = {}
+        self.heard = Heard(self._parsed)
         self._reasons: list[str] = []
         self.is_closed = False
         self._started = timestamp()
         self._progress: Progress | None = None
-        self._usage: dict[str, float] = {}
         self._decision: Decision
-
-    @property
-    def missing(self) -> list[str]:
-        """The node ids of the examples that were collected and never heard of again, in collection order."""
-        return [nodeid for nodeid in self._expected if nodeid not in self._results and nodeid not in self._skipped]
 
     @property
     def gate(self) -> Mapping[str, Any]:
@@ -98,68 +84,26 @@ class RunRecord:
                 raise pytest.UsageError(str(error)) from None
             raise
 
-    def announce(self, nodeids: Iterable[str]) -> None:
-        """Note which examples this run owes a result for."""
-        self._expected.update(dict.fromkeys(nodeids))
-
-    def forget(self, nodeids: Iterable[str]) -> None:
-        """Expect no result from items that are no examples: under xdist they were announced by their place alone."""
-        for nodeid in nodeids:
-            self._expected.pop(nodeid, None)
-
-    def add_tasks(self, tasks: str) -> None:
-        """Note what a worker knows of the tasks it collected."""
-        for fields in json.loads(tasks):
-            info = TaskInfo(**{**fields, "bad_records": tuple(fields["bad_records"])})
-            self._tasks[info.name] = info
-
     def take(self, report: pytest.TestReport) -> None:
-        """Take the result off a report that carries one: it is for this recorder, not for other report writers."""
+        """Note what a report says of an example; its result is for this recorder, not for other report writers."""
         if self.is_closed:
             return
-        if report.failed:
-            self._failed[report.nodeid] = None
-        if str(report.when) == "???" and report.nodeid in self._expected:
-            # Its worker died while it ran, for all that is known: pytest counts it as failed, whatever was heard of it.
-            self.resumption.withdraw(self._results.pop(report.nodeid, None))
-            return
-        properties = report.user_properties
-        entry = next((entry for entry in reversed(properties) if entry[0] == "lmeval"), None)
-        if entry is not None:
-            properties.remove(entry)
-            self._take_result(report, str(entry[1]))
-        elif report.skipped and report.nodeid in self._expected and report.nodeid not in self._results:
-            self._skipped.add(report.nodeid)
+        if is_crash(report) and report.nodeid in self.heard.expected:
+            self.resumption.withdraw(self.heard.lose(report.nodeid))
+        elif taken := self.heard.take(report):
+            self._keep(*taken)
 
-    def _take_result(self, report: pytest.TestReport, line: str) -> None:
-        # In one process the result itself is there, and shares its texts with the example.
-        result = report.__dict__.pop("lmeval_result", None) or self._parsed(line)
-        for name, amount in result.usage.items():
-            self._usage[name] = self._usage.get(name, 0) + amount
+    def _keep(self, result: ExampleResult, line: str) -> None:
         if self._progress is not None:
             self._progress.clear()
-        if str(report.outcome) == "rerun":
-            # Another attempt follows, and decides.
-            self._reruns += 1
-            return
-        if result.status == "failed" and report.outcome != "failed" and hasattr(report, "wasxfail"):
-            # Its mark says that this is no failure. Nothing else can: a report that only looks well is not believed.
-            result = replace(result, status="below")
-            line = replace(ExampleResult.from_json(line), status="below").to_json()
-        self._results[report.nodeid] = result
-        self._skipped.discard(report.nodeid)
         if not self.resumption.takes(result):
             self.ledger.append(line)
-
-    def hear_end(self, nodeid: str) -> None:
-        """Note that all reports of an item have been heard."""
-        self._finished.add(nodeid)
 
     def show_progress(self, in_flight: int | None) -> None:
         """Say how far the run is, if it is time to; ``in_flight`` is None where only the workers know."""
         if self._progress is None:
-            self._progress = Progress(self.config, len(self._expected))
-        self._progress.tick(len(self._results), in_flight, self._usage)
+            self._progress = Progress(self.config, len(self.heard.expected))
+        self._progress.tick(len(self.heard.results), in_flight, self.heard.usage)
 
     def finish(self, session: pytest.Session, status: int, *, lost: bool) -> int:
         """Build and write the board; return the exit code of the run.
@@ -168,9 +112,13 @@ class RunRecord:
         board: a hook that fails can only make a run fail that would have passed.
         """
         if self.board is None:
-            self._reasons += self._why_cut_short(session, status)
+            ending = ending_of(session, status, interrupted=self.interrupted or self.heard.told.interrupted, lost=lost)
+            self._reasons += self._why_cut_short(ending)
             board = self._write_board()
-            self.code = self._exit_code(session, status, lost=lost)
+            has_board, unwritten = self.files.has_board, bool(self.files.failures)
+            self.code = ending.exit_code(
+                self._decision, missing=bool(self.heard.missing), has_board=has_board, unwritten=unwritten
+            )
             self.files.show_to_project(board)
             self.code = self.code or int(bool(self.files.failures))
             report_gate(session, board, self.files.failures)
@@ -190,34 +138,19 @@ class RunRecord:
         assert self.board is not None
         return self.board.to_json(per_example=self.per_example)
 
-    def _exit_code(self, session: pytest.Session, status: int, *, lost: bool) -> int:
-        assert self.board is not None
-        if status == pytest.ExitCode.USAGE_ERROR or self.interrupted:
-            return status
-        if not self.files.has_board:
-            return _INCOMPLETE
-        if (self.missing or status == pytest.ExitCode.INTERRUPTED) and stopped_by_choice(session):
-            return int(pytest.ExitCode.TESTS_FAILED)
-        code = self._decision.exit_code
-        if code in (_INCOMPLETE, pytest.ExitCode.USAGE_ERROR):
-            return code
-        if status == pytest.ExitCode.OK:
-            return int(pytest.ExitCode.TESTS_FAILED) if code or self.files.failures else _INCOMPLETE if lost else status
-        return status
-
-    def _why_cut_short(self, session: pytest.Session, status: int) -> list[str]:
-        if self.missing:
+    def _why_cut_short(self, ending: Ending) -> list[str]:
+        if self.heard.missing:
             return []
-        if self._expected and not self._results and self.config.option.lm_shard is None:
+        if self.heard.expected and not self.heard.results and self.config.option.lm_shard is None:
             return ["every example was skipped: nothing was measured"]
-        if self._is_distributed and not self._tasks:
+        if is_controller(self.config) and not self.heard.tasks:
             return ["no worker lived to tell what was selected"]
-        return why_cut_short(session, status, [nodeid for nodeid in self._expected if nodeid not in self._finished])
+        return ending.why_cut_short(self.heard.unfinished)
 
     def _write_board(self) -> Leaderboard:
         self.is_closed = True
-        infos, results = self._infos(), list(self._results.values())
-        aggregates, failures = aggregate(infos, results, run_state(self.config).task_again)
+        infos, results = self._infos(), list(self.heard.results.values())
+        aggregates, failures = aggregate(infos, results, collected(self.config).task_again)
         self._reasons += failures
         self.board = self._decided(build_board(infos, results, self._facts(), aggregates))
         end = ending(self.board, infos, aggregates, self.resumption.left_out(results))
@@ -239,16 +172,12 @@ class RunRecord:
         return replace(board, facts=replace(board.facts, gate=decision.to_json()))
 
     def _with_prompts(self) -> Sequence[ExampleResult]:
-        results = list(self._results.values())
-        if self.per_example or self.ledger.failure is not None or not self._is_distributed:
+        results = list(self.heard.results.values())
+        if self.per_example or self.ledger.failure is not None or not is_controller(self.config):
             return results
         from pytest_lmeval.records.runfile import examples_of, read_run
 
         return examples_of(read_run(self.ledger.path))
-
-    @property
-    def _is_distributed(self) -> bool:
-        return bool(self.config.pluginmanager.hasplugin("dsession"))
 
     def _parsed(self, line: str) -> ExampleResult:
         result = ExampleResult.from_json(line)
@@ -256,9 +185,8 @@ class RunRecord:
         return result if self.per_example or self._is_changed(result) else replace(result, prompt="")
 
     def _infos(self) -> list[TaskInfo]:
-        state = run_state(self.config)
-        known = {**self._tasks, **state.tasks}
-        for nodeid, result in self._results.items():
+        known = {**self.heard.tasks, **collected(self.config).tasks}
+        for nodeid, result in self.heard.results.items():
             if result.task not in known:
                 known[result.task] = info_of(self.config.rootpath, nodeid, result.task)
         return [info for info in known.values() if info.selected != 0]
@@ -267,26 +195,25 @@ class RunRecord:
         options: MaxErrors | str = self.config.option.lm_max_errors
         limit = MaxErrors(options) if isinstance(options, str) else options
         # What failed before there was an adapter knows only the name that was asked for.
-        told = [result for result in self._results.values() if not result.is_error]
-        adapters = {result.adapter for result in told or self._results.values() if result.adapter}
+        told = [result for result in self.heard.results.values() if not result.is_error]
+        adapters = {result.adapter for result in told or self.heard.results.values() if result.adapter}
         if len(adapters) > 1:
             self._reasons.append(f"one run has one adapter: this one had {', '.join(sorted(adapters))}")
-        known = {**self._tasks, **run_state(self.config).tasks}
-        fates = dict.fromkeys(self._skipped, "skipped") | {id: one.status for id, one in self._results.items()}
+        known = {**self.heard.tasks, **collected(self.config).tasks}
         return RunFacts(
             timestamp=self._started,
             adapter=", ".join(sorted(adapters)) or run_state(self.config).spec,
             adapter_options=redact_options(run_state(self.config).adapter_options),
-            missing=self.missing,
-            skipped=len(self._skipped),
-            max_errors=limit.of(len(self._expected)),
+            missing=self.heard.missing,
+            skipped=len(self.heard.skipped),
+            max_errors=limit.of(len(self.heard.expected)),
             selection=selection_of(self.config.option, list(known.values())),
             bad_records=[fault for info in known.values() for fault in info.bad_records],
-            manifest={**self.manifest, **(self.process_facts or run_state(self.config).run.facts())},
+            manifest={**self.manifest, **(self.heard.told.facts or run_state(self.config).run.facts())},
             finished=not self._reasons,
             interruptions=tuple(self._reasons),
-            failures=failed_besides(self._failed, fates),
-            reruns=self._reruns,
+            failures=failed_besides(self.heard.failed, self.heard.fates),
+            reruns=self.heard.reruns,
             mode=self.gate_settings.mode,
             floors=self.gate_settings.floors,
         )

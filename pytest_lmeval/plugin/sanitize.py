@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from pytest_lmeval.plugin.private import crash_of
 from pytest_lmeval.text import holds_command, printable
 
 __all__ = ["make_encodable", "make_harmless", "make_warning_harmless"]
@@ -48,7 +49,7 @@ def make_harmless(report: Any) -> None:
         path, line, reason = report.longrepr
         report.longrepr = (path, line, printable(reason))
     elif report.longrepr is not None:
-        crash = getattr(report.longrepr, "reprcrash", None)
+        crash = crash_of(report)
         if crash is not None:  # the short summary has the bare message, without the mark before each line
             crash.message = printable(crash.message)
         text = str(report.longrepr)

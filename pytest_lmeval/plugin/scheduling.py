@@ -8,20 +8,12 @@ from __future__ import annotations
 import contextlib
 from collections import deque
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_lmeval.engine.batches import plan_batches
 from pytest_lmeval.plugin.locate import is_example_id
-
-try:
-    from xdist.workermanage import parse_tx_spec_config
-except ImportError:  # its name before pytest-xdist 3.7
-    from xdist.workermanage import parse_spec_config as parse_tx_spec_config
-
-if TYPE_CHECKING:
-    from xdist.workermanage import WorkerController
+from pytest_lmeval.plugin.private import Worker, expected_workers, output_of, worker_failures
 
 __all__ = ["BatchScheduling"]
 
@@ -34,20 +26,20 @@ class BatchScheduling:
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
         self._batch_size: int = config.option.lm_batch_size
-        self._expected = len(parse_tx_spec_config(config))
+        self._expected = expected_workers(config)
         # A worker starts an item only when it knows the next one.
         share: int = config.option.lm_concurrency // max(1, self._expected)
         self._low_water = max(2, self._batch_size, share)
-        self._collections: dict[WorkerController, Sequence[str]] = {}
+        self._collections: dict[Worker, Sequence[str]] = {}
         self._ids: Sequence[str] | None = None
         self._units: deque[list[int]] = deque()
         self._unit_of: dict[int, int] = {}
         self._crashes: dict[int, int] = {}
-        self._pending: dict[WorkerController, dict[int, None]] = {}
-        self._unreachable: set[WorkerController] = set()
+        self._pending: dict[Worker, dict[int, None]] = {}
+        self._unreachable: set[Worker] = set()
 
     @property
-    def nodes(self) -> list[WorkerController]:
+    def nodes(self) -> list[Worker]:
         """The workers that may be given work."""
         return list(self._pending)
 
@@ -68,17 +60,17 @@ class BatchScheduling:
         """Whether anything is left to run."""
         return bool(self._units) or any(self._pending.values())
 
-    def add_node(self, node: WorkerController) -> None:
+    def add_node(self, node: Worker) -> None:
         """Take a worker on."""
         self._pending[node] = {}
 
-    def add_node_collection(self, node: WorkerController, collection: Sequence[str]) -> None:
+    def add_node_collection(self, node: Worker, collection: Sequence[str]) -> None:
         """Note what a worker collected; a late worker must have collected the same."""
         if self._ids is not None:
             _check_same(self._ids, collection, node)
         self._collections[node] = collection
 
-    def mark_test_complete(self, node: WorkerController, item_index: int, duration: float = 0) -> None:
+    def mark_test_complete(self, node: Worker, item_index: int, duration: float = 0) -> None:
         """Strike an item off, and refill its worker."""
         self._pending[node].pop(item_index, None)
         if self._is_stopping():
@@ -93,12 +85,12 @@ class BatchScheduling:
         for node in self.nodes:
             self._feed(node)
 
-    def remove_pending_tests_from_node(self, node: WorkerController, indices: Sequence[int]) -> None:
+    def remove_pending_tests_from_node(self, node: Worker, indices: Sequence[int]) -> None:
         """Strike items off that a worker gave back."""
         for index in indices:
             self._pending[node].pop(index, None)
 
-    def remove_node(self, node: WorkerController) -> str | None:
+    def remove_node(self, node: Worker) -> str | None:
         """Let a worker go; return the node id of the item it died on, if it did.
 
         The rest of that item's batch is queued once more; after a second crash of the batch it is dropped: the run
@@ -112,7 +104,7 @@ class BatchScheduling:
                 self._feed(other)
             return None
         assert self._ids is not None
-        if hasattr(node, "workeroutput"):
+        if output_of(node) is not None:
             # It took its leave without being told to, as pytest.exit does: the run is to end.
             self._units.clear()
             return None
@@ -150,9 +142,8 @@ class BatchScheduling:
         return nodeid.partition("::")[0] if is_example_id(nodeid, self.config) else index
 
     def _is_stopping(self) -> bool:
-        session = self.config.pluginmanager.getplugin("dsession")
         maxfail = self.config.option.maxfail
-        return bool(maxfail and getattr(session, "countfailures", 0) >= maxfail)
+        return bool(maxfail and worker_failures(self.config) >= maxfail)
 
     def _take_back(self) -> None:
         # The workers' own end of the run is queued behind what they hold. One by one: of a list of which any item has
@@ -169,14 +160,14 @@ class BatchScheduling:
             units.setdefault(self._unit_of[index], []).append(index)
         return list(units.values())
 
-    def _feed(self, node: WorkerController) -> None:
+    def _feed(self, node: Worker) -> None:
         while self._feed_one(node):
             pass
         if self._takes_work(node) and not self._units and len(self._pending[node]) < 2:
             # Nothing follows: let it run its last item.
             node.shutdown()
 
-    def _feed_one(self, node: WorkerController) -> bool:
+    def _feed_one(self, node: Worker) -> bool:
         if not self._units or not self._takes_work(node) or len(self._pending[node]) > self._low_water:
             return False
         unit = self._units.popleft()
@@ -190,12 +181,12 @@ class BatchScheduling:
         self._pending[node].update(dict.fromkeys(unit))
         return True
 
-    def _takes_work(self, node: WorkerController) -> bool:
+    def _takes_work(self, node: Worker) -> bool:
         is_ready = self._ids is not None and node in self._collections
         return is_ready and not node.shutting_down and node not in self._unreachable
 
 
-def _check_same(expected: Sequence[str], collected: Sequence[str], node: WorkerController) -> None:
+def _check_same(expected: Sequence[str], collected: Sequence[str], node: Worker) -> None:
     if list(expected) == list(collected):
         return
     pairs = zip(expected, collected, strict=False)

@@ -1,10 +1,10 @@
-"""Settings that are checked before anything else happens, and the registry they are checked against."""
+"""What the options and the ini file ask for, and the registry that they are checked against."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import pytest
 
@@ -14,15 +14,17 @@ from pytest_lmeval.errors import LmevalError
 if TYPE_CHECKING:
     from pytest_lmeval.formats.task import LoadOptions
     from pytest_lmeval.registry import Registry
+    from pytest_lmeval.run.settings import RunSettings
 
 __all__ = [
-    "build_registry",
     "check_options",
     "gate_mode",
     "ini_floors",
     "ini_thresholds",
     "load_options",
     "max_line_bytes",
+    "registry_of",
+    "run_settings",
     "with_usage_errors",
 ]
 
@@ -44,8 +46,8 @@ def check_options(config: pytest.Config) -> None:
     if spec:
         from pytest_lmeval.adapters.resolve import check_spec
 
-        # With a registry that is thrown away: conftest files below the task folders are not loaded yet.
-        with_usage_errors(lambda: check_spec(spec, build_registry(config), config.rootpath))
+        # Conftest files below the task folders are not loaded yet: with them there may be more to choose from.
+        with_usage_errors(lambda: check_spec(spec, registry_of(config), config.rootpath))
 
 
 def with_usage_errors(action: Callable[[], _Result]) -> _Result:
@@ -126,15 +128,63 @@ def _configs(config: pytest.Config) -> tuple[Mapping[str, Any], ...]:
     return with_usage_errors(lambda: read_configs(config.invocation_params.dir / given))
 
 
-def build_registry(config: pytest.Config) -> Registry:
-    """Return a registry of all that is built in, installed, in pyproject.toml and in the conftests loaded so far."""
+def run_settings(config: pytest.Config) -> RunSettings:
+    """Return how this process is to ask and score."""
+    from pytest_lmeval.plugin.private import is_worker, worker_input
+    from pytest_lmeval.run.settings import RunSettings
+
+    option = config.option
+    return RunSettings(
+        batch_size=option.lm_batch_size,
+        concurrency=option.lm_concurrency,
+        timeout_s=option.lm_timeout,
+        retries=option.lm_retries,
+        max_cost=option.lm_max_cost,
+        repeats=option.lm_repeats,
+        thresholds=dict(option.lm_threshold),
+        default_thresholds=ini_thresholds(config),
+        gate=gate_mode(config),
+        sandbox=option.lm_sandbox,
+        packages=config.getini("lm_sandbox_packages"),
+        share=worker_input(config).get("workercount", 1),
+        passthrough=(pytest.exit.Exception,),
+        may_crash=is_worker(config),
+        reuses=option.lm_resume,
+    )
+
+
+def registry_of(config: pytest.Config) -> Registry:
+    """Return a registry of all that is built in, installed, in pyproject.toml and in the conftests loaded so far.
+
+    It is made once, and again when a conftest file that registers something has been loaded since.
+    """
+    hooks = len(config.hook.pytest_lmeval_register.get_hookimpls())
+    made = config.stash.get(_REGISTRY, None)
+    if made is None or made.hooks != hooks:
+        made = config.stash[_REGISTRY] = with_usage_errors(lambda: _made(config, made, hooks))
+    return made.registry
+
+
+class _Made(NamedTuple):
+    fixed: Registry  # what holds whatever conftest files are loaded: to look through what is installed takes a while
+    registry: Registry
+    hooks: int
+
+
+def _made(config: pytest.Config, before: _Made | None, hooks: int) -> _Made:
+    fixed = before.fixed if before is not None else _fixed(config)
+    registry = fixed.copy()
+    config.hook.pytest_lmeval_register(registry=registry)
+    return _Made(fixed, registry, hooks)
+
+
+def _fixed(config: pytest.Config) -> Registry:
     from pytest_lmeval.builtin import default_registry
     from pytest_lmeval.project import register_project_plugins
 
-    def build() -> Registry:
-        registry = default_registry()
-        register_project_plugins(registry, config.rootpath)
-        config.hook.pytest_lmeval_register(registry=registry)
-        return registry
+    registry = default_registry()
+    register_project_plugins(registry, config.rootpath)
+    return registry
 
-    return with_usage_errors(build)
+
+_REGISTRY = pytest.StashKey[_Made]()

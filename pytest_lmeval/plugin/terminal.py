@@ -1,4 +1,4 @@
-"""The board at the end of pytest's own output."""
+"""The board at the end of pytest's own output, and what is kept until then."""
 
 from __future__ import annotations
 
@@ -12,15 +12,14 @@ from pytest_lmeval.compare.gate import LET_PASS, OVERALL, let_pass
 from pytest_lmeval.errors import did_you_mean
 from pytest_lmeval.leaderboard.board import Leaderboard
 from pytest_lmeval.plugin.run_record import RunRecord
-from pytest_lmeval.plugin.settings import ini_floors, ini_thresholds
-from pytest_lmeval.plugin.state import run_state
+from pytest_lmeval.plugin.settings import ini_floors, ini_thresholds, registry_of
 from pytest_lmeval.report.gate_text import baseline_line
 from pytest_lmeval.report.github import commands
 from pytest_lmeval.report.tables import action_lines, comparison_lines, selection_text, terminal_table
 from pytest_lmeval.text import printable
 from pytest_lmeval.types import ExampleResult
 
-__all__ = ["write_not_tasks", "write_summary"]
+__all__ = ["QuietReports", "write_not_tasks", "write_summary"]
 
 _SHOWN = 20
 
@@ -109,7 +108,7 @@ def _unused_names(config: pytest.Config, board: Leaderboard) -> Iterator[str]:
     rows = {name for row in board.tasks for name in (row.task, row.key) if name}
     tasks = rows | set(board.facts.selection.get("tasks", ()))
     thresholds, floors = ini_thresholds(config), ini_floors(config)
-    metrics = run_state(config).registry.metrics if thresholds.keys() - tasks else ()
+    metrics = registry_of(config).metrics if thresholds.keys() - tasks else ()
     for ini, names in (
         ("lm_thresholds", thresholds.keys() - tasks - set(metrics)),
         ("lm_min_scores", floors.keys() - tasks - {OVERALL}),
@@ -117,3 +116,20 @@ def _unused_names(config: pytest.Config, board: Leaderboard) -> Iterator[str]:
         for name in sorted(names):
             hint = did_you_mean(name, tasks)
             yield f"ini {ini}: this run has no task {name!r}{';' if hint else ''}{hint}"
+
+
+class QuietReports:
+    """Takes set-up and tear-down reports that have nothing to show off the terminal's list again.
+
+    The terminal would keep two for every example, and look through all of them for every failure that it shows.
+    """
+
+    def __init__(self, stats: dict[str, list[Any]]) -> None:
+        self._stats = stats
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.when != "call" and report.outcome == "passed" and not report.sections:
+            kept = self._stats.get("")
+            if kept and kept[-1] is report:
+                kept.pop()

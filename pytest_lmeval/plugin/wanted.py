@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from pytest_lmeval.errors import UnknownName, UsageError
+from pytest_lmeval.plugin.settings import ini_floors
 
 if TYPE_CHECKING:
     import pytest
 
-    from pytest_lmeval.formats.task import LoadedFile
+    from pytest_lmeval.formats.task import LoadedFile, Task
 
 __all__ = ["Wanted"]
 
@@ -23,6 +25,7 @@ class Wanted:
         self._known: set[str] = set()
         self._draws = False
         self._files = 0
+        self._config = config
         # A rerun of one example has the options of a run of all: those of other tasks do nothing here.
         self.picks_items = all("::" in argument for argument in config.args)
 
@@ -47,3 +50,26 @@ class Wanted:
                 raise UnknownName("subject in --lm-subject", name, self._known)
         if self._shots and not self._draws:
             raise UsageError(f"--lm-num-fewshot={self._shots}: no selected task draws few-shots")
+
+    def check_names(self, collected: Collection[str], tasks: Mapping[str, Task], metrics: Collection[str]) -> None:
+        """Raise UsageError for a threshold or a floor of what does not exist, and for a floor of a task without score.
+
+        ``collected`` are the names of all tasks of the run, ``tasks`` those of which examples were selected.
+        """
+        from pytest_lmeval.compare.gate import OVERALL
+        from pytest_lmeval.compare.measured import no_score_for_floor
+
+        option = self._config.option
+        # Of the ini file's tasks a run may have only some.
+        for name, _ in () if self.picks_items else option.lm_threshold:
+            if name not in collected and name not in metrics:
+                raise UnknownName("task or metric in --lm-threshold", name, [*collected, *metrics])
+        scores = {task.key: task.has_score for task in tasks.values() if task.key}
+        scores |= {name: task.has_score for name, task in tasks.items()}
+        known = [*collected, *(name for name in scores if name not in collected), OVERALL]
+        for name, _ in option.lm_min_score:
+            if name not in known:
+                raise UnknownName("task in --lm-min-score", name, known)
+        floors = [*dict(option.lm_min_score), *ini_floors(self._config)]
+        if refusal := no_score_for_floor(floors, scores):
+            raise UsageError(refusal)

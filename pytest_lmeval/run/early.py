@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
@@ -38,14 +38,13 @@ class Early:
         self._scores: dict[Any, EarlyScores] = {}
         self._pool: ThreadPoolExecutor | None = None
 
-    def look(self, engine: Engine, tools: Tools, item: Any) -> Any:
+    def look(self, engine: Engine, tools: Tools, item: Any) -> Callable[..., Any]:
         """Begin what can be begun; return what scores ``item``, whose turn it is: begun early, or its task's method."""
         self._seen.discard(item)
         score = self._scores.pop(item, None)
-        if (tools.judge is not None and tools.judge.name) or self._run.programs.any:
-            for other, responses in engine.arrived():
-                if other not in self._seen and self._begin(other, responses, tools):
-                    self._seen.add(other)
+        for other, responses in engine.arrived():
+            if other not in self._seen and self._begin(other, responses, tools):
+                self._seen.add(other)
         return score or item.task.score
 
     def close(self) -> None:

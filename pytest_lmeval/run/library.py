@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -16,15 +15,15 @@ from pytest_lmeval.errors import UnknownName, UsageError
 from pytest_lmeval.formats.complete import complete
 from pytest_lmeval.formats.task import BareTask, Prompt, Task
 from pytest_lmeval.leaderboard.board import Leaderboard, RunFacts, build_board
-from pytest_lmeval.leaderboard.rows import TaskInfo, TaskRow
+from pytest_lmeval.leaderboard.rows import TaskRow
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.rendering import render
-from pytest_lmeval.run.aggregating import aggregate
+from pytest_lmeval.run.facts import aggregate, info_of, timestamp
 from pytest_lmeval.run.run import Run
 from pytest_lmeval.run.settings import RunSettings
 from pytest_lmeval.types import Example, ExampleResult
 
-__all__ = ["ExampleUnit", "evaluate_tasks", "info_of", "run_leaderboard", "run_task", "timestamp"]
+__all__ = ["ExampleUnit", "evaluate_tasks", "run_leaderboard", "run_task"]
 
 _DEFAULT = RunSettings()
 
@@ -124,31 +123,6 @@ def evaluate_tasks(
     """Return the result of every example of ``tasks``, in order."""
     whole = [complete(task) for task in tasks]
     return _run(whole, adapter, settings, registry=registry, judge=judge, render=render).results
-
-
-def info_of(task: Task, path: str | None = None, *, selected: int | None = None) -> TaskInfo:
-    """Return what a board says of a task before any example ran; ``path`` is how reports show its file."""
-    count = len(task.examples)
-    return TaskInfo(
-        task.name,
-        task.path.as_posix() if path is None else path,
-        task.sha256,
-        task.metric,
-        count,
-        count if selected is None else selected,
-        random_baseline=task.random_baseline,
-        aggregates=task.aggregates,
-        score_metric=task.score_metric,
-        dataset=dict(task.dataset),
-        config=dict(task.config),
-        key=task.key,
-        display_name=task.display_name,
-    )
-
-
-def timestamp() -> str:
-    """Return the time now, RFC 3339, UTC, to the second."""
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
 
 def _run(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 from pytest_lmeval.adapters.resolve import adapter_name
@@ -16,11 +17,9 @@ from pytest_lmeval.formats.task import Prompt, Task, Tools
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.rendering import render as default_render
 from pytest_lmeval.run.early import Early
-from pytest_lmeval.run.programs import Programs
-from pytest_lmeval.run.prompts import as_prompt, repeated
-from pytest_lmeval.run.refusing import Refusals
+from pytest_lmeval.run.needs import Programs, Refusals
 from pytest_lmeval.run.settings import RunSettings
-from pytest_lmeval.types import Example, ExampleResult, Request, Response
+from pytest_lmeval.types import Example, ExampleResult, Generate, Message, Request, Response
 
 __all__ = ["Run", "Unit"]
 
@@ -58,7 +57,7 @@ class Run:
         self.registry = registry
         self.refusals = Refusals(registry)
         self.programs = Programs(settings, self.refusals)
-        self.early = Early(self)
+        self._early: Early | None = None
         self.engine: Engine | None = None
         self.adapter: Any = None
         self.stopped = ""
@@ -126,7 +125,7 @@ class Run:
                 raise AdapterError(refusal)
             responses: Sequence[Response] = engine.respond(unit, lambda each: self.requests(each, render))
             responses = self._reused.pop(unit, responses)
-            score = self.early.look(engine, tools, unit)
+            score = self._score_of(unit, engine, tools)
         except (AdapterError, UsageError, BudgetSpent) as error:
             if isinstance(error, BudgetSpent):
                 self.stopped = str(error)
@@ -143,7 +142,7 @@ class Run:
         """Return what to ask about a unit, all repeats of it; nothing where it cannot be scored or is answered."""
         if self.refusals.reason(unit.task, unit.example):
             return ()
-        prompt = self._prompts[unit] = as_prompt(render(unit.example))
+        prompt = self._prompts[unit] = _as_prompt(render(unit.example))
         requests = unit.task.requests(unit.example, prompt)
         repeats = self.settings.repeats
         if self.settings.reuses:
@@ -154,7 +153,7 @@ class Run:
                 return ()
         if repeats == 1:
             return requests
-        return [repeated(request, number) for number in range(repeats) for request in requests]
+        return [_repeated(request, number) for number in range(repeats) for request in requests]
 
     def forget(self, unit: Unit) -> None:
         """Let go of what was asked for a unit that nobody will take."""
@@ -185,7 +184,8 @@ class Run:
 
     def close(self) -> None:
         """Stop asking, the judges too; what is under way is dropped."""
-        self.early.close()
+        if self._early is not None:
+            self._early.close()
         if self._judge is not None:
             self._judge.close()
         if self.engine is not None:
@@ -201,6 +201,13 @@ class Run:
         """Whether the adapter says that it answers the same to the same, always."""
         return bool(getattr(self.adapter, "exact", False))
 
+    def _score_of(self, unit: Unit, engine: Engine, tools: Tools) -> Callable[..., Any]:
+        """Return what scores ``unit``: begun early where that helps, or its task's method."""
+        if not self.programs.any and not getattr(tools.judge, "name", ""):
+            return unit.task.score
+        self._early = self._early or Early(self)
+        return self._early.look(engine, tools, unit)
+
     def _model_facts(self) -> dict[str, Any]:
         try:
             facts = dict(getattr(self.adapter, "manifest", None) or {})
@@ -211,3 +218,25 @@ class Run:
 
 def _nothing() -> None:
     return None
+
+
+def _as_prompt(rendered: Any) -> Prompt:
+    """Return what a render function gave as text or messages; raise AdapterError for anything else."""
+    if isinstance(rendered, str):
+        return rendered
+    if isinstance(rendered, Sequence) and rendered:
+        return tuple(_message(entry) for entry in rendered)
+    raise AdapterError(f"lm_render returned {type(rendered).__name__}; expected text or a sequence of messages")
+
+
+def _repeated(request: Request, number: int) -> Request:
+    """Return ``request`` as the one for repeat ``number``; how probable a text is does not change with repeats."""
+    return replace(request, repeat=number) if isinstance(request, Generate) else request
+
+
+def _message(entry: Any) -> Message:
+    if isinstance(entry, Message):
+        return entry
+    if isinstance(entry, Mapping) and isinstance(entry.get("role"), str) and isinstance(entry.get("content"), str):
+        return Message(entry["role"], entry["content"])
+    raise AdapterError(f"lm_render returned {entry!r} as a message; expected role and content, both text")

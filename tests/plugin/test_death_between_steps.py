@@ -31,7 +31,7 @@ POINTS = {
     "before the ledger's first line": ("after", f"{LEDGER}_set_aside", 1),
     "after the ledger's first line": ("after", f"{LEDGER}open", 1),
     "after the first answer": ("after", "model:Model.generate", 1),
-    "between the third answer and its line": ("before", f"{PLUGIN}run_record:RunRecord._take_result", 3),
+    "between the third answer and its line": ("before", f"{PLUGIN}run_record:RunRecord._keep", 3),
     "in the middle of the third answer's line": ("torn", f"{LEDGER}_write", 1 + 3),
     "after the third answer's line": ("after", f"{LEDGER}append", 3),
     "after the last answer's line": ("after", f"{LEDGER}append", EXAMPLES),

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import ast
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
+import pytest_lmeval
 
 if TYPE_CHECKING:
     from tests.conftest import Project
@@ -82,3 +86,41 @@ def test_the_exit_code_says_how_the_run_ended(project: Project, kind: str, optio
 @pytest.mark.parametrize(("kind", "options", "expected"), UNDER_XDIST)
 def test_the_exit_code_is_the_same_under_xdist(project: Project, kind: str, options: str, expected: int) -> None:
     check(project, kind, f"{options} -n2", expected)
+
+
+# One place
+
+
+def setters(source: str) -> set[str]:
+    """Return the names of the functions in ``source`` that set pytest's exit code, or that of a SystemExit."""
+    names = {"exitstatus", "returncode", "code"}
+    found = set()
+    for function in ast.walk(ast.parse(source)):
+        if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        for node in ast.walk(function):
+            is_set = isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and node.attr in names
+            is_own = isinstance(node, ast.Attribute) and ast.unparse(node.value) == "self"
+            if (is_set and not is_own) or (isinstance(node, ast.Call) and "'exitstatus'" in ast.unparse(node)):
+                found.add(function.name)
+    return found
+
+
+def test_one_function_sets_the_exit_code() -> None:
+    sources = {path.name: path.read_text("utf-8") for path in Path(pytest_lmeval.__file__).parent.glob("plugin/*.py")}
+    found = {name: functions for name, source in sources.items() if (functions := setters(source))}
+    assert {"recorder.py": {"_set_exit_code"}} == found
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "session.exitstatus = 3",
+        "self._session.exitstatus |= 1",
+        "setattr(session, 'exitstatus', 3)",
+        "error.code = 1",
+        "session.exitstatus, other = 1, 2",
+    ],
+)
+def test_another_function_that_sets_it_would_be_found(line: str) -> None:
+    assert {"planted"} == setters(f"def planted():\n    {line}")

@@ -340,3 +340,35 @@ def test_what_is_no_score_is_an_error_of_its_example(project: Project, processes
     for kind in kinds[:8]:
         assert f"gives_{kind}" in errors[f"{kind}:a"]["error"]
     assert 8 == project.board()["counts"]["errors"]
+
+
+COUNTED = """
+import importlib.metadata
+import os
+
+original = importlib.metadata.entry_points
+
+
+def entry_points(**selected):
+    with open(os.path.join(os.path.dirname(__file__), "scans.txt"), "a") as file:
+        file.write(f"{os.getpid()}\\n")
+    return original(**selected)
+
+
+importlib.metadata.entry_points = entry_points
+
+
+def pytest_lmeval_register(registry):
+    registry.add_metric("own", lambda prediction, targets, extras: 1.0)
+"""
+
+
+@pytest.mark.parametrize("processes", ["-n0", "-n2"])
+def test_a_process_looks_through_the_installed_packages_once(project: Project, processes: str) -> None:
+    project.write("conftest.py", COUNTED)
+    project.write("tasks/conftest.py", "def pytest_lmeval_register(registry):\n    registry.add_rule('own', str)\n")
+    project.task("tasks/t.jsonl", project.record("a", "x", metric="own", post_process="own"))
+    assert 0 == project.run(processes).ret
+    scans = (project.path / "scans.txt").read_text().split()
+    assert sorted(set(scans)) == sorted(scans)
+    assert len(scans) == {"-n0": 1, "-n2": 3}[processes]

@@ -192,3 +192,40 @@ def test_a_worker_that_dies_while_collecting_is_no_success(project: Project) -> 
     result = project.run("-n2", "--max-worker-restart=0")
     assert 0 != result.ret
     assert not (project.path / "reports/leaderboard.json").exists() or not project.board()["complete"]
+
+
+# Before anything is collected, of a run whose adapter is given by a fixture
+
+OVERRIDE = """
+import os, sys
+import pytest
+from model import Model
+
+@pytest.fixture(scope="session")
+def lm_adapter():
+    return Model()
+
+def pytest_collection():
+    {end}
+"""
+ENDS = ["os._exit(0)", "pytest.exit('enough', 0)", "sys.exit(0)"]
+
+
+@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("arguments", ["tasks", "tests tasks/t.jsonl", "tests tasks", "-o lm_task_paths=tasks"])
+def test_a_run_that_ends_before_it_collects_is_not_green(project: Project, arguments: str, end: str) -> None:
+    project.write("conftest.py", OVERRIDE.replace("{end}", end))
+    project.write("tests/test_plain.py", "def test_plain(): pass\n")
+    project.task("tasks/t.jsonl", project.record("a", "x"))
+    assert 3 == project.run_pytest(*arguments.split()).ret
+    project.write("conftest.py", OVERRIDE.replace("{end}", "pass"))
+    assert 0 == project.run_pytest(*arguments.split()).ret
+
+
+@pytest.mark.parametrize("arguments", ["", "tests", "tasks", "--collect-only tasks"])
+@pytest.mark.parametrize("end", ENDS[:2])
+def test_a_run_without_tasks_may_end_as_it_likes(project: Project, arguments: str, end: str) -> None:
+    project.write("conftest.py", OVERRIDE.replace("{end}", end))
+    project.write("tests/test_plain.py", "def test_plain(): pass\n")
+    project.write("tasks/test_plain.py", "def test_plain(): pass\n")
+    assert 0 == project.run_pytest(*arguments.split()).ret

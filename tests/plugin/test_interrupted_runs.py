@@ -80,6 +80,45 @@ def test_ctrl_c_leaves_a_partial_board_and_exit_code_2(project: Project, options
     assert "tasks/t.jsonl::e11" in output
 
 
+CTRL_C_AT_A_REPORT = """
+import pytest
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    report = yield
+    if item.name == "e2" and call.when == "{when}":
+        raise KeyboardInterrupt
+    return report
+"""
+OLD_WRAPPER = """
+import pytest
+
+class Old:
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_runtest_makereport(self, item):
+        outcome = yield
+        outcome.get_result()
+
+def pytest_configure(config):
+    config.pluginmanager.register(Old())
+"""
+
+
+@pytest.mark.parametrize("processes", ["-n0", "-n2"])
+@pytest.mark.parametrize(("when", "conftest"), [("setup", ""), ("call", ""), ("call", OLD_WRAPPER), ("teardown", "")])
+def test_ctrl_c_while_a_report_is_built_is_ctrl_c(project: Project, when: str, conftest: str, processes: str) -> None:
+    """Where warnings are errors, pluggy puts one in the place of what passes an old-style wrapper."""
+    project.write("conftest.py", CTRL_C_AT_A_REPORT.replace("{when}", when) + conftest)
+    project.task("tasks/t.jsonl", *[project.record(f"e{n}", f"w{n}") for n in range(6)])
+    result = project.run(processes, "--lm-batch-size=2")
+    assert 2 == result.ret
+    board = project.board()
+    assert not board["complete"]
+    assert 6 == board["counts"]["collected"]
+    assert "no result: tasks/t.jsonl::e2" in result.stdout.str() or when == "teardown"
+    assert board["counts"]["scored"] < 6
+
+
 def test_a_killed_run_leaves_its_results_in_the_ledger_and_no_board_of_an_older_run(project: Project) -> None:
     for name in ("leaderboard.json", "leaderboard.md", "report.html", "core.csv", ".leaderboard.json.torn", "mine.txt"):
         project.write(f"reports/{name}", "old")

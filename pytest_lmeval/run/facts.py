@@ -1,14 +1,18 @@
-"""What tasks with aggregations of their own make of all their results."""
+"""What a board says of a run besides its results: when it began, its tasks, and what they aggregate themselves."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.types import ExampleResult
 
-__all__ = ["aggregate"]
+if TYPE_CHECKING:
+    from pytest_lmeval.formats.task import Task
+
+__all__ = ["aggregate", "info_of", "timestamp"]
 
 
 def aggregate(
@@ -30,3 +34,28 @@ def aggregate(
             except BaseException as error:  # a task's own code must not cost the run its board: pytest.skip, sys.exit
                 failures.append(f"{info.name}: its aggregation failed: {type(error).__name__}: {error}")
     return found, failures
+
+
+def info_of(task: Task, path: str | None = None, *, selected: int | None = None) -> TaskInfo:
+    """Return what a board says of a task before any example ran; ``path`` is how reports show its file."""
+    count = len(task.examples)
+    return TaskInfo(
+        task.name,
+        task.path.as_posix() if path is None else path,
+        task.sha256,
+        task.metric,
+        count,
+        count if selected is None else selected,
+        random_baseline=task.random_baseline,
+        aggregates=task.aggregates,
+        score_metric=task.score_metric,
+        dataset=dict(task.dataset),
+        config=dict(task.config),
+        key=task.key,
+        display_name=task.display_name,
+    )
+
+
+def timestamp() -> str:
+    """Return the time now, RFC 3339, UTC, to the second."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())

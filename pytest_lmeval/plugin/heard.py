@@ -1,0 +1,100 @@
+"""What the controlling process hears of the examples of a run, and of which it has heard nothing yet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+import pytest
+
+from pytest_lmeval.leaderboard.rows import TaskInfo
+from pytest_lmeval.plugin.private import is_rerun
+from pytest_lmeval.plugin.telling import Told
+from pytest_lmeval.types import ExampleResult
+
+__all__ = ["Heard"]
+
+
+class Heard:
+    """The results of a run as they arrive, by node id; ``expected`` are the examples that owe one.
+
+    ``parse`` returns the result that a line has, as it came from a worker.
+    """
+
+    def __init__(self, parse: Callable[[str], ExampleResult]) -> None:
+        self.expected: dict[str, None] = {}
+        self.results: dict[str, ExampleResult] = {}
+        self.skipped: set[str] = set()
+        self.failed: dict[str, None] = {}
+        self.finished: set[str] = set()
+        self.reruns = 0
+        self.usage: dict[str, float] = {}
+        self.told = Told()
+        self.tasks: dict[str, TaskInfo] = {}
+        self._parse = parse
+
+    @property
+    def missing(self) -> list[str]:
+        """The node ids of the examples that were collected and never heard of again, in collection order."""
+        return [nodeid for nodeid in self.expected if nodeid not in self.results and nodeid not in self.skipped]
+
+    @property
+    def unfinished(self) -> list[str]:
+        """The node ids of the examples of which not all reports have been heard."""
+        return [nodeid for nodeid in self.expected if nodeid not in self.finished]
+
+    @property
+    def fates(self) -> dict[str, str]:
+        """The statuses of the examples by node id, ``skipped`` among them."""
+        return dict.fromkeys(self.skipped, "skipped") | {id: result.status for id, result in self.results.items()}
+
+    def announce(self, nodeids: Iterable[str]) -> None:
+        """Note which examples this run owes a result for."""
+        self.expected.update(dict.fromkeys(nodeids))
+
+    def add(self, told: Told) -> None:
+        """Note what a worker told: its tasks, and which items are no examples, though announced by their place."""
+        for fields in told.tasks or ():
+            info = TaskInfo(**{**fields, "bad_records": tuple(fields["bad_records"])})
+            self.tasks[info.name] = info
+        for nodeid in told.foreign:
+            self.expected.pop(nodeid, None)
+        facts, interrupted = {**self.told.facts, **told.facts}, self.told.interrupted or told.interrupted
+        self.told = Told(facts=facts, interrupted=interrupted)
+
+    def lose(self, nodeid: str) -> ExampleResult | None:
+        """Take back what was heard of an example whose worker died while it ran, for all that is known."""
+        self.failed[nodeid] = None
+        return self.results.pop(nodeid, None)
+
+    def take(self, report: pytest.TestReport) -> tuple[ExampleResult, str] | None:
+        """Take the result off a report that carries one, and return it with its line; other writers do not see it.
+
+        None where there is no result, or where another attempt follows, and decides.
+        """
+        if report.failed:
+            self.failed[report.nodeid] = None
+        properties = report.user_properties
+        entry = next((entry for entry in reversed(properties) if entry[0] == "lmeval"), None)
+        if entry is not None:
+            properties.remove(entry)
+            return self._taken(report, str(entry[1]))
+        if report.skipped and report.nodeid in self.expected and report.nodeid not in self.results:
+            self.skipped.add(report.nodeid)
+        return None
+
+    def _taken(self, report: pytest.TestReport, line: str) -> tuple[ExampleResult, str] | None:
+        # In one process the result itself is there, and shares its texts with the example.
+        result = report.__dict__.pop("lmeval_result", None) or self._parse(line)
+        for name, amount in result.usage.items():
+            self.usage[name] = self.usage.get(name, 0) + amount
+        if is_rerun(report):
+            self.reruns += 1
+            return None
+        if result.status == "failed" and report.outcome != "failed" and hasattr(report, "wasxfail"):
+            # Its mark says that this is no failure. Nothing else can: a report that only looks well is not believed.
+            result = replace(result, status="below")
+            line = replace(ExampleResult.from_json(line), status="below").to_json()
+        self.results[report.nodeid] = result
+        self.skipped.discard(report.nodeid)
+        return result, line

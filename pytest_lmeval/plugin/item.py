@@ -1,0 +1,150 @@
+"""One example as a pytest function: its fixtures, its turn, and its result on the report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_lmeval.errors import LmevalError
+from pytest_lmeval.formats.task import Task
+from pytest_lmeval.plugin.failure import ExampleFailed, explain
+from pytest_lmeval.plugin.private import is_worker
+from pytest_lmeval.plugin.run_facts import rerun_facts
+from pytest_lmeval.report.rerun import rerun_command
+from pytest_lmeval.text import item_name, printable
+from pytest_lmeval.types import Example, ExampleResult
+
+if TYPE_CHECKING:
+    from pytest_lmeval.plugin.collector import TaskFile
+
+__all__ = ["ExampleItem", "run_example"]
+
+
+def run_example(lm_adapter: Any, lm_judge: Any, lm_engine: Any, lm_render: Any, lm_sandbox: Any) -> None:
+    """Name, by its arguments, the fixtures that every example gets; :meth:`ExampleItem.runtest` does the work."""
+
+
+class ExampleItem(pytest.Function):
+    """One example: ask, score, compare with its threshold."""
+
+    parent: TaskFile
+    task: Task
+    example: Example
+    result: ExampleResult | None = None
+    position: int = 0
+
+    def assign(self, task: Task, example: Example) -> None:
+        """Say which example this is."""
+        self.task = task
+        self.example = example
+        # Set here, though there already: an attribute that comes up only after a few dozen items were made costs every
+        # item its compact form, 640 bytes.
+        self.result = None
+        self.position = 0
+        words = {example.category, example.metric, *_tags(example)}
+        self.extra_keyword_matches.update(word for word in words if word)
+
+    @property
+    def ihook(self) -> Any:
+        """The hooks in charge of the task file, looked up once per file rather than for every call."""
+        return self.parent.hooks or super().ihook
+
+    @property
+    def location(self) -> tuple[str, int | None, str]:
+        """Where reports say the example is: the path from the project's root, made once per file, line and name."""
+        if not self.parent.place:
+            self.parent.place = super().location[0]
+        return self.parent.place, max(0, self.example.line - 1), self.name
+
+    def setup(self) -> None:
+        """Set the fixtures up, once per file where that is the same as once per item."""
+        if self.parent.shared is None:
+            super().setup()
+            self.parent.share(self.funcargs)
+        else:
+            self.funcargs.update(self.parent.shared)
+
+    def runtest(self) -> None:
+        """Score the example; fail where its status says so."""
+        state = self.parent.run_state
+        engine: Any = self.funcargs["lm_engine"]
+        if state.ahead is not None:
+            state.ahead.catch_up(self.position)
+        if other := state.other_adapter(self.funcargs["lm_adapter"], engine):
+            result = state.run.unscored(self, other)
+        else:
+            given: dict[str, Any] = self.funcargs
+            result = state.run.result(
+                self, given["lm_render"], engine=engine, judge=given["lm_judge"], sandbox=given["lm_sandbox"]
+            )
+        if state.run.stopped:
+            self.session.shouldstop = printable(state.run.stopped, keep="")
+        self._keep(result)
+        if result.is_failed:
+            before = state.baseline_results.get((result.task, result.id))
+            rerun = rerun_command(rerun_facts(self.config), self.parent.nodeid, self.name)
+            raise ExampleFailed(explain(result, rerun, before))
+
+    def teardown(self) -> None:
+        """Let go of what was asked for this example; where it was skipped, nobody has taken it."""
+        self.parent.run_state.run.forget(self)
+        super().teardown()
+
+    def attach_result(self, report: pytest.TestReport, call: pytest.CallInfo[None]) -> None:
+        """Put the result on the report of the phase that decided it."""
+        if call.when == "setup" and report.failed:
+            self._keep(self.parent.run_state.run.unscored(self, f"set-up failed: {report.longreprtext[-500:]}"))
+            report.user_properties[:] = self.user_properties
+        elif call.when != "call":
+            return
+        elif report.failed and self.result is None:
+            self._keep(
+                self.parent.run_state.run.unscored(
+                    self, f"not scored: {call.excinfo.exconly() if call.excinfo else report.outcome}"
+                )
+            )
+        if self.result is not None:
+            report.user_properties.append(("lmeval", self.result.to_json()))
+            if not is_worker(self.config):
+                # For the recorder of this same process, which takes it off again.
+                report.__dict__["lmeval_result"] = self.result
+            report.__dict__["lm_word"] = self.result.status if self.result.status in ("below", "measured") else ""
+            self.result = None
+
+    def reportinfo(self) -> tuple[Path, int, str]:
+        """Return the file, the example's line counted from 0, and the item's name."""
+        return self.path, max(0, self.example.line - 1), self.name
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], *args: Any) -> Any:
+        """Return the explanation alone for a failed example: the traceback would be all ours."""
+        if isinstance(excinfo.value, ExampleFailed | LmevalError | pytest.UsageError):
+            return str(excinfo.value)
+        return super().repr_failure(excinfo, *args)
+
+    def _keep(self, result: ExampleResult) -> None:
+        if self.name != item_name(result.id):
+            result = replace(result, item=self.name)
+        self.result = result
+        properties = [entry for entry in self.user_properties if not entry[0].startswith("lm_")]
+        self.user_properties[:] = [*properties, *_properties(result)]
+
+
+def _properties(result: ExampleResult) -> list[tuple[str, object]]:
+    # Builtin types only, and no lone surrogate: anything else breaks the transport between processes.
+    return [
+        ("lm_task", result.task),
+        ("lm_example", result.id),
+        ("lm_metric", result.metric),
+        ("lm_score", "" if result.score is None else result.score),
+        ("lm_threshold", "" if result.status == "measured" else result.threshold),
+        ("lm_status", result.status),
+    ]
+
+
+def _tags(example: Example) -> Sequence[str]:
+    tags = example.metadata.get("tags", ())
+    return [tag for tag in tags if isinstance(tag, str)] if isinstance(tags, list) else ()

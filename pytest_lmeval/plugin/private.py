@@ -1,0 +1,217 @@
+"""What pytest, pytest-xdist and their plugins do not document, one function for each, and what holds without it.
+
+No other module of the plugin uses such a name; a test sees to that. Seen with pytest 8.4 to 9.2 and pytest-xdist 3.6 to
+3.8, where no other version is named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    import pytest
+
+__all__ = [
+    "Worker",
+    "crash_of",
+    "end_capture",
+    "expected_workers",
+    "fixture_definitions",
+    "fixtures_of",
+    "is_controller",
+    "is_crash",
+    "is_rerun",
+    "is_stepwise_stop",
+    "is_worker",
+    "kept_reports",
+    "output_of",
+    "output_to_controller",
+    "rerunning_plugins",
+    "show_internal_error",
+    "suite_properties",
+    "uncaptured",
+    "worker_failures",
+    "worker_input",
+    "worker_queue",
+]
+
+
+# Fixtures
+
+
+def fixtures_of(item: pytest.Item) -> Any:
+    """Return what an item needs of fixtures, for ``fixtureinfo=`` of another item that needs the same.
+
+    Without ``_fixtureinfo`` None: each item finds out for itself, which takes longer than all else in its making.
+    """
+    return getattr(item, "_fixtureinfo", None)
+
+
+def fixture_definitions(item: pytest.Item, name: str) -> Sequence[Any]:
+    """Return the definitions of a fixture that an item might get, the one that it gets last.
+
+    Each has ``argnames`` and ``func``. Without ``_fixtureinfo.name2fixturedefs`` none.
+    """
+    definitions: Mapping[str, Sequence[Any]] = getattr(fixtures_of(item), "name2fixturedefs", {})
+    return definitions.get(name, ())
+
+
+# A worker of pytest-xdist, seen from within
+
+
+def is_worker(config: pytest.Config) -> bool:
+    """Tell whether this process is a worker. Without ``config.workerinput`` no process is one."""
+    return hasattr(config, "workerinput")
+
+
+def worker_input(config: pytest.Config) -> Mapping[str, Any]:
+    """Return what the controller told this worker, ``workerid`` and ``workercount`` among it; elsewhere nothing."""
+    given: Mapping[str, Any] = getattr(config, "workerinput", {})
+    return given
+
+
+def output_to_controller(config: pytest.Config) -> dict[str, Any] | None:
+    """Return what this worker will tell the controller at its end, to be added to; None where there is nobody to tell.
+
+    Values are such as execnet can send. Without ``config.workeroutput`` the controller learns of tasks from node ids.
+    """
+    output: dict[str, Any] | None = getattr(config, "workeroutput", None)
+    return output
+
+
+def worker_queue(config: pytest.Config) -> Callable[[], list[int]]:
+    """Return a function that returns the places, in the list of items, of those this worker is still to run.
+
+    The item after the running one has left the queue already: it comes first. Without the plugin that has ``torun``,
+    or a queue with a lock (pytest-xdist 3.7), nothing: a batch is asked when its first example runs, and no earlier.
+    """
+    plugins = config.pluginmanager.get_plugins()
+    worker: Any = next((plugin for plugin in plugins if hasattr(plugin, "torun")), None)
+
+    def queued() -> list[int]:
+        # Looked up anew: the controller's taking work back may have replaced the queue.
+        lock = getattr(getattr(worker, "torun", None), "lock", None)
+        if lock is None:
+            return []
+        with lock() as places:
+            return [place for place in (worker.nextitem_index, *places) if isinstance(place, int)]
+
+    return queued
+
+
+# The workers of pytest-xdist, seen from the controller
+
+
+class Worker(Protocol):
+    """A worker as the controller's scheduler deals with it; ``xdist.workermanage.WorkerController`` is one."""
+
+    gateway: Any
+
+    @property
+    def shutting_down(self) -> bool:
+        """Whether it was told to end."""
+
+    def send_runtest_some(self, indices: Sequence[int]) -> None:
+        """Hand it items, by their places in its collection."""
+
+    def send_steal(self, indices: Sequence[int]) -> None:
+        """Take back items that it has not begun."""
+
+    def shutdown(self) -> None:
+        """Let it end when it has run what it was handed."""
+
+
+def is_controller(config: pytest.Config) -> bool:
+    """Tell whether the tests run in workers of this process. Without the plugin ``dsession`` they run in this one."""
+    return bool(config.pluginmanager.hasplugin("dsession"))
+
+
+def expected_workers(config: pytest.Config) -> int:
+    """Return how many workers a run begins with; an ImportError where neither name of the function exists."""
+    try:
+        from xdist.workermanage import parse_tx_spec_config
+    except ImportError:  # its name before pytest-xdist 3.7
+        from xdist.workermanage import parse_spec_config as parse_tx_spec_config
+    return len(parse_tx_spec_config(config))
+
+
+def output_of(worker: object) -> Mapping[str, Any] | None:
+    """Return what a worker said at its end; None of one that crashed, or whose ``workeroutput`` does not exist."""
+    output: Mapping[str, Any] | None = getattr(worker, "workeroutput", None)
+    return output
+
+
+def worker_failures(config: pytest.Config) -> int:
+    """Return how many failures of workers ``--maxfail`` has counted; 0 without the plugin ``dsession``."""
+    return int(getattr(config.pluginmanager.getplugin("dsession"), "countfailures", 0))
+
+
+def is_stepwise_stop(session: pytest.Session) -> bool:
+    """Tell whether ``--sw`` stopped the run, by the words of its reason. In other words it is taken for none."""
+    option = session.config.option
+    if not (getattr(option, "stepwise", False) or getattr(option, "stepwise_skip", False)):
+        return False
+    workers = session.config.pluginmanager.getplugin("dsession")
+    return "continuing from this test" in str(session.shouldstop or getattr(workers, "shouldstop", False))
+
+
+# Reports
+
+
+def is_crash(report: pytest.TestReport) -> bool:
+    """Tell the report that pytest-xdist makes of an item whose worker died; one of another phase is taken for none."""
+    return str(report.when) == "???"
+
+
+def is_rerun(report: pytest.TestReport) -> bool:
+    """Tell the report of an attempt that pytest-rerunfailures (16.7) will repeat, by its outcome ``rerun``."""
+    return str(report.outcome) == "rerun"
+
+
+def crash_of(report: pytest.TestReport | pytest.CollectReport) -> Any:
+    """Return where a failure arose, with the ``message`` that the short summary shows; None of one without it."""
+    return getattr(report.longrepr, "reprcrash", None)
+
+
+def show_internal_error(config: pytest.Config) -> None:
+    """Show the exception that is being handled, as pytest shows its own."""
+    import pytest
+
+    config.notify_exception(pytest.ExceptionInfo.from_current(), config.option)
+
+
+# Other plugins
+
+
+def kept_reports(config: pytest.Config) -> dict[str, list[Any]] | None:
+    """Return the reports that the terminal keeps until its summary, by category; None where there is no terminal."""
+    terminal = config.pluginmanager.getplugin("terminalreporter")
+    return getattr(terminal, "stats", None)
+
+
+def rerunning_plugins(config: pytest.Config) -> list[Any]:
+    """Return those plugins of pytest's cache that note failed items, to run them again; the ones that exist."""
+    names = ("lfplugin", "nfplugin", "stepwiseplugin")
+    return [plugin for name in names if (plugin := config.pluginmanager.getplugin(name)) is not None]
+
+
+def suite_properties(config: pytest.Config) -> list[Callable[[str, str], None]]:
+    """Return the functions that add a property to a suite, of the JUnit report and whatever else has such a one."""
+    plugins = config.pluginmanager.get_plugins()
+    adders = (getattr(plugin, "add_global_property", None) for plugin in plugins)
+    return [adder for adder in adders if callable(adder)]
+
+
+def uncaptured(config: pytest.Config) -> AbstractContextManager[None]:
+    """Return a context in which output is not captured. Without the plugin ``capturemanager`` it never is."""
+    capture: Any = config.pluginmanager.getplugin("capturemanager")
+    return nullcontext() if capture is None else capture.global_and_fixture_disabled()
+
+
+def end_capture(config: pytest.Config) -> None:
+    """Capture no more, as this process is about to end. Without the plugin ``capturemanager`` nothing is captured."""
+    capture: Any = config.pluginmanager.getplugin("capturemanager")
+    if capture is not None:
+        capture.suspend(in_=True)

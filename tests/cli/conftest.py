@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -68,6 +69,12 @@ def stub_project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def base(stub_project: Path, evaluate: Evaluate) -> Path:
     """Provide the report dir of a run with two wrong answers."""
     return evaluate(stub_project, "base", "--lm-adapter=model:Model", "--lm-gate=tasks", wrong="s1 w1")
+
+
+@pytest.fixture(scope="session")
+def bare_board(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Provide the board of that run without per-example records, and without the ledger beside it."""
+    return Path(shutil.copy(base / "leaderboard.json", tmp_path_factory.mktemp("bare")))
 
 
 @pytest.fixture(scope="session")

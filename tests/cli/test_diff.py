@@ -55,8 +55,10 @@ def test_json_has_every_flip_whatever_the_limit(lmeval: Lmeval, base: Path, wors
     assert (1, "regression", 9) == (code, value["comparison"]["verdict"], len(value["comparison"]["worse"]))
 
 
-def test_boards_without_examples_are_compared_by_their_scores(lmeval: Lmeval, base: Path, worse: Path) -> None:
-    code, out, _ = lmeval("diff", base / "leaderboard.json", worse / "ledger.jsonl")
+def test_boards_without_examples_are_compared_by_their_scores(
+    lmeval: Lmeval, base: Path, worse: Path, bare_board: Path
+) -> None:
+    code, out, _ = lmeval("diff", bare_board, worse / "ledger.jsonl")
     assert code == 0
     assert "no paired test was possible" in out
     assert "sums     0.9167  0.2500  -0.6667" in out

@@ -100,14 +100,14 @@ def _with_an_error(ledger: Path, path: Path) -> Path:
 
 
 def test_holes_doubles_and_strangers_are_refused_by_name(
-    lmeval: Lmeval, base: Path, shards: list[Path], tmp_path: Path
+    lmeval: Lmeval, base: Path, shards: list[Path], tmp_path: Path, bare_board: Path
 ) -> None:
     first, second, third = shards
     cases = [
         ((first, third), "1 of 3 shards missing: 2/3"),
         ((first, second, second, third), f"{second} and {second} are both shard 2/3"),
         ((first, second, base / "ledger.jsonl"), f"{base}/ledger.jsonl: no shard"),
-        ((first, second, base / "leaderboard.json"), f"{base}/leaderboard.json: a leaderboard"),
+        ((first, second, bare_board), f"{bare_board}: a leaderboard"),
     ]
     for ledgers, message in cases:
         code, out, err = lmeval("merge", *ledgers, "-o", tmp_path / "out")

@@ -50,11 +50,13 @@ def test_a_run_that_is_not_complete_is_named(lmeval: Lmeval, base: Path, worse: 
     assert "15 scored example(s) left out" in out
 
 
-def test_boards_that_cannot_be_ranked_exit_2_and_are_named(lmeval: Lmeval, base: Path, gsm8k: Path) -> None:
+def test_boards_that_cannot_be_ranked_exit_2_and_are_named(
+    lmeval: Lmeval, base: Path, gsm8k: Path, bare_board: Path
+) -> None:
     other = gsm8k / "broken-100/ledger.jsonl"
     code, out, err = lmeval("rank", base / "ledger.jsonl", other)
     assert (2, "") == (code, out)
     assert "stub.v1 and replay:broken.replay.jsonl share no scored example" in err
-    code, _, err = lmeval("rank", base / "leaderboard.json", other)
-    assert (2, True) == (code, f"{base}/leaderboard.json: a leaderboard without per-example records" in err)
+    code, _, err = lmeval("rank", bare_board, other)
+    assert (2, True) == (code, f"{bare_board}: a leaderboard without per-example records" in err)
     assert 2 == lmeval("rank", other)[0]

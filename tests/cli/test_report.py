@@ -37,9 +37,11 @@ def test_a_baseline_brings_its_answers_and_the_comparison(
     assert '"verdict":"regression"' not in page.read_text()
 
 
-def test_what_cannot_be_read_or_written_is_a_usage_error(lmeval: Lmeval, base: Path, tmp_path: Path) -> None:
+def test_what_cannot_be_read_or_written_is_a_usage_error(
+    lmeval: Lmeval, base: Path, tmp_path: Path, bare_board: Path
+) -> None:
     ledger = base / "ledger.jsonl"
-    code, _, err = lmeval("report", base / "leaderboard.json")
+    code, _, err = lmeval("report", bare_board)
     assert (2, True) == (code, "without per-example records" in err)
     code, _, err = lmeval("report", ledger, "-o", ledger)
     assert (2, True) == (code, "is the file to read" in err)

@@ -80,7 +80,7 @@ class TaskFile(pytest.Module):
         self.add_marker("lmeval")
         names = ItemNames()
         if len(tasks) == 1:
-            self.extra_keyword_matches.update({tasks[0].name, tasks[0].metric})
+            self.extra_keyword_matches.update(_words_of(tasks[0]))
         for task in tasks:
             # Tasks of one file may well number their examples alike.
             yield from self._items(task, names, f"{task.name}." if len(tasks) > 1 else "")
@@ -139,10 +139,14 @@ class TaskFile(pytest.Module):
             )
             item.assign(task, example)
             if prefix:
-                item.extra_keyword_matches.update({task.name, task.metric})
+                item.extra_keyword_matches.update(_words_of(task))
             # Items of a file have the same fixtures.
             fixtureinfo = fixtureinfo or fixtures_of(item)
             yield item
+
+
+def _words_of(task: Task) -> set[str]:
+    return {word for word in (task.name, task.key, task.metric) if word}
 
 
 def file_node(kind: type[_File], parent: pytest.Collector, path: Path) -> _File:

@@ -90,5 +90,5 @@ class BaseTask(Generic[SubjectT]):
         return None
 
     def post_process_generated_completion(self, completion_text: str, sample: Sample | None = None) -> str:
-        """Return the prediction that is in what the model wrote: by default, all of it, stripped."""
-        return completion_text.strip()
+        """Return the prediction that is in what the model wrote: by default, all of it, unchanged."""
+        return completion_text

@@ -227,4 +227,4 @@ def _last_question(messages: Sequence[Message]) -> int:
 
 def _rule(task: BaseTask[Any]) -> str:
     overridden = type(task).post_process_generated_completion is not BaseTask.post_process_generated_completion
-    return "post_process_generated_completion" if overridden else "strip_whitespace"
+    return "post_process_generated_completion" if overridden else "none"

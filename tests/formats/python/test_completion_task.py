@@ -219,7 +219,7 @@ class Quiz"""
 
     score = _scored(task, " text ")
     assert ["lenient", 0.25, 0.3] == [task.metric, task.threshold(task.examples[0]), score.value]
-    assert {"seen": "text"} == score.details
+    assert {"seen": " text "} == score.details
 
 
 def test_a_metric_of_a_class_that_says_nothing_of_an_item_is_left_out(folder: TaskFolder) -> None:
@@ -245,11 +245,12 @@ def test_the_prediction_is_what_the_class_makes_of_the_completion(folder: TaskFo
     assert "ex-2 2 answer 2 so" == score.prediction
 
 
-def test_by_default_the_completion_is_stripped(folder: TaskFolder) -> None:
-    assert [1.0, "answer 0"] == [
-        _scored(folder.quiz(), " answer 0\n").value,
-        _scored(folder.quiz(), " answer 0\n").prediction,
-    ]
+def test_by_default_the_completion_is_compared_as_it_was_written(folder: TaskFolder) -> None:
+    folder.data("quiz.jsonl", [{"q": "Which colour?", "a": " blue"}])
+    task = folder.quiz()
+
+    assert [1.0, 0.0, 0.0] == [_scored(task, text).value for text in (" blue", "blue", " blue\n")]
+    assert [" blue\n", "none"] == [_scored(task, " blue\n").prediction, task.examples[0].post_process]
 
 
 def test_a_completion_ends_before_the_first_stop_sequence_whatever_the_adapter_does(folder: TaskFolder) -> None:

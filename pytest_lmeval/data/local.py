@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from pytest_lmeval.data import hub
 from pytest_lmeval.data.rows import SUFFIXES, BadRows, parse_rows
-from pytest_lmeval.data.splits import Rows, Splits, digest_of, joined
+from pytest_lmeval.data.splits import Rows, Splits, digest_of
 from pytest_lmeval.errors import RecordRefused
 
 __all__ = ["find", "is_saved", "read", "read_subjects"]
@@ -57,11 +57,11 @@ def read(path: Path, config: str | None = None) -> Splits:
     return Splits({split: _reader(parts) for split, parts in files.items()}, path.name)
 
 
-def read_subjects(path: Path, subjects: Sequence[str]) -> Splits | None:
-    """Return the splits of a folder that has a folder for each subject; rows get the key ``subject``. None without."""
+def read_subjects(path: Path, subjects: Sequence[str]) -> Mapping[str, Splits] | None:
+    """Return the splits of each subject where the folder at ``path`` has a folder for each of them, else None."""
     if not subjects or not all(subject and (path / subject).is_dir() for subject in subjects):
         return None
-    return joined({subject: read(path / subject) for subject in subjects}, path.name)
+    return {subject: read(path / subject) for subject in subjects}
 
 
 def _reader(files: Sequence[Path]) -> Callable[[], Rows]:

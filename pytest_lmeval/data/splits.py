@@ -9,7 +9,7 @@ from typing import Any, overload
 
 from pytest_lmeval.errors import RecordRefused, did_you_mean
 
-__all__ = ["Row", "Rows", "Splits", "digest_of", "joined"]
+__all__ = ["Row", "Rows", "Splits", "digest_of"]
 
 Row = dict[str, Any]
 
@@ -78,21 +78,6 @@ class Splits(Mapping[str, Rows]):
                 raise RecordRefused("bad_value", "dataset", f"{self.origin}: the split {name!r} is empty")
             self._read[known] = rows
         return self._read[known]
-
-
-def joined(parts: Mapping[str, Splits], origin: str) -> Splits:
-    """Return the splits that every part has, one part's rows after another's, each with its part as ``subject``."""
-    names = [name for name in next(iter(parts.values())) if all(name in part for part in parts.values())]
-
-    def reader(split: str) -> Callable[[], Rows]:
-        def rows() -> Rows:
-            found = {subject: part[split] for subject, part in parts.items()}
-            together = [{"subject": subject, **row} for subject, rows in found.items() for row in rows]
-            return Rows(together, digest_of(rows.sha256.encode() for rows in found.values()))
-
-        return rows
-
-    return Splits({name: reader(name) for name in names}, origin)
 
 
 def digest_of(parts: Iterable[bytes]) -> str:

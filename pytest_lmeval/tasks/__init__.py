@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_lmeval.tasks.base import BaseTask
+from pytest_lmeval.tasks.base import NO_SUBJECT, BaseTask
 from pytest_lmeval.tasks.conversations import Task, TaskMixture, TaskSequence, render_mc
 from pytest_lmeval.tasks.execution import execute_code
 from pytest_lmeval.tasks.loading import load_dataset
@@ -25,6 +25,7 @@ from pytest_lmeval.tasks.scores import (
 from pytest_lmeval.types import Message, Score
 
 __all__ = [
+    "NO_SUBJECT",
     "AccuracyCompletion",
     "AccuracyLoglikelihood",
     "AccuracyNormLoglikelihood",

@@ -9,7 +9,10 @@ from typing import Any, ClassVar, Generic, TypeVar
 from pytest_lmeval.errors import RecordRefused
 from pytest_lmeval.tasks.sample import BaseMetricContext, ResponseType, Sample
 
-__all__ = ["BaseTask"]
+__all__ = ["NO_SUBJECT", "BaseTask"]
+
+NO_SUBJECT = "no_subject"
+"""``SUBJECTS = [NO_SUBJECT]``: the items have no subject, whatever their key ``subject`` says."""
 
 SubjectT = TypeVar("SubjectT")
 
@@ -19,10 +22,12 @@ class BaseTask(Generic[SubjectT]):
 
     ``DATASET_PATH``: a ``.jsonl``, ``.csv`` or ``.parquet`` file, or a folder with a file per split, relative to the
     task file; or a name on the hub. ``METRICS``: the first decides whether an example passes. ``SUBJECTS``: items of
-    other subjects are left out. ``THRESHOLD``: the score to reach, where the metric's own is not meant.
+    other subjects are left out, and few-shots are of the item's own; ``[NO_SUBJECT]`` for a task that has none.
+    ``THRESHOLD``: the score to reach, where the metric's own is not meant.
 
-    While a method runs, ``self.dataset[split]`` are a split's items, ``self.num_fewshot`` is how many worked examples
-    to show, and ``self.rnd`` draws for this item alone: it is ``random.Random(1234 + index)``.
+    While a method runs, ``item["subject"]`` is the item's subject, ``self.dataset[split]`` are a split's items of that
+    subject, ``self.num_fewshot`` is how many worked examples to show, and ``self.rnd`` draws for this item alone: it is
+    ``random.Random(1234 + index)``, where ``index`` is the item's place in its split.
     """
 
     NAME: ClassVar[str]
@@ -77,8 +82,9 @@ class BaseTask(Generic[SubjectT]):
         pool = self.dataset[self.FEWSHOT_SPLIT]
         if self.num_fewshot > len(pool):
             others = " other" if self.FEWSHOT_SPLIT == self.SAMPLE_SPLIT else ""
-            detail = f"{self.num_fewshot} asked for, but the split {self.FEWSHOT_SPLIT!r} has {len(pool)}{others} items"
-            raise RecordRefused("bad_value", "num_fewshot", detail)
+            about = "" if item.get("subject", NO_SUBJECT) == NO_SUBJECT else f" of the subject {item['subject']!r}"
+            has = f"the split {self.FEWSHOT_SPLIT!r} has {len(pool)}{others} items{about}"
+            raise RecordRefused("bad_value", "num_fewshot", f"{self.num_fewshot} asked for, but {has}")
         return self.rnd.sample(pool, self.num_fewshot)
 
     def _get_possible_completions(self, item: dict[str, Any]) -> list[str] | None:

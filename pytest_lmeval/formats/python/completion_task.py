@@ -15,10 +15,11 @@ from pytest_lmeval.formats.loglikelihood import option_requests, ranked
 from pytest_lmeval.formats.python.conversation import conversation, texts_of
 from pytest_lmeval.formats.python.examples import Examples, id_of
 from pytest_lmeval.formats.python.faults import called, scored
+from pytest_lmeval.formats.python.items import Items
 from pytest_lmeval.formats.python.measures import BY_LOGLIKELIHOOD, Measure, measured
 from pytest_lmeval.formats.task import Prompt, Subjects, TaskDefaults, Tools
 from pytest_lmeval.formatters import concatenation, opening
-from pytest_lmeval.tasks.base import BaseTask
+from pytest_lmeval.tasks.base import NO_SUBJECT, BaseTask
 from pytest_lmeval.tasks.execution import running_code_in
 from pytest_lmeval.tasks.sample import BaseMetricContext, ResponseType, Sample
 from pytest_lmeval.types import (
@@ -46,27 +47,28 @@ class Held:
 
 @dataclass(slots=True)
 class ExampleMaker:
-    """Makes the examples of one task class from the rows of its sample split."""
+    """Makes the examples of one task class from the items of its sample split."""
 
     task: BaseTask[Any]
-    rows: Sequence[Row]
-    subjects: Sequence[str]
+    items: Items
     measures: Sequence[Measure]
     line: int
     held: dict[str, Held] = field(default_factory=dict)
 
-    def __call__(self, index: int) -> Example:
-        """Return the example of the row at ``index``; raise RecordRefused where the class makes none of it."""
-        task, item = self.task, dict(self.rows[index])
-        task.rnd = random.Random(SEED + index)
-        messages = conversation(task, item, index)
+    def __call__(self, number: int) -> Example:
+        """Return the example of the item at ``number``; raise RecordRefused where the class makes none of it."""
+        task, place = self.task, self.items[number]
+        item = self.items.item(place)
+        task.rnd = random.Random(SEED + place.index)
+        task.dataset = self.items.drawn(place)
+        messages = conversation(task, self.items, place)
         targets = texts_of(task, "_get_ground_truth", item)
         extras = self._extras(item)
-        own_id = id_of(item.get("id"), index)
+        own_id = id_of(item.get("id"), place.index, place.own_splits)
         sample = Sample(
             id=own_id,
-            index=index,
-            subject=self.subject(index),
+            index=place.index,
+            subject=NO_SUBJECT if self.items.has_none else place.subject,
             item=item,
             messages=messages,
             ground_truth=targets if len(targets) > 1 else targets[0],
@@ -80,17 +82,10 @@ class ExampleMaker:
             targets=targets,
             metric=self.measures[0].name,
             post_process=_rule(task),
-            category=sample.subject,
+            category=place.subject,
             line=self.line,
             messages=messages,
         )
-
-    def subject(self, index: int) -> str:
-        """Return the subject of a row: its own, or the only one there is."""
-        given = self.rows[index].get("subject")
-        if given is None:
-            return self.subjects[0] if len(self.subjects) == 1 else ""
-        return str(given)
 
     def _extras(self, item: Row) -> Any:
         name = f"{type(self.task).__name__}._get_context"

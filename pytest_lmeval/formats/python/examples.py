@@ -80,10 +80,10 @@ class Examples(Sequence[Example]):
         return RecordError(self._line, None, rule, field, f"{places[0]}{more}: {detail}")
 
 
-def id_of(given: object, index: int) -> str:
-    """Return the id that an item gives itself, or one made of its place."""
+def id_of(given: object, index: int, subject: str = "") -> str:
+    """Return the id that an item gives itself, or one made of its place, in the splits of its ``subject`` if any."""
     if given is None:
-        return f"ex-{index}"
+        return f"{subject or 'ex'}-{index}"
     if isinstance(given, int) and not isinstance(given, bool):
         return str(given)
     if not isinstance(given, str) or not given:

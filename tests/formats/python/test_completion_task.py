@@ -184,6 +184,79 @@ def test_a_folder_may_have_a_folder_for_each_subject(folder: TaskFolder) -> None
     assert ["north", "north", "south"] == [example.category for example in task.examples]
 
 
+PLACES = {**SUBJECTS, '"quiz.jsonl"': '"places"'}
+
+
+def _write_places(folder: TaskFolder, *subjects: str) -> None:
+    for subject in subjects:
+        rows = [{"q": f"{subject} {number}", "a": "yes"} for number in range(5)]
+        folder.data(f"places/{subject}/test.jsonl", rows[:2])
+        folder.data(f"places/{subject}/train.jsonl", rows[2:])
+
+
+def test_few_shots_are_drawn_within_the_subject_by_its_own_place(folder: TaskFolder) -> None:
+    _write_places(folder, "north", "south")
+    task = folder.quiz(PLACES, num_fewshot=2)
+
+    for subject, first in (("north", 0), ("south", 2)):
+        drawn = random.Random(1234 + 1).sample([f"Q: {subject} {number}" for number in (2, 3, 4)], 2)
+        assert [*drawn, f"Q: {subject} 1"] == [text for role, text in _asked(task, first + 1) if role == "user"]
+
+
+def test_the_subjects_of_a_class_change_no_prompt_of_another(folder: TaskFolder) -> None:
+    _write_places(folder, "north", "south", "west")
+    both = folder.quiz(PLACES, num_fewshot=2)
+    fewer = folder.quiz({**PLACES, '["north", "south"]': '["west", "south"]'}, num_fewshot=2)
+
+    assert ["north-0", "north-1", "south-0", "south-1"] == [example.id for example in both.examples]
+    assert [_asked(both, 2), _asked(both, 3)] == [_asked(fewer, 2), _asked(fewer, 3)]
+    assert ["south-0", "south-1"] == [example.id for example in fewer.examples][2:]
+
+
+def test_few_shots_of_a_file_are_of_the_subject_of_the_item_or_of_none(folder: TaskFolder) -> None:
+    named = [{"q": f"{subject} {number}", "a": "yes", "subject": subject} for number in range(3) for subject in PARTS]
+    folder.data("quiz.jsonl", [*named, {"q": "anywhere", "a": "yes"}])
+    task = folder.quiz(SUBJECTS, num_fewshot=3)
+
+    for place, subject in ((0, "north"), (3, "south")):
+        *shots, question = [text for role, text in _asked(task, place) if role == "user"]
+        others = {f"Q: {subject} {number}" for number in range(3)} | {"Q: anywhere"}
+        assert others - {question} == set(shots)
+
+
+PARTS = ("north", "east", "south")
+TELLS_SUBJECT = """
+def _get_cue_text(self, item): return str(item.get("subject"))
+def _get_fewshot_target_text(self, item): return str(item.get("subject"))
+"""
+
+
+@pytest.mark.parametrize(
+    ("subjects", "own", "told"),
+    [
+        ('["north"]', {}, "north"),
+        ("[NO_SUBJECT]", {}, "no_subject"),
+        ("[NO_SUBJECT]", {"subject": "east"}, "no_subject"),
+        ("[]", {"subject": "east"}, "east"),
+        ("[]", {}, "None"),
+    ],
+)
+def test_an_item_and_its_worked_examples_know_their_subject(
+    folder: TaskFolder, subjects: str, own: dict[str, str], told: str
+) -> None:
+    folder.data("quiz.jsonl", [{**row, **own} for row in ROWS[:2]])
+    task = folder.quiz({"METRICS =": f"SUBJECTS = {subjects}\n    METRICS ="}, TELLS_SUBJECT, num_fewshot=1)
+
+    assert [told, told] == [text for role, text in _asked(task) if role == "assistant"]
+
+
+def test_items_without_subjects_have_none_on_the_board(folder: TaskFolder) -> None:
+    folder.data("quiz.jsonl", [{**row, "subject": "east"} for row in ROWS])
+    task = folder.quiz({"METRICS =": "SUBJECTS = [NO_SUBJECT]\n    METRICS ="})
+
+    assert [""] * 6 == [example.category for example in task.examples]
+
+
 def test_a_task_without_the_wanted_subject_has_no_place_in_the_run(folder: TaskFolder) -> None:
     folder.data("quiz.jsonl", [{**ROWS[0], "subject": "north"}, {**ROWS[1], "subject": "south"}])
     loaded = folder.load(changed_quiz({}), subjects=("west",))

@@ -18,7 +18,7 @@ from pytest_lmeval.formats.python.faults import called, scored
 from pytest_lmeval.formats.python.items import Items
 from pytest_lmeval.formats.python.measures import BY_LOGLIKELIHOOD, Measure, measured
 from pytest_lmeval.formats.task import Prompt, Subjects, TaskDefaults, Tools
-from pytest_lmeval.formatters import concatenation, opening
+from pytest_lmeval.formatters import joined
 from pytest_lmeval.tasks.base import NO_SUBJECT, BaseTask
 from pytest_lmeval.tasks.execution import running_code_in
 from pytest_lmeval.tasks.sample import BaseMetricContext, ResponseType, Sample
@@ -26,6 +26,7 @@ from pytest_lmeval.types import (
     Completion,
     Example,
     Generate,
+    Joined,
     Message,
     Request,
     Response,
@@ -61,7 +62,7 @@ class ExampleMaker:
         item = self.items.item(place)
         task.rnd = random.Random(SEED + place.index)
         task.dataset = self.items.drawn(place)
-        messages = conversation(task, self.items, place)
+        messages = Joined(conversation(task, self.items, place))
         targets = texts_of(task, "_get_ground_truth", item)
         extras = self._extras(item)
         own_id = id_of(item.get("id"), place.index, place.own_splits)
@@ -78,7 +79,7 @@ class ExampleMaker:
         self.held.setdefault(own_id, Held(sample, _as_mapping(extras)))
         return Example(
             id=own_id,
-            prompt=concatenation(messages[_last_question(messages) :]),
+            prompt=joined(messages[_last_question(messages) :]),
             targets=targets,
             metric=self.measures[0].name,
             post_process=_rule(task),
@@ -144,12 +145,13 @@ class CompletionTask(TaskDefaults):
 
     def requests(self, example: Example, prompt: Prompt) -> Sequence[Request]:
         """Return the request for a completion, or one for each possible completion."""
+        talk = () if isinstance(prompt, str) else Joined(prompt)
         if not self.needs:
             stop = tuple(self.task.stop_sequences or ())
-            return (Generate(prompt, self.name, example.id, stop=stop, max_tokens=self.task.max_tokens),)
-        context = prompt if isinstance(prompt, str) else opening(prompt)
+            return (Generate(talk or prompt, self.name, example.id, stop=stop, max_tokens=self.task.max_tokens),)
+        context = prompt if isinstance(prompt, str) else joined(prompt)
         options = self.held[example.id].sample.possible_completions
-        return option_requests([(context, option) for option in options], self.name, example.id)
+        return option_requests([(context, option) for option in options], self.name, example.id, talk)
 
     def score(self, example: Example, responses: Sequence[Response], tools: Tools) -> Score:
         """Return the first metric's score of what the class makes of the completion, with the other metrics'."""
@@ -179,10 +181,11 @@ class CompletionTask(TaskDefaults):
         """Return the metrics, the context, the completions to choose from, and a hash of the task file's code."""
         held = self.held[example.id]
         names = [measure.name for measure in self.measures]
-        content = {"metrics": names, "context": json_of(held.extras), "code": self.code}
-        # Results of a version that divided by bytes are not comparable.
+        completions = held.sample.possible_completions
+        content = {"metrics": names, "context": json_of(held.extras), "completions": completions, "code": self.code}
+        # Results of versions that divided by bytes, or put line ends of their own between messages, do not compare.
         normalised = {"normalised_by": "characters"} if "accuracy_norm_loglikelihood" in names else {}
-        return {**content, "completions": held.sample.possible_completions, **normalised}
+        return {**content, "text": "joined", **normalised}
 
     def _chosen(self, example: Example, held: Held, responses: Sequence[Response]) -> Score:
         texts = held.sample.possible_completions

@@ -11,6 +11,7 @@ import pytest
 
 from pytest_lmeval.errors import ScoringError, UsageError
 from pytest_lmeval.formats.task import Tools
+from pytest_lmeval.rendering import render
 from pytest_lmeval.sandbox import open_sandbox
 from pytest_lmeval.types import Completion, Generate, LogLikelihood, LogProb, Message, Score
 
@@ -61,7 +62,18 @@ def test_the_messages_are_system_then_worked_examples_then_the_question_then_the
         ("user", "Q: question 0"),
         ("assistant", "It is"),
     ] == _asked(task)
-    assert "Q: question 0\nIt is" == task.examples[0].prompt
+    assert "Q: question 0It is" == task.examples[0].prompt
+
+
+def test_a_model_without_roles_reads_the_contents_directly_one_behind_the_other(folder: TaskFolder) -> None:
+    folder.data("shots/test.jsonl", ROWS[:1])
+    folder.data("shots/train.jsonl", ROWS[1:2])
+    task = folder.quiz({'"quiz.jsonl"': '"shots"'}, EVERYTHING, num_fewshot=1)
+    example = task.examples[0]
+    text = "Be brief.\n\nSome questions.\n\nQ: question 1It is answer 1.\n\nQ: question 0It is"
+
+    assert text == task.requests(example, render(example))[0].text
+    assert text == task.requests(example, list(example.messages))[0].text
 
 
 def test_an_initial_prompt_without_worked_examples_stands_above_the_question(folder: TaskFolder) -> None:
@@ -389,9 +401,10 @@ def test_the_most_probable_completion_is_the_prediction(folder: TaskFolder) -> N
     task = folder.quiz({**CHOICE, **BOTH}, options)
     example = task.examples[0]
 
+    talk = (Message("user", "Q: question 0"),)
     assert (
-        LogLikelihood("Q: question 0\n", "answer 0", "quiz", "ex-0"),
-        LogLikelihood("Q: question 0\n", "no", "quiz", "ex-0"),
+        LogLikelihood("Q: question 0", "answer 0", "quiz", "ex-0", talk),
+        LogLikelihood("Q: question 0", "no", "quiz", "ex-0", talk),
     ) == task.requests(example, example.messages)
     score = _chosen(task, [-4.0, -2.0])
     assert [0.0, "no", {"accuracy_norm_loglikelihood": 1.0}] == [score.value, score.prediction, dict(score.metrics)]

@@ -183,6 +183,7 @@ def test_letters_are_chosen_by_their_probabilities_where_the_adapter_gives_them(
     assert all(isinstance(request, LogLikelihood) for request in requests)
     assert ["A", "B", "C"] == [request.continuation for request in requests]
     assert {example.prompt + "\n"} == {request.context for request in requests}
+    assert {example.messages} == {request.messages for request in requests}
 
 
 @pytest.mark.parametrize(

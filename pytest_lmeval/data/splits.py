@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, overload
 
+from pytest_lmeval.data.shuffle import permutation
 from pytest_lmeval.errors import RecordRefused, did_you_mean
 
 __all__ = ["Row", "Rows", "Splits", "digest_of"]
@@ -35,8 +35,8 @@ class Rows(Sequence[Row]):
         return [row[index] for row in self._rows] if isinstance(index, str) else self._rows[index]
 
     def shuffle(self, seed: int = 42) -> Rows:
-        """Return the rows in an order that the seed decides."""
-        return Rows(random.Random(seed).sample(self._rows, len(self._rows)), self.sha256)
+        """Return the rows in the order of ``datasets.Dataset.shuffle(seed=seed)``; raise ValueError for a bad seed."""
+        return self.select(permutation(seed, len(self._rows)))
 
     def select(self, indices: Iterable[int]) -> Rows:
         """Return the rows at ``indices``."""

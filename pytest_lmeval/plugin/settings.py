@@ -114,6 +114,8 @@ def load_options(config: pytest.Config) -> LoadOptions:
         num_fewshot=option.lm_num_fewshot,
         subjects=tuple(option.lm_subject),
         limit=option.lm_limit,
+        sample=option.lm_sample,
+        seed=option.lm_seed,
         configs=_configs(config),
         trusted=tuple(config.rootpath / path for path in trusted) if trusted is not None else None,
     )

@@ -59,7 +59,7 @@ class CapitalsQuiz(BaseTask[str]):
     SUBJECTS = ["africa", "america"]
 
     def _get_instruction_text(self, item: dict[str, Any]) -> str:
-        return f"Name the capital of {item['country']}."
+        return f"Name the capital of {item['country']}.\\n"
 
     def _get_ground_truth(self, item: dict[str, Any]) -> str:
         return item["capital"]

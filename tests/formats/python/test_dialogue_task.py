@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -145,6 +146,24 @@ def test_only_the_wanted_subject_is_asked_for(folder: TaskFolder) -> None:
 def test_only_as_many_conversations_are_fetched_as_the_run_can_use(folder: TaskFolder) -> None:
     assert [0, 1] == folder.task(TALKS, limit=2).task.fetched
     assert [0, 1, 2, 3, 4] == folder.task(TALKS).task.fetched
+
+
+def test_only_the_conversations_of_a_sample_are_fetched(folder: TaskFolder) -> None:
+    whole = folder.task(TALKS)
+    drawn = sorted(random.Random("7:Talks").sample(range(5), 2))
+    sampled = folder.task(TALKS, sample=2, seed=7)
+
+    assert drawn == sorted(sampled.task.fetched)
+    assert [whole.examples[place].id for place in drawn] == [f"ex-{index}" for index in sampled.task.fetched]
+    assert 5 == len(sampled.examples)
+
+
+def test_a_bad_conversation_in_a_sample_is_told_and_another_drawn(folder: TaskFolder) -> None:
+    bad = TALKS.replace("self.fetched.append(index)", "self.fetched.append(index)\n        assert index != 2")
+    loaded = folder.load(bad, sample=4)
+
+    assert ["item 2: AssertionError"] == [error.detail.partition(" (")[0] for error in loaded.errors]
+    assert [0, 1, 3, 4] == [int(example.id[3:]) for example in loaded.tasks[0].examples]
 
 
 def test_content_in_parts_is_joined(folder: TaskFolder) -> None:

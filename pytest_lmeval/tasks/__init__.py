@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_lmeval.tasks.base import NO_SUBJECT, BaseTask
+from pytest_lmeval.tasks.base import NO_SUBJECT, BaseTask, Language
 from pytest_lmeval.tasks.conversations import Task, TaskMixture, TaskSequence, render_mc
 from pytest_lmeval.tasks.execution import execute_code
 from pytest_lmeval.tasks.loading import load_dataset
@@ -11,6 +11,7 @@ from pytest_lmeval.tasks.scores import (
     AccuracyCompletion,
     AccuracyLoglikelihood,
     AccuracyNormLoglikelihood,
+    BitsPerByteLoglikelihood,
     Bleu,
     CodeExecutionPassAtOne,
     CSVFormat,
@@ -31,11 +32,13 @@ __all__ = [
     "AccuracyNormLoglikelihood",
     "BaseMetricContext",
     "BaseTask",
+    "BitsPerByteLoglikelihood",
     "Bleu",
     "CSVFormat",
     "CodeExecutionPassAtOne",
     "JSONFormat",
     "LLMJudgeScore",
+    "Language",
     "MathReasoningCompletion",
     "Message",
     "ResponseType",

@@ -4,17 +4,38 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
+from enum import Enum
 from typing import Any, ClassVar, Generic, TypeVar
 
 from pytest_lmeval.errors import RecordRefused
 from pytest_lmeval.tasks.sample import BaseMetricContext, ResponseType, Sample
 
-__all__ = ["NO_SUBJECT", "BaseTask"]
+__all__ = ["NO_SUBJECT", "BaseTask", "Language"]
 
 NO_SUBJECT = "no_subject"
 """``SUBJECTS = [NO_SUBJECT]``: the items have no subject, whatever their key ``subject`` says."""
 
 SubjectT = TypeVar("SubjectT")
+
+
+class Language(Enum):
+    """What a task is written in, for the readers of its file: no run looks at it."""
+
+    ENG = "English"
+    DEU = "German"
+    FRA = "French"
+    ITA = "Italian"
+    SPA = "Spanish"
+    POR = "Portuguese"
+    NLD = "Dutch"
+    FIN = "Finnish"
+    SWE = "Swedish"
+    ARB = "Arabic"
+    POL = "Polish"
+    RUS = "Russian"
+    UKR = "Ukrainian"
+    HRV = "Croatian"
+    SRP = "Serbian"
 
 
 class BaseTask(Generic[SubjectT]):
@@ -39,6 +60,7 @@ class BaseTask(Generic[SubjectT]):
     SUBJECTS: ClassVar[Sequence[Any]] = ()
     THRESHOLD: ClassVar[float | None] = None
     HF_REVISION: ClassVar[str | None] = None
+    LANGUAGE: ClassVar[Any] = None
 
     dataset: Mapping[str, Sequence[dict[str, Any]]]
     rnd: random.Random

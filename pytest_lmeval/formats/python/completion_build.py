@@ -15,7 +15,7 @@ from pytest_lmeval.formats.python.completion_task import CompletionTask, Example
 from pytest_lmeval.formats.python.examples import Examples
 from pytest_lmeval.formats.python.faults import called
 from pytest_lmeval.formats.python.items import Items, subject_name
-from pytest_lmeval.formats.python.measures import resolve
+from pytest_lmeval.formats.python.measures import BYTE_PROBABILITY, Measure, resolve
 from pytest_lmeval.formats.python.module import TaskModule
 from pytest_lmeval.formats.task import LoadOptions, Subjects, TaskSource
 from pytest_lmeval.registry import Registry
@@ -57,6 +57,7 @@ def build_completion_task(
         _check(task)
         measures = resolve(task.METRICS, registry)
         _check_subjects(task.SUBJECTS)
+        _check_measures(task, measures)
         parts = _open(task, module.path.parent)
         items = Items(parts, task.SAMPLE_SPLIT, task.SUBJECTS)
         _check_few_shots(task, parts)
@@ -100,6 +101,12 @@ def _check_threshold(value: object) -> None:
     if value is None or (isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1):
         return
     raise RecordRefused("bad_value", "THRESHOLD", f"expected a number in [0, 1], got {value!r:.80}")
+
+
+def _check_measures(task: BaseTask[Any], measures: Sequence[Measure]) -> None:
+    if task.RESPONSE_TYPE != ResponseType.LOGLIKELIHOODS and any(each.name == BYTE_PROBABILITY for each in measures):
+        detail = f"{BYTE_PROBABILITY} needs RESPONSE_TYPE = ResponseType.LOGLIKELIHOODS"
+        raise RecordRefused("bad_value", "METRICS", detail)
 
 
 def _check_subjects(given: object) -> None:

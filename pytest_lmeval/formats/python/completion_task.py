@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,12 +12,12 @@ from typing import Any
 
 from pytest_lmeval.data.splits import Row
 from pytest_lmeval.errors import RecordRefused, ScoringError, UsageError
-from pytest_lmeval.formats.loglikelihood import option_requests, ranked
+from pytest_lmeval.formats.loglikelihood import Ranked, option_requests, ranked
 from pytest_lmeval.formats.python.conversation import conversation, texts_of
 from pytest_lmeval.formats.python.examples import Examples, id_of
 from pytest_lmeval.formats.python.faults import called, scored
 from pytest_lmeval.formats.python.items import Items
-from pytest_lmeval.formats.python.measures import BY_LOGLIKELIHOOD, Measure, measured
+from pytest_lmeval.formats.python.measures import BY_LOGLIKELIHOOD, BYTE_PROBABILITY, Measure, measured
 from pytest_lmeval.formats.task import Prompt, Subjects, TaskDefaults, Tools
 from pytest_lmeval.formatters import joined
 from pytest_lmeval.tasks.base import NO_SUBJECT, BaseTask
@@ -102,9 +103,13 @@ class ExampleMaker:
             return ()
         field = f"{type(self.task).__name__}._get_possible_completions"
         completions = texts_of(self.task, "_get_possible_completions", item)
-        if len(set(completions)) < 2 or not all(completions):
-            raise RecordRefused("bad_value", field, f"expected two different texts or more, got {completions!r:.120}")
-        if not set(targets) <= set(completions):
+        # How probable the right text is can be told without another; which is the most probable cannot.
+        fewest = 1 if all(measure.name == BYTE_PROBABILITY for measure in self.measures) else 2
+        if len(set(completions)) < fewest or not all(completions):
+            wanted = "at least one text" if fewest == 1 else "two different texts or more"
+            raise RecordRefused("bad_value", field, f"expected {wanted}, got {completions!r:.120}")
+        # Of several right texts, one need be asked for.
+        if not (set(targets) <= set(completions) or (fewest == 1 and set(targets) & set(completions))):
             raise RecordRefused("bad_value", field, f"the ground truth {targets[0]!r:.80} is not one of them")
         return completions
 
@@ -191,13 +196,23 @@ class CompletionTask(TaskDefaults):
         texts = held.sample.possible_completions
         options = ranked(responses, texts)
         chosen = {measure.name: options.best(BY_LOGLIKELIHOOD.get(measure.name, "total")) for measure in self.measures}
+        per_byte = options.values("bytes")[next(texts.index(text) for text in example.targets if text in texts)]
         values = {
-            measure.name: measured([measure], texts[chosen[measure.name]], example.targets, held.extras, None).value
+            measure.name: math.exp(min(per_byte, 0.0))
+            if measure.name == BYTE_PROBABILITY
+            else measured([measure], texts[chosen[measure.name]], example.targets, held.extras, None).value
             for measure in self.measures
         }
         first, *others = values
         further = {name: values[name] for name in others}
-        return Score(values[first], options.record(chosen[first]), texts[chosen[first]], metrics=further)
+        return Score(values[first], _details(options, chosen[first]), texts[chosen[first]], metrics=further)
+
+
+def _details(options: Ranked, chosen: int) -> dict[str, Any]:
+    if len(options.asked) > 1:
+        return options.record(chosen)
+    # A single text is not chosen: with its size, the row tells the bits per byte of all such texts together.
+    return {**options.record(), "bytes": len(options.texts[0].encode("utf-8", "surrogatepass"))}
 
 
 def json_of(value: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import re
 from collections.abc import Sequence
@@ -409,6 +410,42 @@ def test_the_most_probable_completion_is_the_prediction(folder: TaskFolder) -> N
     score = _chosen(task, [-4.0, -2.0])
     assert [0.0, "no", {"accuracy_norm_loglikelihood": 1.0}] == [score.value, score.prediction, dict(score.metrics)]
     assert {"answer 0": -4.0, "no": -2.0} == score.details["logprobs"]
+
+
+BITS = {**CHOICE, "[AccuracyCompletion]": "[BitsPerByteLoglikelihood]"}
+RIGHT_ALONE = 'def _get_possible_completions(self, item): return [item["a"]]'
+
+
+def test_a_single_completion_is_scored_by_the_probability_of_its_bytes(folder: TaskFolder) -> None:
+    task = folder.quiz(BITS, RIGHT_ALONE)
+    score = _chosen(task, [-4.0])
+
+    assert ["byte_probability", 0.0] == [task.metric, task.threshold(task.examples[0])]
+    assert 4.0 / (len("answer 0") * math.log(2)) == pytest.approx(-math.log2(score.value))
+    assert [8, False, False] == [score.details["bytes"], "confidence" in score.details, "chosen" in score.details]
+
+
+def test_bits_per_byte_stand_beside_the_accuracy(folder: TaskFolder) -> None:
+    options = 'def _get_possible_completions(self, item): return ["no", item["a"]]'
+    task = folder.quiz({**CHOICE, "[AccuracyCompletion]": "[AccuracyLoglikelihood, BitsPerByteLoglikelihood]"}, options)
+    score = _chosen(task, [-2.0, -4.0])
+
+    assert [0.0, pytest.approx(math.exp(-4.0 / 8))] == [score.value, score.metrics["byte_probability"]]
+
+
+@pytest.mark.parametrize(
+    ("changed", "added", "fault"),
+    [
+        (CHOICE, RIGHT_ALONE, "item 0: expected two different texts or more"),
+        ({"[AccuracyCompletion]": "[BitsPerByteLoglikelihood]"}, "", "METRICS: byte_probability needs RESPONSE_TYPE"),
+    ],
+)
+def test_one_completion_is_for_bits_per_byte_alone(
+    folder: TaskFolder, changed: dict[str, str], added: str, fault: str
+) -> None:
+    folder.data("quiz.jsonl", ROWS[:1])
+
+    assert fault in folder.quiz_fault(changed, added)
 
 
 def test_an_impossible_completion_is_told_as_such(folder: TaskFolder) -> None:

@@ -121,6 +121,8 @@ def load_options(config: pytest.Config) -> LoadOptions:
         num_fewshot=option.lm_num_fewshot,
         subjects=tuple(option.lm_subject),
         limit=option.lm_limit,
+        sample=option.lm_sample,
+        seed=option.lm_seed,
         configs=configs_of(config),
         trusted=tuple(config.rootpath / path for path in trusted) if trusted is not None else None,
     )

@@ -63,7 +63,8 @@ class Child:
         code = excess(self.pid, self.limits)
         now = time.monotonic()
         if code is None and now >= self.look_at:
-            code = OVER_DISK if fills_disk(self.pid, self.folder, self.limits["disk_bytes"]) else None
+            most, largest = self.limits["disk_bytes"], self.limits["file_bytes"]
+            code = OVER_DISK if fills_disk(self.pid, self.folder, most, largest) else None
             after = time.monotonic()
             self.look_at = after + max(LOOK_S, REST * (after - now))
         if code is not None and self.verdict is None:

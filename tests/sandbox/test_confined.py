@@ -255,6 +255,30 @@ def test_a_program_that_sleeps_is_ended_by_the_hang_guard(confined: Sandbox) -> 
     assert ("timeout", "no end after 0.3 s of wall time") == (run.status, run.reason)
 
 
+def test_a_program_leaves_its_standard_input_as_it_was(confined: Sandbox) -> None:
+    changes = (
+        "import fcntl\n    fcntl.flock(0, fcntl.LOCK_EX)\n    before = fcntl.fcntl(0, fcntl.F_GETFL)\n"
+        "    fcntl.fcntl(0, fcntl.F_SETFL, before | os.O_NONBLOCK)\n    return before"
+    )
+    locks = "import fcntl\n    fcntl.flock(os.open(os.devnull, os.O_RDWR), fcntl.LOCK_EX | fcntl.LOCK_NB)"
+    first, second = (_run(confined, changes).answers[0].value for _ in range(2))
+
+    assert first == second
+    assert "pass" == _run(confined, locks).status
+
+
+def test_a_program_cannot_fill_the_queue_of_signals(sandbox: Sandbox) -> None:
+    program = (
+        "import ctypes, os, signal\ndef f():\n    libc = ctypes.CDLL(None)\n"
+        "    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGRTMIN])\n"
+        "    return sum(libc.sigqueue(os.getpid(), signal.SIGRTMIN, None) == 0 for _ in range(1000))"
+    )
+    queued = sandbox.call(program, "f", [[]], SMALL).answers[0].value
+
+    assert isinstance(queued, int)
+    assert queued <= 256
+
+
 def test_two_programs_at_once_cannot_reach_each_other(confined: Sandbox, tmp_path: Path) -> None:
     from concurrent.futures import ThreadPoolExecutor
 

@@ -23,7 +23,7 @@ ABILITIES = (os.supports_dir_fd, os.supports_effective_ids, os.supports_fd, os.s
 
 
 def forgive(folder: str) -> None:
-    """Let changes of modes and times below ``folder`` do nothing, copies leave attributes out, and memory be private."""
+    """Ignore changes of modes and times below ``folder``; copy files without attributes; make memory private."""
     for name in ("chmod", "utime"):
         setattr(os, name, _forgiving(getattr(os, name), folder))
     mmap.mmap = PrivateMemory  # type: ignore[misc]

@@ -181,14 +181,22 @@ def pytest_fixture_setup(fixturedef: pytest.FixtureDef[Any], request: Any) -> Ge
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    if getattr(item, "_report_sections", None):
+        from pytest_lmeval.plugin.sanitize import hide_in_output
+        from pytest_lmeval.plugin.state import run_state
+
+        # Before any report is made of it: plugins read it from the item.
+        hide_in_output(item, run_state(item.config).scrubber)
     report = yield
     attach = getattr(item, "attach_result", None)
     if attach is not None:
         attach(report, call)
     if report.sections or report.longrepr is not None or (attach is None and report.user_properties):
-        from pytest_lmeval.plugin.sanitize import make_encodable, make_harmless
+        from pytest_lmeval.plugin.sanitize import make_discreet, make_encodable, make_harmless
+        from pytest_lmeval.plugin.state import run_state
 
         make_encodable(report)
+        make_discreet(report, run_state(item.config).scrubber)
         if hasattr(item.parent, "task_name"):
             make_harmless(report)
     return report

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from pytest_lmeval.leaderboard.manifest import build_manifest, redact_arguments
+from pytest_lmeval.leaderboard.manifest import build_manifest
 from pytest_lmeval.leaderboard.rows import TaskInfo
+from pytest_lmeval.redaction import redact_arguments
 
 __all__ = ["info_of", "manifest_of", "rerun_facts", "selection_of"]
 

@@ -15,7 +15,6 @@ from pytest_lmeval.arguments import MaxErrors
 from pytest_lmeval.compare.gate import Decision, decide, renewed
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.leaderboard.board import Leaderboard, RunFacts, build_board
-from pytest_lmeval.leaderboard.manifest import redact_options
 from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.plugin.ending import failed_besides, stopped_by_choice, why_cut_short
 from pytest_lmeval.plugin.gating import changed_in, gate_settings, read_baseline, report_gate
@@ -284,7 +283,7 @@ class RunRecord:
         return RunFacts(
             timestamp=self._started,
             adapter=", ".join(sorted(adapters)) or run_state(self.config).spec,
-            adapter_options=redact_options(run_state(self.config).adapter_options),
+            adapter_options=run_state(self.config).adapter_options,
             missing=self.missing,
             skipped=len(self._skipped),
             max_errors=limit.of(len(self._expected)),

@@ -15,7 +15,7 @@ import pytest
 
 from pytest_lmeval.errors import LmevalError, UnknownName, UsageError
 from pytest_lmeval.plugin.ahead import Ahead
-from pytest_lmeval.plugin.asking import run_settings
+from pytest_lmeval.plugin.asking import run_scrubber, run_settings
 from pytest_lmeval.plugin.locate import is_below_task_paths, is_example, is_example_id
 from pytest_lmeval.plugin.settings import build_registry, ini_floors, load_options, with_usage_errors
 from pytest_lmeval.plugin.wanted import Wanted
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pytest_lmeval.engine.resume import HeldResults
     from pytest_lmeval.formats.task import LoadedFile, LoadOptions, Task
     from pytest_lmeval.leaderboard.rows import TaskInfo
+    from pytest_lmeval.redaction import Scrubber
     from pytest_lmeval.registry import Registry
     from pytest_lmeval.run.run import Run
     from pytest_lmeval.types import ExampleResult
@@ -80,6 +81,11 @@ class RunState:
 
         return fingerprint(*self._resolved, self.repeats)
 
+    @cached_property
+    def scrubber(self) -> Scrubber:
+        """What hides the secrets among the options of the adapter and the judge."""
+        return run_scrubber(self.config, self.spec)
+
     @property
     def adapter_options(self) -> Mapping[str, Any]:
         """The options that the adapter is made with, those of its profile among them."""
@@ -106,7 +112,8 @@ class RunState:
         """The part of the run that falls to this process."""
         from pytest_lmeval.run.run import Run
 
-        return Run(run_settings(self.config), self.registry, lambda spec: self.make(spec, {}), self.held, self.spec)
+        settings = run_settings(self.config, self.scrubber)
+        return Run(settings, self.registry, lambda spec: self.make(spec, {}), self.held, self.spec)
 
     @cached_property
     def baseline_results(self) -> Mapping[tuple[str, str], ExampleResult]:

@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from pytest_lmeval.redaction import HIDDEN
 from pytest_lmeval.text import item_name
 
 __all__ = ["command", "rerun_command", "rerun_parts"]
@@ -34,7 +35,6 @@ _WITH_VALUE = frozenset(
     }
 )
 _FLAGS = frozenset({"--allow-bad-tasks", "--lm-allow-bad-tasks"})
-_HIDDEN = "***"
 
 
 def rerun_command(manifest: Mapping[str, Any], path: str, item: str) -> str:
@@ -52,7 +52,7 @@ def rerun_parts(manifest: Mapping[str, Any], path: str) -> tuple[str, str]:
     file = shlex.quote(f"{os.path.normpath(os.path.join(_text(manifest, 'rootdir', '.'), path))}::")
     # The name of an item needs no quotes; it goes inside those of its file.
     end = "'" if file.endswith("'") else ""
-    given = [argument for argument in _repeated(_argv(manifest)) if _HIDDEN not in argument]
+    given = [argument for argument in _repeated(_argv(manifest)) if HIDDEN not in argument]
     given.append(f"--lm-report-dir={os.path.join(_text(manifest, 'report_dir', 'reports'), 'rerun')}")
     return f"pytest {file.removesuffix(end)}", f"{end} {shlex.join(given)}"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_lmeval.builtin import default_registry
-from pytest_lmeval.cli.ini import max_line_bytes
+from pytest_lmeval.cli.ini import max_line_bytes, trusted_paths
 from pytest_lmeval.cli.output import add_format, show, show_json
 from pytest_lmeval.formats.files import find_task_files, load_file
 from pytest_lmeval.formats.task import LoadedFile, LoadOptions
@@ -36,7 +36,7 @@ def run(options: argparse.Namespace) -> int:
     """Print what is wrong with the files; return 1 if anything is. A warning is not."""
     registry = default_registry()
     register_project_plugins(registry, Path.cwd())
-    limits = LoadOptions(max_line_bytes=max_line_bytes(options.paths))
+    limits = LoadOptions(max_line_bytes=max_line_bytes(options.paths), trusted=trusted_paths(options.paths))
     files: dict[Path, LoadedFile] = {}
     empty = []
     for given in options.paths:

@@ -238,7 +238,7 @@ class LoadOptions:
     ``num_fewshot`` is for tasks that draw few-shots, None for their own number; ``subjects`` are the only ones wanted,
     empty for all; ``configs`` are the values for declarative tasks, one mapping for each time a task is to run. Of more
     than ``limit`` good examples the others will not be used, and need not be made. ``trusted`` are the only folders
-    whose declarative tasks may run Python of their own, None for all.
+    whose task files may run Python: those in Python at all, declarative ones their snippets; None for all.
     """
 
     max_line_bytes: int = 1 << 20
@@ -249,7 +249,7 @@ class LoadOptions:
     limit: int | None = None
 
     def trusts(self, path: Path) -> bool:
-        """Tell whether a declarative task in ``path`` may run Python of its own."""
+        """Tell whether the task file ``path`` may run Python."""
         return self.trusted is None or any(path.resolve().is_relative_to(folder.resolve()) for folder in self.trusted)
 
 

@@ -43,7 +43,7 @@ def is_secret_name(name: str) -> bool:
 
 
 def redact(value: Any, name: str = "") -> Any:
-    """Return ``value`` without what is named like a secret, and without what stands as one in a URL or a text."""
+    """Return ``value`` without what is named like a secret, and without secrets inside URLs and texts."""
     if is_secret_name(name) and not (value is None or isinstance(value, bool)):
         return HIDDEN
     if isinstance(value, Mapping):

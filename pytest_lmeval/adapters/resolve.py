@@ -11,9 +11,18 @@ from typing import Any
 
 from pytest_lmeval.errors import LmevalError, UnknownName, UsageError
 from pytest_lmeval.project import project_table
+from pytest_lmeval.redaction import Scrubber, redact
 from pytest_lmeval.registry import Registry
 
-__all__ = ["ANSWERING_METHODS", "adapter_name", "check_adapter", "check_spec", "resolve_adapter", "resolve_profile"]
+__all__ = [
+    "ANSWERING_METHODS",
+    "adapter_name",
+    "check_adapter",
+    "check_spec",
+    "resolve_adapter",
+    "resolve_profile",
+    "scrubber_of",
+]
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 ANSWERING_METHODS = ("complete", "generate_requests", "generate", "loglikelihood")
@@ -50,7 +59,8 @@ def resolve_adapter(
     except LmevalError:
         raise
     except (Exception, SystemExit) as error:
-        raise UsageError(f"adapter {spec!r} could not be made: {type(error).__name__}: {error}") from error
+        told = Scrubber.of_options(options).scrub(f"{type(error).__name__}: {error}")
+        raise UsageError(f"adapter {redact(spec)!r} could not be made: {told}") from error
     check_adapter(adapter, spec)
     return adapter
 
@@ -76,6 +86,11 @@ def resolve_profile(spec: str, options: Mapping[str, Any], project: Path | None)
         return spec, options
     profile = dict(profiles[spec])
     return profile.pop("adapter"), {**profile, **options}
+
+
+def scrubber_of(options: Mapping[str, Mapping[str, Any]], project: Path | None) -> Scrubber:
+    """Return what hides the secrets among the options of each spec, those of profiles included."""
+    return Scrubber.of_options(*(resolve_profile(spec, given, project)[1] for spec, given in options.items()))
 
 
 def _profiles(project: Path | None) -> dict[str, dict[str, Any]]:

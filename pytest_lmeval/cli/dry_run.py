@@ -12,6 +12,7 @@ from pytest_lmeval.adapters.resolve import adapter_name, resolve_adapter
 from pytest_lmeval.engine.engine import Engine, RequestsOf
 from pytest_lmeval.formats.task import Task
 from pytest_lmeval.leaderboard.rows import make_row
+from pytest_lmeval.redaction import Scrubber
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.rendering import render
 from pytest_lmeval.run.facts import aggregate, info_of
@@ -35,11 +36,19 @@ class Shown:
 class DryRun:
     """A run of a few examples, asked one at a time; a context manager that closes the model and the judge."""
 
-    def __init__(self, registry: Registry, adapter: Any, judge: str | None, tasks: Sequence[Task], count: int) -> None:
+    def __init__(  # all of a run
+        self,
+        registry: Registry,
+        adapter: Any,
+        judge: str | None,
+        tasks: Sequence[Task],
+        count: int,
+        scrubber: Scrubber,
+    ) -> None:
         def make(spec: str) -> Any:
             return resolve_adapter(spec, registry, {}, Path.cwd())
 
-        self._run = Run(RunSettings(batch_size=1), registry, make, name=adapter_name(adapter))
+        self._run = Run(RunSettings(batch_size=1, scrubber=scrubber), registry, make, name=adapter_name(adapter))
         self._adapter = adapter
         self._judge = make(judge) if judge else None
         self.units = {task.name: [ExampleUnit(task, example) for example in task.examples[:count]] for task in tasks}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import configparser
 import os
+import shlex
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 from pytest_lmeval.data.lines import MAX_LINE_BYTES
 from pytest_lmeval.errors import UsageError
 
-__all__ = ["max_line_bytes", "pytest_options"]
+__all__ = ["max_line_bytes", "pytest_options", "trusted_paths"]
 
 # As pytest looks for them, in one folder: the first that has its table decides, and the first four do without one.
 _FILES: Sequence[tuple[str, tuple[tuple[str, ...], ...]]] = (
@@ -32,6 +33,18 @@ def max_line_bytes(paths: Iterable[Path]) -> int:
     if not str(given).isdecimal() or int(given) < 1:
         raise UsageError(f"{file}: lm_max_line_bytes: expected a whole number >= 1, got {given!r}")
     return int(given)
+
+
+def trusted_paths(paths: Iterable[Path]) -> tuple[Path, ...] | None:
+    """Return the folders in the ini option ``lm_trusted_paths`` of the project of ``paths``, None for all."""
+    file, options = pytest_options(paths)
+    given = options.get("lm_trusted_paths")
+    if given is None or file is None:
+        return None
+    named = shlex.split(given, comments=True) if isinstance(given, str) else given
+    if not isinstance(named, list) or not all(isinstance(path, str) for path in named):
+        raise UsageError(f"{file}: lm_trusted_paths: expected folders, got {given!r}")
+    return tuple(file.parent / path for path in named)
 
 
 def pytest_options(paths: Iterable[Path]) -> tuple[Path | None, dict[str, Any]]:

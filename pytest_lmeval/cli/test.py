@@ -7,11 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pytest_lmeval.adapters.resolve import adapter_name, resolve_adapter
+from pytest_lmeval.adapters.resolve import adapter_name, resolve_adapter, scrubber_of
 from pytest_lmeval.arguments import at_least, key_value
 from pytest_lmeval.cli.dry_run import DryRun, Shown
 from pytest_lmeval.cli.output import show
 from pytest_lmeval.cli.task_folder import Project
+from pytest_lmeval.redaction import Scrubber
 from pytest_lmeval.text import printable
 
 __all__ = ["configure", "run"]
@@ -45,15 +46,17 @@ def run(options: argparse.Namespace) -> int:
         show([*(f"  {error.at(file.path)}" for error in loaded.errors), "Configuration: FAILED"])
         return 1
     show(["Configuration is valid."])
-    adapter = resolve_adapter(options.lm_adapter, project.registry, dict(options.lm_adapter_arg), Path.cwd())
+    given = dict(options.lm_adapter_arg)
+    adapter = resolve_adapter(options.lm_adapter, project.registry, given, Path.cwd())
+    scrubber = scrubber_of({options.lm_adapter: given, options.lm_judge or "": {}}, Path.cwd())
     # One task of several in a file, where that is the one asked for.
     tasks = [task for task in loaded.tasks if task.name == options.task] or loaded.tasks
-    with DryRun(project.registry, adapter, options.lm_judge, tasks, options.count) as dry_run:
-        failed = [_shown(dry_run, task, adapter_name(adapter)) for task in tasks]
+    with DryRun(project.registry, adapter, options.lm_judge, tasks, options.count, scrubber) as dry_run:
+        failed = [_shown(dry_run, task, adapter_name(adapter), scrubber) for task in tasks]
     return int(any(failed))
 
 
-def _shown(dry_run: DryRun, task: Any, adapter: str) -> bool:
+def _shown(dry_run: DryRun, task: Any, adapter: str, scrubber: Scrubber) -> bool:
     units = dry_run.units[task.name]
     show([f"Task {printable(task.name, keep='')}: {len(units)} of {len(task.examples)} example(s), asking {adapter}"])
     results = []
@@ -62,7 +65,8 @@ def _shown(dry_run: DryRun, task: Any, adapter: str) -> bool:
         show([_rule("="), f"Example {number}/{len(units)}: {printable(unit.example.id, keep='')}"])
         result, stages = dry_run.example(unit)
         for stage in stages:
-            show(_stage(stage))
+            # What the model said comes here as it is.
+            show(map(scrubber.scrub, _stage(stage)))
         results.append(result)
         failed = failed or result.is_error
     metrics = dry_run.metrics(task, results)

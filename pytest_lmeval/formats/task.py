@@ -207,8 +207,8 @@ class LoadOptions:
 
     ``num_fewshot`` is for tasks that draw few-shots, None for their own number; ``subjects`` are the only ones wanted,
     empty for all; ``configs`` are the values for declarative tasks, one mapping for each time a task is to run.
-    Examples that :meth:`used` does not name need not be made. ``trusted`` are the only folders whose declarative tasks
-    may run Python of their own, None for all.
+    Examples that :meth:`used` does not name need not be made. ``trusted`` are the only folders whose task files may run
+    Python: those in Python at all, declarative ones their snippets; None for all.
     """
 
     max_line_bytes: int = 1 << 20
@@ -227,7 +227,7 @@ class LoadOptions:
         return range(available)[: self.limit]
 
     def trusts(self, path: Path) -> bool:
-        """Tell whether a declarative task in ``path`` may run Python of its own."""
+        """Tell whether the task file ``path`` may run Python."""
         return self.trusted is None or any(path.resolve().is_relative_to(folder.resolve()) for folder in self.trusted)
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from pytest_lmeval.leaderboard.calibration import calibration
 from pytest_lmeval.leaderboard.centered import CENTERED, core_score
 from pytest_lmeval.leaderboard.rows import Breakdown, TaskInfo, TaskRow, breakdown, make_row
+from pytest_lmeval.redaction import redact_options
 from pytest_lmeval.stats.intervals import mean, overall_interval
 from pytest_lmeval.types import ExampleResult
 
@@ -51,6 +52,10 @@ class RunFacts:
     failures: Sequence[str] = ()
     reruns: int = 0
     mode: str = ""
+
+    def __post_init__(self) -> None:
+        """Hide secrets, those in boards of others among them: whatever shows options takes them from here."""
+        object.__setattr__(self, "adapter_options", redact_options(self.adapter_options))
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ import pytest
 
 from pytest_lmeval.plugin.fixtures import lm_adapter, lm_engine, lm_example, lm_judge, lm_render, lm_sandbox
 from pytest_lmeval.plugin.options import add_options
-from pytest_lmeval.plugin.private import is_worker
+from pytest_lmeval.plugin.private import is_worker, report_sections
 
 if TYPE_CHECKING:
     import warnings
@@ -61,9 +61,12 @@ def pytest_report_header(config: pytest.Config) -> str | None:
     options = config.option
     # A key that was pasted where the model's name belongs is refused later; it must not stand here before that.
     shown = spec if "sk-" not in spec else f"{spec.partition(':')[0]}:***"
+    from pytest_lmeval.plugin.run_facts import ini_file
     from pytest_lmeval.plugin.settings import gate_mode
 
     parts = [f"adapter {shown}", f"gate {gate_mode(config)}", f"sandbox {options.lm_sandbox}"]
+    # A folder below may have one of its own, which then decides; pytest's own line does not say which folder's it is.
+    parts += [f"ini {found}"] if (found := ini_file(config)) else []
     from pytest_lmeval.text import printable
 
     return printable(f"lmeval: {', '.join(parts)}, reports {options.lm_report_dir}", keep="")
@@ -205,14 +208,22 @@ def pytest_fixture_setup(fixturedef: pytest.FixtureDef[Any], request: Any) -> Ge
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    if report_sections(item):
+        from pytest_lmeval.plugin.sanitize import hide_in_output
+        from pytest_lmeval.plugin.state import run_state
+
+        # Before any report is made of it: plugins read it from the item.
+        hide_in_output(item, run_state(item.config).scrubber)
     report = yield
     attach = getattr(item, "attach_result", None)
     if attach is not None:
         attach(report, call)
     if report.sections or report.longrepr is not None or (attach is None and report.user_properties):
-        from pytest_lmeval.plugin.sanitize import make_encodable, make_harmless
+        from pytest_lmeval.plugin.sanitize import make_discreet, make_encodable, make_harmless
+        from pytest_lmeval.plugin.state import run_state
 
         make_encodable(report)
+        make_discreet(report, run_state(item.config).scrubber)
         if hasattr(item.parent, "task_name"):
             make_harmless(report)
     return report

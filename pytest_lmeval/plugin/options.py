@@ -29,7 +29,10 @@ def add_options(parser: pytest.Parser) -> None:
         "lm_sandbox_packages", "installed packages that confined programs may import", type="args", default=[]
     )
     parser.addini(
-        "lm_trusted_paths", "the only folders whose YAML tasks may run Python (default: all)", type="args", default=None
+        "lm_trusted_paths",
+        "the only folders whose task_*.py and YAML tasks may run Python (default: all)",
+        type="args",
+        default=None,
     )
     parser.addini("lm_max_line_bytes", "longest line of a task file that is read", default=str(1 << 20))
 

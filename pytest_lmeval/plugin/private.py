@@ -175,6 +175,15 @@ def crash_of(report: pytest.TestReport | pytest.CollectReport) -> Any:
     return getattr(report.longrepr, "reprcrash", None)
 
 
+def report_sections(item: pytest.Item) -> list[tuple[str, str, str]]:
+    """Return the captured output of a test so far: (phase, kind, text), to be changed in place.
+
+    Seen in pytest 7 to 9; an empty list of its own where it is missing.
+    """
+    sections = getattr(item, "_report_sections", None)
+    return sections if isinstance(sections, list) else []
+
+
 def show_internal_error(config: pytest.Config) -> None:
     """Show the exception that is being handled, as pytest shows its own."""
     import pytest

@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from pytest_lmeval.leaderboard.manifest import build_manifest, redact_arguments
+from pytest_lmeval.leaderboard.manifest import build_manifest
 from pytest_lmeval.leaderboard.rows import TaskInfo
+from pytest_lmeval.redaction import redact_arguments
 
-__all__ = ["info_of", "manifest_of", "rerun_facts", "selection_of"]
+__all__ = ["info_of", "ini_file", "manifest_of", "rerun_facts", "selection_of"]
 
 
 def selection_of(option: Any, infos: Sequence[TaskInfo]) -> dict[str, Any]:
@@ -44,8 +45,16 @@ def manifest_of(config: pytest.Config) -> dict[str, Any]:
         "batch_size": option.lm_batch_size,
         "repeats": option.lm_repeats,
         **rerun_facts(config),
+        **({"ini_file": ini} if (ini := ini_file(config)) else {}),
     }
     return build_manifest(config.rootpath, facts)
+
+
+def ini_file(config: pytest.Config) -> str:
+    """Return the path of the ini file in use, from where the command was given; empty without one."""
+    if config.inipath is None:
+        return ""
+    return Path(os.path.relpath(config.inipath, config.invocation_params.dir)).as_posix()
 
 
 def rerun_facts(config: pytest.Config) -> dict[str, Any]:

@@ -14,7 +14,6 @@ from pytest_lmeval.arguments import MaxErrors
 from pytest_lmeval.compare.gate import Decision, decide, renewed
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.leaderboard.board import Leaderboard, RunFacts, build_board
-from pytest_lmeval.leaderboard.manifest import redact_options
 from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.plugin.collected import collected
 from pytest_lmeval.plugin.ending import INCOMPLETE, Ending, ending_of, failed_besides
@@ -203,7 +202,7 @@ class RunRecord:
         return RunFacts(
             timestamp=self._started,
             adapter=", ".join(sorted(adapters)) or run_state(self.config).spec,
-            adapter_options=redact_options(run_state(self.config).adapter_options),
+            adapter_options=run_state(self.config).adapter_options,
             missing=self.heard.missing,
             skipped=len(self.heard.skipped),
             max_errors=limit.of(len(self.heard.expected)),

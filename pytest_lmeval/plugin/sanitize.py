@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
-from pytest_lmeval.plugin.private import crash_of
+from pytest_lmeval.plugin.private import crash_of, report_sections
+from pytest_lmeval.redaction import Scrubber
 from pytest_lmeval.text import holds_command, printable
 
-__all__ = ["make_encodable", "make_harmless", "make_warning_harmless"]
+__all__ = ["hide_in_output", "make_discreet", "make_encodable", "make_harmless", "make_warning_harmless"]
 
 _COLOR = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -33,6 +34,32 @@ def make_encodable(report: pytest.TestReport) -> None:
         report.longrepr = (path, line, _escaped(reason))
     elif not _encodable(text := str(report.longrepr)):
         report.longrepr = _escaped(text)
+
+
+def hide_in_output(item: pytest.Item, scrubber: Scrubber) -> None:
+    """Hide in the captured output of a test, of which its reports are made, the secrets that the run knows."""
+    # Without it the reports are scrubbed all the same.
+    sections = report_sections(item)
+    if scrubber:
+        sections[:] = [(when, name, scrubber.scrub(text)) for when, name, text in sections]
+
+
+def make_discreet(report: pytest.TestReport, scrubber: Scrubber) -> None:
+    """Hide in ``report``, of any test, the secrets that the run knows."""
+    if not scrubber:
+        return
+    report.sections = [(name, scrubber.scrub(text)) for name, text in report.sections]
+    report.user_properties = [
+        (name, scrubber.scrub(value) if isinstance(value, str) else value) for name, value in report.user_properties
+    ]
+    if isinstance(report.longrepr, tuple):
+        path, line, reason = report.longrepr
+        report.longrepr = (path, line, scrubber.scrub(reason))
+    elif report.longrepr is not None:
+        text = str(report.longrepr)
+        shown = scrubber.scrub(text)
+        if shown != text:
+            report.longrepr = shown
 
 
 def make_harmless(report: Any) -> None:

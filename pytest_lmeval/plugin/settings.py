@@ -14,6 +14,7 @@ from pytest_lmeval.errors import LmevalError
 
 if TYPE_CHECKING:
     from pytest_lmeval.formats.task import LoadOptions
+    from pytest_lmeval.redaction import Scrubber
     from pytest_lmeval.registry import Registry
     from pytest_lmeval.run.settings import RunSettings
 
@@ -26,6 +27,7 @@ __all__ = [
     "load_options",
     "max_line_bytes",
     "registry_of",
+    "run_scrubber",
     "run_settings",
     "with_usage_errors",
 ]
@@ -138,8 +140,8 @@ def configs_of(config: pytest.Config) -> tuple[Mapping[str, Any], ...]:
     return with_usage_errors(lambda: read_configs(config.invocation_params.dir / given))
 
 
-def run_settings(config: pytest.Config) -> RunSettings:
-    """Return how this process is to ask and score."""
+def run_settings(config: pytest.Config, scrubber: Scrubber) -> RunSettings:
+    """Return how this process is to ask and score, and which secrets results may not show."""
     from pytest_lmeval.plugin.private import is_worker, worker_input
     from pytest_lmeval.run.settings import RunSettings
 
@@ -160,7 +162,24 @@ def run_settings(config: pytest.Config) -> RunSettings:
         passthrough=(pytest.exit.Exception,),
         may_crash=is_worker(config),
         reuses=option.lm_resume,
+        scrubber=scrubber,
     )
+
+
+def run_scrubber(config: pytest.Config, adapter: str) -> Scrubber:
+    """Return what hides the secrets among the options of the adapter and of the judge."""
+    from pytest_lmeval.redaction import Scrubber
+
+    option = config.option
+    if not (adapter or option.lm_judge):
+        return Scrubber()
+    from pytest_lmeval.adapters.resolve import scrubber_of
+
+    specs = {option.lm_judge or "": {}, adapter: dict(option.lm_adapter_arg)}
+    try:
+        return scrubber_of(specs, config.rootpath)
+    except LmevalError:  # of a profile that cannot be read: making the adapter says so
+        return scrubber_of(specs, None)
 
 
 def registry_of(config: pytest.Config) -> Registry:

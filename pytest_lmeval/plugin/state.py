@@ -16,12 +16,13 @@ from pytest_lmeval.plugin.ahead import Ahead
 from pytest_lmeval.plugin.collected import collected
 from pytest_lmeval.plugin.locate import is_example, is_example_id
 from pytest_lmeval.plugin.private import fixture_definitions, is_worker
-from pytest_lmeval.plugin.settings import run_settings, with_usage_errors
+from pytest_lmeval.plugin.settings import run_scrubber, run_settings, with_usage_errors
 from pytest_lmeval.plugin.telling import tell
 
 if TYPE_CHECKING:
     from pytest_lmeval.engine.engine import Engine
     from pytest_lmeval.engine.resume import HeldResults
+    from pytest_lmeval.redaction import Scrubber
     from pytest_lmeval.run.run import Run
     from pytest_lmeval.types import ExampleResult
 
@@ -55,6 +56,11 @@ class RunState:
 
         return fingerprint(*self._resolved, self.config.option.lm_repeats)
 
+    @cached_property
+    def scrubber(self) -> Scrubber:
+        """What hides the secrets among the options of the adapter and the judge."""
+        return run_scrubber(self.config, self.spec)
+
     @property
     def adapter_options(self) -> Mapping[str, Any]:
         """The options that the adapter is made with, those of its profile among them."""
@@ -82,9 +88,8 @@ class RunState:
         """The part of the run that falls to this process."""
         from pytest_lmeval.run.run import Run
 
-        return Run(
-            run_settings(self.config), self.collected.registry, lambda spec: self.make(spec, {}), self.held, self.spec
-        )
+        settings = run_settings(self.config, self.scrubber)
+        return Run(settings, self.collected.registry, lambda spec: self.make(spec, {}), self.held, self.spec)
 
     @cached_property
     def baseline_results(self) -> Mapping[tuple[str, str], ExampleResult]:

@@ -14,7 +14,7 @@ from pytest_lmeval.errors import did_you_mean
 from pytest_lmeval.leaderboard.board import Leaderboard
 from pytest_lmeval.plugin.run_record import RunRecord
 from pytest_lmeval.plugin.settings import ini_floors, ini_thresholds, registry_of
-from pytest_lmeval.report.gate_text import baseline_line
+from pytest_lmeval.report.gate_text import baseline_line, is_off, off_line
 from pytest_lmeval.report.github import commands
 from pytest_lmeval.report.tables import action_lines, comparison_lines, selection_text, terminal_table
 from pytest_lmeval.text import printable
@@ -75,6 +75,8 @@ def _near(path: Path, folder: Path) -> str:
 
 def _write_verdict(board: Leaderboard, gate: Mapping[str, Any], terminal: pytest.TerminalReporter) -> None:
     verdict, reasons = gate["verdict"], gate["reasons"]
+    if is_off(gate):
+        _say(terminal, f"NOT GATED: {off_line(gate, board.facts.manifest)}", yellow=True)
     if verdict == "pass" and not reasons:
         return
     color = {"green" if verdict == "pass" else "yellow" if verdict in LET_PASS else "red": True}

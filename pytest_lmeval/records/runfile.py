@@ -136,12 +136,12 @@ def _from_board(path: Path, board: Mapping[str, Any]) -> RunFile:
         return RunFile(
             path=path,
             kind="leaderboard",
-            facts=board_facts(board),
+            facts=(facts := board_facts(board)),
             complete=bool(board.get("complete")),
             infos=board_infos(board),
             results=board_results(board),
             digest=str(board.get("digest", "")),
-            board=board,
+            board={**board, "adapter_options": facts.adapter_options},
         )
     except ValueError as error:
         raise UsageError(f"{path}: not a leaderboard as {SCHEMA} has it: {error}") from None

@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["baseline_line", "verdict_lines"]
+__all__ = ["baseline_line", "is_off", "off_line", "verdict_lines"]
+
+
+def is_off(gate: Mapping[str, Any]) -> bool:
+    """Tell whether nothing decided about a run: it is not gated, and never to be called passed."""
+    return gate.get("mode") == "none" and gate.get("verdict") == "pass"
+
+
+def off_line(gate: Mapping[str, Any], manifest: Mapping[str, Any]) -> str:
+    """Return what is said of a run that is not gated, with the ini file that may have done that."""
+    ini = manifest.get("ini_file")
+    return f"gate {gate['mode']}: no result can fail this run" + (f" (ini file: {ini})" if ini else "")
 
 
 def baseline_line(gate: Mapping[str, Any]) -> str:
@@ -20,6 +31,9 @@ def baseline_line(gate: Mapping[str, Any]) -> str:
 
 def verdict_lines(gate: Mapping[str, Any]) -> list[str]:
     """Return the verdict with its reasons, what was compared and the doubts, a line each, for a command's output."""
-    lines = [f"gate {gate['mode']}: {gate['verdict']}", *(f"  {reason}" for reason in gate["reasons"])]
+    lines = [
+        f"gate {gate['mode']}: {'not gated' if is_off(gate) else gate['verdict']}",
+        *(f"  {reason}" for reason in gate["reasons"]),
+    ]
     lines += [f"  {line}" for line in [baseline_line(gate)] if line]
     return lines + [f"  doubtful: {warning}" for warning in gate.get("warnings", ())]

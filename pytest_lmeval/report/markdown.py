@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pytest_lmeval.leaderboard.board import Leaderboard
-from pytest_lmeval.report.gate_text import baseline_line
+from pytest_lmeval.report.gate_text import baseline_line, is_off, off_line
 from pytest_lmeval.report.tables import (
     CHANGE_HEADINGS,
     HEADINGS,
@@ -48,6 +48,7 @@ def markdown(board: Leaderboard) -> str:
     gate = facts.gate or {}
     lines = [f"# {_title(gate)}: {escape(facts.adapter)}", "", _headline(board), ""]
     lines += _listed(gate.get("reasons", ()), _REASONS)
+    lines += [f"{escape(off_line(gate, facts.manifest))}", ""] if is_off(gate) else []
     lines += [escape(compared), ""] if (compared := baseline_line(gate)) else []
     lines += _listed([f"Doubtful: {warning}" for warning in gate.get("warnings", ())], _REASONS)
     lines += _failed(board)
@@ -71,14 +72,18 @@ def table(headings: Sequence[str], rows: Sequence[Sequence[str]], *, texts: int)
 
 def escape(text: str) -> str:
     """Return ``text`` on one line, none of it markup: names and outputs may open no cell, tag or link of their own."""
-    return printable(" ".join(text.split())).translate(_MARKUP)
+    text = printable(" ".join(text.split())).translate(_MARKUP)
+    # GitHub also makes links of addresses that are no markup.
+    return _WWW.sub(r"\1&#46;", text.replace("://", "&#58;//"))
 
 
+_WWW = re.compile(r"(www)\.", re.IGNORECASE)
 _MARKUP = str.maketrans(
     {
         **{char: f"\\{char}" for char in "\\`*_[]>|"},
-        # A mention or a reference in a comment would notify or link whomever the model liked.
-        **{char: f"&#{ord(char)};" for char in "@#"},
+        # A mention or a reference in a comment would notify or link whomever the model liked, an address of mail is
+        # a link. Some are looked for after decoding: a space of no width keeps the mark from what follows.
+        **{char: f"&#{ord(char)};&#8203;" for char in "@#"},
         "<": "&lt;",
         "&": "&amp;",
     }
@@ -86,7 +91,7 @@ _MARKUP = str.maketrans(
 
 
 def _title(gate: Mapping[str, Any]) -> str:
-    if gate and gate["mode"] == "none" and gate["verdict"] == "pass":
+    if is_off(gate):
         return "Evals not gated"
     return f"Evals {_VERDICTS[gate['verdict']]}" if gate else "Leaderboard"
 

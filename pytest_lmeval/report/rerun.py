@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pytest_lmeval.leaderboard.manifest import HIDDEN
+from pytest_lmeval.redaction import HIDDEN
 from pytest_lmeval.text import item_name
 
 __all__ = ["command", "rerun_command", "rerun_parts"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
@@ -14,6 +13,7 @@ from pytest_lmeval.engine.judge import Judge, NamedJudges, known_answers
 from pytest_lmeval.engine.resume import Asked, HeldResults
 from pytest_lmeval.errors import AdapterError, BudgetSpent, UsageError
 from pytest_lmeval.formats.task import Prompt, Task, Tools
+from pytest_lmeval.redaction import redact_options
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.rendering import render as default_render
 from pytest_lmeval.run.early import Early
@@ -116,8 +116,11 @@ class Run:
     def result(self, unit: Unit, render: Render, *, engine: Engine, judge: Any, sandbox: Any) -> ExampleResult:
         """Return the result of a unit; what cannot be asked or scored has the status ``error`` or ``timeout``.
 
-        ``judge`` is the adapter of the run's judge, false without one.
+        ``judge`` is the adapter of the run's judge, false without one. Secrets that the run knows are hidden in it.
         """
+        return self._scrubbed(self._result(unit, render, engine, judge, sandbox))
+
+    def _result(self, unit: Unit, render: Render, engine: Engine, judge: Any, sandbox: Any) -> ExampleResult:
         tools = Tools(sandbox, self.judge(judge, engine))
         judgement = self.judgement(tools)
         try:
@@ -136,7 +139,20 @@ class Run:
     def unscored(self, unit: Unit, reason: str) -> ExampleResult:
         """Return the result of a unit that never got as far as being asked."""
         error = AdapterError(reason)
-        return failed_result(unit.task, unit.example, default_render(unit.example), error, self.judgement(Tools()))
+        prompt = default_render(unit.example)
+        return self._scrubbed(failed_result(unit.task, unit.example, prompt, error, self.judgement(Tools())))
+
+    def _scrubbed(self, result: ExampleResult) -> ExampleResult:
+        scrubber = self.settings.scrubber
+        if not scrubber:
+            return result
+        return replace(
+            result,
+            error=scrubber.scrub(result.error),
+            details=scrubber.scrub_all(result.details),
+            outputs=tuple(map(scrubber.scrub_answer, result.outputs)),
+            predictions=tuple(map(scrubber.scrub_answer, result.predictions)),
+        )
 
     def requests(self, unit: Unit, render: Render) -> Sequence[Request]:
         """Return what to ask about a unit, all repeats of it; nothing where it cannot be scored or is answered."""
@@ -210,10 +226,10 @@ class Run:
 
     def _model_facts(self) -> dict[str, Any]:
         try:
-            facts = dict(getattr(self.adapter, "manifest", None) or {})
-            return {**json.loads(json.dumps(facts, default=str)), **({"exact": True} if self.is_exact else {})}
+            facts = redact_options(getattr(self.adapter, "manifest", None) or {})
+            return {**self.settings.scrubber.scrub_all(facts), **({"exact": True} if self.is_exact else {})}
         except Exception as error:  # an adapter's own code must not cost the run its board
-            return {"error": f"{type(error).__name__}: {error}"}
+            return {"error": self.settings.scrubber.scrub(f"{type(error).__name__}: {error}")}
 
 
 def _nothing() -> None:

@@ -8,8 +8,11 @@ from dataclasses import dataclass, field
 from pytest_lmeval.compare.gate import MODES
 from pytest_lmeval.engine.policy import DEFAULT_BATCH_SIZE, Policy
 from pytest_lmeval.errors import UnknownName, UsageError
+from pytest_lmeval.redaction import Scrubber
 
 __all__ = ["RunSettings"]
+
+_KNOWS_NOTHING = Scrubber()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +24,7 @@ class RunSettings:
     ``sandbox`` is a level. ``concurrency`` and ``max_cost`` are those of the whole run, of which each of ``share``
     processes takes its part. ``passthrough`` are exceptions that stop the run. ``may_crash`` says that the death of
     this process is blamed on the example at its turn: no batch but that example's is asked. ``reuses`` says that
-    answers of an earlier ledger are used again.
+    answers of an earlier ledger are used again. ``scrubber`` hides the secrets of the adapters' options in results.
     """
 
     batch_size: int = DEFAULT_BATCH_SIZE
@@ -39,6 +42,7 @@ class RunSettings:
     passthrough: tuple[type[BaseException], ...] = ()
     may_crash: bool = False
     reuses: bool = False
+    scrubber: Scrubber = _KNOWS_NOTHING
 
     def __post_init__(self) -> None:
         """Raise UsageError for a mode that does not exist, and for a number out of range."""

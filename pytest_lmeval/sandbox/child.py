@@ -32,6 +32,9 @@ class Child(Protocol):
     def returncode(self) -> int | None:
         """What `poll` returned last."""
 
+    def processes(self) -> list[int]:
+        """Return the numbers of the program's processes; none where they are not known."""
+
     def poll(self) -> int | None:
         """Return how the program ended, a number of `inside.exits` or below; None while it runs."""
 

@@ -20,11 +20,11 @@ def execute_code(
 ) -> ExecutionResult:
     """Run ``code`` as a script in ``sandbox``, by default at the best level there is, and tell how it ended.
 
-    ``timeout`` is in seconds of CPU time; a program that waits instead is ended after three times as long and two
-    seconds. ``maximum_memory_bytes`` limits the address space; None does not. Success can't be forged by printing or
-    by leaving early, but a program that searches its own process for the token of the harness could report it:
-    where that matters, ask for values, as the ``code_exec`` metric does. Raises `SandboxError` if nothing could be
-    run at all.
+    ``timeout`` is in seconds of CPU time; a program that only waits is ended two seconds later, one that works a
+    little in between after three times as long and two seconds. ``maximum_memory_bytes`` limits the address space; None
+    does not. Success can't be forged by printing or by leaving early, but a program that searches its own process for
+    the token of the harness could report it: where that matters, ask for values, as the ``code_exec`` metric does.
+    Raises `SandboxError` if nothing could be run at all.
     """
     limits = Limits(cpu_s=timeout, wall_s=3 * timeout + 2, memory_bytes=maximum_memory_bytes)
     run = (sandbox or _shared()).script(code, limits)

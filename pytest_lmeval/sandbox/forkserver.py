@@ -197,23 +197,32 @@ class _ForkedChild:
     def __init__(self, status: socket.socket, folder: str) -> None:
         self._status = status
         self._folder = folder
+        self._pid: int | None = None
         self.returncode: int | None = None
+
+    def processes(self) -> list[int]:
+        return [] if self._pid is None or self.returncode is not None else [self._pid]
 
     def poll(self) -> int | None:
         return self.wait(0.0)
 
     def wait(self, timeout_s: float) -> int | None:
-        if self.returncode is None and _readable(self._status, timeout_s):
-            self.returncode = self._read()
+        while self.returncode is None and _readable(self._status, timeout_s):
+            self._read()
         if self.returncode in (LOST, exits.NOT_STARTED):
             raise SandboxError("the sandbox's server died or could not fork")
         return self.returncode
 
-    def _read(self) -> int:
+    def _read(self) -> None:
+        """Take the number of the process, which comes first, or how it ended, which is one byte."""
         try:
-            return next(iter(self._status.recv(1)), LOST)
+            message = self._status.recv(exits.PID_SIZE)
         except OSError:
-            return LOST
+            message = b""
+        if len(message) == exits.PID_SIZE:
+            self._pid = int.from_bytes(message, sys.byteorder)
+        else:
+            self.returncode = next(iter(message), LOST)
 
     def stop(self) -> None:
         # Not by a message: left unread, it would make the server's answer an error.

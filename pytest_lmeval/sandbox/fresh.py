@@ -15,6 +15,7 @@ from pytest_lmeval.errors import SandboxError
 from pytest_lmeval.sandbox import scratch, strays
 from pytest_lmeval.sandbox.boot import command, environment, frame
 from pytest_lmeval.sandbox.child import Ends
+from pytest_lmeval.sandbox.inside import tree
 from pytest_lmeval.sandbox.levels import Level
 from pytest_lmeval.sandbox.results import Limits
 
@@ -70,6 +71,9 @@ class _FreshChild:
             env=environment(self._scratch.path) | {strays.COOKIE: self._run},
             start_new_session=True,
         )
+
+    def processes(self) -> list[int]:
+        return tree.descendants(self._process.pid)
 
     @property
     def returncode(self) -> int | None:

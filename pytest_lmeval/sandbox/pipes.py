@@ -57,6 +57,11 @@ class Pipes:
         """Whether no more results can come."""
         return not self._result_open
 
+    @property
+    def received(self) -> int:
+        """How many bytes of output and of unread results have come."""
+        return len(self.results) + self.stdout.total + self.stderr.total
+
     def ignore_results(self) -> None:
         """Read no more results, whatever comes."""
         self._result_open = False

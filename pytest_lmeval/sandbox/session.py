@@ -13,6 +13,7 @@ from pytest_lmeval.errors import SandboxError
 from pytest_lmeval.sandbox import values
 from pytest_lmeval.sandbox.boot import frame
 from pytest_lmeval.sandbox.child import Ends, Launcher
+from pytest_lmeval.sandbox.idle import Idleness
 from pytest_lmeval.sandbox.inside import exits, wire
 from pytest_lmeval.sandbox.pipes import Pipes
 from pytest_lmeval.sandbox.results import CodeStatus, Limits
@@ -42,6 +43,7 @@ class Session:
         self._ready = False
         self._closed = False
         self._kept = 0
+        self._idle = Idleness(limits.idle_s)
         self._deadline = time.monotonic() + limits.hang_guard_s
         try:
             self._start(launcher)
@@ -115,6 +117,7 @@ class Session:
 
     def _frame(self) -> bytes:
         results = self._pipes.results
+        self._idle.restart()
         self._await(wire.PREFIX)
         size = int.from_bytes(results[: wire.PREFIX], "big")
         if size > wire.MAX_FRAME:
@@ -135,6 +138,9 @@ class Session:
         if time.monotonic() >= self._deadline:
             self.close()
             raise ProgramEndError("timeout", f"no end after {self._limits.hang_guard_s:g} s of wall time")
+        if self._idle.due and self._idle.look(self._child.processes(), self._pipes.received):
+            self.close()
+            raise ProgramEndError("timeout", f"used no CPU time for {self._limits.idle_s:g} s: it slept or waited")
         del self._outgoing[: self._pipes.step(self._deadline, self._outgoing)]
 
     def _more(self) -> bool:

@@ -28,6 +28,9 @@ LONGEST_SHOWN = 80
 # An object of Python's and the place that refers to it; an empty container and what it grows to.
 ROOM_OF_ITEM = 60
 ROOM_OF_CONTAINER = 200
+# Of an object that has more keys than its tag: the key, its entry, and those in the parser's own table.
+ROOM_OF_KEY = 300
+KEY_ENDS = (b'":', b'" ', b'"\t', b'"\n', b'"\r')
 CLEARLY_SMALL = 1 << 20
 MOST_QUOTES = 10_000
 SPECIAL = ("inf", "-inf", "nan")
@@ -41,7 +44,8 @@ def tagged(value: Any) -> Any:
 def parse(payload: bytes) -> list[Any]:
     """Return the message in a frame from the child; raise ValueError if it is anything but a sound one."""
     try:
-        message = json.loads(payload, parse_int=_integer, parse_constant=_constant)
+        # Decoded here, because the parser would take UTF-16, too, whose structure `room` does not see.
+        message = json.loads(payload.decode("ascii"), parse_int=_integer, parse_constant=_constant)
         _check(message, MAX_DEPTH + 1)
     except RecursionError:
         raise ValueError(f"nested deeper than {MAX_DEPTH} levels") from None
@@ -53,21 +57,22 @@ def parse(payload: bytes) -> list[Any]:
 def room(payload: bytes) -> int:
     """Return about how much memory the message in a frame takes once it is parsed, in bytes."""
     found = _room(payload)
-    # What looks like structure may be text, of few and long strings: then it is worth the time to tell.
-    if found <= CLEARLY_SMALL or payload.count(b'"') - payload.count(b'\\"') > MOST_QUOTES:
+    if found <= CLEARLY_SMALL:
         return found
-    return _room(_structure(payload)) + len(payload)
-
-
-def _structure(payload: bytes) -> bytes:
-    """Return the message without what its texts say."""
+    # What looks like structure may be text, of few and long strings: then it is worth the time to tell.
     bare = payload.replace(rb"\\", b"").replace(rb"\"", b"")
-    return b"".join(bare.split(b'"')[::2])
+    if bare.count(b'"') > MOST_QUOTES:
+        return found
+    return _room(b"".join(bare.split(b'"')[::2])) + len(payload)
 
 
 def _room(payload: bytes) -> int:
-    containers = payload.count(b"[") + payload.count(b"{")
-    return len(payload) + payload.count(b",") * ROOM_OF_ITEM + containers * ROOM_OF_CONTAINER
+    objects = payload.count(b"{")
+    containers = payload.count(b"[") + objects
+    # In a sound message, each object has one key.
+    keys = max(0, sum(map(payload.count, KEY_ENDS)) - objects)
+    items = payload.count(b",") * ROOM_OF_ITEM + containers * ROOM_OF_CONTAINER + keys * ROOM_OF_KEY
+    return len(payload) + items
 
 
 def _integer(text: str) -> int:

@@ -513,3 +513,35 @@ def test_what_must_pass_is_annotated_before_what_only_failed(project: Project, m
 def test_a_baseline_that_was_asked_another_number_of_times_is_doubtful(many: Project) -> None:
     result = run_many(many, "--lm-baseline=baseline.json", "--lm-repeats=2")
     result.stdout.fnmatch_lines(["doubtful: each example was asked another number of times than in the baseline*"])
+
+
+@PROCESSES
+def test_an_ini_file_that_switches_the_gate_off_is_named_and_nothing_has_passed(small: Project, processes: str) -> None:
+    ini = "[pytest]\naddopts = --lm-gate none\nlm_task_paths = .\npythonpath = ..\n"
+    small.write("tasks/pytest.ini", ini)
+    result = small.run("tasks", processes)
+    assert 0 == result.ret
+    result.stdout.fnmatch_lines(
+        [
+            "lmeval: adapter model:Model, gate none, *, ini tasks/pytest.ini, *",
+            "NOT GATED: gate none: no result can fail this run (ini file: tasks/pytest.ini)",
+        ]
+    )
+    assert "tasks/pytest.ini" == small.board()["manifest"]["ini_file"]
+    text = (small.path / "reports/leaderboard.md").read_text()
+    assert text.startswith("# Evals not gated: ")
+    assert "gate none: no result can fail this run (ini file: tasks/pytest.ini)" in text
+    page = (small.path / "reports/report.html").read_text()
+    assert "<h1>not gated: " in page
+    told = small.lmeval("report", "reports/ledger.jsonl", "-o", "again.html").stdout.str()
+    assert "gate none: not gated" in told
+    assert not re.search(r"\b[Pp]assed\b(?! by)", text)
+
+
+def test_the_ini_file_of_a_run_is_named_where_there_is_one(small: Project) -> None:
+    small.run("tasks").stdout.fnmatch_lines(["lmeval: *, ini pytest.ini, *"])
+    (small.path / "pytest.ini").unlink()
+    small.write("conftest.py", "import sys; sys.path.insert(0, '.')")
+    result = small.run("tasks", "--rootdir=.")
+    result.stdout.no_fnmatch_line("lmeval: *, ini *")
+    assert "ini_file" not in small.board()["manifest"]

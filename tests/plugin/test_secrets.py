@@ -131,6 +131,95 @@ def test_a_secret_option_is_not_spread(project: Project, processes: str) -> None
     result.stdout.no_fnmatch_line("*rerun: *api_token*")
 
 
+TELLING = """
+import os
+
+class Model:
+    name = "telling.v1"
+
+    def __init__(self, key_env="", **options):
+        self.told = " ".join([os.environ.get(key_env, ""), *map(str, options.values())])
+        self.manifest = {"id": "m", "password": self.told, "told": self.told}
+        if options.pop("breaks", False):
+            raise ValueError(self.told)
+
+    def generate(self, prompts):
+        if any("raise" in prompt for prompt in prompts):
+            raise RuntimeError(f"the server refused {self.told}")
+        return [f"you sent {self.told}" for prompt in prompts]
+"""
+NAMES = "pwd pass cookie session dsn pat private access connection_string"
+GIVEN = [
+    *(f"{name}={CANARY}" for name in NAMES.split()),
+    f'headers={{"X-Plain" = "{CANARY}"}}',
+    f"endpoint=https://me:{CANARY}@host/v1",
+    f"endpoint=https://host/v1?x=1&token={CANARY}",
+    "key_env=THE_KEY",
+]
+
+
+@pytest.mark.parametrize("processes", ["-n0", "-n2"])
+@pytest.mark.parametrize("given", GIVEN, ids=lambda given: given.partition("=")[0])
+def test_a_secret_that_the_adapter_tells_is_not_spread(
+    project: Project, given: str, processes: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if processes == "-n2" and given not in (GIVEN[0], GIVEN[-1]):
+        pytest.skip("the way to the workers is the same for all names")
+    monkeypatch.setenv("THE_KEY", CANARY)
+    project.write("telling.py", TELLING)
+    project.write(
+        "test_told.py", "def test_told(lm_adapter):\n    print(lm_adapter.told)\n    assert not lm_adapter.told\n"
+    )
+    result = run_own(project, f"--lm-adapter-arg={given}", processes, adapter="telling:Model")
+    assert 3 == result.ret
+    assert [] == spread(project, result, "telling.py")
+    assert "the server refused" in result.stdout.str()
+    assert "you sent" in (project.path / "reports/ledger.jsonl").read_text("ascii")
+    assert {"id": "m", "password": "***"} == {
+        name: project.board()["manifest"]["model"][name] for name in ("id", "password")
+    }
+
+
+@pytest.mark.parametrize("given", [GIVEN[0], GIVEN[-1]])
+def test_a_secret_that_the_adapter_tells_when_it_is_made_is_not_spread(
+    project: Project, given: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("THE_KEY", CANARY)
+    project.write("telling.py", TELLING)
+    options = [f"--lm-adapter-arg={given}", "--lm-adapter-arg=breaks=true"]
+    result = run_own(project, *options, adapter="telling:Model")
+    assert 4 == result.ret
+    assert "could not be made: ValueError:" in result.stderr.str()
+    assert [] == spread(project, result, "telling.py")
+
+
+@pytest.mark.parametrize("given", [GIVEN[0], GIVEN[-1]])
+def test_the_command_that_tries_a_task_does_not_spread_a_secret(
+    project: Project, given: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("THE_KEY", CANARY)
+    project.write("telling.py", TELLING)
+    project.task("tasks/t.jsonl", project.spec("a", "x"), project.spec("b", "raise"))
+    result = project.lmeval(
+        "test", "tasks/t.jsonl", "--lm-adapter=telling:Model", "--lm-adapter-arg=region=west", "--lm-adapter-arg", given
+    )
+    shown = f"{result.stdout.str()}{result.stderr.str()}"
+    assert "the server refused" in shown
+    assert "you sent" in shown
+    assert CANARY not in shown
+
+
+def test_a_secret_in_a_board_of_another_is_not_shown(project: Project) -> None:
+    run_own(project, "--lm-adapter-arg=region=west")
+    path = project.path / "reports/leaderboard.json"
+    path.write_text(path.read_text("ascii").replace('"region": "west"', f'"pwd": "{CANARY}"'))
+    assert CANARY in path.read_text("ascii")
+    result = project.lmeval("report", "reports/leaderboard.json", "-o", "shown.html")
+    assert 0 == result.ret
+    assert "pwd" in (project.path / "shown.html").read_text("ascii")
+    assert CANARY not in (project.path / "shown.html").read_text("ascii")
+
+
 def test_a_secret_option_as_an_argument_of_its_own_is_not_spread(project: Project) -> None:
     result = run_own(project, "--lm-adapter-arg", f"api_token='{CANARY}'")
     assert 3 == result.ret

@@ -143,7 +143,15 @@ def test_a_shard_says_that_it_is_one() -> None:
 
 @pytest.mark.parametrize(
     ("text", "shown"),
-    [("@team #12", "&#64;team &#35;12"), ("a &amp; <b>", "a &amp;amp; &lt;b\\>"), ("\x1b[1m", "\\\\x1b\\[1m")],
+    [
+        ("@team #12", "&#64;&#8203;team &#35;&#8203;12"),
+        ("see https://a.example and www.b.example", "see https&#58;//a.example and www&#46;b.example"),
+        ("HTTP://a.example WWW.b.example", "HTTP&#58;//a.example WWW&#46;b.example"),
+        ("a@b.example mailto:a@b.example", "a&#64;&#8203;b.example mailto:a&#64;&#8203;b.example"),
+        ("a: b, 1:2, //x, www", "a: b, 1:2, //x, www"),
+        ("a &amp; <b>", "a &amp;amp; &lt;b\\>"),
+        ("\x1b[1m", "\\\\x1b\\[1m"),
+    ],
 )
 def test_what_a_model_writes_mentions_nobody_and_links_nothing(text: str, shown: str) -> None:
     assert shown == escape(text)
@@ -156,7 +164,7 @@ def test_what_failed_stands_with_what_was_wanted_and_said() -> None:
     assert "<details><summary>Failed: 2</summary>" in text
     first, second = (line for line in text.split("\n") if line.startswith("| sums: "))
     assert "| sums: d | error |  | adapter stub.v1 gave up |" == first
-    assert "| sums: b | failed | 4 | 5 &#64;team |" == second
+    assert "| sums: b | failed | 4 | 5 &#64;&#8203;team |" == second
 
 
 def test_of_many_failures_the_first_are_shown_and_the_others_counted() -> None:

@@ -99,8 +99,26 @@ def call(name, *arguments):
 """
 
 
+MAPPING = """
+def fill(path):
+    fd = os.open(path, os.O_RDWR | os.O_CREAT)
+    for _ in range(4):
+        os.write(fd, bytes(1 << 20))
+    return fd
+def map_pages(flags, number, fd):
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.mmap.restype = ctypes.c_void_p
+    libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
+    address = libc.mmap(None, number * 4096, 3, flags | 1, fd, 0)
+    if address == 2**64 - 1:
+        raise OSError(ctypes.get_errno(), "mmap")
+    fd == -1 or os.close(fd)
+    return address
+"""
+
+
 def _run(confined: Sandbox, body: str, limits: Limits = SMALL) -> Run:
-    return confined.call(f"{CALL}\ndef f():\n    {body}\n    return 1", "f", [[]], limits)
+    return confined.call(f"{CALL}{MAPPING}\ndef f():\n    {body}\n    return 1", "f", [[]], limits)
 
 
 def _state(path: Path) -> tuple[object, ...]:
@@ -187,6 +205,13 @@ LIMITS: dict[str, tuple[str, CodeStatus, str]] = {
         "error",
         "bytes in files",
     ),
+    "files without a name, of which one page is mapped": (
+        "page = map_pages(0, 1, fill('x'))\n"
+        "    while page: os.unlink('x'); page = map_pages(0, 1, fill('x')); __import__('time').sleep(0.005)",
+        "error",
+        "bytes in files",
+    ),
+    "memory that is shared with nobody": ("map_pages(0x20, 1 << 10, -1)", "error", "PermissionError"),
     "many threads": (
         "import threading, time\n    threading.stack_size(1 << 15)\n"
         "    for _ in range(9999): threading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n"
@@ -228,6 +253,30 @@ def test_a_program_that_sleeps_is_ended_by_the_hang_guard(confined: Sandbox) -> 
     run = _run(confined, "__import__('time').sleep(600)", Limits(wall_s=0.3))
 
     assert ("timeout", "no end after 0.3 s of wall time") == (run.status, run.reason)
+
+
+def test_a_program_leaves_its_standard_input_as_it_was(confined: Sandbox) -> None:
+    changes = (
+        "import fcntl\n    fcntl.flock(0, fcntl.LOCK_EX)\n    before = fcntl.fcntl(0, fcntl.F_GETFL)\n"
+        "    fcntl.fcntl(0, fcntl.F_SETFL, before | os.O_NONBLOCK)\n    return before"
+    )
+    locks = "import fcntl\n    fcntl.flock(os.open(os.devnull, os.O_RDWR), fcntl.LOCK_EX | fcntl.LOCK_NB)"
+    first, second = (_run(confined, changes).answers[0].value for _ in range(2))
+
+    assert first == second
+    assert "pass" == _run(confined, locks).status
+
+
+def test_a_program_cannot_fill_the_queue_of_signals(sandbox: Sandbox) -> None:
+    program = (
+        "import ctypes, os, signal\ndef f():\n    libc = ctypes.CDLL(None)\n"
+        "    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGRTMIN])\n"
+        "    return sum(libc.sigqueue(os.getpid(), signal.SIGRTMIN, None) == 0 for _ in range(1000))"
+    )
+    queued = sandbox.call(program, "f", [[]], SMALL).answers[0].value
+
+    assert isinstance(queued, int)
+    assert queued <= 256
 
 
 def test_two_programs_at_once_cannot_reach_each_other(confined: Sandbox, tmp_path: Path) -> None:

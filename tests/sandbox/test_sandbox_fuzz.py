@@ -89,6 +89,9 @@ class Puppet:
     denies = True
     returncode = 0
 
+    def processes(self) -> list[int]:
+        return []
+
     def poll(self) -> int:
         return self.returncode
 

@@ -47,6 +47,14 @@ HONEST = {
     "closed stdout": "import sys\nsys.stdout.close()\ndef f(): return 42",
     "replaced stdout": "import io, sys\nsys.stdout = io.StringIO()\ndef f():\n    print('x')\n    return 42",
     "reading stdin": "def f():\n    try: input()\n    except EOFError: return 42",
+    "memory without a file": "import mmap\ndef f():\n"
+    "    views = [mmap.mmap(-1, 4096), mmap.mmap(-1, 4096, access=mmap.ACCESS_WRITE),\n"
+    "        mmap.mmap(fileno=-1, length=4096, flags=mmap.MAP_SHARED | mmap.MAP_ANONYMOUS)]\n"
+    "    for view in views: view[0] = 14\n"
+    "    assert all(isinstance(view, mmap.mmap) for view in views) and str(mmap.mmap) == \"<class 'mmap.mmap'>\"\n"
+    "    return sum(view[0] for view in views)",
+    "memory that is not to be written": "import mmap\ndef f():\n"
+    "    try: mmap.mmap(-1, 4096, access=mmap.ACCESS_READ)[0] = 1\n    except TypeError: return 42",
     "threads": "import threading\ndef f():\n    got = []\n"
     "    ts = [threading.Thread(target=got.append, args=(i,)) for i in range(42)]\n"
     "    [t.start() for t in ts]; [t.join() for t in ts]\n    return len(got)",

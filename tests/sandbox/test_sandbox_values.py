@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
+import tracemalloc
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_lmeval.sandbox.inside.wire import MAX_DEPTH, MAX_DIGITS, UnfitError, encode, unpack
+from pytest_lmeval.sandbox.inside.wire import MAX_DEPTH, MAX_DIGITS, MAX_FRAME, UnfitError, encode, unpack
+from pytest_lmeval.sandbox.session import MOST_ROOM
 from pytest_lmeval.sandbox.values import contains, near, ordered, parse, room, same, show, tagged, truth
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text() | st.binary()
@@ -303,6 +306,37 @@ def test_the_room_of_a_message_grows_with_what_it_holds() -> None:
     assert room(b'["value",1,null]') < 1000
     assert room(b'["value",[' + b"[]," * 10**6 + b"1],null]") > 100 << 20
     assert room(b'["value",[' + b'"",' * 10**6 + b"1],null]") > 50 << 20
+
+
+HOSTILE = {
+    "keys": b'["value",{' + b",".join(b'"%05x":0' % n for n in range(390_000)) + b"}]",
+    "keys with a blank": b'["value",{' + b",".join(b'"%05x" :0' % n for n in range(380_000)) + b"}]",
+    "lists in UTF-16": '["\u2200",['.encode("utf-16-le") + "[],".encode("utf-16-le") * 690_000,
+    "escaped quotes": b'["value","' + b'\\\\"aa' * 800_000,
+    "a wide text": '["value","\U0001f600'.encode() + b"x" * 4_000_000 + b'",null]',
+}
+
+
+@pytest.mark.parametrize("payload", HOSTILE.values(), ids=HOSTILE)
+def test_a_message_takes_no_more_memory_than_is_allowed(payload: bytes) -> None:
+    assert len(payload) <= MAX_FRAME
+    tracemalloc.start()
+    try:
+        # As the session does: what is estimated to take more is not parsed.
+        if room(payload) <= MOST_ROOM:
+            with contextlib.suppress(ValueError):
+                parse(payload)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+    assert peak < 20 << 20
+
+
+def test_honest_keys_take_the_room_of_their_objects() -> None:
+    payload = b'["value",[' + b",".join([b'{"tuple":[1,2]}'] * 10_000) + b"],null]"
+
+    assert room(payload) == len(payload) + 20_001 * 60 + 20_002 * 200
 
 
 def test_structure_in_a_long_text_takes_no_room_of_its_own() -> None:

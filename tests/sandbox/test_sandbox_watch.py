@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
+import mmap
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,8 +18,8 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="confined needs 
 NOBODY = 2**22 + 1
 
 
-def fills(folder: Path, most: int, pid: int = NOBODY) -> bool:
-    return watch.fills_disk(pid, str(folder), most)
+def fills(folder: Path, most: int, pid: int = NOBODY, largest: int = 1 << 20) -> bool:
+    return watch.fills_disk(pid, str(folder), most, largest)
 
 
 def test_files_count_wherever_they_are(tmp_path: Path) -> None:
@@ -36,6 +40,43 @@ def test_what_was_removed_and_is_still_open_counts(tmp_path: Path) -> None:
 
         assert fills(tmp_path, 1 << 19, os.getpid())
         assert not fills(tmp_path, 1 << 19)
+
+
+def test_what_was_removed_and_closed_and_is_still_mapped_counts_as_the_largest_file(tmp_path: Path) -> None:
+    with mapped_without_descriptor(tmp_path / "a\nb"):
+        assert fills(tmp_path, 1 << 19, os.getpid())
+        assert not fills(tmp_path, 1 << 21, os.getpid())
+        assert not fills(tmp_path / "elsewhere", 1 << 19, os.getpid())
+    assert not fills(tmp_path, 1 << 19, os.getpid())
+
+
+def test_what_was_removed_and_is_open_and_mapped_counts_once_with_its_size(tmp_path: Path) -> None:
+    with open(tmp_path / "a", "w+b") as file:
+        file.write(bytes(1 << 14))
+        file.flush()
+        os.fsync(file.fileno())
+        with mmap.mmap(file.fileno(), 0):
+            os.unlink(tmp_path / "a")
+
+            assert not fills(tmp_path, 1 << 18, os.getpid())
+
+
+@contextlib.contextmanager
+def mapped_without_descriptor(path: Path) -> Iterator[None]:
+    """Keep a page of a removed file mapped, as Python's own mmap can't: it keeps a descriptor, too."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.mmap.restype = ctypes.c_void_p
+    libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+    libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+    path.write_bytes(bytes(mmap.PAGESIZE))
+    with open(path, "r+b") as file:
+        address = libc.mmap(None, mmap.PAGESIZE, mmap.PROT_READ, mmap.MAP_SHARED, file.fileno(), 0)
+    assert address not in (None, ctypes.c_void_p(-1).value)
+    path.unlink()
+    try:
+        yield
+    finally:
+        libc.munmap(address, mmap.PAGESIZE)
 
 
 def test_a_link_counts_as_itself(tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ def test_every_free_call_is_allowed_and_every_other_is_not(ask: Decider) -> None
     free = {ask.here.numbers[name] for name in FREE.split() if name in ask.here.numbers}
     allowed = {n for n in range(1000) if decide(ask.code, ask.here.token, n) == ALLOW}
     # With all arguments zero, some of those that are looked at are fine, too.
-    looked_at = {ask.here.numbers[name] for name in ("close_range", "fcntl", "kill", "prlimit64")}
+    looked_at = {ask.here.numbers[name] for name in ("close_range", "fcntl", "kill", "mmap", "prlimit64")}
 
     assert free < allowed
     assert looked_at | {ask.here.numbers["sendto"]} == allowed - free
@@ -118,6 +118,12 @@ CASES = [
     ("fcntl", (5, 1026), False),
     ("ioctl", (0, 0x5401), True),
     ("ioctl", (0, 0x5412), False),
+    ("mmap", (0, 4096, 3, 0x22), True),
+    ("mmap", (0, 4096, 3, 0x01, 5), True),
+    ("mmap", (0, 4096, 3, 0x02, 5), True),
+    ("mmap", (0, 4096, 3, 0x21), False),
+    ("mmap", (0, 4096, 3, 0x23), False),
+    ("mmap", (0, 4096, 3, 0x10031), False),
     ("prctl", (15,), True),
     ("prctl", (1,), False),
     ("prctl", (22,), False),

@@ -13,6 +13,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
+from pytest_lmeval.redaction import is_secret_name
+
 __all__ = [
     "base_url",
     "choice",
@@ -32,9 +34,6 @@ _OWNED = frozenset(
     | {"max_tokens", "max_completion_tokens"}
 )
 _FORBIDDEN = frozenset({"stream", "stream_options", "n", "best_of", "echo"})
-_SECRET_NAME = re.compile(
-    r"(x[-_])?(api[-_]?key|authorization|bearer|secret|password|token|(access|auth)[-_]?token)", re.I
-)
 _NAME_OF_VARIABLE = re.compile(r"[A-Z_][A-Z0-9]{0,15}(_[A-Z0-9]{1,15})*")
 
 
@@ -154,7 +153,7 @@ def extra_body(value: Any) -> dict[str, Any]:
 
 def _secret_name(value: Any, depth: int = 20) -> str:
     if isinstance(value, Mapping) and depth:
-        own = next((name for name in value if isinstance(name, str) and _SECRET_NAME.fullmatch(name)), "")
+        own = next((name for name in value if isinstance(name, str) and is_secret_name(name)), "")
         return own or _secret_name(list(value.values()), depth - 1)
     if isinstance(value, list | tuple) and depth:
         return next((name for item in value if (name := _secret_name(item, depth - 1))), "")

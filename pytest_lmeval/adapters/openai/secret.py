@@ -3,36 +3,28 @@
 from __future__ import annotations
 
 import os
-import re
 from typing import Any, NoReturn
 
 from pytest_lmeval.errors import UsageError
+from pytest_lmeval.redaction import HIDDEN, Scrubber
 
 __all__ = ["ApiKey", "read_key"]
-
-MASK = "***"
-# Any long enough piece gives a key away, and survives whatever escapes a server puts between the pieces.
-# A shorter key is a placeholder such as "EMPTY": a word that a model may well write, so answers keep it.
-_TELLING_PIECE = re.compile(r"[A-Za-z0-9_-]{12,}")
-_SHORTEST_MASKED = 4
 
 
 class ApiKey:
     """A key, or none; its text leaves only through :meth:`header`."""
 
-    __slots__ = ("_masked", "_pieces", "_value")
+    __slots__ = ("_scrubber", "_value")
 
     def __init__(self, value: str) -> None:
         self._value = value
-        self._pieces = tuple(sorted(set(_TELLING_PIECE.findall(value)), key=len, reverse=True))
-        words = [value, *self._pieces] if len(value) >= _SHORTEST_MASKED else []
-        self._masked = re.compile("|".join(map(re.escape, words)), re.IGNORECASE) if words else None
+        self._scrubber = Scrubber([value])
 
     def __bool__(self) -> bool:
         return bool(self._value)
 
     def __repr__(self) -> str:
-        return f"ApiKey({MASK})" if self._value else "ApiKey(none)"
+        return f"ApiKey({HIDDEN})" if self._value else "ApiKey(none)"
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("an API key is not pickled; make the adapter again from its model and options")
@@ -43,7 +35,7 @@ class ApiKey:
 
     def scrub(self, text: str) -> str:
         """Return ``text``, of a message, with the key masked wherever it stands."""
-        return text if self._masked is None else self._masked.sub(MASK, text)
+        return self._scrubber.scrub(text)
 
     def scrub_bytes(self, data: bytes, cut_off: bool = False) -> bytes:
         """Return ``data``, for a message, with the key masked; of what was ``cut_off``, drop where a key may begin."""
@@ -53,14 +45,12 @@ class ApiKey:
 
     def scrub_answer(self, data: bytes) -> bytes:
         """Return ``data``, of an answer, with the key masked unless it is a mere placeholder."""
-        for piece in self._pieces:
-            data = data.replace(piece.encode(), MASK.encode())
-        return data
+        return self._scrubber.scrub_answer(data.decode("latin-1")).encode("latin-1")
 
     def stands_in(self, value: Any) -> bool:
         """Tell whether the key occurs in the repr of ``value``."""
         text = repr(value)
-        return any(piece in text for piece in self._pieces)
+        return self._scrubber.scrub_answer(text) != text
 
 
 class _Masked(str):
@@ -69,7 +59,7 @@ class _Masked(str):
     __slots__ = ()
 
     def __repr__(self) -> str:
-        return repr(MASK)
+        return repr(HIDDEN)
 
 
 def read_key(variable: str, needed: bool) -> ApiKey:

@@ -25,7 +25,7 @@ from pytest_lmeval.formats.declarative.scoring import Scorer, build_scorer
 from pytest_lmeval.formats.declarative.snippets import Snippet, SnippetFault, read_snippet
 from pytest_lmeval.formats.declarative.solving import Asked, Solver
 from pytest_lmeval.formats.declarative.task import DeclarativeTask
-from pytest_lmeval.formats.declarative.templates import TemplateFault
+from pytest_lmeval.formats.declarative.templates import ROOM, Room, TemplateFault
 from pytest_lmeval.formats.task import TaskSource
 from pytest_lmeval.formats.yaml.document import Document, Keys
 from pytest_lmeval.registry import Registry
@@ -239,8 +239,9 @@ class _Rows:
         column = getattr(self._decisive and self._decisive.model, "ground_truth_choice_field", None)
         if column is not None:
             return (str(sample.get(column)),)
+        variables = {"sample": sample, ROOM: Room()}
         try:
-            return tuple(self._kit.template(each).render({"sample": sample}).strip() for each in templates)
+            return tuple(self._kit.template(each).render(variables).strip() for each in templates)
         except TemplateFault:
             return ()
 

@@ -11,7 +11,7 @@ from pytest_lmeval.errors import RecordRefused, ScoringError
 from pytest_lmeval.formats.declarative.kit import Kit
 from pytest_lmeval.formats.declarative.models.solver import ChatInput, GenericInput, SingleTurnSolver
 from pytest_lmeval.formats.declarative.snippets import Snippet
-from pytest_lmeval.formats.declarative.templates import Template, TemplateFault
+from pytest_lmeval.formats.declarative.templates import ROOM, Room, Template, TemplateFault
 from pytest_lmeval.formats.declarative.values import attributes, plain
 from pytest_lmeval.types import Completion, Message
 
@@ -34,6 +34,7 @@ class Row:
     sample: Mapping[str, Any]
     model_input: Mapping[str, Any] = field(default_factory=dict)
     solver_output: Mapping[str, Any] | None = None
+    room: Room = field(default_factory=Room, compare=False, repr=False)
 
     @property
     def text(self) -> str:
@@ -44,7 +45,7 @@ class Row:
 
     def variables(self, scores: Mapping[str, Any]) -> dict[str, Any]:
         """Return what templates of scorers and actions see."""
-        variables: dict[str, Any] = {"sample": self.sample, "scores": scores}
+        variables: dict[str, Any] = {"sample": self.sample, "scores": scores, ROOM: self.room}
         if self.solver_output is not None:
             variables["solver_output"] = self.solver_output
             variables["model_output"] = self.solver_output.get("output")
@@ -67,10 +68,11 @@ class Solver:
 
     def ask(self, sample: Mapping[str, Any]) -> Asked:
         """Return what to ask about a row; raise ScoringError where a template does not fit it."""
+        variables = {"sample": sample, ROOM: Room()}
         try:
             if self._generic is not None:
-                return _generic_input(self._generic.render({"sample": sample}))
-            filled = [Message(role, template.render({"sample": sample})) for role, template in self._messages]
+                return _generic_input(self._generic.render(variables))
+            filled = [Message(role, template.render(variables)) for role, template in self._messages]
         except TemplateFault as fault:
             raise ScoringError(f"solver: {fault}") from None
         shown = "\n\n".join(message.content for message in filled)

@@ -24,11 +24,20 @@ def load(source: TaskSource, registry: Registry) -> LoadedFile:
     from pytest_lmeval.formats.python.module import ImportFailed, load_module
 
     path = source.path.absolute()
+    trusts = getattr(source.options, "trusts", None)
+    if callable(trusts) and not trusts(path):
+        return LoadedFile((), [RecordError(1, None, "bad_value", "_file", _NOT_TRUSTED)])
     try:
         file = load_module(path, source.data)
     except ImportFailed as failed:
         return LoadedFile((), (RecordError(failed.line, None, failed.rule, failed.field, failed.detail),))
     return _Loader(source, registry, file).load()
+
+
+_NOT_TRUSTED = (
+    "not run: a task file in Python is code, and its folder is not among those that the ini option lm_trusted_paths "
+    "names; read the file, then name its folder there"
+)
 
 
 class _Loader:

@@ -7,7 +7,7 @@ from html import escape
 from typing import Any
 
 from pytest_lmeval.report.columns import interval_text
-from pytest_lmeval.report.gate_text import baseline_line
+from pytest_lmeval.report.gate_text import baseline_line, is_off
 from pytest_lmeval.report.tables import score_text
 from pytest_lmeval.text import printable
 
@@ -35,7 +35,7 @@ def summary_html(board: Mapping[str, Any], comparison: Mapping[str, Any] | None 
 
 def _headline(board: Mapping[str, Any], gate: Mapping[str, Any]) -> str:
     verdict = gate.get("verdict", "")
-    if verdict == "pass" and gate.get("mode") == "none":
+    if is_off(gate):
         verdict = "not gated"
     verdict = f"{verdict}: " if verdict else ""
     if not board.get("complete"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["NOT_STARTED", "OVER_CPU", "OVER_DISK", "OVER_PROCESSES", "OVER_THREADS", "SIGNALLED", "STOPPED"]
+__all__ = ["NOT_STARTED", "OVER_CPU", "OVER_DISK", "OVER_PROCESSES", "OVER_THREADS", "PID_SIZE", "SIGNALLED", "STOPPED"]
 
 # Plus the number of the signal.
 SIGNALLED = 128
@@ -12,3 +12,5 @@ OVER_PROCESSES = 202
 OVER_DISK = 203
 OVER_THREADS = 204
 NOT_STARTED = 205
+# What a server tells first is the number of the process, in so many bytes.
+PID_SIZE = 4

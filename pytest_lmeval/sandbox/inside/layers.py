@@ -16,6 +16,7 @@ __all__ = ["adopt_orphans", "prepare"]
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 SIGKILL = 9
+MOST_SIGNALS = 256
 
 
 def prepare(names: Sequence[str], limits: Mapping[str, Any]) -> tuple[str, str] | None:
@@ -40,6 +41,9 @@ def _limits(limits: Mapping[str, Any]) -> None:
     _cap(resource.RLIMIT_CORE, 0)
     _cap(resource.RLIMIT_FSIZE, limits["file_bytes"])
     _cap(resource.RLIMIT_NOFILE, limits["open_files"])
+    if sys.platform == "linux":
+        # The queue is the user's: it counts for all processes, so programs that fill it would take it from others.
+        _cap(resource.RLIMIT_SIGPENDING, MOST_SIGNALS)
     if limits["memory_bytes"] is not None:
         _cap(resource.RLIMIT_AS, limits["memory_bytes"])
 

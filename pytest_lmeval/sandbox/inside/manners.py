@@ -1,11 +1,13 @@
 """What programs do out of habit and may not do here, made harmless in their own folder instead of failing.
 
-The kernel cannot tell whose file a change of mode or times is meant for, so it denies all of them.
+The kernel cannot tell whose file a change of mode or times is meant for, so it denies all of them. It can't limit
+memory that is shared without a file either; here, where no process shares anything, private memory is the same.
 """
 
 from __future__ import annotations
 
 import functools
+import mmap
 import os
 import shutil
 
@@ -16,13 +18,15 @@ if TYPE_CHECKING:
 
 __all__ = ["forgive"]
 
+READ_AND_WRITE = mmap.PROT_READ | mmap.PROT_WRITE
 ABILITIES = (os.supports_dir_fd, os.supports_effective_ids, os.supports_fd, os.supports_follow_symlinks)
 
 
 def forgive(folder: str) -> None:
-    """Let changes of modes and times below ``folder`` do nothing, and copies leave attributes out."""
+    """Ignore changes of modes and times below ``folder``; copy files without attributes; make memory private."""
     for name in ("chmod", "utime"):
         setattr(os, name, _forgiving(getattr(os, name), folder))
+    mmap.mmap = PrivateMemory  # type: ignore[misc]
     shutil._copyxattr = lambda *args, **kwargs: None  # type: ignore[attr-defined]  # private, and named nowhere
 
 
@@ -39,3 +43,29 @@ def _forgiving(function: Callable[..., None], folder: str) -> Callable[..., None
         if function in ability:
             ability.add(forgiving)
     return forgiving
+
+
+class PrivateMemory(mmap.mmap):
+    """Python's ``mmap``, but private where there is no file."""
+
+    def __new__(
+        cls,
+        fileno: int,
+        length: int,
+        flags: int = mmap.MAP_SHARED,
+        prot: int = READ_AND_WRITE,
+        access: int = mmap.ACCESS_DEFAULT,
+        *rest: Any,
+        **more: Any,
+    ) -> PrivateMemory:
+        """Take what ``mmap`` takes, wrong combinations included."""
+        shared = (flags, prot) == (mmap.MAP_SHARED, READ_AND_WRITE) if access else flags & mmap.MAP_SHARED
+        if fileno == -1 and shared and access != mmap.ACCESS_COPY:
+            prot = mmap.PROT_READ if access == mmap.ACCESS_READ else prot
+            flags, access = flags & ~mmap.MAP_SHARED | mmap.MAP_PRIVATE, mmap.ACCESS_DEFAULT
+        return super().__new__(cls, fileno, length, flags, prot, access, *rest, **more)
+
+
+# What a program sees of it is its name.
+PrivateMemory.__name__ = PrivateMemory.__qualname__ = "mmap"
+PrivateMemory.__module__ = "mmap"

@@ -64,6 +64,8 @@ CHECKED: Mapping[str, Action] = {
     # Is it a terminal, its size, how much is there to read, non-blocking, close-on-exec.
     "ioctl": _argument(1, 0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451),
     "kill": _argument(0, SELF, 0, GROUP),
+    # Not shared without a file: what is unmapped of that stays allocated, while the limit on memory forgets it.
+    "mmap": _argument(3, 0, 1, 0x20, mask=0x21),
     # The thread's name, whether it may gain privileges, which capabilities it could, names of memory areas.
     "prctl": _argument(0, 15, 16, 23, 39, 0x53564D41),
     "prlimit64": _argument(0, 0, SELF),

@@ -18,7 +18,7 @@ import time
 
 from . import host
 from .cage import ENDS, Cage
-from .exits import NOT_STARTED, OVER_CPU, OVER_DISK, SIGNALLED, STOPPED
+from .exits import NOT_STARTED, OVER_CPU, OVER_DISK, PID_SIZE, SIGNALLED, STOPPED
 from .manners import forgive
 from .watch import excess, fills_disk, over_cpu
 
@@ -63,7 +63,8 @@ class Child:
         code = excess(self.pid, self.limits)
         now = time.monotonic()
         if code is None and now >= self.look_at:
-            code = OVER_DISK if fills_disk(self.pid, self.folder, self.limits["disk_bytes"]) else None
+            most, largest = self.limits["disk_bytes"], self.limits["file_bytes"]
+            code = OVER_DISK if fills_disk(self.pid, self.folder, most, largest) else None
             after = time.monotonic()
             self.look_at = after + max(LOOK_S, REST * (after - now))
         if code is not None and self.verdict is None:
@@ -147,6 +148,7 @@ class Server:
             os.close(fd)
         if pid < 0:
             return _tell(status, NOT_STARTED)
+        _send(status, pid.to_bytes(PID_SIZE, sys.byteorder))
         child = Child(pid, status, setup)
         self.by_pidfd[child.pidfd] = self.by_status[status] = child
         self.poll.register(child.pidfd, select.POLLIN)
@@ -209,21 +211,26 @@ def _receive(sock: _socket.socket) -> tuple[bytes, list[int]]:
 
 
 def _tell(status: int, code: int) -> None:
+    _send(status, bytes([code]))
+    os.close(status)
+
+
+def _send(status: int, message: bytes) -> None:
     try:
-        os.write(status, bytes([code]))
+        os.write(status, message)
     except OSError:
         # Nobody is left to hear it.
-        pass
-    finally:
-        os.close(status)
+        return
 
 
 def _become_program(cage: Cage, setup: Mapping[str, Any], pipes: Sequence[int], server: int) -> NoReturn:
     try:
         os.setsid()
         request, result, stdout, stderr = pipes
+        # Its own, because locks and modes of the server's would be shared with all other programs.
+        stdin = os.open(os.devnull, os.O_RDWR)
         # The received ones are above all of these.
-        for target, fd in enumerate((stdout, stderr, request, result), 1):
+        for target, fd in enumerate((stdin, stdout, stderr, request, result)):
             os.dup2(fd, target, inheritable=False)
         folder = setup["folder"]
         os.chdir(folder)

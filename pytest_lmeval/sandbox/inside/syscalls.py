@@ -21,7 +21,7 @@ dup2 dup3 epoll_create epoll_create1 epoll_ctl epoll_pwait epoll_pwait2 epoll_wa
 faccessat faccessat2 fadvise64 fchdir fdatasync flock fstat fstatfs fsync ftruncate futex futex_waitv getcpu getcwd
 getdents getdents64 getegid geteuid getgid getgroups getitimer getpeername getpgid getpgrp getpid getppid
 getpriority getrandom getresgid getresuid getrlimit getrusage getsid getsockname getsockopt gettid gettimeofday
-getuid link linkat lseek lstat madvise membarrier mkdir mkdirat mknod mknodat mmap mprotect mremap msync munmap
+getuid link linkat lseek lstat madvise membarrier mkdir mkdirat mknod mknodat mprotect mremap msync munmap
 nanosleep newfstatat open openat openat2 pause pipe pipe2 poll ppoll pread64 preadv preadv2 pselect6 pwrite64
 pwritev pwritev2 read readlink readlinkat readv recvfrom rename renameat renameat2 restart_syscall rmdir rseq
 rt_sigaction rt_sigpending rt_sigprocmask rt_sigreturn rt_sigsuspend rt_sigtimedwait sched_get_priority_max

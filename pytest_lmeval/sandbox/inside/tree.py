@@ -15,10 +15,10 @@ GIVE_UP_S = 5.0
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
-def descendants() -> list[int]:
-    """Return the processes below this one; none where the kernel does not list them."""
+def descendants(pid: int = 0) -> list[int]:
+    """Return the processes below that one, by default this; none where the kernel does not list them."""
     found: list[int] = []
-    waiting = [os.getpid()]
+    waiting = [pid or os.getpid()]
     while waiting:
         below = _children(waiting.pop())
         found += below

@@ -45,22 +45,40 @@ def _threads(pid: int) -> int:
         return 0
 
 
-def fills_disk(pid: int, folder: str, most: int) -> bool:
-    """Whether the folder and what the process removed but still holds open take more than ``most`` bytes."""
+def fills_disk(pid: int, folder: str, most: int, largest: int) -> bool:
+    """Whether the folder and the removed files that the process still holds take more than ``most`` bytes.
+
+    A removed file that is mapped but not open counts as the ``largest`` there may be: the kernel shows its size to root
+    alone. Python's own ``mmap`` keeps the file open.
+    """
     room = most
-    for number, found in enumerate(_statuses(pid, folder)):
+    for number, found in enumerate(_below(folder)):
         if found is None or number >= MOST_FILES:
             return True
         room -= found.st_blocks * BLOCK
+    held = _removed_but_open(pid)
+    room -= sum(found.st_blocks * BLOCK for found in held)
+    room -= largest * len(_removed_but_mapped(pid, folder) - {found.st_ino for found in held})
     return room < 0
 
 
-def _statuses(pid: int, folder: str) -> Iterator[os.stat_result | None]:
-    yield from _below(folder)
-    for path in _entries(f"/proc/{pid}/fd") or ():
-        found = _status(path, follow=True)
-        if found and stat.S_ISREG(found.st_mode) and not found.st_nlink:
-            yield found
+def _removed_but_open(pid: int) -> list[os.stat_result]:
+    statuses = [_status(path, follow=True) for path in _entries(f"/proc/{pid}/fd") or ()]
+    return [found for found in statuses if found and stat.S_ISREG(found.st_mode) and not found.st_nlink]
+
+
+def _removed_but_mapped(pid: int, folder: str) -> set[int]:
+    """Return the numbers of the files of ``folder`` that have no name any more and part of which is mapped."""
+    # Not all removed files: a library that was updated in the meantime is none of the program's.
+    below = os.path.join(os.fsencode(folder), b"").replace(b"\n", rb"\012")
+    try:
+        with open(f"/proc/{pid}/maps", "rb") as maps:
+            lines = [line for line in maps if line.endswith(b" (deleted)\n")]
+    except OSError:
+        return set()
+    # Address, rights, offset, device, number, path.
+    mapped = [line.split(None, 5) for line in lines]
+    return {int(number) for *_, number, path in mapped if path.startswith(below)}
 
 
 def _below(folder: str) -> Iterator[os.stat_result | None]:

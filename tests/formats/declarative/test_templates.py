@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_lmeval.formats.declarative.templates import Template, TemplateFault, compile_template
+from pytest_lmeval.formats.declarative.templates import ROOM, Room, Template, TemplateFault, compile_template, limits
 
 SAMPLE: dict[str, Any] = {
     "first": "a",
@@ -157,6 +158,78 @@ def test_ways_out_are_closed(source: str) -> None:
 def test_what_grows_without_limit_ends(source: str) -> None:
     with pytest.raises(TemplateFault):
         _render(source)
+
+
+KEPT = {
+    "products": "{{% set a{n} = 'x' * 100000 %}}",
+    "sums": "{{% set a{n} = x + 'x' %}}",
+    "texts put together": "{{% set a{n} = x ~ {n} %}}",
+    "slices": "{{% set a{n} = x[1:] %}}",
+    "texts in upper case": "{{% set a{n} = x | upper %}}",
+    "texts from methods": "{{% set a{n} = x.lower() %}}",
+    "lists of numbers": "{{% set a{n} = range(5000) | list %}}",
+    "lists of characters": "{{% set a{n} = x[:5000] | list %}}",
+    "parts": "{{% set a{n} = (x[:5000] | replace('x', 'x ')).split() %}}",
+    "JSON": "{{% set a{n} = x | tojson %}}",
+}
+
+
+@pytest.mark.parametrize("each", KEPT.values(), ids=KEPT)
+def test_all_that_a_template_keeps_has_a_limit(each: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Traced, and on a slow machine, the time would be up first.
+    monkeypatch.setattr(limits, "MAX_SECONDS", 600.0)
+    few = Room(4 << 20)
+    source = "{% set x = 'x' * 100000 %}" + "".join(each.format(n=n) for n in range(300))
+    template = compile_template(source)
+    tracemalloc.start()
+    try:
+        with pytest.raises(TemplateFault, match="more than 64 MiB of text and lists in the templates of one example"):
+            template.render({ROOM: few})
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+    assert peak < 6 << 20
+
+
+def test_templates_of_one_example_share_their_memory_and_those_of_two_do_not() -> None:
+    template = compile_template("{{ 'x' * 2000000 }}")
+    for _ in range(40):
+        template.render({ROOM: Room()})
+    shared = {ROOM: Room()}
+    # Each makes the text and writes it.
+    for _ in range(16):
+        template.render(shared)
+    with pytest.raises(TemplateFault, match="templates of one example"):
+        template.render(shared)
+
+
+def test_what_is_looked_up_again_and_again_takes_no_memory() -> None:
+    source = "{% for _ in range(1000) %}{{ d.get('t') | default('') | length }}{{ [d.t] | length }}{% endfor %}"
+
+    assert "10000001" * 1000 == compile_template(source).render({"d": {"t": "x" * 10**6}})
+
+
+DEEP = {
+    "loops": ("{% for x in [1] %}", "{% endfor %}", 17, "more than 16 loops"),
+    "loops with a condition": ("{% for x in [1] if x %}", "{% endfor %}", 17, "more than 16 loops"),
+    "conditions": ("{% if 1 %}", "{% endif %}", 41, "more than 40 blocks"),
+    "scopes": ("{% with %}", "{% endwith %}", 41, "more than 40 blocks"),
+}
+
+
+@pytest.mark.parametrize(("start", "end", "most", "told"), DEEP.values(), ids=DEEP)
+def test_blocks_may_be_nested_so_deep_and_no_deeper(start: str, end: str, most: int, told: str) -> None:
+    assert "x" == compile_template(start * (most - 1) + "x" + end * (most - 1)).render({})
+    with pytest.raises(TemplateFault, match=f"^line 3 of the template: {told} within one another$"):
+        compile_template("a\n\n" + start * most + "x" + end * most)
+
+
+def test_the_deepest_mixture_of_blocks_is_compiled() -> None:
+    loops = "{% for x in [1] if x %}{{ loop.index }}" * 16
+    source = loops + "{% if 1 %}" * 24 + "x" + "{% endif %}" * 24 + "{% else %}{% endfor %}" * 16
+
+    assert "1" * 16 + "x" == compile_template(source).render({})
 
 
 def test_an_error_shows_the_template_and_what_there_is_instead() -> None:

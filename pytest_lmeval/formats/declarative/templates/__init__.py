@@ -6,6 +6,7 @@ a template again.
 
 from __future__ import annotations
 
+from pytest_lmeval.formats.declarative.templates.limits import ROOM, Room
 from pytest_lmeval.formats.declarative.templates.placeholders import (
     PlaceholderError,
     fill_template,
@@ -15,7 +16,9 @@ from pytest_lmeval.formats.declarative.templates.placeholders import (
 from pytest_lmeval.formats.declarative.templates.template import Template, TemplateFault, compile_template
 
 __all__ = [
+    "ROOM",
     "PlaceholderError",
+    "Room",
     "Template",
     "TemplateFault",
     "compile_template",

@@ -96,7 +96,7 @@ class TemplateEnvironment(ImmutableSandboxedEnvironment):
             if not isinstance(value, (*_PLAIN, Undefined)):
                 raise SecurityError(f"{type(value).__name__} has no {operator}")
         _check_size(operator, left, right)
-        return super().call_binop(context, operator, left, right)
+        return budget_of(context).made(super().call_binop(context, operator, left, right))
 
 
 def budget_of(context: Context) -> Budget:

@@ -86,10 +86,11 @@ def _indent(text: Any, width: int = 4, first: bool = False, blank: bool = False)
     return "\n".join(gap + line if (line or blank) and (number or first) else line for number, line in enumerate(lines))
 
 
-def _concatenate(*values: Any) -> str:
+@pass_context
+def _concatenate(context: Context, *values: Any) -> Any:
     if sum(weigh(value) for value in values) > MAX_CHARS:
         raise LimitReached(f"more than {MAX_CHARS:,} characters")
-    return "".join(map(_text, values))
+    return context[" budget"].made("".join(map(_text, values)))
 
 
 def _round(value: float, precision: int = 0, method: str = "common") -> float:
@@ -116,6 +117,16 @@ def _weigh(context: Context, value: Any) -> Any:
     context[" budget"].step()
     weigh(value)
     return value
+
+
+@pass_context
+def _made(context: Context, value: Any) -> Any:
+    return context[" budget"].made(_weigh(context, value))
+
+
+@pass_context
+def _made_throughout(context: Context, value: Any) -> Any:
+    return context[" budget"].made_throughout(_weigh(context, value))
 
 
 def _shown(value: Any) -> Any:
@@ -149,6 +160,8 @@ FILTERS: Mapping[str, Callable[..., Any]] = MappingProxyType(
         "sum": _sum,
         " concatenate": _concatenate,
         " weigh": _weigh,
+        " made": _made,
+        " made throughout": _made_throughout,
         " shown": _shown,
         " iterate": _iterate,
     }

@@ -40,8 +40,16 @@ _ALLOWED = (
 )
 
 
+# A function of Python may hold 20 loops within one another, and 100 levels of indentation.
+_DEEPEST_LOOPS = 16
+_DEEPEST_BLOCKS = 40
+# Filters and methods whose result was there before.
+_PASSING = frozenset({"cycle", "d", "default", "first", "get", "items", "keys", "last", "max", "min", "values"})
+
+
 def guard(template: nodes.Template) -> nodes.Template:
     """Return the template with a limit on every loop and on every value it builds; raise TemplateSyntaxError."""
+    _check_depth(template)
     for node in template.find_all(nodes.Node):
         if not isinstance(node, _ALLOWED):
             raise TemplateSyntaxError(f"{type(node).__name__.lower()} is not available in templates", node.lineno)
@@ -50,6 +58,19 @@ def guard(template: nodes.Template) -> nodes.Template:
     guarded = _Guard().visit(template)
     assert isinstance(guarded, nodes.Template)
     return guarded
+
+
+def _check_depth(template: nodes.Template) -> None:
+    waiting: list[tuple[nodes.Node, int, int]] = [(template, 0, 0)]
+    while waiting:
+        node, loops, blocks = waiting.pop()
+        loops += isinstance(node, nodes.For)
+        blocks += isinstance(node, nodes.For | nodes.If | nodes.With)
+        if loops > _DEEPEST_LOOPS:
+            raise TemplateSyntaxError(f"more than {_DEEPEST_LOOPS} loops within one another", node.lineno)
+        if blocks > _DEEPEST_BLOCKS:
+            raise TemplateSyntaxError(f"more than {_DEEPEST_BLOCKS} blocks within one another", node.lineno)
+        waiting.extend((inner, loops, blocks) for inner in node.iter_child_nodes())
 
 
 def references(template: nodes.Template) -> Iterator[tuple[str, ...]]:
@@ -98,23 +119,29 @@ class _Guard(NodeTransformer):
         return _filtered(first, " concatenate", others)
 
     def visit_List(self, node: nodes.List) -> nodes.Node:  # noqa: N802  # jinja2 finds it by this name
-        return self._weighed(node)
+        return self._within(node, " made")
 
     def visit_Dict(self, node: nodes.Dict) -> nodes.Node:  # noqa: N802  # jinja2 finds it by this name
-        return self._weighed(node)
+        return self._within(node, " made")
 
     def visit_Tuple(self, node: nodes.Tuple) -> nodes.Node:  # noqa: N802  # jinja2 finds it by this name
-        return self._weighed(node) if node.ctx == "load" else node
+        return self._within(node, " made") if node.ctx == "load" else node
+
+    def visit_Getitem(self, node: nodes.Getitem) -> nodes.Node:  # noqa: N802  # jinja2 finds it by this name
+        if isinstance(node.arg, nodes.Slice):
+            return self._within(node, " made")
+        return self.generic_visit(node)
 
     def visit_Filter(self, node: nodes.Filter) -> nodes.Node:  # noqa: N802  # jinja2 finds it by this name
-        return self._weighed(node)
+        return self._within(node, " weigh" if node.name in _PASSING else " made throughout")
 
     def visit_Call(self, node: nodes.Call) -> nodes.Node:  # noqa: N802  # jinja2 finds it by this name
-        return self._weighed(node)
+        passing = isinstance(node.node, nodes.Getattr) and node.node.attr in _PASSING
+        return self._within(node, " weigh" if passing else " made throughout")
 
-    def _weighed(self, node: nodes.Expr) -> nodes.Node:
+    def _within(self, node: nodes.Expr, name: str) -> nodes.Node:
         self.generic_visit(node)
-        return _filtered(node, " weigh")
+        return _filtered(node, name)
 
 
 def _shown(node: nodes.Expr) -> nodes.Expr:

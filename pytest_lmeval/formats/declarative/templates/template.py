@@ -11,7 +11,7 @@ from jinja2.environment import Template as JinjaTemplate
 from jinja2.exceptions import TemplateSyntaxError, UndefinedError
 
 from pytest_lmeval.formats.declarative.templates.environment import BUDGET, TemplateEnvironment, make_environment
-from pytest_lmeval.formats.declarative.templates.limits import MAX_CHARS, Budget, LimitReached
+from pytest_lmeval.formats.declarative.templates.limits import MAX_CHARS, ROOM, Budget, LimitReached, Room
 from pytest_lmeval.formats.declarative.templates.rewrite import guard, references
 
 __all__ = ["Template", "TemplateFault", "compile_template"]
@@ -37,9 +37,13 @@ class Template:
     _value: JinjaTemplate | None
 
     def render(self, variables: Mapping[str, Any]) -> str:
-        """Return the template filled with ``variables``; raise TemplateFault."""
+        """Return the template filled with ``variables``; raise TemplateFault.
+
+        Renderings whose variables have the same `Room` under ``ROOM`` share it.
+        """
         try:
-            context = self._text.new_context({**variables, BUDGET: Budget()})
+            budget = _budget(variables)
+            context = self._text.new_context({**variables, BUDGET: budget})
             chunks: list[str] = []
             size = 0
             for chunk in self._text.root_render_func(context):
@@ -47,7 +51,8 @@ class Template:
                 if size > MAX_CHARS:
                     raise LimitReached(f"more than {MAX_CHARS:,} characters")
                 chunks.append(chunk)
-            return "".join(chunks)
+            text: str = budget.made("".join(chunks))
+            return text
         except Exception as error:
             raise TemplateFault(self._told(error)) from None
 
@@ -56,7 +61,7 @@ class Template:
         if self._value is None:
             return self.render(variables)
         try:
-            context = self._value.new_context({**variables, BUDGET: Budget()})
+            context = self._value.new_context({**variables, BUDGET: _budget(variables)})
             for _ in self._value.root_render_func(context):
                 pass
             value = context.vars[_RESULT]
@@ -71,6 +76,12 @@ class Template:
         return f"template {shown[:80]!r}: {kind}{str(error)[:500]}"
 
 
+def _budget(variables: Mapping[str, Any]) -> Budget:
+    """Return what a rendering may use: of memory, what the other templates of the example left."""
+    room = variables.get(ROOM)
+    return Budget(room) if isinstance(room, Room) else Budget()
+
+
 def compile_template(source: str) -> Template:
     """Return the template that ``source`` is; raise TemplateFault where it is none, with the line within it."""
     environment = make_environment()
@@ -83,7 +94,8 @@ def compile_template(source: str) -> Template:
         )
     except TemplateSyntaxError as error:
         raise TemplateFault(f"line {error.lineno} of the template: {error.message}") from None
-    except (ValueError, RecursionError) as error:
+    except (MemoryError, RecursionError, SyntaxError, ValueError) as error:
+        # Python's own compiler has limits, too.
         raise TemplateFault(f"not a template: {error}") from None
 
 

@@ -1,0 +1,163 @@
+"""What is secret, and how it is hidden: in options, on command lines, and in text that may quote either."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+__all__ = ["HIDDEN", "Scrubber", "is_secret_name", "redact", "redact_arguments", "redact_options"]
+
+HIDDEN = "***"
+# A name is secret by its last word, or its last two: api_key and Authorization, but neither max_tokens nor key_word.
+_SECRET_WORDS = """
+    access apikey auth authorization bearer connectionstring cookie cookies credential credentials dsn header headers
+    key pass passphrase passwd password pat private pwd secret secrets session sig signature token
+"""
+_SECRET_PAIRS = frozenset({"access keys", "api keys", "connection string", "conn str", "private keys", "secret keys"})
+# Fields of a request that are named so, and decide only where a prompt is kept.
+_HARMLESS_NAMES = frozenset({"prompt_cache_key"})
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_USER = re.compile(r"(\w[\w+.-]*://)([^/?#\s\"'<>]+)@")
+# The value is looked ahead at: it may hold another assignment, as a URL does. A colon without a quote is prose.
+_ASSIGNED = re.compile(
+    r"(?P<name>[A-Za-z][\w.-]*)(?:[\"']?\s*=\s*|[\"']\s*:\s*)(?=(?P<value>\"[^\"]*\"|'[^']*'|[^\s,;&\"'}]+))"
+)
+_BEARER = re.compile(r"\b(Bearer|Basic)\s+([\w.~+/=-]{6,})", re.IGNORECASE)
+# Options of pytest whose values are expressions or names of tasks.
+_HARMLESS_OPTIONS = frozenset({"--lm-threshold", "--lm-min-score", "-k", "-m"})
+# Any long enough piece gives a secret away, and survives whatever escapes stand between the pieces.
+_TELLING_PIECE = re.compile(r"[A-Za-z0-9_-]{12,}")
+_SHORTEST_MASKED = 4
+_SHORTEST_HEADER = 16
+
+
+def is_secret_name(name: str) -> bool:
+    """Tell whether what is called ``name`` is a secret; every place that hides or refuses secrets asks here."""
+    words = [word.lower() for word in _WORD.findall(name)]
+    if not words or name.lower() in _HARMLESS_NAMES:
+        return False
+    return words[-1] in _SECRET_WORDS.split() or " ".join(words[-2:]) in _SECRET_PAIRS
+
+
+def redact(value: Any, name: str = "") -> Any:
+    """Return ``value`` without what is named like a secret, and without secrets inside URLs and texts."""
+    if is_secret_name(name) and not (value is None or isinstance(value, bool)):
+        return HIDDEN
+    if isinstance(value, Mapping):
+        return {key: redact(inner, str(key)) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [redact(inner) for inner in value]
+    return _redact_text(value) if isinstance(value, str) else value
+
+
+def redact_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return ``options`` as JSON values without secrets; what was redacted once stays as it is."""
+    redacted: dict[str, Any] = json.loads(json.dumps(redact(dict(options)), default=str))
+    return redacted
+
+
+def redact_arguments(argv: Sequence[str]) -> list[str]:
+    """Return the arguments of a command without secrets."""
+    return [_redact_argument(argument, before) for before, argument in zip(["", *argv], argv, strict=False)]
+
+
+def _redact_argument(argument: str, before: str) -> str:
+    if before in _HARMLESS_OPTIONS:
+        return argument
+    if before.startswith("-") and "=" not in before and is_secret_name(before) and not argument.startswith("-"):
+        return HIDDEN
+    option, equals, rest = argument.partition("=")
+    # --lm-adapter-arg NAME=VALUE may come in one piece or two.
+    name, inner, value = rest.partition("=") if option == "--lm-adapter-arg" else (option, equals, rest)
+    if not equals or not inner or option in _HARMLESS_OPTIONS:
+        return argument if option in _HARMLESS_OPTIONS else _redact_text(argument)
+    prefix = argument.removesuffix(value)
+    # A value with an assignment in it is a table, whose quotes are of a language of its own.
+    hidden = is_secret_name(name) or next(_assigned(value), None) is not None
+    return f"{prefix}{HIDDEN}" if hidden else f"{prefix}{_redact_text(value)}"
+
+
+def _redact_text(text: str) -> str:
+    text = _BEARER.sub(rf"\1 {HIDDEN}", _USER.sub(rf"\1{HIDDEN}@", text))
+    parts, end = [], 0
+    for start, stop in _assigned(text):
+        if start >= end:
+            parts += [text[end:start], HIDDEN]
+            end = stop
+    return "".join([*parts, text[end:]])
+
+
+def _assigned(text: str) -> Iterator[tuple[int, int]]:
+    """Yield where the values are that a text assigns to what is named like a secret."""
+    return (found.span("value") for found in _ASSIGNED.finditer(text) if is_secret_name(found["name"]))
+
+
+class Scrubber:
+    """Hides the secrets that a run knows, in any text; empty, it knows none."""
+
+    __slots__ = ("_masked", "_pieces")
+
+    def __init__(self, secrets: Iterable[str] = ()) -> None:
+        known = {secret for secret in secrets if len(secret) >= _SHORTEST_MASKED and secret != HIDDEN}
+        pieces = {piece for secret in known for piece in _TELLING_PIECE.findall(secret)}
+        words = sorted(known | pieces, key=len, reverse=True)
+        self._masked = re.compile("|".join(map(re.escape, words)), re.IGNORECASE) if words else None
+        self._pieces = re.compile("|".join(map(re.escape, sorted(pieces, key=len, reverse=True)))) if pieces else None
+
+    @classmethod
+    def of_options(cls, *tables: Mapping[str, Any]) -> Scrubber:
+        """Return what hides the secrets among the options of adapters, and those in variables that options name."""
+        return cls(secret for options in tables for name, value in options.items() for secret in _secrets(value, name))
+
+    def __bool__(self) -> bool:
+        return self._masked is not None
+
+    def __repr__(self) -> str:
+        return f"Scrubber({HIDDEN})" if self else "Scrubber()"
+
+    def scrub(self, text: str) -> str:
+        """Return ``text``, of a message, with the secrets hidden wherever they stand."""
+        return text if self._masked is None else self._masked.sub(HIDDEN, text)
+
+    def scrub_answer(self, text: str) -> str:
+        """Return ``text``, that a model wrote, without secrets; a short one is a word that it may well write."""
+        return text if self._pieces is None else self._pieces.sub(HIDDEN, text)
+
+    def scrub_all(self, value: Any) -> Any:
+        """Return JSON values with every text in them scrubbed."""
+        if isinstance(value, str):
+            return self.scrub(value)
+        if isinstance(value, Mapping):
+            return {key: self.scrub_all(inner) for key, inner in value.items()}
+        return [self.scrub_all(inner) for inner in value] if isinstance(value, list | tuple) else value
+
+
+def _secrets(value: Any, name: str, within_secret: bool = False) -> Iterator[str]:
+    secret = is_secret_name(name)
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from _secrets(inner, str(key), within_secret or secret)
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from _secrets(inner, name, within_secret)
+    elif isinstance(value, str):
+        # A header need not be named like a secret to be one; "application/json" is none.
+        if secret or (within_secret and len(value) >= _SHORTEST_HEADER and any(map(str.isdigit, value))):
+            yield value
+        yield from _named_variable(value, name)
+        yield from _secrets_in_text(value)
+
+
+def _named_variable(value: str, name: str) -> Iterator[str]:
+    if re.search(r"(^|_)env(ironment)?(_var(iable)?)?$", name, re.IGNORECASE) and value in os.environ:
+        yield os.environ[value].strip()
+
+
+def _secrets_in_text(text: str) -> Iterator[str]:
+    for found in _USER.finditer(text):
+        yield found[2].partition(":")[2] or found[2]
+    yield from (found[2] for found in _BEARER.finditer(text))
+    yield from (text[start:stop].strip("\"'") for start, stop in _assigned(text))

@@ -1,0 +1,68 @@
+"""Whether a program only waits: it neither uses CPU time nor wants any, and writes nothing."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable
+
+__all__ = ["Idleness"]
+
+LOOK_S = 0.25
+# A program that looks again and again whether something has happened uses a little.
+SHARE = 0.01
+TICK_S = 1 / os.sysconf("SC_CLK_TCK")
+# Runnable, also where the machine has no CPU for it, or waiting for a disk.
+ACTIVE = frozenset(b"RD")
+ENDED = frozenset(b"ZXx")
+
+
+class Idleness:
+    """How long a program has only waited; where ``/proc`` does not exist, never."""
+
+    def __init__(self, most_s: float) -> None:
+        self._most_s = most_s
+        self.restart()
+
+    def restart(self) -> None:
+        """Begin anew: the program has just been asked something."""
+        self._looked_at = time.monotonic()
+        self._written = self._idle_s = 0.0
+        self._used_s: float | None = None
+
+    @property
+    def due(self) -> bool:
+        """Whether it is time for another `look`."""
+        return time.monotonic() >= self._looked_at + LOOK_S
+
+    def look(self, pids: Iterable[int], written: int) -> bool:
+        """Whether the processes have only waited for too long; ``written`` is how much came out of them so far."""
+        # No longer than two looks: while this process itself is stopped, nobody reads what a program writes.
+        passed_s = min(time.monotonic() - self._looked_at, 2 * LOOK_S)
+        self._looked_at = time.monotonic()
+        seen = [_look(pid) for pid in pids]
+        used_s = sum(used for used, _ in seen)
+        states = frozenset().union(*(states for _, states in seen))
+        waits = bool(states - ENDED) and not states & ACTIVE and written == self._written
+        if self._used_s is None or not waits or abs(used_s - self._used_s) > TICK_S + SHARE * self._idle_s:
+            self._used_s, self._written, self._idle_s = used_s, written, 0.0
+        else:
+            self._idle_s += passed_s
+        return self._idle_s >= self._most_s
+
+
+def _look(pid: int) -> tuple[float, frozenset[int]]:
+    """Return the CPU seconds of a process and of its children that were waited for, and the states of its threads."""
+    try:
+        fields = _fields(f"/proc/{pid}/stat")
+        threads = [_fields(f"/proc/{pid}/task/{thread}/stat") for thread in os.listdir(f"/proc/{pid}/task")]
+    except (IndexError, OSError):
+        # Some of it ended in between.
+        return 0.0, ACTIVE
+    return sum(map(int, fields[11:15])) * TICK_S, frozenset(fields[0][0] for fields in threads)
+
+
+def _fields(path: str) -> list[bytes]:
+    with open(path, "rb") as stat:
+        # The name, in parentheses, may hold anything; the state is field 3, utime to cstime are 14 to 17.
+        return stat.read().rpartition(b")")[2].split()

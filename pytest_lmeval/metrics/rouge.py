@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pytest_lmeval.metrics.lcs import lcs_length
-from pytest_lmeval.metrics.tokens import best_over_targets
-from pytest_lmeval.metrics.worker import shared_worker
+from pytest_lmeval.metrics.parts.declare import metric
+from pytest_lmeval.metrics.parts.lcs import lcs_length
+from pytest_lmeval.metrics.parts.tokens import best_over_targets
 
 __all__ = ["rouge_l"]
 
@@ -15,6 +15,7 @@ __all__ = ["rouge_l"]
 _MOST_PAIRS = 1_000_000_000
 
 
+@metric(threshold=0.5)
 def rouge_l(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
     r"""Return the ROUGE-L F1 of the ``\w+`` tokens, lowercased, of the best target; 0.0 where a side has none.
 
@@ -28,6 +29,8 @@ def rouge_l(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) 
 
 def _rouge_l(prediction: Sequence[str], target: Sequence[str]) -> float:
     if len(prediction) * len(target) > _MOST_PAIRS:
+        from pytest_lmeval.metrics.parts.worker import shared_worker
+
         shared = shared_worker().ask("rouge_l", prediction, target)
     else:
         shared = lcs_length(prediction, target)

@@ -6,11 +6,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pytest_lmeval.metrics.tokens import best_over_targets
+from pytest_lmeval.metrics.parts.declare import metric
+from pytest_lmeval.metrics.parts.tokens import best_over_targets
 
 __all__ = ["rouge_1", "rouge_2"]
 
 
+@metric(threshold=0.5)
 def rouge_1(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
     r"""Return the ROUGE-1 F1 of the ``\w+`` tokens, lowercased, of the best target; 0.0 where a side has none.
 
@@ -20,6 +22,7 @@ def rouge_1(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) 
     return best_over_targets(lambda *sides: _rouge_n(*sides, order=1), prediction, targets)
 
 
+@metric(threshold=0.5)
 def rouge_2(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
     """Return the ROUGE-2 F1, over pairs of neighbouring tokens, of the best target; 0.0 where a side has no pair."""
     return best_over_targets(lambda *sides: _rouge_n(*sides, order=2), prediction, targets)

@@ -8,6 +8,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pytest_lmeval.metrics.parts.declare import metric
+
 __all__ = ["bleu"]
 
 _ORDERS = (1, 2, 3, 4)
@@ -22,6 +24,7 @@ _STEPS = (
 )
 
 
+@metric(threshold=0.5)
 def bleu(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
     """Return the BLEU of one segment, of the best target; 0.0 where no word of the prediction is in it.
 

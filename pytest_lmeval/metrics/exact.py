@@ -7,7 +7,14 @@ from typing import Any
 
 from pytest_lmeval.metrics.parts.declare import metric
 
-__all__ = ["accuracy", "exact_match", "exact_match_normalized", "multiple_choice", "substring_contains"]
+__all__ = [
+    "accuracy",
+    "completion_accuracy",
+    "exact_match",
+    "exact_match_normalized",
+    "multiple_choice",
+    "substring_contains",
+]
 
 
 @metric()
@@ -21,6 +28,15 @@ def exact_match(prediction: str, targets: Sequence[str], extras: Mapping[str, An
 def accuracy(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
     """Return ``exact_match``: the mean of it over a task is the task's accuracy."""
     return exact_match(prediction, targets, extras)
+
+
+@metric()
+def completion_accuracy(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
+    """Return 1.0 if the prediction equals any target as it stands, else 0.0.
+
+    For tasks that clean the completion themselves: what their own rule leaves is compared, and nothing is forgiven.
+    """
+    return float(prediction in targets)
 
 
 @metric()

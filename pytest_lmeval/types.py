@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from pytest_lmeval.formatters import concatenation
+from pytest_lmeval.formatters import concatenation, joined
 from pytest_lmeval.text import printable
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "ExampleResult",
     "FewShot",
     "Generate",
+    "Joined",
     "LogLikelihood",
     "LogProb",
     "Message",
@@ -95,6 +96,12 @@ class Message:
     content: str
 
 
+class Joined(tuple[Message, ...]):
+    """A conversation whose text is that of :func:`formatters.joined`: its messages bring their own line ends."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Generate:
     """Ask for a completion of ``prompt``, text or a conversation, on behalf of example ``id`` of ``task``.
@@ -111,20 +118,28 @@ class Generate:
 
     @property
     def text(self) -> str:
-        """The prompt as one string: the contents of a conversation, as :func:`formatters.concatenation` joins them."""
+        """The prompt as one string; of a conversation the contents, by :func:`formatters.concatenation`.
+
+        Those of :class:`Joined` by :func:`formatters.joined`.
+        """
         if isinstance(self.prompt, str):
             return self.prompt
-        return concatenation(self.prompt)
+        return joined(self.prompt) if isinstance(self.prompt, Joined) else concatenation(self.prompt)
 
 
 @dataclass(frozen=True, slots=True)
 class LogLikelihood:
-    """Ask how probable ``continuation`` is after ``context``."""
+    """Ask how probable ``continuation`` is after ``context``.
+
+    ``messages`` is the conversation that ``context`` is the text of, empty if it is no conversation: an adapter with a
+    chat template writes the messages by it and leaves ``context`` alone.
+    """
 
     context: str
     continuation: str
     task: str = ""
     id: str = ""
+    messages: tuple[Message, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

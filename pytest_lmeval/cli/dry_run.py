@@ -18,7 +18,7 @@ from pytest_lmeval.run.facts import aggregate, info_of
 from pytest_lmeval.run.library import ExampleUnit
 from pytest_lmeval.run.run import Run
 from pytest_lmeval.run.settings import RunSettings
-from pytest_lmeval.types import Completion, ExampleResult, Generate, LogLikelihood, LogProb, Request, Response
+from pytest_lmeval.types import Completion, ExampleResult, Generate, LogLikelihood, LogProb, Message, Request, Response
 
 __all__ = ["DryRun", "Shown"]
 
@@ -106,11 +106,14 @@ class _Witness:
 
 def _asked(request: Request) -> Any:
     if isinstance(request, LogLikelihood):
-        return {"context": request.context, "continuation": request.continuation}
+        talk = {"messages": _turns(request.messages)} if request.messages else {}
+        return {**talk, "context": request.context, "continuation": request.continuation}
     assert isinstance(request, Generate)
-    if isinstance(request.prompt, str):
-        return {"prompt": request.prompt}
-    return {"messages": [{"role": message.role, "content": message.content} for message in request.prompt]}
+    return {"prompt": request.prompt} if isinstance(request.prompt, str) else {"messages": _turns(request.prompt)}
+
+
+def _turns(messages: Sequence[Message]) -> list[dict[str, str]]:
+    return [{"role": message.role, "content": message.content} for message in messages]
 
 
 def _answered(response: Response) -> Any:

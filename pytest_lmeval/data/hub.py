@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from pytest_lmeval.data.splits import Row, Rows, Splits, joined
+from pytest_lmeval.data.splits import Row, Rows, Splits
 from pytest_lmeval.errors import RecordRefused
 
 __all__ = ["load", "open_splits", "saved"]
@@ -20,13 +20,13 @@ def load(path: str, name: str | None = None, *, split: str | None = None, **opti
     return _called(path, lambda: datasets.load_dataset(path, name, split=split, **options))
 
 
-def open_splits(path: str, subjects: Sequence[str], revision: str | None) -> Splits:
-    """Return the splits of a dataset on the hub; its configurations are the subjects, where it has one for each."""
+def open_splits(path: str, subjects: Sequence[str], revision: str | None) -> Mapping[str, Splits]:
+    """Return the splits of each subject, where the hub has a configuration for each, else the splits of ``""``."""
     datasets = _datasets(path)
     configs = _called(path, lambda: datasets.get_dataset_config_names(path, revision=revision))
     if subjects and set(subjects) <= set(configs):
-        return joined({subject: _splits(load(path, subject, revision=revision), path) for subject in subjects}, path)
-    return _splits(load(path, revision=revision), path)
+        return {subject: _splits(load(path, subject, revision=revision), path) for subject in subjects}
+    return {"": _splits(load(path, revision=revision), path)}
 
 
 def saved(path: Path) -> Mapping[str, Callable[[], Rows]]:

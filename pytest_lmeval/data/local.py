@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from pytest_lmeval.data import hub
 from pytest_lmeval.data.rows import SUFFIXES, BadRows, parse_rows
-from pytest_lmeval.data.splits import Rows, Splits, digest_of, joined
-from pytest_lmeval.errors import RecordRefused
+from pytest_lmeval.data.splits import Rows, Splits, digest_of
+from pytest_lmeval.errors import RecordRefused, did_you_mean
 
 __all__ = ["find", "is_saved", "read", "read_subjects"]
 
@@ -40,11 +40,15 @@ def is_saved(path: Path) -> bool:
 
 
 def read(path: Path, config: str | None = None) -> Splits:
-    """Return the splits at ``path``; ``config`` is a folder in it, if there is one of that name."""
+    """Return the splits at ``path``; ``config`` is a folder in it.
+
+    Data without such folders has the configuration ``default`` alone. Raise RecordRefused, with the choices, for one
+    that is not there.
+    """
+    if config is not None:
+        path = _configuration(path, config)
     if path.is_file():
         return Splits({path.stem: lambda: _rows([path])}, path.name, is_single=True)
-    if config is not None and (path / config).is_dir():
-        path /= config
     if is_saved(path):
         return Splits(hub.saved(path), path.name)
     files: dict[str, list[Path]] = {}
@@ -57,11 +61,23 @@ def read(path: Path, config: str | None = None) -> Splits:
     return Splits({split: _reader(parts) for split, parts in files.items()}, path.name)
 
 
-def read_subjects(path: Path, subjects: Sequence[str]) -> Splits | None:
-    """Return the splits of a folder that has a folder for each subject; rows get the key ``subject``. None without."""
+def _configuration(path: Path, name: str) -> Path:
+    folders = sorted(each.name for each in path.iterdir() if each.is_dir()) if path.is_dir() else []
+    choices = [each for each in folders if not is_saved(path) and not each.startswith((".", "_"))]
+    if name in choices:
+        return path / name
+    if name == "default" and not choices:
+        return path
+    hint = did_you_mean(name, choices)
+    has = f"it has {', '.join(choices)}" if choices else "it has no folders for configurations; leave the name out"
+    raise RecordRefused("bad_value", "dataset", f"{path.name} has no configuration {name!r};{hint} {has}")
+
+
+def read_subjects(path: Path, subjects: Sequence[str]) -> Mapping[str, Splits] | None:
+    """Return the splits of each subject where the folder at ``path`` has a folder for each of them, else None."""
     if not subjects or not all(subject and (path / subject).is_dir() for subject in subjects):
         return None
-    return joined({subject: read(path / subject) for subject in subjects}, path.name)
+    return {subject: read(path / subject) for subject in subjects}
 
 
 def _reader(files: Sequence[Path]) -> Callable[[], Rows]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, overload
 
+from pytest_lmeval.data.shuffle import permutation
 from pytest_lmeval.errors import RecordRefused, did_you_mean
 
-__all__ = ["Row", "Rows", "Splits", "digest_of", "joined"]
+__all__ = ["Row", "Rows", "Splits", "digest_of"]
 
 Row = dict[str, Any]
 
@@ -35,8 +35,8 @@ class Rows(Sequence[Row]):
         return [row[index] for row in self._rows] if isinstance(index, str) else self._rows[index]
 
     def shuffle(self, seed: int = 42) -> Rows:
-        """Return the rows in an order that the seed decides."""
-        return Rows(random.Random(seed).sample(self._rows, len(self._rows)), self.sha256)
+        """Return the rows in the order of ``datasets.Dataset.shuffle(seed=seed)``; raise ValueError for a bad seed."""
+        return self.select(permutation(seed, len(self._rows)))
 
     def select(self, indices: Iterable[int]) -> Rows:
         """Return the rows at ``indices``."""
@@ -78,21 +78,6 @@ class Splits(Mapping[str, Rows]):
                 raise RecordRefused("bad_value", "dataset", f"{self.origin}: the split {name!r} is empty")
             self._read[known] = rows
         return self._read[known]
-
-
-def joined(parts: Mapping[str, Splits], origin: str) -> Splits:
-    """Return the splits that every part has, one part's rows after another's, each with its part as ``subject``."""
-    names = [name for name in next(iter(parts.values())) if all(name in part for part in parts.values())]
-
-    def reader(split: str) -> Callable[[], Rows]:
-        def rows() -> Rows:
-            found = {subject: part[split] for subject, part in parts.items()}
-            together = [{"subject": subject, **row} for subject, rows in found.items() for row in rows]
-            return Rows(together, digest_of(rows.sha256.encode() for rows in found.values()))
-
-        return rows
-
-    return Splits({name: reader(name) for name in names}, origin)
 
 
 def digest_of(parts: Iterable[bytes]) -> str:

@@ -245,7 +245,8 @@ def _usage(responses: Sequence[Response], scores: Sequence[Score]) -> dict[str, 
 
 def _asked_text(request: Request) -> list[Any]:
     if isinstance(request, LogLikelihood):
-        return [request.context, request.continuation]
+        talk = [[message.role, message.content] for message in request.messages]
+        return [request.context, request.continuation, *([talk] if talk else [])]
     prompt = request.prompt
     rendered = prompt if isinstance(prompt, str) else [[message.role, message.content] for message in prompt]
     return [rendered, request.stop, request.max_tokens]

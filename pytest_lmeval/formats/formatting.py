@@ -13,7 +13,7 @@ from pytest_lmeval.errors import UsageError
 from pytest_lmeval.formats.task import Task
 from pytest_lmeval.formatters import FORMATTERS
 from pytest_lmeval.rendering import render
-from pytest_lmeval.types import Message
+from pytest_lmeval.types import Generate, Message
 
 __all__ = ["FILE", "SCHEMA", "Hashes", "formatted", "formatting_hashes", "read_hashes", "update_hashes"]
 
@@ -26,8 +26,13 @@ Hashes = Mapping[str, Mapping[str, str]]
 
 
 def formatted(task: Task, formatter: str) -> str:
-    """Return the prompt of the task's first example as the formatter of that name writes it."""
+    """Return the prompt of the task's first example as the formatter of that name writes it.
+
+    ``concatenation`` is the text that a model without roles reads, whichever formatter makes it.
+    """
     prompt = render(task.examples[0])
+    if formatter == "concatenation":
+        return Generate(prompt).text
     return FORMATTERS[formatter]((Message("user", prompt),) if isinstance(prompt, str) else prompt)
 
 

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from pytest_lmeval.errors import ScoringError
 from pytest_lmeval.metrics.parts.probability import lowest, per_byte, per_character, softmax
-from pytest_lmeval.types import LogLikelihood, LogProb, Response
+from pytest_lmeval.types import LogLikelihood, LogProb, Message, Response
 
 __all__ = [
     "Option",
@@ -91,9 +91,14 @@ class Ranked:
         return {**found, **confidence, "options": [asdict(option) for option in self.asked]}
 
 
-def option_requests(pairs: Sequence[tuple[str, str]], task: str, example: str) -> tuple[LogLikelihood, ...]:
-    """Return a request per pair of context and continuation, one for pairs that read the same."""
-    return tuple(LogLikelihood(*pair, task, example) for pair in dict.fromkeys(pairs))
+def option_requests(
+    pairs: Sequence[tuple[str, str]], task: str, example: str, messages: tuple[Message, ...] = ()
+) -> tuple[LogLikelihood, ...]:
+    """Return a request per pair of context and continuation, one for pairs that read the same.
+
+    ``messages`` is the conversation that the contexts are the text of.
+    """
+    return tuple(LogLikelihood(*pair, task, example, messages) for pair in dict.fromkeys(pairs))
 
 
 def ranked(

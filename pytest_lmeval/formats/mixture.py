@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -133,7 +134,7 @@ def load_mixture(source: TaskSource, document: Mapping[str, Any], registry: Regi
     except RecordRefused as refused:
         line = _line(document, refused.field)
         return LoadedFile((), (RecordError(line, None, refused.rule, refused.field, refused.detail),))
-    errors = task.examples.check(getattr(source.options, "limit", None))
+    errors = task.examples.check(partial(source.options.used, task.name))
     subjects = {} if task.subjects is None else {task.name: task.subjects}
     return LoadedFile((task,) if task.examples else (), errors, subjects=subjects, draws_few_shots=draws)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -205,9 +206,9 @@ class LoadOptions:
     """What a run asks of every task that it loads.
 
     ``num_fewshot`` is for tasks that draw few-shots, None for their own number; ``subjects`` are the only ones wanted,
-    empty for all; ``configs`` are the values for declarative tasks, one mapping for each time a task is to run. Of more
-    than ``limit`` good examples the others will not be used, and need not be made. ``trusted`` are the only folders
-    whose declarative tasks may run Python of their own, None for all.
+    empty for all; ``configs`` are the values for declarative tasks, one mapping for each time a task is to run.
+    Examples that :meth:`used` does not name need not be made. ``trusted`` are the only folders whose declarative tasks
+    may run Python of their own, None for all.
     """
 
     max_line_bytes: int = 1 << 20
@@ -216,6 +217,14 @@ class LoadOptions:
     configs: tuple[Mapping[str, Any], ...] = ()
     trusted: tuple[Path, ...] | None = None
     limit: int | None = None
+    sample: int | None = None
+    seed: int = 0
+
+    def used(self, task: str, available: int) -> Sequence[int]:
+        """Return the places of the examples that the run uses, of ``available`` good ones of a task."""
+        if self.sample is not None and self.sample < available:
+            return sorted(random.Random(f"{self.seed}:{task}").sample(range(available), self.sample))
+        return range(available)[: self.limit]
 
     def trusts(self, path: Path) -> bool:
         """Tell whether a declarative task in ``path`` may run Python of its own."""

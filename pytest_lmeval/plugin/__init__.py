@@ -69,6 +69,19 @@ def pytest_report_header(config: pytest.Config) -> str | None:
     return printable(f"lmeval: {', '.join(parts)}, reports {options.lm_report_dir}", keep="")
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    if not collection_path.is_symlink():
+        return None
+    from pytest_lmeval.plugin.locate import is_below_task_paths
+
+    if not is_below_task_paths(collection_path, config):
+        return None
+    from pytest_lmeval.formats.files import leads_back
+
+    # pytest would go round until the system refuses the path, and find each task as often.
+    return leads_back(collection_path) or None
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collect_file(
     file_path: Path, parent: pytest.Collector

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import random
 import types
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,7 +14,7 @@ from typing import Any, TypeVar
 import pytest
 
 from pytest_lmeval.errors import BadTaskFile, LmevalError
-from pytest_lmeval.formats.task import Task
+from pytest_lmeval.formats.task import LoadOptions, Task
 from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.plugin.collected import collected
 from pytest_lmeval.plugin.item import ExampleItem, run_example
@@ -80,7 +79,7 @@ class TaskFile(pytest.Module):
         self.add_marker("lmeval")
         names = ItemNames()
         if len(tasks) == 1:
-            self.extra_keyword_matches.update({tasks[0].name, tasks[0].metric})
+            self.extra_keyword_matches.update(_words_of(tasks[0]))
         for task in tasks:
             # Tasks of one file may well number their examples alike.
             yield from self._items(task, names, f"{task.name}." if len(tasks) > 1 else "")
@@ -139,10 +138,14 @@ class TaskFile(pytest.Module):
             )
             item.assign(task, example)
             if prefix:
-                item.extra_keyword_matches.update({task.name, task.metric})
+                item.extra_keyword_matches.update(_words_of(task))
             # Items of a file have the same fixtures.
             fixtureinfo = fixtureinfo or fixtures_of(item)
             yield item
+
+
+def _words_of(task: Task) -> set[str]:
+    return {word for word in (task.name, task.key, task.metric) if word}
 
 
 def file_node(kind: type[_File], parent: pytest.Collector, path: Path) -> _File:
@@ -185,8 +188,5 @@ def _paused_gc() -> Iterator[None]:
 
 
 def _selected(task: Task, option: Any) -> Sequence[Example]:
-    examples = task.examples
-    if option.lm_sample is not None and option.lm_sample < len(examples):
-        chosen = random.Random(f"{option.lm_seed}:{task.name}").sample(range(len(examples)), option.lm_sample)
-        return [examples[index] for index in sorted(chosen)]
-    return examples[: option.lm_limit]
+    wanted = LoadOptions(limit=option.lm_limit, sample=option.lm_sample, seed=option.lm_seed)
+    return [task.examples[place] for place in wanted.used(task.name, len(task.examples))]

@@ -30,11 +30,10 @@ def lm_judge(pytestconfig: pytest.Config) -> Iterator[Any]:
     """Provide the adapter that judges answers, from --lm-judge; without it, an object that is false."""
     from pytest_lmeval.plugin.state import run_state
 
-    spec = pytestconfig.getoption("lm_judge")
-    if not spec:
+    judge = run_state(pytestconfig).judge()
+    if judge is None:
         yield _NoJudge()
         return
-    judge = run_state(pytestconfig).make(spec, {})
     yield judge
     close = getattr(judge, "close", None)
     if callable(close):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import pytest
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "check_options",
+    "configs_of",
     "gate_mode",
     "ini_floors",
     "ini_thresholds",
@@ -42,12 +44,17 @@ def check_options(config: pytest.Config) -> None:
         raise pytest.UsageError("--lm-sandbox=isolated is reserved, it does not exist yet; confined is the strongest")
     if config.option.lm_limit is not None and config.option.lm_sample is not None:
         raise pytest.UsageError("--lm-limit and --lm-sample exclude each other: the first N, or a random N")
-    spec = config.getoption("lm_adapter")
-    if spec:
-        from pytest_lmeval.adapters.resolve import check_spec
+    configs_of(config)
+    _check_models(config)
 
-        # Conftest files below the task folders are not loaded yet: with them there may be more to choose from.
-        with_usage_errors(lambda: check_spec(spec, registry_of(config), config.rootpath))
+
+def _check_models(config: pytest.Config) -> None:
+    for spec in (config.getoption("lm_adapter"), config.getoption("lm_judge")):
+        if spec:
+            from pytest_lmeval.adapters.resolve import check_spec
+
+            # Conftest files below the task folders are not loaded yet: with them there may be more to choose from.
+            with_usage_errors(partial(check_spec, spec, registry_of(config), config.rootpath))
 
 
 def with_usage_errors(action: Callable[[], _Result]) -> _Result:
@@ -114,12 +121,15 @@ def load_options(config: pytest.Config) -> LoadOptions:
         num_fewshot=option.lm_num_fewshot,
         subjects=tuple(option.lm_subject),
         limit=option.lm_limit,
-        configs=_configs(config),
+        sample=option.lm_sample,
+        seed=option.lm_seed,
+        configs=configs_of(config),
         trusted=tuple(config.rootpath / path for path in trusted) if trusted is not None else None,
     )
 
 
-def _configs(config: pytest.Config) -> tuple[Mapping[str, Any], ...]:
+def configs_of(config: pytest.Config) -> tuple[Mapping[str, Any], ...]:
+    """Return the values of ``--lm-config``, a mapping for each variant of a task."""
     given = config.option.lm_config
     if not given:
         return ()

@@ -43,6 +43,7 @@ class RunState:
         self.collected = collected(config)
         self.spec: str = config.option.lm_adapter or config.getini("lm_adapter")
         self._adapter: Any = None
+        self._judge: Any = None
         self.ahead: Ahead | None = None
         self._items: Sequence[pytest.Item] = ()
         self._batches: list[list[Any]] = []
@@ -133,6 +134,13 @@ class RunState:
             self._adapter = self.make(self.spec, dict(self.config.option.lm_adapter_arg))
         return self._adapter
 
+    def judge(self) -> Any:
+        """Return the adapter that ``--lm-judge`` names, made once per process; None without the option."""
+        spec = self.config.option.lm_judge
+        if self._judge is None and spec:
+            self._judge = self.make(spec, {})
+        return self._judge
+
     def make(self, spec: str, options: Mapping[str, Any]) -> Any:
         """Return a new adapter; what the user can mend is a pytest.UsageError."""
         from pytest_lmeval.adapters.resolve import resolve_adapter
@@ -162,6 +170,7 @@ class RunState:
 
     def _prepare_adapter(self, items: Sequence[Any]) -> None:
         self.run.prepare(items, self.adapter() if any(_uses_own_adapter(item) for item in items) else None)
+        self.judge()
 
     def _plan(self, items: Sequence[Any]) -> None:
         from pytest_lmeval.engine.batches import plan_batches

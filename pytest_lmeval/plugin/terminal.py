@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -64,7 +65,12 @@ def _write_board(record: RunRecord, board: Leaderboard, terminal: pytest.Termina
     for line in _remarks(record, board):
         _say(terminal, line, yellow=True)
     if not record.files.failures:
-        _say(terminal, f"written to {record.report_dir / 'leaderboard.json'}; to look at: report.html beside it")
+        for name, file in (("leaderboard", "leaderboard.json"), ("HTML report", "report.html")):
+            _say(terminal, f"{name}: {_near(record.report_dir / file, record.config.invocation_params.dir)}")
+
+
+def _near(path: Path, folder: Path) -> str:
+    return str(path.relative_to(folder) if path.is_relative_to(folder) else path)
 
 
 def _write_verdict(board: Leaderboard, gate: Mapping[str, Any], terminal: pytest.TerminalReporter) -> None:
@@ -73,7 +79,9 @@ def _write_verdict(board: Leaderboard, gate: Mapping[str, Any], terminal: pytest
         return
     color = {"green" if verdict == "pass" else "yellow" if verdict in LET_PASS else "red": True}
     what = "INCOMPLETE: no overall score, and not fit to compare with." if not board.complete else ""
-    _say(terminal, what or f"gate {gate['mode']}: {verdict.upper()}", bold=True, **color)
+    # The mode that fails on single examples has a verdict of its own name.
+    word = "FAILED" if verdict == "examples" else verdict.upper()
+    _say(terminal, what or f"gate {gate['mode']}: {word}", bold=True, **color)
     for reason in (*reasons[:_SHOWN], *filter(None, [baseline_line(gate)])):
         _say(terminal, f"  {reason}", **color)
     if len(reasons) > _SHOWN:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_lmeval.errors import UnknownName, UsageError
-from pytest_lmeval.plugin.settings import ini_floors
+from pytest_lmeval.plugin.settings import configs_of, ini_floors
 
 if TYPE_CHECKING:
     import pytest
@@ -17,12 +18,13 @@ __all__ = ["Wanted"]
 
 
 class Wanted:
-    """What ``--lm-subject`` and ``--lm-num-fewshot`` ask for, and what the task files so far offer."""
+    """What ``--lm-subject``, ``--lm-num-fewshot`` and ``--lm-config`` ask for, and what the task files so far offer."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._subjects: list[str] = config.option.lm_subject
         self._shots: int = config.option.lm_num_fewshot or 0
         self._known: set[str] = set()
+        self._keyed: dict[str, Task] = {}
         self._draws = False
         self._files = 0
         self._config = config
@@ -34,15 +36,19 @@ class Wanted:
         if loaded.tasks or loaded.subjects:
             self._files += 1
             self._known.update(*(each.names for each in loaded.subjects.values()))
+            self._keyed.update((task.key, task) for task in loaded.tasks if task.key)
             self._draws = self._draws or loaded.draws_few_shots
 
     def check(self) -> None:
-        """Raise UsageError for a subject that no task has, and for few-shots that no task draws.
+        """Raise UsageError for a subject or a value of a parameter that no task has, and few-shots that none draws.
 
-        Not where the command line names single items, ``picks_items``.
+        Not where the command line names single items, ``picks_items``. A value may be meant for a task of another file
+        where files are named.
         """
         if not self._files or self.picks_items:
             return
+        if not any(Path(argument).suffix for argument in self._config.args):
+            self._check_values()
         if self._subjects and not self._known:
             raise UsageError("--lm-subject: no selected task has subjects")
         for name in self._subjects:
@@ -50,6 +56,13 @@ class Wanted:
                 raise UnknownName("subject in --lm-subject", name, self._known)
         if self._shots and not self._draws:
             raise UsageError(f"--lm-num-fewshot={self._shots}: no selected task draws few-shots")
+
+    def _check_values(self) -> None:
+        if given := configs_of(self._config):
+            from pytest_lmeval.formats.yaml.configs import without_task
+
+            for fault in without_task(given, self._keyed.values()):
+                raise UsageError(f"--lm-config={self._config.option.lm_config}: {fault}")
 
     def check_names(self, collected: Collection[str], tasks: Mapping[str, Task], metrics: Collection[str]) -> None:
         """Raise UsageError for a threshold or a floor of what does not exist, and for a floor of a task without score.

@@ -19,7 +19,7 @@ from pytest_lmeval.rendering import render as default_render
 from pytest_lmeval.run.early import Early
 from pytest_lmeval.run.needs import Programs, Refusals
 from pytest_lmeval.run.settings import RunSettings
-from pytest_lmeval.types import Example, ExampleResult, Generate, Message, Request, Response
+from pytest_lmeval.types import Example, ExampleResult, Generate, Joined, Message, Request, Response
 
 __all__ = ["Run", "Unit"]
 
@@ -225,7 +225,8 @@ def _as_prompt(rendered: Any) -> Prompt:
     if isinstance(rendered, str):
         return rendered
     if isinstance(rendered, Sequence) and rendered:
-        return tuple(_message(entry) for entry in rendered)
+        messages = tuple(_message(entry) for entry in rendered)
+        return Joined(messages) if isinstance(rendered, Joined) else messages
     raise AdapterError(f"lm_render returned {type(rendered).__name__}; expected text or a sequence of messages")
 
 

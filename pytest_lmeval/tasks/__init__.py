@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_lmeval.tasks.base import BaseTask
+from pytest_lmeval.tasks.base import NO_SUBJECT, BaseTask, Language
 from pytest_lmeval.tasks.conversations import Task, TaskMixture, TaskSequence, render_mc
 from pytest_lmeval.tasks.execution import execute_code
 from pytest_lmeval.tasks.loading import load_dataset
@@ -11,6 +11,7 @@ from pytest_lmeval.tasks.scores import (
     AccuracyCompletion,
     AccuracyLoglikelihood,
     AccuracyNormLoglikelihood,
+    BitsPerByteLoglikelihood,
     Bleu,
     CodeExecutionPassAtOne,
     CSVFormat,
@@ -25,16 +26,19 @@ from pytest_lmeval.tasks.scores import (
 from pytest_lmeval.types import Message, Score
 
 __all__ = [
+    "NO_SUBJECT",
     "AccuracyCompletion",
     "AccuracyLoglikelihood",
     "AccuracyNormLoglikelihood",
     "BaseMetricContext",
     "BaseTask",
+    "BitsPerByteLoglikelihood",
     "Bleu",
     "CSVFormat",
     "CodeExecutionPassAtOne",
     "JSONFormat",
     "LLMJudgeScore",
+    "Language",
     "MathReasoningCompletion",
     "Message",
     "ResponseType",

@@ -4,14 +4,38 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
+from enum import Enum
 from typing import Any, ClassVar, Generic, TypeVar
 
 from pytest_lmeval.errors import RecordRefused
 from pytest_lmeval.tasks.sample import BaseMetricContext, ResponseType, Sample
 
-__all__ = ["BaseTask"]
+__all__ = ["NO_SUBJECT", "BaseTask", "Language"]
+
+NO_SUBJECT = "no_subject"
+"""``SUBJECTS = [NO_SUBJECT]``: the items have no subject, whatever their key ``subject`` says."""
 
 SubjectT = TypeVar("SubjectT")
+
+
+class Language(Enum):
+    """What a task is written in, for the readers of its file: no run looks at it."""
+
+    ENG = "English"
+    DEU = "German"
+    FRA = "French"
+    ITA = "Italian"
+    SPA = "Spanish"
+    POR = "Portuguese"
+    NLD = "Dutch"
+    FIN = "Finnish"
+    SWE = "Swedish"
+    ARB = "Arabic"
+    POL = "Polish"
+    RUS = "Russian"
+    UKR = "Ukrainian"
+    HRV = "Croatian"
+    SRP = "Serbian"
 
 
 class BaseTask(Generic[SubjectT]):
@@ -19,10 +43,12 @@ class BaseTask(Generic[SubjectT]):
 
     ``DATASET_PATH``: a ``.jsonl``, ``.csv`` or ``.parquet`` file, or a folder with a file per split, relative to the
     task file; or a name on the hub. ``METRICS``: the first decides whether an example passes. ``SUBJECTS``: items of
-    other subjects are left out. ``THRESHOLD``: the score to reach, where the metric's own is not meant.
+    other subjects are left out, and few-shots are of the item's own; ``[NO_SUBJECT]`` for a task that has none.
+    ``THRESHOLD``: the score to reach, where the metric's own is not meant.
 
-    While a method runs, ``self.dataset[split]`` are a split's items, ``self.num_fewshot`` is how many worked examples
-    to show, and ``self.rnd`` draws for this item alone: it is ``random.Random(1234 + index)``.
+    While a method runs, ``item["subject"]`` is the item's subject, ``self.dataset[split]`` are a split's items of that
+    subject, ``self.num_fewshot`` is how many worked examples to show, and ``self.rnd`` draws for this item alone: it is
+    ``random.Random(1234 + index)``, where ``index`` is the item's place in its split.
     """
 
     NAME: ClassVar[str]
@@ -34,6 +60,7 @@ class BaseTask(Generic[SubjectT]):
     SUBJECTS: ClassVar[Sequence[Any]] = ()
     THRESHOLD: ClassVar[float | None] = None
     HF_REVISION: ClassVar[str | None] = None
+    LANGUAGE: ClassVar[Any] = None
 
     dataset: Mapping[str, Sequence[dict[str, Any]]]
     rnd: random.Random
@@ -77,8 +104,9 @@ class BaseTask(Generic[SubjectT]):
         pool = self.dataset[self.FEWSHOT_SPLIT]
         if self.num_fewshot > len(pool):
             others = " other" if self.FEWSHOT_SPLIT == self.SAMPLE_SPLIT else ""
-            detail = f"{self.num_fewshot} asked for, but the split {self.FEWSHOT_SPLIT!r} has {len(pool)}{others} items"
-            raise RecordRefused("bad_value", "num_fewshot", detail)
+            about = "" if item.get("subject", NO_SUBJECT) == NO_SUBJECT else f" of the subject {item['subject']!r}"
+            has = f"the split {self.FEWSHOT_SPLIT!r} has {len(pool)}{others} items{about}"
+            raise RecordRefused("bad_value", "num_fewshot", f"{self.num_fewshot} asked for, but {has}")
         return self.rnd.sample(pool, self.num_fewshot)
 
     def _get_possible_completions(self, item: dict[str, Any]) -> list[str] | None:
@@ -90,5 +118,5 @@ class BaseTask(Generic[SubjectT]):
         return None
 
     def post_process_generated_completion(self, completion_text: str, sample: Sample | None = None) -> str:
-        """Return the prediction that is in what the model wrote: by default, all of it, stripped."""
-        return completion_text.strip()
+        """Return the prediction that is in what the model wrote: by default, all of it, unchanged."""
+        return completion_text

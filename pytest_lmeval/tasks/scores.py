@@ -15,6 +15,7 @@ __all__ = [
     "AccuracyCompletion",
     "AccuracyLoglikelihood",
     "AccuracyNormLoglikelihood",
+    "BitsPerByteLoglikelihood",
     "Bleu",
     "CSVFormat",
     "CodeExecutionPassAtOne",
@@ -125,6 +126,12 @@ class AccuracyNormLoglikelihood(NamedMetrics):
     """The completion with the highest log-probability per character is the ground truth, as in eval-framework."""
 
     NAMES = ("accuracy_norm_loglikelihood",)
+
+
+class BitsPerByteLoglikelihood(NamedMetrics):
+    """The mean probability of a byte of the ground truth: 2 to the minus bits per byte, so that more is better."""
+
+    NAMES = ("byte_probability",)
 
 
 class CodeExecutionPassAtOne:

@@ -13,6 +13,18 @@ from pytest_lmeval.formats.formatting import formatted, formatting_hashes, read_
 from pytest_lmeval.formatters import FORMATTERS
 from pytest_lmeval.loading import load_tasks
 
+CUED = """
+from pytest_lmeval.tasks import AccuracyCompletion, BaseTask
+
+class Cued(BaseTask[str]):
+    NAME = "cued"
+    DATASET_PATH = "rows.jsonl"
+    METRICS = [AccuracyCompletion]
+
+    def _get_instruction_text(self, item): return item["q"]
+    def _get_ground_truth(self, item): return "4"
+    def _get_cue_text(self, item): return "So"
+"""
 RECORD = {"prompt": "2 + 2 =", "targets": ["4"], "metric": "exact_match"}
 
 
@@ -24,6 +36,13 @@ def test_every_task_has_a_hash_per_formatter(tmp_path: Path) -> None:
     assert {"sums": FORMATTERS.keys()} == {name: by.keys() for name, by in hashes.items()}
     assert hashlib.sha256(b"2 + 2 =").hexdigest() == hashes["sums"]["concatenation"]
     assert "<|im_start|>user\n2 + 2 =<|im_end|>\n<|im_start|>assistant\n" == formatted(tasks[0], "chatml")
+
+
+def test_the_concatenation_is_the_text_that_a_model_without_roles_reads(tmp_path: Path) -> None:
+    (tmp_path / "task_cued.py").write_text(CUED)
+    (tmp_path / "rows.jsonl").write_text('{"q": "2 + 2?"}')
+
+    assert "2 + 2?So" == formatted(load_tasks(tmp_path)[0], "concatenation")
 
 
 def test_a_changed_prompt_has_another_hash_in_every_format(tmp_path: Path) -> None:

@@ -198,7 +198,7 @@ def test_the_table_is_shown_at_the_end(small: Project) -> None:
     result.stdout.fnmatch_lines(
         ["*leaderboard: stub.v1*", "arithmetic *exact_match *0.6667*2/3*", "words *1.0000*2/2*", "overall *0.8333*"]
     )
-    result.stdout.fnmatch_lines(["written to *reports/leaderboard.json; to look at: report.html beside it"])
+    result.stdout.fnmatch_lines(["leaderboard: reports/leaderboard.json", "HTML report: reports/report.html"])
 
 
 def test_git_is_asked_once_and_ledger_and_board_say_the_same(small: Project, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -59,7 +59,7 @@ class CapitalsQuiz(BaseTask[str]):
     SUBJECTS = ["africa", "america"]
 
     def _get_instruction_text(self, item: dict[str, Any]) -> str:
-        return f"Name the capital of {item['country']}."
+        return f"Name the capital of {item['country']}.\\n"
 
     def _get_ground_truth(self, item: dict[str, Any]) -> str:
         return item["capital"]
@@ -281,7 +281,7 @@ def test_options_choose_few_shots_subjects_and_examples(everything: Project) -> 
     result.assert_outcomes(passed=1, deselected=1)
     ((turns, stop, max_tokens),) = _asked(everything, "requests.txt")
     assert ["system", "user", "assistant", "user", "assistant", "user", "assistant"] == [role for role, _ in turns]
-    assert ["Name the capital of Chad.", "Answer:"] == [content for _, content in turns[-2:]]
+    assert ["Name the capital of Chad.\n", "Answer:"] == [content for _, content in turns[-2:]]
     # The class draws its own: none of the country's letter.
     assert {"Answer: Bamako", "Answer: Tehran"} == {turns[2][1], turns[4][1]}
     assert [[], None] == [stop, max_tokens]

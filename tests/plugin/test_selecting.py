@@ -184,3 +184,32 @@ def test_reruns_of_a_failing_example_count_it_once(small: Project) -> None:
     assert 1 == result.ret
     counts = small.board()["counts"]
     assert (5, 5) == (counts["collected"], counts["scored"])
+
+
+LONG = """
+from pathlib import Path
+from pytest_lmeval.tasks import Task
+
+class Long(Task):
+    eval_type = "generative"
+
+    def num_examples(self):
+        return 100_000
+
+    def get_example(self, index):
+        with Path(__file__).with_name("made.txt").open("a") as made:
+            made.write(f"{index}\\n")
+        return {"messages": [{"role": "user", "content": f"say {index}"}, {"role": "assistant", "content": "x"}]}
+
+    def evaluate(self, conversation, response):
+        return True
+"""
+
+
+def test_a_sample_of_a_long_list_makes_no_other_examples(project: Project) -> None:
+    project.write("tasks/task_long.py", LONG)
+    result = project.run("--lm-sample=5", "--lm-seed=3", "--lm-include-per-example")
+    result.assert_outcomes(passed=5)
+    made = (project.path / "tasks" / "made.txt").read_text().split()
+    assert sorted(f"Long:ex-{index}" for index in made) == ran(project)
+    assert {"available": 100_000, "selected": 5} == project.board()["selection"]["tasks"]["Long"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import runpy
 from pathlib import Path
 from typing import Any
@@ -36,11 +37,41 @@ def test_a_split_is_rows_and_columns(folder: Path) -> None:
 def test_rows_can_be_shuffled_selected_and_filtered(folder: Path) -> None:
     rows = _called(folder, "'owner/quiz', split='test'")
 
-    assert list(rows.shuffle(seed=7)) == list(rows.shuffle(seed=7))
+    assert [3, 2, 1] == rows.shuffle(seed=42)["a"]
     assert [1, 2, 3] == sorted(rows.shuffle(seed=7)["a"])
     assert [3, 1] == rows.select([2, 0])["a"]
     assert [2, 3] == rows.filter(lambda row: row["a"] > 1)["a"]
     assert rows.sha256 == rows.shuffle(seed=7).sha256
+
+
+def test_a_seed_that_is_no_whole_number_is_refused(folder: Path) -> None:
+    rows = _called(folder, "'owner/quiz', split='test'")
+
+    with pytest.raises(ValueError, match="seed: expected a whole number >= 0, got -1"):
+        rows.shuffle(seed=-1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "detail"),
+    [
+        ("'owner', 'qiuz'", "owner has no configuration 'qiuz'; did you mean 'quiz'? it has other, quiz"),
+        ("'owner', 'default'", "owner has no configuration 'default'; it has other, quiz"),
+        ("'owner/quiz', 'main'", "quiz has no configuration 'main'; it has no folders for configurations"),
+        ("'owner/quiz/test', 'main'", "test.jsonl has no configuration 'main'; it has no folders for configurations"),
+    ],
+)
+def test_a_configuration_that_is_not_there_is_refused_with_the_choices(
+    folder: Path, arguments: str, detail: str
+) -> None:
+    (folder / "owner" / "other").mkdir()
+
+    with pytest.raises(RecordRefused, match=re.escape(detail)):
+        _called(folder, f"{arguments}, split='test'")
+
+
+@pytest.mark.parametrize("arguments", ["'owner', 'quiz'", "'owner/quiz', 'default'", "'owner/quiz/test', 'default'"])
+def test_a_configuration_is_a_folder_in_the_data(folder: Path, arguments: str) -> None:
+    assert [1, 2, 3] == _called(folder, f"{arguments}, split='test'")["a"]
 
 
 def test_without_a_split_all_of_them_come_by_name(folder: Path) -> None:

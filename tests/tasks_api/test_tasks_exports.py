@@ -6,7 +6,8 @@ from pytest_lmeval import tasks
 
 
 def test_the_public_names_are_sorted_and_there() -> None:
-    assert sorted(tasks.__all__) == tasks.__all__
+    # Constants first, as the linter sorts.
+    assert sorted(tasks.__all__, key=lambda name: (not name.isupper(), name)) == tasks.__all__
     assert [] == [name for name in tasks.__all__ if not hasattr(tasks, name)]
 
 

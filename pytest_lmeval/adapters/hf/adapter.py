@@ -70,11 +70,12 @@ class HfAdapter:
     def loglikelihood(self, requests: Sequence[LogLikelihood]) -> list[LogProb | AdapterError]:
         """Return the log-probability of each continuation, in order, or the AdapterError that says why there is none.
 
-        The texts are taken as they are, without a chat template. Where both do not fit into the model's window, the
-        context loses its beginning. What the requests of one call begin with in common is read once, where that pays.
+        A context that is a conversation is written by the chat template, where there is one; others are taken as they
+        are. Where context and continuation do not fit into the model's window, the context loses its beginning. What
+        the requests of one call begin with in common is read once, where that pays.
         """
         loaded = self._open()
-        found = self._prompts.split_all([(request.context, request.continuation) for request in requests])
+        found = self._prompts.split_requests(requests)
         split, answers = _prepare(found, lambda one: _fitting(one, loaded.window))
         limit = scoring.batch_limit(self._options.batch_tokens, loaded.device)
         rows = scoring.readings(split, loaded.window)

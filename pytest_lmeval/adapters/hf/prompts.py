@@ -6,16 +6,28 @@ A conversation is written by the chat template, which places the special tokens 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pytest_lmeval.adapters.hf.options import Options, fault
 from pytest_lmeval.errors import AdapterError
-from pytest_lmeval.types import Generate, Message
+from pytest_lmeval.types import Generate, LogLikelihood, Message
 
 __all__ = ["Prompts", "shared_length"]
 
 _BEFORE = 8  # tokens: enough that a tokenizer sees that what follows does not begin a text
+
+
+@dataclass(frozen=True, slots=True)
+class _Context:
+    """A text, and whether a chat template wrote its beginning, and so the special tokens, too."""
+
+    text: str
+    is_template: bool = False
+
+    def __add__(self, continuation: str) -> _Context:
+        return replace(self, text=self.text + continuation)
 
 
 class Prompts:
@@ -35,7 +47,9 @@ class Prompts:
 
     def tokens(self, request: Generate) -> list[int]:
         """Return what the model reads for ``request``; raise AdapterError where that cannot be told."""
-        tokens = self._encode(self._converse(request)) if self.is_chat else self._plain(request.text) or self._start
+        tokens = (
+            self._encode(self._converse(request.prompt)) if self.is_chat else self._plain(request.text) or self._start
+        )
         if not tokens:
             raise AdapterError("the prompt has no tokens, and the tokenizer has none to begin a text with")
         return tokens
@@ -47,19 +61,36 @@ class Prompts:
         the context's last characters (most often a blank) with the continuation's first, the joint token counts as
         the continuation's. At least one token stands before it: BOS, or else EOS, where the context gives none.
         """
-        (split,) = self.split_all([(context, continuation)])
+        (split,) = self.split_requests([LogLikelihood(context, continuation)])
         if isinstance(split, AdapterError):
             raise split
         return split
 
-    def split_all(self, pairs: Sequence[tuple[str, str]]) -> list[tuple[list[int], int] | AdapterError]:
-        """Return for every ``(context, continuation)`` what :meth:`split` does, or the error that it raises.
+    def split_requests(self, requests: Sequence[LogLikelihood]) -> list[tuple[list[int], int] | AdapterError]:
+        """Return for every request what :meth:`split` does, or the error that it raises.
 
-        The tokenizer is called once for all texts: for many short ones the calls would cost more than the model.
+        A context with messages is what the chat template makes of them. The tokenizer is called once for all texts: for
+        many short ones the calls would cost more than the model.
         """
-        texts = {text for context, continuation in pairs for text in (context, context + continuation)}
-        tokens = self._plain_all(sorted(texts))
-        return [self._border(tokens[before], tokens[before + behind], behind) for before, behind in pairs]
+        contexts = self._contexts(requests)
+        pairs = list(zip(contexts, [request.continuation for request in requests], strict=True))
+        good = [(before, behind) for before, behind in pairs if not isinstance(before, AdapterError)]
+        tokens = self._encode_all({whole for before, behind in good for whole in (before, before + behind)})
+        return [
+            before
+            if isinstance(before, AdapterError)
+            else self._border(tokens[before], tokens[before + behind], behind)
+            for before, behind in pairs
+        ]
+
+    def _contexts(self, requests: Sequence[LogLikelihood]) -> list[_Context | AdapterError]:
+        known: dict[tuple[Message, ...], _Context | AdapterError] = {}
+        for messages in {request.messages for request in requests if request.messages and self.is_chat}:
+            try:
+                known[messages] = _Context(self._converse(messages), is_template=True)
+            except AdapterError as error:
+                known[messages] = error
+        return [known.get(request.messages) or _Context(request.context) for request in requests]
 
     def _border(self, before: list[int], whole: list[int], continuation: str) -> tuple[list[int], int] | AdapterError:
         shared = shared_length(before, whole)
@@ -85,11 +116,14 @@ class Prompts:
     def _plain(self, text: str) -> list[int]:
         return [*self._prefix, *self._encode(text)]
 
-    def _plain_all(self, texts: list[str]) -> dict[str, list[int]]:
+    def _encode_all(self, texts: Collection[_Context]) -> dict[_Context, list[int]]:
         if not texts:
             return {}
-        rows = self._tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"]
-        return {text: [*self._prefix, *row] for text, row in zip(texts, rows, strict=True)}
+        ordered = sorted(texts, key=lambda each: each.text)
+        rows = self._tokenizer([each.text for each in ordered], add_special_tokens=False, verbose=False)["input_ids"]
+        return {
+            each: [*([] if each.is_template else self._prefix), *row] for each, row in zip(ordered, rows, strict=True)
+        }
 
     def _encode(self, text: str, special: bool = False) -> list[int]:
         return list(self._tokenizer(text, add_special_tokens=special, verbose=False)["input_ids"])
@@ -99,8 +133,7 @@ class Prompts:
         places = range(len(dressed) - len(bare) + 1)
         return next((dressed[:place] for place in places if dressed[place : place + len(bare)] == bare), [])
 
-    def _converse(self, request: Generate) -> str:
-        messages = request.prompt
+    def _converse(self, messages: str | Sequence[Message]) -> str:
         if isinstance(messages, str):
             messages = (Message("user", messages),)
         turns = [{"role": message.role, "content": message.content} for message in messages]

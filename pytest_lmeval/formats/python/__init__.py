@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pytest_lmeval.errors import RecordRefused
@@ -70,7 +71,7 @@ class _Loader:
             raise RecordRefused("bad_value", f"{found.label}.{self._name_field(found)}", detail)
         self._taken[task.name] = f"{found.label} (line {found.line})"
         # Of a long list only what the run can use: the rest is not even made.
-        self.errors += task.examples.check(getattr(self.source.options, "limit", None))
+        self.errors += task.examples.check(partial(self.source.options.used, task.name))
         if task.subjects is not None:
             self.subjects[task.name] = task.subjects
         if task.examples:

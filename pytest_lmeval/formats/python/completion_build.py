@@ -5,18 +5,17 @@ from __future__ import annotations
 import hashlib
 import inspect
 from collections.abc import Mapping, Sequence
-from enum import Enum
 from pathlib import Path
 from typing import Any
 
 from pytest_lmeval.data import local
-from pytest_lmeval.data.splits import Splits
+from pytest_lmeval.data.splits import Splits, digest_of
 from pytest_lmeval.errors import RecordRefused
 from pytest_lmeval.formats.python.completion_task import CompletionTask, ExampleMaker
-from pytest_lmeval.formats.python.conversation import Drawn
 from pytest_lmeval.formats.python.examples import Examples
 from pytest_lmeval.formats.python.faults import called
-from pytest_lmeval.formats.python.measures import resolve
+from pytest_lmeval.formats.python.items import Items, subject_name
+from pytest_lmeval.formats.python.measures import BYTE_PROBABILITY, Measure, resolve
 from pytest_lmeval.formats.python.module import TaskModule
 from pytest_lmeval.formats.task import LoadOptions, Subjects, TaskSource
 from pytest_lmeval.registry import Registry
@@ -57,17 +56,18 @@ def build_completion_task(
     try:
         _check(task)
         measures = resolve(task.METRICS, registry)
-        subjects = _subjects(task.SUBJECTS)
-        splits = _open(task, subjects, module.path.parent)
-        rows = splits[task.SAMPLE_SPLIT]
-        _check_few_shots(task, splits)
-        task.dataset = Drawn(splits, task.SAMPLE_SPLIT)
-        maker = ExampleMaker(task, rows, subjects, measures, line)
-        indices, named = _selected(maker, subjects, source.options.subjects)
+        _check_subjects(task.SUBJECTS)
+        _check_measures(task, measures)
+        parts = _open(task, module.path.parent)
+        items = Items(parts, task.SAMPLE_SPLIT, task.SUBJECTS)
+        _check_few_shots(task, parts)
+        task.dataset = items.drawn(items[0])
+        maker = ExampleMaker(task, items, measures, line)
+        indices, named = _selected(items, source.options.subjects)
     except RecordRefused as refused:
         field = "DATASET_PATH" if refused.field == "dataset" else refused.field
         raise RecordRefused(refused.rule, f"{type(task).__name__}.{field}", refused.detail) from None
-    dataset = _facts(task, splits)
+    dataset = _facts(task, parts)
     sha256 = hashlib.sha256(f"{module.sha256}{dataset['sha256']}".encode()).hexdigest()
     examples = Examples(maker, indices, line)
     return CompletionTask(
@@ -103,22 +103,29 @@ def _check_threshold(value: object) -> None:
     raise RecordRefused("bad_value", "THRESHOLD", f"expected a number in [0, 1], got {value!r:.80}")
 
 
-def _subjects(given: object) -> tuple[str, ...]:
+def _check_measures(task: BaseTask[Any], measures: Sequence[Measure]) -> None:
+    if task.RESPONSE_TYPE != ResponseType.LOGLIKELIHOODS and any(each.name == BYTE_PROBABILITY for each in measures):
+        detail = f"{BYTE_PROBABILITY} needs RESPONSE_TYPE = ResponseType.LOGLIKELIHOODS"
+        raise RecordRefused("bad_value", "METRICS", detail)
+
+
+def _check_subjects(given: object) -> None:
     if isinstance(given, str) or not isinstance(given, Sequence):
         raise RecordRefused("bad_type", "SUBJECTS", f"expected a list, got {given!r:.80}")
-    return tuple(str(each.value if isinstance(each, Enum) else each) for each in given)
 
 
-def _open(task: BaseTask[Any], subjects: Sequence[str], folder: Path) -> Splits:
+def _open(task: BaseTask[Any], folder: Path) -> Mapping[str, Splits]:
+    """Return the splits of each subject where the data has splits for each, else those of ``""``."""
+    subjects = [subject_name(each) for each in task.SUBJECTS]
     found = local.find(task.DATASET_PATH, folder)
     if found is None:
         from pytest_lmeval.data import hub
 
         return hub.open_splits(task.DATASET_PATH, subjects, task.HF_REVISION)
-    return (local.read_subjects(found, subjects) if found.is_dir() else None) or local.read(found)
+    return (local.read_subjects(found, subjects) if found.is_dir() else None) or {"": local.read(found)}
 
 
-def _check_few_shots(task: BaseTask[Any], splits: Splits) -> None:
+def _check_few_shots(task: BaseTask[Any], parts: Mapping[str, Splits]) -> None:
     if task.num_fewshot == 0:
         return
     if not task.FEWSHOT_SPLIT:
@@ -127,20 +134,20 @@ def _check_few_shots(task: BaseTask[Any], splits: Splits) -> None:
         detail = f"{task.num_fewshot} few-shots asked for, but the class names no split to draw them from"
         raise RecordRefused("missing_required", "FEWSHOT_SPLIT", detail)
     try:
-        _ = splits[task.FEWSHOT_SPLIT]
+        _ = [splits[task.FEWSHOT_SPLIT] for splits in parts.values()]
     except RecordRefused as refused:
         raise RecordRefused(refused.rule, "FEWSHOT_SPLIT", refused.detail) from None
 
 
-def _selected(maker: ExampleMaker, subjects: Sequence[str], asked: Sequence[str]) -> tuple[list[int], Subjects | None]:
-    found = [maker.subject(index) for index in range(len(maker.rows))]
+def _selected(items: Items, asked: Sequence[str]) -> tuple[list[int], Subjects | None]:
+    found = [place.subject for place in items]
     there = sorted(set(found) - {""})
-    missing = [subject for subject in subjects if subject not in there]
+    missing = [subject for subject in items.declared if subject not in there]
     if there and missing:
         detail = f"no item of the subject {missing[0]!r}; the data has {', '.join(there)}"
         raise RecordRefused("bad_value", "SUBJECTS", detail)
     # An item that does not say what it is about is about all of them.
-    kept = {"", *subjects} if subjects else {"", *there}
+    kept = {"", *items.declared} if items.declared else {"", *there}
     indices = [index for index, subject in enumerate(found) if subject in kept]
     if not asked or not there:
         return indices, None
@@ -148,9 +155,14 @@ def _selected(maker: ExampleMaker, subjects: Sequence[str], asked: Sequence[str]
     return [index for index in indices if found[index] in asked], named
 
 
-def _facts(task: BaseTask[Any], splits: Splits) -> Mapping[str, str]:
-    sample = splits[task.SAMPLE_SPLIT].sha256
-    shots = splits[task.FEWSHOT_SPLIT].sha256 if task.FEWSHOT_SPLIT in splits else ""
+def _facts(task: BaseTask[Any], parts: Mapping[str, Splits]) -> Mapping[str, str]:
+    sample = _digest(parts, task.SAMPLE_SPLIT)
+    shots = _digest(parts, task.FEWSHOT_SPLIT) if all(task.FEWSHOT_SPLIT in splits for splits in parts.values()) else ""
     sha256 = hashlib.sha256(f"{sample}{shots}".encode()).hexdigest()
     revision = {"revision": task.HF_REVISION} if task.HF_REVISION else {}
     return {"path": task.DATASET_PATH, "sha256": sha256, **revision}
+
+
+def _digest(parts: Mapping[str, Splits], split: str) -> str:
+    digests = [splits[split].sha256 for splits in parts.values()]
+    return digests[0] if len(digests) == 1 else digest_of(each.encode() for each in digests)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,20 +12,22 @@ from typing import Any
 
 from pytest_lmeval.data.splits import Row
 from pytest_lmeval.errors import RecordRefused, ScoringError, UsageError
-from pytest_lmeval.formats.loglikelihood import option_requests, ranked
+from pytest_lmeval.formats.loglikelihood import Ranked, option_requests, ranked
 from pytest_lmeval.formats.python.conversation import conversation, texts_of
 from pytest_lmeval.formats.python.examples import Examples, id_of
 from pytest_lmeval.formats.python.faults import called, scored
-from pytest_lmeval.formats.python.measures import BY_LOGLIKELIHOOD, Measure, measured
+from pytest_lmeval.formats.python.items import Items
+from pytest_lmeval.formats.python.measures import BY_LOGLIKELIHOOD, BYTE_PROBABILITY, Measure, measured
 from pytest_lmeval.formats.task import Prompt, Subjects, TaskDefaults, Tools
-from pytest_lmeval.formatters import concatenation, opening
-from pytest_lmeval.tasks.base import BaseTask
+from pytest_lmeval.formatters import joined
+from pytest_lmeval.tasks.base import NO_SUBJECT, BaseTask
 from pytest_lmeval.tasks.execution import running_code_in
 from pytest_lmeval.tasks.sample import BaseMetricContext, ResponseType, Sample
 from pytest_lmeval.types import (
     Completion,
     Example,
     Generate,
+    Joined,
     Message,
     Request,
     Response,
@@ -46,27 +49,28 @@ class Held:
 
 @dataclass(slots=True)
 class ExampleMaker:
-    """Makes the examples of one task class from the rows of its sample split."""
+    """Makes the examples of one task class from the items of its sample split."""
 
     task: BaseTask[Any]
-    rows: Sequence[Row]
-    subjects: Sequence[str]
+    items: Items
     measures: Sequence[Measure]
     line: int
     held: dict[str, Held] = field(default_factory=dict)
 
-    def __call__(self, index: int) -> Example:
-        """Return the example of the row at ``index``; raise RecordRefused where the class makes none of it."""
-        task, item = self.task, dict(self.rows[index])
-        task.rnd = random.Random(SEED + index)
-        messages = conversation(task, item, index)
+    def __call__(self, number: int) -> Example:
+        """Return the example of the item at ``number``; raise RecordRefused where the class makes none of it."""
+        task, place = self.task, self.items[number]
+        item = self.items.item(place)
+        task.rnd = random.Random(SEED + place.index)
+        task.dataset = self.items.drawn(place)
+        messages = Joined(conversation(task, self.items, place))
         targets = texts_of(task, "_get_ground_truth", item)
         extras = self._extras(item)
-        own_id = id_of(item.get("id"), index)
+        own_id = id_of(item.get("id"), place.index, place.own_splits)
         sample = Sample(
             id=own_id,
-            index=index,
-            subject=self.subject(index),
+            index=place.index,
+            subject=NO_SUBJECT if self.items.has_none else place.subject,
             item=item,
             messages=messages,
             ground_truth=targets if len(targets) > 1 else targets[0],
@@ -76,21 +80,14 @@ class ExampleMaker:
         self.held.setdefault(own_id, Held(sample, _as_mapping(extras)))
         return Example(
             id=own_id,
-            prompt=concatenation(messages[_last_question(messages) :]),
+            prompt=joined(messages[_last_question(messages) :]),
             targets=targets,
             metric=self.measures[0].name,
             post_process=_rule(task),
-            category=sample.subject,
+            category=place.subject,
             line=self.line,
             messages=messages,
         )
-
-    def subject(self, index: int) -> str:
-        """Return the subject of a row: its own, or the only one there is."""
-        given = self.rows[index].get("subject")
-        if given is None:
-            return self.subjects[0] if len(self.subjects) == 1 else ""
-        return str(given)
 
     def _extras(self, item: Row) -> Any:
         name = f"{type(self.task).__name__}._get_context"
@@ -106,9 +103,13 @@ class ExampleMaker:
             return ()
         field = f"{type(self.task).__name__}._get_possible_completions"
         completions = texts_of(self.task, "_get_possible_completions", item)
-        if len(set(completions)) < 2 or not all(completions):
-            raise RecordRefused("bad_value", field, f"expected two different texts or more, got {completions!r:.120}")
-        if not set(targets) <= set(completions):
+        # How probable the right text is can be told without another; which is the most probable cannot.
+        fewest = 1 if all(measure.name == BYTE_PROBABILITY for measure in self.measures) else 2
+        if len(set(completions)) < fewest or not all(completions):
+            wanted = "at least one text" if fewest == 1 else "two different texts or more"
+            raise RecordRefused("bad_value", field, f"expected {wanted}, got {completions!r:.120}")
+        # Of several right texts, one need be asked for.
+        if not (set(targets) <= set(completions) or (fewest == 1 and set(targets) & set(completions))):
             raise RecordRefused("bad_value", field, f"the ground truth {targets[0]!r:.80} is not one of them")
         return completions
 
@@ -149,12 +150,13 @@ class CompletionTask(TaskDefaults):
 
     def requests(self, example: Example, prompt: Prompt) -> Sequence[Request]:
         """Return the request for a completion, or one for each possible completion."""
+        talk = () if isinstance(prompt, str) else Joined(prompt)
         if not self.needs:
             stop = tuple(self.task.stop_sequences or ())
-            return (Generate(prompt, self.name, example.id, stop=stop, max_tokens=self.task.max_tokens),)
-        context = prompt if isinstance(prompt, str) else opening(prompt)
+            return (Generate(talk or prompt, self.name, example.id, stop=stop, max_tokens=self.task.max_tokens),)
+        context = prompt if isinstance(prompt, str) else joined(prompt)
         options = self.held[example.id].sample.possible_completions
-        return option_requests([(context, option) for option in options], self.name, example.id)
+        return option_requests([(context, option) for option in options], self.name, example.id, talk)
 
     def score(self, example: Example, responses: Sequence[Response], tools: Tools) -> Score:
         """Return the first metric's score of what the class makes of the completion, with the other metrics'."""
@@ -184,22 +186,33 @@ class CompletionTask(TaskDefaults):
         """Return the metrics, the context, the completions to choose from, and a hash of the task file's code."""
         held = self.held[example.id]
         names = [measure.name for measure in self.measures]
-        content = {"metrics": names, "context": json_of(held.extras), "code": self.code}
-        # Results of a version that divided by bytes are not comparable.
+        completions = held.sample.possible_completions
+        content = {"metrics": names, "context": json_of(held.extras), "completions": completions, "code": self.code}
+        # Results of versions that divided by bytes, or put line ends of their own between messages, do not compare.
         normalised = {"normalised_by": "characters"} if "accuracy_norm_loglikelihood" in names else {}
-        return {**content, "completions": held.sample.possible_completions, **normalised}
+        return {**content, "text": "joined", **normalised}
 
     def _chosen(self, example: Example, held: Held, responses: Sequence[Response]) -> Score:
         texts = held.sample.possible_completions
         options = ranked(responses, texts)
         chosen = {measure.name: options.best(BY_LOGLIKELIHOOD.get(measure.name, "total")) for measure in self.measures}
+        per_byte = options.values("bytes")[next(texts.index(text) for text in example.targets if text in texts)]
         values = {
-            measure.name: measured([measure], texts[chosen[measure.name]], example.targets, held.extras, None).value
+            measure.name: math.exp(min(per_byte, 0.0))
+            if measure.name == BYTE_PROBABILITY
+            else measured([measure], texts[chosen[measure.name]], example.targets, held.extras, None).value
             for measure in self.measures
         }
         first, *others = values
         further = {name: values[name] for name in others}
-        return Score(values[first], options.record(chosen[first]), texts[chosen[first]], metrics=further)
+        return Score(values[first], _details(options, chosen[first]), texts[chosen[first]], metrics=further)
+
+
+def _details(options: Ranked, chosen: int) -> dict[str, Any]:
+    if len(options.asked) > 1:
+        return options.record(chosen)
+    # A single text is not chosen: with its size, the row tells the bits per byte of all such texts together.
+    return {**options.record(), "bytes": len(options.texts[0].encode("utf-8", "surrogatepass"))}
 
 
 def json_of(value: Any) -> Any:
@@ -227,4 +240,4 @@ def _last_question(messages: Sequence[Message]) -> int:
 
 def _rule(task: BaseTask[Any]) -> str:
     overridden = type(task).post_process_generated_completion is not BaseTask.post_process_generated_completion
-    return "post_process_generated_completion" if overridden else "strip_whitespace"
+    return "post_process_generated_completion" if overridden else "none"

@@ -5,58 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from pytest_lmeval.data.splits import Row, Rows, Splits
+from pytest_lmeval.data.splits import Row
 from pytest_lmeval.errors import RecordRefused
 from pytest_lmeval.formats.python.faults import called
+from pytest_lmeval.formats.python.items import Items, Place
 from pytest_lmeval.tasks.base import BaseTask
 from pytest_lmeval.types import Message
 
-__all__ = ["Drawn", "conversation", "text_of", "texts_of"]
+__all__ = ["conversation", "text_of", "texts_of"]
 
 
-class Drawn(Mapping[str, Sequence[Row]]):
-    """The splits as a task sees them: while few-shots are drawn for an item, it is in none of them itself."""
-
-    def __init__(self, splits: Splits, sample_split: str) -> None:
-        self._splits = splits
-        self._sample_split = sample_split
-        self.left_out: int | None = None
-
-    def __getitem__(self, name: str) -> Sequence[Row]:
-        rows = self._splits[name]
-        if self.left_out is None or not (self._splits.is_single or name == self._sample_split):
-            return rows
-        return _Without(rows, self.left_out)
-
-    def __iter__(self) -> Any:
-        return iter(self._splits)
-
-    def __len__(self) -> int:
-        return len(self._splits)
-
-
-class _Without(Sequence[Row]):
-    """All rows but one, none of them copied."""
-
-    def __init__(self, rows: Rows, left_out: int) -> None:
-        self._rows = rows
-        self._left_out = left_out
-
-    def __len__(self) -> int:
-        return len(self._rows) - 1
-
-    def __getitem__(self, index: Any) -> Any:
-        if isinstance(index, slice):
-            return [self[number] for number in range(*index.indices(len(self)))]
-        place = range(len(self))[index]
-        return self._rows[place if place < self._left_out else place + 1]
-
-
-def conversation(task: BaseTask[Any], item: Row, index: int) -> tuple[Message, ...]:
+def conversation(task: BaseTask[Any], items: Items, place: Place) -> tuple[Message, ...]:
     """Return the system prompt, the worked examples, the question and the cue, whichever of them there are."""
+    item = items.item(place)
     messages = []
     system = text_of(task, "_get_system_prompt_text", item)
-    for shot in _few_shots(task, item, index):
+    for shot in _few_shots(task, items, place):
         messages.append(Message("user", text_of(task, "_get_instruction_text", shot)))
         messages.append(Message("assistant", text_of(task, "_get_fewshot_target_text", shot)))
     question = text_of(task, "_get_instruction_text", item)
@@ -95,24 +59,24 @@ def texts_of(task: BaseTask[Any], method: str, item: Row) -> tuple[str, ...]:
     return tuple(texts)
 
 
-def _few_shots(task: BaseTask[Any], item: Row, index: int) -> Sequence[Row]:
+def _few_shots(task: BaseTask[Any], items: Items, place: Place) -> Sequence[Row]:
     if task.num_fewshot == 0:
         return ()
     field = f"{_name(task)}._sample_fewshot_examples"
-    dataset = task.dataset
-    assert isinstance(dataset, Drawn)
-    dataset.left_out = index
+    dataset = items.drawn(place)
+    dataset.leaves_out = True
+    task.dataset = dataset
     try:
-        shots: Any = called(field, task._sample_fewshot_examples, item)
+        shots: Any = called(field, task._sample_fewshot_examples, items.item(place))
     finally:
-        dataset.left_out = None
+        dataset.leaves_out = False
     if (
         isinstance(shots, str)
         or not isinstance(shots, Sequence)
         or not all(isinstance(shot, Mapping) for shot in shots)
     ):
         raise RecordRefused("bad_type", field, f"expected a list of items, got {shots!r:.80}")
-    return [dict(shot) for shot in shots]
+    return [items.named(dict(shot), place) for shot in shots]
 
 
 def _name(task: object) -> str:

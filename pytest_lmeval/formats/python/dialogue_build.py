@@ -16,7 +16,7 @@ from pytest_lmeval.formats.python.module import TaskModule
 from pytest_lmeval.formats.task import Subjects, TaskSource
 from pytest_lmeval.tasks.conversations import Task, TaskSequence
 
-__all__ = ["METHODS", "build_dialogue_task", "lacking"]
+__all__ = ["METHODS", "build_dialogue_task", "lacking", "trains_only"]
 
 METHODS = ("eval_type", "num_examples", "get_example", "evaluate")
 
@@ -24,6 +24,11 @@ METHODS = ("eval_type", "num_examples", "get_example", "evaluate")
 def lacking(kind: type[Task]) -> list[str]:
     """Return what a class does not say yet of all that a task must."""
     return [method for method in METHODS if getattr(kind, method) is getattr(Task, method)]
+
+
+def trains_only(kind: type[Task]) -> bool:
+    """Tell whether a class has conversations to train on, and says nothing about how an answer is evaluated."""
+    return set(lacking(kind)) == {"eval_type", "evaluate"}
 
 
 def build_dialogue_task(

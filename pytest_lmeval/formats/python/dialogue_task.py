@@ -114,8 +114,9 @@ class DialogueTask(TaskDefaults):
         """Return the request for the next turn, or one for each letter."""
         if self.by_probability:
             context = prompt if isinstance(prompt, str) else opening(prompt)
+            talk = () if isinstance(prompt, str) else prompt
             letters = self.held[example.id]["letters"]
-            return option_requests([(context, letter) for letter in letters], self.name, example.id)
+            return option_requests([(context, letter) for letter in letters], self.name, example.id, talk)
         stop = tuple(self.task.stop_sequences or ())
         return (Generate(prompt, self.name, example.id, stop=stop, max_tokens=self.task.max_tokens),)
 

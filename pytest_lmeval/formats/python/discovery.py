@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_lmeval.errors import RecordRefused
-from pytest_lmeval.formats.python.dialogue_build import METHODS, lacking
+from pytest_lmeval.formats.python.dialogue_build import METHODS, lacking, trains_only
 from pytest_lmeval.formats.python.faults import called
 from pytest_lmeval.formats.python.module import TaskModule
 from pytest_lmeval.tasks.base import BaseTask
@@ -34,7 +34,8 @@ def find_tasks(file: TaskModule) -> list[Found]:
 
     With a list ``TASKS``: what is in it, and nothing else. Without: every instance that a variable holds, and every
     class made in this file that is complete and of which no variable holds an instance. Names with an underscore in
-    front, classes without a ``NAME``, abstract ones, and those that others build upon, are helpers.
+    front, classes without a ``NAME``, abstract ones, and those that others build upon, are helpers. So are
+    conversations that can only be trained on, and mixtures with such a part.
     """
     if "TASKS" in file.names:
         return _listed(file)
@@ -83,6 +84,8 @@ def _instances(file: TaskModule) -> Iterator[Found]:
     for name, value in file.names.items():
         if isinstance(value, _BASES) and not name.startswith("_") and id(value) not in seen and name in file.lines:
             seen.add(id(value))
+            if _is_for_training(value):
+                continue
             variable = name if isinstance(value, TaskSequence) else ""
             yield Found(type(value).__name__, file.lines[name], value, variable)
 
@@ -92,6 +95,12 @@ def _classes(file: TaskModule) -> list[type]:
     return list(dict.fromkeys(kind for kind in kinds if kind.__module__ == file.module.__name__))
 
 
+def _is_for_training(thing: BaseTask[Any] | Task) -> bool:
+    if isinstance(thing, TaskSequence):
+        return any(_is_for_training(part) for part in thing.tasks)
+    return isinstance(thing, Task) and trains_only(type(thing))
+
+
 def _is_helper(kind: type, file: TaskModule) -> bool:
     if kind.__name__.startswith("_") or inspect.isabstract(kind):
         return True
@@ -99,7 +108,9 @@ def _is_helper(kind: type, file: TaskModule) -> bool:
         return not hasattr(kind, "NAME")
     assert issubclass(kind, Task)
     incomplete = bool(lacking(kind))
-    # Nothing of its own, or built upon in this file.
+    # Nothing of its own, nothing to evaluate, or built upon in this file.
     return incomplete and (
-        len(lacking(kind)) == len(METHODS) or any(kind in other.__mro__[1:] for other in _classes(file))
+        len(lacking(kind)) == len(METHODS)
+        or trains_only(kind)
+        or any(kind in other.__mro__[1:] for other in _classes(file))
     )

@@ -53,26 +53,27 @@ class Examples(Sequence[Example]):
             self._made[index] = example
         return self._made[index]
 
-    def check(self, limit: int | None = None) -> list[RecordError]:
-        """Make the first ``limit`` examples that can be made, or all; leave out, and return, what cannot be.
+    def check(self, used: Callable[[int], Sequence[int]] = range) -> list[RecordError]:
+        """Make the examples that a run uses; leave out, and return, those that cannot be made.
 
-        Of several that fail alike the first is returned, with their number.
+        ``used`` gives the places of these among a number of examples; by default all of them. Where some are left out
+        it is asked again. Of several that fail alike the first is returned, with their number.
         """
-        kept: list[int] = []
         faults: dict[tuple[str, str, str], list[str]] = {}
-        refused_at = set()
-        for index in self._indices:
-            if limit is not None and len(kept) >= limit:
-                break
+        while refused := self._refused([self._indices[place] for place in used(len(self._indices))]):
+            for index, fault in refused.items():
+                faults.setdefault((fault.rule, fault.field, fault.detail), []).append(f"item {index}")
+            self._indices = [index for index in self._indices if index not in refused]
+        return [self._error(fault, places) for fault, places in faults.items()]
+
+    def _refused(self, indices: Iterable[int]) -> dict[int, RecordRefused]:
+        found = {}
+        for index in indices:
             try:
                 self.at(index)
-                kept.append(index)
             except RecordRefused as refused:
-                refused_at.add(index)
-                faults.setdefault((refused.rule, refused.field, refused.detail), []).append(f"item {index}")
-        if refused_at:
-            self._indices = [index for index in self._indices if index not in refused_at]
-        return [self._error(fault, places) for fault, places in faults.items()]
+                found[index] = refused
+        return found
 
     def _error(self, fault: tuple[str, str, str], places: Sequence[str]) -> RecordError:
         rule, field, detail = fault
@@ -80,10 +81,10 @@ class Examples(Sequence[Example]):
         return RecordError(self._line, None, rule, field, f"{places[0]}{more}: {detail}")
 
 
-def id_of(given: object, index: int) -> str:
-    """Return the id that an item gives itself, or one made of its place."""
+def id_of(given: object, index: int, subject: str = "") -> str:
+    """Return the id that an item gives itself, or one made of its place, in the splits of its ``subject`` if any."""
     if given is None:
-        return f"ex-{index}"
+        return f"{subject or 'ex'}-{index}"
     if isinstance(given, int) and not isinstance(given, bool):
         return str(given)
     if not isinstance(given, str) or not given:

@@ -14,12 +14,15 @@ from pytest_lmeval.registry import Registry
 from pytest_lmeval.tasks.scores import NamedMetrics
 from pytest_lmeval.types import Score
 
-__all__ = ["BY_LOGLIKELIHOOD", "Measure", "measured", "resolve"]
+__all__ = ["BYTE_PROBABILITY", "BY_LOGLIKELIHOOD", "Measure", "measured", "resolve"]
 
 BY_LOGLIKELIHOOD: Mapping[str, Rule] = MappingProxyType(
     {"accuracy_loglikelihood": "total", "accuracy_norm_loglikelihood": "characters"}
 )
 """Metrics of which of several continuations a model finds most probable, and the rule that decides which that is."""
+
+BYTE_PROBABILITY = "byte_probability"
+"""The metric of how probable the right continuation is, whatever others there are."""
 
 _Applies = Callable[[Sequence[str], Mapping[str, Any]], bool]
 
@@ -101,6 +104,8 @@ def _of_class(field: str, entry: type[NamedMetrics], name: str, registry: Regist
 def _registered(field: str, name: str, registry: Registry) -> Measure:
     if name in BY_LOGLIKELIHOOD:
         return Measure(name, _by_loglikelihood)
+    if name == BYTE_PROBABILITY:
+        return Measure(name, _by_loglikelihood, threshold=0.0)
     try:
         metric = registry.metric(name)
     except LmevalError as error:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pytest_lmeval.adapters.hf import HfAdapter
 from pytest_lmeval.adapters.hf.scoring import readings
 from pytest_lmeval.errors import AdapterError
-from pytest_lmeval.types import LogLikelihood, LogProb
+from pytest_lmeval.types import LogLikelihood, LogProb, Message
 
 from .tiny_model import FACTS, WINDOW
 
@@ -73,7 +73,36 @@ def test_a_known_answer_is_greedy_and_likelier_than_another(name: str, request: 
     assert right.total == pytest.approx(sum(right.tokens))
 
 
-def test_a_chat_template_is_not_applied(llama: HfAdapter) -> None:
+def test_a_conversation_is_written_by_the_chat_template(llama: HfAdapter) -> None:
+    question = LogLikelihood("Hi", "honey", messages=(Message("user", "Hi"),))
+    cued = LogLikelihood("Hi So", " honey", messages=(Message("user", "Hi"), Message("assistant", "So")))
+    texts = ("<s><|user|>Hi<|end|><|assistant|>honey", "<s><|user|>Hi<|end|><|assistant|>So honey")
+    tokenizer = llama._open().tokenizer
+    splits = [split for split in llama._prompts.split_requests([question, cued]) if isinstance(split, tuple)]
+
+    assert texts == tuple(tokenizer.decode(tokens) for tokens, _ in splits)
+    assert ["honey", " honey"] == [tokenizer.decode(tokens[-size:]) for tokens, size in splits]
+    for (tokens, size), answer in zip(splits, llama.loglikelihood([question, cued]), strict=True):
+        assert_close(by_hand(llama, tokens, size), answer)
+
+
+def test_a_conversation_that_the_template_refuses_is_the_error_of_its_requests(llama: HfAdapter) -> None:
+    refused = LogLikelihood("Hi", "honey", messages=(Message("tool", "Hi"),))
+    error, answer = llama.loglikelihood([refused, LogLikelihood("Hi", "honey")])
+
+    assert isinstance(error, AdapterError)
+    assert "unknown role tool" in str(error)
+    assert isinstance(answer, LogProb)
+
+
+def test_a_model_without_a_template_reads_the_text_of_a_conversation(gpt2: HfAdapter) -> None:
+    talk = (Message("user", "What do bees make?"),)
+    told = gpt2.loglikelihood([LogLikelihood("What do bees make?", " honey", messages=talk)])
+
+    assert_close(found(gpt2.loglikelihood([LogLikelihood("What do bees make?", " honey")])[0]), told[0])
+
+
+def test_a_chat_template_is_not_applied_to_text(llama: HfAdapter) -> None:
     whole, size = llama._prompts.split("Hi", " there")
     tokenizer = llama._open().tokenizer
     assert "<s>Hi there" == tokenizer.decode(whole)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import re
 from collections.abc import Sequence
@@ -11,6 +12,7 @@ import pytest
 
 from pytest_lmeval.errors import ScoringError, UsageError
 from pytest_lmeval.formats.task import Tools
+from pytest_lmeval.rendering import render
 from pytest_lmeval.sandbox import open_sandbox
 from pytest_lmeval.types import Completion, Generate, LogLikelihood, LogProb, Message, Score
 
@@ -61,7 +63,18 @@ def test_the_messages_are_system_then_worked_examples_then_the_question_then_the
         ("user", "Q: question 0"),
         ("assistant", "It is"),
     ] == _asked(task)
-    assert "Q: question 0\nIt is" == task.examples[0].prompt
+    assert "Q: question 0It is" == task.examples[0].prompt
+
+
+def test_a_model_without_roles_reads_the_contents_directly_one_behind_the_other(folder: TaskFolder) -> None:
+    folder.data("shots/test.jsonl", ROWS[:1])
+    folder.data("shots/train.jsonl", ROWS[1:2])
+    task = folder.quiz({'"quiz.jsonl"': '"shots"'}, EVERYTHING, num_fewshot=1)
+    example = task.examples[0]
+    text = "Be brief.\n\nSome questions.\n\nQ: question 1It is answer 1.\n\nQ: question 0It is"
+
+    assert text == task.requests(example, render(example))[0].text
+    assert text == task.requests(example, list(example.messages))[0].text
 
 
 def test_an_initial_prompt_without_worked_examples_stands_above_the_question(folder: TaskFolder) -> None:
@@ -184,6 +197,79 @@ def test_a_folder_may_have_a_folder_for_each_subject(folder: TaskFolder) -> None
     assert ["north", "north", "south"] == [example.category for example in task.examples]
 
 
+PLACES = {**SUBJECTS, '"quiz.jsonl"': '"places"'}
+
+
+def _write_places(folder: TaskFolder, *subjects: str) -> None:
+    for subject in subjects:
+        rows = [{"q": f"{subject} {number}", "a": "yes"} for number in range(5)]
+        folder.data(f"places/{subject}/test.jsonl", rows[:2])
+        folder.data(f"places/{subject}/train.jsonl", rows[2:])
+
+
+def test_few_shots_are_drawn_within_the_subject_by_its_own_place(folder: TaskFolder) -> None:
+    _write_places(folder, "north", "south")
+    task = folder.quiz(PLACES, num_fewshot=2)
+
+    for subject, first in (("north", 0), ("south", 2)):
+        drawn = random.Random(1234 + 1).sample([f"Q: {subject} {number}" for number in (2, 3, 4)], 2)
+        assert [*drawn, f"Q: {subject} 1"] == [text for role, text in _asked(task, first + 1) if role == "user"]
+
+
+def test_the_subjects_of_a_class_change_no_prompt_of_another(folder: TaskFolder) -> None:
+    _write_places(folder, "north", "south", "west")
+    both = folder.quiz(PLACES, num_fewshot=2)
+    fewer = folder.quiz({**PLACES, '["north", "south"]': '["west", "south"]'}, num_fewshot=2)
+
+    assert ["north-0", "north-1", "south-0", "south-1"] == [example.id for example in both.examples]
+    assert [_asked(both, 2), _asked(both, 3)] == [_asked(fewer, 2), _asked(fewer, 3)]
+    assert ["south-0", "south-1"] == [example.id for example in fewer.examples][2:]
+
+
+def test_few_shots_of_a_file_are_of_the_subject_of_the_item_or_of_none(folder: TaskFolder) -> None:
+    named = [{"q": f"{subject} {number}", "a": "yes", "subject": subject} for number in range(3) for subject in PARTS]
+    folder.data("quiz.jsonl", [*named, {"q": "anywhere", "a": "yes"}])
+    task = folder.quiz(SUBJECTS, num_fewshot=3)
+
+    for place, subject in ((0, "north"), (3, "south")):
+        *shots, question = [text for role, text in _asked(task, place) if role == "user"]
+        others = {f"Q: {subject} {number}" for number in range(3)} | {"Q: anywhere"}
+        assert others - {question} == set(shots)
+
+
+PARTS = ("north", "east", "south")
+TELLS_SUBJECT = """
+def _get_cue_text(self, item): return str(item.get("subject"))
+def _get_fewshot_target_text(self, item): return str(item.get("subject"))
+"""
+
+
+@pytest.mark.parametrize(
+    ("subjects", "own", "told"),
+    [
+        ('["north"]', {}, "north"),
+        ("[NO_SUBJECT]", {}, "no_subject"),
+        ("[NO_SUBJECT]", {"subject": "east"}, "no_subject"),
+        ("[]", {"subject": "east"}, "east"),
+        ("[]", {}, "None"),
+    ],
+)
+def test_an_item_and_its_worked_examples_know_their_subject(
+    folder: TaskFolder, subjects: str, own: dict[str, str], told: str
+) -> None:
+    folder.data("quiz.jsonl", [{**row, **own} for row in ROWS[:2]])
+    task = folder.quiz({"METRICS =": f"SUBJECTS = {subjects}\n    METRICS ="}, TELLS_SUBJECT, num_fewshot=1)
+
+    assert [told, told] == [text for role, text in _asked(task) if role == "assistant"]
+
+
+def test_items_without_subjects_have_none_on_the_board(folder: TaskFolder) -> None:
+    folder.data("quiz.jsonl", [{**row, "subject": "east"} for row in ROWS])
+    task = folder.quiz({"METRICS =": "SUBJECTS = [NO_SUBJECT]\n    METRICS ="})
+
+    assert [""] * 6 == [example.category for example in task.examples]
+
+
 def test_a_task_without_the_wanted_subject_has_no_place_in_the_run(folder: TaskFolder) -> None:
     folder.data("quiz.jsonl", [{**ROWS[0], "subject": "north"}, {**ROWS[1], "subject": "south"}])
     loaded = folder.load(changed_quiz({}), subjects=("west",))
@@ -219,7 +305,7 @@ class Quiz"""
 
     score = _scored(task, " text ")
     assert ["lenient", 0.25, 0.3] == [task.metric, task.threshold(task.examples[0]), score.value]
-    assert {"seen": "text"} == score.details
+    assert {"seen": " text "} == score.details
 
 
 def test_a_metric_of_a_class_that_says_nothing_of_an_item_is_left_out(folder: TaskFolder) -> None:
@@ -245,11 +331,12 @@ def test_the_prediction_is_what_the_class_makes_of_the_completion(folder: TaskFo
     assert "ex-2 2 answer 2 so" == score.prediction
 
 
-def test_by_default_the_completion_is_stripped(folder: TaskFolder) -> None:
-    assert [1.0, "answer 0"] == [
-        _scored(folder.quiz(), " answer 0\n").value,
-        _scored(folder.quiz(), " answer 0\n").prediction,
-    ]
+def test_by_default_the_completion_is_compared_as_it_was_written(folder: TaskFolder) -> None:
+    folder.data("quiz.jsonl", [{"q": "Which colour?", "a": " blue"}])
+    task = folder.quiz()
+
+    assert [1.0, 0.0, 0.0] == [_scored(task, text).value for text in (" blue", "blue", " blue\n")]
+    assert [" blue\n", "none"] == [_scored(task, " blue\n").prediction, task.examples[0].post_process]
 
 
 def test_a_completion_ends_before_the_first_stop_sequence_whatever_the_adapter_does(folder: TaskFolder) -> None:
@@ -315,13 +402,50 @@ def test_the_most_probable_completion_is_the_prediction(folder: TaskFolder) -> N
     task = folder.quiz({**CHOICE, **BOTH}, options)
     example = task.examples[0]
 
+    talk = (Message("user", "Q: question 0"),)
     assert (
-        LogLikelihood("Q: question 0\n", "answer 0", "quiz", "ex-0"),
-        LogLikelihood("Q: question 0\n", "no", "quiz", "ex-0"),
+        LogLikelihood("Q: question 0", "answer 0", "quiz", "ex-0", talk),
+        LogLikelihood("Q: question 0", "no", "quiz", "ex-0", talk),
     ) == task.requests(example, example.messages)
     score = _chosen(task, [-4.0, -2.0])
     assert [0.0, "no", {"accuracy_norm_loglikelihood": 1.0}] == [score.value, score.prediction, dict(score.metrics)]
     assert {"answer 0": -4.0, "no": -2.0} == score.details["logprobs"]
+
+
+BITS = {**CHOICE, "[AccuracyCompletion]": "[BitsPerByteLoglikelihood]"}
+RIGHT_ALONE = 'def _get_possible_completions(self, item): return [item["a"]]'
+
+
+def test_a_single_completion_is_scored_by_the_probability_of_its_bytes(folder: TaskFolder) -> None:
+    task = folder.quiz(BITS, RIGHT_ALONE)
+    score = _chosen(task, [-4.0])
+
+    assert ["byte_probability", 0.0] == [task.metric, task.threshold(task.examples[0])]
+    assert 4.0 / (len("answer 0") * math.log(2)) == pytest.approx(-math.log2(score.value))
+    assert [8, False, False] == [score.details["bytes"], "confidence" in score.details, "chosen" in score.details]
+
+
+def test_bits_per_byte_stand_beside_the_accuracy(folder: TaskFolder) -> None:
+    options = 'def _get_possible_completions(self, item): return ["no", item["a"]]'
+    task = folder.quiz({**CHOICE, "[AccuracyCompletion]": "[AccuracyLoglikelihood, BitsPerByteLoglikelihood]"}, options)
+    score = _chosen(task, [-2.0, -4.0])
+
+    assert [0.0, pytest.approx(math.exp(-4.0 / 8))] == [score.value, score.metrics["byte_probability"]]
+
+
+@pytest.mark.parametrize(
+    ("changed", "added", "fault"),
+    [
+        (CHOICE, RIGHT_ALONE, "item 0: expected two different texts or more"),
+        ({"[AccuracyCompletion]": "[BitsPerByteLoglikelihood]"}, "", "METRICS: byte_probability needs RESPONSE_TYPE"),
+    ],
+)
+def test_one_completion_is_for_bits_per_byte_alone(
+    folder: TaskFolder, changed: dict[str, str], added: str, fault: str
+) -> None:
+    folder.data("quiz.jsonl", ROWS[:1])
+
+    assert fault in folder.quiz_fault(changed, added)
 
 
 def test_an_impossible_completion_is_told_as_such(folder: TaskFolder) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -147,6 +148,24 @@ def test_only_as_many_conversations_are_fetched_as_the_run_can_use(folder: TaskF
     assert [0, 1, 2, 3, 4] == folder.task(TALKS).task.fetched
 
 
+def test_only_the_conversations_of_a_sample_are_fetched(folder: TaskFolder) -> None:
+    whole = folder.task(TALKS)
+    drawn = sorted(random.Random("7:Talks").sample(range(5), 2))
+    sampled = folder.task(TALKS, sample=2, seed=7)
+
+    assert drawn == sorted(sampled.task.fetched)
+    assert [whole.examples[place].id for place in drawn] == [f"ex-{index}" for index in sampled.task.fetched]
+    assert 5 == len(sampled.examples)
+
+
+def test_a_bad_conversation_in_a_sample_is_told_and_another_drawn(folder: TaskFolder) -> None:
+    bad = TALKS.replace("self.fetched.append(index)", "self.fetched.append(index)\n        assert index != 2")
+    loaded = folder.load(bad, sample=4)
+
+    assert ["item 2: AssertionError"] == [error.detail.partition(" (")[0] for error in loaded.errors]
+    assert [0, 1, 3, 4] == [int(example.id[3:]) for example in loaded.tasks[0].examples]
+
+
 def test_content_in_parts_is_joined(folder: TaskFolder) -> None:
     parts = '[{"type": "text", "text": "after "}, {"type": "python", "text": f"{index}?"}]'
     task = folder.task(TALKS.replace('f"after {index}?"', parts))
@@ -183,6 +202,7 @@ def test_letters_are_chosen_by_their_probabilities_where_the_adapter_gives_them(
     assert all(isinstance(request, LogLikelihood) for request in requests)
     assert ["A", "B", "C"] == [request.continuation for request in requests]
     assert {example.prompt + "\n"} == {request.context for request in requests}
+    assert {example.messages} == {request.messages for request in requests}
 
 
 @pytest.mark.parametrize(

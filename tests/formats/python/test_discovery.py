@@ -21,6 +21,11 @@ BODY = f"""
     def evaluate(self, conversation, response): return True
 """
 ONE = f"class One(Task):{BODY}"
+TRAINING = f"""
+class Training(Task):
+    def num_examples(self): return 2
+    def get_example(self, index): return {TALK}
+"""
 WITH_SPLIT = f"class Split(Task):\n    def __init__(self, split, **view):\n        self.split = split{BODY}"
 
 
@@ -52,10 +57,20 @@ def _names(folder: TaskFolder, source: str) -> list[str]:
         (f"{ONE}\nmixed = TaskMixture([One(), One()])", ["One", "mixed"]),
         (f"{ONE}\nTASKS = [TaskSequence([One()])]", ["TaskSequence"]),
         (WITH_SPLIT, ["Split"]),
+        (ONE + TRAINING, ["One"]),
+        (f"{ONE}{TRAINING}\nto_train_on = TaskMixture([One(), Training()])\nmore = Training()", ["One"]),
+        (f"{ONE}{TRAINING}\nnested = TaskSequence([TaskMixture([Training()]), One()])", ["One"]),
     ],
 )
 def test_the_tasks_of_a_file(folder: TaskFolder, source: str, names: list[str]) -> None:
     assert sorted(names) == sorted(_names(folder, source))
+
+
+@pytest.mark.parametrize("thing", ["Training", "TaskMixture([One(), Training()])"])
+def test_what_can_only_be_trained_on_is_refused_where_it_is_listed_as_a_task(folder: TaskFolder, thing: str) -> None:
+    fault = folder.fault(f"{ONE}{TRAINING}\nTASKS = [{thing}]")
+
+    assert "missing_required Training.eval_type: required: eval_type" in fault
 
 
 def test_a_class_that_needs_a_split_gets_the_test_split(folder: TaskFolder) -> None:

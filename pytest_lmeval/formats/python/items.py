@@ -1,0 +1,157 @@
+"""The items that a task class asks about: subject by subject, each with the splits that belong to it."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from pytest_lmeval.data.splits import Row, Rows, Splits
+from pytest_lmeval.tasks.base import NO_SUBJECT
+
+__all__ = ["Drawn", "Items", "Place", "subject_name"]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an item is: its subject, ``""`` if that is not known, and its ``index`` in that subject's own split.
+
+    ``own_splits`` is the subject's name if the data has splits for each subject, else ``""``.
+    """
+
+    subject: str
+    splits: Splits
+    index: int
+    own_splits: str = ""
+
+
+class Items(Sequence[Place]):
+    """The sample split's items: one subject's after another's where ``parts`` has splits by subject.
+
+    ``parts`` has a single key ``""`` where the data is not divided by subject. ``declared`` are the class's
+    ``SUBJECTS``.
+    """
+
+    def __init__(self, parts: Mapping[str, Splits], sample_split: str, declared: Sequence[Any]) -> None:
+        self.parts = parts
+        self.sample_split = sample_split
+        self.has_none = tuple(declared) == (NO_SUBJECT,)
+        self.declared = () if self.has_none else tuple(subject_name(each) for each in declared)
+        self._given = dict(zip(self.declared, declared, strict=False))
+        self._places = [(part, index) for part, splits in parts.items() for index in range(len(splits[sample_split]))]
+        self._of: dict[tuple[int, str], list[int]] = {}
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __getitem__(self, number: Any) -> Any:
+        if isinstance(number, slice):
+            return [self[each] for each in range(*number.indices(len(self)))]
+        part, index = self._places[number]
+        splits = self.parts[part]
+        return Place(part or self._subject(splits[self.sample_split][index]), splits, index, part)
+
+    def item(self, place: Place) -> Row:
+        """Return a copy of the item at ``place``, with its subject under the key ``subject``, if it has one."""
+        return self.named(place.splits[self.sample_split][place.index], place)
+
+    def named(self, row: Row, place: Place) -> Row:
+        """Return a copy of ``row`` with the subject of the item at ``place``."""
+        if self.has_none:
+            return {**row, "subject": NO_SUBJECT}
+        if place.own_splits or (place.subject and "subject" not in row):
+            return {**row, "subject": self._given.get(place.subject, place.subject)}
+        return dict(row)
+
+    def drawn(self, place: Place) -> Drawn:
+        """Return the splits as the item at ``place`` sees them."""
+        return Drawn(self, place)
+
+    def rows(self, splits: Splits, split: str, subject: str) -> Sequence[Row]:
+        """Return a split's rows that are about ``subject``, or about none in particular."""
+        rows = splits[split]
+        if not subject or subject not in self.declared:
+            return rows
+        key = (id(rows), subject)
+        if key not in self._of:
+            self._of[key] = [
+                number
+                for number, row in enumerate(rows)
+                if row.get("subject") is None or str(row["subject"]) == subject
+            ]
+        return rows if len(self._of[key]) == len(rows) else _Chosen(rows, self._of[key])
+
+    def _subject(self, row: Row) -> str:
+        if self.has_none:
+            return ""
+        given = row.get("subject")
+        if given is None:
+            return self.declared[0] if len(self.declared) == 1 else ""
+        return str(given)
+
+
+class Drawn(Mapping[str, Sequence[Row]]):
+    """The splits of an item's subject; while few-shots are drawn for the item, it is in none of them itself."""
+
+    def __init__(self, items: Items, place: Place) -> None:
+        self._items = items
+        self._place = place
+        self.leaves_out = False
+
+    def __getitem__(self, name: str) -> Sequence[Row]:
+        splits, place = self._place.splits, self._place
+        rows = self._items.rows(splits, name, "" if place.own_splits else place.subject)
+        if not self.leaves_out or not (splits.is_single or name == self._items.sample_split):
+            return rows
+        number = rows.place(place.index) if isinstance(rows, _Chosen) else place.index
+        return _Without(rows, number)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._place.splits)
+
+    def __len__(self) -> int:
+        return len(self._place.splits)
+
+
+class _Chosen(Sequence[Row]):
+    """Some rows, none of them copied."""
+
+    def __init__(self, rows: Rows, indices: Sequence[int]) -> None:
+        self._rows = rows
+        self._indices = indices
+
+    def __len__(self) -> int:
+        return len(self._indices)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return [self._rows[number] for number in self._indices[index]]
+        return self._rows[self._indices[index]]
+
+    def place(self, index: int) -> int:
+        """Return where row ``index`` of all rows is among these."""
+        return bisect_left(self._indices, index)
+
+
+class _Without(Sequence[Row]):
+    """All rows but one, none of them copied."""
+
+    def __init__(self, rows: Sequence[Row], left_out: int) -> None:
+        self._rows = rows
+        self._left_out = left_out
+
+    def __len__(self) -> int:
+        return len(self._rows) - 1
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return [self[number] for number in range(*index.indices(len(self)))]
+        place = range(len(self))[index]
+        return self._rows[place if place < self._left_out else place + 1]
+
+
+def subject_name(given: Any) -> str:
+    """Return an entry of ``SUBJECTS`` as text: a member of an enumeration by its value."""
+    return str(given.value if isinstance(given, Enum) else given)

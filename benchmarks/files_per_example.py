@@ -1,8 +1,8 @@
 """Counts the files of the package that have a part in one example, by the library and under pytest.
 
-Usage: ``python benchmarks/files_per_example.py [--list]``. A file counts if one of its functions runs between the
-load of a one-line file and the board; what only importing a module runs does not count. The fewer there are, the sooner
-somebody has read what happens to an example.
+Usage: ``python benchmarks/files_per_example.py [--list] [--sizes]``. A file counts if one of its functions runs
+between the load of a one-line file and the board; what only importing a module runs does not count. The fewer there
+are, the sooner somebody has read what happens to an example. ``--sizes`` adds the files and lines of each folder.
 """
 
 from __future__ import annotations
@@ -115,10 +115,25 @@ def count(way: str, folder: Path) -> list[str]:
     return files
 
 
+def sizes() -> list[str]:
+    """Return a Markdown table of the Python files and lines of each folder, the package's own modules first."""
+    lines: dict[str, list[int]] = {"": []}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        folder, _, _ = path.relative_to(PACKAGE).as_posix().rpartition("/")
+        lines.setdefault(folder.partition("/")[0], []).append(len(path.read_text("utf-8").splitlines()))
+    rows = [
+        f"| `{folder + '/' if folder else '*.py'}` | {len(found)} | {sum(found)} |" for folder, found in lines.items()
+    ]
+    everything = [count for found in lines.values() for count in found]
+    total = f"| all | {len(everything)} | {sum(everything)} |"
+    return ["| folder | files | lines |", "| --- | ---: | ---: |", *rows, total]
+
+
 def main() -> None:
-    """Print both figures."""
+    """Print both figures, and the sizes where they are asked for."""
     parser = argparse.ArgumentParser(description="Count the files that have a part in one example.")
     parser.add_argument("--list", action="store_true", help="name the files")
+    parser.add_argument("--sizes", action="store_true", help="add the files and lines of each folder")
     parser.add_argument("--way", choices=WAYS, help=argparse.SUPPRESS)
     parser.add_argument("--path", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -131,6 +146,8 @@ def main() -> None:
         print(f"{way}: {len(files)} files")
         if options.list:
             print("".join(f"  {name}\n" for name in files), end="")
+    if options.sizes:
+        print("\n".join(["", *sizes()]))
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ from loglikelihood_model import build_model
 
 from pytest_lmeval.formats.core import CoreTask, load_core
 from pytest_lmeval.formats.task import TaskSource
-from pytest_lmeval.metrics.probability import accuracy_by, per_character
+from pytest_lmeval.metrics.parts.probability import accuracy_by, per_character
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.types import LogLikelihood
 

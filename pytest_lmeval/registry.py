@@ -5,13 +5,14 @@ A registry is built per run and passed along; there is no global one, so nothing
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pytest_lmeval.errors import UnknownName, UsageError
 from pytest_lmeval.postprocess import Extraction
+from pytest_lmeval.types import Metric, MetricFunction
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -22,26 +23,11 @@ _Entry = TypeVar("_Entry")
 
 __all__ = ["AdapterFactory", "Format", "Loader", "Metric", "MetricFunction", "Registry", "Rule"]
 
-MetricFunction = Callable[..., Any]
-"""``(prediction, targets, extras) -> float in [0, 1]`` or a :class:`~pytest_lmeval.types.Score`."""
 Rule = Callable[[str], Extraction]
 AdapterFactory = Callable[..., Any]
 """``(argument, **options) -> adapter``; ``argument`` is what follows the colon of ``NAME:ARGUMENT``, or ''."""
 Loader = Callable[["TaskSource", "Registry"], "LoadedFile"]
 """``(source, registry) -> the file's tasks and bad records``."""
-
-
-@dataclass(frozen=True, slots=True)
-class Metric:
-    """A per-example metric with the threshold its examples must reach unless something else is said.
-
-    A metric that runs code takes the sandbox as a fourth argument.
-    """
-
-    name: str
-    function: MetricFunction
-    threshold: float = 1.0
-    needs_sandbox: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +58,20 @@ class Registry:
         return Registry(**own)
 
     def add_metric(
-        self, name: str, function: MetricFunction, *, threshold: float = 1.0, needs_sandbox: bool = False
+        self,
+        name: str,
+        function: MetricFunction,
+        *,
+        threshold: float = 1.0,
+        needs_sandbox: bool = False,
+        extras: Iterable[str] = (),
     ) -> None:
         """Add a metric; ``function(prediction, targets, extras)`` returns a float in [0, 1]."""
-        self._add(self.metrics, "metric", name, Metric(name, function, threshold, needs_sandbox))
+        self.add_declared(Metric(name, function, threshold, needs_sandbox, tuple(extras)))
+
+    def add_declared(self, metric: Metric) -> None:
+        """Add a metric by its declaration."""
+        self._add(self.metrics, "metric", metric.name, metric)
 
     def add_rule(self, name: str, function: Callable[[str], str | None]) -> None:
         """Add a post-process rule; ``function(text)`` returns the prediction, or None where it found nothing."""

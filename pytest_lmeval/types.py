@@ -8,7 +8,7 @@ Every one is a frozen value. An example goes through them in this order::
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -27,6 +27,8 @@ __all__ = [
     "LogLikelihood",
     "LogProb",
     "Message",
+    "Metric",
+    "MetricFunction",
     "RecordError",
     "Request",
     "Response",
@@ -196,6 +198,25 @@ class Score:
     excluded: str = ""
     usage: Mapping[str, float] = field(default_factory=dict)
     measured: bool = False
+
+
+MetricFunction = Callable[..., Any]
+"""``(prediction, targets, extras) -> float in [0, 1]`` or a :class:`Score`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A per-example metric with the threshold its examples must reach unless something else is said.
+
+    A metric that runs code takes the sandbox as a fourth argument. ``extras`` are the keys of a record's ``extras``
+    that it reads.
+    """
+
+    name: str
+    function: MetricFunction
+    threshold: float = 1.0
+    needs_sandbox: bool = False
+    extras: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from pytest_lmeval.errors import AdapterError, UsageError
 from pytest_lmeval.records.recording import read_recording
 from pytest_lmeval.types import Completion, Generate
 
-__all__ = ["ReplayAdapter"]
+__all__ = ["ReplayAdapter", "make"]
+
+
+def make(argument: str, **options: Any) -> ReplayAdapter:
+    """Return the adapter ``replay:PATH``."""
+    if not argument:
+        raise UsageError("adapter 'replay' needs the file to answer from: replay:PATH")
+    return ReplayAdapter(argument, **options)
 
 
 class ReplayAdapter:

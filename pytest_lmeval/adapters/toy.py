@@ -11,12 +11,13 @@ import re
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from types import MappingProxyType
+from typing import Any
 
 from pytest_lmeval.adapters.bigram import Bigram
-from pytest_lmeval.errors import AdapterError
+from pytest_lmeval.errors import AdapterError, UsageError
 from pytest_lmeval.types import LogLikelihood, LogProb
 
-__all__ = ["UNKNOWN", "ToyAdapter"]
+__all__ = ["UNKNOWN", "ToyAdapter", "make"]
 
 UNKNOWN = "I do not know."
 
@@ -93,6 +94,13 @@ _ASIDE = re.compile(r", (?:which|who|where) [^,]{1,200},|\s?\([^()]{1,200}\)|^Ac
 _PROSE = re.compile(r"[\w ,.'-]+")
 _TO_REPEAT = re.compile(r'repeat[^"]{0,40}"([\w ,.;:!?\'-]*)"', re.IGNORECASE)
 _TO_COUNT = re.compile(r'how many letters[^"]{0,40}"(\w{1,200})"', re.IGNORECASE)
+
+
+def make(argument: str, **options: Any) -> ToyAdapter:
+    """Return the adapter ``toy``."""
+    if argument:
+        raise UsageError(f"adapter 'toy' takes no argument, got {argument!r}")
+    return ToyAdapter(**options)
 
 
 class ToyAdapter:

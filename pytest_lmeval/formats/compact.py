@@ -59,7 +59,7 @@ def _id(fields: Mapping[str, Any], line: int) -> str:
 def _check_extras(extras: Mapping[str, Any], metric: str, targets: tuple[str, ...], registry: Registry) -> str:
     checks.gate_fields(extras, "extras")
     if metric == "code_exec":
-        from pytest_lmeval.metrics.code_exec import plan_extras, timeout_of
+        from pytest_lmeval.metrics.parts.code_plan import plan_extras, timeout_of
 
         timeout_of(extras, "extras")
         plan_extras(extras, targets)

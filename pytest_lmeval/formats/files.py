@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -12,7 +13,6 @@ from pytest_lmeval.formats.complete import complete_file
 from pytest_lmeval.formats.python.claims import is_data
 from pytest_lmeval.formats.task import LoadedFile, LoadOptions, TaskSource
 from pytest_lmeval.formats.yaml.claims import reads_like_a_task
-from pytest_lmeval.formats.yaml.row_files import is_row_file
 from pytest_lmeval.records.ledger_lines import is_ledger
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.text import node_path
@@ -22,6 +22,7 @@ __all__ = [
     "RECORDING_SUFFIX",
     "file_task_name",
     "find_task_files",
+    "is_row_file",
     "is_task_file",
     "leads_back",
     "load_file",
@@ -30,6 +31,8 @@ __all__ = [
 ]
 
 _DEFAULT = LoadOptions()
+_FIELDS_OF_TASKS = (b'"prompt"', b'"targets"')
+_FIRST_LINE = 1 << 16
 RECORDING_SUFFIX = ".replay.jsonl"
 """Recorded model outputs, for the replay adapter; never a task file."""
 
@@ -40,6 +43,34 @@ def is_task_file(path: Path, registry: Registry) -> bool:
     if format is None or not fnmatchcase(path.name, format.pattern) or path.name.endswith(RECORDING_SUFFIX):
         return False
     return path.suffix != ".jsonl" or not (is_ledger(path) or is_data(path) or is_row_file(path))
+
+
+def is_row_file(path: Path) -> bool:
+    """Tell whether a YAML file beside ``path``, or in the folder above, names it as the file of a data set.
+
+    A file whose first line reads like a record of a task is looked at no further: that costs next to nothing.
+    """
+    try:
+        with path.open("rb") as file:
+            start = file.read(_FIRST_LINE)
+    except OSError:
+        return False
+    if all(field in start for field in _FIELDS_OF_TASKS):
+        return False
+    name = re.escape(path.name.encode())
+    named = re.compile(
+        rb"^[ \t-]*(?:file_path|path)[ \t]*:[ \t]*[\"']?(?:[^\"'\n]*/)?" + name + rb"[\"']?[ \t\r]*(?:#.*)?$", re.M
+    )
+    return any(
+        named.search(_read(each)) for folder in (path.parent, path.parent.parent) for each in folder.glob("*.yaml")
+    )
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
 
 
 def misnamed(path: Path) -> str:

@@ -64,7 +64,7 @@ class JsonlTask(TaskDefaults):
         """Return the extras that decide the score, the time limit of code always among them."""
         scoring = {key: value for key, value in self._extras(example).items() if key not in _DESCRIPTIVE}
         if example.metric == "code_exec":
-            from pytest_lmeval.metrics.code_exec import timeout_of
+            from pytest_lmeval.metrics.parts.code_plan import timeout_of
 
             scoring["timeout_s"] = timeout_of(example.metadata, "metadata" if self.strict else "extras")
         return scoring

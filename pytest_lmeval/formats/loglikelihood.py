@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from pytest_lmeval.errors import ScoringError
-from pytest_lmeval.metrics.probability import lowest, per_byte, per_character, softmax
+from pytest_lmeval.metrics.parts.probability import lowest, per_byte, per_character, softmax
 from pytest_lmeval.types import LogLikelihood, LogProb, Message, Response
 
 __all__ = [

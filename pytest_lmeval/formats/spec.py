@@ -126,7 +126,7 @@ def _metadata(fields: Mapping[str, Any]) -> Mapping[str, Any]:
     metadata = checks.optional_object(fields, "metadata")
     checks.gate_fields(metadata, "metadata")
     if "timeout_s" in metadata:
-        from pytest_lmeval.metrics.code_exec import timeout_of
+        from pytest_lmeval.metrics.parts.code_plan import timeout_of
 
         timeout_of(metadata, "metadata")
     return metadata
@@ -147,7 +147,7 @@ def _check_targets(example: Example) -> None:
     if example.category == "mcq" and (len(example.targets) != 1 or not _MCQ_TARGET.fullmatch(example.targets[0])):
         raise RecordRefused("bad_value", "targets", f"mcq needs one letter A to E, got {list(example.targets)!r}")
     if example.category == "code_exec":
-        from pytest_lmeval.metrics.code_exec import plan_targets
+        from pytest_lmeval.metrics.parts.code_plan import plan_targets
 
         plan_targets(example.targets)
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 
 from pytest_lmeval.leaderboard.responses import confidence_of, first_details, first_score
-from pytest_lmeval.metrics.probability import bits_per_byte, brier_score, expected_calibration_error, perplexity
+from pytest_lmeval.metrics.parts.probability import bits_per_byte, brier_score, expected_calibration_error, perplexity
 from pytest_lmeval.types import ExampleResult
 
 __all__ = ["calibration", "confidence_metrics", "text_metrics"]

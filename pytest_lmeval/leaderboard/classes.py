@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TypedDict
 
 from pytest_lmeval.leaderboard.responses import first_details, first_score
-from pytest_lmeval.metrics.tokens import tokenize
+from pytest_lmeval.metrics.parts.tokens import tokenize
 from pytest_lmeval.types import ExampleResult
 
 __all__ = ["MAX_LABELS", "ClassRow", "class_metrics", "confusion"]

@@ -2,15 +2,18 @@
 
 Every metric is ``(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float``, pure, and takes
 the best target. It sees the prediction, which is the completion after the post-process rule.
+
+Each module of this folder declares its metrics by :func:`~pytest_lmeval.metrics.parts.declare.metric`, and is imported
+when a registry is made. What only some runs need, and what metrics share, is in ``parts/``.
 """
 
 from __future__ import annotations
 
-from pytest_lmeval.metrics.bleu import bleu_4
-from pytest_lmeval.metrics.completion import completion_accuracy
+from pytest_lmeval.metrics.bleu import bleu, bleu_4
 from pytest_lmeval.metrics.csv_format import csv_columns, csv_separator, has_csv
 from pytest_lmeval.metrics.exact import (
     accuracy,
+    completion_accuracy,
     exact_match,
     exact_match_normalized,
     multiple_choice,
@@ -18,10 +21,8 @@ from pytest_lmeval.metrics.exact import (
 )
 from pytest_lmeval.metrics.f1 import f1
 from pytest_lmeval.metrics.json_format import is_json, json_exact, json_schema, only_json
-from pytest_lmeval.metrics.lcs import lcs_length
-from pytest_lmeval.metrics.rouge import rouge_l
-from pytest_lmeval.metrics.rouge_n import rouge_1, rouge_2
-from pytest_lmeval.metrics.sentence_bleu import bleu
+from pytest_lmeval.metrics.parts.lcs import lcs_length
+from pytest_lmeval.metrics.rouge import rouge_1, rouge_2, rouge_l
 from pytest_lmeval.metrics.squad import squad_em, squad_f1
 
 __all__ = [

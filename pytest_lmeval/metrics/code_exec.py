@@ -11,15 +11,27 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from pytest_lmeval.metrics.code_plan import Expression, Pairs, Stdouts, Tests, plan_extras, plan_targets, timeout_of
+from pytest_lmeval.metrics.parts.declare import metric
 from pytest_lmeval.types import Score
 
 if TYPE_CHECKING:
+    from pytest_lmeval.metrics.parts.code_plan import Expression, Pairs, Stdouts, Tests
     from pytest_lmeval.sandbox import Limits, Run, Sandbox
 
-__all__ = ["code_exec", "code_exec_expressions", "plan_extras", "plan_targets", "timeout_of"]
+__all__ = ["code_exec", "code_exec_expressions", "code_exec_record"]
 
 STDOUT_TAIL = 2000
+_FORMS = ("io_pairs", "stdouts", "tests")
+
+
+@metric("code_exec", extras=("entry_point", "timeout_s", *_FORMS), needs_sandbox=True)
+def code_exec_record(prediction: str, targets: Sequence[str], extras: Mapping[str, Any], sandbox: Sandbox) -> Score:
+    """Score a program by what its record has: forms in the extras of a compact one, else targets that are expressions.
+
+    Raises as :func:`code_exec` and :func:`code_exec_expressions` do.
+    """
+    score = code_exec_expressions if extras.keys().isdisjoint(_FORMS) else code_exec
+    return score(prediction, targets, extras, sandbox)
 
 
 def code_exec(prediction: str, targets: Sequence[str], extras: Mapping[str, Any], sandbox: Sandbox) -> Score:
@@ -27,6 +39,9 @@ def code_exec(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]
 
     Raises `errors.RecordRefused` for other extras and `errors.SandboxError` if the program could not be run.
     """
+    # Imported when the first program runs: most runs execute none.
+    from pytest_lmeval.metrics.parts.code_plan import Pairs, Tests, plan_extras, timeout_of
+
     plan = plan_extras(extras, targets)
     timeout_s = timeout_of(extras, "extras")
     if isinstance(plan, Pairs):
@@ -44,6 +59,7 @@ def code_exec_expressions(
     Raises `errors.RecordRefused` for targets that are not expressions and `errors.SandboxError` if the program could
     not be run.
     """
+    from pytest_lmeval.metrics.parts.code_plan import plan_targets, timeout_of
     from pytest_lmeval.sandbox.values import show
 
     plan = plan_targets(targets)

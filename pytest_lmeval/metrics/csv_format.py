@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pytest_lmeval.errors import RecordRefused, did_you_mean
+from pytest_lmeval.metrics.parts.declare import metric
 
 __all__ = ["csv_columns", "csv_separator", "has_csv"]
 
@@ -22,6 +23,7 @@ class _Table(NamedTuple):
     separator: str
 
 
+@metric(extras=("separator",))
 def has_csv(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
     """Return 1.0 if a table stands in the prediction, whatever its separator, else 0.0.
 
@@ -31,6 +33,7 @@ def has_csv(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) 
     return float(_find(prediction, extras) is not None)
 
 
+@metric(extras=("separator",))
 def csv_separator(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
     """Return 1.0 if the table is separated by ``extras.separator``: comma, semicolon, tab or space, or the character.
 
@@ -40,6 +43,7 @@ def csv_separator(prediction: str, targets: Sequence[str], extras: Mapping[str, 
     return float(table is not None and table.separator == (_separator(extras) or table.separator))
 
 
+@metric(extras=("columns", "separator"))
 def csv_columns(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
     """Return 1.0 if the table has as many columns as ``extras.columns``, a number or a list of names, asks for."""
     wanted = _columns(extras)

@@ -5,26 +5,48 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-__all__ = ["accuracy", "exact_match", "exact_match_normalized", "multiple_choice", "substring_contains"]
+from pytest_lmeval.metrics.parts.declare import metric
+
+__all__ = [
+    "accuracy",
+    "completion_accuracy",
+    "exact_match",
+    "exact_match_normalized",
+    "multiple_choice",
+    "substring_contains",
+]
 
 
+@metric()
 def exact_match(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
     """Return 1.0 if the prediction equals any target once both are stripped, else 0.0."""
     stripped = prediction.strip()
     return float(any(stripped == target.strip() for target in targets))
 
 
+@metric()
 def accuracy(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
     """Return ``exact_match``: the mean of it over a task is the task's accuracy."""
     return exact_match(prediction, targets, extras)
 
 
+@metric()
+def completion_accuracy(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
+    """Return 1.0 if the prediction equals any target as it stands, else 0.0.
+
+    For tasks that clean the completion themselves: what their own rule leaves is compared, and nothing is forgiven.
+    """
+    return float(prediction in targets)
+
+
+@metric()
 def exact_match_normalized(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
     """Return 1.0 if the prediction equals any target, both lowercased and with whitespace collapsed, else 0.0."""
     normalized = _normalize(prediction)
     return float(any(normalized == _normalize(target) for target in targets))
 
 
+@metric()
 def substring_contains(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
     """Return 1.0 if any target occurs in the prediction, both normalized as above, else 0.0.
 
@@ -35,6 +57,7 @@ def substring_contains(prediction: str, targets: Sequence[str], extras: Mapping[
     return float(any(target in normalized for target in wanted))
 
 
+@metric()
 def multiple_choice(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
     """Return 1.0 if the prediction starts with the first character of any target, case aside, else 0.0.
 

@@ -6,11 +6,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pytest_lmeval.metrics.tokens import best_over_targets
+from pytest_lmeval.metrics.parts.declare import metric
+from pytest_lmeval.metrics.parts.tokens import best_over_targets
 
 __all__ = ["f1"]
 
 
+@metric(threshold=0.5)
 def f1(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
     r"""Return the multiset F1 of the ``\w+`` tokens, lowercased, of the best target; 0.0 where a side has none.
 

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Any, NoReturn
 
 from pytest_lmeval.errors import RecordRefused, ScoringError
-from pytest_lmeval.metrics.worker import TookTooLong, shared_worker
+from pytest_lmeval.metrics.parts.declare import metric
 
 __all__ = ["is_json", "json_exact", "json_schema", "only_json"]
 
@@ -22,11 +22,13 @@ _OPENING = re.compile(r"[\[{]")
 _NOTHING = object()
 
 
+@metric()
 def is_json(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
     """Return 1.0 if the prediction is a JSON value, or a JSON object or array stands somewhere in it, else 0.0."""
     return float(_find(prediction) is not _NOTHING)
 
 
+@metric()
 def only_json(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
     """Return 1.0 if the prediction is one JSON value and nothing else but whitespace around it, else 0.0.
 
@@ -35,6 +37,7 @@ def only_json(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]
     return float(_parse(prediction) is not _NOTHING)
 
 
+@metric(extras=("json_schema",))
 def json_schema(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
     """Return 1.0 if the JSON in the prediction, found as by ``is_json``, fulfils ``extras.json_schema``, else 0.0.
 
@@ -42,6 +45,8 @@ def json_schema(prediction: str, targets: Sequence[str], extras: Mapping[str, An
     ``$ref``. Needs the package jsonschema. Raises RecordRefused for extras without a sound schema, and ScoringError
     where a reference leads nowhere, jsonschema is not installed, or the check takes longer than a worker's limit.
     """
+    from pytest_lmeval.metrics.parts.worker import TookTooLong, shared_worker
+
     schema = extras.get("json_schema")
     value = _find(prediction)
     found = [] if value is _NOTHING else [value]
@@ -57,6 +62,7 @@ def json_schema(prediction: str, targets: Sequence[str], extras: Mapping[str, An
     return float(bool(found) and detail)
 
 
+@metric()
 def json_exact(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
     """Return 1.0 if the JSON in the prediction, found as by ``is_json``, equals any target, each JSON itself.
 

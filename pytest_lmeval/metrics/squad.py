@@ -8,12 +8,15 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pytest_lmeval.metrics.parts.declare import metric
+
 __all__ = ["squad_em", "squad_f1"]
 
 _ARTICLE = re.compile(r"\b(?:a|an|the)\b")
 _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
+@metric()
 def squad_em(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
     """Return 1.0 if the prediction has the words of any target in their order, else 0.0.
 
@@ -25,6 +28,7 @@ def squad_em(prediction: str, targets: Sequence[str], extras: Mapping[str, Any])
     return float(any(words == _words(target) for target in targets))
 
 
+@metric(threshold=0.5)
 def squad_f1(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
     """Return the F1 over the multisets of words, normalised as above, of the best target.
 

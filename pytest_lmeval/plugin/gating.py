@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -45,17 +46,16 @@ _SELECTING = {
 
 
 def gate_settings(config: pytest.Config) -> GateSettings:
-    """Return how the options and the ini file set the gate."""
+    """Return how the options and the ini file set the gate; a field ``x`` is the option ``--lm-x``, but for four."""
     option = config.option
-    return GateSettings(
-        mode=gate_mode(config),
-        floors={**ini_floors(config), **dict(option.lm_min_score)},
-        baseline=option.lm_baseline or "",
-        update=option.lm_update_baseline,
-        alpha=option.lm_alpha,
-        tolerance=option.lm_tolerance,
-        strict=option.lm_strict,
-    )
+    special = {
+        "mode": gate_mode(config),
+        "floors": {**ini_floors(config), **dict(option.lm_min_score)},
+        "baseline": option.lm_baseline or "",
+        "update": option.lm_update_baseline,
+    }
+    names = [each.name for each in fields(GateSettings) if each.name not in special]
+    return GateSettings(**special, **{name: getattr(option, f"lm_{name}") for name in names})
 
 
 def baseline_path(config: pytest.Config) -> Path:

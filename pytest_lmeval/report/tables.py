@@ -7,7 +7,7 @@ from typing import Any
 
 from pytest_lmeval.leaderboard.board import Leaderboard
 from pytest_lmeval.leaderboard.rows import TaskRow
-from pytest_lmeval.report.columns import interval_text
+from pytest_lmeval.report.columns import columns, interval_text
 from pytest_lmeval.text import printable
 
 __all__ = [
@@ -33,21 +33,9 @@ _CUT = "\n\n(cut here; the rest stands in the report's files)\n"
 
 def terminal_table(board: Leaderboard) -> list[str]:
     """Return the lines of a table with one row a task and the overall score last."""
-    rows = [HEADINGS, *[cells(row) for row in board.tasks]]
-    rows.append(
-        (
-            "overall",
-            "",
-            score_text(board.overall_score),
-            ci95_text(board.overall_ci95),
-            _correct(board.tasks),
-            "",
-            "",
-            "",
-        )
-    )
-    widths = [max(len(row[column]) for row in rows) for column in range(len(HEADINGS))]
-    return [_aligned(row, widths) for row in rows]
+    overall = ("overall", "", score_text(board.overall_score), ci95_text(board.overall_ci95), _correct(board.tasks))
+    empty = ("",) * (len(HEADINGS) - len(overall))
+    return columns(HEADINGS, [*map(cells, board.tasks), overall + empty], texts=2)
 
 
 def comparison_lines(comparison: Mapping[str, Any] | None) -> list[str]:
@@ -55,9 +43,7 @@ def comparison_lines(comparison: Mapping[str, Any] | None) -> list[str]:
     if comparison is None:
         return []
     changes = [*comparison["tasks"], comparison["pooled"]]
-    rows = [CHANGE_HEADINGS, *[change_cells(change) for change in changes]]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(CHANGE_HEADINGS))]
-    lines = [_aligned(row, widths) for row in rows]
+    lines = columns(CHANGE_HEADINGS, [change_cells(change) for change in changes], texts=2)
     worse = comparison["worse"]
     lines += [f"  worse: {flip['task']}: {flip['id']}" for flip in worse[:_FLIPS]]
     lines += [f"  ... and {len(worse) - _FLIPS} more"] if len(worse) > _FLIPS else []
@@ -128,14 +114,6 @@ def _correct(rows: Sequence[TaskRow]) -> str:
     if rows and not judged:
         return "-"
     return f"{sum(row.correct for row in judged)}/{sum(row.total for row in judged)}"
-
-
-def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
-    parts = [
-        cell.ljust(width) if column < 2 else cell.rjust(width)
-        for column, (cell, width) in enumerate(zip(cells, widths, strict=True))
-    ]
-    return "  ".join(parts).rstrip()
 
 
 def cut_to(text: str, size: int) -> str:

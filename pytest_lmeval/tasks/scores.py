@@ -160,12 +160,12 @@ class CodeExecutionPassAtOne:
     @staticmethod
     def check(extras: Mapping[str, Any]) -> None:
         """Raise RecordRefused where the context does not say what the program must do."""
-        from pytest_lmeval.metrics import code_exec
+        from pytest_lmeval.metrics.parts import code_plan
         from pytest_lmeval.tasks.test_cases import plan_test_cases
 
         plan = plan_test_cases(extras)
-        code_exec.timeout_of(plan.extras, "extras")
+        code_plan.timeout_of(plan.extras, "extras")
         if plan.expressions:
-            code_exec.plan_targets(plan.expressions)
+            code_plan.plan_targets(plan.expressions)
         else:
-            code_exec.plan_extras(plan.extras, ())
+            code_plan.plan_extras(plan.extras, ())

@@ -16,7 +16,7 @@ from pytest_lmeval.builtin import default_registry
 from pytest_lmeval.formats.files import find_task_files, load_file
 from pytest_lmeval.formats.lint import LintWarning, lint
 from pytest_lmeval.formats.lint.duplicates import SIMILAR, near_duplicates
-from pytest_lmeval.formats.lint.keys import KNOWN_KEYS
+from pytest_lmeval.formats.lint.keys import known_keys
 from pytest_lmeval.schemas import load_schema
 
 REGISTRY = default_registry(entry_points=False)
@@ -277,6 +277,12 @@ def test_a_key_that_is_nearly_a_known_one_is_told(tmp_path: Path, key: str, mean
     assert all(f"in 2 records: did you mean {meant!r}?" in warning.detail for warning in warnings)
 
 
+def test_the_keys_that_a_registered_metric_reads_are_known() -> None:
+    registry = REGISTRY.copy()
+    registry.add_metric("length", lambda prediction, targets, extras: 1.0, extras=["unit_of_length"])
+    assert {"unit_of_length"} == known_keys(registry) - known_keys(REGISTRY)
+
+
 def test_every_key_that_the_schemas_know_is_known() -> None:
     def keys(schema: Any, name: str) -> set[str]:
         if isinstance(schema, list):
@@ -286,5 +292,5 @@ def test_every_key_that_the_schemas_know_is_known() -> None:
         own = set(schema.get("properties", {}).get(name, {}).get("properties", {}))
         return own.union(*(keys(each, name) for each in schema.values()))
 
-    assert keys(load_schema("compact-record"), "extras") <= KNOWN_KEYS
-    assert keys(load_schema("spec-record"), "metadata") <= KNOWN_KEYS
+    assert keys(load_schema("compact-record"), "extras") <= known_keys(REGISTRY)
+    assert keys(load_schema("spec-record"), "metadata") <= known_keys(REGISTRY)

@@ -9,8 +9,16 @@ from typing import Any
 import pytest
 
 from pytest_lmeval.errors import RecordRefused
-from pytest_lmeval.metrics.code_exec import code_exec, code_exec_expressions, plan_extras, plan_targets, timeout_of
-from pytest_lmeval.metrics.code_plan import Expression, Pairs, Stdouts, Tests
+from pytest_lmeval.metrics.code_exec import code_exec, code_exec_expressions
+from pytest_lmeval.metrics.parts.code_plan import (
+    Expression,
+    Pairs,
+    Stdouts,
+    Tests,
+    plan_extras,
+    plan_targets,
+    timeout_of,
+)
 from pytest_lmeval.sandbox import open_sandbox
 from tests import needs
 

@@ -18,8 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_lmeval.errors import RecordRefused, ScoringError
-from pytest_lmeval.metrics import is_json, json_exact, json_format, json_schema, only_json
-from pytest_lmeval.metrics.worker import Worker
+from pytest_lmeval.metrics import is_json, json_exact, json_schema, only_json
+from pytest_lmeval.metrics.parts.worker import Worker
 
 VALUE = st.recursive(
     st.none()
@@ -173,7 +173,7 @@ def _schema_server() -> Iterator[tuple[str, list[str]]]:
 
 def test_a_pattern_that_takes_for_ever_is_an_error_that_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
     worker = Worker(cpu_limit_s=0.5)
-    monkeypatch.setattr(json_format, "shared_worker", lambda: worker)
+    monkeypatch.setattr("pytest_lmeval.metrics.parts.worker.shared_worker", lambda: worker)
     schema = {"properties": {"name": {"pattern": "^(a+)+$"}}, "patternProperties": {"^n": True}}
     limit = r"json_schema took more than 0\.5 s of CPU time; patterns of the schema: '\^n', '\^\(a\+\)\+\$'"
     with pytest.raises(ScoringError, match=limit):
@@ -185,6 +185,6 @@ def test_without_jsonschema_the_error_says_what_to_install(tmp_path: Path, monke
     tmp_path.joinpath("jsonschema.py").write_text("raise ImportError")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     worker = Worker()
-    monkeypatch.setattr(json_format, "shared_worker", lambda: worker)
+    monkeypatch.setattr("pytest_lmeval.metrics.parts.worker.shared_worker", lambda: worker)
     with pytest.raises(ScoringError, match=r"json_schema needs jsonschema: pip install 'pytest-lmeval\[json\]'"):
         json_schema("{}", [], {"json_schema": True})

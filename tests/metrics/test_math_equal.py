@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 
 from pytest_lmeval.builtin import default_registry
 from pytest_lmeval.errors import ScoringError
-from pytest_lmeval.metrics.math_answer import extract_answer, plain_text, read_answer
-from pytest_lmeval.metrics.math_child import decide
-from pytest_lmeval.metrics.math_equal import MathEqual
-from pytest_lmeval.metrics.math_exact import exact_value
-from pytest_lmeval.metrics.math_parse import NotMath, parse_math
-from pytest_lmeval.metrics.worker import Worker
+from pytest_lmeval.metrics.parts.math_answer import extract_answer, plain_text, read_answer
+from pytest_lmeval.metrics.parts.math_child import decide
+from pytest_lmeval.metrics.parts.math_compare import math_score
+from pytest_lmeval.metrics.parts.math_exact import exact_value
+from pytest_lmeval.metrics.parts.math_parse import NotMath, parse_math
+from pytest_lmeval.metrics.parts.worker import Worker
 from tests import needs
 
 needs.module("sympy")
@@ -28,14 +28,14 @@ many = settings(max_examples=200, deadline=None)
 
 
 @pytest.fixture(scope="module")
-def metric() -> Iterator[MathEqual]:
-    worker = Worker()
-    yield MathEqual(worker)
-    worker.close()
+def worker() -> Iterator[Worker]:
+    found = Worker()
+    yield found
+    found.close()
 
 
-def _status(metric: MathEqual, prediction: str, *targets: str) -> str:
-    score = metric(prediction, targets, {})
+def _status(worker: Worker, prediction: str, *targets: str) -> str:
+    score = math_score(prediction, targets, worker)
     assert (score.value == 1.0) == (score.details["math_status"] == "equal")
     return str(score.details["math_status"])
 
@@ -72,7 +72,7 @@ def _status(metric: MathEqual, prediction: str, *targets: str) -> str:
 )
 def test_the_same_answer_in_other_words_needs_no_algebra(prediction: str, target: str) -> None:
     worker = Worker()
-    assert "equal" == _status(MathEqual(worker), prediction, target)
+    assert "equal" == _status(worker, prediction, target)
     assert worker._process is None
 
 
@@ -97,9 +97,9 @@ def test_the_same_answer_in_other_words_needs_no_algebra(prediction: str, target
         ("1.414214", r"\sqrt2"),
     ],
 )
-def test_algebra_finds_the_same_value(metric: MathEqual, prediction: str, target: str) -> None:
-    assert "equal" == _status(metric, prediction, target)
-    assert "equal" == _status(metric, target, prediction)
+def test_algebra_finds_the_same_value(worker: Worker, prediction: str, target: str) -> None:
+    assert "equal" == _status(worker, prediction, target)
+    assert "equal" == _status(worker, target, prediction)
 
 
 @pytest.mark.parametrize(
@@ -121,28 +121,28 @@ def test_algebra_finds_the_same_value(metric: MathEqual, prediction: str, target
         (r"2\pi", r"\pi"),
     ],
 )
-def test_another_answer_is_another_answer(metric: MathEqual, prediction: str, target: str) -> None:
-    assert "different" == _status(metric, prediction, target)
+def test_another_answer_is_another_answer(worker: Worker, prediction: str, target: str) -> None:
+    assert "different" == _status(worker, prediction, target)
 
 
 @pytest.mark.parametrize("prediction", ["", "dunno", "((((1", "2 3", r"\begin{x}", "__import__('os').getcwd()", "act"])
-def test_what_is_no_mathematics_is_unparsed_unless_it_is_the_target_itself(metric: MathEqual, prediction: str) -> None:
-    assert "unparsed" == _status(metric, prediction, "cat")
+def test_what_is_no_mathematics_is_unparsed_unless_it_is_the_target_itself(worker: Worker, prediction: str) -> None:
+    assert "unparsed" == _status(worker, prediction, "cat")
     if prediction:
-        assert "equal" == _status(metric, prediction, prediction)
+        assert "equal" == _status(worker, prediction, prediction)
 
 
-def test_the_best_target_counts(metric: MathEqual) -> None:
-    assert "equal" == _status(metric, "7", "dunno", "8", "14/2")
-    assert "different" == _status(metric, "7", "8")
-    assert 0.0 == metric("7", [], {}).value
+def test_the_best_target_counts(worker: Worker) -> None:
+    assert "equal" == _status(worker, "7", "dunno", "8", "14/2")
+    assert "different" == _status(worker, "7", "8")
+    assert 0.0 == math_score("7", [], worker).value
 
 
 def test_an_expression_that_never_ends_is_killed_and_the_next_is_answered() -> None:
-    metric = MathEqual(Worker(cpu_limit_s=2.0))
-    assert "timeout" == _status(metric, "9^{9^{9^9}}+x", "x")
-    assert "equal" == _status(metric, "9^{9^{9^9}}+x", "x", r"9^{9^{9^9}} + x")
-    assert "equal" == _status(metric, r"\sqrt{12}", r"2\sqrt{3}")
+    worker = Worker(cpu_limit_s=2.0)
+    assert "timeout" == _status(worker, "9^{9^{9^9}}+x", "x")
+    assert "equal" == _status(worker, "9^{9^{9^9}}+x", "x", r"9^{9^{9^9}} + x")
+    assert "equal" == _status(worker, r"\sqrt{12}", r"2\sqrt{3}")
 
 
 def test_without_sympy_numbers_are_compared_and_algebra_is_an_error(
@@ -150,10 +150,10 @@ def test_without_sympy_numbers_are_compared_and_algebra_is_an_error(
 ) -> None:
     tmp_path.joinpath("sympy.py").write_text("raise ImportError")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    metric = MathEqual(Worker())
-    assert 1.0 == metric("0.5", ["1/2"], {}).value
+    worker = Worker()
+    assert 1.0 == math_score("0.5", ["1/2"], worker).value
     with pytest.raises(ScoringError, match=r"math_equal needs sympy: pip install 'pytest-lmeval\[math\]'"):
-        metric(r"\sqrt2", ["x"], {})
+        math_score(r"\sqrt2", ["x"], worker)
 
 
 def test_a_process_that_fails_is_an_error_and_not_a_wrong_answer(
@@ -162,14 +162,12 @@ def test_a_process_that_fails_is_an_error_and_not_a_wrong_answer(
     tmp_path.joinpath("sympy.py").write_text("import os; os._exit(3)")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     with pytest.raises(ScoringError, match="math_equal: its process ended with exit code 3"):
-        MathEqual(Worker())(r"\sqrt2", ["x"], {})
+        math_score(r"\sqrt2", ["x"], Worker())
 
 
-def test_a_registry_makes_its_own_metric_when_it_is_first_asked() -> None:
-    first, second = (default_registry(entry_points=False).metric("math_equal").function for _ in range(2))
-    assert 1.0 == first("1/2", ["0.5"], {}).value
-    assert isinstance(getattr(first, "made"), MathEqual)  # noqa: B009
-    assert None is getattr(second, "made")  # noqa: B009
+def test_the_registered_metric_uses_the_worker_that_all_share() -> None:
+    metric = default_registry(entry_points=False).metric("math_equal").function
+    assert ["equal", "different"] == [metric(r"\sqrt4", [each], {}).details["math_status"] for each in ("2", "3")]
 
 
 # Numbers, against the fractions module
@@ -201,11 +199,11 @@ def test_arithmetic_is_that_of_fractions(a: Fraction, b: Fraction) -> None:
 @many
 @given(_FRACTION, _FRACTION)
 def test_equal_numbers_and_only_those_are_equal(a: Fraction, b: Fraction) -> None:
-    metric = MathEqual()
+    worker = Worker()
     assert "equal" == _status(
-        metric, f"{2 * a.numerator}/{2 * a.denominator}", rf"\frac{{{a.numerator}}}{{{a.denominator}}}"
+        worker, f"{2 * a.numerator}/{2 * a.denominator}", rf"\frac{{{a.numerator}}}{{{a.denominator}}}"
     )
-    assert ("equal" if a == b else "different") == _status(metric, str(a), str(b))
+    assert ("equal" if a == b else "different") == _status(worker, str(a), str(b))
 
 
 # Algebra, in this process

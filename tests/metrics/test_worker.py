@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from pytest_lmeval.errors import ScoringError
-from pytest_lmeval.metrics.worker import TookTooLong, Worker, shared_worker
+from pytest_lmeval.metrics.parts.worker import TookTooLong, Worker, shared_worker
 
 ENDLESS = ('{"pattern": "^(a+)+$"}', ["a" * 60 + "!"])
 
@@ -58,7 +58,7 @@ def test_a_process_that_ends_over_a_question_is_an_error_and_no_verdict(
         os.kill(_pid(worker), signal.SIGKILL)
         return [worker._process], [], []
 
-    monkeypatch.setattr("pytest_lmeval.metrics.worker.select.select", kill)
+    monkeypatch.setattr("pytest_lmeval.metrics.parts.worker.select.select", kill)
     with pytest.raises(ScoringError, match="json_schema: its process was killed") as error:
         worker.ask("json_schema", *ENDLESS)
     assert not isinstance(error.value, TookTooLong)
@@ -83,7 +83,7 @@ def test_an_interrupted_question_leaves_no_answer_to_the_next(worker: Worker, mo
 
     assert 1 == worker.ask("rouge_l", ["a"], ["a"])
     with monkeypatch.context() as patched:
-        patched.setattr("pytest_lmeval.metrics.worker.select.select", interrupt)
+        patched.setattr("pytest_lmeval.metrics.parts.worker.select.select", interrupt)
         with pytest.raises(KeyboardInterrupt):
             worker.ask("rouge_l", ["a"] * 7, ["a"] * 7)
     assert 1 == worker.ask("rouge_l", ["a"], ["a"])
@@ -104,7 +104,7 @@ def test_a_process_has_one_worker() -> None:
 
 _FORK = """
 import os, sys
-from pytest_lmeval.metrics.worker import shared_worker
+from pytest_lmeval.metrics.parts.worker import shared_worker
 
 def ask():
     assert 1 == shared_worker().ask("rouge_l", ["a"], ["a"])

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.special import log_softmax
 from sklearn.metrics import brier_score_loss
 
-from pytest_lmeval.metrics.probability import (
+from pytest_lmeval.metrics.parts.probability import (
     accuracy_by,
     bits_per_byte,
     brier_score,

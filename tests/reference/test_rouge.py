@@ -11,7 +11,7 @@ from rouge_score.rouge_scorer import RougeScorer
 
 from pytest_lmeval.errors import ScoringError
 from pytest_lmeval.metrics import rouge, rouge_l
-from pytest_lmeval.metrics.worker import Worker
+from pytest_lmeval.metrics.parts.worker import Worker
 
 WORDS = ["the", "cat", "sat", "on", "a", "mat", "The", "CAT,", "don't", "42", "3.5", "x-ray", "end.\n", "!?"]
 TEXT = st.lists(st.sampled_from(WORDS), max_size=25).map(" ".join)
@@ -81,14 +81,14 @@ def test_long_texts_are_compared_in_a_process_that_has_a_limit(monkeypatch: pyte
     here = rouge_l(*sides, {})
     worker = Worker()
     monkeypatch.setattr(rouge, "_MOST_PAIRS", 799)
-    monkeypatch.setattr(rouge, "shared_worker", lambda: worker)
+    monkeypatch.setattr("pytest_lmeval.metrics.parts.worker.shared_worker", lambda: worker)
     assert here == rouge_l(*sides, {})
     assert worker._process is not None
 
 
 def test_the_longest_texts_are_an_error_and_not_a_hang(monkeypatch: pytest.MonkeyPatch) -> None:
     worker = Worker(cpu_limit_s=0.1)
-    monkeypatch.setattr(rouge, "shared_worker", lambda: worker)
+    monkeypatch.setattr("pytest_lmeval.metrics.parts.worker.shared_worker", lambda: worker)
     text = " ".join(map(str, range(100_000)))
     with pytest.raises(ScoringError, match=r"rouge_l took more than 0\.1 s of CPU time"):
         rouge_l(text, [text], {})

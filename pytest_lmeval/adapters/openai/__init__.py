@@ -6,6 +6,16 @@ A request goes through the modules in this order: :mod:`.options` and :mod:`.sec
 
 from __future__ import annotations
 
-from pytest_lmeval.adapters.openai.adapter import OpenAIAdapter
+from typing import Any
 
-__all__ = ["OpenAIAdapter"]
+from pytest_lmeval.adapters.openai.adapter import OpenAIAdapter
+from pytest_lmeval.errors import UsageError
+
+__all__ = ["OpenAIAdapter", "make"]
+
+
+def make(argument: str, **options: Any) -> OpenAIAdapter:
+    """Return the adapter ``openai:MODEL``."""
+    if not argument:
+        raise UsageError("adapter 'openai' needs the model's name: openai:MODEL")
+    return OpenAIAdapter(argument, **options)

@@ -9,7 +9,7 @@ from typing import Any
 
 from pytest_lmeval.formats.loglikelihood import by_beginning, by_ending, option_requests, ranked
 from pytest_lmeval.formats.task import Prompt, TaskDefaults, Tools
-from pytest_lmeval.metrics.probability import accuracy_by, probability_mass
+from pytest_lmeval.metrics.parts.probability import accuracy_by, probability_mass
 from pytest_lmeval.types import Example, Generate, Request, Response, Score
 
 __all__ = ["CoreTask"]

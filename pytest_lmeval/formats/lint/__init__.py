@@ -28,7 +28,7 @@ def lint(files: Mapping[Path, LoadedFile], registry: Registry) -> list[LintWarni
             near_duplicates(task),
             skewed_answers(task, registry),
             answers_given_away(task, registry),
-            misspelt_keys(task),
+            misspelt_keys(task, registry),
         )
         for task in tasks
     )

@@ -10,7 +10,7 @@ import pytest
 
 from pytest_lmeval.formats.declarative.scoring import texts
 from pytest_lmeval.metrics import bleu, rouge_1, rouge_2, rouge_l
-from pytest_lmeval.metrics.worker import Worker
+from pytest_lmeval.metrics.parts.worker import Worker
 from tests.formats.declarative.making import EQUALS, ROWS, SOLVER, StubJudge, document, faults, make, score
 
 PYTHON = {"type": "python", "compute_scores_snippet": ""}

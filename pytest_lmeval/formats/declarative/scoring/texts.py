@@ -19,8 +19,8 @@ from pytest_lmeval.formats.declarative.models.scorers import (
     TextScorer,
 )
 from pytest_lmeval.formats.declarative.scoring.outcome import Outcome, Scoring
-from pytest_lmeval.metrics.search_child import found
-from pytest_lmeval.metrics.worker import shared_worker
+from pytest_lmeval.metrics.parts.search_child import found
+from pytest_lmeval.metrics.parts.worker import shared_worker
 from pytest_lmeval.postprocess import Extraction
 from pytest_lmeval.types import Score
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_lmeval.formats.yaml.row_files import is_row_file
+from pytest_lmeval.formats.files import is_row_file
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
-from pytest_lmeval.metrics.math_parse import NotMath, Parsed, parse_math
+from pytest_lmeval.metrics.parts.math_parse import NotMath, Parsed, parse_math
 
 __all__ = ["Answer", "extract_answer", "plain_text", "read_answer"]
 

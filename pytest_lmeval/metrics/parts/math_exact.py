@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from pytest_lmeval.metrics.math_parse import Tree
+from pytest_lmeval.metrics.parts.math_parse import Tree
 
 __all__ = ["CLOSE", "exact_value", "same_number"]
 

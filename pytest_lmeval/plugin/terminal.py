@@ -82,7 +82,7 @@ def _write_verdict(board: Leaderboard, gate: Mapping[str, Any], terminal: pytest
     color = {"green" if verdict == "pass" else "yellow" if verdict in LET_PASS else "red": True}
     what = "INCOMPLETE: no overall score, and not fit to compare with." if not board.complete else ""
     # The mode that fails on single examples has a verdict of its own name.
-    word = "FAILED" if verdict == "examples" else verdict.upper()
+    word = "EXAMPLES FAILED" if verdict == "examples" else verdict.upper()
     _say(terminal, what or f"gate {gate['mode']}: {word}", bold=True, **color)
     for reason in (*reasons[:_SHOWN], *filter(None, [baseline_line(gate)])):
         _say(terminal, f"  {reason}", **color)

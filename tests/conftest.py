@@ -22,6 +22,8 @@ from tests import needs
 from .fork_server import ForkServer, run_command
 
 pytest_plugins = ["pytester"]
+# Bad records for tests: listed, they would be task files that cannot be read.
+collect_ignore_glob = ["data/*.jsonl"]
 
 # The model reads its answer off the prompt, so that every test says in its task file what the model will do.
 # Each call adds a line to calls.txt: its process and its prompts.

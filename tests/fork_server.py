@@ -56,6 +56,7 @@ class Fork:
 
     stdin: IO[Any] | None = None
     stdout: IO[Any] | None = None
+    returncode: int | None = None
 
     def __init__(self, door: socket.socket, command: Sequence[str], streams: list[int], **setting: Any) -> None:
         request = {"command": command, "folder": os.getcwd(), "environment": dict(os.environ), **setting}
@@ -68,12 +69,19 @@ class Fork:
 
     def wait(self, timeout: float | None = None) -> int:
         """Return the exit code, or minus the number of the signal that ended the process."""
-        try:
-            code = self._number(timeout)
-        except TimeoutError:
-            raise subprocess.TimeoutExpired("pytest", timeout or 0) from None
-        self._connection.close()
-        return code
+        if self.returncode is None:
+            try:
+                self.returncode = self._number(timeout)
+            except (TimeoutError, BlockingIOError):
+                raise subprocess.TimeoutExpired("pytest", timeout or 0) from None
+            self._connection.close()
+        return self.returncode
+
+    def poll(self) -> int | None:
+        """Return what :meth:`wait` does if the process has ended, else None."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return self.wait(0)
+        return None
 
     def kill(self) -> None:
         os.kill(self.pid, signal.SIGKILL)

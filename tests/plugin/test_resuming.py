@@ -72,8 +72,9 @@ Key = tuple[str, str]
 
 
 @pytest.fixture
-def model(project: Project) -> Project:
+def model(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
     project.write("model.py", MODEL)
+    monkeypatch.setenv("ROUND", "")
     return project
 
 
@@ -132,7 +133,7 @@ class Campaign:
         path = self.project.path / "reports/ledger.jsonl"
         return path.stat().st_size if path.exists() else 0
 
-    def wait(self, process: subprocess.Popen[bytes], kill_after: float | None, kill_at: int | None) -> None:
+    def wait(self, process: Any, kill_after: float | None, kill_at: int | None) -> None:
         """Wait for the end, for so many seconds, or until the ledger has so many bytes; then kill."""
         try:
             while kill_at is not None and self.ledger_size() < kill_at and process.poll() is None:
@@ -148,21 +149,17 @@ class Campaign:
         held = {(record["task"], record["id"]) for record in results(self.project)}
         # Not a pipe: workers that outlive their controller for a moment would hold it open.
         log = self.project.path / "output.txt"
-        with log.open("wb") as file:
-            process = subprocess.Popen(
-                [sys.executable, "-mpytest", *QUIET, *self.options, self.kind(), "--lm-resume"],
-                cwd=self.project.path,
-                env={**os.environ, "ROUND": str(self.round)},
-                stdout=file,
-                stderr=subprocess.STDOUT,
-            )
+        with log.open("w") as file:
+            command = [sys.executable, "-mpytest", *QUIET, *self.options, self.kind(), "--lm-resume"]
+            os.environ["ROUND"] = str(self.round)
+            process: Any = self.project.pytester.popen(command, stdout=file, stderr=file)
         self.wait(process, kill_after, kill_at)
         output = log.read_text()
         assert process.returncode in (0, -signal.SIGKILL), output
         assert "INTERNALERROR" not in output
         again = held & asked(self.project, str(self.round)).keys()
         assert not again, f"round {self.round} asked again what the ledger held: {sorted(again)}"
-        return process.returncode == 0
+        return bool(process.returncode == 0)
 
     def kind(self) -> str:
         return f"--lm-adapter=model:{'Async' if self.completed % 2 else 'Batch'}"

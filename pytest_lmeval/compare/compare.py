@@ -12,6 +12,7 @@ from pytest_lmeval.compare.coverage import coverage
 from pytest_lmeval.compare.explain import explain, is_only_measured, staleness
 from pytest_lmeval.compare.pairing import Key, Pair, pair_up
 from pytest_lmeval.compare.retargeted import Retargeted, retargeted
+from pytest_lmeval.leaderboard.responses import shown_response
 from pytest_lmeval.types import ExampleResult
 
 __all__ = ["Comparison", "Criteria", "Flip", "TaskChange", "Verdict", "compare"]
@@ -146,9 +147,10 @@ def _flip_record(flip: Flip) -> dict[str, Any]:
 
 
 def _answer_record(result: ExampleResult) -> dict[str, Any]:
+    number = shown_response(result)
     return {
-        "output": result.outputs[0] if result.outputs else None,
-        "prediction": result.predictions[0] if result.predictions else None,
+        "output": result.outputs[number] if result.outputs else None,
+        "prediction": result.predictions[number] if result.predictions else None,
         "score": result.score,
         "status": result.status,
     }

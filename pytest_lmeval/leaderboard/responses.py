@@ -7,7 +7,15 @@ from typing import Any
 
 from pytest_lmeval.types import ExampleResult
 
-__all__ = ["confidence_of", "confidences", "details_of", "first_details", "first_score"]
+__all__ = [
+    "confidence_of",
+    "confidences",
+    "details_of",
+    "first_details",
+    "first_score",
+    "responses_under",
+    "shown_response",
+]
 
 
 def details_of(result: ExampleResult) -> Sequence[Mapping[str, Any]]:
@@ -26,6 +34,29 @@ def first_score(result: ExampleResult) -> float | None:
     """Return the score of the first response; None if the example has no score."""
     scores = result.details.get("scores")
     return float(scores[0]) if len(result.predictions) > 1 and scores else result.score
+
+
+def shown_response(result: ExampleResult) -> int:
+    """Return which response to show of an example: the first, or the first of the lowest score of one under threshold.
+
+    What was right does not explain why an example of several responses failed.
+    """
+    scores = _scores(result)
+    if len(scores) < 2 or result.score is None or result.score >= result.threshold:
+        return 0
+    return scores.index(min(scores))
+
+
+def responses_under(result: ExampleResult) -> str:
+    """Return how many responses are under the threshold, as in ``1 of 3``; "" of an example with one response."""
+    scores = _scores(result)
+    return f"{sum(score < result.threshold for score in scores)} of {len(scores)}" if len(scores) > 1 else ""
+
+
+def _scores(result: ExampleResult) -> Sequence[float]:
+    found = result.details.get("scores")
+    is_whole = isinstance(found, Sequence) and len(found) == len(result.outputs) == len(result.predictions)
+    return found if is_whole and found is not None else ()
 
 
 def confidence_of(details: Mapping[str, Any]) -> float | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pytest_lmeval.leaderboard.responses import responses_under, shown_response
 from pytest_lmeval.text import printable
 from pytest_lmeval.types import ExampleResult
 
@@ -21,12 +22,13 @@ def explain(result: ExampleResult, rerun: str, before: ExampleResult | None = No
 
     ``before`` is the baseline's result of the same example, if there is one.
     """
-    lines = [_verdict(result)]
+    lines, number = [_verdict(result)], shown_response(result)
+    which = f" {number + 1} of {len(result.outputs)}" if len(result.outputs) > 1 else ""
     lines += _block("prompt", result.prompt, tail=_PROMPT_TAIL)
     if result.outputs:
-        lines += _block("output", result.outputs[0])
+        lines += _block(f"output{which}", result.outputs[number])
     if result.predictions and result.predictions != result.outputs:
-        lines += _block(f"prediction ({result.post_process})", result.predictions[0])
+        lines += _block(f"prediction{which} ({result.post_process})", result.predictions[number])
     if result.unparsed:
         lines.append(f"  unparsed: {result.post_process} found nothing to extract")
     lines += _block("targets", " | ".join(repr(target) for target in result.targets))
@@ -44,7 +46,9 @@ def _verdict(result: ExampleResult) -> str:
         error = printable(result.error).replace("\n", _MARK)
         return f"{name} could not be scored ({result.status}): {error}"
     metric = printable(result.metric, keep="")
-    return f"{name} scored {result.score:.4g}, threshold {result.threshold:.4g} ({metric})"
+    under = responses_under(result)
+    of_several = f"; {under} responses under it" if under else ""
+    return f"{name} scored {result.score:.4g}, threshold {result.threshold:.4g} ({metric}){of_several}"
 
 
 def _block(label: str, text: str, tail: int = 0) -> list[str]:

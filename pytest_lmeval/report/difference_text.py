@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from pytest_lmeval.compare.compare import Comparison, Flip, TaskChange
 from pytest_lmeval.compare.difference import ChangedTask, Difference
+from pytest_lmeval.leaderboard.responses import shown_response
 from pytest_lmeval.report.columns import columns, interval_text, signed
 from pytest_lmeval.report.markdown import COMMENT_BYTES, escape, table
 from pytest_lmeval.report.tables import cut_to, score_text
@@ -131,7 +132,7 @@ def _block(name: str, text: str) -> list[str]:
 
 
 def _output(result: ExampleResult) -> str:
-    return result.outputs[0] if result.outputs else "(none)"
+    return result.outputs[shown_response(result)] if result.outputs else "(none)"
 
 
 def _score(result: ExampleResult) -> str:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from pytest_lmeval.leaderboard.responses import shown_response
 from pytest_lmeval.report.tables import cut_to
 from pytest_lmeval.text import printable
 from pytest_lmeval.types import ExampleResult
@@ -64,7 +65,7 @@ def annotation(result: ExampleResult, path: str, level: str = "error") -> str:
 def _message(result: ExampleResult) -> str:
     if result.score is None:
         return result.error[:_MESSAGE]
-    said = result.predictions[0] if result.predictions else ""
+    said = result.predictions[shown_response(result)] if result.predictions else ""
     wanted = " | ".join(map(repr, result.targets))
     return f"scored {result.score:.4g}, threshold {result.threshold:.4g}; said {said!r}, wanted {wanted}"[:_MESSAGE]
 

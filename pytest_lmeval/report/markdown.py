@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pytest_lmeval.leaderboard.board import Leaderboard
+from pytest_lmeval.leaderboard.responses import shown_response
 from pytest_lmeval.report.gate_text import baseline_line, is_off, off_line
 from pytest_lmeval.report.tables import (
     CHANGE_HEADINGS,
@@ -123,7 +124,7 @@ def _failed(board: Leaderboard) -> list[str]:
 
 
 def _heard(result: ExampleResult) -> str:
-    return result.error or (result.predictions[0] if result.predictions else "")
+    return result.error or (result.predictions[shown_response(result)] if result.predictions else "")
 
 
 def _comparison(comparison: Mapping[str, Any] | None) -> list[str]:

@@ -126,3 +126,21 @@ def test_no_repeat_at_all_is_a_usage_error(moody: Project, repeats: str) -> None
     result = moody.run_pytest("--lm-adapter=model:Batch", f"--lm-repeats={repeats}")
     assert 4 == result.ret
     result.stderr.fnmatch_lines(["*--lm-repeats: expected a whole number >= 1*"])
+
+
+def test_a_failure_shows_a_response_that_was_wrong_and_how_many_were(moody: Project) -> None:
+    result = moody.run_pytest("--lm-adapter=model:Batch", "--lm-repeats=4", "-k", "mostly or always")
+    assert 1 == result.ret
+    result.stdout.fnmatch_lines(
+        ["*t: mostly scored 0.75, threshold 1 (exact_match); 1 of 4 responses under it", "*output 3 of 4: no"]
+    )
+    result.stdout.no_fnmatch_line("*output*: yes")
+    markdown = (moody.path / "reports/leaderboard.md").read_text()
+    assert "| t: mostly | failed | yes | no |" in markdown
+
+
+def test_a_failure_under_a_lower_threshold_shows_the_worst_response(moody: Project) -> None:
+    result = moody.run_pytest("--lm-adapter=model:Batch", "--lm-repeats=4", "--lm-threshold=t=0.5", "-k", "once")
+    result.stdout.fnmatch_lines(
+        ["*t: once scored 0.25, threshold 0.5 (exact_match); 3 of 4 responses under it", "*output 1 of 4: no"]
+    )

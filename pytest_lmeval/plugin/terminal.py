@@ -58,7 +58,7 @@ def write_not_tasks(not_tasks: Mapping[str, str], terminal: pytest.TerminalRepor
 
 
 def _write_board(record: RunRecord, board: Leaderboard, terminal: pytest.TerminalReporter) -> None:
-    terminal.section(printable(f"leaderboard: {board.facts.adapter}", keep=""))
+    terminal.write_sep("=", printable(f"leaderboard: {board.facts.adapter}", keep=""))
     for line in (*terminal_table(board), *comparison_lines(record.gate.get("comparison"))):
         _say(terminal, line)
     _write_verdict(board, record.gate, terminal)

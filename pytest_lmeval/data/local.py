@@ -20,7 +20,7 @@ _PART = re.compile(r"-\d{5}-of-\d{5}\Z")
 def find(path: str, folder: Path) -> Path | None:
     """Return the file or folder that ``path`` names, seen from ``folder``, its suffix left out or not.
 
-    None where there is none and it may be a name on the hub; RecordRefused where it cannot be one.
+    Return None if there is no such file and ``path`` may be a name on the hub; raise RecordRefused if it cannot be one.
     """
     base = folder / path
     for candidate in (base, *(base.with_name(base.name + suffix) for suffix in SUFFIXES)):

@@ -60,7 +60,7 @@ class Ranked:
         return [option.total for option in self.options]
 
     def values(self, rule: Rule) -> list[float]:
-        """Return the numbers of which the highest decides; an empty text has a length of 1."""
+        """Return the number of each option; the highest decides. An empty text has a length of 1."""
         if rule == "tokens":
             return [-option.loss for option in self.options]
         if rule == "total":

@@ -96,7 +96,7 @@ def _pairs(results: Sequence[ExampleResult]) -> list[tuple[str, str]] | None:
 
 
 def _has_label(result: ExampleResult) -> bool:
-    # What was chosen of several options has its number in the details: None if the answer is none of them.
+    # The details have the number of the chosen option: None if the answer is none of them.
     return result.category in _CATEGORIES or "chosen" in first_details(result)
 
 

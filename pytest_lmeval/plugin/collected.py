@@ -62,7 +62,7 @@ class Collected:
         return loaded
 
     def leave(self, path: Path, reason: str) -> None:
-        """Note a file that lies where tasks do and is none, for the end of the run, if there is a ``reason``."""
+        """Record a file in a task folder that is not a task, for the end of the run, if there is a ``reason``."""
         if reason:
             root = self._config.rootpath
             self.not_tasks[(path.relative_to(root) if path.is_relative_to(root) else path).as_posix()] = reason

@@ -33,7 +33,7 @@ class Ending:
     lost: bool = False
 
     def why_cut_short(self, unheard: Iterable[str]) -> list[str]:
-        """Return why a session of which no result is missing did not come to its end; empty where it did.
+        """Return why a session did not finish although no result is missing; empty if it finished.
 
         ``unheard`` are the node ids of examples whose last phase was not heard of. That matters only where the exit
         status is 0: any other has its own reason.

@@ -74,7 +74,7 @@ def lm_example(request: pytest.FixtureRequest) -> Any:
 
 
 class _NoJudge:
-    """Stands for the judge that nobody named: false, and a usage error as soon as it is asked for anything."""
+    """The judge of a run without --lm-judge: it is false, and any use of it is a usage error."""
 
     def __bool__(self) -> bool:
         return False

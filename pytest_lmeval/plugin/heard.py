@@ -1,4 +1,4 @@
-"""What the controlling process hears of the examples of a run, and of which it has heard nothing yet."""
+"""The results that the controlling process has received, and the examples that have not reported yet."""
 
 from __future__ import annotations
 

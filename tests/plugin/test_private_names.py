@@ -139,8 +139,8 @@ BARE: Any = SimpleNamespace(pluginmanager=NoPlugins(), option=SimpleNamespace())
         (lambda: private.is_controller(BARE), False),
         (lambda: private.output_of(BARE), None),
         (lambda: private.worker_failures(BARE), 0),
-        (lambda: private.is_stepwise_stop(SimpleNamespace(config=BARE)), False),  # type: ignore[arg-type]
-        (lambda: private.crash_of(SimpleNamespace(longrepr="text")), None),  # type: ignore[arg-type]
+        (lambda: private.is_stepwise_stop(SimpleNamespace(config=BARE)), False),  # type: ignore[arg-type]  # bare
+        (lambda: private.crash_of(SimpleNamespace(longrepr="text")), None),  # type: ignore[arg-type]  # bare
         (lambda: private.kept_reports(BARE), None),
         (lambda: private.rerunning_plugins(BARE), []),
         (lambda: private.suite_properties(BARE), []),

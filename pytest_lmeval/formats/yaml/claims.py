@@ -21,7 +21,7 @@ def has_root_key(data: bytes) -> bool:
 
 
 def is_data_set(data: bytes) -> bool:
-    """Tell by a cheap look whether a YAML file describes a data set: tasks use it, it is none itself."""
+    """Tell by a quick search whether a YAML file describes a data set, which is not a task itself."""
     return bool(_KEY.search(data) and _DATA_SET.search(data))
 
 

@@ -26,7 +26,7 @@ def forgive(folder: str) -> None:
     """Ignore changes of modes and times below ``folder``; copy files without attributes; make memory private."""
     for name in ("chmod", "utime"):
         setattr(os, name, _forgiving(getattr(os, name), folder))
-    mmap.mmap = PrivateMemory  # type: ignore[misc]
+    mmap.mmap = PrivateMemory  # type: ignore[misc]  # programs find the class under its usual name
     shutil._copyxattr = lambda *args, **kwargs: None  # type: ignore[attr-defined]  # private, and named nowhere
 
 

@@ -9,8 +9,6 @@ import argparse
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["MaxErrors", "at_least", "key_value", "level", "named_share", "positive", "shard", "share"]
-
 
 class MaxErrors:
     """``--lm-max-errors``: a count, or a share of the collected examples (``2%``)."""

@@ -8,8 +8,6 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-__all__ = ["encode_json", "write_atomically"]
-
 
 def encode_json(value: Any) -> bytes:
     """Return ``value`` as UTF-8 JSON with two-space indent; NaN and infinities are a ValueError."""

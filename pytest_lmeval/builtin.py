@@ -10,8 +10,6 @@ from typing import Any
 from pytest_lmeval.postprocess import RULES
 from pytest_lmeval.registry import Registry
 
-__all__ = ["default_registry"]
-
 _ADAPTERS = ("toy", "replay", "hf", "openai")
 """The modules of ``adapters/`` that have a function ``make(argument, **options)``."""
 

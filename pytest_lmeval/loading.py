@@ -18,8 +18,6 @@ from pytest_lmeval.formats.task import LoadOptions, Task
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.types import Example, RecordError
 
-__all__ = ["load_all_tasks", "load_tasks", "make_adapter", "validate_file", "validate_task"]
-
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 

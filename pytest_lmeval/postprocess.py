@@ -12,8 +12,6 @@ from typing import NamedTuple
 
 from pytest_lmeval.errors import UnknownName
 
-__all__ = ["RULES", "SPEC_RULES", "Extraction", "Rule", "extract", "post_process"]
-
 
 class Extraction(NamedTuple):
     """What a rule made of a text; ``found`` is False when there was nothing to extract (``unparsed``)."""

@@ -10,8 +10,6 @@ from typing import Any
 from pytest_lmeval.errors import UnknownName, UsageError
 from pytest_lmeval.registry import Registry
 
-__all__ = ["project_table", "register_project_plugins"]
-
 _KEYS = ("adapters", "plugins")
 
 

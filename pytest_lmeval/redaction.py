@@ -8,8 +8,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-__all__ = ["HIDDEN", "Scrubber", "is_secret_name", "redact", "redact_arguments", "redact_options"]
-
 HIDDEN = "***"
 # A name is secret by its last word, or its last two: api_key and Authorization, but neither max_tokens nor key_word.
 _SECRET_WORDS = """

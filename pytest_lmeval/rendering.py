@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pytest_lmeval.types import Example, Message
 
-__all__ = ["render"]
-
 
 def render(example: Example) -> str | tuple[Message, ...]:
     r"""Return the prompt of ``example`` with its few-shot examples in front, blocks joined by a blank line.

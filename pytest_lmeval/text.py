@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import re
 
-__all__ = ["holds_command", "item_name", "node_path", "portable_path", "printable"]
-
 # What the machines that run CI jobs read as a command in what a job prints: ``::`` that begins a line, blanks before
 # it left aside, and ``##[``, ``##vso[``, ``##teamcity[`` anywhere. Each match ends with the character to spell out.
 _COMMAND = re.compile(r"^[^\S\n]*:(?=:)|#(?=#\w*\[)", re.MULTILINE)

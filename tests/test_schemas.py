@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]  # no types are published
 
-from pytest_lmeval import ToyAdapter, load_tasks, run_leaderboard, schemas, write_leaderboard
+from pytest_lmeval import ToyAdapter, load_tasks, run_leaderboard, write_leaderboard
 from pytest_lmeval.data.lines import number_lines, parse_line
 from pytest_lmeval.errors import UnknownName, UsageError
 from pytest_lmeval.formats.jsonl import is_spec_record
@@ -43,7 +43,6 @@ def _records(path: Path) -> list[Any]:
 
 def test_there_is_a_schema_of_every_file_that_is_read_or_written() -> None:
     assert ("compact-record", "dataset", "leaderboard", "ledger", "recording", "spec-record", "task") == schema_names()
-    assert ["load_schema", "schema_names"] == schemas.__all__
 
 
 def test_an_unknown_schema_is_an_error_that_lists_the_choices() -> None:

@@ -10,8 +10,6 @@ from itertools import pairwise
 from pytest_lmeval.errors import AdapterError
 from pytest_lmeval.types import LogLikelihood, LogProb
 
-__all__ = ["Bigram"]
-
 _BYTES = 256
 _BEGINNING = ord("\n")
 

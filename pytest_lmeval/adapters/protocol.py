@@ -29,8 +29,6 @@ from __future__ import annotations
 
 from typing import Protocol, runtime_checkable
 
-__all__ = ["ModelAdapter"]
-
 
 @runtime_checkable
 class ModelAdapter(Protocol):

@@ -10,8 +10,6 @@ from pytest_lmeval.errors import AdapterError, UsageError
 from pytest_lmeval.records.recording import read_recording
 from pytest_lmeval.types import Completion, Generate
 
-__all__ = ["ReplayAdapter", "make"]
-
 
 def make(argument: str, **options: Any) -> ReplayAdapter:
     """Return the adapter ``replay:PATH``."""

@@ -14,16 +14,6 @@ from pytest_lmeval.project import project_table
 from pytest_lmeval.redaction import Scrubber, redact
 from pytest_lmeval.registry import Registry
 
-__all__ = [
-    "ANSWERING_METHODS",
-    "adapter_name",
-    "check_adapter",
-    "check_spec",
-    "resolve_adapter",
-    "resolve_profile",
-    "scrubber_of",
-]
-
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 ANSWERING_METHODS = ("complete", "generate_requests", "generate", "loglikelihood")
 

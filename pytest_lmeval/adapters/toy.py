@@ -17,8 +17,6 @@ from pytest_lmeval.adapters.bigram import Bigram
 from pytest_lmeval.errors import AdapterError, UsageError
 from pytest_lmeval.types import LogLikelihood, LogProb
 
-__all__ = ["UNKNOWN", "ToyAdapter", "make"]
-
 UNKNOWN = "I do not know."
 
 _FACTS = (

@@ -12,8 +12,6 @@ from pytest_lmeval import __version__
 from pytest_lmeval.errors import LmevalError
 from pytest_lmeval.text import printable
 
-__all__ = ["COMMANDS", "main"]
-
 COMMANDS = {
     "validate": "check task files against the rules of their dialect",
     "schema": "print a JSON Schema of a file that is read or written",

@@ -17,8 +17,6 @@ from pytest_lmeval.errors import UsageError
 from pytest_lmeval.formats.task import TaskSource
 from pytest_lmeval.text import printable
 
-__all__ = ["configure", "run"]
-
 _MOST_CHANGES = 20
 
 

@@ -16,8 +16,6 @@ from pytest_lmeval.errors import UsageError
 from pytest_lmeval.leaderboard.board import Leaderboard
 from pytest_lmeval.records.runfile import RunFile, board_of, read_run
 
-__all__ = ["configure", "run"]
-
 _FLIPS = 10
 
 

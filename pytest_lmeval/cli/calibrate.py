@@ -14,8 +14,6 @@ from pytest_lmeval.report.columns import columns, percent
 from pytest_lmeval.report.tables import score_text
 from pytest_lmeval.text import printable
 
-__all__ = ["configure", "run"]
-
 _HEADINGS = ("task", "examples", "score A", "score B", "flipped", "flip rate", "95 % interval", "smallest drop shown")
 
 

@@ -7,8 +7,6 @@ import argparse
 from pytest_lmeval.cli.output import show
 from pytest_lmeval.cli.task_folder import Project, read_document
 
-__all__ = ["configure", "run"]
-
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""

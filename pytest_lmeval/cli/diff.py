@@ -10,8 +10,6 @@ from pytest_lmeval.cli.output import add_criteria, add_format, settings_of, show
 from pytest_lmeval.compare.difference import difference
 from pytest_lmeval.records.runfile import read_run
 
-__all__ = ["configure", "run"]
-
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""

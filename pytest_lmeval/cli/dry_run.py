@@ -21,8 +21,6 @@ from pytest_lmeval.run.run import Run
 from pytest_lmeval.run.settings import RunSettings
 from pytest_lmeval.types import Completion, ExampleResult, Generate, LogLikelihood, LogProb, Message, Request, Response
 
-__all__ = ["DryRun", "Shown"]
-
 
 @dataclass(frozen=True, slots=True)
 class Shown:

@@ -16,8 +16,6 @@ from pytest_lmeval.errors import UsageError
 from pytest_lmeval.formats.yaml.includes import Includer
 from pytest_lmeval.text import holds_command
 
-__all__ = ["configure", "run", "written_out"]
-
 _INCLUDE = re.compile(
     r"""^(?P<indent>[ ]*+)(?P<before>.*?)!include[ ]+(?P<name>"[^"]*"|'[^']*'|[^#\s,\]}]+)(?P<after>.*)$"""
 )

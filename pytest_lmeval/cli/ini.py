@@ -12,8 +12,6 @@ from typing import Any
 from pytest_lmeval.data.lines import MAX_LINE_BYTES
 from pytest_lmeval.errors import UsageError
 
-__all__ = ["max_line_bytes", "pytest_options", "trusted_paths"]
-
 # As pytest looks for them, in one folder: the first that has its table decides, and the first four do without one.
 _FILES: Sequence[tuple[str, tuple[tuple[str, ...], ...]]] = (
     ("pytest.toml", (("pytest",),)),

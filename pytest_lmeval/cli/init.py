@@ -8,8 +8,6 @@ from pathlib import Path
 from pytest_lmeval.cli.output import show
 from pytest_lmeval.starter import write_starter
 
-__all__ = ["configure", "run"]
-
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""

@@ -30,8 +30,6 @@ from pytest_lmeval.report.tables import terminal_table
 from pytest_lmeval.run.facts import aggregate
 from pytest_lmeval.types import ExampleResult
 
-__all__ = ["configure", "run"]
-
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""

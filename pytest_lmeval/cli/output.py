@@ -9,11 +9,9 @@ from collections.abc import Iterable
 from typing import Any, TextIO
 
 from pytest_lmeval.arguments import level, share
-from pytest_lmeval.compare.compare import Criteria
+from pytest_lmeval.compare.changes import Criteria
 from pytest_lmeval.compare.gate import GateSettings
 from pytest_lmeval.text import printable
-
-__all__ = ["add_criteria", "add_format", "complain", "criteria_of", "settings_of", "show", "show_json"]
 
 
 def show(lines: Iterable[str]) -> None:

@@ -18,8 +18,6 @@ from pytest_lmeval.cli.ini import pytest_options
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.text import printable
 
-__all__ = ["Change", "Placing", "changes", "differences", "own_files", "refused", "write_all"]
-
 # What pytest or Python runs, or reads settings from, by its name alone. Text files of these names are doctests.
 _RUN = [
     "conftest.py",

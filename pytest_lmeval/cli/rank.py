@@ -14,8 +14,6 @@ from pytest_lmeval.report.markdown import escape, table
 from pytest_lmeval.report.tables import score_text
 from pytest_lmeval.text import printable
 
-__all__ = ["configure", "run"]
-
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""

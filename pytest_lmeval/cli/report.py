@@ -14,8 +14,6 @@ from pytest_lmeval.report.gate_text import verdict_lines
 from pytest_lmeval.report.html import write_report
 from pytest_lmeval.types import ExampleResult
 
-__all__ = ["configure", "run"]
-
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""

@@ -7,8 +7,6 @@ import argparse
 from pytest_lmeval.cli.output import show_json
 from pytest_lmeval.schemas import load_schema, schema_names
 
-__all__ = ["configure", "run"]
-
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""

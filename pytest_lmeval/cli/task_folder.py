@@ -19,9 +19,6 @@ from pytest_lmeval.registry import Registry
 if TYPE_CHECKING:
     from pytest_lmeval.formats.yaml.document import Document
 
-__all__ = ["FoundFile", "Project", "read_document"]
-
-
 _WRITTEN_KEY = re.compile(rb"^key:[ \t]*[\"']?([A-Za-z0-9_-]+)[\"']?[ \t\r]*$", re.MULTILINE)
 
 

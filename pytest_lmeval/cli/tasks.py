@@ -12,8 +12,6 @@ from pytest_lmeval.cli.task_folder import FoundFile, Project, read_document
 from pytest_lmeval.formats.task import LoadedFile
 from pytest_lmeval.text import printable
 
-__all__ = ["configure", "run"]
-
 _COLUMNS = ("name", "key", "metric", "examples", "parameters", "path")
 
 

@@ -15,8 +15,6 @@ from pytest_lmeval.cli.task_folder import Project
 from pytest_lmeval.redaction import Scrubber
 from pytest_lmeval.text import printable
 
-__all__ = ["configure", "run"]
-
 _WIDTH = 100
 
 

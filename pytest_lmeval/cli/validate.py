@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from pytest_lmeval.formats.lint import LintWarning
     from pytest_lmeval.formats.task import Task
 
-__all__ = ["configure", "run"]
-
 _MOST = 20
 
 

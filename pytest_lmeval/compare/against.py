@@ -6,12 +6,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from pytest_lmeval.compare.compare import Comparison, Criteria, compare
+from pytest_lmeval.compare.changes import Criteria
+from pytest_lmeval.compare.compare import Comparison, compare
 from pytest_lmeval.leaderboard.board import Leaderboard
 from pytest_lmeval.records.runfile import RunFile, examples_of
 from pytest_lmeval.types import ExampleResult
-
-__all__ = ["compare_with"]
 
 
 def compare_with(baseline: RunFile, board: Leaderboard, criteria: Criteria, root: Path | None = None) -> Comparison:

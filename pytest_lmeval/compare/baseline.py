@@ -13,8 +13,6 @@ from pytest_lmeval.leaderboard.board import Leaderboard
 from pytest_lmeval.records.runfile import RunFile, examples_of
 from pytest_lmeval.types import ExampleResult
 
-__all__ = ["check_baseline", "doubts", "encode_baseline", "is_same", "unfit"]
-
 _KEPT = ("git", "model", "repeats", "sandbox", "seed", "versions")
 
 

@@ -17,8 +17,6 @@ from pytest_lmeval.records.runfile import RunFile, examples_of
 from pytest_lmeval.stats.intervals import sum_clusters, wilson_interval
 from pytest_lmeval.stats.power import detectable_drop
 
-__all__ = ["DROPS", "Calibration", "FalseAlarms", "Needed", "TaskNoise", "calibrate"]
-
 DROPS = (0.05, 0.02, 0.01)
 """The drops of the overall score that the repeats are reckoned for."""
 _WORK = 300_000  # pairs to compare in all: a few seconds

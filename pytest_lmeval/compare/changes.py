@@ -10,17 +10,6 @@ from pytest_lmeval.compare.pairing import Pair
 from pytest_lmeval.stats.intervals import mean
 from pytest_lmeval.stats.paired import Differences, PairedTest, holm, paired_test, pooled_test
 
-__all__ = [
-    "NOTEWORTHY",
-    "OVERALL",
-    "Criteria",
-    "TaskChange",
-    "Verdict",
-    "overall_alpha",
-    "overall_change",
-    "task_changes",
-]
-
 OVERALL = "overall"
 NOTEWORTHY = 0.05
 """A drop of a score this large is spoken of even where it is not significant."""

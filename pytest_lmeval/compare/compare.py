@@ -15,8 +15,6 @@ from pytest_lmeval.compare.retargeted import Retargeted, retargeted
 from pytest_lmeval.leaderboard.responses import shown_response
 from pytest_lmeval.types import ExampleResult
 
-__all__ = ["Comparison", "Criteria", "Flip", "TaskChange", "Verdict", "compare"]
-
 Flip = Pair
 """An example that passes in one of the runs only."""
 

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from pytest_lmeval.compare.pairing import Key, Pairing
     from pytest_lmeval.compare.retargeted import Retargeted
 
-__all__ = ["coverage", "named"]
-
 _NAMED = 5
 
 

@@ -11,8 +11,6 @@ from pytest_lmeval.compare.compare import Comparison
 from pytest_lmeval.compare.gate import Decision, GateSettings, decide
 from pytest_lmeval.records.runfile import RunFile, board_of
 
-__all__ = ["ChangedTask", "Difference", "Scores", "difference"]
-
 Scores = tuple[float | None, float | None]
 """Of the old run and of the new; None where it has none."""
 

@@ -9,8 +9,6 @@ from pytest_lmeval.compare.coverage import named
 from pytest_lmeval.compare.pairing import Pair, Pairing
 from pytest_lmeval.text import printable
 
-__all__ = ["explain", "is_only_measured", "staleness"]
-
 _ENOUGH = 0.8
 _ORDER = ("regression", "inconclusive", "improvement")
 _WORDS = {

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_lmeval.compare.against import compare_with
 from pytest_lmeval.compare.baseline import doubts
-from pytest_lmeval.compare.changes import OVERALL
-from pytest_lmeval.compare.compare import Comparison, Criteria
+from pytest_lmeval.compare.changes import OVERALL, Criteria
+from pytest_lmeval.compare.compare import Comparison
 from pytest_lmeval.compare.measured import floor_without_score, measured_lines
 from pytest_lmeval.compare.suspicion import suspicions
 from pytest_lmeval.errors import UnknownName, UsageError
@@ -20,17 +20,6 @@ from pytest_lmeval.records.boardfile import NO_RESULT, NOT_COMPARED
 if TYPE_CHECKING:
     from pytest_lmeval.leaderboard.board import Leaderboard
     from pytest_lmeval.records.runfile import RunFile
-
-__all__ = [
-    "LET_PASS",
-    "MODES",
-    "OVERALL",
-    "Decision",
-    "GateSettings",
-    "decide",
-    "let_pass",
-    "renewed",
-]
 
 MODES = ("examples", "tasks", "baseline", "none")
 LET_PASS = frozenset({"pass", "new", "inconclusive"})

@@ -9,8 +9,6 @@ if TYPE_CHECKING:
     from pytest_lmeval.leaderboard.board import Leaderboard
     from pytest_lmeval.leaderboard.rows import TaskRow
 
-__all__ = ["floor_without_score", "measured_lines", "no_score_for_floor"]
-
 
 def measured_lines(board: Leaderboard) -> list[str]:
     """Return a sentence for every task with measured examples."""

@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from pytest_lmeval.compare.baseline import check_baseline
-from pytest_lmeval.compare.gate import MODES, OVERALL, GateSettings, decide
+from pytest_lmeval.compare.changes import OVERALL
+from pytest_lmeval.compare.gate import MODES, GateSettings, decide
 from pytest_lmeval.compare.measured import floor_without_score
 from pytest_lmeval.errors import UnknownName, UsageError
 from pytest_lmeval.leaderboard.board import Leaderboard
 from pytest_lmeval.records.merge import judged
 from pytest_lmeval.records.runfile import RunFile, board_of, examples_of, read_run
-
-__all__ = ["gate_settings", "gated"]
 
 
 def gate_settings(shards: Sequence[RunFile], asked: Mapping[str, Any]) -> GateSettings:

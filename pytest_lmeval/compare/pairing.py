@@ -8,8 +8,6 @@ from typing import Any
 
 from pytest_lmeval.types import ExampleResult
 
-__all__ = ["Key", "Pair", "Pairing", "pair_up"]
-
 Key = tuple[str, str]
 """Task and id of an example."""
 

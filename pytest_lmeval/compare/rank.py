@@ -14,8 +14,6 @@ from pytest_lmeval.records.runfile import RunFile, examples_of
 from pytest_lmeval.stats.intervals import combine, interval, mean
 from pytest_lmeval.stats.paired import pooled_test
 
-__all__ = ["Ranking", "Standing", "rank"]
-
 Interval = tuple[float, float]
 _Value = TypeVar("_Value")
 

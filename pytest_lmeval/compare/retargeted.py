@@ -14,8 +14,6 @@ from pytest_lmeval.registry import Metric, Registry
 from pytest_lmeval.stats.intervals import mean
 from pytest_lmeval.types import ExampleResult, Score
 
-__all__ = ["Retargeted", "retargeted"]
-
 
 @dataclass(frozen=True, slots=True)
 class Retargeted:

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from pytest_lmeval.leaderboard.board import Leaderboard
     from pytest_lmeval.leaderboard.rows import TaskRow
 
-__all__ = ["suspicions"]
-
 _ENOUGH = 5  # of fewer examples anything may be true of all
 
 

@@ -11,8 +11,6 @@ from pytest_lmeval.atomic import write_atomically
 from pytest_lmeval.data.lines import number_lines, parse_line
 from pytest_lmeval.errors import RecordRefused, UsageError
 
-__all__ = ["encode_lines", "read_records", "text_of", "write_new"]
-
 
 def read_records(source: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield ``(place, record)`` for every line of a JSONL file, gzip-compressed if it ends in ``.gz``.

@@ -10,8 +10,6 @@ from pytest_lmeval.convert.files import encode_lines, read_records, text_of, wri
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.postprocess import extract
 
-__all__ = ["convert_gsm8k"]
-
 _INSTRUCTION = "Think step by step. End with a line of its own that reads A: <number>, and nothing after it."
 _RULE = "extract_answer"
 # It becomes a file name.

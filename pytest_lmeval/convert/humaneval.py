@@ -9,8 +9,6 @@ from typing import Any
 from pytest_lmeval.convert.files import encode_lines, read_records, text_of, write_new
 from pytest_lmeval.errors import UsageError
 
-__all__ = ["convert_humaneval"]
-
 _INSTRUCTION = (
     "Complete the last function of this Python program. Reply with the whole program, imports and helper functions "
     "included, in one python code block."

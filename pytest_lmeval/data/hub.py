@@ -11,8 +11,6 @@ from typing import Any
 from pytest_lmeval.data.splits import Row, Rows, Splits
 from pytest_lmeval.errors import RecordRefused
 
-__all__ = ["load", "open_splits", "saved"]
-
 
 def load(path: str, name: str | None = None, *, split: str | None = None, **options: Any) -> Any:
     """Return what ``datasets.load_dataset`` does; raise RecordRefused where it cannot."""

@@ -11,8 +11,6 @@ from typing import Any, NoReturn
 
 from pytest_lmeval.errors import RecordRefused
 
-__all__ = ["MAX_DEPTH", "MAX_LINE_BYTES", "number_lines", "parse_line", "parse_task_line"]
-
 MAX_LINE_BYTES = 1 << 20
 MAX_DEPTH = 100
 _SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")

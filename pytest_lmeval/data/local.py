@@ -11,8 +11,6 @@ from pytest_lmeval.data.rows import SUFFIXES, BadRows, parse_rows
 from pytest_lmeval.data.splits import Rows, Splits, digest_of
 from pytest_lmeval.errors import RecordRefused, did_you_mean
 
-__all__ = ["find", "is_saved", "read", "read_subjects"]
-
 # As large datasets are stored: test-00000-of-00002.parquet
 _PART = re.compile(r"-\d{5}-of-\d{5}\Z")
 

@@ -15,8 +15,6 @@ from typing import Any
 from pytest_lmeval.data.lines import number_lines, parse_line
 from pytest_lmeval.errors import LmevalError, RecordRefused
 
-__all__ = ["SUFFIXES", "BadRows", "parse_rows"]
-
 # A row may hold a long document: what limits a line of a task file does not limit data.
 _LONGEST_ROW = 64 << 20
 _LONGEST_CELL = 16 << 20

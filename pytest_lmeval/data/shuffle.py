@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-__all__ = ["permutation"]
-
 _32 = (1 << 32) - 1
 _64 = (1 << 64) - 1
 _128 = (1 << 128) - 1

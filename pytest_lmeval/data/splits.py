@@ -9,8 +9,6 @@ from typing import Any, overload
 from pytest_lmeval.data.shuffle import permutation
 from pytest_lmeval.errors import RecordRefused, did_you_mean
 
-__all__ = ["Row", "Rows", "Splits", "digest_of"]
-
 Row = dict[str, Any]
 
 

@@ -17,8 +17,6 @@ from pytest_lmeval.errors import AdapterError, AdapterTimeout
 from pytest_lmeval.text import portable_path
 from pytest_lmeval.types import Completion, Generate, LogLikelihood, LogProb, Request, Response
 
-__all__ = ["Answer", "ask", "check_answer", "is_async", "unusable", "with_attempts"]
-
 Answer = Response | AdapterError
 
 

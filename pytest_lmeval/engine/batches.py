@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from typing import TypeVar
 
-__all__ = ["plan_batches"]
-
 _Key = TypeVar("_Key")
 
 

@@ -15,8 +15,6 @@ from pytest_lmeval.engine.policy import Policy, backoff_s
 from pytest_lmeval.errors import AdapterTimeout, TransientError
 from pytest_lmeval.types import Generate, Request
 
-__all__ = ["BatchTransport"]
-
 _WORTH_ANOTHER_TRY = (TransientError, AdapterTimeout)
 
 

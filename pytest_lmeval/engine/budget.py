@@ -6,8 +6,6 @@ from pytest_lmeval.engine.ask import Answer
 from pytest_lmeval.errors import AdapterError, BudgetSpent
 from pytest_lmeval.types import Completion
 
-__all__ = ["Budget"]
-
 
 class Budget:
     """Lets requests go as long as they could all cost what the dearest so far did without passing ``limit``.

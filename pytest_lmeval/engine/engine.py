@@ -13,8 +13,6 @@ from pytest_lmeval.engine.policy import Policy
 from pytest_lmeval.errors import AdapterError, LmevalError
 from pytest_lmeval.types import Request, Response
 
-__all__ = ["Ahead", "Engine", "RequestsOf", "Transport"]
-
 RequestsOf = Callable[[Any], Sequence[Request]]
 """From a key to its requests."""
 Ahead = Callable[[], Hashable | None]

@@ -27,19 +27,6 @@ from pytest_lmeval.types import (
     Status,
 )
 
-__all__ = [
-    "Judgement",
-    "Thresholds",
-    "answer_groups",
-    "content_hash",
-    "content_hash_of",
-    "evaluate",
-    "failed_result",
-    "request_hash",
-    "runs_code",
-]
-
-
 _MIXED = "some of its responses have a score and others have none; say score_field"
 
 

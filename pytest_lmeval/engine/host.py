@@ -17,8 +17,6 @@ from pytest_lmeval.engine.jobs import Inbox, Job
 from pytest_lmeval.engine.streaming import AsyncTransport
 from pytest_lmeval.errors import AdapterError
 
-__all__ = ["main"]
-
 _FLUSH_S = 0.002
 _HEARTBEAT_S = 0.5
 

@@ -17,8 +17,6 @@ from pytest_lmeval.engine.jobs import Inbox, Job
 from pytest_lmeval.engine.policy import Policy
 from pytest_lmeval.errors import AdapterError, AdapterTimeout
 
-__all__ = ["HostedTransport"]
-
 _GRACE_S = 5.0
 _BOOT = """
 import pickle, sys

@@ -9,8 +9,6 @@ from dataclasses import dataclass, field
 from pytest_lmeval.engine.ask import Answer
 from pytest_lmeval.types import Request
 
-__all__ = ["Inbox", "Job"]
-
 
 @dataclass(slots=True, eq=False)
 class Job:

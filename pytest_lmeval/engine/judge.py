@@ -10,8 +10,6 @@ from pytest_lmeval.engine.engine import Engine
 from pytest_lmeval.errors import ScoringError
 from pytest_lmeval.types import Completion, ExampleResult, Generate
 
-__all__ = ["Judge", "Known", "NamedJudges", "judge_key", "known_answers"]
-
 Known = Mapping[str, str]
 """What judges wrote in the run that is being completed, by :func:`judge_key`."""
 

@@ -7,8 +7,6 @@ import socket
 
 from pytest_lmeval.errors import AdapterError
 
-__all__ = ["Outage", "Unreachable", "is_unreachable"]
-
 ALIKE = 20
 # How the HTTP adapter says it: its errors carry no exception of the client's, whose frames would hold headers.
 _HTTP_CLIENT = re.compile(r"no usable reply from \S+: ClientConnector(DNS)?Error: ")

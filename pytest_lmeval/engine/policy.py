@@ -5,8 +5,6 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
-__all__ = ["DEFAULT_BATCH_SIZE", "Policy", "backoff_s"]
-
 DEFAULT_BATCH_SIZE = 8
 _FIRST_BACKOFF_S = 0.5
 _LONGEST_BACKOFF_S = 60.0

@@ -8,8 +8,6 @@ from typing import Any
 
 from pytest_lmeval.types import Completion, Generate, Request
 
-__all__ = ["RateLimit"]
-
 _BURST_S = 2.0
 _CHARACTERS_PER_TOKEN = 4
 _ASSUMED_COMPLETION_TOKENS = 256

@@ -16,8 +16,6 @@ from pytest_lmeval.records.ledger_lines import read_ledger
 from pytest_lmeval.records.recorded import recorded_result
 from pytest_lmeval.types import Completion, ExampleResult, Response
 
-__all__ = ["Asked", "HeldResults", "fingerprint", "read_held"]
-
 
 class Asked(NamedTuple):
     """What a response must be an answer to, to be used again: the request's hash, the model, the number of repeats."""

@@ -20,8 +20,6 @@ from pytest_lmeval.errors import AdapterError, AdapterTimeout, TransientError
 from pytest_lmeval.text import printable
 from pytest_lmeval.types import Completion, Generate, LogLikelihood, Request
 
-__all__ = ["AsyncTransport"]
-
 _HEARTBEAT_S = 0.5
 _GRACE_S = 5.0
 

@@ -7,17 +7,6 @@ from typing import Any
 
 from pytest_lmeval.errors import RecordRefused, did_you_mean
 
-__all__ = [
-    "check_fields",
-    "gate_fields",
-    "number_in_range",
-    "one_of",
-    "optional_object",
-    "string",
-    "strings",
-    "type_name",
-]
-
 _TYPE_NAMES = {dict: "an object", list: "an array", str: "a string", bool: "a boolean", type(None): "null"}
 
 

@@ -10,8 +10,6 @@ from pytest_lmeval.formats import checks
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.types import Example
 
-__all__ = ["OPTIONAL", "REQUIRED", "check_compact_record", "compact_metric"]
-
 REQUIRED = ("prompt", "targets", "metric")
 OPTIONAL = ("id", "extras")
 

@@ -9,8 +9,6 @@ from typing import Any, cast
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.formats.task import BareTask, LoadedFile, Task, TaskDefaults
 
-__all__ = ["OPTIONAL_MEMBERS", "REQUIRED_MEMBERS", "complete", "complete_file"]
-
 REQUIRED_MEMBERS = tuple(name for name in vars(BareTask) if not name.startswith("_"))
 OPTIONAL_MEMBERS = tuple(name for name in vars(TaskDefaults) if not name.startswith("_"))
 _DEFAULTS = TaskDefaults()

@@ -18,18 +18,6 @@ from pytest_lmeval.registry import Registry
 from pytest_lmeval.text import node_path
 from pytest_lmeval.types import RecordError
 
-__all__ = [
-    "RECORDING_SUFFIX",
-    "file_task_name",
-    "find_task_files",
-    "is_row_file",
-    "is_task_file",
-    "leads_back",
-    "load_file",
-    "misnamed",
-    "task_name",
-]
-
 _DEFAULT = LoadOptions()
 _FIELDS_OF_TASKS = (b'"prompt"', b'"targets"')
 _FIRST_LINE = 1 << 16

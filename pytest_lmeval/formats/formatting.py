@@ -15,8 +15,6 @@ from pytest_lmeval.formatters import FORMATTERS
 from pytest_lmeval.rendering import render
 from pytest_lmeval.types import Generate, Message
 
-__all__ = ["FILE", "SCHEMA", "Hashes", "formatted", "formatting_hashes", "read_hashes", "update_hashes"]
-
 FILE = "formatting.json"
 """Name of the file beside the tasks."""
 SCHEMA = "pytest-lmeval/formatting/1"

@@ -16,8 +16,6 @@ from pytest_lmeval.formats.task import LoadedFile, Prompt, TaskDefaults, TaskSou
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.types import Completion, Example, Generate, RecordError, Request, Response, Score
 
-__all__ = ["JsonlTask", "is_spec_record", "load", "read_records"]
-
 _SPEC_KEYS = frozenset({"task_id", "category", "metric_name", "post_process"})
 # Of metadata and extras, what describes an example without deciding its score.
 _DESCRIPTIVE = frozenset({"threshold", "must_pass", "cluster", "category", "tags", "difficulty", "post_process"})

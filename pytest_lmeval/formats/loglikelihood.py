@@ -16,19 +16,6 @@ from pytest_lmeval.errors import ScoringError
 from pytest_lmeval.metrics.parts.probability import lowest, per_byte, per_character, softmax
 from pytest_lmeval.types import LogLikelihood, LogProb, Message, Response
 
-__all__ = [
-    "Option",
-    "Ranked",
-    "Rule",
-    "by_beginning",
-    "by_ending",
-    "log_probs",
-    "log_probs_of",
-    "option_requests",
-    "ranked",
-    "whole",
-]
-
 Rule = Literal["total", "tokens", "characters", "bytes"]
 """What a log-probability is divided by before options are compared; ``total``: by nothing."""
 

@@ -34,8 +34,6 @@ from pytest_lmeval.formats.task import LoadedFile, Prompt, Subjects, Task, TaskD
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.types import Example, RecordError, Request, Response, Score
 
-__all__ = ["MixtureTask", "Part", "load_mixture", "mixture_task"]
-
 SEED = 42
 _ORDERS = ("shuffled", "sequence")
 _KEYS = ("tasks", "name", "order", "seed")

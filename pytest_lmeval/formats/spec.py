@@ -15,18 +15,6 @@ from pytest_lmeval.errors import RecordRefused
 from pytest_lmeval.formats import checks
 from pytest_lmeval.types import Example, FewShot
 
-__all__ = [
-    "CATEGORIES",
-    "MAX_FEW_SHOT",
-    "METRICS",
-    "OPTIONAL",
-    "POST_PROCESS",
-    "REQUIRED",
-    "SPEC_VERSION",
-    "Category",
-    "check_spec_record",
-]
-
 SPEC_VERSION = 1
 MAX_FEW_SHOT = 8
 REQUIRED = ("task_id", "category", "prompt", "targets", "metric_name", "post_process")

@@ -18,8 +18,6 @@ from pytest_lmeval.redaction import redact_options
 from pytest_lmeval.stats.intervals import mean, overall_interval
 from pytest_lmeval.types import ExampleResult
 
-__all__ = ["SCHEMA", "Leaderboard", "RunFacts", "build_board", "digest"]
-
 _NOTHING: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
 SCHEMA = "pytest-lmeval/leaderboard/1"
 

@@ -9,8 +9,6 @@ from pytest_lmeval.leaderboard.responses import confidence_of, first_details, fi
 from pytest_lmeval.metrics.parts.probability import bits_per_byte, brier_score, expected_calibration_error, perplexity
 from pytest_lmeval.types import ExampleResult
 
-__all__ = ["calibration", "confidence_metrics", "text_metrics"]
-
 
 def calibration(results: Iterable[ExampleResult]) -> dict[str, float | int]:
     """Return the :func:`confidence_metrics`, and ``perplexity``; each only where there is a value.

@@ -9,8 +9,6 @@ from typing import Protocol
 
 from pytest_lmeval.stats.intervals import mean
 
-__all__ = ["CENTERED", "Row", "centered", "centered_metric", "core_csv", "core_score"]
-
 CENTERED = "centered"
 """The name of a row's metric that only tasks with a random baseline have."""
 

@@ -11,8 +11,6 @@ from pytest_lmeval.leaderboard.responses import first_details, first_score
 from pytest_lmeval.metrics.parts.tokens import tokenize
 from pytest_lmeval.types import ExampleResult
 
-__all__ = ["MAX_LABELS", "ClassRow", "class_metrics", "confusion"]
-
 MAX_LABELS = 30
 _CATEGORIES = frozenset({"classification", "mcq"})
 

@@ -9,8 +9,6 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-__all__ = ["build_manifest"]
-
 _PACKAGES = ("pytest-lmeval", "pytest", "pytest-xdist", "pytest-json-report")
 
 

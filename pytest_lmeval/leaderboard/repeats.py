@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from pytest_lmeval.stats.intervals import mean, standard_error
 from pytest_lmeval.types import ExampleResult
 
-__all__ = ["pass_at_k", "pass_hat_k", "repeat_errors", "repeat_metrics"]
-
 
 def pass_at_k(correct: int, n: int, k: int) -> float:
     """Return the chance that at least one of k responses, drawn without replacement from n, is correct; 1 <= k <= n.

@@ -7,16 +7,6 @@ from typing import Any
 
 from pytest_lmeval.types import ExampleResult
 
-__all__ = [
-    "confidence_of",
-    "confidences",
-    "details_of",
-    "first_details",
-    "first_score",
-    "responses_under",
-    "shown_response",
-]
-
 
 def details_of(result: ExampleResult) -> Sequence[Mapping[str, Any]]:
     """Return the details of every response to an example, in order: of one, unless it was asked several times."""

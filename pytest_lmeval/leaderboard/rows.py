@@ -15,8 +15,6 @@ from pytest_lmeval.leaderboard.repeats import repeat_errors, repeat_metrics
 from pytest_lmeval.stats.intervals import interval, mean, standard_error
 from pytest_lmeval.types import ExampleResult
 
-__all__ = ["Breakdown", "TaskInfo", "TaskRow", "breakdown", "make_row", "mean_score"]
-
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 Breakdown = Mapping[str, Mapping[str, float | int | None]]
 

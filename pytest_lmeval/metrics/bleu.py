@@ -11,8 +11,6 @@ from typing import Any
 from pytest_lmeval.metrics.parts.declare import metric
 from pytest_lmeval.metrics.parts.tokens import best_over_targets
 
-__all__ = ["bleu", "bleu_4"]
-
 _ORDERS = (1, 2, 3, 4)
 _ENTITIES = (("&quot;", '"'), ("&amp;", "&"), ("&lt;", "<"), ("&gt;", ">"))
 # The steps of mteval-v13a, in its order: symbols stand alone; a full stop or comma does, except between digits; so

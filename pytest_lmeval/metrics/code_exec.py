@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from pytest_lmeval.metrics.parts.code_plan import Expression, Pairs, Stdouts, Tests
     from pytest_lmeval.sandbox import Limits, Run, Sandbox
 
-__all__ = ["code_exec", "code_exec_expressions", "code_exec_record"]
-
 STDOUT_TAIL = 2000
 _FORMS = ("io_pairs", "stdouts", "tests")
 

@@ -12,8 +12,6 @@ from typing import Any, NamedTuple
 from pytest_lmeval.errors import RecordRefused, did_you_mean
 from pytest_lmeval.metrics.parts.declare import metric
 
-__all__ = ["csv_columns", "csv_separator", "has_csv"]
-
 _SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "space": " "}
 
 

@@ -7,15 +7,6 @@ from typing import Any
 
 from pytest_lmeval.metrics.parts.declare import metric
 
-__all__ = [
-    "accuracy",
-    "completion_accuracy",
-    "exact_match",
-    "exact_match_normalized",
-    "multiple_choice",
-    "substring_contains",
-]
-
 
 @metric()
 def exact_match(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:

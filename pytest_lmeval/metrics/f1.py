@@ -9,8 +9,6 @@ from typing import Any
 from pytest_lmeval.metrics.parts.declare import metric
 from pytest_lmeval.metrics.parts.tokens import best_over_targets
 
-__all__ = ["f1"]
-
 
 @metric(threshold=0.5)
 def f1(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:

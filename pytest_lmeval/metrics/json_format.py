@@ -14,8 +14,6 @@ from typing import Any, NoReturn
 from pytest_lmeval.errors import RecordRefused, ScoringError
 from pytest_lmeval.metrics.parts.declare import metric
 
-__all__ = ["is_json", "json_exact", "json_schema", "only_json"]
-
 _MAX_DEPTH = 100
 _MOST_SHOWN = 3
 _OPENING = re.compile(r"[\[{]")

@@ -8,8 +8,6 @@ from typing import Any
 from pytest_lmeval.metrics.parts.declare import metric
 from pytest_lmeval.types import Score
 
-__all__ = ["math_equal"]
-
 
 @metric()
 def math_equal(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> Score:

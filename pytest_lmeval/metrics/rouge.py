@@ -10,8 +10,6 @@ from pytest_lmeval.metrics.parts.declare import metric
 from pytest_lmeval.metrics.parts.lcs import lcs_length
 from pytest_lmeval.metrics.parts.tokens import best_over_targets
 
-__all__ = ["rouge_1", "rouge_2", "rouge_l"]
-
 # So many pairs of tokens are compared in about a second; two texts of a megabyte take seven, and 2 GB of memory.
 _MOST_PAIRS = 1_000_000_000
 

@@ -10,8 +10,6 @@ from typing import Any
 
 from pytest_lmeval.metrics.parts.declare import metric
 
-__all__ = ["squad_em", "squad_f1"]
-
 _ARTICLE = re.compile(r"\b(?:a|an|the)\b")
 _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 

@@ -10,8 +10,6 @@ import pytest
 from pytest_lmeval.plugin.locate import is_example
 from pytest_lmeval.plugin.private import is_worker, worker_queue
 
-__all__ = ["Ahead"]
-
 
 class Ahead:
     """Gives the examples of this process in the order in which they will run, each once.

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from pytest_lmeval.leaderboard.rows import TaskInfo
     from pytest_lmeval.registry import Registry
 
-__all__ = ["Collected", "collected", "collected_so_far"]
-
 
 class Collected:
     """The tasks of one process by name, with what they were loaded by; lives on the config's stash."""

@@ -25,8 +25,6 @@ from pytest_lmeval.run.facts import info_of
 from pytest_lmeval.text import item_name, node_path
 from pytest_lmeval.types import Example
 
-__all__ = ["ItemNames", "TaskFile", "collect_task_file", "file_node"]
-
 _File = TypeVar("_File", bound=pytest.File)
 
 _LATE = "its format was registered after the first task file was found; register it in a conftest.py above both"

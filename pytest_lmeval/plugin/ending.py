@@ -14,8 +14,6 @@ from pytest_lmeval.types import FAILED
 if TYPE_CHECKING:
     from pytest_lmeval.compare.gate import Decision
 
-__all__ = ["INCOMPLETE", "Ending", "ctrl_c_in", "ending_of", "failed_besides"]
-
 INCOMPLETE = 3
 
 

@@ -8,8 +8,6 @@ import traceback
 from collections.abc import Callable
 from typing import NoReturn
 
-__all__ = ["ExitGuard"]
-
 _INCOMPLETE = 3
 _PATIENCE_S = 30.0
 

@@ -6,8 +6,6 @@ from pytest_lmeval.leaderboard.responses import responses_under, shown_response
 from pytest_lmeval.text import printable
 from pytest_lmeval.types import ExampleResult
 
-__all__ = ["ExampleFailed", "explain"]
-
 _PROMPT_TAIL = 600
 _TEXT_HEAD = 2000
 _MARK = "\n    | "

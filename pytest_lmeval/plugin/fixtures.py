@@ -7,9 +7,6 @@ from typing import Any
 
 import pytest
 
-__all__ = ["lm_adapter", "lm_engine", "lm_example", "lm_judge", "lm_render", "lm_sandbox"]
-
-
 _NO_JUDGE = "the lm_judge fixture needs --lm-judge SPEC, or an override in a conftest"
 
 

@@ -15,8 +15,6 @@ from pytest_lmeval.plugin.collector import ItemNames, file_node
 from pytest_lmeval.plugin.private import worker_input
 from pytest_lmeval.text import printable
 
-__all__ = ["FormattingFile", "FormattingItem", "collect_formatting_file"]
-
 _TAIL = 1200
 
 

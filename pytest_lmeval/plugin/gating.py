@@ -22,18 +22,6 @@ if TYPE_CHECKING:
     from pytest_lmeval.records.runfile import RunFile
     from pytest_lmeval.types import ExampleResult
 
-__all__ = [
-    "GATE_ID",
-    "baseline_path",
-    "changed_in",
-    "check_recording",
-    "check_update",
-    "gate_settings",
-    "read_baseline",
-    "report_gate",
-    "tasks_not_run",
-]
-
 GATE_ID = "leaderboard::gate"
 _REASONS = 20
 _SELECTING = {

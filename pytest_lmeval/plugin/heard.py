@@ -12,8 +12,6 @@ from pytest_lmeval.plugin.private import is_rerun
 from pytest_lmeval.plugin.telling import Told
 from pytest_lmeval.types import ExampleResult
 
-__all__ = ["Heard"]
-
 
 class Heard:
     """The results of a run as they arrive, by node id; ``expected`` are the examples that owe one.

@@ -21,8 +21,6 @@ from pytest_lmeval.types import Example, ExampleResult
 if TYPE_CHECKING:
     from pytest_lmeval.plugin.collector import TaskFile
 
-__all__ = ["ExampleItem", "run_example"]
-
 
 def run_example(lm_adapter: Any, lm_judge: Any, lm_engine: Any, lm_render: Any, lm_sandbox: Any) -> None:
     """Name, by its arguments, the fixtures that every example gets; :meth:`ExampleItem.runtest` does the work."""

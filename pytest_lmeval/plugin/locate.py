@@ -9,17 +9,6 @@ from pathlib import Path
 
 import pytest
 
-__all__ = [
-    "Places",
-    "asks_for_run",
-    "has_own_format",
-    "is_below_task_paths",
-    "is_example",
-    "is_example_id",
-    "is_plain_python",
-    "locate",
-]
-
 
 class Places:
     """Where task files may be: the task paths, and what the command line names."""

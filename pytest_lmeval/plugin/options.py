@@ -9,8 +9,6 @@ import pytest
 
 from pytest_lmeval.arguments import MaxErrors, at_least, key_value, level, named_share, positive, shard, share
 
-__all__ = ["add_options"]
-
 GATES = ("examples", "tasks", "baseline", "none")
 SANDBOX_LEVELS = ("isolated", "confined", "process", "container")
 

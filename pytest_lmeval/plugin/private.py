@@ -13,31 +13,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     import pytest
 
-__all__ = [
-    "Worker",
-    "crash_of",
-    "end_capture",
-    "expected_workers",
-    "fixture_definitions",
-    "fixtures_of",
-    "is_controller",
-    "is_crash",
-    "is_rerun",
-    "is_stepwise_stop",
-    "is_worker",
-    "kept_reports",
-    "output_of",
-    "output_to_controller",
-    "rerunning_plugins",
-    "show_internal_error",
-    "suite_properties",
-    "uncaptured",
-    "worker_failures",
-    "worker_input",
-    "worker_queue",
-]
-
-
 # Fixtures
 
 

@@ -8,8 +8,6 @@ import pytest
 
 from pytest_lmeval.plugin.private import uncaptured
 
-__all__ = ["Progress"]
-
 _TERMINAL_EVERY_S = 1.0
 _PLAIN_EVERY_S = 60.0
 # Make sure of a line below the dots (down and up again, the column kept), go there, clear it, write, come back.

@@ -19,8 +19,6 @@ from pytest_lmeval.plugin.private import end_capture, is_controller, kept_report
 if TYPE_CHECKING:
     from pytest_lmeval.plugin.run_record import RunRecord
 
-__all__ = ["Recorder"]
-
 
 class Recorder:
     """Registered in the one process that sees every report: the serial one, or the controller of the workers.

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from pytest_lmeval.records.runfile import RunFile
     from pytest_lmeval.types import ExampleResult
 
-__all__ = ["ReportFiles"]
-
 
 class ReportFiles:
     """Writes the report of one run; ``failures`` says what could not be written."""

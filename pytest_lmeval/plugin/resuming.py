@@ -8,8 +8,6 @@ from pathlib import Path
 from pytest_lmeval.engine.resume import HeldResults
 from pytest_lmeval.types import ExampleResult
 
-__all__ = ["Resumption"]
-
 _DECISIVE = ("hash", "outputs", "score", "status", "threshold")
 
 

@@ -14,8 +14,6 @@ from pytest_lmeval.leaderboard.manifest import build_manifest
 from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.redaction import redact_arguments
 
-__all__ = ["info_of", "ini_file", "manifest_of", "rerun_facts", "selection_of"]
-
 
 def selection_of(option: Any, infos: Sequence[TaskInfo]) -> dict[str, Any]:
     """Return which options left which tasks how many of their examples; empty where nothing was left out."""

@@ -29,8 +29,6 @@ from pytest_lmeval.records.ledger import Ledger, ending
 from pytest_lmeval.run.facts import aggregate, timestamp
 from pytest_lmeval.types import ExampleResult
 
-__all__ = ["RunRecord"]
-
 
 class RunRecord:
     """The record of one run, from the ledger's first line to the board; ``code`` is the exit code that it makes."""

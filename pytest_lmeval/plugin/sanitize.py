@@ -15,8 +15,6 @@ from pytest_lmeval.plugin.private import crash_of, report_sections
 from pytest_lmeval.redaction import Scrubber
 from pytest_lmeval.text import holds_command, printable
 
-__all__ = ["hide_in_output", "make_discreet", "make_encodable", "make_harmless", "make_warning_harmless"]
-
 _COLOR = re.compile(r"\x1b\[[0-9;]*m")
 
 

@@ -15,8 +15,6 @@ from pytest_lmeval.engine.batches import plan_batches
 from pytest_lmeval.plugin.locate import is_example_id
 from pytest_lmeval.plugin.private import Worker, expected_workers, output_of, worker_failures
 
-__all__ = ["BatchScheduling"]
-
 _MAX_CRASHES = 2
 
 

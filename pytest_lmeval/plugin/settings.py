@@ -18,20 +18,6 @@ if TYPE_CHECKING:
     from pytest_lmeval.registry import Registry
     from pytest_lmeval.run.settings import RunSettings
 
-__all__ = [
-    "check_options",
-    "configs_of",
-    "gate_mode",
-    "ini_floors",
-    "ini_thresholds",
-    "load_options",
-    "max_line_bytes",
-    "registry_of",
-    "run_scrubber",
-    "run_settings",
-    "with_usage_errors",
-]
-
 _Result = TypeVar("_Result")
 _HOW_TO_WRITE_ONE = "write one with --lm-update-baseline, from a run of the state to compare with"
 

@@ -8,8 +8,6 @@ import pytest
 
 from pytest_lmeval.plugin.locate import is_example
 
-__all__ = ["keep_shard"]
-
 
 def keep_shard(config: pytest.Config, items: list[pytest.Item], collected: Sequence[pytest.Item]) -> None:
     """Deselect the examples of the other shards.

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from pytest_lmeval.run.run import Run
     from pytest_lmeval.types import ExampleResult
 
-__all__ = ["RUN", "RunState", "run_state"]
-
 
 def run_state(config: pytest.Config) -> RunState:
     """Return the state of this process, made when it is first asked for."""

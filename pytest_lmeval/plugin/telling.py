@@ -11,8 +11,6 @@ import pytest
 
 from pytest_lmeval.plugin.private import output_of, output_to_controller
 
-__all__ = ["Told", "tell", "told_by"]
-
 _PREFIX = "lmeval_"
 
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from pytest_lmeval.compare.gate import LET_PASS, OVERALL, let_pass
+from pytest_lmeval.compare.changes import OVERALL
+from pytest_lmeval.compare.gate import LET_PASS, let_pass
 from pytest_lmeval.errors import did_you_mean
 from pytest_lmeval.leaderboard.board import Leaderboard
 from pytest_lmeval.plugin.run_record import RunRecord
@@ -19,8 +20,6 @@ from pytest_lmeval.report.github import commands
 from pytest_lmeval.report.tables import action_lines, comparison_lines, selection_text, terminal_table
 from pytest_lmeval.text import printable
 from pytest_lmeval.types import ExampleResult
-
-__all__ = ["QuietReports", "write_not_tasks", "write_summary"]
 
 _SHOWN = 20
 

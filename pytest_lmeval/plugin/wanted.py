@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from pytest_lmeval.formats.task import LoadedFile, Task
 
-__all__ = ["Wanted"]
-
 
 class Wanted:
     """What ``--lm-subject``, ``--lm-num-fewshot`` and ``--lm-config`` ask for, and what the task files so far offer."""
@@ -69,7 +67,7 @@ class Wanted:
 
         ``collected`` are the names of all tasks of the run, ``tasks`` those of which examples were selected.
         """
-        from pytest_lmeval.compare.gate import OVERALL
+        from pytest_lmeval.compare.changes import OVERALL
         from pytest_lmeval.compare.measured import no_score_for_floor
 
         option = self._config.option

@@ -10,8 +10,6 @@ from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.records.recorded import recorded_result
 from pytest_lmeval.types import ExampleResult
 
-__all__ = ["NOT_COMPARED", "NO_RESULT", "board_facts", "board_infos", "board_results", "facts_from"]
-
 NOT_COMPARED = "not compared: "
 """How a reason begins that tells what a verdict is not about."""
 NO_RESULT = "no result: "

@@ -17,8 +17,6 @@ from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.records.ledger_lines import is_complete, ledger_line, result_line
 from pytest_lmeval.records.recorded import aggregates_record
 
-__all__ = ["Ledger", "ending"]
-
 
 class Ledger:
     """Writes ``ledger.jsonl`` in a folder that it keeps for itself while it is open.

@@ -15,17 +15,6 @@ from typing import Any, Generic, TypeVar
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.records.strict import check_schema, parse_object
 
-__all__ = [
-    "LEDGER_SCHEMA",
-    "LedgerRun",
-    "LedgerRuns",
-    "is_complete",
-    "is_ledger",
-    "ledger_line",
-    "read_ledger",
-    "result_line",
-]
-
 LEDGER_SCHEMA = "pytest-lmeval/ledger/1"
 _NAME = LEDGER_SCHEMA.rpartition("/")[0]
 _START = f'{{"header":{{"schema":"{_NAME}'.encode()

@@ -14,8 +14,6 @@ from pytest_lmeval.records.runfile import RunFile, examples_of
 from pytest_lmeval.records.shards import check_shards
 from pytest_lmeval.types import ExampleResult, Status
 
-__all__ = ["judged", "ledger_of", "merge"]
-
 
 def merge(shards: Sequence[RunFile]) -> RunFile:
     """Return the run that ``shards`` are all the parts of, under the path of the first.

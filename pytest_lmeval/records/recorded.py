@@ -10,8 +10,6 @@ from typing import Any, get_args
 from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.types import WITHOUT_SCORE, ExampleResult, Status
 
-__all__ = ["aggregates_record", "recorded_aggregates", "recorded_info", "recorded_result", "recorded_texts"]
-
 _STATUSES = frozenset(get_args(Status))
 _REQUIRED_TEXTS = ("task", "id", "metric", "hash")
 _TEXTS = ("prompt", "post_process", "category", "error", "adapter", "request", "cluster", "item")

@@ -14,8 +14,6 @@ from pytest_lmeval.records.ledger_lines import LedgerRuns, read_ledger
 from pytest_lmeval.records.recorded import recorded_texts
 from pytest_lmeval.records.strict import check_schema, parse_json
 
-__all__ = ["read_recording"]
-
 _OUTPUT_KEYS = ("outputs", "output", "predictions", "prediction")
 _Outputs = tuple[str, ...]
 

@@ -19,8 +19,6 @@ from pytest_lmeval.records.strict import check_schema, parse_json
 from pytest_lmeval.text import item_name
 from pytest_lmeval.types import ExampleResult
 
-__all__ = ["RunFile", "board_of", "examples_of", "read_run"]
-
 _Key = tuple[str, str]
 
 

@@ -10,8 +10,6 @@ from pytest_lmeval.errors import UsageError
 from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.records.runfile import RunFile, examples_of
 
-__all__ = ["check_shards"]
-
 _SHARD = re.compile(r"([1-9]\d{0,8})/([1-9]\d{0,8})")
 _SHOWN = 5
 

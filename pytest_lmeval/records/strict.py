@@ -8,8 +8,6 @@ from typing import Any, NoReturn
 
 from pytest_lmeval.errors import UsageError
 
-__all__ = ["check_schema", "parse_json", "parse_object"]
-
 
 def parse_json(text: str) -> Any:
     """Return the value of strict JSON; raise ValueError for anything else, NaN and hostile nesting included."""

@@ -7,8 +7,6 @@ from pathlib import Path
 from pytest_lmeval.atomic import encode_json, write_atomically
 from pytest_lmeval.leaderboard.board import Leaderboard
 
-__all__ = ["remove_reports", "write_leaderboard"]
-
 _REPORTS = ("leaderboard.json", "leaderboard.md", "report.html", "core.csv")
 
 

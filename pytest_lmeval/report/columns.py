@@ -6,8 +6,6 @@ from collections.abc import Sequence
 
 from pytest_lmeval.text import printable
 
-__all__ = ["columns", "interval_text", "percent", "signed"]
-
 
 def columns(headings: Sequence[str], rows: Sequence[Sequence[str]], *, texts: int) -> list[str]:
     """Return the lines of a table; the first ``texts`` columns are text, the others numbers on the right."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pytest_lmeval.compare.compare import Comparison, Flip, TaskChange
+from pytest_lmeval.compare.changes import TaskChange
+from pytest_lmeval.compare.compare import Comparison, Flip
 from pytest_lmeval.compare.difference import ChangedTask, Difference
 from pytest_lmeval.leaderboard.responses import shown_response
 from pytest_lmeval.report.columns import columns, interval_text, signed
@@ -12,8 +13,6 @@ from pytest_lmeval.report.markdown import COMMENT_BYTES, escape, table
 from pytest_lmeval.report.tables import cut_to, score_text
 from pytest_lmeval.text import printable
 from pytest_lmeval.types import ExampleResult
-
-__all__ = ["difference_lines", "difference_markdown"]
 
 _HEADINGS = ("task", "verdict", "examples", "old", "new", "change", "95 % interval", "p", "worse", "better")
 _TEXTS = 2  # columns

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["baseline_line", "is_off", "off_line", "verdict_lines"]
-
 
 def is_off(gate: Mapping[str, Any]) -> bool:
     """Tell whether nothing decided about a run: it is not gated, and never to be called passed."""

@@ -11,8 +11,6 @@ from pytest_lmeval.report.tables import cut_to
 from pytest_lmeval.text import printable
 from pytest_lmeval.types import ExampleResult
 
-__all__ = ["ANNOTATIONS", "annotation", "commands", "write_step_summary"]
-
 ANNOTATIONS = 10
 """GitHub shows so many of one kind for each step, and drops the rest."""
 _SUMMARY_BYTES = 1 << 20

@@ -22,8 +22,6 @@ from pytest_lmeval.report.tables import (
 from pytest_lmeval.text import printable
 from pytest_lmeval.types import ExampleResult
 
-__all__ = ["COMMENT_BYTES", "escape", "markdown", "table"]
-
 COMMENT_BYTES = 60_000
 """A comment on GitHub holds 65,536 characters; a workflow adds some of its own."""
 _FLIPS = 25

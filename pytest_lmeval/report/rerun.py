@@ -10,8 +10,6 @@ from typing import Any
 from pytest_lmeval.redaction import HIDDEN
 from pytest_lmeval.text import item_name
 
-__all__ = ["command", "rerun_command", "rerun_parts"]
-
 # What decides the item's name, its prompt and its score, or whether pytest finds it and the model at all.
 _WITH_VALUE = frozenset(
     {

@@ -10,20 +10,6 @@ from pytest_lmeval.leaderboard.rows import TaskRow
 from pytest_lmeval.report.columns import columns, interval_text
 from pytest_lmeval.text import printable
 
-__all__ = [
-    "CHANGE_HEADINGS",
-    "HEADINGS",
-    "action_lines",
-    "cells",
-    "change_cells",
-    "ci95_text",
-    "comparison_lines",
-    "cut_to",
-    "score_text",
-    "selection_text",
-    "terminal_table",
-]
-
 HEADINGS = ("task", "metric", "score", "95 % interval", "correct", "errors", "unparsed", "ms")
 """The columns of the board; the first two are text."""
 CHANGE_HEADINGS = ("against the baseline", "verdict", "was", "is", "change", "p adjusted", "worse", "better")

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from pytest_lmeval.formats.task import Task, Tools
     from pytest_lmeval.run.run import Run
 
-__all__ = ["Early", "EarlyScores"]
-
 
 class EarlyScores:
     """Scores that were begun before they were wanted, one for each group of responses."""

@@ -12,8 +12,6 @@ from pytest_lmeval.types import ExampleResult
 if TYPE_CHECKING:
     from pytest_lmeval.formats.task import Task
 
-__all__ = ["aggregate", "info_of", "timestamp"]
-
 
 def aggregate(
     infos: Sequence[TaskInfo], results: Sequence[ExampleResult], task_of: Callable[[TaskInfo], Any]

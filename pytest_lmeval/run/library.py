@@ -23,8 +23,6 @@ from pytest_lmeval.run.run import Run
 from pytest_lmeval.run.settings import RunSettings
 from pytest_lmeval.types import Example, ExampleResult
 
-__all__ = ["ExampleUnit", "evaluate_tasks", "run_leaderboard", "run_task"]
-
 _DEFAULT = RunSettings()
 
 

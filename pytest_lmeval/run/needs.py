@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from pytest_lmeval.sandbox import Sandbox
     from pytest_lmeval.types import Example
 
-__all__ = ["Programs", "Refusals"]
-
 _LEVELS = ("confined", "process", "container")
 
 

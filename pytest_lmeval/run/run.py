@@ -21,8 +21,6 @@ from pytest_lmeval.run.needs import Programs, Refusals
 from pytest_lmeval.run.settings import RunSettings
 from pytest_lmeval.types import Example, ExampleResult, Generate, Joined, Message, Request, Response
 
-__all__ = ["Run", "Unit"]
-
 Render = Callable[[Example], Any]
 _NOTHING_HELD = HeldResults()
 

@@ -10,8 +10,6 @@ from pytest_lmeval.engine.policy import DEFAULT_BATCH_SIZE, Policy
 from pytest_lmeval.errors import UnknownName, UsageError
 from pytest_lmeval.redaction import Scrubber
 
-__all__ = ["RunSettings"]
-
 _KNOWS_NOTHING = Scrubber()
 
 

@@ -9,8 +9,6 @@ from typing import Any
 
 from pytest_lmeval.sandbox.inside import wire
 
-__all__ = ["command", "environment", "frame"]
-
 # The folder `inside` becomes a package of its own, so that the child imports nothing else of this one.
 BOOT = """\
 import sys

@@ -7,8 +7,6 @@ from typing import Protocol
 
 from pytest_lmeval.sandbox.results import Limits
 
-__all__ = ["Child", "Ends", "Launcher"]
-
 
 @dataclass(frozen=True, slots=True)
 class Ends:

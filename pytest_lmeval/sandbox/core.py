@@ -17,8 +17,6 @@ from pytest_lmeval.sandbox.results import Answer, CodeStatus, Limits, Run
 from pytest_lmeval.sandbox.session import ProgramEndError, Session
 from pytest_lmeval.sandbox.values import tagged
 
-__all__ = ["Sandbox"]
-
 NO_KEYWORDS: Mapping[str, Any] = {"dict": []}
 NONE = Answer("none")
 LONGEST_TEXT = 600

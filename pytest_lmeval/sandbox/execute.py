@@ -8,8 +8,6 @@ from pytest_lmeval.sandbox.core import Sandbox
 from pytest_lmeval.sandbox.opening import open_sandbox
 from pytest_lmeval.sandbox.results import ExecutionResult, Limits, Run
 
-__all__ = ["execute_code"]
-
 
 def execute_code(
     code: str,

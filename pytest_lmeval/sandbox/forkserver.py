@@ -24,8 +24,6 @@ from pytest_lmeval.sandbox.inside import exits
 from pytest_lmeval.sandbox.packages import Package
 from pytest_lmeval.sandbox.results import Limits
 
-__all__ = ["CANARY", "ForkLauncher", "MissingLayersError"]
-
 START_S = 60.0
 END_S = 5.0
 LARGEST_MESSAGE = 1 << 16

@@ -19,8 +19,6 @@ from pytest_lmeval.sandbox.inside import tree
 from pytest_lmeval.sandbox.levels import Level
 from pytest_lmeval.sandbox.results import Limits
 
-__all__ = ["FreshLauncher"]
-
 
 class FreshLauncher:
     """Starts a supervisor per program."""

@@ -6,8 +6,6 @@ import os
 import time
 from collections.abc import Iterable
 
-__all__ = ["Idleness"]
-
 LOOK_S = 0.25
 # A program that looks again and again whether something has happened uses a little.
 SHARE = 0.01

@@ -15,8 +15,6 @@ from pytest_lmeval.sandbox.fresh import FreshLauncher
 from pytest_lmeval.sandbox.levels import LEVELS, Level
 from pytest_lmeval.sandbox.packages import find
 
-__all__ = ["best_level", "open_sandbox", "probe_level", "require_level"]
-
 RESERVED = "isolated"
 # numpy's linear algebra alone asks for more than the usual limit, without using it.
 PACKAGES_MEMORY = 4 * 1024**3

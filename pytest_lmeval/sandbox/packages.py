@@ -10,8 +10,6 @@ from importlib import metadata
 
 from pytest_lmeval.errors import UsageError, did_you_mean
 
-__all__ = ["Package", "find"]
-
 
 @dataclass(frozen=True, slots=True)
 class Package:

@@ -7,8 +7,6 @@ import os
 import select
 import time
 
-__all__ = ["Output", "Pipes"]
-
 CHUNK = 1 << 16
 
 

@@ -8,8 +8,6 @@ from typing import Any, Literal
 
 from pytest_lmeval.errors import UsageError
 
-__all__ = ["Answer", "CodeStatus", "ExecutionResult", "Limits", "Run"]
-
 CodeStatus = Literal["pass", "assertion_fail", "syntax_error", "timeout", "error"]
 
 

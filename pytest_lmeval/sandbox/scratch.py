@@ -14,8 +14,6 @@ import tempfile
 
 from pytest_lmeval.errors import SandboxError
 
-__all__ = ["Scratch", "make", "remove", "sweep"]
-
 PREFIX = "lmeval-sandbox-"
 TRIES = 10
 

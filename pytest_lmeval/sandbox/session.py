@@ -18,8 +18,6 @@ from pytest_lmeval.sandbox.inside import exits, wire
 from pytest_lmeval.sandbox.pipes import Pipes
 from pytest_lmeval.sandbox.results import CodeStatus, Limits
 
-__all__ = ["ProgramEndError", "Session"]
-
 GRACE_S = 7.0
 NOTICE_S = 0.2
 MOST_ROOM = 48 * 1024 * 1024

@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 
-__all__ = ["COOKIE", "kill"]
-
 COOKIE = "LMEVAL_SANDBOX_RUN"
 SIGKILL = 9
 ROUNDS = 20

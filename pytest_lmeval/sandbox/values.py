@@ -14,8 +14,6 @@ from typing import Any
 
 from pytest_lmeval.sandbox.inside.wire import MAX_DEPTH, MAX_DIGITS, encode
 
-__all__ = ["ORDER", "contains", "near", "ordered", "parse", "room", "same", "show", "tagged", "truth"]
-
 ORDER: Mapping[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt,
     "<=": operator.le,

@@ -12,8 +12,6 @@ from typing import Any
 
 from pytest_lmeval.errors import UnknownName
 
-__all__ = ["load_schema", "schema_names"]
-
 _OF_MODELS = ("dataset", "task")
 
 

@@ -8,8 +8,6 @@ from pydantic import BaseModel
 
 from pytest_lmeval.formats.declarative.models import DatasetFile, TaskFile
 
-__all__ = ["make_schema"]
-
 _PLACEHOLDER = {
     "type": "string",
     "pattern": r"^\s*<<\s*config\.[A-Za-z_][A-Za-z0-9_]*\s*>>\s*$",

@@ -9,8 +9,6 @@ from pathlib import Path
 
 from pytest_lmeval.errors import UsageError
 
-__all__ = ["write_starter"]
-
 
 def write_starter(folder: Path) -> list[Path]:
     """Write the starter's files below ``folder``, which need not exist yet; return their paths.

@@ -6,19 +6,6 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
-__all__ = [
-    "Z95",
-    "Scored",
-    "combine",
-    "interval",
-    "mean",
-    "overall_interval",
-    "standard_error",
-    "sum_clusters",
-    "t_quantile",
-    "wilson_interval",
-]
-
 Z95 = 1.959963984540054
 """The 97.5 % point of the normal distribution."""
 

@@ -10,8 +10,6 @@ from pytest_lmeval.stats.intervals import Z95, combine, mean, standard_error, su
 from pytest_lmeval.stats.power import detectable_drop
 from pytest_lmeval.stats.signflip import sign_flip_p
 
-__all__ = ["Differences", "PairedTest", "change_interval", "holm", "paired_test", "pooled_test"]
-
 Differences = tuple[Sequence[float], Sequence[str]]
 """The differences ``new - old`` of a task's pairs, and the cluster of each, or nothing where none has one."""
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-__all__ = ["POWER", "detectable_drop", "flip_power", "normal_quantile"]
-
 POWER = 0.8
 """The chance to be found that the smallest detectable drop has."""
 

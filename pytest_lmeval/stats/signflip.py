@@ -11,8 +11,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
-__all__ = ["sign_flip_p"]
-
 _NOTHING = 1e-9  # of the largest difference: what is left where float sums should have cancelled
 _DENOMINATOR = 10_000  # of a fraction that a difference is recognised as
 _COMMON_DENOMINATOR = 1_000_000

@@ -10,8 +10,6 @@ from typing import Any, ClassVar, Generic, TypeVar
 from pytest_lmeval.errors import RecordRefused
 from pytest_lmeval.tasks.sample import BaseMetricContext, ResponseType, Sample
 
-__all__ = ["NO_SUBJECT", "BaseTask", "Language"]
-
 NO_SUBJECT = "no_subject"
 """``SUBJECTS = [NO_SUBJECT]``: the items have no subject, whatever their key ``subject`` says."""
 

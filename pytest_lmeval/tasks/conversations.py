@@ -6,8 +6,6 @@ import random
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-__all__ = ["Task", "TaskMixture", "TaskSequence", "render_mc"]
-
 
 class Task:
     """A view of conversations: every ``step``-th of them from ``start`` up to, and without, ``stop``.

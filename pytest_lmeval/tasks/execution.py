@@ -10,8 +10,6 @@ from typing import Any
 from pytest_lmeval.sandbox import ExecutionResult
 from pytest_lmeval.sandbox import execute_code as execute_anywhere
 
-__all__ = ["execute_code", "running_code_in"]
-
 _SANDBOX: ContextVar[Any] = ContextVar("_SANDBOX", default=None)
 
 

@@ -6,8 +6,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-__all__ = ["load_dataset"]
-
 
 def load_dataset(path: str, name: str | None = None, *, split: str | None = None, **options: Any) -> Any:
     """Return the rows of one split, or a mapping of the splits where none is named.

@@ -11,8 +11,6 @@ from typing import Any
 from pytest_lmeval.errors import did_you_mean
 from pytest_lmeval.types import Message
 
-__all__ = ["BaseMetricContext", "ResponseType", "Sample"]
-
 
 class ResponseType(StrEnum):
     """How the model answers: it writes text, or tells how probable each of several continuations is."""

@@ -11,24 +11,6 @@ from typing import Any, ClassVar
 
 from pytest_lmeval.types import Score
 
-__all__ = [
-    "AccuracyCompletion",
-    "AccuracyLoglikelihood",
-    "AccuracyNormLoglikelihood",
-    "BitsPerByteLoglikelihood",
-    "Bleu",
-    "CSVFormat",
-    "CodeExecutionPassAtOne",
-    "JSONFormat",
-    "LLMJudgeScore",
-    "MathReasoningCompletion",
-    "NamedMetrics",
-    "Rouge1",
-    "Rouge2",
-    "RougeL",
-    "SquadF1",
-]
-
 
 class NamedMetrics:
     """Metrics of the registry: ``NAMES``, of which the first always applies.

@@ -10,8 +10,6 @@ from typing import Any
 
 from pytest_lmeval.errors import RecordRefused
 
-__all__ = ["Plan", "plan_test_cases"]
-
 
 @dataclass(frozen=True, slots=True)
 class Plan:

@@ -11,7 +11,8 @@ import pytest
 
 from pytest_lmeval.compare import calibrate as module
 from pytest_lmeval.compare.calibrate import Calibration, calibrate
-from pytest_lmeval.compare.compare import Criteria, compare
+from pytest_lmeval.compare.changes import Criteria
+from pytest_lmeval.compare.compare import compare
 from pytest_lmeval.compare.pairing import Pair, pair_up
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.records.runfile import RunFile

@@ -18,8 +18,6 @@ from pytest_lmeval.adapters.hf.weights import hash_files, weight_files
 from pytest_lmeval.errors import AdapterError
 from pytest_lmeval.types import Completion, Generate, LogLikelihood, LogProb
 
-__all__ = ["HfAdapter"]
-
 _Request = TypeVar("_Request")
 _Ready = TypeVar("_Ready")
 _Answer = TypeVar("_Answer")

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-__all__ = ["pack", "pad_left", "pad_right"]
-
 _Row = TypeVar("_Row")
 
 

@@ -7,8 +7,6 @@ from collections.abc import Mapping
 
 from pytest_lmeval.adapters.hf.options import fault
 
-__all__ = ["choose_device", "share_threads", "worker_number"]
-
 
 def worker_number(environment: Mapping[str, str]) -> int:
     """Return K in worker ``gwK``, 0 outside of one."""

@@ -9,8 +9,6 @@ from typing import Any
 
 from pytest_lmeval.adapters.hf.prompts import shared_length
 
-__all__ = ["Family", "Reading", "can_share", "families"]
-
 _WORTH_SAVING = 0.4
 """The share of a family's tokens that must be saved: a second pass through the model has a price of its own."""
 

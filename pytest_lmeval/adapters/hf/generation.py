@@ -13,8 +13,6 @@ from pytest_lmeval.adapters.hf.options import Options
 from pytest_lmeval.adapters.hf.prompts import Prompts
 from pytest_lmeval.types import Completion
 
-__all__ = ["Asked", "draw", "together", "write"]
-
 
 @dataclass(frozen=True, slots=True)
 class Asked:

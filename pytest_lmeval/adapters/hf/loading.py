@@ -14,8 +14,6 @@ from pytest_lmeval.adapters.hf.options import Options, fault
 from pytest_lmeval.adapters.hf.weights import weight_files
 from pytest_lmeval.errors import UsageError
 
-__all__ = ["Loaded", "find_folder", "load"]
-
 _INSTALL = "pip install 'pytest-lmeval[hf]'"
 _WINDOWS = ("max_position_embeddings", "n_positions", "max_seq_len", "max_sequence_length", "seq_length")
 

@@ -10,8 +10,6 @@ from typing import Any
 
 from pytest_lmeval.errors import UsageError, did_you_mean
 
-__all__ = ["Options", "fault", "read_options"]
-
 
 @dataclass(frozen=True, slots=True)
 class Options:

@@ -14,8 +14,6 @@ from pytest_lmeval.adapters.hf.options import Options, fault
 from pytest_lmeval.errors import AdapterError
 from pytest_lmeval.types import Generate, LogLikelihood, Message
 
-__all__ = ["Prompts", "shared_length"]
-
 _BEFORE = 8  # tokens: enough that a tokenizer sees that what follows does not begin a text
 
 

@@ -14,8 +14,6 @@ from pytest_lmeval.adapters.hf.loading import Loaded
 from pytest_lmeval.errors import AdapterError
 from pytest_lmeval.types import LogProb
 
-__all__ = ["batch_limit", "batches", "readings", "score"]
-
 _LOGITS_PER_TOKEN = 16384
 """So many logits are taken to need as much memory as one token that is read."""
 _HELD_PER_TOKEN = 4

@@ -6,8 +6,6 @@ import hashlib
 from collections.abc import Iterable
 from pathlib import Path
 
-__all__ = ["hash_files", "weight_files"]
-
 # In the order in which transformers looks for them; the first kind that is there is the one that is loaded.
 _PATTERNS = ("model*.safetensors", "pytorch_model*.bin", "*.safetensors", "*.bin")
 _CHUNK = 1 << 20

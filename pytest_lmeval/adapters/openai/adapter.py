@@ -13,8 +13,6 @@ from pytest_lmeval.adapters.openai.secret import read_key
 from pytest_lmeval.errors import AdapterError, UsageError
 from pytest_lmeval.types import Completion, Generate, LogLikelihood, LogProb
 
-__all__ = ["OpenAIAdapter"]
-
 _REVISIONS = 5
 
 

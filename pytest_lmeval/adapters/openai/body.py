@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import zlib
 
-__all__ = ["CappedBody"]
-
 _EITHER_HEADER = 32 + zlib.MAX_WBITS
 _ENCODINGS = frozenset({"gzip", "x-gzip", "deflate"})
 

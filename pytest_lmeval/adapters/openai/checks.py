@@ -15,19 +15,6 @@ from urllib.parse import urlsplit
 
 from pytest_lmeval.redaction import is_secret_name
 
-__all__ = [
-    "base_url",
-    "choice",
-    "environment_name",
-    "extra_body",
-    "flag",
-    "integer",
-    "number",
-    "stops",
-    "temperature",
-    "text",
-]
-
 # Body fields with options of their own, and those that would change what a response is.
 _OWNED = frozenset(
     {"model", "messages", "prompt", "temperature", "top_p", "stop", "seed", "logprobs"}

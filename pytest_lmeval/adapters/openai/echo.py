@@ -15,8 +15,6 @@ from pytest_lmeval.adapters.openai.options import Options
 from pytest_lmeval.adapters.openai.response import Document, count, first_choice
 from pytest_lmeval.types import LogLikelihood, LogProb
 
-__all__ = ["echo_body", "echoed"]
-
 
 def echo_body(model: str, options: Options, request: LogLikelihood) -> bytes:
     """Return the JSON body that asks for the prompt again, with log-probabilities; ASCII."""

@@ -8,8 +8,6 @@ from collections.abc import Mapping
 
 from pytest_lmeval.errors import AdapterError, AdapterTimeout, TransientError
 
-__all__ = ["AttemptTimeout", "excerpt", "one_line", "refused", "retry_after", "worth_retrying"]
-
 _EXCERPT = 300
 _RETRIED = frozenset({408, 409, 429})
 _SECONDS = re.compile(r"\d{1,9}(\.\d{1,9})?")

@@ -12,8 +12,6 @@ from urllib.parse import urlsplit
 from pytest_lmeval.adapters.openai import checks
 from pytest_lmeval.errors import UsageError, did_you_mean
 
-__all__ = ["Options", "read_options"]
-
 
 @dataclass(frozen=True, slots=True)
 class Options:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from yarl import URL
 
-__all__ = ["MAX_REDIRECTS", "follow", "is_redirect"]
-
 MAX_REDIRECTS = 5
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 

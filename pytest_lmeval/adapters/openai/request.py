@@ -9,8 +9,6 @@ from typing import Any
 from pytest_lmeval.adapters.openai.options import Options
 from pytest_lmeval.types import Generate
 
-__all__ = ["request_body", "request_fields"]
-
 
 def request_body(model: str, options: Options, request: Generate) -> bytes:
     """Return the JSON body of ``request``; ASCII, so that any text survives, lone surrogates included."""

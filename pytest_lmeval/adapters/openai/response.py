@@ -20,8 +20,6 @@ from pytest_lmeval.adapters.openai.secret import ApiKey
 from pytest_lmeval.errors import AdapterError, TransientError
 from pytest_lmeval.types import Completion
 
-__all__ = ["REFUSAL", "Document", "completion", "count", "first_choice", "parse"]
-
 _FAULTS_OF_THE_REQUEST = (
     *("invalid", "auth", "permission", "forbidden", "not_found", "not found", "unsupported", "quota", "billing"),
     *("content_filter", "content_policy", "context_length"),

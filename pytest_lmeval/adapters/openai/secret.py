@@ -8,8 +8,6 @@ from typing import Any, NoReturn
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.redaction import HIDDEN, Scrubber
 
-__all__ = ["ApiKey", "read_key"]
-
 
 class ApiKey:
     """A key, or none; its text leaves only through :meth:`header`."""

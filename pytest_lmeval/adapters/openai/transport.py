@@ -21,8 +21,6 @@ from pytest_lmeval.adapters.openai.options import Options
 from pytest_lmeval.adapters.openai.secret import ApiKey
 from pytest_lmeval.errors import AdapterError, TransientError
 
-__all__ = ["Reply", "Transport"]
-
 _ERROR_BODY = 64 * 1024
 _CONNECT_SECONDS = 10.0
 _PERMANENT = (aiohttp.ClientSSLError, aiohttp.ClientResponseError, HttpProcessingError, ValueError)

@@ -11,8 +11,6 @@ from pathlib import Path
 
 from pytest_lmeval.errors import RecordRefused, did_you_mean
 
-__all__ = ["Baselines", "read_baselines"]
-
 _LABEL, _BASELINE = "Eval Task", "Random baseline"
 _USUAL = "eval_meta_data.csv"
 _MOST_BYTES = 1 << 20

@@ -10,8 +10,6 @@ from typing import Any
 from pytest_lmeval.errors import RecordRefused
 from pytest_lmeval.formats import checks
 
-__all__ = ["KINDS", "Entry", "check_entry"]
-
 KINDS = ("language_modeling", "multiple_choice", "schema")
 _REQUIRED = ("label", "dataset_uri", "num_fewshot", "icl_task_type")
 _OPTIONAL = ("continuation_delimiter", "has_categories")

@@ -20,8 +20,6 @@ from pytest_lmeval.formats.task import LoadedFile, Subjects, TaskSource
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.types import Example, RecordError
 
-__all__ = ["load_core"]
-
 _DATA_FOLDERS = ("", "eval_data")
 _ROOT = "icl_tasks"
 

@@ -12,8 +12,6 @@ from collections.abc import Sequence
 
 from pytest_lmeval.formats.core.records import Record
 
-__all__ = ["Rendered", "few_shots", "render_record"]
-
 _SEED = 1234
 _BLANK = re.compile(r"\s")
 

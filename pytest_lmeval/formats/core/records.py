@@ -9,8 +9,6 @@ from typing import Any
 from pytest_lmeval.errors import RecordRefused
 from pytest_lmeval.formats import checks
 
-__all__ = ["Record", "check_record"]
-
 
 @dataclass(frozen=True, slots=True)
 class Record:

@@ -12,8 +12,6 @@ from pytest_lmeval.formats.task import Prompt, TaskDefaults, Tools
 from pytest_lmeval.metrics.parts.probability import accuracy_by, probability_mass
 from pytest_lmeval.types import Example, Generate, Request, Response, Score
 
-__all__ = ["CoreTask"]
-
 
 @dataclass(frozen=True, slots=True)
 class CoreTask(TaskDefaults):

@@ -26,8 +26,6 @@ from pytest_lmeval.formats.declarative.snippets import Snippet
 from pytest_lmeval.formats.declarative.values import attributes, plain
 from pytest_lmeval.types import ExampleResult
 
-__all__ = ["Aggregation", "aggregate", "scored_rows"]
-
 _MOST_VALUES = 50
 Fields = Mapping[str, Any]
 

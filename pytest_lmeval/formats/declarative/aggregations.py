@@ -11,18 +11,6 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TypedDict
 
-__all__ = [
-    "Classes",
-    "classify",
-    "cohen_kappa",
-    "confusion",
-    "f1",
-    "frequencies",
-    "ratio",
-    "std_dev",
-    "weighted_average",
-]
-
 
 class ClassScores(TypedDict):
     """One label: shares in [0, 1], and how many rows have it."""

@@ -9,8 +9,6 @@ from pytest_lmeval.formats.declarative.aggregations import cohen_kappa, confusio
 from pytest_lmeval.formats.declarative.scoring.judges import UNREAD, JudgingScorer
 from pytest_lmeval.formats.declarative.scoring.outcome import Scorer
 
-__all__ = ["judge_notes"]
-
 
 def judge_notes(
     scorers: Sequence[Scorer], rows: Sequence[Mapping[str, Any]], errors: Sequence[str] = ()

@@ -31,8 +31,6 @@ from pytest_lmeval.formats.yaml.document import Document, Keys
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.types import Example
 
-__all__ = ["Unbuilt", "build_task"]
-
 _SHOWN = 2000
 
 

@@ -30,8 +30,6 @@ from pytest_lmeval.formats.declarative.templates import Template, compile_templa
 from pytest_lmeval.formats.yaml.document import Keys
 from pytest_lmeval.registry import Registry
 
-__all__ = ["check_names", "check_parts", "scorer_keys"]
-
 _ROOT: Keys = ("definition",)
 _OF_SOLVER = ("solver_output", "model_output", "messages", "input_prompt")
 _OF_JUDGE = ("labels", "score_min", "score_max", "ground_truth")

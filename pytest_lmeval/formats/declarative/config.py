@@ -19,8 +19,6 @@ from pytest_lmeval.formats.declarative.models.parameters import (
 from pytest_lmeval.formats.yaml.configs import RESERVED
 from pytest_lmeval.formats.yaml.document import Document
 
-__all__ = ["TaskConfig", "read_parameters", "stand_ins", "task_configs"]
-
 
 @dataclass(frozen=True, slots=True)
 class TaskConfig:

@@ -18,8 +18,6 @@ from pytest_lmeval.formats.yaml.claims import ROOT_KEYS
 from pytest_lmeval.formats.yaml.document import Document, YamlFault
 from pytest_lmeval.formats.yaml.parse import parse_yaml
 
-__all__ = ["Dataset", "find_dataset_files", "open_dataset"]
-
 _FOLDERS = (".", "datasets", "..", "../datasets")
 
 

@@ -21,8 +21,6 @@ from pytest_lmeval.formats.yaml.document import Keys
 if TYPE_CHECKING:
     from pytest_lmeval.formats.declarative.aggregate import Aggregation
 
-__all__ = ["Decision", "check_decision", "decide", "score_of_task"]
-
 _SCORERS: Keys = ("definition", "scorers")
 _WAYS_OUT = "say score_field, or give the scorer metrics"
 

@@ -15,8 +15,6 @@ from pytest_lmeval.formats.declarative.models.base import FAULTS
 from pytest_lmeval.formats.yaml.document import Document, Keys, field_name
 from pytest_lmeval.types import RecordError
 
-__all__ = ["Fault", "as_records", "validation_faults"]
-
 _QUOTED = re.compile(r"'([^']*)'")
 _YAML_1_1_BOOLEANS = frozenset(["y", "n", "yes", "no", "on", "off"])
 _WANTED = {

@@ -10,8 +10,6 @@ from pytest_lmeval.formats.declarative.kit import Kit
 from pytest_lmeval.formats.declarative.models.actions import Action, Combined, Compared, Negated
 from pytest_lmeval.formats.declarative.templates import TemplateFault
 
-__all__ = ["excluded_by", "exclusion", "holds"]
-
 _Filter = Compared | Combined | Negated
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from pytest_lmeval.formats.declarative.templates import Template, compile_template
 from pytest_lmeval.registry import Registry
 
-__all__ = ["Kit"]
-
 
 class Kit:
     """The registry, and every template of the task, compiled when it is first filled."""

@@ -22,8 +22,6 @@ from pytest_lmeval.formats.task import LoadedFile, TaskSource
 from pytest_lmeval.formats.yaml.document import Document
 from pytest_lmeval.registry import Registry
 
-__all__ = ["check_declarative", "load_declarative"]
-
 
 def load_declarative(source: TaskSource, document: Document, registry: Registry) -> LoadedFile:
     """Return the task that ``document`` describes, once for every config with values for it, and what is wrong."""

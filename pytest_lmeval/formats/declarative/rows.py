@@ -12,8 +12,6 @@ from typing import Any
 
 from pytest_lmeval.data.rows import BadRows, parse_rows
 
-__all__ = ["Rows", "read_rows"]
-
 
 @dataclass(frozen=True, slots=True)
 class Rows:

@@ -14,8 +14,6 @@ from typing import Any
 
 from pytest_lmeval.errors import ScoringError, did_you_mean
 
-__all__ = ["Snippet", "SnippetFault", "read_snippet"]
-
 _MOST_HANGS = 3
 
 

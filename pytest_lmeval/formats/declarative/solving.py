@@ -15,8 +15,6 @@ from pytest_lmeval.formats.declarative.templates import ROOM, Room, Template, Te
 from pytest_lmeval.formats.declarative.values import attributes, plain
 from pytest_lmeval.types import Completion, Message
 
-__all__ = ["Asked", "Row", "Solver", "rows_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Asked:

@@ -21,8 +21,6 @@ from pytest_lmeval.formats.declarative.templates import TemplateFault
 from pytest_lmeval.formats.task import Prompt, TaskDefaults, Tools
 from pytest_lmeval.types import Completion, Example, ExampleResult, Generate, Request, Response, Score
 
-__all__ = ["DeclarativeTask"]
-
 
 @dataclass(frozen=True, slots=True)
 class DeclarativeTask(TaskDefaults):

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-__all__ = ["Attributes", "attributes", "plain"]
-
 _MAX_DEPTH = 50
 
 

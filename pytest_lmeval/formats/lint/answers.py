@@ -11,8 +11,6 @@ from pytest_lmeval.formats.task import Task
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.types import Example
 
-__all__ = ["skewed_answers"]
-
 _FEWEST = 8  # among fewer examples any distribution is an accident
 _EXCESS = 0.1
 _SIGMAS = 2.5

@@ -17,8 +17,6 @@ from pytest_lmeval.formats.lint.warning import RULES, LintWarning, shown, tokens
 from pytest_lmeval.formats.task import Task
 from pytest_lmeval.types import Example
 
-__all__ = ["SIMILAR", "near_duplicates"]
-
 SIMILAR = 0.8
 """Prompts are near duplicates from this share of common shingles (Jaccard similarity)."""
 

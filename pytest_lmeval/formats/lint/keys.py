@@ -9,8 +9,6 @@ from pytest_lmeval.formats.lint.warning import RULES, LintWarning
 from pytest_lmeval.formats.task import Task
 from pytest_lmeval.registry import Registry
 
-__all__ = ["known_keys", "misspelt_keys"]
-
 _OF_ANY_RECORD = frozenset(
     {"category", "cluster", "difficulty", "must_pass", "post_process", "subject", "tags", "threshold"}
 )

@@ -19,8 +19,6 @@ from pytest_lmeval.formats.task import Task
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.types import Example
 
-__all__ = ["answers_given_away", "overlaps"]
-
 _FEW_ANSWERS = 10
 _FULL_STOP = " \t\r\n.!\"'"  # what may follow an answer; after "14 + 1 =" and "is it 1?" none has been given
 _TELLING = 3  # words: a shorter answer stands in other texts by accident

@@ -14,8 +14,6 @@ from pytest_lmeval.registry import Registry
 from pytest_lmeval.text import printable
 from pytest_lmeval.types import Completion, Example
 
-__all__ = ["RULES", "LintWarning", "has_labels", "is_scored_by_text", "score_of", "shown", "tokens", "words"]
-
 RULES: Mapping[str, str] = MappingProxyType(
     {
         "answer_in_few_shot": "a model that copies from the worked examples is right here",

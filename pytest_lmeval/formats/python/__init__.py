@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from pytest_lmeval.formats.python.completion_task import CompletionTask
     from pytest_lmeval.formats.python.dialogue_task import DialogueTask
 
-__all__ = ["load"]
-
 
 def load(source: TaskSource, registry: Registry) -> LoadedFile:
     """Return the tasks of a Python file and what is wrong with them, each fault with its class and field."""

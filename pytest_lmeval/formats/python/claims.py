@@ -12,8 +12,6 @@ from pytest_lmeval.data.local import find
 from pytest_lmeval.errors import RecordRefused
 from pytest_lmeval.formats import compact, spec
 
-__all__ = ["is_data"]
-
 # An owner, a data set, a subject: as deep as data lies below the file that names it.
 _LEVELS = 4
 _LONGEST_LOOK = 1 << 20

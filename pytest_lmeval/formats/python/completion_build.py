@@ -22,8 +22,6 @@ from pytest_lmeval.registry import Registry
 from pytest_lmeval.tasks.base import BaseTask
 from pytest_lmeval.tasks.sample import ResponseType
 
-__all__ = ["build_completion_task", "draws_few_shots", "make_base_task"]
-
 _REQUIRED = ("NAME", "DATASET_PATH", "METRICS")
 _METHODS = ("_get_instruction_text", "_get_ground_truth")
 

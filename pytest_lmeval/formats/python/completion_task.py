@@ -34,8 +34,6 @@ from pytest_lmeval.types import (
     Score,
 )
 
-__all__ = ["CompletionTask", "ExampleMaker", "json_of"]
-
 SEED = 1234
 
 

@@ -12,8 +12,6 @@ from pytest_lmeval.formats.python.items import Items, Place
 from pytest_lmeval.tasks.base import BaseTask
 from pytest_lmeval.types import Message
 
-__all__ = ["conversation", "text_of", "texts_of"]
-
 
 def conversation(task: BaseTask[Any], items: Items, place: Place) -> tuple[Message, ...]:
     """Return the system prompt, the worked examples, the question and the cue, whichever of them there are."""

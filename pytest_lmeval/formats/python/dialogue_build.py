@@ -16,8 +16,6 @@ from pytest_lmeval.formats.python.module import TaskModule
 from pytest_lmeval.formats.task import Subjects, TaskSource
 from pytest_lmeval.tasks.conversations import Task, TaskSequence
 
-__all__ = ["METHODS", "build_dialogue_task", "lacking", "trains_only"]
-
 METHODS = ("eval_type", "num_examples", "get_example", "evaluate")
 
 

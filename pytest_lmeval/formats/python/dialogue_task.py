@@ -27,8 +27,6 @@ from pytest_lmeval.types import (
     Score,
 )
 
-__all__ = ["EVAL_TYPES", "METRIC", "DialogueMaker", "DialogueTask"]
-
 METRIC = "evaluate"
 EVAL_TYPES = ("generative", "categorical")
 _SUBJECT_KEYS = ("subject", "specialty", "category", "topic")

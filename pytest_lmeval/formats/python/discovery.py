@@ -14,8 +14,6 @@ from pytest_lmeval.formats.python.module import TaskModule
 from pytest_lmeval.tasks.base import BaseTask
 from pytest_lmeval.tasks.conversations import Task, TaskSequence
 
-__all__ = ["Found", "find_tasks", "helpers", "make_task"]
-
 _BASES = (BaseTask, Task)
 
 

@@ -8,8 +8,6 @@ from typing import overload
 from pytest_lmeval.errors import RecordRefused
 from pytest_lmeval.types import Example, RecordError
 
-__all__ = ["Examples", "id_of"]
-
 
 class Examples(Sequence[Example]):
     """The examples at ``indices`` of some data; ``make(index)`` returns one or raises RecordRefused."""

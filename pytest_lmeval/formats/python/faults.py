@@ -11,8 +11,6 @@ from typing import Any, TypeVar
 from pytest_lmeval.errors import LmevalError, RecordRefused, ScoringError
 from pytest_lmeval.text import portable_path
 
-__all__ = ["called", "described", "line_in", "scored"]
-
 _Result = TypeVar("_Result")
 _OURS = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "")
 

@@ -11,8 +11,6 @@ from typing import Any
 from pytest_lmeval.data.splits import Row, Rows, Splits
 from pytest_lmeval.tasks.base import NO_SUBJECT
 
-__all__ = ["Drawn", "Items", "Place", "subject_name"]
-
 
 @dataclass(frozen=True, slots=True)
 class Place:

@@ -14,8 +14,6 @@ from pytest_lmeval.registry import Registry
 from pytest_lmeval.tasks.scores import NamedMetrics
 from pytest_lmeval.types import Score
 
-__all__ = ["BYTE_PROBABILITY", "BY_LOGLIKELIHOOD", "Measure", "measured", "resolve"]
-
 BY_LOGLIKELIHOOD: Mapping[str, Rule] = MappingProxyType(
     {"accuracy_loglikelihood": "total", "accuracy_norm_loglikelihood": "characters"}
 )

@@ -15,8 +15,6 @@ from typing import Any
 from pytest_lmeval.errors import RecordRefused
 from pytest_lmeval.formats.python.faults import described, line_in
 
-__all__ = ["ImportFailed", "TaskModule", "load_module"]
-
 
 class ImportFailed(RecordRefused):
     """A task file that raised while it ran, at ``line``."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["ROOT_KEYS", "has_root_key", "is_data_set", "reads_like_a_task"]
-
 ROOT_KEYS = ("definition", "icl_tasks", "mixture")
 # A cheap look that passes every file with such a key at its root: other people's files cost no parser, and may hold
 # what this one refuses.

@@ -11,8 +11,6 @@ from pytest_lmeval.errors import UsageError, did_you_mean
 if TYPE_CHECKING:
     from pytest_lmeval.formats.task import Task
 
-__all__ = ["RESERVED", "as_configs", "read_configs", "without_task"]
-
 RESERVED = ("name", "tasks")
 """Keys of a config that are no parameters."""
 

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from pytest_lmeval.formats.yaml.document import Document
     from pytest_lmeval.registry import Registry
 
-__all__ = ["load"]
-
 _WORD = re.compile(rb"^[\"']?([A-Za-z_]{4,16})[\"']?[ \t]*:", re.MULTILINE)
 _NEAR = 0.85
 _MOST_WORDS = 100

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-__all__ = ["Document", "Included", "Keys", "Place", "YamlFault", "field_name"]
-
 Keys = tuple[str | int, ...]
 """The keys and indexes that lead from the root of a document to a value."""
 

@@ -7,8 +7,6 @@ from pathlib import Path
 
 from pytest_lmeval.formats.yaml.document import Included
 
-__all__ = ["MAX_BYTES", "Includer"]
-
 MAX_BYTES = 1 << 18
 _YAML = frozenset({".yaml", ".yml"})
 

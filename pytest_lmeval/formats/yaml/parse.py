@@ -17,8 +17,6 @@ from pytest_lmeval.formats.yaml.document import Document, Included, Keys, Place,
 from pytest_lmeval.formats.yaml.includes import MAX_BYTES, Includer
 from pytest_lmeval.formats.yaml.scalars import plain_value
 
-__all__ = ["MAX_DEPTH", "MAX_NODES", "parse_yaml"]
-
 MAX_DEPTH = 50
 MAX_NODES = 100_000
 _STANDARD_TAGS = frozenset({"!", "tag:yaml.org,2002:str"})

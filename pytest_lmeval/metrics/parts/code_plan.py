@@ -11,8 +11,6 @@ from pytest_lmeval.errors import RecordRefused
 if TYPE_CHECKING:
     import ast
 
-__all__ = ["Expression", "Pairs", "Stdouts", "Tests", "plan_extras", "plan_targets", "timeout_of"]
-
 DEFAULT_TIMEOUT_S = 3.0
 LONGEST_TIMEOUT_S = 30.0
 FORMS = ("io_pairs", "stdouts", "tests")

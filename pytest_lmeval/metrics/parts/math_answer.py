@@ -10,8 +10,6 @@ from typing import Literal
 
 from pytest_lmeval.metrics.parts.math_parse import NotMath, Parsed, parse_math
 
-__all__ = ["Answer", "extract_answer", "plain_text", "read_answer"]
-
 _SPACING = re.compile(r"\\(?:left|right|displaystyle|quad|qquad|,|!|;|:| |(?:big|Big|bigg|Bigg)[lr]?)(?![A-Za-z])|[$~]")
 _WORDS = re.compile(r"\\(?:text|textbf|textit|mathrm|mathbf|mbox|operatorname)\s*\{([^{}]*)\}")
 _UNION = "\N{UNION}"

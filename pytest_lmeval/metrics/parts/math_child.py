@@ -9,8 +9,6 @@ import random
 from importlib import import_module
 from typing import Any
 
-__all__ = ["answer", "decide"]
-
 _DIGITS = 40
 _EXACT, _CLOSE = 1e-25, 2e-6
 _POINTS, _ENOUGH = 8, 3

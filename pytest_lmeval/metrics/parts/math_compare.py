@@ -15,8 +15,6 @@ from pytest_lmeval.metrics.parts.math_parse import Parsed, Tree
 from pytest_lmeval.metrics.parts.worker import TookTooLong, Worker
 from pytest_lmeval.types import Score
 
-__all__ = ["math_score"]
-
 _MOST_ITEMS = 50
 
 

@@ -7,8 +7,6 @@ from fractions import Fraction
 
 from pytest_lmeval.metrics.parts.math_parse import Tree
 
-__all__ = ["CLOSE", "exact_value", "same_number"]
-
 CLOSE = 2e-6
 """Relative difference up to which a number that was written with a decimal point equals another: 0.333333 is 1/3."""
 

@@ -13,8 +13,6 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-__all__ = ["FUNCTIONS", "NotMath", "Parsed", "Tree", "parse_math"]
-
 Tree = list[Any]
 
 _LONGEST = 2000

@@ -8,19 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-__all__ = [
-    "accuracy_by",
-    "bits_per_byte",
-    "brier_score",
-    "expected_calibration_error",
-    "lowest",
-    "per_byte",
-    "per_character",
-    "perplexity",
-    "probability_mass",
-    "softmax",
-]
-
 BINS = 10
 
 

@@ -7,8 +7,6 @@ import json
 from importlib import import_module
 from typing import Any
 
-__all__ = ["check"]
-
 
 def check(schema: str, values: list[Any]) -> tuple[str, Any]:
     """Return ``("valid", all of the values fulfil the schema)``.

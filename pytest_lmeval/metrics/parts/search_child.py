@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-__all__ = ["found"]
-
 
 def found(words: Sequence[str], text: str) -> list[int]:
     """Return the places in ``words`` of those that stand in ``text``, in any case, with no letter or digit beside them.

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-__all__ = ["best_over_targets", "tokenize"]
-
 _TOKEN = re.compile(r"\w+")
 
 

@@ -18,8 +18,6 @@ from pytest_lmeval.errors import ScoringError
 if TYPE_CHECKING:
     import subprocess
 
-__all__ = ["CPU_LIMIT_S", "TookTooLong", "Worker", "shared_worker"]
-
 CPU_LIMIT_S = 5.0
 
 _PROGRAM = Path(__file__).with_name("worker_child.py")

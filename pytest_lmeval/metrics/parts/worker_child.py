@@ -16,8 +16,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-__all__ = ["main"]
-
 _MEMORY_BYTES = 2 << 30
 # The file beside this one, its function, the package that it needs, and the extra that brings that.
 _JOBS = {

@@ -21,8 +21,6 @@ from pytest_lmeval.report.rerun import command, rerun_parts
 from pytest_lmeval.stats.intervals import combine
 from pytest_lmeval.types import ExampleResult
 
-__all__ = ["MAX_CHARACTERS", "MAX_EXAMPLES", "ReportData", "report_data"]
-
 MAX_EXAMPLES = 10_000
 MAX_CHARACTERS = 30_000_000
 _SHORTEST_PREFIX = 200

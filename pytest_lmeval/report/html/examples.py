@@ -11,8 +11,6 @@ from pytest_lmeval.report.html.spans import extracted_span
 from pytest_lmeval.text import item_name
 from pytest_lmeval.types import ExampleResult
 
-__all__ = ["LONGEST_TEXT", "Flip", "Flips", "Pair", "before_of", "encode", "encode_example", "flips_of", "urgency"]
-
 Flip = Literal["worse", "better", ""]
 Flips = Mapping[tuple[str, str], Flip]
 

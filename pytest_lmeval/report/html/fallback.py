@@ -11,8 +11,6 @@ from pytest_lmeval.report.gate_text import baseline_line, is_off
 from pytest_lmeval.report.tables import score_text
 from pytest_lmeval.text import printable
 
-__all__ = ["summary_html", "title_html"]
-
 _HEADINGS = ("task", "score", "95 % interval", "correct", "of")
 
 

@@ -6,8 +6,6 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["latency_facts"]
-
 _BINS = 24
 # From this ratio of the slowest to the fastest on, equal bins would put almost everything into the first.
 _WIDE = 20.0

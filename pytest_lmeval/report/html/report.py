@@ -16,8 +16,6 @@ from pytest_lmeval.report.html.data import ReportData, report_data
 from pytest_lmeval.report.html.fallback import summary_html, title_html
 from pytest_lmeval.types import ExampleResult
 
-__all__ = ["Baseline", "render_report", "write_report"]
-
 Baseline = Mapping[tuple[str, str], ExampleResult]
 
 _NOTHING: Baseline = MappingProxyType({})

@@ -8,8 +8,6 @@ from itertools import islice
 
 from pytest_lmeval.postprocess import RULES
 
-__all__ = ["extracted_span"]
-
 # A letter may stand in a text a thousand times over; the rule reads one of the first, or the last line.
 _MOST_TRIED = 40
 _LONGEST_PATTERN = 80

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
-__all__ = ["ENDS", "Cage"]
-
 # A program has stdin, stdout, stderr, requests and results.
 ENDS = 5
 CLOSE_RANGE = 436

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["NOT_STARTED", "OVER_CPU", "OVER_DISK", "OVER_PROCESSES", "OVER_THREADS", "PID_SIZE", "SIGNALLED", "STOPPED"]
-
 # Plus the number of the signal.
 SIGNALLED = 128
 STOPPED = 200

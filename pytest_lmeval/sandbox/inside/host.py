@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any, NoReturn
 
-__all__ = ["Host", "serve"]
-
 # A plain interpreter stops at 1000, of which this host uses some; programs that recurse to 2000 are common.
 RECURSION = 2500
 LONGEST_TEXT = 500

@@ -5,8 +5,6 @@ from __future__ import annotations
 import ctypes
 import os
 
-__all__ = ["prctl", "syscall"]
-
 _libc = ctypes.CDLL(None, use_errno=True)
 _syscall = _libc.syscall
 # All seven, always: a pointer that is passed as an int would lose its upper half.

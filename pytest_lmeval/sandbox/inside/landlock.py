@@ -16,8 +16,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["DEVICE", "LIST", "READ", "REMOVE_DIR", "WORK", "Rule", "abi", "restrict", "rule"]
-
 CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446
 GET_VERSION = 1
 PATH_BENEATH = 1

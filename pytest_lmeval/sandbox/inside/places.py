@@ -15,8 +15,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__ = ["of_program", "of_server"]
-
 SYSTEM = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/usr/local/lib64")
 INSTALLED = ("dist-packages", "site-packages")
 # What the standard library reads: random numbers, where libraries are, types of files, locales, OpenSSL, time zones.

@@ -6,8 +6,6 @@ import ctypes
 
 from . import kernel
 
-__all__ = ["drop"]
-
 PR_CAPBSET_READ, PR_CAPBSET_DROP = 23, 24
 PR_SET_NO_NEW_PRIVS = 38
 PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 47, 4

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     Action = int | tuple[Test, ...]
     Instruction = tuple[int, int, int, int | str]
 
-__all__ = ["ABSENT", "DENY", "SERVER", "Filter"]
-
 ALLOW = 0x7FFF0000
 KILL = 0x80000000
 DENY = 0x00050000 | errno.EPERM

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any, NoReturn
 
-__all__ = ["main"]
-
 # Each takes a while to import, and few of them much room: a fork copies the tables of all memory there is.
 COMMON = """
 abc base64 bisect calendar cmath collections collections.abc contextlib copy csv dataclasses datetime decimal enum

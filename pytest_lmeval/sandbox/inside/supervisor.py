@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any, NoReturn
 
-__all__ = ["main"]
-
 TICK_MS = 20
 
 

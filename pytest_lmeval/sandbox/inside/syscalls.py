@@ -12,8 +12,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["FREE", "Machine", "machine"]
-
 # Allowed whatever the arguments. Those that name a file are left to Landlock.
 FREE = """
 access alarm brk capget chdir clock_getres clock_gettime clock_nanosleep close copy_file_range creat dup

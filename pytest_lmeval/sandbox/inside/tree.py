@@ -7,8 +7,6 @@ import resource
 import sys
 import time
 
-__all__ = ["cpu_seconds", "descendants", "end_all"]
-
 SIGKILL = 9
 SIGSTOP = 19 if sys.platform == "linux" else 17
 GIVE_UP_S = 5.0

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Any
 
-__all__ = ["excess", "fills_disk", "over_cpu"]
-
 MOST_THREADS = 1000
 MOST_FILES = 10_000
 # Beyond 4096, no call of the kernel takes it.

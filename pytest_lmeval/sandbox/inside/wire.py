@@ -23,19 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from typing import Any
 
-__all__ = [
-    "MAX_DEPTH",
-    "MAX_DIGITS",
-    "MAX_FRAME",
-    "PREFIX",
-    "UnfitError",
-    "encode",
-    "frame",
-    "receive",
-    "reply",
-    "unpack",
-]
-
 MAX_FRAME = 4 * 1024 * 1024
 MAX_DEPTH = 100
 MAX_DIGITS = 4214

@@ -10,8 +10,6 @@ from pydantic_core import PydanticCustomError
 from pytest_lmeval.formats.checks import type_name
 from pytest_lmeval.formats.declarative.models.base import FAULTS, Block, Data, Key, Template, TemplateText
 
-__all__ = ["Action", "Combined", "Compared", "Filter", "Negated"]
-
 
 class Compared(Block):
     """A value of the row beside a fixed one."""

@@ -20,8 +20,6 @@ from pytest_lmeval.formats.declarative.templates import (
 )
 from pytest_lmeval.registry import Registry
 
-__all__ = ["FAULTS", "Block", "Data", "Key", "Reading", "Template", "TemplateText", "is_template"]
-
 FAULTS = "lmeval_faults"
 """The type of the error that carries what is wrong with single fields: ``[field, rule, detail]`` each."""
 _KEY_PATTERN = r"^[A-Za-z0-9_-]+$"

@@ -8,8 +8,6 @@ from pydantic import Field
 
 from pytest_lmeval.formats.declarative.models.base import Block, Key
 
-__all__ = ["DatasetFile", "DatasetReference", "LocalSource"]
-
 
 class DatasetReference(Block):
     """The data set of a task: by its key, or the file itself."""

@@ -8,18 +8,6 @@ from pydantic import Field
 
 from pytest_lmeval.formats.declarative.models.base import Block, Data, Key
 
-__all__ = [
-    "BinaryClassification",
-    "CountMetric",
-    "FieldMetric",
-    "Frequency",
-    "Metric",
-    "MetricBase",
-    "MulticlassClassification",
-    "PythonMetric",
-    "WeightedAverage",
-]
-
 
 class MetricBase(Block):
     """One aggregation."""

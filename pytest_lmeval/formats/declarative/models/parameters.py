@@ -12,8 +12,6 @@ from pydantic import Field, StringConstraints
 from pytest_lmeval.errors import did_you_mean
 from pytest_lmeval.formats.declarative.models.base import Block, Data
 
-__all__ = ["Parameter", "ParameterBase", "check_value"]
-
 _ParameterKey = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=250)]
 
 

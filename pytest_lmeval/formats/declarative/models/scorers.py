@@ -11,24 +11,6 @@ from pytest_lmeval.errors import UnknownName
 from pytest_lmeval.formats.declarative.models.base import FAULTS, Block, Key, Template, TemplateText
 from pytest_lmeval.formats.declarative.models.metrics import Metric
 
-__all__ = [
-    "JsonSchema",
-    "JudgeBase",
-    "JudgeClassifier",
-    "JudgeScorer",
-    "Labeler",
-    "MetricScorer",
-    "PythonScorer",
-    "Rouge",
-    "Scorer",
-    "ScorerBase",
-    "StringEquals",
-    "StringEqualsMcqa",
-    "TextScorer",
-    "scorer_types",
-]
-
-
 _BUILT_IN_TYPES = (
     "string_equals",
     "string_equals_mcqa",

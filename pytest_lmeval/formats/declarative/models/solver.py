@@ -8,8 +8,6 @@ from pydantic import Field
 
 from pytest_lmeval.formats.declarative.models.base import Block, Template, TemplateText
 
-__all__ = ["ChatInput", "GenericInput", "InputMessage", "PythonPostprocessor", "SingleTurnSolver"]
-
 
 class InputMessage(Block):
     """One message of the conversation that the model is shown."""

@@ -13,8 +13,6 @@ from pytest_lmeval.formats.declarative.models.parameters import Parameter
 from pytest_lmeval.formats.declarative.models.scorers import Scorer
 from pytest_lmeval.formats.declarative.models.solver import SingleTurnSolver
 
-__all__ = ["Definition", "EntityType", "TaskFile"]
-
 EntityType = Literal["model", "dataset"]
 
 

@@ -29,8 +29,6 @@ from pytest_lmeval.formats.declarative.scoring.texts import (
 )
 from pytest_lmeval.formats.declarative.snippets import Snippet, SnippetFault, read_snippet
 
-__all__ = ["build_scorer", "scorer_parameters"]
-
 _FORMS = (
     ("sample", "model_input", "model_output"),
     ("sample", "solver_output"),

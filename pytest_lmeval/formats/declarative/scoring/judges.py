@@ -16,8 +16,6 @@ from pytest_lmeval.formats.declarative.scoring.outcome import Outcome, Scoring
 from pytest_lmeval.formats.declarative.scoring.replies import read_label, read_number
 from pytest_lmeval.types import Completion, Generate, Message
 
-__all__ = ["UNREAD", "JudgingScorer", "judging_scorer"]
-
 UNREAD = "the judge's reply is no"
 """How the error of a row begins whose judge said nothing that can be read."""
 _USAGE = ("prompt_tokens", "completion_tokens", "cost")

@@ -10,8 +10,6 @@ from pytest_lmeval.formats.declarative.models.scorers import ScorerBase
 from pytest_lmeval.formats.declarative.solving import Row
 from pytest_lmeval.formats.task import Tools
 
-__all__ = ["Outcome", "Scorer", "Scoring"]
-
 
 @dataclass(frozen=True, slots=True)
 class Scoring:

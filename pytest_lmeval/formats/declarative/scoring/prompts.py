@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["CLASSIFY", "REPAIR_LABEL", "REPAIR_NUMBER", "SCORE"]
-
 _CASE = """\
 A model was asked the following.
 <question>

@@ -11,8 +11,6 @@ from pytest_lmeval.formats.declarative.scoring.outcome import Outcome, Scoring
 from pytest_lmeval.formats.declarative.snippets import Snippet
 from pytest_lmeval.formats.declarative.values import attributes, plain
 
-__all__ = ["SnippetScorer"]
-
 
 @dataclass(frozen=True, slots=True)
 class SnippetScorer:

@@ -7,8 +7,6 @@ import math
 import re
 from collections.abc import Sequence
 
-__all__ = ["read_label", "read_number"]
-
 _FENCED = re.compile(r"```(?:json)?[ \t]*\n(.*)\n[ \t]*```", re.DOTALL)
 _NUMBER = re.compile(r"[-+]?[0-9]{1,15}(?:\.[0-9]{1,15})?")
 _AROUND = " \t\r\n\"'`*."

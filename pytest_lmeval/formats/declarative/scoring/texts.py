@@ -24,8 +24,6 @@ from pytest_lmeval.metrics.parts.worker import shared_worker
 from pytest_lmeval.postprocess import Extraction
 from pytest_lmeval.types import Score
 
-__all__ = ["EqualityScorer", "McqaScorer", "RegistryScorer", "RougeScorer", "SchemaScorer"]
-
 _EQUALITY = ("prediction_is_correct", "answer_gt", "answer_pred")
 _ROUGE = ("rouge_1", "rouge_2", "rouge_l")
 _MOST_PAIRS = 10_000_000

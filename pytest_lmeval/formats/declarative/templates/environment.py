@@ -15,8 +15,6 @@ from pytest_lmeval.errors import did_you_mean
 from pytest_lmeval.formats.declarative.templates.filters import FILTERS, guarded
 from pytest_lmeval.formats.declarative.templates.limits import MAX_CHARS, Budget, LimitReached, weigh
 
-__all__ = ["BUDGET", "TemplateEnvironment", "make_environment"]
-
 BUDGET = " budget"
 """What a rendering's budget is called among its variables: no template can spell it."""
 

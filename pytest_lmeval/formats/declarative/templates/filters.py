@@ -13,8 +13,6 @@ from jinja2.runtime import Context, Undefined
 
 from pytest_lmeval.formats.declarative.templates.limits import MAX_CHARS, Budget, LimitReached, weigh
 
-__all__ = ["FILTERS", "guarded"]
-
 _KEPT = """
     abs capitalize count d default dictsort first float int items last length list lower map max min reject rejectattr
     reverse select selectattr sort title trim unique upper wordcount

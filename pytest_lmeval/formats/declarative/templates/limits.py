@@ -9,19 +9,6 @@ from typing import Any
 
 from jinja2.runtime import Undefined
 
-__all__ = [
-    "MAX_BYTES",
-    "MAX_CHARS",
-    "MAX_ELEMENTS",
-    "MAX_SECONDS",
-    "MAX_STEPS",
-    "ROOM",
-    "Budget",
-    "LimitReached",
-    "Room",
-    "weigh",
-]
-
 ROOM = " room"
 """What the memory of an example's templates is called among their variables: no template can spell it."""
 

@@ -17,8 +17,6 @@ from jinja2.exceptions import TemplateSyntaxError
 from pytest_lmeval.errors import did_you_mean
 from pytest_lmeval.formats.declarative.templates.environment import make_environment
 
-__all__ = ["PlaceholderError", "fill_template", "fill_value", "placeholders"]
-
 _PLACEHOLDER = re.compile(r"<<\s*config\.([A-Za-z_][A-Za-z0-9_]*)\s*>>")
 _BROKEN = re.compile(r"<<\s*config\b[^\n]{0,40}")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")

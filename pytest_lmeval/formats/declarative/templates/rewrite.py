@@ -8,8 +8,6 @@ from jinja2 import nodes
 from jinja2.exceptions import TemplateSyntaxError
 from jinja2.visitor import NodeTransformer
 
-__all__ = ["guard", "references"]
-
 _ALLOWED = (
     nodes.Template,
     nodes.Output,

@@ -14,8 +14,6 @@ from pytest_lmeval.formats.declarative.templates.environment import BUDGET, Temp
 from pytest_lmeval.formats.declarative.templates.limits import MAX_CHARS, ROOM, Budget, LimitReached, Room
 from pytest_lmeval.formats.declarative.templates.rewrite import guard, references
 
-__all__ = ["Template", "TemplateFault", "compile_template"]
-
 _RESULT = "lmeval_result"
 
 

@@ -106,7 +106,9 @@ class Joined(tuple[Message, ...]):
 class Generate:
     """Ask for a completion of ``prompt``, text or a conversation, on behalf of example ``id`` of ``task``.
 
-    ``repeat`` tells the independent responses to one prompt apart, from 0.
+    ``repeat`` tells the independent responses to one prompt apart, from 0; ``nth`` the equal requests that one eval
+    function makes, from 0. ``options`` are what one request has in place of the adapter's options, such as
+    ``temperature``; an adapter says which it takes in its ``request_options``.
     """
 
     prompt: str | tuple[Message, ...]
@@ -115,6 +117,8 @@ class Generate:
     repeat: int = 0
     stop: tuple[str, ...] = ()
     max_tokens: int | None = None
+    nth: int = 0
+    options: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def text(self) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 from pytest_lmeval.engine.ask import Answer
 from pytest_lmeval.errors import AdapterError, BudgetSpent
 from pytest_lmeval.types import Completion
@@ -11,6 +13,7 @@ class Budget:
     """Lets requests go as long as they could all cost what the dearest so far did without passing ``limit``.
 
     Until the first cost is known, one request, or one batch, is on its way at a time. Without a limit all may go.
+    Safe to use from several threads.
     """
 
     def __init__(self, limit: float | None) -> None:
@@ -18,6 +21,12 @@ class Budget:
         self._spent = 0.0
         self._dearest: float | None = None
         self._out = 0
+        self._lock = threading.Lock()
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether requests are on their way, whose costs are still to come."""
+        return self._out > 0
 
     def allows(self, more: int) -> bool:
         """Tell whether ``more`` requests may go ahead of their time."""
@@ -37,15 +46,17 @@ class Budget:
 
     def commit(self, requests: int) -> None:
         """Note that requests are on their way."""
-        self._out += requests
+        with self._lock:
+            self._out += requests
 
     def settle(self, answer: Answer) -> None:
         """Note what came of one of them."""
-        self._out -= 1
-        if self._limit is None or isinstance(answer, AdapterError):
-            return
-        cost = answer.cost if isinstance(answer, Completion) else None
-        if cost is None:
-            raise BudgetSpent("stopped by --lm-max-cost: the adapter does not tell what a request costs")
-        self._spent += cost
-        self._dearest = max(self._dearest or 0.0, cost)
+        with self._lock:
+            self._out -= 1
+            if self._limit is None or isinstance(answer, AdapterError):
+                return
+            cost = answer.cost if isinstance(answer, Completion) else None
+            if cost is None:
+                raise BudgetSpent("stopped by --lm-max-cost: the adapter does not tell what a request costs")
+            self._spent += cost
+            self._dearest = max(self._dearest or 0.0, cost)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
@@ -57,6 +58,8 @@ class Engine:
         self._refill = max(1, self._window // 8) if self.streams else 1
         self._inbox = Inbox()
         self._transport = self._new_transport()
+        # Eval functions ask from their own threads.
+        self._submitting = threading.Lock()
         self._planned: dict[Hashable, Sequence[Hashable]] = {}
         self._ahead: Ahead = lambda: None
         self._jobs: dict[Hashable, Job] = {}
@@ -89,6 +92,19 @@ class Engine:
                 raise answer
             responses.append(answer)
         return responses
+
+    def ask(self, requests: Sequence[Request], on_answer: Callable[[Job], None]) -> None:
+        """Ask ``requests`` together, outside of the plan and the window; may be called from any thread.
+
+        ``on_answer`` is called once, in a thread of the transport's: it must not wait. Whoever asks keeps the budget,
+        and calls :meth:`look_after` now and then while an answer is wanted.
+        """
+        self._submit([Job(list(requests), on_answer=on_answer)])
+
+    def look_after(self) -> None:
+        """Replace the transport where it hangs: what it is stuck in is answered with AdapterTimeout."""
+        if self._transport.is_stuck():
+            self._replace_transport()
 
     def send(self, keys: Sequence[Hashable], requests_of: RequestsOf) -> None:
         """Ask ``keys`` ahead of their time, as many as the window and the budget have room for."""
@@ -168,21 +184,25 @@ class Engine:
             if not job.requests:
                 job.answers = ()
         if wanted:
-            self._transport.submit(wanted)
+            self._submit(wanted)
+
+    def _submit(self, jobs: Sequence[Job]) -> None:
+        with self._submitting:
+            self._transport.submit(jobs)
 
     def _wait_for(self, job: Job) -> None:
         while not self._inbox.wait(job, _LOOK_S):
             if self.on_wait is not None:
                 self.on_wait()
-            if self._transport.is_stuck():
-                self._replace_transport()
+            self.look_after()
         if job.failure is not None:
             raise job.failure
 
     def _replace_transport(self) -> None:
         waiting = self._transport.abandon()
-        self._transport = self._new_transport()
-        self._transport.submit(waiting)
+        with self._submitting:
+            self._transport = self._new_transport()
+            self._transport.submit(waiting)
 
     def _new_transport(self) -> Transport:
         if not self.streams:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 from collections import Counter
@@ -12,6 +11,7 @@ from typing import Any
 
 from pytest_lmeval.errors import AdapterTimeout, LmevalError, ScoringError
 from pytest_lmeval.formats.task import Prompt, Task, Tools
+from pytest_lmeval.hashes import content_hash_of, request_hash
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.stats.intervals import mean
 from pytest_lmeval.types import (
@@ -20,8 +20,6 @@ from pytest_lmeval.types import (
     Example,
     ExampleResult,
     Generate,
-    LogLikelihood,
-    Request,
     Response,
     Score,
     Status,
@@ -120,26 +118,12 @@ def runs_code(task: Task, example: Example, registry: Registry) -> bool:
     return metric is not None and metric.needs_sandbox
 
 
-def request_hash(requests: Sequence[Request]) -> str:
-    """Return a SHA-256 over what the model is asked, but for which example and how often."""
-    content = [_asked_text(request) for request in requests]
-    return hashlib.sha256(_dump(content).encode("ascii")).hexdigest()[:32]
-
-
 def content_hash(task: Task, example: Example, prompt: Prompt) -> str:
     """Return a SHA-256 over everything but the model that decides the example's score."""
     rendered = prompt if isinstance(prompt, str) else [[message.role, message.content] for message in prompt]
     return content_hash_of(
         rendered, example.targets, task.metric_name(example), example.post_process, task.scoring(example)
     )
-
-
-def content_hash_of(
-    rendered: str | list[list[str]], targets: Sequence[str], metric: str, post_process: str, scoring: Mapping[str, Any]
-) -> str:
-    """Return the content hash of an example with these parts; ``metric`` is the registry's name."""
-    content = [rendered, targets, metric, post_process, scoring]
-    return hashlib.sha256(_dump(content).encode("ascii")).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,15 +214,6 @@ def _usage(responses: Sequence[Response], scores: Sequence[Score]) -> dict[str, 
     return usage
 
 
-def _asked_text(request: Request) -> list[Any]:
-    if isinstance(request, LogLikelihood):
-        talk = [[message.role, message.content] for message in request.messages]
-        return [request.context, request.continuation, *([talk] if talk else [])]
-    prompt = request.prompt
-    rendered = prompt if isinstance(prompt, str) else [[message.role, message.content] for message in prompt]
-    return [rendered, request.stop, request.max_tokens]
-
-
 def _with_confidence(score: Score, group: Sequence[Response]) -> Score:
     """Return the score with the confidence in its only completion among the details, unless the metric gave one.
 
@@ -269,6 +244,3 @@ def _checked_value(given: Any, metric: str) -> float:
     if not math.isfinite(value) or not 0.0 <= value <= 1.0:
         raise ScoringError(f"metric {metric!r} gave {given!r}; expected a finite number in [0, 1]")
     return value
-
-
-_dump = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), sort_keys=True, default=str).encode

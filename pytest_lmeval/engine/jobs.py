@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 
 from pytest_lmeval.engine.ask import Answer
@@ -14,13 +14,15 @@ from pytest_lmeval.types import Request
 class Job:
     """Requests that are asked together; ``spans`` says which belong to which key.
 
-    ``failure`` is what stops the run.
+    ``failure`` is what stops the run. ``on_answer`` is called once with the job that has its answers, or its failure,
+    in a thread of the transport's; without it somebody waits for the job.
     """
 
     requests: list[Request] = field(default_factory=list)
     spans: dict[Hashable, slice] = field(default_factory=dict)
     answers: Sequence[Answer] | None = None
     failure: BaseException | None = None
+    on_answer: Callable[[Job], None] | None = None
 
     def add(self, key: Hashable, requests: Sequence[Request]) -> None:
         """Ask ``requests`` on behalf of ``key``."""
@@ -40,6 +42,8 @@ class Inbox:
         """Hand over the answers of a job; later ones for the same job are ignored."""
         if job.answers is None:
             job.answers = answers
+            if job.on_answer is not None:
+                job.on_answer(job)
         if self._awaited is job:
             self._arrived.set()
 

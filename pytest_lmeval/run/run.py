@@ -8,11 +8,12 @@ from typing import Any, Protocol
 
 from pytest_lmeval.adapters.resolve import adapter_name
 from pytest_lmeval.engine.engine import Ahead, Engine
-from pytest_lmeval.engine.evaluate import Judgement, Thresholds, evaluate, failed_result, request_hash
+from pytest_lmeval.engine.evaluate import Judgement, Thresholds, evaluate, failed_result
 from pytest_lmeval.engine.judge import Judge, NamedJudges, known_answers
 from pytest_lmeval.engine.resume import Asked, HeldResults
 from pytest_lmeval.errors import AdapterError, BudgetSpent, UsageError
 from pytest_lmeval.formats.task import Prompt, Task, Tools
+from pytest_lmeval.hashes import request_hash
 from pytest_lmeval.redaction import redact_options
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.rendering import render as default_render

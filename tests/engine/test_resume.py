@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_lmeval.engine.evaluate import request_hash
 from pytest_lmeval.engine.resume import Asked, HeldResults, fingerprint, read_held
 from pytest_lmeval.errors import UsageError
+from pytest_lmeval.hashes import request_hash
 from pytest_lmeval.types import Completion, ExampleResult, Generate, LogLikelihood, LogProb, Message, Response
 
 RESULT = ExampleResult(

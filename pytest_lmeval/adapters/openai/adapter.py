@@ -32,6 +32,7 @@ class OpenAIAdapter:
     exact = False
     trusted = False
     hostable = True
+    request_options = frozenset({"temperature", "model"})
 
     def __init__(self, model: str, /, **options: Any) -> None:
         if not isinstance(model, str) or not model.strip() or not model.isprintable():

@@ -18,7 +18,7 @@ def request_body(model: str, options: Options, request: Generate) -> bytes:
 def request_fields(model: str, options: Options, request: Generate) -> dict[str, Any]:
     """Return the fields of the body; those that were not asked for are left to the server.
 
-    The request's own ``max_tokens`` goes before the option. Each repeat gets a seed of its own.
+    The request's own ``max_tokens`` and ``options`` go before the adapter's. Each repeat gets a seed of its own.
     """
     fields = {
         "model": model,
@@ -30,7 +30,8 @@ def request_fields(model: str, options: Options, request: Generate) -> dict[str,
         "seed": None if options.seed is None else options.seed + request.repeat,
         "logprobs": _logprobs(options),
     }
-    return {name: value for name, value in fields.items() if value is not None} | dict(options.extra_body)
+    asked = {name: value for name, value in fields.items() if value is not None}
+    return asked | dict(options.extra_body) | dict(request.options)
 
 
 def _prompt(options: Options, request: Generate) -> Mapping[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import math
 import os
 import time
@@ -15,7 +16,7 @@ from pytest_lmeval.adapters.resolve import adapter_name
 from pytest_lmeval.engine.outage import Unreachable, is_unreachable
 from pytest_lmeval.errors import AdapterError, AdapterTimeout
 from pytest_lmeval.text import portable_path
-from pytest_lmeval.types import Completion, Generate, LogLikelihood, LogProb, Request, Response
+from pytest_lmeval.types import Completion, Generate, LogLikelihood, LogProb, Request, Response, ToolCall
 
 Answer = Response | AdapterError
 
@@ -107,11 +108,32 @@ def check_answer(answer: Any, request: Request, name: str, latency_ms: float) ->
         return AdapterError(f"adapter {name} returned {type(answer).__name__}, expected LogProb")
     if isinstance(answer, str):
         return Completion(str(answer), latency_ms)
-    if isinstance(answer, Completion) and isinstance(answer.text, str):
+    if isinstance(answer, Completion) and isinstance(answer.text, str) and isinstance(answer.thoughts, str):
+        if answer.tool_calls and not (answer := _with_plain_calls(answer)):
+            return AdapterError(f"adapter {name} returned tool calls that are not (id, name, arguments)")
         answer = answer if _is_finite(answer.latency_ms) else replace(answer, latency_ms=latency_ms)
         return answer if answer.confidence is None else _with_share(answer, name)
-    got = f"Completion of {type(answer.text).__name__}" if isinstance(answer, Completion) else type(answer).__name__
+    got = f"Completion of {_types(answer)}" if isinstance(answer, Completion) else type(answer).__name__
     return AdapterError(f"adapter {name} returned {got}, expected text")
+
+
+def _types(answer: Completion) -> str:
+    text, thoughts = type(answer.text).__name__, type(answer.thoughts).__name__
+    return text if thoughts == "str" else f"{text} and, as thoughts, {thoughts}"
+
+
+def _with_plain_calls(answer: Completion) -> Completion | None:
+    """Return the completion with its calls as :class:`ToolCall`; None where they cannot be."""
+    calls: list[ToolCall] = []
+    given: Any = answer.tool_calls
+    for call in given if isinstance(given, list | tuple) else [None]:
+        if not isinstance(call, list | tuple) or len(call) != 3 or not isinstance(call[1], str):
+            return None
+        id, name, arguments = call
+        # An adapter may give the arguments by name.
+        text = arguments if isinstance(arguments, str) else json.dumps(arguments, default=str)
+        calls.append(ToolCall(str(id or f"call{len(calls):05}"), name, text))
+    return replace(answer, tool_calls=tuple(calls))
 
 
 def with_attempts(answer: Answer, attempts: int) -> Answer:

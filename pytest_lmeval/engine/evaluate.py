@@ -12,6 +12,7 @@ from typing import Any
 
 from pytest_lmeval.errors import AdapterTimeout, LmevalError, ScoringError
 from pytest_lmeval.formats.task import Prompt, Task, Tools
+from pytest_lmeval.records.answers import exchange_record, rendered, request_hash
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.stats.intervals import mean
 from pytest_lmeval.types import (
@@ -20,8 +21,6 @@ from pytest_lmeval.types import (
     Example,
     ExampleResult,
     Generate,
-    LogLikelihood,
-    Request,
     Response,
     Score,
     Status,
@@ -120,25 +119,18 @@ def runs_code(task: Task, example: Example, registry: Registry) -> bool:
     return metric is not None and metric.needs_sandbox
 
 
-def request_hash(requests: Sequence[Request]) -> str:
-    """Return a SHA-256 over what the model is asked, but for which example and how often."""
-    content = [_asked_text(request) for request in requests]
-    return hashlib.sha256(_dump(content).encode("ascii")).hexdigest()[:32]
-
-
 def content_hash(task: Task, example: Example, prompt: Prompt) -> str:
     """Return a SHA-256 over everything but the model that decides the example's score."""
-    rendered = prompt if isinstance(prompt, str) else [[message.role, message.content] for message in prompt]
     return content_hash_of(
-        rendered, example.targets, task.metric_name(example), example.post_process, task.scoring(example)
+        rendered(prompt), example.targets, task.metric_name(example), example.post_process, task.scoring(example)
     )
 
 
 def content_hash_of(
-    rendered: str | list[list[str]], targets: Sequence[str], metric: str, post_process: str, scoring: Mapping[str, Any]
+    prompt: str | list[list[Any]], targets: Sequence[str], metric: str, post_process: str, scoring: Mapping[str, Any]
 ) -> str:
     """Return the content hash of an example with these parts; ``metric`` is the registry's name."""
-    content = [rendered, targets, metric, post_process, scoring]
+    content = [prompt, targets, metric, post_process, scoring]
     return hashlib.sha256(_dump(content).encode("ascii")).hexdigest()
 
 
@@ -158,7 +150,10 @@ def _result(
     asked: _Asked, judgement: Judgement, status: Status, scores: Sequence[Score] = (), *, error: str = ""
 ) -> ExampleResult:
     task, example, prompt, responses = asked.task, asked.example, asked.prompt, asked.responses
-    latencies = [response.latency_ms for response in responses if response.latency_ms is not None]
+    completions = [response for response in responses if isinstance(response, Completion)]
+    thoughts = tuple(completion.thoughts for completion in completions)
+    single = [one for response in responses for one in _single(response)]
+    latencies = [response.latency_ms for response in single if response.latency_ms is not None]
     return ExampleResult(
         task=task.name,
         id=example.id,
@@ -168,7 +163,7 @@ def _result(
         metric=example.metric,
         hash=content_hash(task, example, prompt),
         prompt=Generate(prompt).text,
-        outputs=tuple(response.text for response in responses if isinstance(response, Completion)),
+        outputs=tuple(completion.output for completion in completions),
         predictions=tuple(score.prediction for score in scores),
         targets=example.targets,
         post_process=example.post_process,
@@ -178,13 +173,22 @@ def _result(
         error=error,
         adapter=judgement.adapter,
         request=request_hash(task.requests(example, prompt)),
-        usage=_usage(responses, scores),
+        usage=_usage(single, scores),
         details=_details(scores),
         cluster=str(example.metadata.get("cluster", "")),
         must_pass=_must_pass(example),
         line=example.line,
         metrics=_metrics(scores),
+        thoughts=thoughts if any(thoughts) else (),
+        cut_off=any(completion.is_cut_off for completion in completions),
+        exchanges=tuple(exchange_record(each) for completion in completions for each in completion.exchanges),
     )
+
+
+def _single(response: Response) -> Sequence[Response]:
+    """Return the responses to single requests that ``response`` is made of."""
+    exchanges = response.exchanges if isinstance(response, Completion) else ()
+    return [each.response for each in exchanges] or (response,)
 
 
 def _must_pass(example: Example) -> bool:
@@ -223,20 +227,11 @@ def _usage(responses: Sequence[Response], scores: Sequence[Score]) -> dict[str, 
         for name in score.usage:
             usage[name] = usage.get(name, 0) + score.usage[name]
     for response in responses:
-        for name in ("prompt_tokens", "completion_tokens", "cost"):
+        for name in ("prompt_tokens", "completion_tokens", "reasoning_tokens", "cost"):
             amount = getattr(response, name, None)
             if amount is not None:
                 usage[name] = usage.get(name, 0) + amount
     return usage
-
-
-def _asked_text(request: Request) -> list[Any]:
-    if isinstance(request, LogLikelihood):
-        talk = [[message.role, message.content] for message in request.messages]
-        return [request.context, request.continuation, *([talk] if talk else [])]
-    prompt = request.prompt
-    rendered = prompt if isinstance(prompt, str) else [[message.role, message.content] for message in prompt]
-    return [rendered, request.stop, request.max_tokens]
 
 
 def _with_confidence(score: Score, group: Sequence[Response]) -> Score:

@@ -8,12 +8,13 @@ from typing import Any, Protocol
 
 from pytest_lmeval.adapters.resolve import adapter_name
 from pytest_lmeval.engine.engine import Ahead, Engine
-from pytest_lmeval.engine.evaluate import Judgement, Thresholds, evaluate, failed_result, request_hash
+from pytest_lmeval.engine.evaluate import Judgement, Thresholds, evaluate, failed_result
 from pytest_lmeval.engine.judge import Judge, NamedJudges, known_answers
 from pytest_lmeval.engine.resume import Asked, HeldResults
 from pytest_lmeval.errors import AdapterError, BudgetSpent, UsageError
 from pytest_lmeval.formats.task import Prompt, Task, Tools
-from pytest_lmeval.redaction import redact_options
+from pytest_lmeval.records.answers import request_hash
+from pytest_lmeval.redaction import Scrubber, redact_options
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.rendering import render as default_render
 from pytest_lmeval.run.early import Early
@@ -150,6 +151,8 @@ class Run:
             details=scrubber.scrub_all(result.details),
             outputs=tuple(map(scrubber.scrub_answer, result.outputs)),
             predictions=tuple(map(scrubber.scrub_answer, result.predictions)),
+            thoughts=tuple(map(scrubber.scrub_answer, result.thoughts)),
+            exchanges=tuple(_scrubbed_exchange(each, scrubber) for each in result.exchanges),
         )
 
     def requests(self, unit: Unit, render: Render) -> Sequence[Request]:
@@ -228,6 +231,13 @@ class Run:
             return {**self.settings.scrubber.scrub_all(facts), **({"exact": True} if self.is_exact else {})}
         except Exception as error:  # an adapter's own code must not cost the run its board
             return {"error": self.settings.scrubber.scrub(f"{type(error).__name__}: {error}")}
+
+
+def _scrubbed_exchange(record: Mapping[str, Any], scrubber: Scrubber) -> dict[str, Any]:
+    return {
+        name: scrubber.scrub_answer(value) if name in ("output", "thoughts") else value
+        for name, value in record.items()
+    }
 
 
 def _nothing() -> None:

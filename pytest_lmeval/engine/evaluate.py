@@ -85,7 +85,7 @@ def evaluate(
     try:
         groups = answer_groups(responses, judgement.repeats)
         scores = [
-            _checked(_with_confidence(score(example, group, judgement.tools), group), example.metric)
+            _checked(_with_what_is_known(score(example, group, judgement.tools), group), example.metric)
             for group in groups
         ]
     except LmevalError as error:
@@ -234,6 +234,14 @@ def _usage(responses: Sequence[Response], scores: Sequence[Score]) -> dict[str, 
     return usage
 
 
+def _with_what_is_known(score: Score, group: Sequence[Response]) -> Score:
+    """Return the score with what the responses themselves tell: that there is no answer, and the confidence in it."""
+    score = _with_confidence(score, group)
+    if score.unparsed or not any(isinstance(one, Completion) and one.has_no_answer for one in group):
+        return score
+    return replace(score, unparsed=True)
+
+
 def _with_confidence(score: Score, group: Sequence[Response]) -> Score:
     """Return the score with the confidence in its only completion among the details, unless the metric gave one.
 
@@ -243,7 +251,8 @@ def _with_confidence(score: Score, group: Sequence[Response]) -> Score:
         return score
     confidence, logprobs = group[0].confidence, group[0].logprobs
     numbers = [each for each in logprobs if isinstance(each, int | float) and math.isfinite(each)]
-    if confidence is None and 0 < len(numbers) == len(logprobs):
+    # Those of a reasoning model are of its thoughts, too.
+    if confidence is None and not group[0].thoughts and 0 < len(numbers) == len(logprobs):
         confidence = math.exp(min(0.0, math.fsum(numbers)))
     return score if confidence is None else replace(score, details={**score.details, "confidence": confidence})
 

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from pytest_lmeval.types import Message as Message
     from pytest_lmeval.types import RecordError as RecordError
     from pytest_lmeval.types import Score as Score
+    from pytest_lmeval.types import ToolCall as ToolCall
 
 _HOMES = {
     "adapters.protocol": ("ModelAdapter",),
@@ -78,6 +79,7 @@ _HOMES = {
         "Message",
         "RecordError",
         "Score",
+        "ToolCall",
     ),
 }
 

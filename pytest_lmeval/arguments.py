@@ -98,6 +98,20 @@ def at_least(low: int) -> Callable[[str], int]:
     return parse
 
 
+THINK_TAGS = ("<think>", "</think>")
+"""What most reasoning models write around their thoughts."""
+
+
+def think_tags(text: str) -> tuple[str, str] | None:
+    """Parse ``OPEN,CLOSE``, what a model writes around its thoughts; ``none`` is None."""
+    if text == "none":
+        return None
+    start, _, end = text.partition(",")
+    if not start.strip() or not end.strip() or "," in end or start == end:
+        raise argparse.ArgumentTypeError(f"expected OPEN,CLOSE, such as <think>,</think>, or none; got {text!r}")
+    return start, end
+
+
 def positive(text: str) -> float:
     """Parse a number above 0."""
     try:

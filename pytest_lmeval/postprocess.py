@@ -45,6 +45,32 @@ def extract(rule: str, text: str) -> Extraction:
     return RULES[rule](text)
 
 
+def split_thoughts(text: str, tags: tuple[str, str], *, opened: bool = False) -> tuple[str, str] | None:
+    r"""Return the thoughts at the beginning of ``text`` and the answer behind them; None where it begins with none.
+
+    A text begins with thoughts if it begins with the opening tag, or has a closing tag and no opening one ahead of it:
+    that was part of the prompt. ``opened`` says that it was. Thoughts that do not end leave no answer. Line breaks
+    behind the closing tag are no part of the answer, and blanks alone are none.
+
+    >>> split_thoughts("<think>A or C?</think>
+    C", THINK_TAGS)
+        ('A or C?', 'C')
+    """
+    start, end = tags
+    if not text.lstrip().startswith(start):
+        thought, closed, behind = text.partition(end)
+        if start in thought or not (closed or opened):
+            return None
+        thoughts, rest = [thought], behind
+    else:
+        thoughts, rest = [], text
+    while rest.lstrip().startswith(start):
+        thought, closed, behind = rest.lstrip().removeprefix(start).partition(end)
+        thoughts.append(thought)
+        rest = behind
+    return "\n".join(thoughts), rest.lstrip("\r\n") if rest.strip() else ""
+
+
 def _none(text: str) -> Extraction:
     """Return the text as it is."""
     return Extraction(text, True)

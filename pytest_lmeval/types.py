@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from pytest_lmeval.formatters import concatenation, joined
 from pytest_lmeval.text import printable
@@ -21,6 +21,7 @@ __all__ = [
     "Completion",
     "Example",
     "ExampleResult",
+    "Exchange",
     "FewShot",
     "Generate",
     "Joined",
@@ -34,6 +35,7 @@ __all__ = [
     "Response",
     "Score",
     "Status",
+    "ToolCall",
 ]
 
 Status = Literal["passed", "failed", "below", "measured", "excluded", "error", "timeout"]
@@ -88,12 +90,50 @@ class RecordError:
         return printable(f"{path}:{self.line_number}: {self.rule} {self.field}: {self.detail}", keep="")
 
 
+class ToolCall(NamedTuple):
+    """A call of a tool that a model asks for; ``arguments`` is the JSON text that it wrote, valid or not.
+
+    ``id`` is what the answer to the call refers to. It differs from run to run: nothing is decided by it.
+    """
+
+    id: str
+    name: str
+    arguments: str
+
+    @property
+    def values(self) -> dict[str, Any] | None:
+        """The arguments by name; None where the model wrote no JSON object."""
+        try:
+            found = json.loads(self.arguments)
+            _encode_sorted(found)  # numbers that JSON does not have
+        except (ValueError, RecursionError):
+            return None
+        return found if isinstance(found, dict) else None
+
+
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One turn of a conversation; ``role`` is ``system``, ``user`` or ``assistant``."""
+    """One message of a conversation; ``role`` is ``system``, ``user``, ``assistant`` or ``tool``.
+
+    ``tool_calls`` are those of an assistant; ``tool_call_id`` of a tool's message says which of them it answers.
+    """
 
     role: str
     content: str
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the message as chat interfaces have it."""
+        fields: dict[str, Any] = {"role": self.role, "content": self.content}
+        if self.tool_calls:
+            fields["tool_calls"] = [
+                {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+                for call in self.tool_calls
+            ]
+        if self.tool_call_id:
+            fields["tool_call_id"] = self.tool_call_id
+        return fields
 
 
 class Joined(tuple[Message, ...]):
@@ -106,9 +146,10 @@ class Joined(tuple[Message, ...]):
 class Generate:
     """Ask for a completion of ``prompt``, text or a conversation, on behalf of example ``id`` of ``task``.
 
-    ``repeat`` tells the independent responses to one prompt apart, from 0; ``nth`` the equal requests that one eval
-    function makes, from 0. ``options`` are what one request has in place of the adapter's options, such as
-    ``temperature``; an adapter says which it takes in its ``request_options``.
+    ``repeat`` tells the independent responses to one prompt apart, from 0. ``options`` are what one request has in
+    place of the adapter's options, such as ``temperature``; an adapter says which it takes in its ``request_options``.
+    ``tools`` are the functions that the model may call: ``name``, ``description`` and ``parameters``, a JSON Schema.
+    ``tool_choice`` is ``auto``, ``none``, ``required`` or the name of the one to call; empty leaves it to the server.
     """
 
     prompt: str | tuple[Message, ...]
@@ -117,8 +158,9 @@ class Generate:
     repeat: int = 0
     stop: tuple[str, ...] = ()
     max_tokens: int | None = None
-    nth: int = 0
     options: Mapping[str, Any] = field(default_factory=dict)
+    tools: tuple[Mapping[str, Any], ...] = ()
+    tool_choice: str = ""
 
     @property
     def text(self) -> str:
@@ -153,6 +195,9 @@ class Completion:
     ``latency_ms`` is the time of this request alone. ``logprobs`` are the natural log-probabilities of its tokens.
     ``confidence`` is how probable the model says that its answer is right, in [0, 1].
     Numbers of tokens are the server's own; ``cost`` is in the currency of the prices that the adapter was given.
+    ``thoughts`` are what a reasoning model wrote before its answer: they are never scored, nor sent back.
+    ``reasoning_tokens`` are those of ``completion_tokens`` that went into them. ``tool_calls`` are the calls that the
+    model asks for. ``exchanges`` are, where one response took several requests, all of them in order, this one's last.
     """
 
     text: str
@@ -163,6 +208,48 @@ class Completion:
     cost: float | None = None
     logprobs: tuple[float, ...] = ()
     confidence: float | None = None
+    thoughts: str = ""
+    reasoning_tokens: int | None = None
+    tool_calls: tuple[ToolCall, ...] = ()
+    exchanges: tuple[Exchange, ...] = ()
+
+    @property
+    def has_no_answer(self) -> bool:
+        """Whether the model thought, and then neither said nor called anything."""
+        return bool(self.thoughts) and not self.text and not self.tool_calls
+
+    @property
+    def is_cut_off(self) -> bool:
+        """Whether the answer is cut off: at the limit of tokens, or before it began."""
+        if self.exchanges:
+            return any(
+                each.response.finish_reason == "length" or each.response.has_no_answer for each in self.exchanges
+            )
+        return self.finish_reason == "length" or self.has_no_answer
+
+    @property
+    def output(self) -> str:
+        """The response as ledger, replay and digest have it.
+
+        That is the text, or, of one with tool calls, the compact JSON of text and calls. What took several requests is
+        the JSON array of their outputs.
+        """
+        if self.exchanges:
+            return _encode([each.response.output for each in self.exchanges])
+        # A text that looks like the JSON of calls must not be read as that.
+        if self.tool_calls or _calls_in(self.text) is not None:
+            calls = [{"name": call.name, "arguments": _values_or_text(call)} for call in self.tool_calls]
+            return _encode_sorted({"text": self.text, "tool_calls": calls})
+        return self.text
+
+    @classmethod
+    def of_output(cls, output: str, **fields: Any) -> Completion:
+        """Return the completion of which ``output`` is the output; the calls get ids of their own."""
+        found = _calls_in(output)
+        if found is None:
+            return cls(output, **fields)
+        text, calls = found
+        return cls(text, tool_calls=calls, **fields)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +264,14 @@ class LogProb:
     greedy: bool = False
     latency_ms: float | None = None
     ids: tuple[int | str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """One of several requests for an example, and the response to it."""
+
+    request: Generate
+    response: Completion
 
 
 Request = Generate | LogLikelihood
@@ -234,7 +329,10 @@ class ExampleResult:
     ``cluster`` names what the example shares with others, such as a text they all ask about; ``must_pass`` says that
     the gate lets no run through that fails it. ``line`` is the example's in its file, from 1. ``metrics`` are the means
     of the further scores, and empty where the metric is the only one. ``item`` is the name of the example's test item
-    where that is not simply made of its id.
+    where that is not simply made of its id. ``thoughts`` are those before each of the outputs, and empty where there
+    are none; ``cut_off`` says that an output is cut off at the limit of tokens, or that none came after thoughts.
+    ``exchanges`` are the records of all requests for an example that took several a response; see
+    :mod:`~pytest_lmeval.records.answers`.
     """
 
     task: str
@@ -262,6 +360,9 @@ class ExampleResult:
     line: int = 0
     metrics: Mapping[str, float] = field(default_factory=dict)
     item: str = ""
+    thoughts: tuple[str, ...] = ()
+    cut_off: bool = False
+    exchanges: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def is_scored(self) -> bool:
@@ -286,10 +387,43 @@ class ExampleResult:
     def from_json(cls, line: str | bytes) -> ExampleResult:
         """Return the result that :meth:`to_json` wrote."""
         fields = json.loads(line)
-        for name in ("outputs", "predictions", "targets"):
+        for name in ("outputs", "predictions", "targets", "thoughts", "exchanges"):
             fields[name] = tuple(fields[name])
         return cls(**fields)
 
 
+def _calls_in(output: str) -> tuple[str, tuple[ToolCall, ...]] | None:
+    """Return text and calls of an output that is the JSON of both, else None."""
+    if not output.startswith("{") or '"tool_calls"' not in output:
+        return None
+    try:
+        found = json.loads(output)
+    except (ValueError, RecursionError):
+        return None
+    if found.keys() != {"text", "tool_calls"} or not isinstance(found["text"], str):
+        return None
+    calls = found["tool_calls"]
+    if not isinstance(calls, list) or not all(isinstance(call, dict) and _is_call(call) for call in calls):
+        return None
+    # Nine letters and digits: some servers take no others.
+    return found["text"], tuple(
+        ToolCall(f"call{number:05}", call["name"], _text_of(call["arguments"])) for number, call in enumerate(calls)
+    )
+
+
+def _is_call(call: Mapping[str, Any]) -> bool:
+    return call.keys() == {"name", "arguments"} and isinstance(call["name"], str)
+
+
+def _values_or_text(call: ToolCall) -> Any:
+    values = call.values
+    return call.arguments if values is None else values
+
+
+def _text_of(arguments: Any) -> str:
+    return arguments if isinstance(arguments, str) else _encode_sorted(arguments)
+
+
 _RESULT_FIELDS = tuple(ExampleResult.__dataclass_fields__)
 _encode = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode
+_encode_sorted = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":"), sort_keys=True).encode

@@ -17,6 +17,9 @@ of one request, many at a time. Optional attributes:
     Numbers: an async adapter is not asked faster.
 ``hostable``
     True if an async adapter survives pickling: it may then run in a process of its own.
+``think_tags``
+    Set by the run, where there is such an attribute: the tags around thoughts, or None. An adapter that knows that its
+    prompt ends with the opening tag puts it before the text.
 ``manifest``
     A mapping of what is known of the model: ``id``, ``revision``, ``sha256``.
 ``check_selection(keys)``

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from pytest_lmeval.errors import AdapterError, UsageError
-from pytest_lmeval.records.recording import read_recording
+from pytest_lmeval.records.answers import Recall
+from pytest_lmeval.records.recording import Outputs, read_recording
 from pytest_lmeval.types import Completion, Generate
 
 
@@ -30,7 +32,8 @@ class ReplayAdapter:
     def __init__(self, path: str) -> None:
         self._path = Path(path)
         self.name = f"replay:{self._path.name}"
-        self._outputs: dict[tuple[str | None, str], tuple[str, ...]] = {}
+        self._outputs: dict[tuple[str | None, str], Outputs] = {}
+        self._recalls: dict[tuple[str, str], Recall] = {}
         for task, example_id, outputs in read_recording(self._path):
             if (task, example_id) in self._outputs:
                 raise UsageError(f"{self._path}: two outputs for {_label(task, example_id)}")
@@ -38,6 +41,7 @@ class ReplayAdapter:
 
     def check_selection(self, keys: Iterable[tuple[str, str]]) -> None:
         """Raise UsageError where an output without a task would answer examples of two tasks."""
+        self._recalls.clear()
         first: dict[str, str] = {}
         for task, example_id in keys:
             other = first.setdefault(example_id, task)
@@ -53,10 +57,25 @@ class ReplayAdapter:
         outputs = self._outputs.get((request.task, request.id)) or self._outputs.get((None, request.id))
         if outputs is None:
             return AdapterError(f"{self._path} holds no output for {_label(request.task, request.id)}")
+        if outputs.exchanges:
+            return self._recalled(request, outputs)
         if request.repeat >= len(outputs):
             held = f"{len(outputs)} output(s), not {request.repeat + 1}"
             return AdapterError(f"{self._path} holds {held}, for {_label(request.task, request.id)}")
-        return Completion(outputs[request.repeat])
+        return _completion(outputs, request.repeat)
+
+    def _recalled(self, request: Generate, outputs: Outputs) -> Completion | AdapterError:
+        key = request.task, request.id
+        if key not in self._recalls:
+            self._recalls[key] = Recall(outputs.exchanges)
+        wanted = f"this request for {_label(request.task, request.id)}: its prompt or an earlier answer is another"
+        return self._recalls[key].take(request) or AdapterError(f"{self._path} holds no answer to {wanted}")
+
+
+def _completion(outputs: Outputs, number: int) -> Completion:
+    thoughts = outputs.thoughts[number] if outputs.thoughts else ""
+    found = Completion.of_output(outputs[number], thoughts=thoughts)
+    return replace(found, finish_reason="length") if outputs.cut_off and not found.is_cut_off else found
 
 
 def _label(task: str | None, example_id: str) -> str:

@@ -12,7 +12,6 @@ from pytest_lmeval.adapters.resolve import adapter_name, resolve_adapter
 from pytest_lmeval.engine.engine import Engine, RequestsOf
 from pytest_lmeval.formats.task import Task
 from pytest_lmeval.leaderboard.rows import make_row
-from pytest_lmeval.redaction import Scrubber
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.rendering import render
 from pytest_lmeval.run.facts import aggregate, info_of
@@ -41,12 +40,12 @@ class DryRun:
         judge: str | None,
         tasks: Sequence[Task],
         count: int,
-        scrubber: Scrubber,
+        settings: RunSettings,
     ) -> None:
         def make(spec: str) -> Any:
             return resolve_adapter(spec, registry, {}, Path.cwd())
 
-        self._run = Run(RunSettings(batch_size=1, scrubber=scrubber), registry, make, name=adapter_name(adapter))
+        self._run = Run(settings, registry, make, name=adapter_name(adapter))
         self._adapter = adapter
         self._judge = make(judge) if judge else None
         self.units = {task.name: [ExampleUnit(task, example) for example in task.examples[:count]] for task in tasks}
@@ -129,9 +128,14 @@ def _answered(response: Response) -> Any:
     assert isinstance(response, Completion)
     known = {
         name: getattr(response, name)
-        for name in ("finish_reason", "prompt_tokens", "completion_tokens", "cost", "confidence")
+        for name in ("finish_reason", "prompt_tokens", "completion_tokens", "reasoning_tokens", "cost", "confidence")
     }
-    return {"text": response.text, **{name: value for name, value in known.items() if value not in (None, "")}}
+    thoughts = {"thoughts": response.thoughts} if response.thoughts else {}
+    return {
+        **thoughts,
+        "text": response.text,
+        **{name: value for name, value in known.items() if value not in (None, "")},
+    }
 
 
 def _scores(result: ExampleResult) -> Iterator[Shown]:

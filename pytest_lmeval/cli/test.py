@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from pytest_lmeval.adapters.resolve import adapter_name, resolve_adapter, scrubber_of
-from pytest_lmeval.arguments import at_least, key_value
+from pytest_lmeval.arguments import THINK_TAGS, at_least, key_value, think_tags
 from pytest_lmeval.cli.dry_run import DryRun, Shown
 from pytest_lmeval.cli.output import show
 from pytest_lmeval.cli.task_folder import Project
 from pytest_lmeval.redaction import Scrubber
+from pytest_lmeval.run.settings import RunSettings
 from pytest_lmeval.text import printable
 
 _WIDTH = 100
@@ -26,6 +27,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--lm-adapter", metavar="SPEC", required=True, help="the model to ask")
     parser.add_argument("--lm-adapter-arg", metavar="KEY=VALUE", action="append", type=key_value, default=[])
     parser.add_argument("--lm-judge", metavar="SPEC", help="the model that judges")
+    parser.add_argument("--lm-think-tags", metavar="OPEN,CLOSE", type=think_tags, default=THINK_TAGS)
     parser.set_defaults(run=run)
 
 
@@ -49,7 +51,8 @@ def run(options: argparse.Namespace) -> int:
     scrubber = scrubber_of({options.lm_adapter: given, options.lm_judge or "": {}}, Path.cwd())
     # One task of several in a file, where that is the one asked for.
     tasks = [task for task in loaded.tasks if task.name == options.task] or loaded.tasks
-    with DryRun(project.registry, adapter, options.lm_judge, tasks, options.count, scrubber) as dry_run:
+    settings = RunSettings(batch_size=1, scrubber=scrubber, think_tags=options.lm_think_tags)
+    with DryRun(project.registry, adapter, options.lm_judge, tasks, options.count, settings) as dry_run:
         failed = [_shown(dry_run, task, adapter_name(adapter), scrubber) for task in tasks]
     return int(any(failed))
 

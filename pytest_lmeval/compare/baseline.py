@@ -13,7 +13,7 @@ from pytest_lmeval.leaderboard.board import Leaderboard
 from pytest_lmeval.records.runfile import RunFile, examples_of
 from pytest_lmeval.types import ExampleResult
 
-_KEPT = ("git", "model", "repeats", "sandbox", "seed", "versions")
+_KEPT = ("git", "model", "repeats", "sandbox", "seed", "think_tags", "versions")
 
 
 def encode_baseline(board: Leaderboard) -> bytes:
@@ -70,6 +70,11 @@ def doubts(baseline: RunFile, board: Leaderboard) -> list[str]:
         found.append("the baseline is of a run that did not finish")
     if not baseline.agrees:
         found.append("the baseline was changed by hand: its results are not those of its digest")
+    old, now = (manifest.get("think_tags") for manifest in (baseline.manifest, board.facts.manifest))
+    if old is not None and now is not None and old != now:
+        found.append(f"thoughts were taken off by other tags in the baseline: {old}, now {now} (--lm-think-tags)")
+    elif old is None and _has_thoughts(baseline, now):
+        found.append("the baseline is of a version that scored thoughts as part of the answer")
     asked = {
         _times_asked(baseline.results or ()),
         _times_asked(row for each in board.tasks for row in each.per_example),
@@ -82,6 +87,11 @@ def doubts(baseline: RunFile, board: Leaderboard) -> list[str]:
     if others := sorted(baseline.infos.keys() - rows):
         found.append(f"not run, though in the baseline: {', '.join(others)}")
     return found
+
+
+def _has_thoughts(baseline: RunFile, tags: Any) -> bool:
+    end = str(tags or "").partition(",")[2]
+    return bool(end) and any(end in output for result in baseline.results or () for output in result.outputs)
 
 
 def _times_asked(results: Iterable[ExampleResult]) -> int:

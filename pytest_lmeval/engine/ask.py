@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import math
 import os
 import time
@@ -12,18 +13,26 @@ from dataclasses import replace
 from typing import Any
 
 from pytest_lmeval.adapters.resolve import adapter_name
+from pytest_lmeval.arguments import THINK_TAGS
 from pytest_lmeval.engine.outage import Unreachable, is_unreachable
 from pytest_lmeval.errors import AdapterError, AdapterTimeout
+from pytest_lmeval.postprocess import split_thoughts
 from pytest_lmeval.text import portable_path
-from pytest_lmeval.types import Completion, Generate, LogLikelihood, LogProb, Request, Response
+from pytest_lmeval.types import Completion, Generate, LogLikelihood, LogProb, Request, Response, ToolCall
 
 Answer = Response | AdapterError
 
 
-def ask(adapter: Any, requests: Sequence[Request], passthrough: tuple[type[BaseException], ...] = ()) -> list[Answer]:
+def ask(
+    adapter: Any,
+    requests: Sequence[Request],
+    passthrough: tuple[type[BaseException], ...] = (),
+    think_tags: tuple[str, str] | None = THINK_TAGS,
+) -> list[Answer]:
     """Return one answer per request, in order; whatever cannot be used is an AdapterError in its place.
 
-    ``passthrough`` are the exceptions that mean to stop the run, not the batch.
+    ``passthrough`` are the exceptions that mean to stop the run, not the batch. ``think_tags`` are around the thoughts
+    at the beginning of a text; None leaves texts as they are.
     """
     answers: dict[int, Answer] = {}
     for kind, method in (
@@ -34,7 +43,7 @@ def ask(adapter: Any, requests: Sequence[Request], passthrough: tuple[type[BaseE
         if numbers:
             batch = [requests[number] for number in numbers]
             answers.update(zip(numbers, _ask_kind(adapter, kind, method, batch, passthrough), strict=True))
-    return [answers[number] for number in range(len(requests))]
+    return [without_thoughts(answers[number], request, think_tags) for number, request in enumerate(requests)]
 
 
 def is_async(adapter: Any) -> bool:
@@ -81,8 +90,17 @@ def _generate_method(adapter: Any) -> Callable[[list[Any]], Any] | None:
     if callable(getattr(adapter, "generate_requests", None)):
         return lambda batch: adapter.generate_requests(batch)
     if callable(getattr(adapter, "generate", None)):
-        return lambda batch: adapter.generate([request.text for request in batch])
+        return lambda batch: _generate_texts(adapter, batch)
     return None
+
+
+def _generate_texts(adapter: Any, batch: list[Generate]) -> Any:
+    asked = [request for request in batch if not request.tools]
+    if len(asked) == len(batch):
+        return adapter.generate([request.text for request in batch])
+    refusal = AdapterError(f"adapter {adapter_name(adapter)} takes text alone, and no tools: it has only generate")
+    answers = iter(adapter.generate([request.text for request in asked]) if asked else ())
+    return [refusal if request.tools else next(answers) for request in batch]
 
 
 def _check_returned(returned: Any, batch: Sequence[Request], name: str, each_ms: float) -> list[Answer]:
@@ -107,11 +125,55 @@ def check_answer(answer: Any, request: Request, name: str, latency_ms: float) ->
         return AdapterError(f"adapter {name} returned {type(answer).__name__}, expected LogProb")
     if isinstance(answer, str):
         return Completion(str(answer), latency_ms)
-    if isinstance(answer, Completion) and isinstance(answer.text, str):
+    if isinstance(answer, Completion) and isinstance(answer.text, str) and isinstance(answer.thoughts, str):
+        if answer.tool_calls and not (answer := _with_plain_calls(answer)):
+            return AdapterError(f"adapter {name} returned tool calls that are not (id, name, arguments)")
         answer = answer if _is_finite(answer.latency_ms) else replace(answer, latency_ms=latency_ms)
         return answer if answer.confidence is None else _with_share(answer, name)
-    got = f"Completion of {type(answer.text).__name__}" if isinstance(answer, Completion) else type(answer).__name__
+    got = f"Completion of {_types(answer)}" if isinstance(answer, Completion) else type(answer).__name__
     return AdapterError(f"adapter {name} returned {got}, expected text")
+
+
+def _types(answer: Completion) -> str:
+    text, thoughts = type(answer.text).__name__, type(answer.thoughts).__name__
+    return text if thoughts == "str" else f"{text} and, as thoughts, {thoughts}"
+
+
+def _with_plain_calls(answer: Completion) -> Completion | None:
+    """Return the completion with its calls as :class:`ToolCall`; None where they cannot be."""
+    calls: list[ToolCall] = []
+    given: Any = answer.tool_calls
+    for call in given if isinstance(given, list | tuple) else [None]:
+        if not isinstance(call, list | tuple) or len(call) != 3 or not isinstance(call[1], str):
+            return None
+        id, name, arguments = call
+        # An adapter may give the arguments by name.
+        text = arguments if isinstance(arguments, str) else json.dumps(arguments, default=str)
+        calls.append(ToolCall(str(id or f"call{len(calls):05}"), name, text))
+    return replace(answer, tool_calls=tuple(calls))
+
+
+def without_thoughts(answer: Answer, request: Request, tags: tuple[str, str] | None) -> Answer:
+    """Return a completion with the thoughts at the beginning of its text taken off, where the adapter has not done so.
+
+    The one place for that: whatever an adapter answers, a judge's and a recording's among them, comes through here.
+    """
+    if not isinstance(answer, Completion):
+        return answer
+    if answer.thoughts:
+        return replace(answer, text="") if answer.text.isspace() else answer
+    if tags is None:
+        return answer
+    found = split_thoughts(answer.text, tags, opened=_opens_thoughts(request, tags[0]))
+    # The probabilities of the tokens are those of the thoughts, too.
+    return answer if found is None else replace(answer, thoughts=found[0], text=found[1], logprobs=())
+
+
+def _opens_thoughts(request: Request, tag: str) -> bool:
+    prompt = request.prompt if isinstance(request, Generate) else ""
+    if isinstance(prompt, str) or not prompt or prompt[-1].role != "assistant":
+        return False
+    return prompt[-1].content.rstrip().endswith(tag)
 
 
 def with_attempts(answer: Answer, attempts: int) -> Answer:

@@ -113,6 +113,6 @@ class BatchTransport:
         self._calling_for = len(requests)
         self._calling_since = time.monotonic()
         try:
-            return ask(self._adapter, requests, self._policy.passthrough)
+            return ask(self._adapter, requests, self._policy.passthrough, self._policy.think_tags)
         finally:
             self._calling_since = None

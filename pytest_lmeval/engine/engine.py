@@ -51,6 +51,8 @@ class Engine:
     def __init__(self, adapter: Any, policy: Policy | None = None, budget: Budget | None = None) -> None:
         self.adapter = adapter
         self.policy = policy or Policy()
+        if hasattr(adapter, "think_tags"):
+            adapter.think_tags = self.policy.think_tags
         self.on_wait: Callable[[], None] | None = None
         self.streams = callable(getattr(adapter, "complete", None)) or is_async(adapter)
         self._largest_unit = 1 if self.streams else self.policy.batch_size

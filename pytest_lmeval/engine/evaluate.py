@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from collections import Counter
@@ -11,7 +12,7 @@ from typing import Any
 
 from pytest_lmeval.errors import AdapterTimeout, LmevalError, ScoringError
 from pytest_lmeval.formats.task import Prompt, Task, Tools
-from pytest_lmeval.hashes import content_hash_of, request_hash
+from pytest_lmeval.records.answers import exchange_record, rendered, request_hash
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.stats.intervals import mean
 from pytest_lmeval.types import (
@@ -84,7 +85,7 @@ def evaluate(
     try:
         groups = answer_groups(responses, judgement.repeats)
         scores = [
-            _checked(_with_confidence(score(example, group, judgement.tools), group), example.metric)
+            _checked(_with_what_is_known(score(example, group, judgement.tools), group), example.metric)
             for group in groups
         ]
     except LmevalError as error:
@@ -120,10 +121,17 @@ def runs_code(task: Task, example: Example, registry: Registry) -> bool:
 
 def content_hash(task: Task, example: Example, prompt: Prompt) -> str:
     """Return a SHA-256 over everything but the model that decides the example's score."""
-    rendered = prompt if isinstance(prompt, str) else [[message.role, message.content] for message in prompt]
     return content_hash_of(
-        rendered, example.targets, task.metric_name(example), example.post_process, task.scoring(example)
+        rendered(prompt), example.targets, task.metric_name(example), example.post_process, task.scoring(example)
     )
+
+
+def content_hash_of(
+    prompt: str | list[list[Any]], targets: Sequence[str], metric: str, post_process: str, scoring: Mapping[str, Any]
+) -> str:
+    """Return the content hash of an example with these parts; ``metric`` is the registry's name."""
+    content = [prompt, targets, metric, post_process, scoring]
+    return hashlib.sha256(_dump(content).encode("ascii")).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +150,10 @@ def _result(
     asked: _Asked, judgement: Judgement, status: Status, scores: Sequence[Score] = (), *, error: str = ""
 ) -> ExampleResult:
     task, example, prompt, responses = asked.task, asked.example, asked.prompt, asked.responses
-    latencies = [response.latency_ms for response in responses if response.latency_ms is not None]
+    completions = [response for response in responses if isinstance(response, Completion)]
+    thoughts = tuple(completion.thoughts for completion in completions)
+    single = [one for response in responses for one in _single(response)]
+    latencies = [response.latency_ms for response in single if response.latency_ms is not None]
     return ExampleResult(
         task=task.name,
         id=example.id,
@@ -152,7 +163,7 @@ def _result(
         metric=example.metric,
         hash=content_hash(task, example, prompt),
         prompt=Generate(prompt).text,
-        outputs=tuple(response.text for response in responses if isinstance(response, Completion)),
+        outputs=tuple(completion.output for completion in completions),
         predictions=tuple(score.prediction for score in scores),
         targets=example.targets,
         post_process=example.post_process,
@@ -162,13 +173,22 @@ def _result(
         error=error,
         adapter=judgement.adapter,
         request=request_hash(task.requests(example, prompt)),
-        usage=_usage(responses, scores),
+        usage=_usage(single, scores),
         details=_details(scores),
         cluster=str(example.metadata.get("cluster", "")),
         must_pass=_must_pass(example),
         line=example.line,
         metrics=_metrics(scores),
+        thoughts=thoughts if any(thoughts) else (),
+        cut_off=any(completion.is_cut_off for completion in completions),
+        exchanges=tuple(exchange_record(each) for completion in completions for each in completion.exchanges),
     )
+
+
+def _single(response: Response) -> Sequence[Response]:
+    """Return the responses to single requests that ``response`` is made of."""
+    exchanges = response.exchanges if isinstance(response, Completion) else ()
+    return [each.response for each in exchanges] or (response,)
 
 
 def _must_pass(example: Example) -> bool:
@@ -207,11 +227,19 @@ def _usage(responses: Sequence[Response], scores: Sequence[Score]) -> dict[str, 
         for name in score.usage:
             usage[name] = usage.get(name, 0) + score.usage[name]
     for response in responses:
-        for name in ("prompt_tokens", "completion_tokens", "cost"):
+        for name in ("prompt_tokens", "completion_tokens", "reasoning_tokens", "cost"):
             amount = getattr(response, name, None)
             if amount is not None:
                 usage[name] = usage.get(name, 0) + amount
     return usage
+
+
+def _with_what_is_known(score: Score, group: Sequence[Response]) -> Score:
+    """Return the score with what the responses themselves tell: that there is no answer, and the confidence in it."""
+    score = _with_confidence(score, group)
+    if score.unparsed or not any(isinstance(one, Completion) and one.has_no_answer for one in group):
+        return score
+    return replace(score, unparsed=True)
 
 
 def _with_confidence(score: Score, group: Sequence[Response]) -> Score:
@@ -223,7 +251,8 @@ def _with_confidence(score: Score, group: Sequence[Response]) -> Score:
         return score
     confidence, logprobs = group[0].confidence, group[0].logprobs
     numbers = [each for each in logprobs if isinstance(each, int | float) and math.isfinite(each)]
-    if confidence is None and 0 < len(numbers) == len(logprobs):
+    # Those of a reasoning model are of its thoughts, too.
+    if confidence is None and not group[0].thoughts and 0 < len(numbers) == len(logprobs):
         confidence = math.exp(min(0.0, math.fsum(numbers)))
     return score if confidence is None else replace(score, details={**score.details, "confidence": confidence})
 
@@ -244,3 +273,6 @@ def _checked_value(given: Any, metric: str) -> float:
     if not math.isfinite(value) or not 0.0 <= value <= 1.0:
         raise ScoringError(f"metric {metric!r} gave {given!r}; expected a finite number in [0, 1]")
     return value
+
+
+_dump = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), sort_keys=True, default=str).encode

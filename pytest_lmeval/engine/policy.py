@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
+from pytest_lmeval.arguments import THINK_TAGS
+
 DEFAULT_BATCH_SIZE = 8
 _FIRST_BACKOFF_S = 0.5
 _LONGEST_BACKOFF_S = 60.0
@@ -18,6 +20,7 @@ class Policy:
     ``timeout_s`` holds for one attempt at one request; a batch call has as many times that as it has requests.
     ``retries`` are the attempts after the first. ``concurrency`` and ``max_cost`` are those of the whole run, of
     which each of ``share`` processes takes its part. ``passthrough`` are exceptions that mean to stop the run.
+    ``think_tags`` are around the thoughts at the beginning of a text; None leaves every text as it is.
     """
 
     batch_size: int = DEFAULT_BATCH_SIZE
@@ -27,6 +30,7 @@ class Policy:
     share: int = 1
     max_cost: float | None = None
     passthrough: tuple[type[BaseException], ...] = ()
+    think_tags: tuple[str, str] | None = THINK_TAGS
 
     @property
     def own_concurrency(self) -> int:

@@ -50,23 +50,20 @@ class HeldResults:
         """Return the responses to an example if they answer what would be asked now, else None."""
         held = self.results.get((task, example))
         repeats = 0 if held is None else len(held.outputs or held.predictions)
-        if held is None or Asked(held.request, held.adapter, repeats) != asked:
+        if held is None or held.exchanges or Asked(held.request, held.adapter, repeats) != asked:
             return None
         if not held.outputs:
             return _log_probs(held, repeats)
-        first, *others = held.outputs
-        sure, *surely = confidences(held)
-        # All that the example used stands with its first response, so that the sum is right again.
-        counted = Completion(
+        first, *others = _completions(held)
+        # All that the example used is with its first response, so that the sum is right again.
+        counted = replace(
             first,
-            held.latency_ms,
             prompt_tokens=_count(held, "prompt_tokens"),
             completion_tokens=_count(held, "completion_tokens"),
+            reasoning_tokens=_count(held, "reasoning_tokens"),
             cost=held.usage.get("cost"),
-            confidence=sure,
         )
-        again = zip(others, surely, strict=True)
-        return [counted, *(Completion(text, held.latency_ms, confidence=each) for text, each in again)]
+        return [counted, *others]
 
 
 def fingerprint(adapter: str, options: Mapping[str, Any], repeats: int) -> str:
@@ -93,7 +90,7 @@ def read_held(path: Path, asking: str) -> HeldResults:
     alike = [run for run in ledger.runs if run.header.get("asking") == asking]
     results = {key: result for run in alike for key, result in run.results.items()}
     # An output whose scoring failed is an answer all the same.
-    answered = {key: result for key, result in results.items() if result.outputs or log_probs_of(result.details)}
+    answered = {key: result for key, result in results.items() if _is_answered(result)}
     last = ledger.runs[-1] if ledger.runs else None
     return HeldResults(
         answered,
@@ -109,6 +106,23 @@ def _log_probs(held: ExampleResult, repeats: int) -> Sequence[Response]:
     # How probable a text is does not change from repeat to repeat: the first one's numbers stand for all.
     details = held.details["repeats"][0] if repeats > 1 else held.details
     return [replace(one, latency_ms=held.latency_ms) for _ in range(repeats) for one in log_probs_of(details)]
+
+
+def _is_answered(result: ExampleResult) -> bool:
+    return bool(result.outputs or result.exchanges or log_probs_of(result.details))
+
+
+def _completions(held: ExampleResult) -> list[Completion]:
+    whole = len(held.thoughts) == len(held.outputs)
+    thoughts = held.thoughts if whole else [""] * len(held.outputs)
+    recorded = zip(held.outputs, confidences(held), thoughts, strict=True)
+    found = [
+        Completion.of_output(text, latency_ms=held.latency_ms, confidence=confidence, thoughts=thought)
+        for text, confidence, thought in recorded
+    ]
+    if held.cut_off and not any(each.is_cut_off for each in found):
+        found[0] = replace(found[0], finish_reason="length")
+    return found
 
 
 def _count(result: ExampleResult, name: str) -> int | None:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pytest_lmeval.adapters.resolve import adapter_name
-from pytest_lmeval.engine.ask import Answer, ask, check_answer, is_async, unusable, with_attempts
+from pytest_lmeval.engine.ask import Answer, ask, check_answer, is_async, unusable, with_attempts, without_thoughts
 from pytest_lmeval.engine.jobs import Inbox, Job
 from pytest_lmeval.engine.outage import Outage
 from pytest_lmeval.engine.policy import Policy, backoff_s
@@ -198,7 +198,7 @@ class AsyncTransport:
         answer = check_answer(returned, request, adapter_name(self._adapter), latency_ms)
         if isinstance(answer, Completion) and isinstance(request, Generate):
             self._rates.settle(request, answer)
-        return answer
+        return without_thoughts(answer, request, self._policy.think_tags)
 
 
 class _Progress:

@@ -164,7 +164,7 @@ def digest(results: Iterable[ExampleResult]) -> str:
 
 def _counts(results: Sequence[ExampleResult], facts: RunFacts) -> dict[str, int]:
     statuses = Counter(result.status for result in results)
-    measured = {"measured": statuses["measured"]} if statuses["measured"] else {}
+    more = {"measured": statuses["measured"], "cut_off": sum(result.cut_off for result in results)}
     return {
         "collected": len(results) + len(facts.missing) + facts.skipped,
         "scored": sum(result.is_scored for result in results),
@@ -175,7 +175,7 @@ def _counts(results: Sequence[ExampleResult], facts: RunFacts) -> dict[str, int]
         "missing": len(facts.missing),
         "unparsed": sum(result.unparsed for result in results),
         "below": statuses["below"],
-        **measured,
+        **{name: count for name, count in more.items() if count},
     }
 
 

@@ -85,6 +85,7 @@ class TaskRow:
     config: Mapping[str, Any] = field(default_factory=dict)
     key: str = ""
     display_name: str = ""
+    cut_off: int = 0
     per_example: Sequence[ExampleResult] = field(default=(), repr=False)
 
     @property
@@ -183,6 +184,7 @@ def make_row(
         config=info.config,
         key=info.key,
         display_name=info.display_name,
+        cut_off=sum(result.cut_off for result in results),
         per_example=sorted(results, key=lambda result: result.id),
     )
 
@@ -244,16 +246,10 @@ def _example_record(result: ExampleResult) -> dict[str, Any]:
     if len(result.outputs) > 1:
         record["outputs"] = list(result.outputs)
         record["predictions"] = list(result.predictions)
-    if result.error:
-        record["error"] = result.error
-    if result.metrics:
-        record["metrics"] = dict(result.metrics)
-    if result.cluster:
-        record["cluster"] = result.cluster
-    if result.details:
-        record["details"] = dict(result.details)
-    if result.item:
-        record["item"] = result.item
-    if result.must_pass:
-        record["must_pass"] = True
+    for name in _EXAMPLE_IF_ANY:
+        if value := getattr(result, name):
+            record[name] = list(value) if isinstance(value, tuple) else value
     return record
+
+
+_EXAMPLE_IF_ANY = ("error", "metrics", "cluster", "details", "item", "must_pass", "thoughts", "cut_off", "exchanges")

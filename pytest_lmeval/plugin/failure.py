@@ -8,6 +8,7 @@ from pytest_lmeval.types import ExampleResult
 
 _PROMPT_TAIL = 600
 _TEXT_HEAD = 2000
+_THOUGHTS_TAIL = 80
 _MARK = "\n    | "
 
 
@@ -23,12 +24,18 @@ def explain(result: ExampleResult, rerun: str, before: ExampleResult | None = No
     lines, number = [_verdict(result)], shown_response(result)
     which = f" {number + 1} of {len(result.outputs)}" if len(result.outputs) > 1 else ""
     lines += _block("prompt", result.prompt, tail=_PROMPT_TAIL)
+    if number < len(result.thoughts) and result.thoughts[number]:
+        lines.append(_folded(f"thoughts{which}", result.thoughts[number]))
     if result.outputs:
         lines += _block(f"output{which}", result.outputs[number])
     if result.predictions and result.predictions != result.outputs:
         lines += _block(f"prediction{which} ({result.post_process})", result.predictions[number])
+    if result.cut_off:
+        lines.append("  cut off: an output ended at the limit of tokens, or the thoughts before it did not end")
     if result.unparsed:
-        lines.append(f"  unparsed: {result.post_process} found nothing to extract")
+        no_answer = result.thoughts and not result.outputs[number]
+        missing = "there is no answer" if no_answer else f"{result.post_process} found nothing to extract"
+        lines.append(f"  unparsed: {missing}")
     lines += _block("targets", " | ".join(repr(target) for target in result.targets))
     for name, value in result.details.items():
         lines += _shown(printable(name, keep=""), str(value))
@@ -47,6 +54,11 @@ def _verdict(result: ExampleResult) -> str:
     under = responses_under(result)
     of_several = f"; {under} responses under it" if under else ""
     return f"{name} scored {result.score:.4g}, threshold {result.threshold:.4g} ({metric}){of_several}"
+
+
+def _folded(label: str, text: str) -> str:
+    end = printable(" ".join(text[-4 * _THOUGHTS_TAIL :].split()), keep="")[-_THOUGHTS_TAIL:]
+    return f"  {label}: {len(text):,} characters, not scored; they end: {end}"
 
 
 def _block(label: str, text: str, tail: int = 0) -> list[str]:

@@ -7,7 +7,18 @@ from typing import Any
 
 import pytest
 
-from pytest_lmeval.arguments import MaxErrors, at_least, key_value, level, named_share, positive, shard, share
+from pytest_lmeval.arguments import (
+    THINK_TAGS,
+    MaxErrors,
+    at_least,
+    key_value,
+    level,
+    named_share,
+    positive,
+    shard,
+    share,
+    think_tags,
+)
 
 GATES = ("examples", "tasks", "baseline", "none")
 SANDBOX_LEVELS = ("isolated", "confined", "process", "container")
@@ -249,6 +260,16 @@ _OPTIONS: list[tuple[str | tuple[str, ...], dict[str, Any]]] = [
             "default": "confined" if sys.platform == "linux" else "process",
             "help": "how code that the model wrote is run: confined by the kernel (default on Linux), process: limits "
             "alone, container: all of this is in one that may be thrown away",
+        },
+    ),
+    (
+        "--lm-think-tags",
+        {
+            "metavar": "OPEN,CLOSE",
+            "type": think_tags,
+            "default": THINK_TAGS,
+            "help": "what the model writes around its thoughts, which are no part of the answer (default "
+            "<think>,</think>); none keeps every text as it is",
         },
     ),
     ("--lm-judge", {"metavar": "SPEC", "default": None, "help": "adapter behind the lm_judge fixture"}),

@@ -149,6 +149,7 @@ def run_settings(config: pytest.Config, scrubber: Scrubber) -> RunSettings:
         may_crash=is_worker(config),
         reuses=option.lm_resume,
         scrubber=scrubber,
+        think_tags=option.lm_think_tags,
     )
 
 

@@ -50,9 +50,14 @@ class RunState:
     @cached_property
     def asking(self) -> str:
         """A fingerprint of what decides the model's answers besides the requests."""
+        from pytest_lmeval.arguments import THINK_TAGS
         from pytest_lmeval.engine.resume import fingerprint
 
-        return fingerprint(*self._resolved, self.config.option.lm_repeats)
+        adapter, options = self._resolved
+        tags = self.config.option.lm_think_tags
+        # Not of the default, so that the ledgers of earlier versions can be completed.
+        read = {} if tags == THINK_TAGS else {"--lm-think-tags": tags}
+        return fingerprint(adapter, {**options, **read}, self.config.option.lm_repeats)
 
     @cached_property
     def scrubber(self) -> Scrubber:

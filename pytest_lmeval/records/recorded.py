@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any, get_args
 
 from pytest_lmeval.leaderboard.rows import TaskInfo
+from pytest_lmeval.records.answers import recorded_answer
 from pytest_lmeval.types import WITHOUT_SCORE, ExampleResult, Status
 
 _STATUSES = frozenset(get_args(Status))
@@ -31,9 +32,11 @@ def recorded_result(fields: Mapping[str, Any]) -> ExampleResult:
         _expect(isinstance(known.get(name, ""), str), name, known.get(name), "text")
     for name in _LISTS:
         known[name] = recorded_texts(known.get(name, []), name)
+    known["thoughts"] = recorded_texts(known.get("thoughts", []), "thoughts")
+    known["exchanges"] = recorded_exchanges(known.get("exchanges", []))
     for name in ("usage", "details", "metrics"):
         _expect(isinstance(known.get(name, {}), dict), name, known.get(name), "an object")
-    for name in ("unparsed", "must_pass"):
+    for name in ("unparsed", "must_pass", "cut_off"):
         _expect(isinstance(known.get(name, False), bool), name, known.get(name), "true or false")
     _check_numbers(known)
     return ExampleResult(**known)
@@ -42,6 +45,15 @@ def recorded_result(fields: Mapping[str, Any]) -> ExampleResult:
 def recorded_texts(value: Any, name: str) -> tuple[str, ...]:
     """Return the texts of a field; raise ValueError that names it where it holds anything else."""
     _expect(isinstance(value, list) and all(isinstance(text, str) for text in value), name, value, "a list of texts")
+    return tuple(value)
+
+
+def recorded_exchanges(value: Any) -> tuple[Mapping[str, Any], ...]:
+    """Return the records of requests and answers; raise ValueError that names the first field at fault."""
+    whole = isinstance(value, list) and all(isinstance(each, dict) for each in value)
+    _expect(whole, "exchanges", value, "a list of objects")
+    for each in value:
+        recorded_answer(each)
     return tuple(value)
 
 

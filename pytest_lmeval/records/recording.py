@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -11,20 +11,41 @@ from typing import Any
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.leaderboard.board import SCHEMA
 from pytest_lmeval.records.ledger_lines import LedgerRuns, read_ledger
-from pytest_lmeval.records.recorded import recorded_texts
+from pytest_lmeval.records.recorded import recorded_exchanges, recorded_texts
 from pytest_lmeval.records.strict import check_schema, parse_json
 
 _OUTPUT_KEYS = ("outputs", "output", "predictions", "prediction")
-_Outputs = tuple[str, ...]
 
 
-def read_recording(path: Path) -> Iterator[tuple[str | None, str, _Outputs]]:
+class Outputs(tuple[str, ...]):
+    """The outputs for an example, one a repeat, with what a run recorded beside them.
+
+    ``thoughts`` are those before each of them, empty where there are none. ``cut_off`` says that one is cut off.
+    ``exchanges`` are the records of the requests of an example that took several a response.
+    """
+
+    thoughts: tuple[str, ...] = ()
+    cut_off: bool = False
+    exchanges: tuple[Mapping[str, Any], ...] = ()
+
+    @classmethod
+    def of(cls, outputs: tuple[str, ...], record: Mapping[str, Any]) -> Outputs:
+        """Return the outputs of a result; raise ValueError where the rest of it is not as a run writes it."""
+        found = cls(outputs)
+        thoughts = recorded_texts(record.get("thoughts", []), "thoughts")
+        found.thoughts = thoughts if len(thoughts) == len(outputs) else ()
+        found.cut_off = record.get("cut_off") is True
+        found.exchanges = recorded_exchanges(record.get("exchanges", []))
+        return found
+
+
+def read_recording(path: Path) -> Iterator[tuple[str | None, str, Outputs]]:
     """Yield ``(task or None, id, outputs)`` from a recording of any of the three kinds."""
     try:
         data = path.read_bytes()
     except OSError as error:
         raise UsageError(f"replay:{path}: cannot be read: {error.strerror}") from None
-    ledger = read_ledger(BytesIO(data), path, lambda record: recorded_texts(record.get("outputs", []), "outputs"))
+    ledger = read_ledger(BytesIO(data), path, _of_result)
     if ledger is not None and ledger.runs:
         yield from _from_ledger(ledger)
         return
@@ -43,7 +64,11 @@ def read_recording(path: Path) -> Iterator[tuple[str | None, str, _Outputs]]:
             yield _entry(record, record.get("task"), f"{path}:{number}")
 
 
-def _from_ledger(ledger: LedgerRuns[_Outputs]) -> Iterator[tuple[str, str, _Outputs]]:
+def _of_result(record: Mapping[str, Any]) -> Outputs:
+    return Outputs.of(recorded_texts(record.get("outputs", []), "outputs"), record)
+
+
+def _from_ledger(ledger: LedgerRuns[Outputs]) -> Iterator[tuple[str, str, Outputs]]:
     # A run that was resumed may have asked an example again: its last result counts, and an error has no output.
     last = {key: outputs for run in ledger.runs for key, outputs in run.results.items()}
     for (task, example_id), outputs in last.items():
@@ -60,7 +85,7 @@ def _as_board(text: str) -> dict[str, Any] | None:
     return value if isinstance(value, dict) and "tasks" in value else None
 
 
-def _from_board(board: dict[str, Any], path: Path) -> Iterator[tuple[str | None, str, _Outputs]]:
+def _from_board(board: dict[str, Any], path: Path) -> Iterator[tuple[str | None, str, Outputs]]:
     for row in _objects(board["tasks"], path):
         if "per_example" not in row:
             raise UsageError(f"{path}: the board has no outputs; write it with --lm-include-per-example")
@@ -69,7 +94,12 @@ def _from_board(board: dict[str, Any], path: Path) -> Iterator[tuple[str | None,
             # without one had no answer.
             raw = {key: record[key] for key in ("id", "outputs", "output") if record.get(key) is not None}
             if raw.keys() - {"id"}:
-                yield _entry(raw, row.get("task"), f"{path}: task {row.get('task')!r}")
+                where = f"{path}: task {row.get('task')!r}"
+                task, example, outputs = _entry(raw, row.get("task"), where)
+                try:
+                    yield task, example, Outputs.of(outputs, record)
+                except ValueError as error:
+                    raise UsageError(f"{where}: {error}") from None
 
 
 def _objects(value: object, path: Path) -> list[dict[str, Any]]:
@@ -89,7 +119,7 @@ def _parse(line: str, where: str) -> dict[str, Any]:
     return record
 
 
-def _entry(record: dict[str, Any], task: object, where: str) -> tuple[str | None, str, _Outputs]:
+def _entry(record: dict[str, Any], task: object, where: str) -> tuple[str | None, str, Outputs]:
     example_id = record.get("id")
     key = next((key for key in _OUTPUT_KEYS if key in record), None)
     if not isinstance(example_id, str | int) or isinstance(example_id, bool) or key is None:
@@ -101,4 +131,4 @@ def _entry(record: dict[str, Any], task: object, where: str) -> tuple[str | None
     outputs = record[key] if key in ("outputs", "predictions") else [record[key]]
     if not isinstance(outputs, list) or not all(isinstance(output, str) for output in outputs):
         raise UsageError(f"{where}: {key!r} must hold text, got {outputs!r}")
-    return task, str(example_id), tuple(outputs)
+    return task, str(example_id), Outputs(outputs)

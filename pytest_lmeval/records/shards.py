@@ -35,6 +35,7 @@ _SETTINGS: dict[str, Callable[[RunFile], Any]] = {
     "adapter options": lambda run: run.adapter_options,
     "--lm-repeats": lambda run: run.manifest.get("repeats"),
     "--lm-sandbox": lambda run: run.manifest.get("sandbox"),
+    "--lm-think-tags": lambda run: run.manifest.get("think_tags"),
     "selections": lambda run: {key: run.selection[key] for key in run.selection if key not in ("shard", "tasks")},
 }
 

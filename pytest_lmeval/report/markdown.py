@@ -18,6 +18,7 @@ from pytest_lmeval.report.tables import (
     cut_to,
     score_text,
     selection_text,
+    thought_lines,
 )
 from pytest_lmeval.text import printable
 from pytest_lmeval.types import ExampleResult
@@ -53,7 +54,7 @@ def markdown(board: Leaderboard) -> str:
     lines += _failed(board)
     lines += _comparison(gate.get("comparison"))
     lines += table(HEADINGS, [cells(row) for row in board.tasks], texts=2)
-    lines += _listed(action_lines(board), _REASONS)
+    lines += _listed([*action_lines(board), *thought_lines(board)], _REASONS)
     lines += _categories(board)
     lines += _repeats(board)
     if facts.bad_records:

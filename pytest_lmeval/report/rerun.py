@@ -24,6 +24,7 @@ _WITH_VALUE = frozenset(
         "--lm-repeats",
         "--lm-sandbox",
         "--lm-subject",
+        "--lm-think-tags",
         "--lm-threshold",
         "--override-ini",
         "--rootdir",

@@ -71,6 +71,17 @@ def action_lines(board: Leaderboard) -> list[str]:
     ]
 
 
+def thought_lines(board: Leaderboard) -> list[str]:
+    """Return how many examples of each task are cut off, and how many tokens were spent on thoughts."""
+    lines = [
+        f"cut off: {row.task}: {row.cut_off} of {row.total} answers ended at the limit of tokens, or in the thoughts"
+        for row in board.tasks
+        if row.cut_off
+    ]
+    tokens = board.usage.get("reasoning_tokens", 0)
+    return [*lines, *([f"reasoning tokens: {int(tokens):,}"] if tokens else [])]
+
+
 def ci95_text(ends: tuple[float, float] | None) -> str:
     """Return an interval with three digits, or nothing where there is none."""
     return interval_text(ends) if ends else ""

@@ -65,6 +65,7 @@ def run_leaderboard(  # noqa: PLR0913  # keyword-only options, as those of the c
     thresholds: Mapping[str, float] | None = None,
     sandbox: str = _DEFAULT.sandbox,
     gate: str = _DEFAULT.gate,
+    think_tags: tuple[str, str] | None = _DEFAULT.think_tags,
 ) -> Leaderboard:
     """Return the board of ``tasks``, as pytest would write it; its overall score is the unweighted mean of theirs.
 
@@ -72,6 +73,7 @@ def run_leaderboard(  # noqa: PLR0913  # keyword-only options, as those of the c
     judges answers. ``repeats`` is how often each example is asked, ``timeout`` the seconds for one request,
     ``sandbox`` the level at which programs run. ``thresholds`` are by task or metric, in [0, 1]. ``gate`` is the mode
     that :func:`decide` will be asked for: but for ``examples``, an example under its threshold is ``below``.
+    ``think_tags`` are around the thoughts at the beginning of a text; None keeps texts as they are.
     A batch adapter stays open; an async one is closed (``aclose``) with the event loop that it was asked in.
     Raises UsageError for no tasks, tasks that share a name, an adapter without an answering method, and options out of
     range.
@@ -90,6 +92,7 @@ def run_leaderboard(  # noqa: PLR0913  # keyword-only options, as those of the c
         thresholds=thresholds or {},
         sandbox=sandbox,
         gate=gate,
+        think_tags=think_tags,
     )
     whole = [complete(task) for task in tasks]
     found = _run(whole, adapter, settings, registry=known, judge=judge, render=render)

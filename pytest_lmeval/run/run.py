@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import cycle
 from typing import Any, Protocol
 
 from pytest_lmeval.adapters.resolve import adapter_name
+from pytest_lmeval.engine.ask import without_thoughts
 from pytest_lmeval.engine.engine import Ahead, Engine
 from pytest_lmeval.engine.evaluate import Judgement, Thresholds, evaluate, failed_result
 from pytest_lmeval.engine.judge import Judge, NamedJudges, known_answers
 from pytest_lmeval.engine.resume import Asked, HeldResults
 from pytest_lmeval.errors import AdapterError, BudgetSpent, UsageError
 from pytest_lmeval.formats.task import Prompt, Task, Tools
-from pytest_lmeval.hashes import request_hash
-from pytest_lmeval.redaction import redact_options
+from pytest_lmeval.records.answers import request_hash
+from pytest_lmeval.redaction import Scrubber, redact_options
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.rendering import render as default_render
 from pytest_lmeval.run.early import Early
@@ -151,6 +153,8 @@ class Run:
             details=scrubber.scrub_all(result.details),
             outputs=tuple(map(scrubber.scrub_answer, result.outputs)),
             predictions=tuple(map(scrubber.scrub_answer, result.predictions)),
+            thoughts=tuple(map(scrubber.scrub_answer, result.thoughts)),
+            exchanges=tuple(_scrubbed_exchange(each, scrubber) for each in result.exchanges),
         )
 
     def requests(self, unit: Unit, render: Render) -> Sequence[Request]:
@@ -164,11 +168,17 @@ class Run:
             asked = Asked(request_hash(requests), self._name, repeats)
             held = self._held.responses(unit.task.name, unit.example.id, asked)
             if held is not None:
-                self._reused[unit] = held
+                self._reused[unit] = self._read_again(held, requests)
                 return ()
         if repeats == 1:
             return requests
         return [_repeated(request, number) for number in range(repeats) for request in requests]
+
+    def _read_again(self, held: Sequence[Response], requests: Sequence[Request]) -> list[Response]:
+        # A version that knew no thoughts may have recorded them as part of the text.
+        tags = self.settings.think_tags
+        taken = [without_thoughts(one, request, tags) for one, request in zip(held, cycle(requests), strict=False)]
+        return [one for one in taken if not isinstance(one, AdapterError)]
 
     def forget(self, unit: Unit) -> None:
         """Let go of what was asked for a unit that nobody will take."""
@@ -193,9 +203,10 @@ class Run:
         return self._judgements[key]
 
     def facts(self) -> dict[str, Any]:
-        """Return what only a process that ran examples knows: the model, and the level that programs ran at."""
+        """Return what only a process that ran examples knows: the model, how it was read, the level of programs."""
         level = self.programs.level
-        return {"model": self._model_facts(), **({"sandbox": level} if level else {})}
+        tags = self.settings.think_tags_text
+        return {"model": self._model_facts(), "think_tags": tags, **({"sandbox": level} if level else {})}
 
     def close(self) -> None:
         """Stop asking, the judges too; what is under way is dropped."""
@@ -229,6 +240,13 @@ class Run:
             return {**self.settings.scrubber.scrub_all(facts), **({"exact": True} if self.is_exact else {})}
         except Exception as error:  # an adapter's own code must not cost the run its board
             return {"error": self.settings.scrubber.scrub(f"{type(error).__name__}: {error}")}
+
+
+def _scrubbed_exchange(record: Mapping[str, Any], scrubber: Scrubber) -> dict[str, Any]:
+    return {
+        name: scrubber.scrub_answer(value) if name in ("output", "thoughts") else value
+        for name, value in record.items()
+    }
 
 
 def _nothing() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from pytest_lmeval.arguments import THINK_TAGS
 from pytest_lmeval.compare.gate import MODES
 from pytest_lmeval.engine.policy import DEFAULT_BATCH_SIZE, Policy
 from pytest_lmeval.errors import UnknownName, UsageError
@@ -23,6 +24,7 @@ class RunSettings:
     processes takes its part. ``passthrough`` are exceptions that stop the run. ``may_crash`` says that the death of
     this process is blamed on the example at its turn: no batch but that example's is asked. ``reuses`` says that
     answers of an earlier ledger are used again. ``scrubber`` hides the secrets of the adapters' options in results.
+    ``think_tags`` are around the thoughts at the beginning of a model's text; None leaves texts as they are.
     """
 
     batch_size: int = DEFAULT_BATCH_SIZE
@@ -41,6 +43,7 @@ class RunSettings:
     may_crash: bool = False
     reuses: bool = False
     scrubber: Scrubber = _KNOWS_NOTHING
+    think_tags: tuple[str, str] | None = THINK_TAGS
 
     def __post_init__(self) -> None:
         """Raise UsageError for a mode that does not exist, and for a number out of range."""
@@ -65,4 +68,10 @@ class RunSettings:
             max_cost=None if self.max_cost is None else max(0.0, self.max_cost - spent),
             share=self.share,
             passthrough=self.passthrough,
+            think_tags=self.think_tags,
         )
+
+    @property
+    def think_tags_text(self) -> str:
+        """The tags as ``--lm-think-tags`` takes them."""
+        return "none" if self.think_tags is None else ",".join(self.think_tags)

@@ -16,7 +16,7 @@ from pytest_lmeval.engine.ask import Answer, ask, unusable
 from pytest_lmeval.engine.engine import Engine
 from pytest_lmeval.engine.policy import Policy
 from pytest_lmeval.errors import AdapterError, AdapterTimeout
-from pytest_lmeval.types import Completion, Generate, LogLikelihood, LogProb, Message, Request
+from pytest_lmeval.types import Completion, Generate, LogLikelihood, LogProb, Message, Request, ToolCall
 
 REQUESTS = [Generate(f"prompt {number}", "task", f"id-{number}") for number in range(3)]
 
@@ -371,3 +371,20 @@ def test_a_log_probability_that_cannot_be_is_an_error_of_its_own(wrong: LogProb,
     assert isinstance(first, AdapterError)
     assert named in str(first)
     assert isinstance(second, LogProb)
+
+
+def test_calls_may_be_plain_tuples_with_arguments_by_name() -> None:
+    (answer,) = ask(ByRequest(lambda _: [Completion("", tool_calls=[("", "add", {"a": 1})])]), REQUESTS[:1])  # type: ignore[arg-type]
+    assert isinstance(answer, Completion)
+    assert (ToolCall("call00000", "add", '{"a": 1}'),) == answer.tool_calls
+
+
+@pytest.mark.parametrize("calls", ["add", [("a", "b")], [("", 3, "{}")], {"name": "add"}, [None]], ids=str)
+def test_calls_of_another_shape_are_an_error(calls: Any) -> None:
+    (answer,) = ask(ByRequest(lambda _: [Completion("", tool_calls=calls)]), REQUESTS[:1])
+    assert "adapter by-request returned tool calls that are not (id, name, arguments)" == str(answer)
+
+
+def test_thoughts_that_are_no_text_are_an_error() -> None:
+    (answer,) = ask(ByRequest(lambda _: [Completion("4", thoughts=None)]), REQUESTS[:1])  # type: ignore[arg-type]
+    assert "adapter by-request returned Completion of str and, as thoughts, NoneType, expected text" == str(answer)

@@ -28,7 +28,7 @@ from pytest_lmeval import (
 )
 from pytest_lmeval.engine.evaluate import Judgement, Thresholds, content_hash, evaluate, failed_result
 from pytest_lmeval.errors import AdapterError, AdapterTimeout, SandboxError
-from pytest_lmeval.hashes import request_hash
+from pytest_lmeval.records.answers import request_hash
 
 COMPACT = {"id": "a", "prompt": "2 + 3 =", "targets": ["5"], "metric": "exact_match"}
 SPEC = {

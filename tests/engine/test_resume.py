@@ -14,8 +14,17 @@ from hypothesis import strategies as st
 
 from pytest_lmeval.engine.resume import Asked, HeldResults, fingerprint, read_held
 from pytest_lmeval.errors import UsageError
-from pytest_lmeval.hashes import request_hash
-from pytest_lmeval.types import Completion, ExampleResult, Generate, LogLikelihood, LogProb, Message, Response
+from pytest_lmeval.records.answers import request_hash
+from pytest_lmeval.types import (
+    Completion,
+    ExampleResult,
+    Generate,
+    LogLikelihood,
+    LogProb,
+    Message,
+    Response,
+    ToolCall,
+)
 
 RESULT = ExampleResult(
     "sums", "a", "passed", 1.0, 1.0, "exact_match", "h1", outputs=("5",), latency_ms=12.5, adapter="m", request="asked"
@@ -164,6 +173,19 @@ def test_the_order_of_options_does_not_matter_and_secrets_are_not_in_the_fingerp
 
 
 REQUEST = Generate("2 + 3 =", "sums", "a")
+
+
+def test_thoughts_calls_and_a_cut_are_given_back_with_the_output(tmp_path: Path) -> None:
+    call = Completion("", tool_calls=(ToolCall("", "add", '{"a":1}'),)).output
+    result = replace(RESULT, outputs=(call,), thoughts=("hm",), cut_off=True, usage={"reasoning_tokens": 7.0})
+    (found,) = read(tmp_path, header(), result.to_json()).responses("sums", "a", NOW) or ()
+    assert isinstance(found, Completion)
+    assert ("hm", "add", 7, True) == (
+        found.thoughts,
+        found.tool_calls[0].name,
+        found.reasoning_tokens,
+        found.is_cut_off,
+    )
 
 
 @pytest.mark.parametrize(

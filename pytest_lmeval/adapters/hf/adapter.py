@@ -50,6 +50,15 @@ class HfAdapter:
         self.name = loaded.name
         self._threads = _set_threads(self._options.threads, loaded.device)
 
+    @property
+    def think_tags(self) -> tuple[str, str] | None:
+        """What the model writes around its thoughts; set by the run."""
+        return self._prompts.think_tags
+
+    @think_tags.setter
+    def think_tags(self, tags: tuple[str, str] | None) -> None:
+        self._prompts.think_tags = tags
+
     @cached_property
     def manifest(self) -> dict[str, Any]:
         """Which model this is: ``id``, ``revision`` (a hub commit, or None) and ``sha256`` of its weight files."""
@@ -99,7 +108,7 @@ class HfAdapter:
         return self._loaded
 
     def _ask(self, loaded: Loaded, request: Generate) -> generation.Asked:
-        tokens = self._prompts.tokens(request)
+        tokens, opened = self._prompts.read(request)
         room = self._options.max_new_tokens if request.max_tokens is None else request.max_tokens
         if loaded.window is not None:
             room = min(room, loaded.window - len(tokens))
@@ -107,7 +116,7 @@ class HfAdapter:
             sizes = f"prompt {len(tokens)}, window {loaded.window}, max_tokens {request.max_tokens}"
             raise AdapterError(f"there is no room for an answer; in tokens: {sizes}")
         luck = f"{self._options.seed + request.repeat} {tokens}"
-        return generation.Asked(tokens, room, request.stop, luck)
+        return generation.Asked(tokens, room, request.stop, luck, opened, bool(request.tools))
 
 
 def _fitting(split: tuple[list[int], int] | AdapterError, window: int | None) -> tuple[list[int], int]:

@@ -16,12 +16,17 @@ from pytest_lmeval.types import Completion
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A prompt of ``tokens`` with room for ``room`` more; ``luck`` seeds what is drawn for it, and for it alone."""
+    """A prompt of ``tokens`` with room for ``room`` more; ``luck`` seeds what is drawn for it, and for it alone.
+
+    ``opened`` says that it ends within thoughts, ``tools`` that the model may call some.
+    """
 
     tokens: list[int]
     room: int
     stop: tuple[str, ...] = ()
     luck: str = ""
+    opened: bool = False
+    tools: bool = False
 
 
 def together(batch: Sequence[Asked], batch_tokens: int, window: int | None) -> bool:
@@ -62,12 +67,16 @@ def _completion(
     count = len(written) if end is None else end + 1
     text = prompts.text_after(asked.tokens, written[:end])
     cut = _first_stop(text, asked.stop)
+    thoughts, answer, calls = prompts.taken_apart(text[:cut], opened=asked.opened, tools=asked.tools)
     return Completion(
-        text if cut is None else text[:cut],
+        answer,
         finish_reason="length" if end is None and cut is None else "stop",
         prompt_tokens=len(asked.tokens),
         completion_tokens=count,
-        logprobs=tuple(logprobs[:count]),
+        logprobs=() if thoughts else tuple(logprobs[:count]),
+        thoughts=thoughts,
+        reasoning_tokens=min(count, prompts.count(thoughts)) if thoughts else None,
+        tool_calls=calls,
     )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from pytest_lmeval.adapters.hf.calls import FAMILIES
 from pytest_lmeval.errors import UsageError, did_you_mean
 
 
@@ -17,8 +18,9 @@ class Options:
 
     ``temperature`` 0 is greedy; above it, tokens are drawn by ``seed`` from the ``top_p`` most probable mass.
     ``max_new_tokens`` counts where a request has no ``max_tokens`` of its own. ``batch_tokens`` is the most tokens
-    that go through the model together, padding and what is still to be written included. ``threads`` is the number
-    of processor threads that torch computes with; by default a worker's share of those it would take.
+    that go through the model together, padding and what is still to be written included. ``tool_parser`` is the family
+    that calls of tools are written like, by default the one whose marks the chat template has. ``threads`` is the
+    number of processor threads that torch computes with; by default a worker's share of those it would take.
     """
 
     device: str = "auto"
@@ -31,6 +33,7 @@ class Options:
     system: str | None = None
     chat_template_kwargs: Mapping[str, Any] = field(default_factory=dict)
     logprobs: bool = False
+    tool_parser: str = "auto"
     batch_tokens: int = 16384
     threads: int | None = None
     revision: str | None = None
@@ -90,6 +93,7 @@ _RULES: Mapping[str, _Rule] = {
     "system": _Rule("text", _is_text),
     "chat_template_kwargs": _Rule("a table such as {enable_thinking = false}", _is_table),
     "logprobs": _FLAG,
+    "tool_parser": _words("auto", *FAMILIES),
     "batch_tokens": _whole(1),
     "threads": _whole(1),
     "revision": _Rule("text: a branch, a tag or a commit", _is_text),

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
+from pytest_lmeval.adapters.hf.calls import FAMILIES, family_of, parse_calls
 from pytest_lmeval.adapters.hf.options import Options, fault
 from pytest_lmeval.errors import AdapterError
-from pytest_lmeval.types import Generate, LogLikelihood, Message
+from pytest_lmeval.postprocess import split_thoughts
+from pytest_lmeval.types import Generate, LogLikelihood, Message, ToolCall
 
 _BEFORE = 8  # tokens: enough that a tokenizer sees that what follows does not begin a text
 
@@ -39,18 +42,61 @@ class Prompts:
             raise fault("option chat is true, but the tokenizer has no chat template")
         if not self.is_chat and (options.system is not None or options.chat_template_kwargs):
             raise fault("options system and chat_template_kwargs need a chat template, and the tokenizer has none")
+        self._tools_family = self._family_of_tools()
+        self.think_tags: tuple[str, str] | None = None
         self._prefix = self._find_prefix()
         starts = (tokenizer.bos_token_id, tokenizer.eos_token_id)
         self._start = next(([token] for token in starts if token is not None), [])
 
     def tokens(self, request: Generate) -> list[int]:
         """Return what the model reads for ``request``; raise AdapterError where that cannot be told."""
-        tokens = (
-            self._encode(self._converse(request.prompt)) if self.is_chat else self._plain(request.text) or self._start
-        )
+        return self.read(request)[0]
+
+    def read(self, request: Generate) -> tuple[list[int], bool]:
+        """Return what the model reads for ``request``, and whether it ends within thoughts that the model goes on with.
+
+        Raise AdapterError where that cannot be told.
+        """
+        if not self.is_chat:
+            if request.tools:
+                raise AdapterError(
+                    "tools need a chat template, and the tokenizer has none, or the option chat is false"
+                )
+            tokens, opened = self._plain(request.text) or self._start, False
+        else:
+            text = self._with_tools(request) if request.tools else self._converse(request.prompt)
+            tokens = self._encode(text)
+            opened = self.think_tags is not None and text.rstrip().endswith(self.think_tags[0])
         if not tokens:
             raise AdapterError("the prompt has no tokens, and the tokenizer has none to begin a text with")
-        return tokens
+        return tokens, opened
+
+    def taken_apart(self, text: str, *, opened: bool, tools: bool) -> tuple[str, str, tuple[ToolCall, ...]]:
+        """Return thoughts, answer and calls of what the model wrote; ``opened`` says that the prompt began thoughts."""
+        found = split_thoughts(text, self.think_tags, opened=opened) if self.think_tags else None
+        thoughts, answer = found or ("", text)
+        return thoughts, *(parse_calls(answer, self._tools_family) if tools else (answer, ()))
+
+    def count(self, text: str) -> int:
+        """Return how many tokens a text has."""
+        return len(self._encode(text))
+
+    def _family_of_tools(self) -> str:
+        given = self._options.tool_parser
+        return given if given != "auto" else family_of(str(self._tokenizer.chat_template or ""))
+
+    def _with_tools(self, request: Generate) -> str:
+        tools = [{"type": "function", "function": dict(tool)} for tool in request.tools]
+        text = self._converse(request.prompt, tools)
+        if text == self._converse(request.prompt):
+            raise AdapterError("the chat template has no place for tools")
+        if request.tool_choice not in ("", "auto"):
+            raise AdapterError(f"tool_choice {request.tool_choice!r}: a chat template only takes auto")
+        if not self._tools_family:
+            raise AdapterError(
+                "the chat template does not tell how calls are written; say it with the option tool_parser"
+            )
+        return text
 
     def split(self, context: str, continuation: str) -> tuple[list[int], int]:
         """Return the tokens of both texts together, and how many of them, at the end, are the continuation's.
@@ -108,8 +154,25 @@ class Prompts:
 
     def decode(self, tokens: Sequence[int]) -> str:
         """Return the text of ``tokens`` without special tokens, and with no blank tidied away."""
-        text: str = self._tokenizer.decode(list(tokens), skip_special_tokens=True, clean_up_tokenization_spaces=False)
+        kept = self._kept
+        if not kept.isdisjoint(tokens):
+            tokens = [token for token in tokens if token in kept or token not in self._special]
+        text: str = self._tokenizer.decode(
+            list(tokens), skip_special_tokens=kept.isdisjoint(tokens), clean_up_tokenization_spaces=False
+        )
         return text
+
+    @cached_property
+    def _special(self) -> frozenset[int]:
+        return frozenset(self._tokenizer.all_special_ids)
+
+    @cached_property
+    def _kept(self) -> frozenset[int]:
+        """The special tokens around thoughts and calls: without them nobody could tell these from an answer."""
+        family = FAMILIES.get(self._tools_family)
+        marks = {*(self.think_tags or ()), *(family.special if family else ())}
+        named = zip(self._tokenizer.all_special_tokens, self._tokenizer.all_special_ids, strict=True)
+        return frozenset(token for text, token in named if text in marks)
 
     def _plain(self, text: str) -> list[int]:
         return [*self._prefix, *self._encode(text)]
@@ -131,10 +194,10 @@ class Prompts:
         places = range(len(dressed) - len(bare) + 1)
         return next((dressed[:place] for place in places if dressed[place : place + len(bare)] == bare), [])
 
-    def _converse(self, messages: str | Sequence[Message]) -> str:
+    def _converse(self, messages: str | Sequence[Message], tools: Sequence[Any] | None = None) -> str:
         if isinstance(messages, str):
             messages = (Message("user", messages),)
-        turns = [{"role": message.role, "content": message.content} for message in messages]
+        turns = [_turn(message) for message in messages]
         if self._options.system is not None and not any(turn["role"] == "system" for turn in turns):
             turns.insert(0, {"role": "system", "content": self._options.system})
         # A conversation that ends with the assistant's own words is to be continued, not answered.
@@ -145,12 +208,21 @@ class Prompts:
                 tokenize=False,
                 add_generation_prompt=not unfinished,
                 continue_final_message=unfinished,
+                **({"tools": tools} if tools else {}),
                 **self._options.chat_template_kwargs,
             )
         except Exception as error:
             roles = ", ".join(turn["role"] for turn in turns)
             raise AdapterError(f"the chat template refuses a conversation of {roles}: {error}") from error
         return text
+
+
+def _turn(message: Message) -> dict[str, Any]:
+    """Return a message as chat templates take it: the arguments of calls by name."""
+    turn = message.to_json()
+    for shown, call in zip(turn.get("tool_calls", ()), message.tool_calls, strict=True):
+        shown["function"]["arguments"] = call.arguments if call.values is None else call.values
+    return turn
 
 
 def shared_length(first: Sequence[int], second: Sequence[int]) -> int:

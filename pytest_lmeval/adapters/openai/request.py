@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pytest_lmeval.adapters.openai.options import Options
+from pytest_lmeval.errors import AdapterError
 from pytest_lmeval.types import Generate
 
 
@@ -29,6 +30,7 @@ def request_fields(model: str, options: Options, request: Generate) -> dict[str,
         "stop": list(dict.fromkeys((*request.stop, *options.stop))) or None,
         "seed": None if options.seed is None else options.seed + request.repeat,
         "logprobs": _logprobs(options),
+        **_tools(options, request),
     }
     asked = {name: value for name, value in fields.items() if value is not None}
     return asked | dict(options.extra_body) | dict(request.options)
@@ -40,15 +42,27 @@ def _prompt(options: Options, request: Generate) -> Mapping[str, Any]:
     return {"messages": _messages(options.system, request)}
 
 
-def _messages(system: str | None, request: Generate) -> list[dict[str, str]]:
+def _messages(system: str | None, request: Generate) -> list[dict[str, Any]]:
     """Return the conversation, under the option's system prompt unless it has one of its own."""
     if isinstance(request.prompt, str):
         turns = [{"role": "user", "content": request.prompt}]
     else:
-        turns = [{"role": turn.role, "content": turn.content} for turn in request.prompt]
+        turns = [turn.to_json() for turn in request.prompt]
     if system is None or any(turn["role"] == "system" for turn in turns):
         return turns
     return [{"role": "system", "content": system}, *turns]
+
+
+def _tools(options: Options, request: Generate) -> Mapping[str, Any]:
+    if not request.tools:
+        return {}
+    if options.endpoint == "completions":
+        raise AdapterError("tools need the endpoint 'chat'; this adapter was given endpoint 'completions'")
+    tools = {"tools": [{"type": "function", "function": dict(tool)} for tool in request.tools]}
+    choice = request.tool_choice
+    if choice in ("", "auto", "none", "required"):
+        return {**tools, "tool_choice": choice or None}
+    return {**tools, "tool_choice": {"type": "function", "function": {"name": choice}}}
 
 
 def _logprobs(options: Options) -> bool | int | None:

@@ -1,8 +1,9 @@
 """From the body of a reply to a completion.
 
-Answers, which are scored: text, the empty text included, and a refusal, since it is what the model said. Errors,
-which are not: an error object, no choice, no text at all, and whatever a content filter stopped or cut. Asking again
-may help after an error object that does not blame the request, an empty body, and the page of a proxy.
+Answers, which are scored: text, the empty text included, calls of tools, thoughts without an answer, and a refusal,
+since it is what the model said. Errors, which are not: an error object, no choice, nothing of all these, and whatever a
+content filter stopped or cut. Asking again may help after an error object that does not blame the request, an empty
+body, and the page of a proxy.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from pytest_lmeval.adapters.openai.faults import excerpt, one_line, worth_retryi
 from pytest_lmeval.adapters.openai.options import Options
 from pytest_lmeval.adapters.openai.secret import ApiKey
 from pytest_lmeval.errors import AdapterError, TransientError
-from pytest_lmeval.types import Completion
+from pytest_lmeval.types import Completion, ToolCall
 
 _FAULTS_OF_THE_REQUEST = (
     *("invalid", "auth", "permission", "forbidden", "not_found", "not found", "unsupported", "quota", "billing"),
@@ -79,6 +80,10 @@ def completion(document: Document, options: Options, latency_ms: float) -> Compl
     if reason == "content_filter":
         raise document.error("stopped by a content filter")
     text, refused = _chat_text(document, choice) if options.endpoint == "chat" else (choice.get("text"), False)
+    thoughts = _thoughts(choice)
+    calls = _tool_calls(document, choice)
+    if text is None and (thoughts or calls):
+        text = ""
     if not isinstance(text, str):
         hint = ", all tokens allowed were used before any text" if reason == "length" else ""
         raise document.error(f"no text (finish_reason {one_line(repr(reason))}{hint})")
@@ -90,7 +95,10 @@ def completion(document: Document, options: Options, latency_ms: float) -> Compl
         prompt_tokens=prompt_tokens,
         completion_tokens=completion_tokens,
         cost=_cost(options, prompt_tokens, completion_tokens),
-        logprobs=_logprobs(choice.get("logprobs")),
+        logprobs=() if thoughts else _logprobs(choice.get("logprobs")),
+        thoughts=thoughts,
+        reasoning_tokens=_reasoning_tokens(document),
+        tool_calls=calls,
     )
 
 
@@ -116,8 +124,58 @@ def _chat_text(document: Document, choice: Mapping[str, Any]) -> tuple[Any, bool
     return content, False
 
 
+def _thoughts(choice: Mapping[str, Any]) -> str:
+    """Return what the server tells of the model's thoughts, in any of the fields that servers have for them."""
+    message = choice.get("message")
+    if not isinstance(message, dict):
+        return ""
+    told = [message.get(name) for name in ("reasoning_content", "reasoning", "thinking")]
+    content = message.get("content")
+    if isinstance(content, list):
+        told += [_thought_in(part) for part in content]
+    return next((text for text in told if isinstance(text, str) and text), "")
+
+
+def _thought_in(part: Any) -> Any:
+    """Return the text of a part of the content that is a thought: text, or parts with text."""
+    found = part.get("thinking") if isinstance(part, dict) and part.get("type") == "thinking" else None
+    return _joined(found) if isinstance(found, list) else found
+
+
+def _tool_calls(document: Document, choice: Mapping[str, Any]) -> tuple[ToolCall, ...]:
+    """Return the calls that the model asks for, the arguments as it wrote them; raise AdapterError for no calls."""
+    message = choice.get("message")
+    given = message.get("tool_calls") if isinstance(message, dict) else None
+    if not given:
+        return ()
+    calls = [_tool_call(call) for call in given] if isinstance(given, list) else [None]
+    found = tuple(call for call in calls if call is not None)
+    if len(found) != len(calls):
+        raise document.error("tool_calls that are no list of function calls")
+    return found
+
+
+def _tool_call(call: Any) -> ToolCall | None:
+    function = call.get("function") if isinstance(call, dict) else None
+    if not isinstance(function, dict) or not isinstance(function.get("name"), str):
+        return None
+    arguments = function.get("arguments", "")
+    # Some servers send the arguments by name, not as the text of them.
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments)
+    return ToolCall(str(call.get("id") or ""), function["name"], text)
+
+
+def _reasoning_tokens(document: Document) -> int | None:
+    usage = document.fields.get("usage")
+    details = usage.get("completion_tokens_details") if isinstance(usage, dict) else None
+    places = [details, usage]
+    values = [place.get("reasoning_tokens") for place in places if isinstance(place, dict)]
+    return next((value for value in values if _is_count(value)), None)
+
+
 def _joined(parts: list[Any]) -> str | None:
-    """Return the text of content that is a list of parts; None where a part is no text."""
+    """Return the text of content that is a list of parts, thoughts aside; None where a part is no text."""
+    parts = [part for part in parts if not (isinstance(part, dict) and part.get("type") == "thinking")]
     texts = [part.get("text") if isinstance(part, dict) and part.get("type") == "text" else None for part in parts]
     found = [text for text in texts if isinstance(text, str)]
     return "".join(found) if found and len(found) == len(parts) else None
@@ -127,7 +185,11 @@ def count(document: Document, name: str) -> int | None:
     """Return a number of tokens from the usage; None where it is not told."""
     usage = document.fields.get("usage")
     value = usage.get(name) if isinstance(usage, dict) else None
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    return value if _is_count(value) else None
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
 def _cost(options: Options, prompt_tokens: int | None, completion_tokens: int | None) -> float | None:

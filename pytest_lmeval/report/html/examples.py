@@ -89,6 +89,7 @@ def encode_example(pair: Pair, prefix: int) -> str:
         # As safe as the name of an item is, wherever the result comes from: it stands in a command.
         "item": "" if (name := item_name(now.item or now.id)) == now.id else name,
         "unparsed": now.unparsed,
+        "cut_off": now.cut_off,
         "must_pass": now.must_pass,
         "flip": pair.flip,
         "before": _before(pair),
@@ -114,9 +115,10 @@ def _before(pair: Pair) -> dict[str, Any] | None:
 
 def _answers(result: ExampleResult) -> list[dict[str, Any]]:
     predictions = [*result.predictions, *[None] * (len(result.outputs) - len(result.predictions))]
+    thoughts = result.thoughts or ("",) * len(result.outputs)
     return [
-        _answer(output, prediction, result.post_process)
-        for output, prediction in zip(result.outputs, predictions, strict=False)
+        {**_answer(output, prediction, result.post_process), **({"thoughts": _cut(thought)} if thought else {})}
+        for output, prediction, thought in zip(result.outputs, predictions, thoughts, strict=False)
     ]
 
 

@@ -18,7 +18,7 @@ from pytest_lmeval.adapters.openai.options import read_options
 from pytest_lmeval.adapters.openai.response import completion, parse
 from pytest_lmeval.adapters.openai.secret import ApiKey
 from pytest_lmeval.errors import AdapterError
-from pytest_lmeval.types import Completion, Generate
+from pytest_lmeval.types import Completion, Generate, ToolCall
 
 from .scripted_server import ScriptedServer, chat, json_reply, says, slow
 
@@ -174,3 +174,79 @@ def test_the_manifest_notes_every_model_that_answered() -> None:
             return adapter.manifest
 
     assert {"id": "m", "revision": "m-1, m-2, m-0, m-3, m-4"} == asyncio.run(talk())
+
+
+# Thoughts and calls
+
+
+def _message(finish_reason: str = "stop", **message: Any) -> dict[str, Any]:
+    return {"choices": [{"message": {"role": "assistant", **message}, "finish_reason": finish_reason}]}
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        pytest.param({"reasoning_content": "A?", "content": "C"}, id="DeepSeek, vLLM, SGLang"),
+        pytest.param({"reasoning": "A?", "content": "C"}, id="OpenRouter, newer vLLM, Ollama"),
+        pytest.param(
+            {
+                "content": [
+                    {"type": "thinking", "thinking": [{"type": "text", "text": "A?"}]},
+                    {"type": "text", "text": "C"},
+                ]
+            },
+            id="Mistral",
+        ),
+        pytest.param({"content": [{"type": "thinking", "thinking": "A?"}, {"type": "text", "text": "C"}]}, id="text"),
+        pytest.param({"reasoning_content": "", "reasoning": "A?", "content": "C"}, id="the field that says something"),
+    ],
+)
+def test_thoughts_are_read_from_the_fields_that_servers_have_for_them(message: dict[str, Any]) -> None:
+    found = read(_message(**message))
+    assert ("A?", "C") == (found.thoughts, found.text)
+
+
+@pytest.mark.parametrize("content", [{"content": None}, {"content": ""}, {}])
+def test_thoughts_without_an_answer_are_an_answer_that_is_cut_off(content: dict[str, Any]) -> None:
+    found = read(_message("length", reasoning_content="A?", **content))
+    assert ("A?", "", True) == (found.thoughts, found.text, found.is_cut_off)
+
+
+@pytest.mark.parametrize("thoughts", [{}, {"reasoning_content": ""}, {"reasoning": None}, {"reasoning": 7}])
+def test_neither_text_nor_thoughts_are_an_error(thoughts: dict[str, Any]) -> None:
+    with pytest.raises(AdapterError, match="no text"):
+        read(_message("length", content=None, **thoughts))
+
+
+@pytest.mark.parametrize(
+    "usage",
+    [
+        {"completion_tokens": 9, "completion_tokens_details": {"reasoning_tokens": 7}},
+        {"completion_tokens": 9, "reasoning_tokens": 7},
+    ],
+)
+def test_reasoning_tokens_are_counted_apart(usage: dict[str, Any]) -> None:
+    found = read(chat("C") | {"usage": usage})
+    assert (9, 7) == (found.completion_tokens, found.reasoning_tokens)
+
+
+def test_calls_of_one_reply_are_all_read_with_their_arguments_as_written() -> None:
+    calls = [
+        {"id": "a", "type": "function", "function": {"name": "add", "arguments": '{"a": 1'}},
+        {"id": None, "type": "function", "function": {"name": "sub", "arguments": {"a": 1}}},
+    ]
+    found = read(_message("tool_calls", content=None, tool_calls=calls))
+    assert (ToolCall("a", "add", '{"a": 1'), ToolCall("", "sub", '{"a": 1}')) == found.tool_calls
+    assert "" == found.text
+
+
+def test_a_reply_may_have_both_text_and_calls() -> None:
+    calls = [{"id": "a", "type": "function", "function": {"name": "add", "arguments": "{}"}}]
+    found = read(_message(content="Let me see.", tool_calls=calls))
+    assert ("Let me see.", 1) == (found.text, len(found.tool_calls))
+
+
+@pytest.mark.parametrize("calls", ["add", [{}], [{"function": {"name": 3}}], [None], {"name": "add"}])
+def test_calls_that_are_none_are_an_error(calls: Any) -> None:
+    with pytest.raises(AdapterError, match="tool_calls that are no list of function calls"):
+        read(_message(content="x", tool_calls=calls))

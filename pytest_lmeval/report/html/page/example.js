@@ -46,7 +46,10 @@ function outcome(example) {
   const rule = example.rule ? h("span", { class: "note" }, " by ", h("code", {}, visible(example.rule))) : null;
   const wanted = wantedBy(example);
   const reason = (example.details || {}).reason;
-  const nothing = example.unparsed && h("p", { class: "note warn" }, "Unparsed: the rule found nothing to extract.");
+  const nothing = [
+    example.unparsed && h("p", { class: "note warn" }, "Unparsed: the rule found nothing to extract."),
+    example.cut_off && h("p", { class: "note warn" }, "Cut off: an output ended at the limit of tokens, or the thoughts before it did not end."),
+  ];
   return [
     example.error && part(example.status === "excluded" ? "Why it was excluded" : "Why it could not be scored", block(visible(example.error), { class: "error" })),
     typeof reason === "string" && part("Why the score is what it is", block(visible(reason))),
@@ -71,7 +74,8 @@ function answerPart(example, answer, place) {
   const worth = several && Array.isArray(scores) && typeof scores[place] === "number" ? `, score ${scores[place]}` : "";
   const title = several ? `Output ${place + 1} of ${example.answers.length}${worth}` : "Output";
   const marked = answer.span ? h("span", { class: "note" }, " what was extracted is ", h("mark", {}, "marked")) : null;
-  return [h("h3", {}, title, marked), outputBlock(answer)];
+  const thoughts = answer.thoughts && fold(`Thoughts before it, not scored, ${count(answer.thoughts.length)} characters`, answer.thoughts);
+  return [h("h3", {}, title, marked), thoughts, outputBlock(answer)];
 }
 
 function outputBlock({ output, span }) {

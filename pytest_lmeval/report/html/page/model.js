@@ -39,6 +39,7 @@ const FILTERS = [
   ["below", "Below", (example) => example.status === "below"],
   ["errors", "Errors", (example) => example.status === "error" || example.status === "timeout"],
   ["unparsed", "Unparsed", (example) => Boolean(example.unparsed)],
+  ["cut_off", "Cut off", (example) => Boolean(example.cut_off)],
   ["measured", "Measured", (example) => example.status === "measured"],
   ["excluded", "Excluded", (example) => example.status === "excluded"],
   ["passed", "Passed", (example) => example.status === "passed"],

@@ -15,6 +15,7 @@ function summaryPane(task) {
       ["Floor", row.min_score === null ? null : score(row.min_score, 3)],
       ["Standard error", row.stderr === null ? null : score(row.stderr, 4)],
       ["Unparsed", row.unparsed ? count(row.unparsed) : null],
+      ["Cut off", row.cut_off ? count(row.cut_off) : null],
       ["Errors, timeouts", row.errors + row.timeouts ? `${count(row.errors)}, ${count(row.timeouts)}` : null],
       ["Excluded", row.excluded ? count(row.excluded) : null],
       ["Mean latency", row.latency_ms === null ? null : duration(row.latency_ms)],

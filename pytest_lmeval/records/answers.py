@@ -1,0 +1,99 @@
+"""The answers to an example that takes several requests: recorded with its result, and found again by request.
+
+What is asked after the first request depends on the answers before it, so that an answer is known by
+(task, id, repeat, hash of the request, how many equal requests came before it).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import defaultdict, deque
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from pytest_lmeval.types import Completion, ExampleResult, Exchange, Generate, LogLikelihood, Message, Request
+
+_NUMBERS = ("latency_ms", "prompt_tokens", "completion_tokens", "reasoning_tokens", "cost", "confidence")
+_TEXTS = ("thoughts", "finish_reason")
+
+
+def request_hash(requests: Sequence[Request]) -> str:
+    """Return a SHA-256 over what the model is asked, but for which example and how often."""
+    content = [_asked_text(request) for request in requests]
+    return hashlib.sha256(_dump(content).encode("ascii")).hexdigest()[:32]
+
+
+def rendered(prompt: str | Sequence[Message]) -> str | list[list[Any]]:
+    """Return a prompt as hashes take it: text, or role and content of each message, and its calls by name."""
+    return prompt if isinstance(prompt, str) else [_message(message) for message in prompt]
+
+
+def exchange_record(exchange: Exchange) -> dict[str, Any]:
+    """Return what the ledger holds of a request and its answer."""
+    response = exchange.response
+    known = {name: value for name in (*_NUMBERS, *_TEXTS) if (value := getattr(response, name)) not in (None, "")}
+    asked = {"request": request_hash([exchange.request]), "repeat": exchange.request.repeat}
+    return {**asked, "output": response.output, **known}
+
+
+def recorded_answer(record: Mapping[str, Any]) -> Completion:
+    """Return the answer in a record; raise ValueError that names the first field at fault."""
+    request, output, repeat = record.get("request"), record.get("output"), record.get("repeat")
+    if not isinstance(request, str) or not isinstance(output, str):
+        raise ValueError(f"exchanges: expected the texts request and output, got {record!r:.80}")
+    if not isinstance(repeat, int) or isinstance(repeat, bool):
+        raise ValueError(f"exchanges: expected the number repeat, got {record!r:.80}")
+    known = {name: record[name] for name in (*_NUMBERS, *_TEXTS) if name in record}
+    for name, value in known.items():
+        if not isinstance(value, str if name in _TEXTS else int | float) or isinstance(value, bool):
+            raise ValueError(
+                f"exchanges.{name}: expected {'text' if name in _TEXTS else 'a number'}, got {value!r:.80}"
+            )
+    return Completion.of_output(output, **known)
+
+
+class Recall:
+    """The recorded answers to one example, each handed out once, equal requests in their order."""
+
+    def __init__(self, records: Iterable[Mapping[str, Any]] = ()) -> None:
+        self._answers: dict[tuple[int, str], deque[Completion]] = defaultdict(deque)
+        for record in records:
+            self._answers[record["repeat"], record["request"]].append(recorded_answer(record))
+
+    def take(self, request: Generate) -> Completion | None:
+        """Return the next recorded answer to an equal request of the same repeat, or None."""
+        if not self._answers:
+            return None
+        answers = self._answers.get((request.repeat, request_hash([request])))
+        return answers.popleft() if answers else None
+
+
+class KnownAnswers:
+    """The answers in the results of an earlier run."""
+
+    def __init__(self, results: Iterable[ExampleResult] = ()) -> None:
+        self._records = {(result.task, result.id): result.exchanges for result in results if result.exchanges}
+
+    def of(self, task: str, example: str) -> Recall:
+        """Return the answers to an example, all of them: whoever asks about it anew begins with a new one."""
+        return Recall(self._records.get((task, example), ()))
+
+
+def _asked_text(request: Request) -> list[Any]:
+    if isinstance(request, LogLikelihood):
+        talk = rendered(request.messages)
+        return [request.context, request.continuation, *([talk] if talk else [])]
+    asked: list[Any] = [rendered(request.prompt), request.stop, request.max_tokens]
+    if request.options:
+        asked.append(dict(request.options))
+    return [*asked, request.tools, request.tool_choice] if request.tools else asked
+
+
+def _message(message: Message) -> list[Any]:
+    # The ids of calls are a server's own, and new in every run.
+    calls = [[call.name, call.arguments if call.values is None else call.values] for call in message.tool_calls]
+    return [message.role, message.content, *([calls] if calls else [])]
+
+
+_dump = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), sort_keys=True, default=str).encode

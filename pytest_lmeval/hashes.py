@@ -24,6 +24,12 @@ def content_hash_of(
     return hashlib.sha256(_dump(content).encode("ascii")).hexdigest()
 
 
+def scoring_hash_of(targets: Sequence[str], metric: str, post_process: str, scoring: Mapping[str, Any]) -> str:
+    """Return the hash of what decides the score of an example with these parts, whatever it asks."""
+    content = [targets, metric, post_process, scoring]
+    return hashlib.sha256(_dump(content).encode("ascii")).hexdigest()
+
+
 def _asked_text(request: Request) -> list[Any]:
     if isinstance(request, LogLikelihood):
         talk = [[message.role, message.content] for message in request.messages]

@@ -228,13 +228,13 @@ class ExampleResult:
     """Everything a run knows about one example; one ledger line.
 
     ``score`` is None exactly when the example was not scored (``error``, ``timeout``, ``excluded``) or only the task's
-    aggregations score it (``measured``): it then counts as scored, and ``threshold`` does not apply.
-    ``outputs`` and ``predictions`` hold one text per repeat. ``hash`` is the content hash, ``request`` that of what
-    the model was asked. ``usage`` sums up ``prompt_tokens``, ``completion_tokens`` and ``cost``, as far as known.
-    ``cluster`` names what the example shares with others, such as a text they all ask about; ``must_pass`` says that
-    the gate lets no run through that fails it. ``line`` is the example's in its file, from 1. ``metrics`` are the means
-    of the further scores, and empty where the metric is the only one. ``item`` is the name of the example's test item
-    where that is not simply made of its id.
+    aggregations score it (``measured``): it then counts as scored, and ``threshold`` does not apply. ``outputs`` and
+    ``predictions`` hold one text per repeat. ``hash`` is the content hash, ``scoring_hash`` that of all in it but the
+    prompt, ``request`` that of what the model was asked. ``usage`` sums up ``prompt_tokens``, ``completion_tokens`` and
+    ``cost``, as far as known. ``cluster`` names what the example shares with others, such as a text they all ask about;
+    ``must_pass`` says that the gate lets no run through that fails it. ``line`` is the example's in its file, from 1.
+    ``metrics`` are the means of the further scores, and empty where the metric is the only one. ``item`` is the name of
+    the example's test item where that is not simply made of its id.
     """
 
     task: str
@@ -262,6 +262,7 @@ class ExampleResult:
     line: int = 0
     metrics: Mapping[str, float] = field(default_factory=dict)
     item: str = ""
+    scoring_hash: str = ""
 
     @property
     def is_scored(self) -> bool:

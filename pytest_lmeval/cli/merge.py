@@ -14,6 +14,7 @@ from pytest_lmeval.cli.output import show
 from pytest_lmeval.cli.task_folder import FoundFile, Project
 from pytest_lmeval.compare.gate import MODES
 from pytest_lmeval.compare.merged_gate import gate_settings, gated
+from pytest_lmeval.compare.pairing import PAIR_BY
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.formats.files import file_task_name
 from pytest_lmeval.formats.task import Task
@@ -51,6 +52,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     gate.add_argument(
         "--strict", action="store_true", default=None, help="any example that passed and now does not is one"
     )
+    gate.add_argument(
+        "--pair-by", choices=PAIR_BY, help="what pairs examples of one id: content, or id: that without the prompt"
+    )
     gate.add_argument("--max-errors", metavar="N|P%", type=MaxErrors, help="examples that may end in error or timeout")
     parser.add_argument("--include-per-example", action="store_true", help="per-example records in leaderboard.json")
     parser.set_defaults(run=run)
@@ -84,7 +88,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _asked(options: argparse.Namespace) -> dict[str, Any]:
-    names = ("mode", "baseline", "floors", "alpha", "tolerance", "strict")
+    names = ("mode", "baseline", "floors", "alpha", "tolerance", "strict", "pair_by")
     asked = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
     return {**asked, "floors": dict(asked["floors"])} if "floors" in asked else asked
 

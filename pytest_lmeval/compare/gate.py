@@ -12,6 +12,7 @@ from pytest_lmeval.compare.baseline import doubts
 from pytest_lmeval.compare.changes import OVERALL, Criteria
 from pytest_lmeval.compare.compare import Comparison
 from pytest_lmeval.compare.measured import floor_without_score, measured_lines
+from pytest_lmeval.compare.pairing import PAIR_BY, check_pairing
 from pytest_lmeval.compare.suspicion import suspicions
 from pytest_lmeval.errors import UnknownName, UsageError
 from pytest_lmeval.leaderboard.rows import rows_called
@@ -32,12 +33,14 @@ class GateSettings:
     """How the gate was set: one of MODES, the floors by task name (``overall`` too), and the test against a baseline.
 
     ``baseline`` is its path as it was given, or empty; ``update`` says that the run is to become the baseline.
+    ``pair_by`` is one of PAIR_BY.
     """
 
     mode: str = "examples"
     floors: Mapping[str, float] = field(default_factory=dict)
     baseline: str = ""
     update: bool = False
+    pair_by: str = "content"
     alpha: float = 0.05
     tolerance: float = 0.0
     strict: bool = False
@@ -46,6 +49,8 @@ class GateSettings:
         """Raise UsageError for a mode that does not exist, and for a number out of range."""
         if self.mode not in MODES:
             raise UnknownName("gate", self.mode, MODES)
+        if self.pair_by not in PAIR_BY:
+            raise UnknownName("pair_by", self.pair_by, PAIR_BY)
         if not 0 < self.alpha < 1 or not 0 <= self.tolerance < 1:
             raise UsageError(
                 f"gate: expected alpha above 0 and below 1, tolerance from 0 to below 1, got {self.alpha!r} and "
@@ -103,14 +108,16 @@ def decide(
 
     Of several verdicts the first of incomplete, stale, regression, floor, must_pass, examples, inconclusive, pass
     holds. Whatever the verdict, the reasons say what was not compared with the baseline. A run that is to become the
-    baseline is not judged by the old one; :func:`renewed` makes its verdict ``new`` once the file is written. A task
-    of the baseline that the board lacks counts as removed, unless its file is still below ``root``. Raises UsageError
-    for a baseline without per-example records, the mode ``baseline`` without one, and a board whose examples were
-    judged for another mode.
+    baseline is not judged by the old one; :func:`renewed` makes its verdict ``new`` once the file is written. A task of
+    the baseline that the board lacks counts as removed, unless its file is still below ``root``. Raises UsageError for
+    a baseline without per-example records, or without what pairs are made by, the mode ``baseline`` without one, and a
+    board whose examples were judged for another mode.
     """
     _check_mode(board, baseline, settings)
     comparison = None
     if baseline is not None:
+        if not settings.update:
+            check_pairing(baseline.results or (), settings.pair_by, baseline.path)
         comparison = compare_with(baseline, board, _criteria(board, settings), root)
     findings = _findings(board, settings, comparison)
     reasons = [reason for _, reason in findings]
@@ -166,7 +173,7 @@ def _check_mode(board: Leaderboard, baseline: RunFile | None, settings: GateSett
 def _criteria(board: Leaderboard, settings: GateSettings) -> Criteria:
     model = board.facts.manifest.get("model")
     exact = isinstance(model, dict) and model.get("exact") is True
-    return Criteria(settings.alpha, settings.tolerance, settings.strict, exact)
+    return Criteria(settings.alpha, settings.tolerance, settings.strict, exact, settings.pair_by)
 
 
 def _doubts(board: Leaderboard, baseline: RunFile | None, floors: Iterable[str]) -> list[str]:

@@ -11,6 +11,7 @@ from pytest_lmeval.compare.baseline import check_baseline
 from pytest_lmeval.compare.changes import OVERALL
 from pytest_lmeval.compare.gate import MODES, GateSettings, decide
 from pytest_lmeval.compare.measured import floor_without_score
+from pytest_lmeval.compare.pairing import PAIR_BY
 from pytest_lmeval.errors import UnknownName, UsageError
 from pytest_lmeval.leaderboard.board import Leaderboard
 from pytest_lmeval.records.merge import judged
@@ -70,6 +71,8 @@ def _recorded(shard: RunFile) -> dict[str, Any]:
     where = f"{shard.path}: gate.settings"
     if found["mode"] not in MODES:
         raise UsageError(f"{where}.mode: expected one of {', '.join(MODES)}, got {found['mode']!r:.80}")
+    if found["pair_by"] not in PAIR_BY:
+        raise UsageError(f"{where}.pair_by: expected one of {', '.join(PAIR_BY)}, got {found['pair_by']!r:.80}")
     for task, floor in found["floors"].items():
         if not isinstance(floor, int | float) or not 0 <= floor <= 1:
             raise UsageError(f"{where}.floors.{task}: expected a number from 0 to 1, got {floor!r:.80}")

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+from pytest_lmeval.errors import UsageError
 from pytest_lmeval.types import ExampleResult
 
 Key = tuple[str, str]
 """Task and id of an example."""
+PAIR_BY = ("content", "id")
+"""What two results of one task and id must share to be a pair: their content hash, or their scoring hash."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +42,11 @@ class Pair:
     def cluster(self) -> str:
         """The cluster that the example belongs to."""
         return self.new.cluster or self.old.cluster
+
+    @property
+    def differs_in_prompt(self) -> bool:
+        """Whether the model was asked with another prompt; only where pairs are made by id."""
+        return self.old.hash != self.new.hash
 
     @property
     def worse(self) -> bool:
@@ -86,14 +95,16 @@ def pair_up(
     new: Iterable[ExampleResult],
     left_out: Collection[str],
     outside: Callable[[str, str], bool],
+    by: str = "content",
 ) -> Pairing:
-    """Return which results are pairs. Tasks that are ``left_out`` are not looked at.
+    """Return which results are pairs, ``by`` one of PAIR_BY. Tasks that are ``left_out`` are not looked at.
 
     ``outside(task, id)`` tells of an example that only the old run has that the new one was not meant to ask it.
     """
     before = {(result.task, result.id): result for result in old}
     after = {(result.task, result.id): result for result in new if result.task not in left_out}
-    kinds = {key: _kind(before.get(key), after.get(key)) for key in sorted(before.keys() | after.keys())}
+    content = partial(content_of, by=by)
+    kinds = {key: _kind(before.get(key), after.get(key), content) for key in sorted(before.keys() | after.keys())}
     for key, kind in kinds.items():
         if key[0] in left_out:
             kinds[key] = "left_out"
@@ -122,12 +133,26 @@ def pair_up(
     )
 
 
-def _kind(old: ExampleResult | None, new: ExampleResult | None) -> str:
+def content_of(result: ExampleResult, by: str) -> str:
+    """Return what makes a result a pair with another one of its task and id, ``by`` one of PAIR_BY."""
+    return result.scoring_hash if by == "id" else result.hash
+
+
+def check_pairing(results: Iterable[ExampleResult], by: str, called: object) -> None:
+    """Raise UsageError where ``results``, of a run ``called`` so, lack what pairs are made ``by``."""
+    if by == "id" and not all(result.scoring_hash for result in results):
+        raise UsageError(
+            f"{called}: pairs by id need the scoring_hash of each example, which earlier versions did not write; "
+            "renew it: run that state again with this version"
+        )
+
+
+def _kind(old: ExampleResult | None, new: ExampleResult | None, content: Callable[[ExampleResult], str]) -> str:
     if old is None:
         return "new"
     if new is None:
         return "removed"
-    if old.hash != new.hash or _scored_otherwise(old, new):
+    if content(old) != content(new) or _scored_otherwise(old, new):
         return "changed"
     if old.status == new.status == "measured":
         return "measured"

@@ -11,7 +11,7 @@ from typing import Any
 
 from pytest_lmeval.errors import AdapterTimeout, LmevalError, ScoringError
 from pytest_lmeval.formats.task import Prompt, Task, Tools
-from pytest_lmeval.hashes import content_hash_of, request_hash
+from pytest_lmeval.hashes import content_hash_of, request_hash, scoring_hash_of
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.stats.intervals import mean
 from pytest_lmeval.types import (
@@ -126,6 +126,14 @@ def content_hash(task: Task, example: Example, prompt: Prompt) -> str:
     )
 
 
+def scoring_hash(task: Task, example: Example) -> str:
+    """Return a SHA-256 over everything in the content hash but the prompt."""
+    scoring = task.unprompted(example)
+    if scoring is None:
+        scoring = task.scoring(example)
+    return scoring_hash_of(example.targets, task.metric_name(example), example.post_process, scoring)
+
+
 @dataclass(frozen=True, slots=True)
 class _Asked:
     task: Task
@@ -168,6 +176,7 @@ def _result(
         must_pass=_must_pass(example),
         line=example.line,
         metrics=_metrics(scores),
+        scoring_hash=scoring_hash(task, example),
     )
 
 

@@ -256,4 +256,6 @@ def _example_record(result: ExampleResult) -> dict[str, Any]:
         record["item"] = result.item
     if result.must_pass:
         record["must_pass"] = True
+    if result.scoring_hash:
+        record["scoring_hash"] = result.scoring_hash
     return record

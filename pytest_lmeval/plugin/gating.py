@@ -69,12 +69,14 @@ def read_baseline(config: pytest.Config) -> RunFile | None:
     if option.lm_update_baseline and not path.exists():
         return None
     from pytest_lmeval.compare.baseline import check_baseline
+    from pytest_lmeval.compare.pairing import check_pairing
     from pytest_lmeval.records.runfile import examples_of, read_run
 
     def read() -> RunFile:
         run = read_run(path)
         if not option.lm_update_baseline:
             check_baseline(run)
+            check_pairing(examples_of(run), option.lm_pair_by, f"--lm-baseline {option.lm_baseline}")
         examples_of(run)
         return run
 

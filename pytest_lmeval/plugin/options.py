@@ -204,6 +204,16 @@ _OPTIONS: list[tuple[str | tuple[str, ...], dict[str, Any]]] = [
         {"action": "store_true", "help": "any example that passed in the baseline and fails now is a regression"},
     ),
     (
+        "--lm-pair-by",
+        {
+            "metavar": "content|id",
+            "choices": ("content", "id"),
+            "default": "content",
+            "help": "what pairs an example with the baseline's of its id: all that decides its score (content, the "
+            "default), or that without the prompt (id), to compare prompts",
+        },
+    ),
+    (
         "--lm-shard",
         {
             "metavar": "I/N",

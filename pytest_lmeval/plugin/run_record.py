@@ -179,7 +179,8 @@ class RunRecord:
     def _parsed(self, line: str) -> ExampleResult:
         result = ExampleResult.from_json(line)
         # The prompts of a run may be large, and the ledger holds them. That of a changed example is looked at.
-        return result if self.per_example or self._is_changed(result) else replace(result, prompt="")
+        keeps = self.per_example or self.gate_settings.pair_by == "id"
+        return result if keeps or self._is_changed(result) else replace(result, prompt="")
 
     def _infos(self) -> list[TaskInfo]:
         known = {**self.heard.tasks, **collected(self.config).tasks}

@@ -12,7 +12,7 @@ from pytest_lmeval.types import WITHOUT_SCORE, ExampleResult, Status
 
 _STATUSES = frozenset(get_args(Status))
 _REQUIRED_TEXTS = ("task", "id", "metric", "hash")
-_TEXTS = ("prompt", "post_process", "category", "error", "adapter", "request", "cluster", "item")
+_TEXTS = ("prompt", "post_process", "category", "error", "adapter", "request", "cluster", "item", "scoring_hash")
 _LISTS = ("outputs", "predictions", "targets")
 _INFO_COUNTS = ("available", "selected")
 _RESULT_FIELDS = tuple(ExampleResult.__dataclass_fields__)

@@ -138,11 +138,30 @@ def _comparison(comparison: Mapping[str, Any] | None) -> list[str]:
 def _flips(title: str, flips: Sequence[Mapping[str, Any]]) -> list[str]:
     if not flips:
         return []
-    rows = [_flip(flip) for flip in flips[:_FLIPS]]
+    has_prompts = any("old_prompt" in flip for flip in flips)
+    rows = [(*_flip(flip), *(_prompts(flip) if has_prompts else ())) for flip in flips[:_FLIPS]]
     more = [f"... and {len(flips) - _FLIPS} more", ""] if len(flips) > _FLIPS else []
-    headings = ("example", "wanted", "said before", "says now")
+    headings = (
+        "example",
+        "wanted",
+        "said before",
+        "says now",
+        *(("prompt before", "prompt now") if has_prompts else ()),
+    )
     opening = [f"<details><summary>{title}: {len(flips)}</summary>", ""]
-    return [*opening, *table(headings, rows, texts=4), *more, "</details>", ""]
+    return [*opening, *table(headings, rows, texts=len(headings)), *more, "</details>", ""]
+
+
+def _prompts(flip: Mapping[str, Any]) -> tuple[str, str]:
+    prompt = _end(flip["prompt"])
+    return (
+        (_end(flip["old_prompt"]) or "(not in the baseline)", prompt) if "old_prompt" in flip else ("the same", prompt)
+    )
+
+
+def _end(text: str) -> str:
+    flat = " ".join(text.split())
+    return flat if len(flat) <= _TEXT else f"...{flat[-_TEXT:]}"
 
 
 def _flip(flip: Mapping[str, Any]) -> tuple[str, ...]:

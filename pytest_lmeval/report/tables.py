@@ -14,6 +14,7 @@ HEADINGS = ("task", "metric", "score", "95 % interval", "correct", "errors", "un
 """The columns of the board; the first two are text."""
 CHANGE_HEADINGS = ("against the baseline", "verdict", "was", "is", "change", "p adjusted", "worse", "better")
 _FLIPS = 10
+_PROMPT = 160
 _CUT = "\n\n(cut here; the rest stands in the report's files)\n"
 
 
@@ -31,9 +32,22 @@ def comparison_lines(comparison: Mapping[str, Any] | None) -> list[str]:
     changes = [*comparison["tasks"], comparison["pooled"]]
     lines = columns(CHANGE_HEADINGS, [change_cells(change) for change in changes], texts=2)
     worse = comparison["worse"]
-    lines += [f"  worse: {flip['task']}: {flip['id']}" for flip in worse[:_FLIPS]]
+    for flip in worse[:_FLIPS]:
+        lines += [f"  worse: {flip['task']}: {flip['id']}", *_prompt_lines(flip)]
     lines += [f"  ... and {len(worse) - _FLIPS} more"] if len(worse) > _FLIPS else []
     return lines + [f"  not compared: {task}: {why}" for task, why in comparison["left_out"].items()]
+
+
+def _prompt_lines(flip: Mapping[str, Any]) -> list[str]:
+    if "old_prompt" not in flip:
+        return []
+    old = flip["old_prompt"] or "(not in the baseline; one that is written with --lm-pair-by=id has them)"
+    return [f"    prompt before: {_tail(old)}", f"    prompt now: {_tail(flip['prompt'])}"]
+
+
+def _tail(prompt: str) -> str:
+    flat = " ".join(prompt.split())
+    return flat if len(flat) <= _PROMPT else f"...{flat[-_PROMPT:]}"
 
 
 def change_cells(change: Mapping[str, Any]) -> tuple[str, ...]:

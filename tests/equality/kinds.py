@@ -154,7 +154,7 @@ CORE = {
 class Kind:
     """A kind of task: its files, the paths to run, the options it needs, and the words that a worse model gets wrong.
 
-    ``requests`` is how many requests a run makes, so that one can be killed on the way.
+    ``changed`` are the files that are other ones in the run that is compared; ``pair_by`` says how it is.
     """
 
     files: Mapping[str, str]
@@ -163,6 +163,8 @@ class Kind:
     options: Sequence[str] = ()
     config: Mapping[str, str] = field(default_factory=dict)
     judge: bool = False
+    changed: Mapping[str, str] = field(default_factory=dict)
+    pair_by: str = "content"
 
 
 def _lines(records: Sequence[Mapping[str, object]]) -> str:
@@ -217,6 +219,13 @@ _COMPACT = _lines(
 _SETTINGS: Mapping[str, str] = {"field": "target"}
 KINDS: Mapping[str, Kind] = {
     "spec": Kind({"tasks/words.jsonl": _spec()}, ["tasks"], "blue"),
+    "prompts": Kind(
+        {"tasks/words.jsonl": _spec()},
+        ["tasks"],
+        "blue",
+        changed={"tasks/words.jsonl": _spec().replace("say: ", "Be brief. say: ")},
+        pair_by="id",
+    ),
     "code": Kind({"tasks/code.jsonl": _code()}, ["tasks"], "f = lambda a, b: a + b"),
     "class": Kind({"tasks/task_words.py": CLASS, "tasks/words.csv": CSV}, ["tasks"], "blue"),
     "choices": Kind({"tasks/task_choices.py": CHOICES, "tasks/words.csv": CSV}, ["tasks"], "blue"),

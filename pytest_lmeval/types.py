@@ -150,9 +150,10 @@ class LogLikelihood:
 class Completion:
     """What a model wrote, and what the adapter knows of how.
 
-    ``latency_ms`` is the time of this request alone. ``logprobs`` are the natural log-probabilities of its tokens.
-    ``confidence`` is how probable the model says that its answer is right, in [0, 1].
-    Numbers of tokens are the server's own; ``cost`` is in the currency of the prices that the adapter was given.
+    ``latency_ms`` is the time of this request alone, ``ttft_ms`` that until its first token. ``logprobs`` are the
+    natural log-probabilities of its tokens. ``confidence`` is how probable the model says that its answer is right, in
+    [0, 1]. Numbers of tokens are the server's own; ``cost`` is in the currency of the prices that the adapter was
+    given. ``cached`` says that it was asked for in another run: nothing was paid for it now, and no time taken.
     """
 
     text: str
@@ -163,6 +164,8 @@ class Completion:
     cost: float | None = None
     logprobs: tuple[float, ...] = ()
     confidence: float | None = None
+    ttft_ms: float | None = None
+    cached: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +180,7 @@ class LogProb:
     greedy: bool = False
     latency_ms: float | None = None
     ids: tuple[int | str, ...] = ()
+    cached: bool = False
 
 
 Request = Generate | LogLikelihood
@@ -234,7 +238,9 @@ class ExampleResult:
     ``cost``, as far as known. ``cluster`` names what the example shares with others, such as a text they all ask about;
     ``must_pass`` says that the gate lets no run through that fails it. ``line`` is the example's in its file, from 1.
     ``metrics`` are the means of the further scores, and empty where the metric is the only one. ``item`` is the name of
-    the example's test item where that is not simply made of its id.
+    the example's test item where that is not simply made of its id. ``request_ms`` are the times of its requests where
+    there are several, ``ttft_ms`` those until a first token. ``cached`` counts the answers that came out of the cache:
+    ``usage`` and times are of the others.
     """
 
     task: str
@@ -263,6 +269,14 @@ class ExampleResult:
     metrics: Mapping[str, float] = field(default_factory=dict)
     item: str = ""
     scoring_hash: str = ""
+    request_ms: tuple[float, ...] = ()
+    ttft_ms: tuple[float, ...] = ()
+    cached: int = 0
+
+    @property
+    def times(self) -> tuple[float, ...]:
+        """The milliseconds of each request that is known to have been asked."""
+        return self.request_ms or (() if self.latency_ms is None else (self.latency_ms,))
 
     @property
     def is_scored(self) -> bool:
@@ -287,7 +301,7 @@ class ExampleResult:
     def from_json(cls, line: str | bytes) -> ExampleResult:
         """Return the result that :meth:`to_json` wrote."""
         fields = json.loads(line)
-        for name in ("outputs", "predictions", "targets"):
+        for name in ("outputs", "predictions", "targets", "request_ms", "ttft_ms"):
             fields[name] = tuple(fields[name])
         return cls(**fields)
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pytest_lmeval.arguments import MaxErrors, level, named_share, share
+from pytest_lmeval.arguments import MaxErrors, level, named_amount, named_share, share
 from pytest_lmeval.atomic import write_atomically
 from pytest_lmeval.cli.output import show
 from pytest_lmeval.cli.task_folder import FoundFile, Project
@@ -46,6 +46,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=named_share,
         action="append",
         help="floor of a task, or of 'overall'; repeatable, added to those recorded",
+    )
+    gate.add_argument(
+        "--max",
+        dest="limits",
+        metavar="NAME.FIELD=V",
+        type=named_amount,
+        action="append",
+        help="limit on what the answers of a task, or of 'overall', take; repeatable, added to those recorded",
     )
     gate.add_argument("--alpha", metavar="A", type=level, help="chance of a false alarm of the regression test")
     gate.add_argument("--tolerance", metavar="D", type=share, help="a drop of up to D is no regression")
@@ -88,9 +96,9 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _asked(options: argparse.Namespace) -> dict[str, Any]:
-    names = ("mode", "baseline", "floors", "alpha", "tolerance", "strict", "pair_by")
+    names = ("mode", "baseline", "floors", "limits", "alpha", "tolerance", "strict", "pair_by")
     asked = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
-    return {**asked, "floors": dict(asked["floors"])} if "floors" in asked else asked
+    return {**asked, **{name: dict(asked[name]) for name in ("floors", "limits") if name in asked}}
 
 
 def _check_folder(folder: Path, ledgers: Sequence[Path]) -> None:

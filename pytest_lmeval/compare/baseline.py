@@ -13,6 +13,7 @@ from pytest_lmeval.leaderboard.board import Leaderboard
 from pytest_lmeval.records.runfile import RunFile, examples_of
 from pytest_lmeval.types import ExampleResult
 
+_DIFFERS = ("usage", "request_ms", "ttft_ms", "cached")
 _KEPT = ("git", "model", "repeats", "sandbox", "seed", "versions")
 
 
@@ -23,12 +24,14 @@ def encode_baseline(board: Leaderboard, *, prompts: bool = False) -> bytes:
     asked for, arguments, the platform, the gate.
     """
     content = board.to_json(per_example=True)
-    content.pop("gate", None)
+    for name in ("gate", "spent"):
+        content.pop(name, None)
     content["manifest"] = {name: value for name, value in content["manifest"].items() if name in _KEPT}
     mark = secrets.token_hex(16)
     records: list[str] = []
     for row in content["tasks"]:
         row["latency_ms"] = None
+        row.pop("spent", None)
         row["per_example"] = [_marked(record, records, mark, prompts=prompts) for record in row["per_example"]]
     text = json.dumps(content, indent=1, ensure_ascii=True, allow_nan=False)
     lines = re.sub(rf'"{mark}:(\d+)"', lambda match: records[int(match[1])], text)
@@ -100,6 +103,7 @@ def _times_asked(results: Iterable[ExampleResult]) -> int:
 
 
 def _marked(record: Mapping[str, Any], records: list[str], mark: str, *, prompts: bool) -> str:
-    kept = {**record, **({} if prompts else {"prompt": ""}), "latency_ms": None}
+    kept = {name: value for name, value in record.items() if name not in _DIFFERS}
+    kept = {**kept, **({} if prompts else {"prompt": ""}), "latency_ms": None}
     records.append(json.dumps(kept, ensure_ascii=True, allow_nan=False))
     return f"{mark}:{len(records) - 1}"

@@ -81,9 +81,10 @@ class Difference:
 def difference(old: RunFile, new: RunFile, settings: GateSettings, root: Path | None = None) -> Difference:
     """Return what changed from ``old`` to ``new``; paired wherever both have their examples.
 
-    The floors are those that the new run recorded. ``root`` is as for :func:`decide`.
+    The floors and limits are those that the new run recorded. ``root`` is as for :func:`decide`.
     """
-    settings = replace(settings, floors={**new.facts.floors, **settings.floors})
+    floors, limits = {**new.facts.floors, **settings.floors}, {**new.facts.limits, **settings.limits}
+    settings = replace(settings, floors=floors, limits=limits)
     (before, old_overall), (after, new_overall) = _scores(old), _scores(new)
     decision = None
     if old.results is not None and new.results is not None:

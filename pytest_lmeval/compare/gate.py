@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +11,7 @@ from pytest_lmeval.compare.against import compare_with
 from pytest_lmeval.compare.baseline import doubts
 from pytest_lmeval.compare.changes import OVERALL, Criteria
 from pytest_lmeval.compare.compare import Comparison
+from pytest_lmeval.compare.limits import limit_parts, limited_names, over_limits
 from pytest_lmeval.compare.measured import floor_without_score, measured_lines
 from pytest_lmeval.compare.pairing import PAIR_BY, check_pairing
 from pytest_lmeval.compare.suspicion import suspicions
@@ -30,14 +31,16 @@ _FINE = frozenset({"pass", "improvement"})
 
 @dataclass(frozen=True, slots=True)
 class GateSettings:
-    """How the gate was set: one of MODES, the floors by task name (``overall`` too), and the test against a baseline.
+    """How the gate was set: one of MODES, the floors and limits, and the test against a baseline.
 
+    Floors are by task, limits by TASK.FIELD; ``overall`` is a task here.
     ``baseline`` is its path as it was given, or empty; ``update`` says that the run is to become the baseline.
     ``pair_by`` is one of PAIR_BY.
     """
 
     mode: str = "examples"
     floors: Mapping[str, float] = field(default_factory=dict)
+    limits: Mapping[str, float] = field(default_factory=dict)
     baseline: str = ""
     update: bool = False
     pair_by: str = "content"
@@ -59,6 +62,10 @@ class GateSettings:
         for name, floor in self.floors.items():
             if not 0 <= floor <= 1:
                 raise UsageError(f"gate: floor of {name!r}: expected a number from 0 to 1, got {floor!r}")
+        for limit, most in self.limits.items():
+            limit_parts(limit)
+            if not 0 <= most < float("inf"):
+                raise UsageError(f"gate: limit {limit!r}: expected a number from 0, got {most!r}")
 
 
 _DEFAULT = GateSettings()
@@ -106,12 +113,12 @@ def decide(
 ) -> Decision:
     """Return the decision on a run: the one place that compares and judges.
 
-    Of several verdicts the first of incomplete, stale, regression, floor, must_pass, examples, inconclusive, pass
-    holds. Whatever the verdict, the reasons say what was not compared with the baseline. A run that is to become the
-    baseline is not judged by the old one; :func:`renewed` makes its verdict ``new`` once the file is written. A task of
-    the baseline that the board lacks counts as removed, unless its file is still below ``root``. Raises UsageError for
-    a baseline without per-example records, or without what pairs are made by, the mode ``baseline`` without one, and a
-    board whose examples were judged for another mode.
+    Of several verdicts the first of incomplete, stale, regression, floor, limit, must_pass, examples, inconclusive,
+    pass holds. Whatever the verdict, the reasons say what was not compared with the baseline. A run that is to become
+    the baseline is not judged by the old one; :func:`renewed` makes its verdict ``new`` once the file is written. A
+    task of the baseline that the board lacks counts as removed, unless its file is still below ``root``. Raises
+    UsageError for a baseline without per-example records, or without what pairs are made by, the mode ``baseline``
+    without one, and a board whose examples were judged for another mode.
     """
     _check_mode(board, baseline, settings)
     comparison = None
@@ -127,7 +134,7 @@ def decide(
     return Decision(
         verdict,
         tuple(reasons),
-        (*measured_lines(board), *suspicions(board), *_doubts(board, baseline, settings.floors)),
+        (*measured_lines(board), *suspicions(board), *_doubts(board, baseline, settings)),
         settings,
         comparison,
         _exit_code(board, settings, verdict),
@@ -176,10 +183,11 @@ def _criteria(board: Leaderboard, settings: GateSettings) -> Criteria:
     return Criteria(settings.alpha, settings.tolerance, settings.strict, exact, settings.pair_by)
 
 
-def _doubts(board: Leaderboard, baseline: RunFile | None, floors: Iterable[str]) -> list[str]:
+def _doubts(board: Leaderboard, baseline: RunFile | None, settings: GateSettings) -> list[str]:
     found = [] if baseline is None else doubts(baseline, board)
-    unknown = [name for name in floors if name != OVERALL and not rows_called(name, board.tasks)]
-    found += [f"its floor was not checked, this run has no such task: {name}" for name in unknown]
+    for what, names in (("floor", settings.floors), ("limit", limited_names(settings.limits))):
+        unknown = [name for name in names if name != OVERALL and not rows_called(name, board.tasks)]
+        found += [f"its {what} was not checked, this run has no such task: {name}" for name in unknown]
     if count := board.facts.reruns:
         found.append(f"{count} attempt(s) failed and were made again: a score of the best of several is too high")
     return found
@@ -212,6 +220,7 @@ def _findings(board: Leaderboard, settings: GateSettings, comparison: Comparison
         if comparison.verdict == "stale" and not comparison.only_measured and board.complete:
             found.append(("stale", f"to renew it: --lm-baseline={settings.baseline} --lm-update-baseline"))
     found += [("floor", reason) for reason in _under_floor(board, settings)]
+    found += [("limit", reason) for reason in over_limits(board, settings.limits)]
     found += [("must_pass", reason) for reason in _must_pass(board)]
     if settings.mode == "examples":
         found += [("examples", reason) for reason in _under_threshold(board)]

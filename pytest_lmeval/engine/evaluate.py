@@ -150,7 +150,9 @@ def _result(
     asked: _Asked, judgement: Judgement, status: Status, scores: Sequence[Score] = (), *, error: str = ""
 ) -> ExampleResult:
     task, example, prompt, responses = asked.task, asked.example, asked.prompt, asked.responses
-    latencies = [response.latency_ms for response in responses if response.latency_ms is not None]
+    fresh = [response for response in responses if not response.cached]
+    latencies = [round(response.latency_ms, 3) for response in fresh if response.latency_ms is not None]
+    firsts = [one.ttft_ms for one in fresh if isinstance(one, Completion) and one.ttft_ms is not None]
     return ExampleResult(
         task=task.name,
         id=example.id,
@@ -170,13 +172,16 @@ def _result(
         error=error,
         adapter=judgement.adapter,
         request=request_hash(task.requests(example, prompt)),
-        usage=_usage(responses, scores),
+        usage=_usage(fresh, scores),
         details=_details(scores),
         cluster=str(example.metadata.get("cluster", "")),
         must_pass=_must_pass(example),
         line=example.line,
         metrics=_metrics(scores),
         scoring_hash=scoring_hash(task, example),
+        request_ms=tuple(latencies) if len(latencies) > 1 else (),
+        ttft_ms=tuple(round(each, 3) for each in firsts),
+        cached=len(responses) - len(fresh),
     )
 
 

@@ -54,19 +54,22 @@ class HeldResults:
             return None
         if not held.outputs:
             return _log_probs(held, repeats)
+        times = held.request_ms if len(held.request_ms) == repeats else [held.latency_ms] * repeats
+        firsts = held.ttft_ms if len(held.ttft_ms) == repeats else [None] * repeats
         first, *others = held.outputs
         sure, *surely = confidences(held)
         # All that the example used stands with its first response, so that the sum is right again.
         counted = Completion(
             first,
-            held.latency_ms,
+            times[0],
+            ttft_ms=firsts[0],
             prompt_tokens=_count(held, "prompt_tokens"),
             completion_tokens=_count(held, "completion_tokens"),
             cost=held.usage.get("cost"),
             confidence=sure,
         )
-        again = zip(others, surely, strict=True)
-        return [counted, *(Completion(text, held.latency_ms, confidence=each) for text, each in again)]
+        again = zip(others, surely, times[1:], firsts[1:], strict=True)
+        return [counted, *(Completion(text, ms, confidence=each, ttft_ms=ttft) for text, each, ms, ttft in again)]
 
 
 def fingerprint(adapter: str, options: Mapping[str, Any], repeats: int) -> str:
@@ -108,7 +111,9 @@ def read_held(path: Path, asking: str) -> HeldResults:
 def _log_probs(held: ExampleResult, repeats: int) -> Sequence[Response]:
     # How probable a text is does not change from repeat to repeat: the first one's numbers stand for all.
     details = held.details["repeats"][0] if repeats > 1 else held.details
-    return [replace(one, latency_ms=held.latency_ms) for _ in range(repeats) for one in log_probs_of(details)]
+    found = [one for _ in range(repeats) for one in log_probs_of(details)]
+    times = held.request_ms if len(held.request_ms) == len(found) else [held.latency_ms] * len(found)
+    return [replace(one, latency_ms=time) for one, time in zip(found, times, strict=True)]
 
 
 def _count(result: ExampleResult, name: str) -> int | None:

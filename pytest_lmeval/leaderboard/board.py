@@ -14,6 +14,7 @@ from typing import Any
 from pytest_lmeval.leaderboard.calibration import calibration
 from pytest_lmeval.leaderboard.centered import CENTERED, core_score
 from pytest_lmeval.leaderboard.rows import Breakdown, TaskInfo, TaskRow, breakdown, make_row
+from pytest_lmeval.leaderboard.spent import spent
 from pytest_lmeval.redaction import redact_options
 from pytest_lmeval.stats.intervals import mean, overall_interval
 from pytest_lmeval.types import ExampleResult
@@ -28,10 +29,10 @@ class RunFacts:
 
     ``missing`` are the examples that were collected and never heard of again. ``selection`` tells what was left out,
     and is empty when nothing was. ``complete`` may be withheld by the caller; it is never granted against ``missing``.
-    ``floors`` are the scores that tasks, and ``overall``, must reach. ``interruptions`` say why the run did not come to
-    its end, lost examples aside. ``failures`` are tests of examples that failed whatever the score. ``reruns`` counts
-    the attempts that were made again. ``mode`` is the gate's mode that decided which examples are ``failed`` and which
-    ``below``, empty where that is not known.
+    ``floors`` are the scores that tasks, and ``overall``, must reach, ``limits`` what their answers may take.
+    ``interruptions`` say why the run did not come to its end, lost examples aside. ``failures`` are tests of examples
+    that failed whatever the score. ``reruns`` counts the attempts that were made again. ``mode`` is the gate's mode
+    that decided which examples are ``failed`` and which ``below``, empty where that is not known.
     """
 
     timestamp: str
@@ -46,6 +47,7 @@ class RunFacts:
     manifest: Mapping[str, Any] = field(default_factory=dict)
     finished: bool = True
     floors: Mapping[str, float] = field(default_factory=dict)
+    limits: Mapping[str, float] = field(default_factory=dict)
     interruptions: Sequence[str] = ()
     failures: Sequence[str] = ()
     reruns: int = 0
@@ -71,6 +73,7 @@ class Leaderboard:
     overall_ci95: tuple[float, float] | None = None
     core_score: float | None = None
     calibration: Mapping[str, float | int] = field(default_factory=dict)
+    spent: Mapping[str, float | int] = field(default_factory=dict)
 
     def to_json(self, *, per_example: bool = False) -> dict[str, Any]:
         """Return the board as its file has it, keys in the documented order."""
@@ -89,6 +92,7 @@ class Leaderboard:
             "tasks": [row.to_json(per_example=per_example) for row in self.tasks],
             "categories": dict(self.categories),
             "usage": dict(self.usage),
+            "spent": dict(self.spent),
             "calibration": dict(self.calibration),
             "bad_records": list(facts.bad_records),
             "interruptions": list(facts.interruptions),
@@ -96,7 +100,7 @@ class Leaderboard:
             "manifest": dict(facts.manifest),
             "digest": self.digest,
         }
-        optional = ("selection", "usage", "calibration", "bad_records", "interruptions", "gate")
+        optional = ("selection", "usage", "spent", "calibration", "bad_records", "interruptions", "gate")
         return {key: value for key, value in board.items() if key not in optional or value}
 
     def _core(self) -> dict[str, float | None]:
@@ -145,6 +149,7 @@ def build_board(
         overall_ci95=None if overall is None else overall_interval(inside),
         core_score=core_score(rows) if is_whole else None,
         calibration=calibration(everything),
+        spent=spent(everything),
     )
 
 

@@ -12,6 +12,7 @@ from pytest_lmeval.leaderboard.calibration import confidence_metrics, text_metri
 from pytest_lmeval.leaderboard.centered import centered_metric
 from pytest_lmeval.leaderboard.classes import ClassRow, class_metrics, confusion
 from pytest_lmeval.leaderboard.repeats import repeat_errors, repeat_metrics
+from pytest_lmeval.leaderboard.spent import spent
 from pytest_lmeval.stats.intervals import interval, mean, standard_error
 from pytest_lmeval.types import ExampleResult
 
@@ -85,6 +86,7 @@ class TaskRow:
     config: Mapping[str, Any] = field(default_factory=dict)
     key: str = ""
     display_name: str = ""
+    spent: Mapping[str, float | int] = field(default_factory=dict)
     per_example: Sequence[ExampleResult] = field(default=(), repr=False)
 
     @property
@@ -183,6 +185,7 @@ def make_row(
         config=info.config,
         key=info.key,
         display_name=info.display_name,
+        spent=spent(results),
         per_example=sorted(results, key=lambda result: result.id),
     )
 
@@ -241,21 +244,21 @@ def _example_record(result: ExampleResult) -> dict[str, Any]:
         "latency_ms": result.latency_ms,
         "hash": result.hash,
     }
-    if len(result.outputs) > 1:
-        record["outputs"] = list(result.outputs)
-        record["predictions"] = list(result.predictions)
-    if result.error:
-        record["error"] = result.error
-    if result.metrics:
-        record["metrics"] = dict(result.metrics)
-    if result.cluster:
-        record["cluster"] = result.cluster
-    if result.details:
-        record["details"] = dict(result.details)
-    if result.item:
-        record["item"] = result.item
-    if result.must_pass:
-        record["must_pass"] = True
-    if result.scoring_hash:
-        record["scoring_hash"] = result.scoring_hash
+    several = len(result.outputs) > 1
+    optional = {
+        "outputs": list(result.outputs) if several else (),
+        "predictions": list(result.predictions) if several else (),
+        "error": result.error,
+        "metrics": dict(result.metrics),
+        "cluster": result.cluster,
+        "details": dict(result.details),
+        "item": result.item,
+        "must_pass": result.must_pass,
+        "scoring_hash": result.scoring_hash,
+        "usage": dict(result.usage),
+        "request_ms": list(result.request_ms),
+        "ttft_ms": list(result.ttft_ms),
+        "cached": result.cached,
+    }
+    record.update((name, value) for name, value in optional.items() if value)
     return record

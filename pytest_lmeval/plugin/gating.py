@@ -34,11 +34,12 @@ _SELECTING = {
 
 
 def gate_settings(config: pytest.Config) -> GateSettings:
-    """Return how the options and the ini file set the gate; a field ``x`` is the option ``--lm-x``, but for four."""
+    """Return how the options and the ini file set the gate; a field ``x`` is the option ``--lm-x``, but for five."""
     option = config.option
     special = {
         "mode": gate_mode(config),
         "floors": {**ini_floors(config), **dict(option.lm_min_score)},
+        "limits": dict(option.lm_max),
         "baseline": option.lm_baseline or "",
         "update": option.lm_update_baseline,
     }

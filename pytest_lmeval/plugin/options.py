@@ -7,7 +7,17 @@ from typing import Any
 
 import pytest
 
-from pytest_lmeval.arguments import MaxErrors, at_least, key_value, level, named_share, positive, shard, share
+from pytest_lmeval.arguments import (
+    MaxErrors,
+    at_least,
+    key_value,
+    level,
+    named_amount,
+    named_share,
+    positive,
+    shard,
+    share,
+)
 
 GATES = ("examples", "tasks", "baseline", "none")
 SANDBOX_LEVELS = ("isolated", "confined", "process", "container")
@@ -202,6 +212,17 @@ _OPTIONS: list[tuple[str | tuple[str, ...], dict[str, Any]]] = [
     (
         "--lm-strict",
         {"action": "store_true", "help": "any example that passed in the baseline and fails now is a regression"},
+    ),
+    (
+        "--lm-max",
+        {
+            "metavar": "NAME.FIELD=V",
+            "action": "append",
+            "type": named_amount,
+            "default": [],
+            "help": "limit on what the answers of a task, or 'overall', take: p50_ms, p95_ms, ttft_p95_ms, "
+            "tokens_per_example, cost_per_example or cost; repeatable",
+        },
     ),
     (
         "--lm-pair-by",

@@ -214,4 +214,5 @@ class RunRecord:
             reruns=self.heard.reruns,
             mode=self.gate_settings.mode,
             floors=self.gate_settings.floors,
+            limits=self.gate_settings.limits,
         )

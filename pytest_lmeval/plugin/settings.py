@@ -78,6 +78,10 @@ def _named_numbers(config: pytest.Config, name: str) -> dict[str, float]:
 
 def _check_gate(config: pytest.Config) -> None:
     option = config.option
+    if option.lm_max:
+        from pytest_lmeval.compare.limits import limited_names
+
+        with_usage_errors(lambda: limited_names(dict(option.lm_max)))
     if gate_mode(config) == "baseline" and not option.lm_baseline:
         raise pytest.UsageError("--lm-gate=baseline needs --lm-baseline PATH, an earlier leaderboard to compare with")
     if option.lm_update_baseline and not option.lm_baseline:

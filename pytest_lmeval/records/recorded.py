@@ -14,6 +14,7 @@ _STATUSES = frozenset(get_args(Status))
 _REQUIRED_TEXTS = ("task", "id", "metric", "hash")
 _TEXTS = ("prompt", "post_process", "category", "error", "adapter", "request", "cluster", "item", "scoring_hash")
 _LISTS = ("outputs", "predictions", "targets")
+_TIMES = ("request_ms", "ttft_ms")
 _INFO_COUNTS = ("available", "selected")
 _RESULT_FIELDS = tuple(ExampleResult.__dataclass_fields__)
 _INFO_FIELDS = tuple(TaskInfo.__dataclass_fields__)
@@ -35,6 +36,8 @@ def recorded_result(fields: Mapping[str, Any]) -> ExampleResult:
         _expect(isinstance(known.get(name, {}), dict), name, known.get(name), "an object")
     for name in ("unparsed", "must_pass"):
         _expect(isinstance(known.get(name, False), bool), name, known.get(name), "true or false")
+    for name in _TIMES:
+        known[name] = _times(known.get(name, []), name)
     _check_numbers(known)
     return ExampleResult(**known)
 
@@ -42,6 +45,11 @@ def recorded_result(fields: Mapping[str, Any]) -> ExampleResult:
 def recorded_texts(value: Any, name: str) -> tuple[str, ...]:
     """Return the texts of a field; raise ValueError that names it where it holds anything else."""
     _expect(isinstance(value, list) and all(isinstance(text, str) for text in value), name, value, "a list of texts")
+    return tuple(value)
+
+
+def _times(value: Any, name: str) -> tuple[float, ...]:
+    _expect(isinstance(value, list | tuple) and all(map(_is_number, value)), name, value, "a list of numbers")
     return tuple(value)
 
 
@@ -97,8 +105,9 @@ def _check_numbers(fields: Mapping[str, Any]) -> None:
     threshold, latency = fields.get("threshold"), fields.get("latency_ms")
     _expect(_is_share(threshold), "threshold", threshold, "0 to 1")
     _expect(latency is None or _is_number(latency), "latency_ms", latency, "a number or null")
-    line = fields.get("line", 0)
-    _expect(line is not None and _is_count(line), "line", line, "a count")
+    for name in ("line", "cached"):
+        count = fields.get(name, 0)
+        _expect(count is not None and _is_count(count), name, count, "a count")
     for group in ("usage", "metrics"):
         for name, amount in fields.get(group, {}).items():
             _expect(_is_number(amount), f"{group}.{name}", amount, "a number")

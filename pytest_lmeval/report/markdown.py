@@ -34,6 +34,7 @@ _VERDICTS = {
     "inconclusive": "passed, but inconclusive",
     "examples": "failed: examples under their threshold",
     "floor": "failed: under the floor",
+    "limit": "failed: over a limit",
     "must_pass": "failed: an example that must pass does not",
     "regression": "failed: a regression",
     "stale": "failed: the baseline is stale",

@@ -89,7 +89,8 @@ class Scene:
 def outcome_of(board: Mapping[str, Any], code: int) -> Outcome:
     """Return what a board says, without what differs from run to run: times and what each request took."""
     gate = board.get("gate") or {}
-    rows = [{name: value for name, value in row.items() if name != "latency_ms"} for row in board["tasks"]]
+    timed = ("latency_ms", "spent")
+    rows = [{name: value for name, value in row.items() if name not in timed} for row in board["tasks"]]
     return Outcome(
         [{name: value for name, value in row.items() if name != "per_example"} for row in rows],
         board["counts"],

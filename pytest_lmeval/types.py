@@ -36,7 +36,7 @@ __all__ = [
     "Status",
 ]
 
-Status = Literal["passed", "failed", "below", "measured", "excluded", "error", "timeout"]
+Status = Literal["passed", "failed", "below", "measured", "quarantined", "excluded", "error", "timeout"]
 FAILED = frozenset({"failed", "error", "timeout"})
 """The statuses with which the test of an example fails, whatever the gate."""
 WITHOUT_SCORE = frozenset({"measured", "excluded", "error", "timeout"})
@@ -239,8 +239,9 @@ class ExampleResult:
     ``must_pass`` says that the gate lets no run through that fails it. ``line`` is the example's in its file, from 1.
     ``metrics`` are the means of the further scores, and empty where the metric is the only one. ``item`` is the name of
     the example's test item where that is not simply made of its id. ``request_ms`` are the times of its requests where
-    there are several, ``ttft_ms`` those until a first token. ``cached`` counts the answers that came out of the cache:
-    ``usage`` and times are of the others.
+    there are several, ``ttft_ms`` those until a first token. ``quarantine`` tells ``until`` when, and for what
+    ``reason``, the example is ``quarantined``: whatever came of it decides nothing. ``cached`` counts the answers that
+    came out of the cache: ``usage`` and times are of the others.
     """
 
     task: str
@@ -272,6 +273,7 @@ class ExampleResult:
     request_ms: tuple[float, ...] = ()
     ttft_ms: tuple[float, ...] = ()
     cached: int = 0
+    quarantine: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def times(self) -> tuple[float, ...]:
@@ -280,8 +282,8 @@ class ExampleResult:
 
     @property
     def is_scored(self) -> bool:
-        """Whether the example counts as scored: it has a score, or is ``measured``."""
-        return self.score is not None or self.status == "measured"
+        """Whether the example counts as scored: it has a score that decides, or is ``measured``."""
+        return (self.score is not None and self.status != "quarantined") or self.status == "measured"
 
     @property
     def is_failed(self) -> bool:

@@ -56,6 +56,7 @@ class Comparison:
     criteria: Criteria
     only_measured: bool = False
     other_prompts: Mapping[str, int] = field(default_factory=dict)
+    quarantined: tuple[Key, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return the comparison as JSON values; flips with prompt, targets and what was said in both runs."""
@@ -76,6 +77,7 @@ class Comparison:
             "unscored": self._old_records(self.unscored),
             "retargeted": [each.to_json() for each in self.retargeted],
             "left_out": dict(self.left_out),
+            **({"quarantined": [_key_record(key) for key in self.quarantined]} if self.quarantined else {}),
             **({"other_prompts": dict(self.other_prompts)} if self.other_prompts else {}),
         }
 
@@ -102,7 +104,15 @@ def compare(
     pairing = pair_up(old, new, left_out, outside, criteria.pair_by)
     changed = tuple(pair.key for pair in pairing.changed)
     by_old_targets = retargeted(pairing.changed)
-    keys = (*pairing.new, *changed, *pairing.removed, *pairing.unscored, *pairing.unknown, *pairing.measured)
+    keys = (
+        *pairing.quarantined,
+        *pairing.new,
+        *changed,
+        *pairing.removed,
+        *pairing.unscored,
+        *pairing.unknown,
+        *pairing.measured,
+    )
     tasks = task_changes((task for task, _ in keys), pairing.pairs, criteria)
     pooled = overall_change(pairing.pairs, criteria)
     return Comparison(
@@ -124,6 +134,7 @@ def compare(
         coverage=coverage(pairing, by_old_targets, gone),
         criteria=criteria,
         only_measured=is_only_measured(pairing),
+        quarantined=pairing.quarantined,
         other_prompts=dict(Counter(pair.new.task for pair in pairing.pairs if pair.differs_in_prompt)),
     )
 

@@ -56,6 +56,7 @@ def _kinds(pairing: Pairing, gone: str) -> tuple[_Kind, ...]:
         _Kind(pairing.unscored, "not scored"),
         _Kind(pairing.unknown, "without a score in the baseline", had_score=False),
         _Kind(pairing.measured, "measured by aggregations only", had_score=False),
+        _Kind(pairing.quarantined, "quarantined"),
         # The tasks have a line of their own; what was not selected may be as long as the suite.
         _Kind(pairing.left_out, "in tasks that are left out", is_listed=False),
         _Kind(pairing.unselected, "not selected", is_listed=False),

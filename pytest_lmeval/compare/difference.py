@@ -9,6 +9,7 @@ from typing import Any
 
 from pytest_lmeval.compare.compare import Comparison
 from pytest_lmeval.compare.gate import Decision, GateSettings, decide
+from pytest_lmeval.compare.quarantined import quarantine_of
 from pytest_lmeval.records.runfile import RunFile, board_of
 
 Scores = tuple[float | None, float | None]
@@ -88,7 +89,8 @@ def difference(old: RunFile, new: RunFile, settings: GateSettings, root: Path | 
     (before, old_overall), (after, new_overall) = _scores(old), _scores(new)
     decision = None
     if old.results is not None and new.results is not None:
-        decision = decide(board_of(new), old, settings, root=root)
+        results = quarantine_of(new, old).judged(new.results, settings.mode)
+        decision = decide(board_of(replace(new, results=results)), old, settings, root=root)
     return Difference(
         old=old,
         new=new,

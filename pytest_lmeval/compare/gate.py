@@ -14,6 +14,7 @@ from pytest_lmeval.compare.compare import Comparison
 from pytest_lmeval.compare.limits import limit_parts, limited_names, over_limits
 from pytest_lmeval.compare.measured import floor_without_score, measured_lines
 from pytest_lmeval.compare.pairing import PAIR_BY, check_pairing
+from pytest_lmeval.compare.quarantined import check_quarantine, quarantine_lines
 from pytest_lmeval.compare.suspicion import suspicions
 from pytest_lmeval.errors import UnknownName, UsageError
 from pytest_lmeval.leaderboard.rows import rows_called
@@ -121,6 +122,8 @@ def decide(
     without one, and a board whose examples were judged for another mode.
     """
     _check_mode(board, baseline, settings)
+    if not settings.update:
+        check_quarantine(board, baseline)
     comparison = None
     if baseline is not None:
         if not settings.update:
@@ -188,6 +191,7 @@ def _doubts(board: Leaderboard, baseline: RunFile | None, settings: GateSettings
     for what, names in (("floor", settings.floors), ("limit", limited_names(settings.limits))):
         unknown = [name for name in names if name != OVERALL and not rows_called(name, board.tasks)]
         found += [f"its {what} was not checked, this run has no such task: {name}" for name in unknown]
+    found += quarantine_lines(board, settings.baseline)
     if count := board.facts.reruns:
         found.append(f"{count} attempt(s) failed and were made again: a score of the best of several is too high")
     return found
@@ -248,8 +252,11 @@ def _incomplete(board: Leaderboard) -> list[str]:
     errors = board.counts["errors"] + board.counts["timeouts"]
     if errors > board.facts.max_errors:
         reasons.append(f"{errors} example(s) could not be scored; at most {board.facts.max_errors:g} may")
-    if board.counts["excluded"] and not board.counts["scored"]:
-        reasons.append(f"no example was scored: {board.counts['excluded']} were excluded by their tasks")
+    if not board.counts["scored"]:
+        held = board.counts.get("quarantined")
+        why = [f"{board.counts['excluded']} were excluded by their tasks"] if board.counts["excluded"] else []
+        why += [f"{held} are quarantined"] if held else []
+        reasons += [f"no example was scored: {' and '.join(why)}"] if why else []
     return reasons + [f"{row.task}: {row.problem}" for row in board.tasks if row.problem]
 
 
@@ -264,6 +271,7 @@ def _under_floor(board: Leaderboard, settings: GateSettings) -> list[str]:
         # A part of the examples says nothing of the whole; the parts are judged once they are merged.
         return []
     reasons = []
+    outside = {row.task for row in board.tasks if row.is_outside}
     for name, floor in settings.floors.items():
         if refusal := floor_without_score(board, [name]):
             reasons.append(refusal)
@@ -272,6 +280,8 @@ def _under_floor(board: Leaderboard, settings: GateSettings) -> list[str]:
         rows = [row for row in rows_called(name, board.tasks) if row.task == name or row.task not in settings.floors]
         reached = {OVERALL: board.overall_score} if name == OVERALL else {row.task: row.score for row in rows}
         for task, score in reached.items():
+            if score is None and task in outside:
+                continue
             if score is None:
                 reasons.append(f"{task}: no score, and the floor is {floor:g}")
             elif score < floor:
@@ -284,7 +294,7 @@ def _must_pass(board: Leaderboard) -> list[str]:
         f"{result.task}: {result.id} must pass, and is {result.status}"
         for row in board.tasks
         for result in row.per_example
-        if result.must_pass and result.status not in ("passed", "excluded")
+        if result.must_pass and result.status not in ("passed", "excluded", "quarantined")
     ]
 
 

@@ -13,6 +13,7 @@ from pytest_lmeval.compare.gate import MODES, GateSettings, decide
 from pytest_lmeval.compare.limits import limited_names
 from pytest_lmeval.compare.measured import floor_without_score
 from pytest_lmeval.compare.pairing import PAIR_BY
+from pytest_lmeval.compare.quarantined import quarantine_of
 from pytest_lmeval.errors import UnknownName, UsageError
 from pytest_lmeval.leaderboard.board import Leaderboard
 from pytest_lmeval.records.merge import judged
@@ -51,7 +52,10 @@ def gated(run: RunFile, settings: GateSettings, root: Path) -> tuple[RunFile, Le
 
     Raises UsageError where the baseline is missing.
     """
+    baseline = _baseline(settings, root)
     results = examples_of(run)
+    if baseline is not None:
+        results = quarantine_of(run, baseline).judged(results, settings.mode)
     if settings.mode != (run.gate or {}).get("mode"):
         results = judged(results, settings.mode)
     facts = replace(run.facts, floors=settings.floors, limits=settings.limits, gate=None, mode=settings.mode)
@@ -59,7 +63,7 @@ def gated(run: RunFile, settings: GateSettings, root: Path) -> tuple[RunFile, Le
     board = board_of(run)
     if refusal := floor_without_score(board, settings.floors):
         raise UsageError(refusal)
-    decision = decide(board, _baseline(settings, root), settings, root=root)
+    decision = decide(board, baseline, settings, root=root)
     return run, replace(board, facts=replace(board.facts, gate=decision.to_json())), decision.exit_code
 
 

@@ -51,12 +51,18 @@ class Pair:
     @property
     def worse(self) -> bool:
         """Whether it passed and now does not."""
-        return self.old.status == "passed" != self.new.status
+        return _passed(self.old) and not _passed(self.new)
 
     @property
     def better(self) -> bool:
         """Whether it did not pass and now does."""
-        return self.old.status != "passed" == self.new.status
+        return _passed(self.new) and not _passed(self.old)
+
+
+def _passed(result: ExampleResult) -> bool:
+    # What was in quarantine then, and is no more, counts as it was scored.
+    was_held = result.status == "quarantined" and result.score is not None
+    return result.status == "passed" or (was_held and _scored(result) >= result.threshold)
 
 
 def _scored(result: ExampleResult) -> float:
@@ -71,10 +77,10 @@ class Pairing:
 
     ``pairs`` are scored on both sides, with the same content. ``new`` stands in the new run only, ``removed`` in the
     old one only, ``changed`` in both with different content, or scored by another field. ``measured`` have no score in
-    either run: only aggregations score them. ``unscored`` had a score and now has none, ``unknown`` had none to compare
-    with. Of the old run's examples, the new one did not select those ``unselected``, and those ``left_out`` are of
-    tasks that must not be compared. ``expected`` counts, by task, the old run's scored examples that should have a
-    pair. ``before`` holds all of the old run's results.
+    either run: only aggregations score them. ``quarantined`` are so in the new run. ``unscored`` had a score and now
+    has none, ``unknown`` had none to compare with. Of the old run's examples, the new one did not select those
+    ``unselected``, and those ``left_out`` are of tasks that must not be compared. ``expected`` counts, by task, the old
+    run's scored examples that should have a pair. ``before`` holds all of the old run's results.
     """
 
     pairs: tuple[Pair, ...]
@@ -84,6 +90,7 @@ class Pairing:
     unscored: tuple[Key, ...]
     unknown: tuple[Key, ...]
     measured: tuple[Key, ...]
+    quarantined: tuple[Key, ...]
     unselected: tuple[Key, ...]
     left_out: tuple[Key, ...]
     expected: Mapping[str, int]
@@ -112,7 +119,7 @@ def pair_up(
             kinds[key] = "unselected"
     expected: dict[str, int] = {}
     for key, kind in kinds.items():
-        if kind not in ("left_out", "unselected") and key in before and before[key].score is not None:
+        if kind not in ("left_out", "unselected", "quarantined") and key in before and before[key].score is not None:
             expected[key[0]] = expected.get(key[0], 0) + 1
 
     def of(kind: str) -> tuple[Key, ...]:
@@ -126,6 +133,7 @@ def pair_up(
         unscored=of("unscored"),
         unknown=of("unknown"),
         measured=of("measured"),
+        quarantined=of("quarantined"),
         unselected=of("unselected"),
         left_out=of("left_out"),
         expected=expected,
@@ -152,6 +160,8 @@ def _kind(old: ExampleResult | None, new: ExampleResult | None, content: Callabl
         return "new"
     if new is None:
         return "removed"
+    if new.status == "quarantined":
+        return "quarantined"
     if content(old) != content(new) or _scored_otherwise(old, new):
         return "changed"
     if old.status == new.status == "measured":

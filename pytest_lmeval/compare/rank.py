@@ -160,7 +160,7 @@ def _scored(run: RunFile, pair_by: str) -> dict[_Key, tuple[float, str]]:
     return {
         (result.task, result.id, content_of(result, pair_by)): (result.score, result.cluster)
         for result in examples_of(run)
-        if result.score is not None
+        if result.score is not None and result.is_scored
     }
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from pytest_lmeval.errors import AdapterTimeout, LmevalError, ScoringError
 from pytest_lmeval.formats.task import Prompt, Task, Tools
 from pytest_lmeval.hashes import content_hash_of, request_hash, scoring_hash_of
+from pytest_lmeval.leaderboard.quarantine import Quarantine
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.stats.intervals import mean
 from pytest_lmeval.types import (
@@ -25,6 +26,7 @@ from pytest_lmeval.types import (
     Status,
 )
 
+_NO_QUARANTINE = Quarantine(listed={})
 _MIXED = "some of its responses have a score and others have none; say score_field"
 
 
@@ -55,8 +57,8 @@ class Judgement:
     """What turns responses into results, the same for every example of a run.
 
     ``gated`` tells whether an example under its threshold fails, or is only counted as ``below``; one that must pass
-    fails unless ``must_pass_binds`` is False. ``repeats`` is how often each example was asked: the responses come in
-    as many groups, and the score is the mean of theirs.
+    fails unless ``must_pass_binds`` is False. Examples in ``quarantine`` never fail. ``repeats`` is how often each
+    example was asked: the responses come in as many groups, and the score is the mean of theirs.
     """
 
     thresholds: Thresholds
@@ -65,6 +67,7 @@ class Judgement:
     adapter: str = ""
     repeats: int = 1
     must_pass_binds: bool = True
+    quarantine: Quarantine = _NO_QUARANTINE
 
 
 def evaluate(
@@ -153,7 +156,7 @@ def _result(
     fresh = [response for response in responses if not response.cached]
     latencies = [round(response.latency_ms, 3) for response in fresh if response.latency_ms is not None]
     firsts = [one.ttft_ms for one in fresh if isinstance(one, Completion) and one.ttft_ms is not None]
-    return ExampleResult(
+    result = ExampleResult(
         task=task.name,
         id=example.id,
         status=status,
@@ -182,7 +185,14 @@ def _result(
         request_ms=tuple(latencies) if len(latencies) > 1 else (),
         ttft_ms=tuple(round(each, 3) for each in firsts),
         cached=len(responses) - len(fresh),
+        quarantine=_own_quarantine(example),
     )
+    return judgement.quarantine.applied(result)
+
+
+def _own_quarantine(example: Example) -> Mapping[str, str]:
+    own = example.metadata.get("quarantine")
+    return own if isinstance(own, Mapping) else {}
 
 
 def _must_pass(example: Example) -> bool:

@@ -13,6 +13,7 @@ from typing import Any
 
 from pytest_lmeval.leaderboard.calibration import calibration
 from pytest_lmeval.leaderboard.centered import CENTERED, core_score
+from pytest_lmeval.leaderboard.quarantine import decides
 from pytest_lmeval.leaderboard.rows import Breakdown, TaskInfo, TaskRow, breakdown, make_row
 from pytest_lmeval.leaderboard.spent import spent
 from pytest_lmeval.redaction import redact_options
@@ -94,14 +95,20 @@ class Leaderboard:
             "usage": dict(self.usage),
             "spent": dict(self.spent),
             "calibration": dict(self.calibration),
+            "quarantined": self.quarantined(),
             "bad_records": list(facts.bad_records),
             "interruptions": list(facts.interruptions),
             "gate": None if facts.gate is None else dict(facts.gate),
             "manifest": dict(facts.manifest),
             "digest": self.digest,
         }
-        optional = ("selection", "usage", "spent", "calibration", "bad_records", "interruptions", "gate")
+        optional = ("selection", "usage", "spent", "calibration", "quarantined", "bad_records", "interruptions", "gate")
         return {key: value for key, value in board.items() if key not in optional or value}
+
+    def quarantined(self) -> list[dict[str, str]]:
+        """Return task, id, until and reason of every example that is in quarantine."""
+        results = (result for row in self.tasks for result in row.per_example if result.status == "quarantined")
+        return [{"task": result.task, "id": result.id, **result.quarantine} for result in results]
 
     def _core(self) -> dict[str, float | None]:
         has_core_tasks = any(CENTERED in row.metrics for row in self.tasks)
@@ -127,14 +134,15 @@ def build_board(
         make_row(info, by_task[info.name], _floor(info, facts.floors), aggregates.get(info.name, {})) for info in infos
     )
     everything = [result for row in rows for result in row.per_example]
+    deciding = list(filter(decides, everything))
     counts = _counts(everything, facts)
     # A run that left out all it asked measured nothing: it must not pass for one that found nothing wrong.
-    says_something = bool(counts["scored"] or not counts["excluded"])
+    says_something = bool(counts["scored"] or not (counts["excluded"] or counts.get("quarantined")))
     sound = says_something and not any(row.problem for row in rows)
     complete = facts.finished and not facts.missing and _errors(counts) <= facts.max_errors and sound
     is_whole = complete and "shard" not in facts.selection
     # A row that has no score on purpose is outside the overall score; one that should have a score leaves none.
-    inside = [row for row in rows if not row.is_unscored]
+    inside = [row for row in rows if not row.is_outside]
     scores = [row.score for row in inside if row.score is not None]
     overall = mean(scores) if is_whole and scores and len(scores) == len(inside) else None
     return Leaderboard(
@@ -143,12 +151,12 @@ def build_board(
         complete=complete,
         overall_score=overall,
         counts=counts,
-        categories=breakdown((result.category, result) for result in everything if result.category),
+        categories=breakdown((result.category, result) for result in deciding if result.category),
         digest=digest(everything),
         usage=_usage(everything),
         overall_ci95=None if overall is None else overall_interval(inside),
         core_score=core_score(rows) if is_whole else None,
-        calibration=calibration(everything),
+        calibration=calibration(deciding),
         spent=spent(everything),
     )
 
@@ -169,7 +177,7 @@ def digest(results: Iterable[ExampleResult]) -> str:
 
 def _counts(results: Sequence[ExampleResult], facts: RunFacts) -> dict[str, int]:
     statuses = Counter(result.status for result in results)
-    measured = {"measured": statuses["measured"]} if statuses["measured"] else {}
+    optional = {name: statuses[name] for name in ("measured", "quarantined") if statuses[name]}
     return {
         "collected": len(results) + len(facts.missing) + facts.skipped,
         "scored": sum(result.is_scored for result in results),
@@ -180,7 +188,7 @@ def _counts(results: Sequence[ExampleResult], facts: RunFacts) -> dict[str, int]
         "missing": len(facts.missing),
         "unparsed": sum(result.unparsed for result in results),
         "below": statuses["below"],
-        **measured,
+        **optional,
     }
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from pytest_lmeval.leaderboard.calibration import confidence_metrics, text_metrics
 from pytest_lmeval.leaderboard.centered import centered_metric
 from pytest_lmeval.leaderboard.classes import ClassRow, class_metrics, confusion
+from pytest_lmeval.leaderboard.quarantine import decides
 from pytest_lmeval.leaderboard.repeats import repeat_errors, repeat_metrics
 from pytest_lmeval.leaderboard.spent import spent
 from pytest_lmeval.stats.intervals import interval, mean, standard_error
@@ -86,8 +87,14 @@ class TaskRow:
     config: Mapping[str, Any] = field(default_factory=dict)
     key: str = ""
     display_name: str = ""
+    quarantined: int = 0
     spent: Mapping[str, float | int] = field(default_factory=dict)
     per_example: Sequence[ExampleResult] = field(default=(), repr=False)
+
+    @property
+    def is_outside(self) -> bool:
+        """Whether the row has no part in the overall score: no score on purpose, or all of it is in quarantine."""
+        return self.is_unscored or (self.score is None and 0 < self.quarantined == self.total - self.excluded)
 
     @property
     def is_unscored(self) -> bool:
@@ -140,13 +147,14 @@ def make_row(
     ``floor`` is the score it must reach. ``aggregates`` are what the task itself made of all its results: further
     ``metrics``, ``classes`` and ``confusion`` in place of ours, ``notes``, the ``score`` of measured examples.
     """
+    everything, results = results, [result for result in results if decides(result)]
     scored = [(result.score, result.cluster) for result in results if result.score is not None]
     scores = [score for score, _ in scored]
     clusters = [cluster for _, cluster in scored] if any(cluster for _, cluster in scored) else ()
     statuses = Counter(result.status for result in results)
-    latencies = [result.latency_ms for result in results if result.latency_ms is not None]
+    latencies = [result.latency_ms for result in everything if result.latency_ms is not None]
     thresholds = {result.threshold for result in results if result.status != "measured"}
-    metrics = {result.metric for result in results}
+    metrics = {result.metric for result in everything}
     subjects = _subjects(results)
     score = mean(scores) if scores else aggregates.get("score")
     return TaskRow(
@@ -158,7 +166,7 @@ def make_row(
         stderr=standard_error(scores, clusters),
         ci95=interval(scores, clusters),
         correct=sum(result.score is not None and result.score >= result.threshold for result in results),
-        total=len(results),
+        total=len(everything),
         errors=statuses["error"],
         timeouts=statuses["timeout"],
         excluded=statuses["excluded"],
@@ -185,8 +193,9 @@ def make_row(
         config=info.config,
         key=info.key,
         display_name=info.display_name,
-        spent=spent(results),
-        per_example=sorted(results, key=lambda result: result.id),
+        quarantined=len(everything) - len(results),
+        spent=spent(everything),
+        per_example=sorted(everything, key=lambda result: result.id),
     )
 
 
@@ -259,6 +268,7 @@ def _example_record(result: ExampleResult) -> dict[str, Any]:
         "request_ms": list(result.request_ms),
         "ttft_ms": list(result.ttft_ms),
         "cached": result.cached,
+        "quarantine": dict(result.quarantine),
     }
     record.update((name, value) for name, value in optional.items() if value)
     return record

@@ -32,7 +32,7 @@ def recorded_result(fields: Mapping[str, Any]) -> ExampleResult:
         _expect(isinstance(known.get(name, ""), str), name, known.get(name), "text")
     for name in _LISTS:
         known[name] = recorded_texts(known.get(name, []), name)
-    for name in ("usage", "details", "metrics"):
+    for name in ("usage", "details", "metrics", "quarantine"):
         _expect(isinstance(known.get(name, {}), dict), name, known.get(name), "an object")
     for name in ("unparsed", "must_pass"):
         _expect(isinstance(known.get(name, False), bool), name, known.get(name), "true or false")
@@ -98,7 +98,9 @@ def aggregates_record(aggregates: Mapping[str, Mapping[str, Any]]) -> dict[str, 
 def _check_numbers(fields: Mapping[str, Any]) -> None:
     status, score = fields.get("status"), fields.get("score")
     _expect(isinstance(status, str) and status in _STATUSES, "status", status, f"one of {', '.join(sorted(_STATUSES))}")
-    if status in WITHOUT_SCORE:
+    if status == "quarantined" and score is None:
+        pass
+    elif status in WITHOUT_SCORE:
         _expect(score is None, "score", score, f"null, the status being {status}")
     else:
         _expect(_is_share(score), "score", score, f"0 to 1, the status being {status}")

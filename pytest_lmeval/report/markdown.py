@@ -16,6 +16,7 @@ from pytest_lmeval.report.tables import (
     cells,
     change_cells,
     cut_to,
+    quarantine_lines,
     score_text,
     selection_text,
 )
@@ -54,7 +55,7 @@ def markdown(board: Leaderboard) -> str:
     lines += _failed(board)
     lines += _comparison(gate.get("comparison"))
     lines += table(HEADINGS, [cells(row) for row in board.tasks], texts=2)
-    lines += _listed(action_lines(board), _REASONS)
+    lines += _listed([*action_lines(board), *quarantine_lines(board)], _REASONS)
     lines += _categories(board)
     lines += _repeats(board)
     if facts.bad_records:

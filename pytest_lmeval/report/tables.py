@@ -75,6 +75,16 @@ def selection_text(board: Leaderboard) -> str:
     return f"a selection: {selected} of {available} examples of the task files{others}"
 
 
+def quarantine_lines(board: Leaderboard) -> list[str]:
+    """Return a line for every example in quarantine, with what came of it."""
+    results = (result for row in board.tasks for result in row.per_example if result.status == "quarantined")
+    return [
+        f"quarantined until {result.quarantine.get('until')}: {result.task}: {result.id} "
+        f"({score_text(result.score) if result.score is not None else 'no score'}; {result.quarantine.get('reason')})"
+        for result in results
+    ]
+
+
 def action_lines(board: Leaderboard) -> list[str]:
     """Return a line for every task with actions: how many rows each of them left out, none among them."""
     counts = [(row.task, row.notes.get("actions")) for row in board.tasks]
@@ -102,7 +112,7 @@ def cells(row: TaskRow) -> tuple[str, ...]:
         printable(row.metric, keep=""),
         score_text(row.score),
         ci95_text(row.ci95) or "-",
-        f"-/{row.total}" if row.measured else f"{row.correct}/{row.total}",
+        f"-/{row.total}" if row.measured else f"{row.correct}/{row.total - row.quarantined}",
         str(row.errors + row.timeouts) if row.errors + row.timeouts else "",
         str(row.unparsed) if row.unparsed else "",
         "" if row.latency_ms is None else f"{row.latency_ms:.1f}",
@@ -113,7 +123,7 @@ def _correct(rows: Sequence[TaskRow]) -> str:
     judged = [row for row in rows if not row.measured]
     if rows and not judged:
         return "-"
-    return f"{sum(row.correct for row in judged)}/{sum(row.total for row in judged)}"
+    return f"{sum(row.correct for row in judged)}/{sum(row.total - row.quarantined for row in judged)}"
 
 
 def cut_to(text: str, size: int) -> str:

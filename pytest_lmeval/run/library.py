@@ -15,12 +15,14 @@ from pytest_lmeval.errors import UnknownName, UsageError
 from pytest_lmeval.formats.complete import complete
 from pytest_lmeval.formats.task import BareTask, Prompt, Task
 from pytest_lmeval.leaderboard.board import Leaderboard, RunFacts, build_board
+from pytest_lmeval.leaderboard.quarantine import Quarantine, quarantined
 from pytest_lmeval.leaderboard.rows import TaskRow
+from pytest_lmeval.records.runfile import RunFile, examples_of
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.rendering import render
 from pytest_lmeval.run.facts import aggregate, info_of, timestamp
 from pytest_lmeval.run.run import Run
-from pytest_lmeval.run.settings import RunSettings
+from pytest_lmeval.run.settings import RunSettings, today
 from pytest_lmeval.types import Example, ExampleResult
 
 _DEFAULT = RunSettings()
@@ -65,6 +67,7 @@ def run_leaderboard(  # noqa: PLR0913  # keyword-only options, as those of the c
     thresholds: Mapping[str, float] | None = None,
     sandbox: str = _DEFAULT.sandbox,
     gate: str = _DEFAULT.gate,
+    baseline: RunFile | None = None,
 ) -> Leaderboard:
     """Return the board of ``tasks``, as pytest would write it; its overall score is the unweighted mean of theirs.
 
@@ -72,6 +75,7 @@ def run_leaderboard(  # noqa: PLR0913  # keyword-only options, as those of the c
     judges answers. ``repeats`` is how often each example is asked, ``timeout`` the seconds for one request,
     ``sandbox`` the level at which programs run. ``thresholds`` are by task or metric, in [0, 1]. ``gate`` is the mode
     that :func:`decide` will be asked for: but for ``examples``, an example under its threshold is ``below``.
+    ``baseline`` is the run whose quarantined examples are so in this one, too; without it examples say so themselves.
     A batch adapter stays open; an async one is closed (``aclose``) with the event loop that it was asked in.
     Raises UsageError for no tasks, tasks that share a name, an adapter without an answering method, and options out of
     range.
@@ -90,6 +94,7 @@ def run_leaderboard(  # noqa: PLR0913  # keyword-only options, as those of the c
         thresholds=thresholds or {},
         sandbox=sandbox,
         gate=gate,
+        quarantine=Quarantine(today(), None if baseline is None else quarantined(examples_of(baseline))),
     )
     whole = [complete(task) for task in tasks]
     found = _run(whole, adapter, settings, registry=known, judge=judge, render=render)

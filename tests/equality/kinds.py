@@ -210,6 +210,17 @@ def _bees() -> str:
     return _lines([{"query": f"say: {yes}", "choices": [yes, no], "gold": 0} for yes, no in words])
 
 
+def _held(*ids: str) -> str:
+    quarantine = {"until": "2999-12-31", "reason": "flips by itself"}
+    return _lines(
+        [
+            {"id": said, "prompt": f"say: {said}", "targets": [target], "metric": "exact_match"}
+            | {"extras": {"quarantine": quarantine} if said in ids else {}}
+            for said, target in ROWS
+        ]
+    )
+
+
 _COMPACT = _lines(
     [
         {"id": said, "prompt": f"say: {said}", "targets": [target], "metric": "exact_match", "extras": {}}
@@ -225,6 +236,13 @@ KINDS: Mapping[str, Kind] = {
         "blue",
         changed={"tasks/words.jsonl": _spec().replace("say: ", "Be brief. say: ")},
         pair_by="id",
+    ),
+    "quarantine": Kind(
+        {"tasks/words.jsonl": _held("blue")},
+        ["tasks"],
+        "blue\nwhite",
+        # The first is in the baseline's list, the second is not: a change cannot excuse itself.
+        changed={"tasks/words.jsonl": _held("white")},
     ),
     "code": Kind({"tasks/code.jsonl": _code()}, ["tasks"], "f = lambda a, b: a + b"),
     "class": Kind({"tasks/task_words.py": CLASS, "tasks/words.csv": CSV}, ["tasks"], "blue"),

@@ -102,6 +102,7 @@ def encode_example(pair: Pair, prefix: int) -> str:
         "item": "" if (name := item_name(now.item or now.id)) == now.id else name,
         "unparsed": now.unparsed,
         "must_pass": now.must_pass,
+        "quarantine": dict(now.quarantine),
         "flip": pair.flip,
         "before": _before(pair),
     }

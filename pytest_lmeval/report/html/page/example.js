@@ -125,6 +125,7 @@ function detailsPart(example) {
     facts([
       ["Task", visible(example.task)],
       ["Line", example.line || null],
+      ["Quarantined until", example.quarantine ? visible(`${example.quarantine.until}: ${example.quarantine.reason}`) : null],
       ["Category", example.category ? visible(example.category) : null],
       ["Cluster", example.cluster ? visible(example.cluster) : null],
       ["Metric", visible(example.metric)],

@@ -40,6 +40,7 @@ const FILTERS = [
   ["errors", "Errors", (example) => example.status === "error" || example.status === "timeout"],
   ["unparsed", "Unparsed", (example) => Boolean(example.unparsed)],
   ["measured", "Measured", (example) => example.status === "measured"],
+  ["quarantined", "Quarantined", (example) => example.status === "quarantined"],
   ["excluded", "Excluded", (example) => example.status === "excluded"],
   ["passed", "Passed", (example) => example.status === "passed"],
 ];
@@ -98,6 +99,7 @@ const STATUS = {
   error: ["!", "error"],
   timeout: ["\u2026", "timeout"],
   measured: ["\u223c", "measured"],
+  quarantined: ["\u2016", "quarantined"],
   excluded: ["\u2013", "excluded"],
 };
 

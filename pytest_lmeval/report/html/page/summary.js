@@ -16,6 +16,7 @@ function summaryPane(task) {
       ["Standard error", row.stderr === null ? null : score(row.stderr, 4)],
       ["Unparsed", row.unparsed ? count(row.unparsed) : null],
       ["Errors, timeouts", row.errors + row.timeouts ? `${count(row.errors)}, ${count(row.timeouts)}` : null],
+      ["Quarantined", row.quarantined ? count(row.quarantined) : null],
       ["Excluded", row.excluded ? count(row.excluded) : null],
       ["Mean latency", row.latency_ms === null ? null : duration(row.latency_ms)],
       ["File", row.path ? h("code", {}, visible(row.path)) : null],

@@ -42,6 +42,18 @@ def named_share(text: str) -> tuple[str, float]:
     return name, number
 
 
+def named_amount(text: str) -> tuple[str, float]:
+    """Parse ``NAME=VALUE`` with a finite value from 0 on."""
+    name, equals, value = text.rpartition("=")
+    try:
+        number = float(value)
+    except ValueError:
+        number = -1.0
+    if not name or not equals or not 0.0 <= number < float("inf"):
+        raise argparse.ArgumentTypeError(f"expected NAME=VALUE with a value from 0 on, got {text!r}")
+    return name, number
+
+
 def share(text: str) -> float:
     """Parse a number from 0 up to, and without, 1."""
     try:

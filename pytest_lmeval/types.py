@@ -38,7 +38,7 @@ __all__ = [
     "ToolCall",
 ]
 
-Status = Literal["passed", "failed", "below", "measured", "excluded", "error", "timeout"]
+Status = Literal["passed", "failed", "below", "measured", "quarantined", "excluded", "error", "timeout"]
 FAILED = frozenset({"failed", "error", "timeout"})
 """The statuses with which the test of an example fails, whatever the gate."""
 WITHOUT_SCORE = frozenset({"measured", "excluded", "error", "timeout"})
@@ -192,12 +192,13 @@ class LogLikelihood:
 class Completion:
     """What a model wrote, and what the adapter knows of how.
 
-    ``latency_ms`` is the time of this request alone. ``logprobs`` are the natural log-probabilities of its tokens.
-    ``confidence`` is how probable the model says that its answer is right, in [0, 1].
-    Numbers of tokens are the server's own; ``cost`` is in the currency of the prices that the adapter was given.
-    ``thoughts`` are what a reasoning model wrote before its answer: they are never scored, nor sent back.
+    ``latency_ms`` is the time of this request alone, ``ttft_ms`` that until its first token. ``logprobs`` are the
+    natural log-probabilities of its tokens. ``confidence`` is how probable the model says that its answer is right, in
+    [0, 1]. Numbers of tokens are the server's own; ``cost`` is in the currency of the prices that the adapter was
+    given. ``thoughts`` are what a reasoning model wrote before its answer: they are never scored, nor sent back.
     ``reasoning_tokens`` are those of ``completion_tokens`` that went into them. ``tool_calls`` are the calls that the
     model asks for. ``exchanges`` are, where one response took several requests, all of them in order, this one's last.
+    ``cached`` says that it was asked for in another run: nothing was paid for it now, and no time taken.
     """
 
     text: str
@@ -212,6 +213,8 @@ class Completion:
     reasoning_tokens: int | None = None
     tool_calls: tuple[ToolCall, ...] = ()
     exchanges: tuple[Exchange, ...] = ()
+    ttft_ms: float | None = None
+    cached: bool = False
 
     @property
     def has_no_answer(self) -> bool:
@@ -264,6 +267,7 @@ class LogProb:
     greedy: bool = False
     latency_ms: float | None = None
     ids: tuple[int | str, ...] = ()
+    cached: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,16 +327,19 @@ class ExampleResult:
     """Everything a run knows about one example; one ledger line.
 
     ``score`` is None exactly when the example was not scored (``error``, ``timeout``, ``excluded``) or only the task's
-    aggregations score it (``measured``): it then counts as scored, and ``threshold`` does not apply.
-    ``outputs`` and ``predictions`` hold one text per repeat. ``hash`` is the content hash, ``request`` that of what
-    the model was asked. ``usage`` sums up ``prompt_tokens``, ``completion_tokens`` and ``cost``, as far as known.
-    ``cluster`` names what the example shares with others, such as a text they all ask about; ``must_pass`` says that
-    the gate lets no run through that fails it. ``line`` is the example's in its file, from 1. ``metrics`` are the means
-    of the further scores, and empty where the metric is the only one. ``item`` is the name of the example's test item
-    where that is not simply made of its id. ``thoughts`` are those before each of the outputs, and empty where there
-    are none; ``cut_off`` says that an output is cut off at the limit of tokens, or that none came after thoughts.
-    ``exchanges`` are the records of all requests for an example that took several a response; see
-    :mod:`~pytest_lmeval.records.answers`.
+    aggregations score it (``measured``): it then counts as scored, and ``threshold`` does not apply. ``outputs`` and
+    ``predictions`` hold one text per repeat. ``hash`` is the content hash, ``scoring_hash`` that of all in it but the
+    prompt, ``request`` that of what the model was asked. ``usage`` sums up ``prompt_tokens``, ``completion_tokens`` and
+    ``cost``, as far as known. ``cluster`` names what the example shares with others, such as a text they all ask about;
+    ``must_pass`` says that the gate lets no run through that fails it. ``line`` is the example's in its file, from 1.
+    ``metrics`` are the means of the further scores, and empty where the metric is the only one. ``item`` is the name of
+    the example's test item where that is not simply made of its id. ``request_ms`` are the times of its requests where
+    there are several, ``ttft_ms`` those until a first token. ``thoughts`` are those before each of the outputs, and
+    empty where there are none; ``cut_off`` says that an output is cut off at the limit of tokens, or that none came
+    after thoughts. ``exchanges`` are the records of all requests for an example that took several a response; see
+    :mod:`~pytest_lmeval.records.answers`. ``quarantine`` tells ``until`` when, and for what
+    ``reason``, the example is ``quarantined``: whatever came of it decides nothing. ``cached`` counts the answers that
+    came out of the cache: ``usage`` and times are of the others.
     """
 
     task: str
@@ -363,11 +370,21 @@ class ExampleResult:
     thoughts: tuple[str, ...] = ()
     cut_off: bool = False
     exchanges: tuple[Mapping[str, Any], ...] = ()
+    scoring_hash: str = ""
+    request_ms: tuple[float, ...] = ()
+    ttft_ms: tuple[float, ...] = ()
+    cached: int = 0
+    quarantine: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def times(self) -> tuple[float, ...]:
+        """The milliseconds of each request that is known to have been asked."""
+        return self.request_ms or (() if self.latency_ms is None else (self.latency_ms,))
 
     @property
     def is_scored(self) -> bool:
-        """Whether the example counts as scored: it has a score, or is ``measured``."""
-        return self.score is not None or self.status == "measured"
+        """Whether the example counts as scored: it has a score that decides, or is ``measured``."""
+        return (self.score is not None and self.status != "quarantined") or self.status == "measured"
 
     @property
     def is_failed(self) -> bool:
@@ -387,7 +404,7 @@ class ExampleResult:
     def from_json(cls, line: str | bytes) -> ExampleResult:
         """Return the result that :meth:`to_json` wrote."""
         fields = json.loads(line)
-        for name in ("outputs", "predictions", "targets", "thoughts", "exchanges"):
+        for name in ("outputs", "predictions", "targets", "thoughts", "exchanges", "request_ms", "ttft_ms"):
             fields[name] = tuple(fields[name])
         return cls(**fields)
 

@@ -174,7 +174,7 @@ class Project:
         assert all(set(ROW_KEYS.split()) <= row.keys() for row in board["tasks"])
         assert sorted(row["task"] for row in board["tasks"]) == [row["task"] for row in board["tasks"]]
         unscored = sum(counts[kind] for kind in ("errors", "timeouts", "excluded", "skipped", "missing"))
-        assert counts["collected"] == counts["scored"] + unscored
+        assert counts["collected"] == counts["scored"] + unscored + counts.get("quarantined", 0)
         assert board["complete"] or board["overall_score"] is None
         return board
 

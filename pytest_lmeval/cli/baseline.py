@@ -30,6 +30,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     accepted.add_argument("path", metavar="LEDGER", type=Path, help="ledger.jsonl or leaderboard.json of the run")
     accepted.add_argument("-o", dest="output", metavar="PATH", type=Path, required=True, help="the baseline to write")
     accepted.add_argument("--limit", metavar="N", type=int, default=_FLIPS, help="flipped examples to print, each way")
+    accepted.add_argument(
+        "--prompts",
+        action="store_true",
+        help="keep the prompts, to be shown beside those of a run with --lm-pair-by=id",
+    )
     accepted.set_defaults(run=_accept, alpha=0.05, tolerance=0.0, strict=False)
 
 
@@ -92,13 +97,13 @@ def _accept(options: argparse.Namespace) -> int:
         raise UsageError(f"{options.path}: {reason}; it cannot be a baseline")
     if options.output.exists():
         before = read_run(options.output)
-        if is_same(board, before.board or {}):
+        if is_same(board, before.board or {}, prompts=options.prompts):
             show([f"{options.output}: nothing changed"])
             return 0
         _show_difference(before, found, options)
     try:
         os.makedirs(options.output.parent, exist_ok=True)
-        write_atomically(options.output, encode_baseline(board))
+        write_atomically(options.output, encode_baseline(board, prompts=options.prompts))
     except OSError as error:
         raise UsageError(f"-o {options.output}: cannot be written: {error.strerror}") from None
     show([f"baseline written to {options.output}: {found.adapter}, {found.timestamp}"])

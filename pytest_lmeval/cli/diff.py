@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from pytest_lmeval.arguments import at_least
-from pytest_lmeval.cli.output import add_criteria, add_format, settings_of, show, show_json
+from pytest_lmeval.cli.output import add_criteria, add_format, add_pair_by, settings_of, show, show_json
 from pytest_lmeval.compare.difference import difference
 from pytest_lmeval.records.runfile import read_run
 
@@ -16,6 +16,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("old", metavar="OLD", type=Path, help="ledger.jsonl or leaderboard.json to compare with")
     parser.add_argument("new", metavar="NEW", type=Path, help="ledger.jsonl or leaderboard.json of the later run")
     add_criteria(parser)
+    add_pair_by(parser)
     add_format(parser, "table", "json", "markdown")
     parser.add_argument(
         "--limit", metavar="N", type=at_least(0), default=10, help="flipped examples to show, each way (default 10)"

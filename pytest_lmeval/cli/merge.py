@@ -8,12 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pytest_lmeval.arguments import MaxErrors, level, named_share, share
+from pytest_lmeval.arguments import MaxErrors, level, named_amount, named_share, share
 from pytest_lmeval.atomic import write_atomically
 from pytest_lmeval.cli.output import show
 from pytest_lmeval.cli.task_folder import FoundFile, Project
 from pytest_lmeval.compare.gate import MODES
 from pytest_lmeval.compare.merged_gate import gate_settings, gated
+from pytest_lmeval.compare.pairing import PAIR_BY
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.formats.files import file_task_name
 from pytest_lmeval.formats.task import Task
@@ -46,10 +47,21 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="append",
         help="floor of a task, or of 'overall'; repeatable, added to those recorded",
     )
+    gate.add_argument(
+        "--max",
+        dest="limits",
+        metavar="NAME.FIELD=V",
+        type=named_amount,
+        action="append",
+        help="limit on what the answers of a task, or of 'overall', take; repeatable, added to those recorded",
+    )
     gate.add_argument("--alpha", metavar="A", type=level, help="chance of a false alarm of the regression test")
     gate.add_argument("--tolerance", metavar="D", type=share, help="a drop of up to D is no regression")
     gate.add_argument(
         "--strict", action="store_true", default=None, help="any example that passed and now does not is one"
+    )
+    gate.add_argument(
+        "--pair-by", choices=PAIR_BY, help="what pairs examples of one id: content, or id: that without the prompt"
     )
     gate.add_argument("--max-errors", metavar="N|P%", type=MaxErrors, help="examples that may end in error or timeout")
     parser.add_argument("--include-per-example", action="store_true", help="per-example records in leaderboard.json")
@@ -84,9 +96,9 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _asked(options: argparse.Namespace) -> dict[str, Any]:
-    names = ("mode", "baseline", "floors", "alpha", "tolerance", "strict")
+    names = ("mode", "baseline", "floors", "limits", "alpha", "tolerance", "strict", "pair_by")
     asked = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
-    return {**asked, "floors": dict(asked["floors"])} if "floors" in asked else asked
+    return {**asked, **{name: dict(asked[name]) for name in ("floors", "limits") if name in asked}}
 
 
 def _check_folder(folder: Path, ledgers: Sequence[Path]) -> None:

@@ -11,6 +11,7 @@ from typing import Any, TextIO
 from pytest_lmeval.arguments import level, share
 from pytest_lmeval.compare.changes import Criteria
 from pytest_lmeval.compare.gate import GateSettings
+from pytest_lmeval.compare.pairing import PAIR_BY
 from pytest_lmeval.text import printable
 
 
@@ -50,6 +51,16 @@ def add_criteria(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--strict", action="store_true", help="any example that passed and now does not is one")
 
 
+def add_pair_by(parser: argparse.ArgumentParser) -> None:
+    """Add ``--pair-by``, of the same meaning as a run's ``--lm-pair-by``."""
+    parser.add_argument(
+        "--pair-by",
+        choices=PAIR_BY,
+        default="content",
+        help="what pairs examples of one id: all that decides the score (default), or that without the prompt (id)",
+    )
+
+
 def settings_of(options: argparse.Namespace, baseline: object) -> GateSettings:
     """Return what the options of :func:`add_criteria` say, of a gate that compares with ``baseline``."""
     return GateSettings(
@@ -58,6 +69,7 @@ def settings_of(options: argparse.Namespace, baseline: object) -> GateSettings:
         alpha=options.alpha,
         tolerance=options.tolerance,
         strict=options.strict,
+        pair_by=getattr(options, "pair_by", "content"),
     )
 
 

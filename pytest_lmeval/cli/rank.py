@@ -6,8 +6,8 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from pytest_lmeval.cli.output import add_format, show, show_json
-from pytest_lmeval.compare.rank import Ranking, Standing, rank
+from pytest_lmeval.cli.output import add_format, add_pair_by, show, show_json
+from pytest_lmeval.compare.rank import Ranking, Standing, by_config, rank
 from pytest_lmeval.records.runfile import RunFile, read_run
 from pytest_lmeval.report.columns import columns, interval_text, percent, signed
 from pytest_lmeval.report.markdown import escape, table
@@ -18,6 +18,13 @@ from pytest_lmeval.text import printable
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     parser.add_argument("boards", metavar="BOARD", nargs="+", type=Path, help="ledger.jsonl or leaderboard.json files")
+    add_pair_by(parser)
+    parser.add_argument(
+        "--by",
+        choices=("model", "config"),
+        default="model",
+        help="config: rank the variants of each task that a list in --lm-config made; their examples pair by id",
+    )
     add_format(parser, "table", "json", "markdown")
     parser.set_defaults(run=run)
 
@@ -25,7 +32,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Print the ranking."""
     runs = [read_run(path) for path in options.boards]
-    ranking, notes = rank(runs), _notes(runs)
+    notes = _notes(runs)
+    is_by_config = options.by == "config"
+    ranking = rank(by_config(runs), "id") if is_by_config else rank(runs, options.pair_by)
     if options.format == "json":
         show_json({**ranking.to_json(), "notes": notes})
     elif options.format == "markdown":

@@ -6,7 +6,7 @@ import argparse
 from dataclasses import replace
 from pathlib import Path
 
-from pytest_lmeval.cli.output import add_criteria, settings_of, show
+from pytest_lmeval.cli.output import add_criteria, add_pair_by, settings_of, show
 from pytest_lmeval.compare.merged_gate import gated
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.records.runfile import board_of, examples_of, read_run
@@ -25,6 +25,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--baseline", metavar="PATH", type=Path, help="compare with this run instead of the recorded one"
     )
     add_criteria(parser)
+    add_pair_by(parser)
     parser.set_defaults(run=run)
 
 
@@ -40,7 +41,7 @@ def run(options: argparse.Namespace) -> int:
     shown = dict(run.board or board.to_json())
     before: dict[tuple[str, str], ExampleResult] = {}
     if options.baseline is not None:
-        settings = replace(settings_of(options, options.baseline), floors=run.facts.floors)
+        settings = replace(settings_of(options, options.baseline), floors=run.facts.floors, limits=run.facts.limits)
         run, board, _ = gated(run, settings, Path.cwd())
         shown["gate"] = board.facts.gate
         before = {(old.task, old.id): old for old in examples_of(read_run(options.baseline))}

@@ -13,30 +13,44 @@ from pytest_lmeval.leaderboard.board import Leaderboard
 from pytest_lmeval.records.runfile import RunFile, examples_of
 from pytest_lmeval.types import ExampleResult
 
+_DIFFERS = ("usage", "request_ms", "ttft_ms", "cached")
 _KEPT = ("git", "model", "repeats", "sandbox", "seed", "think_tags", "versions")
 
 
-def encode_baseline(board: Leaderboard) -> bytes:
+def encode_baseline(board: Leaderboard, *, prompts: bool = False) -> bytes:
     """Return the board with its per-example records, a line each, as UTF-8 JSON.
 
-    Left out is what differs between equal runs or can be had from the task files: latencies, prompts, arguments,
-    the platform, the gate.
+    Left out is what differs between equal runs or can be had from the task files: latencies, prompts unless they are
+    asked for, arguments, the platform, the gate.
     """
     content = board.to_json(per_example=True)
-    content.pop("gate", None)
+    for name in ("gate", "spent"):
+        content.pop(name, None)
     content["manifest"] = {name: value for name, value in content["manifest"].items() if name in _KEPT}
     mark = secrets.token_hex(16)
     records: list[str] = []
     for row in content["tasks"]:
         row["latency_ms"] = None
-        row["per_example"] = [_marked(record, records, mark) for record in row["per_example"]]
+        row.pop("spent", None)
+        row["per_example"] = [_marked(record, records, mark, prompts=prompts) for record in row["per_example"]]
     text = json.dumps(content, indent=1, ensure_ascii=True, allow_nan=False)
     lines = re.sub(rf'"{mark}:(\d+)"', lambda match: records[int(match[1])], text)
     return lines.encode("ascii") + b"\n"
 
 
-def is_same(board: Leaderboard, stored: Mapping[str, Any]) -> bool:
-    """Tell whether a stored baseline says the same of the same model as this board would."""
+def is_same(board: Leaderboard, stored: Mapping[str, Any], *, prompts: bool = False) -> bool:
+    """Tell whether a stored baseline says the same of the same model as this board would, with ``prompts`` or not.
+
+    One that lacks what pairs are made by does not.
+    """
+    records = [record for row in stored.get("tasks", ()) for record in row.get("per_example", ())]
+    needed = {"prompt"} if prompts else set()
+    # A ledger of an earlier version has none to give.
+    needed |= (
+        {"scoring_hash"} if all(result.scoring_hash for row in board.tasks for result in row.per_example) else set()
+    )
+    if not all(record.get(name) for name in needed for record in records):
+        return False
     rows = {row.get("task"): (row.get("sha256"), row.get("correct")) for row in stored.get("tasks", ())}
     return (
         board.digest == stored.get("digest")
@@ -98,7 +112,8 @@ def _times_asked(results: Iterable[ExampleResult]) -> int:
     return max((len(result.outputs) for result in results if result.is_scored), default=0)
 
 
-def _marked(record: Mapping[str, Any], records: list[str], mark: str) -> str:
-    kept = {**record, "prompt": "", "latency_ms": None}
+def _marked(record: Mapping[str, Any], records: list[str], mark: str, *, prompts: bool) -> str:
+    kept = {name: value for name, value in record.items() if name not in _DIFFERS}
+    kept = {**kept, **({} if prompts else {"prompt": ""}), "latency_ms": None}
     records.append(json.dumps(kept, ensure_ascii=True, allow_nan=False))
     return f"{mark}:{len(records) - 1}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from pytest_lmeval.compare.pairing import Pair
@@ -25,12 +25,14 @@ class Criteria:
     It has to be significant at ``alpha``, the chance in (0, 1) of a false alarm of a whole run, and larger than
     ``tolerance``, a difference of scores in [0, 1]. With ``strict``, and with ``exact`` (the adapter always answers
     the same thing in the same way), a pair that passed and now does not is a regression as well, alone and in any task.
+    ``exact`` says nothing of pairs that were asked with different prompts. ``pair_by`` is one of PAIR_BY.
     """
 
     alpha: float = 0.05
     tolerance: float = 0.0
     strict: bool = False
     exact: bool = False
+    pair_by: str = "content"
 
     def __post_init__(self) -> None:
         if not 0.0 < self.alpha < 1.0:
@@ -38,10 +40,9 @@ class Criteria:
         if not 0.0 <= self.tolerance <= 1.0:
             raise ValueError(f"tolerance is {self.tolerance!r}: expected a number from 0 to 1")
 
-    @property
-    def every_flip(self) -> bool:
-        """Whether one example that passed and now does not is enough."""
-        return self.strict or self.exact
+    def is_enough(self, pair: Pair) -> bool:
+        """Tell whether this one pair is a regression: it passed and now does not, and every such pair counts."""
+        return pair.worse and (self.strict or (self.exact and not pair.differs_in_prompt))
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +102,7 @@ def overall_change(pairs: Sequence[Pair], criteria: Criteria) -> TaskChange:
         return _uncompared(OVERALL)
     test = pooled_test([_differences(group) for group in groups.values()], alpha=overall_alpha(pairs, criteria))
     # A single flip is the business of its task.
-    by_test = Criteria(criteria.alpha, criteria.tolerance)
+    by_test = replace(criteria, strict=False, exact=False)
     return _change(pairs, test, _adjusted((test.p, _p_better(test)), groups), by_test, task=OVERALL)
 
 
@@ -124,7 +125,6 @@ def _change(
     pairs: Sequence[Pair], test: PairedTest, ps: tuple[float, float], criteria: Criteria, *, task: str
 ) -> TaskChange:
     groups = _by_task(pairs).values()
-    worse = sum(pair.worse for pair in pairs)
     return TaskChange(
         task=task,
         paired=len(pairs),
@@ -134,18 +134,18 @@ def _change(
         interval=test.interval,
         p=test.p,
         p_adjusted=ps[0],
-        verdict=_verdict(test.change, ps, worse, criteria),
+        verdict=_verdict(test.change, ps, any(map(criteria.is_enough, pairs)), criteria),
         detectable=test.detectable,
-        worse=worse,
+        worse=sum(pair.worse for pair in pairs),
         better=sum(pair.better for pair in pairs),
         exact=test.exact,
     )
 
 
-def _verdict(change: float, ps: tuple[float, float], worse: int, criteria: Criteria) -> Verdict:
+def _verdict(change: float, ps: tuple[float, float], by_one: bool, criteria: Criteria) -> Verdict:
     p_worse, p_better = ps
     is_larger = -change > criteria.tolerance + _ROUNDING
-    if (criteria.every_flip and worse) or (is_larger and p_worse <= criteria.alpha):
+    if by_one or (is_larger and p_worse <= criteria.alpha):
         return "regression"
     if is_larger and -change >= NOTEWORTHY - _ROUNDING:
         return "inconclusive"

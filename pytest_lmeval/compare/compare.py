@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from types import MappingProxyType
 from typing import Any
 
@@ -28,7 +29,8 @@ class Comparison:
 
     ``worse`` passed and now do not, ``better`` the opposite. ``new``, ``changed``, ``removed`` and ``unscored``
     examples, as (task, id), have no pair; those that ``passed_before`` are named. ``retargeted`` are the changed ones
-    that were scored by their old targets, too. ``left_out`` tells why tasks were not looked at. ``paired`` of
+    that were scored by their old targets, too. ``other_prompts`` counts, by task, the pairs that were asked with
+    different prompts. ``left_out`` tells why tasks were not looked at. ``paired`` of
     ``expected`` examples of the old run, those that were scored and that the new run was to ask, have a pair.
     ``verdict`` is the first that holds of ``stale``, ``regression``, ``inconclusive``, ``improvement`` and ``pass``;
     ``reasons`` hold those of all of them, ``coverage`` says what was compared and what was not. ``only_measured`` says
@@ -53,6 +55,8 @@ class Comparison:
     coverage: tuple[str, ...]
     criteria: Criteria
     only_measured: bool = False
+    other_prompts: Mapping[str, int] = field(default_factory=dict)
+    quarantined: tuple[Key, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return the comparison as JSON values; flips with prompt, targets and what was said in both runs."""
@@ -73,6 +77,8 @@ class Comparison:
             "unscored": self._old_records(self.unscored),
             "retargeted": [each.to_json() for each in self.retargeted],
             "left_out": dict(self.left_out),
+            **({"quarantined": [_key_record(key) for key in self.quarantined]} if self.quarantined else {}),
+            **({"other_prompts": dict(self.other_prompts)} if self.other_prompts else {}),
         }
 
     def _old_records(self, keys: Sequence[Key]) -> list[dict[str, Any]]:
@@ -90,14 +96,23 @@ def compare(
 ) -> Comparison:
     """Return the paired comparison of a run with an older one, the order of their results being of no matter.
 
-    Results pair by task, id and equal content hash, where both have a score. ``left_out`` names tasks that must not be
-    compared, and why. ``outside(task, id)`` tells that an example of the old run which the new one lacks was not
-    selected: it is neither removed nor expected. ``gone`` is the word for the others that the new one lacks.
+    Results pair by task, id and equal content hash, or scoring hash, as ``criteria`` say, where both have a score.
+    ``left_out`` names tasks that must not be compared, and why. ``outside(task, id)`` tells that an example of the old
+    run which the new one lacks was not selected: it is neither removed nor expected. ``gone`` is the word for the
+    others that the new one lacks.
     """
-    pairing = pair_up(old, new, left_out, outside)
+    pairing = pair_up(old, new, left_out, outside, criteria.pair_by)
     changed = tuple(pair.key for pair in pairing.changed)
     by_old_targets = retargeted(pairing.changed)
-    keys = (*pairing.new, *changed, *pairing.removed, *pairing.unscored, *pairing.unknown, *pairing.measured)
+    keys = (
+        *pairing.quarantined,
+        *pairing.new,
+        *changed,
+        *pairing.removed,
+        *pairing.unscored,
+        *pairing.unknown,
+        *pairing.measured,
+    )
     tasks = task_changes((task for task, _ in keys), pairing.pairs, criteria)
     pooled = overall_change(pairing.pairs, criteria)
     return Comparison(
@@ -119,6 +134,8 @@ def compare(
         coverage=coverage(pairing, by_old_targets, gone),
         criteria=criteria,
         only_measured=is_only_measured(pairing),
+        quarantined=pairing.quarantined,
+        other_prompts=dict(Counter(pair.new.task for pair in pairing.pairs if pair.differs_in_prompt)),
     )
 
 
@@ -138,6 +155,7 @@ def _flip_record(flip: Flip) -> dict[str, Any]:
         "id": flip.new.id,
         "line": flip.new.line,
         "prompt": flip.new.prompt or flip.old.prompt,
+        **({"old_prompt": flip.old.prompt} if flip.differs_in_prompt else {}),
         "targets": list(flip.new.targets),
         "old": _answer_record(flip.old),
         "new": _answer_record(flip.new),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -9,7 +10,7 @@ from pytest_lmeval.records.boardfile import NOT_COMPARED
 from pytest_lmeval.text import printable
 
 if TYPE_CHECKING:
-    from pytest_lmeval.compare.pairing import Key, Pairing
+    from pytest_lmeval.compare.pairing import Key, Pair, Pairing
     from pytest_lmeval.compare.retargeted import Retargeted
 
 _NAMED = 5
@@ -27,6 +28,7 @@ def coverage(pairing: Pairing, by_old_targets: Sequence[Retargeted], gone: str =
         lines = [f"{NOT_COMPARED}{', '.join(counted)}; compared: {paired} of the baseline's {_examples(total)}"]
     else:
         lines = [_all_compared(total)]
+    lines += _other_prompts(pairing.pairs)
     lines += [f"{kind.what}: {named(_passed_first(kind.keys, pairing))}" for kind in kinds if kind.is_listed]
     lines += _new_targets(len(pairing.changed), by_old_targets)
     return tuple(printable(line, keep="") for line in lines)
@@ -54,6 +56,7 @@ def _kinds(pairing: Pairing, gone: str) -> tuple[_Kind, ...]:
         _Kind(pairing.unscored, "not scored"),
         _Kind(pairing.unknown, "without a score in the baseline", had_score=False),
         _Kind(pairing.measured, "measured by aggregations only", had_score=False),
+        _Kind(pairing.quarantined, "quarantined"),
         # The tasks have a line of their own; what was not selected may be as long as the suite.
         _Kind(pairing.left_out, "in tasks that are left out", is_listed=False),
         _Kind(pairing.unselected, "not selected", is_listed=False),
@@ -96,6 +99,15 @@ def _new_targets(changed: int, found: Sequence[Retargeted]) -> list[str]:
         only = [each.key for each in found if each.passes is passes and each.passes_by_old_targets is not passes]
         lines += [f"pass by the {which} targets only: {named(only)}"] if only else []
     return lines
+
+
+def _other_prompts(pairs: Sequence[Pair]) -> list[str]:
+    others = [pair for pair in pairs if pair.differs_in_prompt]
+    if not others:
+        return []
+    tasks = Counter(pair.new.task for pair in others)
+    where = ", ".join(f"{task} {count}" for task, count in sorted(tasks.items()))
+    return [f"paired by id: {len(others)} of {_examples(len(pairs))} have another prompt than in the baseline: {where}"]
 
 
 def _examples(count: int) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 from pytest_lmeval.compare.compare import Comparison
 from pytest_lmeval.compare.gate import Decision, GateSettings, decide
+from pytest_lmeval.compare.quarantined import quarantine_of
 from pytest_lmeval.records.runfile import RunFile, board_of
 
 Scores = tuple[float | None, float | None]
@@ -81,13 +82,15 @@ class Difference:
 def difference(old: RunFile, new: RunFile, settings: GateSettings, root: Path | None = None) -> Difference:
     """Return what changed from ``old`` to ``new``; paired wherever both have their examples.
 
-    The floors are those that the new run recorded. ``root`` is as for :func:`decide`.
+    The floors and limits are those that the new run recorded. ``root`` is as for :func:`decide`.
     """
-    settings = replace(settings, floors={**new.facts.floors, **settings.floors})
+    floors, limits = {**new.facts.floors, **settings.floors}, {**new.facts.limits, **settings.limits}
+    settings = replace(settings, floors=floors, limits=limits)
     (before, old_overall), (after, new_overall) = _scores(old), _scores(new)
     decision = None
     if old.results is not None and new.results is not None:
-        decision = decide(board_of(new), old, settings, root=root)
+        results = quarantine_of(new, old).judged(new.results, settings.mode)
+        decision = decide(board_of(replace(new, results=results)), old, settings, root=root)
     return Difference(
         old=old,
         new=new,

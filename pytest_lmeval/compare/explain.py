@@ -77,8 +77,8 @@ def _detectable(row: TaskChange) -> str:
 
 
 def _flips(pairs: Iterable[Pair], criteria: Criteria) -> list[str]:
-    worse = [pair.key for pair in pairs if pair.worse]
-    if not worse or not criteria.every_flip:
+    worse = [pair.key for pair in pairs if criteria.is_enough(pair)]
+    if not worse:
         return []
     why = "every such example counts (strict)" if criteria.strict else "its adapter always answers alike"
     return [f"{OVERALL}: {len(worse)} example(s) passed and now do not; {why}: {named(worse)}"]

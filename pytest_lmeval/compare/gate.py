@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,10 @@ from pytest_lmeval.compare.against import compare_with
 from pytest_lmeval.compare.baseline import doubts
 from pytest_lmeval.compare.changes import OVERALL, Criteria
 from pytest_lmeval.compare.compare import Comparison
+from pytest_lmeval.compare.limits import limit_parts, limited_names, over_limits
 from pytest_lmeval.compare.measured import floor_without_score, measured_lines
+from pytest_lmeval.compare.pairing import PAIR_BY, check_pairing
+from pytest_lmeval.compare.quarantined import check_quarantine, quarantine_lines
 from pytest_lmeval.compare.suspicion import suspicions
 from pytest_lmeval.errors import UnknownName, UsageError
 from pytest_lmeval.leaderboard.rows import rows_called
@@ -29,15 +32,19 @@ _FINE = frozenset({"pass", "improvement"})
 
 @dataclass(frozen=True, slots=True)
 class GateSettings:
-    """How the gate was set: one of MODES, the floors by task name (``overall`` too), and the test against a baseline.
+    """How the gate was set: one of MODES, the floors and limits, and the test against a baseline.
 
+    Floors are by task, limits by TASK.FIELD; ``overall`` is a task here.
     ``baseline`` is its path as it was given, or empty; ``update`` says that the run is to become the baseline.
+    ``pair_by`` is one of PAIR_BY.
     """
 
     mode: str = "examples"
     floors: Mapping[str, float] = field(default_factory=dict)
+    limits: Mapping[str, float] = field(default_factory=dict)
     baseline: str = ""
     update: bool = False
+    pair_by: str = "content"
     alpha: float = 0.05
     tolerance: float = 0.0
     strict: bool = False
@@ -46,6 +53,8 @@ class GateSettings:
         """Raise UsageError for a mode that does not exist, and for a number out of range."""
         if self.mode not in MODES:
             raise UnknownName("gate", self.mode, MODES)
+        if self.pair_by not in PAIR_BY:
+            raise UnknownName("pair_by", self.pair_by, PAIR_BY)
         if not 0 < self.alpha < 1 or not 0 <= self.tolerance < 1:
             raise UsageError(
                 f"gate: expected alpha above 0 and below 1, tolerance from 0 to below 1, got {self.alpha!r} and "
@@ -54,6 +63,10 @@ class GateSettings:
         for name, floor in self.floors.items():
             if not 0 <= floor <= 1:
                 raise UsageError(f"gate: floor of {name!r}: expected a number from 0 to 1, got {floor!r}")
+        for limit, most in self.limits.items():
+            limit_parts(limit)
+            if not 0 <= most < float("inf"):
+                raise UsageError(f"gate: limit {limit!r}: expected a number from 0, got {most!r}")
 
 
 _DEFAULT = GateSettings()
@@ -101,16 +114,20 @@ def decide(
 ) -> Decision:
     """Return the decision on a run: the one place that compares and judges.
 
-    Of several verdicts the first of incomplete, stale, regression, floor, must_pass, examples, inconclusive, pass
-    holds. Whatever the verdict, the reasons say what was not compared with the baseline. A run that is to become the
-    baseline is not judged by the old one; :func:`renewed` makes its verdict ``new`` once the file is written. A task
-    of the baseline that the board lacks counts as removed, unless its file is still below ``root``. Raises UsageError
-    for a baseline without per-example records, the mode ``baseline`` without one, and a board whose examples were
-    judged for another mode.
+    Of several verdicts the first of incomplete, stale, regression, floor, limit, must_pass, examples, inconclusive,
+    pass holds. Whatever the verdict, the reasons say what was not compared with the baseline. A run that is to become
+    the baseline is not judged by the old one; :func:`renewed` makes its verdict ``new`` once the file is written. A
+    task of the baseline that the board lacks counts as removed, unless its file is still below ``root``. Raises
+    UsageError for a baseline without per-example records, or without what pairs are made by, the mode ``baseline``
+    without one, and a board whose examples were judged for another mode.
     """
     _check_mode(board, baseline, settings)
+    if not settings.update:
+        check_quarantine(board, baseline)
     comparison = None
     if baseline is not None:
+        if not settings.update:
+            check_pairing(baseline.results or (), settings.pair_by, baseline.path)
         comparison = compare_with(baseline, board, _criteria(board, settings), root)
     findings = _findings(board, settings, comparison)
     reasons = [reason for _, reason in findings]
@@ -120,7 +137,7 @@ def decide(
     return Decision(
         verdict,
         tuple(reasons),
-        (*measured_lines(board), *suspicions(board), *_doubts(board, baseline, settings.floors)),
+        (*measured_lines(board), *suspicions(board), *_doubts(board, baseline, settings)),
         settings,
         comparison,
         _exit_code(board, settings, verdict),
@@ -166,13 +183,15 @@ def _check_mode(board: Leaderboard, baseline: RunFile | None, settings: GateSett
 def _criteria(board: Leaderboard, settings: GateSettings) -> Criteria:
     model = board.facts.manifest.get("model")
     exact = isinstance(model, dict) and model.get("exact") is True
-    return Criteria(settings.alpha, settings.tolerance, settings.strict, exact)
+    return Criteria(settings.alpha, settings.tolerance, settings.strict, exact, settings.pair_by)
 
 
-def _doubts(board: Leaderboard, baseline: RunFile | None, floors: Iterable[str]) -> list[str]:
+def _doubts(board: Leaderboard, baseline: RunFile | None, settings: GateSettings) -> list[str]:
     found = [] if baseline is None else doubts(baseline, board)
-    unknown = [name for name in floors if name != OVERALL and not rows_called(name, board.tasks)]
-    found += [f"its floor was not checked, this run has no such task: {name}" for name in unknown]
+    for what, names in (("floor", settings.floors), ("limit", limited_names(settings.limits))):
+        unknown = [name for name in names if name != OVERALL and not rows_called(name, board.tasks)]
+        found += [f"its {what} was not checked, this run has no such task: {name}" for name in unknown]
+    found += quarantine_lines(board, settings.baseline)
     if count := board.facts.reruns:
         found.append(f"{count} attempt(s) failed and were made again: a score of the best of several is too high")
     return found
@@ -205,6 +224,7 @@ def _findings(board: Leaderboard, settings: GateSettings, comparison: Comparison
         if comparison.verdict == "stale" and not comparison.only_measured and board.complete:
             found.append(("stale", f"to renew it: --lm-baseline={settings.baseline} --lm-update-baseline"))
     found += [("floor", reason) for reason in _under_floor(board, settings)]
+    found += [("limit", reason) for reason in over_limits(board, settings.limits)]
     found += [("must_pass", reason) for reason in _must_pass(board)]
     if settings.mode == "examples":
         found += [("examples", reason) for reason in _under_threshold(board)]
@@ -232,8 +252,11 @@ def _incomplete(board: Leaderboard) -> list[str]:
     errors = board.counts["errors"] + board.counts["timeouts"]
     if errors > board.facts.max_errors:
         reasons.append(f"{errors} example(s) could not be scored; at most {board.facts.max_errors:g} may")
-    if board.counts["excluded"] and not board.counts["scored"]:
-        reasons.append(f"no example was scored: {board.counts['excluded']} were excluded by their tasks")
+    if not board.counts["scored"]:
+        held = board.counts.get("quarantined")
+        why = [f"{board.counts['excluded']} were excluded by their tasks"] if board.counts["excluded"] else []
+        why += [f"{held} are quarantined"] if held else []
+        reasons += [f"no example was scored: {' and '.join(why)}"] if why else []
     return reasons + [f"{row.task}: {row.problem}" for row in board.tasks if row.problem]
 
 
@@ -248,6 +271,7 @@ def _under_floor(board: Leaderboard, settings: GateSettings) -> list[str]:
         # A part of the examples says nothing of the whole; the parts are judged once they are merged.
         return []
     reasons = []
+    outside = {row.task for row in board.tasks if row.is_outside}
     for name, floor in settings.floors.items():
         if refusal := floor_without_score(board, [name]):
             reasons.append(refusal)
@@ -256,6 +280,8 @@ def _under_floor(board: Leaderboard, settings: GateSettings) -> list[str]:
         rows = [row for row in rows_called(name, board.tasks) if row.task == name or row.task not in settings.floors]
         reached = {OVERALL: board.overall_score} if name == OVERALL else {row.task: row.score for row in rows}
         for task, score in reached.items():
+            if score is None and task in outside:
+                continue
             if score is None:
                 reasons.append(f"{task}: no score, and the floor is {floor:g}")
             elif score < floor:
@@ -268,7 +294,7 @@ def _must_pass(board: Leaderboard) -> list[str]:
         f"{result.task}: {result.id} must pass, and is {result.status}"
         for row in board.tasks
         for result in row.per_example
-        if result.must_pass and result.status not in ("passed", "excluded")
+        if result.must_pass and result.status not in ("passed", "excluded", "quarantined")
     ]
 
 

@@ -10,7 +10,10 @@ from typing import Any
 from pytest_lmeval.compare.baseline import check_baseline
 from pytest_lmeval.compare.changes import OVERALL
 from pytest_lmeval.compare.gate import MODES, GateSettings, decide
+from pytest_lmeval.compare.limits import limited_names
 from pytest_lmeval.compare.measured import floor_without_score
+from pytest_lmeval.compare.pairing import PAIR_BY
+from pytest_lmeval.compare.quarantined import quarantine_of
 from pytest_lmeval.errors import UnknownName, UsageError
 from pytest_lmeval.leaderboard.board import Leaderboard
 from pytest_lmeval.records.merge import judged
@@ -20,13 +23,14 @@ from pytest_lmeval.records.runfile import RunFile, board_of, examples_of, read_r
 def gate_settings(shards: Sequence[RunFile], asked: Mapping[str, Any]) -> GateSettings:
     """Return the settings that the shards recorded, changed by what is ``asked`` for: fields of GateSettings.
 
-    Floors are added to those recorded; a baseline without a mode makes it ``baseline``. Raises UsageError that names a
-    floor asked for that is of no task, and a setting on which the shards differ and that is not asked for.
+    Floors and limits are added to those recorded; a baseline without a mode makes it ``baseline``. Raises UsageError
+    that names a floor asked for that is of no task, and a setting on which the shards differ and that is not asked for.
     """
     wanted = dict(asked)
     tasks = {name for shard in shards for name in shard.infos}
     keys = {info.key for shard in shards for info in shard.infos.values()}
-    unknown = wanted.get("floors", {}).keys() - tasks - keys - {OVERALL}
+    named = {*wanted.get("floors", {}), *limited_names(wanted.get("limits", {}))}
+    unknown = named - tasks - keys - {OVERALL}
     if unknown:
         raise UnknownName("task", min(unknown), [*tasks, OVERALL])
     if "baseline" in wanted:
@@ -39,8 +43,8 @@ def gate_settings(shards: Sequence[RunFile], asked: Mapping[str, Any]) -> GateSe
                     f"the gate's {name} is {value!r} in {shards[0].path} and {settings[name]!r} in {shard.path}; say "
                     "which it is to be"
                 )
-    floors = {**recorded[0]["floors"], **wanted.pop("floors", {})}
-    return GateSettings(**{**recorded[0], **wanted, "floors": floors, "update": False})
+    added = {name: {**recorded[0][name], **wanted.pop(name, {})} for name in ("floors", "limits")}
+    return GateSettings(**{**recorded[0], **wanted, **added, "update": False})
 
 
 def gated(run: RunFile, settings: GateSettings, root: Path) -> tuple[RunFile, Leaderboard, int]:
@@ -48,14 +52,18 @@ def gated(run: RunFile, settings: GateSettings, root: Path) -> tuple[RunFile, Le
 
     Raises UsageError where the baseline is missing.
     """
+    baseline = _baseline(settings, root)
     results = examples_of(run)
+    if baseline is not None:
+        results = quarantine_of(run, baseline).judged(results, settings.mode)
     if settings.mode != (run.gate or {}).get("mode"):
         results = judged(results, settings.mode)
-    run = replace(run, results=results, facts=replace(run.facts, floors=settings.floors, gate=None, mode=settings.mode))
+    facts = replace(run.facts, floors=settings.floors, limits=settings.limits, gate=None, mode=settings.mode)
+    run = replace(run, results=results, facts=facts)
     board = board_of(run)
     if refusal := floor_without_score(board, settings.floors):
         raise UsageError(refusal)
-    decision = decide(board, _baseline(settings, root), settings, root=root)
+    decision = decide(board, baseline, settings, root=root)
     return run, replace(board, facts=replace(board.facts, gate=decision.to_json())), decision.exit_code
 
 
@@ -70,9 +78,14 @@ def _recorded(shard: RunFile) -> dict[str, Any]:
     where = f"{shard.path}: gate.settings"
     if found["mode"] not in MODES:
         raise UsageError(f"{where}.mode: expected one of {', '.join(MODES)}, got {found['mode']!r:.80}")
+    if found["pair_by"] not in PAIR_BY:
+        raise UsageError(f"{where}.pair_by: expected one of {', '.join(PAIR_BY)}, got {found['pair_by']!r:.80}")
     for task, floor in found["floors"].items():
         if not isinstance(floor, int | float) or not 0 <= floor <= 1:
             raise UsageError(f"{where}.floors.{task}: expected a number from 0 to 1, got {floor!r:.80}")
+    for limit, most in found["limits"].items():
+        if not isinstance(most, int | float) or not 0 <= most < float("inf"):
+            raise UsageError(f"{where}.limits.{limit}: expected a number from 0, got {most!r:.80}")
     return found
 
 

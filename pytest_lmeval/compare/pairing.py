@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+from pytest_lmeval.errors import UsageError
 from pytest_lmeval.types import ExampleResult
 
 Key = tuple[str, str]
 """Task and id of an example."""
+PAIR_BY = ("content", "id")
+"""What two results of one task and id must share to be a pair: their content hash, or their scoring hash."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +44,25 @@ class Pair:
         return self.new.cluster or self.old.cluster
 
     @property
+    def differs_in_prompt(self) -> bool:
+        """Whether the model was asked with another prompt; only where pairs are made by id."""
+        return self.old.hash != self.new.hash
+
+    @property
     def worse(self) -> bool:
         """Whether it passed and now does not."""
-        return self.old.status == "passed" != self.new.status
+        return _passed(self.old) and not _passed(self.new)
 
     @property
     def better(self) -> bool:
         """Whether it did not pass and now does."""
-        return self.old.status != "passed" == self.new.status
+        return _passed(self.new) and not _passed(self.old)
+
+
+def _passed(result: ExampleResult) -> bool:
+    # What was in quarantine then, and is no more, counts as it was scored.
+    was_held = result.status == "quarantined" and result.score is not None
+    return result.status == "passed" or (was_held and _scored(result) >= result.threshold)
 
 
 def _scored(result: ExampleResult) -> float:
@@ -62,10 +77,10 @@ class Pairing:
 
     ``pairs`` are scored on both sides, with the same content. ``new`` stands in the new run only, ``removed`` in the
     old one only, ``changed`` in both with different content, or scored by another field. ``measured`` have no score in
-    either run: only aggregations score them. ``unscored`` had a score and now has none, ``unknown`` had none to compare
-    with. Of the old run's examples, the new one did not select those ``unselected``, and those ``left_out`` are of
-    tasks that must not be compared. ``expected`` counts, by task, the old run's scored examples that should have a
-    pair. ``before`` holds all of the old run's results.
+    either run: only aggregations score them. ``quarantined`` are so in the new run. ``unscored`` had a score and now
+    has none, ``unknown`` had none to compare with. Of the old run's examples, the new one did not select those
+    ``unselected``, and those ``left_out`` are of tasks that must not be compared. ``expected`` counts, by task, the old
+    run's scored examples that should have a pair. ``before`` holds all of the old run's results.
     """
 
     pairs: tuple[Pair, ...]
@@ -75,6 +90,7 @@ class Pairing:
     unscored: tuple[Key, ...]
     unknown: tuple[Key, ...]
     measured: tuple[Key, ...]
+    quarantined: tuple[Key, ...]
     unselected: tuple[Key, ...]
     left_out: tuple[Key, ...]
     expected: Mapping[str, int]
@@ -86,14 +102,16 @@ def pair_up(
     new: Iterable[ExampleResult],
     left_out: Collection[str],
     outside: Callable[[str, str], bool],
+    by: str = "content",
 ) -> Pairing:
-    """Return which results are pairs. Tasks that are ``left_out`` are not looked at.
+    """Return which results are pairs, ``by`` one of PAIR_BY. Tasks that are ``left_out`` are not looked at.
 
     ``outside(task, id)`` tells of an example that only the old run has that the new one was not meant to ask it.
     """
     before = {(result.task, result.id): result for result in old}
     after = {(result.task, result.id): result for result in new if result.task not in left_out}
-    kinds = {key: _kind(before.get(key), after.get(key)) for key in sorted(before.keys() | after.keys())}
+    content = partial(content_of, by=by)
+    kinds = {key: _kind(before.get(key), after.get(key), content) for key in sorted(before.keys() | after.keys())}
     for key, kind in kinds.items():
         if key[0] in left_out:
             kinds[key] = "left_out"
@@ -101,7 +119,7 @@ def pair_up(
             kinds[key] = "unselected"
     expected: dict[str, int] = {}
     for key, kind in kinds.items():
-        if kind not in ("left_out", "unselected") and key in before and before[key].score is not None:
+        if kind not in ("left_out", "unselected", "quarantined") and key in before and before[key].score is not None:
             expected[key[0]] = expected.get(key[0], 0) + 1
 
     def of(kind: str) -> tuple[Key, ...]:
@@ -115,6 +133,7 @@ def pair_up(
         unscored=of("unscored"),
         unknown=of("unknown"),
         measured=of("measured"),
+        quarantined=of("quarantined"),
         unselected=of("unselected"),
         left_out=of("left_out"),
         expected=expected,
@@ -122,12 +141,28 @@ def pair_up(
     )
 
 
-def _kind(old: ExampleResult | None, new: ExampleResult | None) -> str:
+def content_of(result: ExampleResult, by: str) -> str:
+    """Return what makes a result a pair with another one of its task and id, ``by`` one of PAIR_BY."""
+    return result.scoring_hash if by == "id" else result.hash
+
+
+def check_pairing(results: Iterable[ExampleResult], by: str, called: object) -> None:
+    """Raise UsageError where ``results``, of a run ``called`` so, lack what pairs are made ``by``."""
+    if by == "id" and not all(result.scoring_hash for result in results):
+        raise UsageError(
+            f"{called}: pairs by id need the scoring_hash of each example, which earlier versions did not write; "
+            "renew it: run that state again with this version"
+        )
+
+
+def _kind(old: ExampleResult | None, new: ExampleResult | None, content: Callable[[ExampleResult], str]) -> str:
     if old is None:
         return "new"
     if new is None:
         return "removed"
-    if old.hash != new.hash or _scored_otherwise(old, new):
+    if new.status == "quarantined":
+        return "quarantined"
+    if content(old) != content(new) or _scored_otherwise(old, new):
         return "changed"
     if old.status == new.status == "measured":
         return "measured"

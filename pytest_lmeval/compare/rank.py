@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from typing import Any, TypeVar
 
+from pytest_lmeval.compare.pairing import check_pairing, content_of
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.records.runfile import RunFile, examples_of
 from pytest_lmeval.stats.intervals import combine, interval, mean
@@ -69,13 +70,16 @@ class _Entry:
         return mean(list(self.means.values()))
 
 
-def rank(runs: Sequence[RunFile]) -> Ranking:
+def rank(runs: Sequence[RunFile], pair_by: str = "content") -> Ranking:
     """Return the ranking of two runs or more; raise UsageError that names those which share no example.
 
-    Examples are the same where task, id and content hash are. Ties keep the order of the names.
+    Examples are the same where task, id and content hash are; with ``pair_by`` "id", the hash without the prompt. Ties
+    keep the order of the names.
     """
     names = _names(runs)
-    held = [_scored(run) for run in runs]
+    for run in runs:
+        check_pairing(examples_of(run), pair_by, run.path)
+    held = [_scored(run, pair_by) for run in runs]
     shared = _shared(dict(zip(names, held, strict=True)))
     clusters = _by_task(shared, {key: held[0][key][1] for key in shared})
     entries = [
@@ -86,6 +90,31 @@ def rank(runs: Sequence[RunFile]) -> Ranking:
     entries.sort(key=lambda entry: (-entry.score, entry.name))
     standings = [_standing(entry, entries[0], clusters, wins[entry.name]) for entry in entries]
     return Ranking(tuple(standings), {task: len(members) for task, members in clusters.items()})
+
+
+def by_config(runs: Sequence[RunFile]) -> list[RunFile]:
+    """Return a run for each variant of the tasks in ``runs``, named by its config, with the tasks named alike.
+
+    Of several runs the adapter's name goes before the config's. Tasks without variants are left out. Raises UsageError
+    where a run has none.
+    """
+    return [variant for run in runs for variant in _variants(run, with_name=len(runs) > 1)]
+
+
+def _variants(run: RunFile, *, with_name: bool) -> list[RunFile]:
+    # A variant is called TASK@CONFIG, and says so by its values.
+    names = {name: name.rpartition("@") for name, info in run.infos.items() if info.config and "@" in name}
+    configs = dict.fromkeys(config for _, _, config in names.values())
+    if len(configs) < 2:
+        raise UsageError(f"{run.path}: no variants of a task; --by config takes a run whose --lm-config is a list")
+    found = []
+    for config in configs:
+        tasks = {name: task for name, (task, _, own) in names.items() if own == config}
+        results = [replace(each, task=tasks[each.task]) for each in examples_of(run) if each.task in tasks]
+        facts = replace(run.facts, adapter=f"{run.adapter} {config}" if with_name else config)
+        path = run.path.with_name(f"{run.path.name}@{config}")
+        found.append(replace(run, path=path, facts=facts, results=tuple(results), board=None))
+    return found
 
 
 _Key = tuple[str, str, str]
@@ -127,11 +156,11 @@ def _names(runs: Sequence[RunFile]) -> list[str]:
     return [run.adapter if adapters[run.adapter] == 1 else f"{run.adapter} ({run.path})" for run in runs]
 
 
-def _scored(run: RunFile) -> dict[_Key, tuple[float, str]]:
+def _scored(run: RunFile, pair_by: str) -> dict[_Key, tuple[float, str]]:
     return {
-        (result.task, result.id, result.hash): (result.score, result.cluster)
+        (result.task, result.id, content_of(result, pair_by)): (result.score, result.cluster)
         for result in examples_of(run)
-        if result.score is not None
+        if result.score is not None and result.is_scored
     }
 
 

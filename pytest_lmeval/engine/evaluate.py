@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 from collections import Counter
@@ -12,7 +11,9 @@ from typing import Any
 
 from pytest_lmeval.errors import AdapterTimeout, LmevalError, ScoringError
 from pytest_lmeval.formats.task import Prompt, Task, Tools
-from pytest_lmeval.records.answers import exchange_record, rendered, request_hash
+from pytest_lmeval.hashes import content_hash_of, rendered, request_hash, scoring_hash_of
+from pytest_lmeval.leaderboard.quarantine import Quarantine
+from pytest_lmeval.records.answers import exchange_record
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.stats.intervals import mean
 from pytest_lmeval.types import (
@@ -26,6 +27,7 @@ from pytest_lmeval.types import (
     Status,
 )
 
+_NO_QUARANTINE = Quarantine(listed={})
 _MIXED = "some of its responses have a score and others have none; say score_field"
 
 
@@ -56,8 +58,8 @@ class Judgement:
     """What turns responses into results, the same for every example of a run.
 
     ``gated`` tells whether an example under its threshold fails, or is only counted as ``below``; one that must pass
-    fails unless ``must_pass_binds`` is False. ``repeats`` is how often each example was asked: the responses come in
-    as many groups, and the score is the mean of theirs.
+    fails unless ``must_pass_binds`` is False. Examples in ``quarantine`` never fail. ``repeats`` is how often each
+    example was asked: the responses come in as many groups, and the score is the mean of theirs.
     """
 
     thresholds: Thresholds
@@ -66,6 +68,7 @@ class Judgement:
     adapter: str = ""
     repeats: int = 1
     must_pass_binds: bool = True
+    quarantine: Quarantine = _NO_QUARANTINE
 
 
 def evaluate(
@@ -126,12 +129,12 @@ def content_hash(task: Task, example: Example, prompt: Prompt) -> str:
     )
 
 
-def content_hash_of(
-    prompt: str | list[list[Any]], targets: Sequence[str], metric: str, post_process: str, scoring: Mapping[str, Any]
-) -> str:
-    """Return the content hash of an example with these parts; ``metric`` is the registry's name."""
-    content = [prompt, targets, metric, post_process, scoring]
-    return hashlib.sha256(_dump(content).encode("ascii")).hexdigest()
+def scoring_hash(task: Task, example: Example) -> str:
+    """Return a SHA-256 over everything in the content hash but the prompt."""
+    scoring = task.unprompted(example)
+    if scoring is None:
+        scoring = task.scoring(example)
+    return scoring_hash_of(example.targets, task.metric_name(example), example.post_process, scoring)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,8 +156,10 @@ def _result(
     completions = [response for response in responses if isinstance(response, Completion)]
     thoughts = tuple(completion.thoughts for completion in completions)
     single = [one for response in responses for one in _single(response)]
-    latencies = [response.latency_ms for response in single if response.latency_ms is not None]
-    return ExampleResult(
+    fresh = [response for response in single if not response.cached]
+    latencies = [round(response.latency_ms, 3) for response in fresh if response.latency_ms is not None]
+    firsts = [one.ttft_ms for one in fresh if isinstance(one, Completion) and one.ttft_ms is not None]
+    result = ExampleResult(
         task=task.name,
         id=example.id,
         status=status,
@@ -173,7 +178,7 @@ def _result(
         error=error,
         adapter=judgement.adapter,
         request=request_hash(task.requests(example, prompt)),
-        usage=_usage(single, scores),
+        usage=_usage(fresh, scores),
         details=_details(scores),
         cluster=str(example.metadata.get("cluster", "")),
         must_pass=_must_pass(example),
@@ -182,7 +187,18 @@ def _result(
         thoughts=thoughts if any(thoughts) else (),
         cut_off=any(completion.is_cut_off for completion in completions),
         exchanges=tuple(exchange_record(each) for completion in completions for each in completion.exchanges),
+        scoring_hash=scoring_hash(task, example),
+        request_ms=tuple(latencies) if len(latencies) > 1 else (),
+        ttft_ms=tuple(round(each, 3) for each in firsts),
+        cached=len(single) - len(fresh),
+        quarantine=_own_quarantine(example),
     )
+    return judgement.quarantine.applied(result)
+
+
+def _own_quarantine(example: Example) -> Mapping[str, str]:
+    own = example.metadata.get("quarantine")
+    return own if isinstance(own, Mapping) else {}
 
 
 def _single(response: Response) -> Sequence[Response]:

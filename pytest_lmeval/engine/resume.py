@@ -54,7 +54,7 @@ class HeldResults:
             return None
         if not held.outputs:
             return _log_probs(held, repeats)
-        first, *others = _completions(held)
+        first, *others = _completions(held, repeats)
         # All that the example used is with its first response, so that the sum is right again.
         counted = replace(
             first,
@@ -105,20 +105,24 @@ def read_held(path: Path, asking: str) -> HeldResults:
 def _log_probs(held: ExampleResult, repeats: int) -> Sequence[Response]:
     # How probable a text is does not change from repeat to repeat: the first one's numbers stand for all.
     details = held.details["repeats"][0] if repeats > 1 else held.details
-    return [replace(one, latency_ms=held.latency_ms) for _ in range(repeats) for one in log_probs_of(details)]
+    found = [one for _ in range(repeats) for one in log_probs_of(details)]
+    times = held.request_ms if len(held.request_ms) == len(found) else [held.latency_ms] * len(found)
+    return [replace(one, latency_ms=time) for one, time in zip(found, times, strict=True)]
 
 
 def _is_answered(result: ExampleResult) -> bool:
     return bool(result.outputs or result.exchanges or log_probs_of(result.details))
 
 
-def _completions(held: ExampleResult) -> list[Completion]:
-    whole = len(held.thoughts) == len(held.outputs)
-    thoughts = held.thoughts if whole else [""] * len(held.outputs)
-    recorded = zip(held.outputs, confidences(held), thoughts, strict=True)
+def _completions(held: ExampleResult, repeats: int) -> list[Completion]:
+    times = held.request_ms if len(held.request_ms) == repeats else [held.latency_ms] * repeats
+    firsts = held.ttft_ms if len(held.ttft_ms) == repeats else [None] * repeats
+    thoughts = held.thoughts if len(held.thoughts) == repeats else [""] * repeats
     found = [
-        Completion.of_output(text, latency_ms=held.latency_ms, confidence=confidence, thoughts=thought)
-        for text, confidence, thought in recorded
+        Completion.of_output(text, latency_ms=ms, ttft_ms=first, confidence=confidence, thoughts=thought)
+        for text, ms, first, confidence, thought in zip(
+            held.outputs, times, firsts, confidences(held), thoughts, strict=True
+        )
     ]
     if held.cut_off and not any(each.is_cut_off for each in found):
         found[0] = replace(found[0], finish_reason="length")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from datetime import date
 from typing import Any
 
 from pytest_lmeval.errors import RecordRefused, did_you_mean
@@ -81,7 +82,7 @@ def number_in_range(value: object, field: str, low: float, high: float) -> float
 
 
 def gate_fields(holder: Mapping[str, Any], prefix: str) -> None:
-    """Check what ``metadata`` or ``extras`` may tell the gate: ``threshold`` in [0, 1], ``must_pass``, ``cluster``."""
+    """Check what ``metadata`` or ``extras`` tell the gate: threshold, must_pass, cluster and quarantine."""
     if "threshold" in holder:
         number_in_range(holder["threshold"], f"{prefix}.threshold", 0.0, 1.0)
     if not isinstance(holder.get("must_pass", False), bool):
@@ -89,3 +90,27 @@ def gate_fields(holder: Mapping[str, Any], prefix: str) -> None:
         raise RecordRefused("bad_type", f"{prefix}.must_pass", detail)
     if "cluster" in holder:
         string(holder["cluster"], f"{prefix}.cluster")
+    if "quarantine" in holder:
+        _quarantine(holder["quarantine"], f"{prefix}.quarantine")
+
+
+def _quarantine(value: object, field: str) -> None:
+    if not isinstance(value, dict):
+        raise RecordRefused("bad_type", field, f"expected {{until, reason}}, got {type_name(value)}")
+    for name in ("until", "reason"):
+        if name not in value:
+            raise RecordRefused("missing_required", f"{field}.{name}", "a quarantine needs until, a date, and reason")
+        string(value[name], f"{field}.{name}")
+    for name in value:
+        if name not in ("until", "reason"):
+            raise RecordRefused("unknown_field", f"{field}.{name}", "a quarantine has until and reason, and no more")
+    if not _is_date(value["until"]):
+        detail = f"expected a date as YYYY-MM-DD, got {value['until']!r:.80}"
+        raise RecordRefused("bad_value", f"{field}.until", detail)
+
+
+def _is_date(text: str) -> bool:
+    try:
+        return date.fromisoformat(text).isoformat() == text
+    except ValueError:
+        return False

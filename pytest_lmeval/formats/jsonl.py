@@ -18,7 +18,9 @@ from pytest_lmeval.types import Completion, Example, Generate, RecordError, Requ
 
 _SPEC_KEYS = frozenset({"task_id", "category", "metric_name", "post_process"})
 # Of metadata and extras, what describes an example without deciding its score.
-_DESCRIPTIVE = frozenset({"threshold", "must_pass", "cluster", "category", "tags", "difficulty", "post_process"})
+_DESCRIPTIVE = frozenset(
+    {"threshold", "must_pass", "cluster", "category", "tags", "difficulty", "post_process", "quarantine"}
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -99,6 +99,11 @@ class MixtureTask(TaskDefaults):
         task, original = self._source(example)
         return task.scoring(original)
 
+    def unprompted(self, example: Example) -> Mapping[str, Any] | None:
+        """Return what of that is not there for the prompt."""
+        task, original = self._source(example)
+        return task.unprompted(original)
+
     def _source(self, example: Example) -> tuple[Task, Example]:
         part, original = self.sources[example.id]
         return self.parts[part].task, original

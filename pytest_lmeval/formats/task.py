@@ -125,6 +125,9 @@ class Task(BareTask, Protocol):
     def judge_requests(self, example: Example, responses: Sequence[Response]) -> Sequence[Generate] | None:
         """Return what a judge can be asked before the example is scored; None where the task asks no judge."""
 
+    def unprompted(self, example: Example) -> Mapping[str, Any] | None:
+        """Return :meth:`scoring` without what is there for the prompt alone; None where that is nothing."""
+
     def record(self, example: Example) -> Mapping[str, Any]:
         """Return what ``example`` was read from, as ``lmeval test`` shows it."""
 
@@ -193,6 +196,10 @@ class TaskDefaults:
 
     def judge_requests(self, example: Example, responses: Sequence[Response]) -> Sequence[Generate] | None:
         """Return None: no judge is asked."""
+        return None
+
+    def unprompted(self, example: Example) -> Mapping[str, Any] | None:
+        """Return None: nothing of what decides the score is there for the prompt alone."""
         return None
 
     def record(self, example: Example) -> Mapping[str, Any]:

@@ -13,7 +13,9 @@ from typing import Any
 
 from pytest_lmeval.leaderboard.calibration import calibration
 from pytest_lmeval.leaderboard.centered import CENTERED, core_score
+from pytest_lmeval.leaderboard.quarantine import decides
 from pytest_lmeval.leaderboard.rows import Breakdown, TaskInfo, TaskRow, breakdown, make_row
+from pytest_lmeval.leaderboard.spent import spent
 from pytest_lmeval.redaction import redact_options
 from pytest_lmeval.stats.intervals import mean, overall_interval
 from pytest_lmeval.types import ExampleResult
@@ -28,10 +30,10 @@ class RunFacts:
 
     ``missing`` are the examples that were collected and never heard of again. ``selection`` tells what was left out,
     and is empty when nothing was. ``complete`` may be withheld by the caller; it is never granted against ``missing``.
-    ``floors`` are the scores that tasks, and ``overall``, must reach. ``interruptions`` say why the run did not come to
-    its end, lost examples aside. ``failures`` are tests of examples that failed whatever the score. ``reruns`` counts
-    the attempts that were made again. ``mode`` is the gate's mode that decided which examples are ``failed`` and which
-    ``below``, empty where that is not known.
+    ``floors`` are the scores that tasks, and ``overall``, must reach, ``limits`` what their answers may take.
+    ``interruptions`` say why the run did not come to its end, lost examples aside. ``failures`` are tests of examples
+    that failed whatever the score. ``reruns`` counts the attempts that were made again. ``mode`` is the gate's mode
+    that decided which examples are ``failed`` and which ``below``, empty where that is not known.
     """
 
     timestamp: str
@@ -46,6 +48,7 @@ class RunFacts:
     manifest: Mapping[str, Any] = field(default_factory=dict)
     finished: bool = True
     floors: Mapping[str, float] = field(default_factory=dict)
+    limits: Mapping[str, float] = field(default_factory=dict)
     interruptions: Sequence[str] = ()
     failures: Sequence[str] = ()
     reruns: int = 0
@@ -71,6 +74,7 @@ class Leaderboard:
     overall_ci95: tuple[float, float] | None = None
     core_score: float | None = None
     calibration: Mapping[str, float | int] = field(default_factory=dict)
+    spent: Mapping[str, float | int] = field(default_factory=dict)
 
     def to_json(self, *, per_example: bool = False) -> dict[str, Any]:
         """Return the board as its file has it, keys in the documented order."""
@@ -89,15 +93,22 @@ class Leaderboard:
             "tasks": [row.to_json(per_example=per_example) for row in self.tasks],
             "categories": dict(self.categories),
             "usage": dict(self.usage),
+            "spent": dict(self.spent),
             "calibration": dict(self.calibration),
+            "quarantined": self.quarantined(),
             "bad_records": list(facts.bad_records),
             "interruptions": list(facts.interruptions),
             "gate": None if facts.gate is None else dict(facts.gate),
             "manifest": dict(facts.manifest),
             "digest": self.digest,
         }
-        optional = ("selection", "usage", "calibration", "bad_records", "interruptions", "gate")
+        optional = ("selection", "usage", "spent", "calibration", "quarantined", "bad_records", "interruptions", "gate")
         return {key: value for key, value in board.items() if key not in optional or value}
+
+    def quarantined(self) -> list[dict[str, str]]:
+        """Return task, id, until and reason of every example that is in quarantine."""
+        results = (result for row in self.tasks for result in row.per_example if result.status == "quarantined")
+        return [{"task": result.task, "id": result.id, **result.quarantine} for result in results]
 
     def _core(self) -> dict[str, float | None]:
         has_core_tasks = any(CENTERED in row.metrics for row in self.tasks)
@@ -123,14 +134,15 @@ def build_board(
         make_row(info, by_task[info.name], _floor(info, facts.floors), aggregates.get(info.name, {})) for info in infos
     )
     everything = [result for row in rows for result in row.per_example]
+    deciding = list(filter(decides, everything))
     counts = _counts(everything, facts)
     # A run that left out all it asked measured nothing: it must not pass for one that found nothing wrong.
-    says_something = bool(counts["scored"] or not counts["excluded"])
+    says_something = bool(counts["scored"] or not (counts["excluded"] or counts.get("quarantined")))
     sound = says_something and not any(row.problem for row in rows)
     complete = facts.finished and not facts.missing and _errors(counts) <= facts.max_errors and sound
     is_whole = complete and "shard" not in facts.selection
     # A row that has no score on purpose is outside the overall score; one that should have a score leaves none.
-    inside = [row for row in rows if not row.is_unscored]
+    inside = [row for row in rows if not row.is_outside]
     scores = [row.score for row in inside if row.score is not None]
     overall = mean(scores) if is_whole and scores and len(scores) == len(inside) else None
     return Leaderboard(
@@ -139,12 +151,13 @@ def build_board(
         complete=complete,
         overall_score=overall,
         counts=counts,
-        categories=breakdown((result.category, result) for result in everything if result.category),
+        categories=breakdown((result.category, result) for result in deciding if result.category),
         digest=digest(everything),
         usage=_usage(everything),
         overall_ci95=None if overall is None else overall_interval(inside),
         core_score=core_score(rows) if is_whole else None,
-        calibration=calibration(everything),
+        calibration=calibration(deciding),
+        spent=spent(everything),
     )
 
 
@@ -164,7 +177,8 @@ def digest(results: Iterable[ExampleResult]) -> str:
 
 def _counts(results: Sequence[ExampleResult], facts: RunFacts) -> dict[str, int]:
     statuses = Counter(result.status for result in results)
-    more = {"measured": statuses["measured"], "cut_off": sum(result.cut_off for result in results)}
+    more = {name: statuses[name] for name in ("measured", "quarantined")}
+    more["cut_off"] = sum(result.cut_off for result in results)
     return {
         "collected": len(results) + len(facts.missing) + facts.skipped,
         "scored": sum(result.is_scored for result in results),

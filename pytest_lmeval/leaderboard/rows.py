@@ -11,7 +11,9 @@ from typing import Any
 from pytest_lmeval.leaderboard.calibration import confidence_metrics, text_metrics
 from pytest_lmeval.leaderboard.centered import centered_metric
 from pytest_lmeval.leaderboard.classes import ClassRow, class_metrics, confusion
+from pytest_lmeval.leaderboard.quarantine import decides
 from pytest_lmeval.leaderboard.repeats import repeat_errors, repeat_metrics
+from pytest_lmeval.leaderboard.spent import spent
 from pytest_lmeval.stats.intervals import interval, mean, standard_error
 from pytest_lmeval.types import ExampleResult
 
@@ -86,7 +88,14 @@ class TaskRow:
     key: str = ""
     display_name: str = ""
     cut_off: int = 0
+    quarantined: int = 0
+    spent: Mapping[str, float | int] = field(default_factory=dict)
     per_example: Sequence[ExampleResult] = field(default=(), repr=False)
+
+    @property
+    def is_outside(self) -> bool:
+        """Whether the row has no part in the overall score: no score on purpose, or all of it is in quarantine."""
+        return self.is_unscored or (self.score is None and 0 < self.quarantined == self.total - self.excluded)
 
     @property
     def is_unscored(self) -> bool:
@@ -139,13 +148,14 @@ def make_row(
     ``floor`` is the score it must reach. ``aggregates`` are what the task itself made of all its results: further
     ``metrics``, ``classes`` and ``confusion`` in place of ours, ``notes``, the ``score`` of measured examples.
     """
+    everything, results = results, [result for result in results if decides(result)]
     scored = [(result.score, result.cluster) for result in results if result.score is not None]
     scores = [score for score, _ in scored]
     clusters = [cluster for _, cluster in scored] if any(cluster for _, cluster in scored) else ()
     statuses = Counter(result.status for result in results)
-    latencies = [result.latency_ms for result in results if result.latency_ms is not None]
+    latencies = [result.latency_ms for result in everything if result.latency_ms is not None]
     thresholds = {result.threshold for result in results if result.status != "measured"}
-    metrics = {result.metric for result in results}
+    metrics = {result.metric for result in everything}
     subjects = _subjects(results)
     score = mean(scores) if scores else aggregates.get("score")
     return TaskRow(
@@ -157,7 +167,7 @@ def make_row(
         stderr=standard_error(scores, clusters),
         ci95=interval(scores, clusters),
         correct=sum(result.score is not None and result.score >= result.threshold for result in results),
-        total=len(results),
+        total=len(everything),
         errors=statuses["error"],
         timeouts=statuses["timeout"],
         excluded=statuses["excluded"],
@@ -184,8 +194,10 @@ def make_row(
         config=info.config,
         key=info.key,
         display_name=info.display_name,
-        cut_off=sum(result.cut_off for result in results),
-        per_example=sorted(results, key=lambda result: result.id),
+        cut_off=sum(result.cut_off for result in everything),
+        quarantined=len(everything) - len(results),
+        spent=spent(everything),
+        per_example=sorted(everything, key=lambda result: result.id),
     )
 
 
@@ -243,13 +255,25 @@ def _example_record(result: ExampleResult) -> dict[str, Any]:
         "latency_ms": result.latency_ms,
         "hash": result.hash,
     }
-    if len(result.outputs) > 1:
-        record["outputs"] = list(result.outputs)
-        record["predictions"] = list(result.predictions)
-    for name in _EXAMPLE_IF_ANY:
-        if value := getattr(result, name):
-            record[name] = list(value) if isinstance(value, tuple) else value
+    several = len(result.outputs) > 1
+    optional = {
+        "outputs": list(result.outputs) if several else (),
+        "predictions": list(result.predictions) if several else (),
+        "error": result.error,
+        "metrics": dict(result.metrics),
+        "cluster": result.cluster,
+        "details": dict(result.details),
+        "item": result.item,
+        "must_pass": result.must_pass,
+        "scoring_hash": result.scoring_hash,
+        "usage": dict(result.usage),
+        "request_ms": list(result.request_ms),
+        "ttft_ms": list(result.ttft_ms),
+        "cached": result.cached,
+        "quarantine": dict(result.quarantine),
+        "thoughts": list(result.thoughts),
+        "cut_off": result.cut_off,
+        "exchanges": list(result.exchanges),
+    }
+    record.update((name, value) for name, value in optional.items() if value)
     return record
-
-
-_EXAMPLE_IF_ANY = ("error", "metrics", "cluster", "details", "item", "must_pass", "thoughts", "cut_off", "exchanges")

@@ -34,11 +34,12 @@ _SELECTING = {
 
 
 def gate_settings(config: pytest.Config) -> GateSettings:
-    """Return how the options and the ini file set the gate; a field ``x`` is the option ``--lm-x``, but for four."""
+    """Return how the options and the ini file set the gate; a field ``x`` is the option ``--lm-x``, but for five."""
     option = config.option
     special = {
         "mode": gate_mode(config),
         "floors": {**ini_floors(config), **dict(option.lm_min_score)},
+        "limits": dict(option.lm_max),
         "baseline": option.lm_baseline or "",
         "update": option.lm_update_baseline,
     }
@@ -69,12 +70,14 @@ def read_baseline(config: pytest.Config) -> RunFile | None:
     if option.lm_update_baseline and not path.exists():
         return None
     from pytest_lmeval.compare.baseline import check_baseline
+    from pytest_lmeval.compare.pairing import check_pairing
     from pytest_lmeval.records.runfile import examples_of, read_run
 
     def read() -> RunFile:
         run = read_run(path)
         if not option.lm_update_baseline:
             check_baseline(run)
+            check_pairing(examples_of(run), option.lm_pair_by, f"--lm-baseline {option.lm_baseline}")
         examples_of(run)
         return run
 

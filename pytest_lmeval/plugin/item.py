@@ -110,7 +110,9 @@ class ExampleItem(pytest.Function):
             if not is_worker(self.config):
                 # For the recorder of this same process, which takes it off again.
                 report.__dict__["lmeval_result"] = self.result
-            report.__dict__["lm_word"] = self.result.status if self.result.status in ("below", "measured") else ""
+            report.__dict__["lm_word"] = (
+                self.result.status if self.result.status in ("below", "measured", "quarantined") else ""
+            )
             self.result = None
 
     def reportinfo(self) -> tuple[Path, int, str]:

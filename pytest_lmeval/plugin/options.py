@@ -13,6 +13,7 @@ from pytest_lmeval.arguments import (
     at_least,
     key_value,
     level,
+    named_amount,
     named_share,
     positive,
     shard,
@@ -213,6 +214,27 @@ _OPTIONS: list[tuple[str | tuple[str, ...], dict[str, Any]]] = [
     (
         "--lm-strict",
         {"action": "store_true", "help": "any example that passed in the baseline and fails now is a regression"},
+    ),
+    (
+        "--lm-max",
+        {
+            "metavar": "NAME.FIELD=V",
+            "action": "append",
+            "type": named_amount,
+            "default": [],
+            "help": "limit on what the answers of a task, or 'overall', take: p50_ms, p95_ms, ttft_p95_ms, "
+            "tokens_per_example, cost_per_example or cost; repeatable",
+        },
+    ),
+    (
+        "--lm-pair-by",
+        {
+            "metavar": "content|id",
+            "choices": ("content", "id"),
+            "default": "content",
+            "help": "what pairs an example with the baseline's of its id: all that decides its score (content, the "
+            "default), or that without the prompt (id), to compare prompts",
+        },
     ),
     (
         "--lm-shard",

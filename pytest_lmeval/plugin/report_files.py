@@ -86,11 +86,13 @@ class ReportFiles:
             return "stale", f"baseline not written to {name}: {reason}"
         from pytest_lmeval.compare.baseline import encode_baseline, is_same
 
+        # To be looked at beside those of a later run.
+        prompts = self._config.option.lm_pair_by == "id"
         stored = self._baseline.board if self._baseline is not None else None
-        if stored is not None and is_same(board, stored):
+        if stored is not None and is_same(board, stored, prompts=prompts):
             return "pass", f"baseline {name}: nothing changed"
         path = baseline_path(self._config)
-        if self._try(path, lambda path: write_atomically(path, encode_baseline(board))):
+        if self._try(path, lambda path: write_atomically(path, encode_baseline(board, prompts=prompts))):
             return "new", f"baseline written to {name}"
         return "stale", f"baseline not written to {name}: {self.failures[-1].removeprefix(f'{path}: ')}"
 

@@ -17,7 +17,7 @@ from pytest_lmeval.leaderboard.board import Leaderboard, RunFacts, build_board
 from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.plugin.collected import collected
 from pytest_lmeval.plugin.ending import INCOMPLETE, Ending, ending_of, failed_besides
-from pytest_lmeval.plugin.gating import changed_in, gate_settings, read_baseline, report_gate
+from pytest_lmeval.plugin.gating import changed_in, gate_settings, report_gate
 from pytest_lmeval.plugin.heard import Heard
 from pytest_lmeval.plugin.private import is_controller, is_crash
 from pytest_lmeval.plugin.progress import Progress
@@ -43,7 +43,7 @@ class RunRecord:
         # Until the board is written: whatever ends the process before has ended it too early.
         self.code = INCOMPLETE
         self.gate_settings = gate_settings(config)
-        self.baseline = read_baseline(config)
+        self.baseline = run_state(config).baseline
         self.files = ReportFiles(config, self.report_dir, self.baseline)
         self.resumption = Resumption(run_state(config).held)
         self._is_changed = changed_in(self.baseline)
@@ -182,7 +182,8 @@ class RunRecord:
         if self.per_example:
             return result
         result = replace(result, thoughts=(), exchanges=())
-        return result if self._is_changed(result) else replace(result, prompt="")
+        keeps = self.gate_settings.pair_by == "id" or self._is_changed(result)
+        return result if keeps else replace(result, prompt="")
 
     def _infos(self) -> list[TaskInfo]:
         known = {**self.heard.tasks, **collected(self.config).tasks}
@@ -216,4 +217,5 @@ class RunRecord:
             reruns=self.heard.reruns,
             mode=self.gate_settings.mode,
             floors=self.gate_settings.floors,
+            limits=self.gate_settings.limits,
         )

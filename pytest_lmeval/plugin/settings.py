@@ -14,6 +14,7 @@ from pytest_lmeval.errors import LmevalError
 
 if TYPE_CHECKING:
     from pytest_lmeval.formats.task import LoadOptions
+    from pytest_lmeval.records.runfile import RunFile
     from pytest_lmeval.redaction import Scrubber
     from pytest_lmeval.registry import Registry
     from pytest_lmeval.run.settings import RunSettings
@@ -78,6 +79,10 @@ def _named_numbers(config: pytest.Config, name: str) -> dict[str, float]:
 
 def _check_gate(config: pytest.Config) -> None:
     option = config.option
+    if option.lm_max:
+        from pytest_lmeval.compare.limits import limited_names
+
+        with_usage_errors(lambda: limited_names(dict(option.lm_max)))
     if gate_mode(config) == "baseline" and not option.lm_baseline:
         raise pytest.UsageError("--lm-gate=baseline needs --lm-baseline PATH, an earlier leaderboard to compare with")
     if option.lm_update_baseline and not option.lm_baseline:
@@ -126,10 +131,14 @@ def configs_of(config: pytest.Config) -> tuple[Mapping[str, Any], ...]:
     return with_usage_errors(lambda: read_configs(config.invocation_params.dir / given))
 
 
-def run_settings(config: pytest.Config, scrubber: Scrubber) -> RunSettings:
-    """Return how this process is to ask and score, and which secrets results may not show."""
+def run_settings(config: pytest.Config, scrubber: Scrubber, baseline: RunFile | None) -> RunSettings:
+    """Return how this process is to ask and score, and which secrets results may not show.
+
+    Which examples are in quarantine the ``baseline`` says, where the run is judged by one.
+    """
+    from pytest_lmeval.leaderboard.quarantine import Quarantine, quarantined
     from pytest_lmeval.plugin.private import is_worker, worker_input
-    from pytest_lmeval.run.settings import RunSettings
+    from pytest_lmeval.run.settings import RunSettings, today
 
     option = config.option
     return RunSettings(
@@ -150,6 +159,7 @@ def run_settings(config: pytest.Config, scrubber: Scrubber) -> RunSettings:
         reuses=option.lm_resume,
         scrubber=scrubber,
         think_tags=option.lm_think_tags,
+        quarantine=Quarantine(today(), None if baseline is None else quarantined(baseline.results or ())),
     )
 
 

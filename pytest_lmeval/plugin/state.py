@@ -22,6 +22,7 @@ from pytest_lmeval.plugin.telling import tell
 if TYPE_CHECKING:
     from pytest_lmeval.engine.engine import Engine
     from pytest_lmeval.engine.resume import HeldResults
+    from pytest_lmeval.records.runfile import RunFile
     from pytest_lmeval.redaction import Scrubber
     from pytest_lmeval.run.run import Run
     from pytest_lmeval.types import ExampleResult
@@ -91,16 +92,23 @@ class RunState:
         """The part of the run that falls to this process."""
         from pytest_lmeval.run.run import Run
 
-        settings = run_settings(self.config, self.scrubber)
+        # A run that becomes the baseline is not judged by the one before.
+        renews = self.config.option.lm_update_baseline
+        settings = run_settings(self.config, self.scrubber, None if renews else self.baseline)
         return Run(settings, self.collected.registry, lambda spec: self.make(spec, {}), self.held, self.spec)
+
+    @cached_property
+    def baseline(self) -> RunFile | None:
+        """The run to compare with; None without one."""
+        from pytest_lmeval.plugin.gating import read_baseline
+
+        return read_baseline(self.config)
 
     @cached_property
     def baseline_results(self) -> Mapping[tuple[str, str], ExampleResult]:
         """What the baseline knows of each example; empty without one. Read when a failure is first explained."""
-        from pytest_lmeval.plugin.gating import read_baseline
-
-        run = read_baseline(self.config)
-        return {(result.task, result.id): result for result in (run.results or ())} if run is not None else {}
+        results = () if self.baseline is None else self.baseline.results or ()
+        return {(result.task, result.id): result for result in results}
 
     def prepare(self, session: pytest.Session) -> None:
         """Check and plan the run, once it is known which examples were selected and before any model call."""

@@ -81,6 +81,10 @@ class Wanted:
         for name, _ in option.lm_min_score:
             if name not in known:
                 raise UnknownName("task in --lm-min-score", name, known)
+        limited = [(limit, limit.rpartition(".")[0]) for limit, _ in option.lm_max]
+        for limit, name in limited:
+            if name not in known:
+                raise UnknownName(f"task in --lm-max={limit}:", name, known)
         floors = [*dict(option.lm_min_score), *ini_floors(self._config)]
         if refusal := no_score_for_floor(floors, scores):
             raise UsageError(refusal)

@@ -6,27 +6,15 @@ What is asked after the first request depends on the answers before it, so that 
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections import defaultdict, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pytest_lmeval.types import Completion, ExampleResult, Exchange, Generate, LogLikelihood, Message, Request
+from pytest_lmeval.hashes import request_hash
+from pytest_lmeval.types import Completion, ExampleResult, Exchange, Generate
 
 _NUMBERS = ("latency_ms", "prompt_tokens", "completion_tokens", "reasoning_tokens", "cost", "confidence")
 _TEXTS = ("thoughts", "finish_reason")
-
-
-def request_hash(requests: Sequence[Request]) -> str:
-    """Return a SHA-256 over what the model is asked, but for which example and how often."""
-    content = [_asked_text(request) for request in requests]
-    return hashlib.sha256(_dump(content).encode("ascii")).hexdigest()[:32]
-
-
-def rendered(prompt: str | Sequence[Message]) -> str | list[list[Any]]:
-    """Return a prompt as hashes take it: text, or role and content of each message, and its calls by name."""
-    return prompt if isinstance(prompt, str) else [_message(message) for message in prompt]
 
 
 def exchange_record(exchange: Exchange) -> dict[str, Any]:
@@ -78,22 +66,3 @@ class KnownAnswers:
     def of(self, task: str, example: str) -> Recall:
         """Return the answers to an example, all of them: whoever asks about it anew begins with a new one."""
         return Recall(self._records.get((task, example), ()))
-
-
-def _asked_text(request: Request) -> list[Any]:
-    if isinstance(request, LogLikelihood):
-        talk = rendered(request.messages)
-        return [request.context, request.continuation, *([talk] if talk else [])]
-    asked: list[Any] = [rendered(request.prompt), request.stop, request.max_tokens]
-    if request.options:
-        asked.append(dict(request.options))
-    return [*asked, request.tools, request.tool_choice] if request.tools else asked
-
-
-def _message(message: Message) -> list[Any]:
-    # The ids of calls are a server's own, and new in every run.
-    calls = [[call.name, call.arguments if call.values is None else call.values] for call in message.tool_calls]
-    return [message.role, message.content, *([calls] if calls else [])]
-
-
-_dump = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), sort_keys=True, default=str).encode

@@ -32,6 +32,7 @@ def facts_from(fields: Mapping[str, Any]) -> RunFacts:
         "manifest": dict,
         "finished": bool,
         "floors": dict,
+        "limits": dict,
         "interruptions": list,
         "failures": list,
         "reruns": int,
@@ -44,9 +45,10 @@ def facts_from(fields: Mapping[str, Any]) -> RunFacts:
     for name in ("timestamp", "adapter"):
         if name not in known:
             raise ValueError(f"{name}: missing")
-    for name, floor in known.get("floors", {}).items():
-        if not isinstance(floor, int | float):
-            raise ValueError(f"floors: {name}: expected a number, got {floor!r:.80}")
+    for kind in ("floors", "limits"):
+        for name, number in known.get(kind, {}).items():
+            if not isinstance(number, int | float):
+                raise ValueError(f"{kind}: {name}: expected a number, got {number!r:.80}")
     if not known.get("finished", True) and not known.get("interruptions"):
         known["interruptions"] = _interruptions(known)
     return RunFacts(**known)
@@ -67,8 +69,15 @@ def board_facts(board: Mapping[str, Any]) -> RunFacts:
         "max_errors": counts.get("errors", 0) + counts.get("timeouts", 0) if complete else 0,
         "finished": complete,
         "floors": {row["task"]: row["min_score"] for row in _rows(board) if row.get("min_score") is not None},
+        "limits": _limits(board),
     }
     return facts_from({**board, **derived})
+
+
+def _limits(board: Mapping[str, Any]) -> Any:
+    gate = board.get("gate")
+    settings = gate.get("settings") if isinstance(gate, dict) else None
+    return settings.get("limits", {}) if isinstance(settings, dict) else {}
 
 
 def board_infos(board: Mapping[str, Any]) -> dict[str, TaskInfo]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from pytest_lmeval.leaderboard.board import Leaderboard, RunFacts
+from pytest_lmeval.leaderboard.quarantine import status_under
 from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.records.ledger import ending
 from pytest_lmeval.records.ledger_lines import ledger_line, result_line
@@ -49,10 +50,8 @@ def ledger_of(run: RunFile, board: Leaderboard) -> bytes:
 
 
 def _status(result: ExampleResult, mode: str) -> Status:
-    if result.score is None or result.score >= result.threshold:
-        return result.status
-    decisive = mode == "examples" or (result.must_pass and mode != "none")
-    return "failed" if decisive else "below"
+    fixed = result.score is None or result.status == "quarantined"
+    return result.status if fixed else status_under(result, mode)
 
 
 def _infos(shards: Sequence[RunFile]) -> dict[str, TaskInfo]:

@@ -13,8 +13,9 @@ from pytest_lmeval.types import WITHOUT_SCORE, ExampleResult, Status
 
 _STATUSES = frozenset(get_args(Status))
 _REQUIRED_TEXTS = ("task", "id", "metric", "hash")
-_TEXTS = ("prompt", "post_process", "category", "error", "adapter", "request", "cluster", "item")
+_TEXTS = ("prompt", "post_process", "category", "error", "adapter", "request", "cluster", "item", "scoring_hash")
 _LISTS = ("outputs", "predictions", "targets")
+_TIMES = ("request_ms", "ttft_ms")
 _INFO_COUNTS = ("available", "selected")
 _RESULT_FIELDS = tuple(ExampleResult.__dataclass_fields__)
 _INFO_FIELDS = tuple(TaskInfo.__dataclass_fields__)
@@ -34,10 +35,12 @@ def recorded_result(fields: Mapping[str, Any]) -> ExampleResult:
         known[name] = recorded_texts(known.get(name, []), name)
     known["thoughts"] = recorded_texts(known.get("thoughts", []), "thoughts")
     known["exchanges"] = recorded_exchanges(known.get("exchanges", []))
-    for name in ("usage", "details", "metrics"):
+    for name in ("usage", "details", "metrics", "quarantine"):
         _expect(isinstance(known.get(name, {}), dict), name, known.get(name), "an object")
     for name in ("unparsed", "must_pass", "cut_off"):
         _expect(isinstance(known.get(name, False), bool), name, known.get(name), "true or false")
+    for name in _TIMES:
+        known[name] = _times(known.get(name, []), name)
     _check_numbers(known)
     return ExampleResult(**known)
 
@@ -54,6 +57,11 @@ def recorded_exchanges(value: Any) -> tuple[Mapping[str, Any], ...]:
     _expect(whole, "exchanges", value, "a list of objects")
     for each in value:
         recorded_answer(each)
+    return tuple(value)
+
+
+def _times(value: Any, name: str) -> tuple[float, ...]:
+    _expect(isinstance(value, list | tuple) and all(map(_is_number, value)), name, value, "a list of numbers")
     return tuple(value)
 
 
@@ -102,15 +110,18 @@ def aggregates_record(aggregates: Mapping[str, Mapping[str, Any]]) -> dict[str, 
 def _check_numbers(fields: Mapping[str, Any]) -> None:
     status, score = fields.get("status"), fields.get("score")
     _expect(isinstance(status, str) and status in _STATUSES, "status", status, f"one of {', '.join(sorted(_STATUSES))}")
-    if status in WITHOUT_SCORE:
+    if status == "quarantined" and score is None:
+        pass
+    elif status in WITHOUT_SCORE:
         _expect(score is None, "score", score, f"null, the status being {status}")
     else:
         _expect(_is_share(score), "score", score, f"0 to 1, the status being {status}")
     threshold, latency = fields.get("threshold"), fields.get("latency_ms")
     _expect(_is_share(threshold), "threshold", threshold, "0 to 1")
     _expect(latency is None or _is_number(latency), "latency_ms", latency, "a number or null")
-    line = fields.get("line", 0)
-    _expect(line is not None and _is_count(line), "line", line, "a count")
+    for name in ("line", "cached"):
+        count = fields.get(name, 0)
+        _expect(count is not None and _is_count(count), name, count, "a count")
     for group in ("usage", "metrics"):
         for name, amount in fields.get(group, {}).items():
             _expect(_is_number(amount), f"{group}.{name}", amount, "a number")

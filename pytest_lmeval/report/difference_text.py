@@ -116,13 +116,22 @@ def _flip_lines(title: str, flips: Sequence[Flip], limit: int) -> list[str]:
 
 
 def _one_flip(flip: Flip) -> list[str]:
-    prompt = flip.new.prompt or flip.old.prompt
     lines = [printable(f"{flip.new.task}: {flip.new.id}", keep="")]
-    lines += _block("prompt", prompt if len(prompt) <= _PROMPT_TAIL else f"...{prompt[-_PROMPT_TAIL:]}")
+    for name, prompt in _prompts(flip):
+        lines += _block(name, prompt if len(prompt) <= _PROMPT_TAIL else f"...{prompt[-_PROMPT_TAIL:]}")
     lines += _block("targets", " | ".join(map(repr, flip.new.targets)))
     for name, result in (("old", flip.old), ("new", flip.new)):
         lines += _block(f"{name} ({_score(result)})", _output(result))
     return [*lines, ""]
+
+
+def _prompts(flip: Flip) -> list[tuple[str, str]]:
+    if flip.differs_in_prompt:
+        return [
+            ("old prompt", flip.old.prompt or "(the file of the old run holds no prompts)"),
+            ("prompt", flip.new.prompt),
+        ]
+    return [("prompt", flip.new.prompt or flip.old.prompt)]
 
 
 def _block(name: str, text: str) -> list[str]:
@@ -142,21 +151,25 @@ def _flip_table(title: str, flips: Sequence[Flip], limit: int) -> list[str]:
     if not flips:
         return []
     headings = ("example", "prompt", "targets", "old output", "new output")
-    rows = [_flip_row(flip) for flip in flips[:limit]]
+    rows = [row for flip in flips[:limit] for row in _flip_rows(flip)]
     more = [f"... and {len(flips) - limit} more", ""] if len(flips) > limit else []
     opening = [f"<details><summary>{title}: {len(flips)}</summary>", ""]
     return [*opening, *(table(headings, rows, texts=len(headings)) if rows else []), *more, "</details>", ""]
 
 
-def _flip_row(flip: Flip) -> tuple[str, ...]:
-    prompt = " ".join((flip.new.prompt or flip.old.prompt).split())
-    return (
-        f"{flip.new.task}: {flip.new.id}",
-        prompt if len(prompt) <= _CELL else f"...{prompt[-_CELL:]}",
-        _short(" | ".join(flip.new.targets)),
-        _short(_output(flip.old)),
-        _short(_output(flip.new)),
-    )
+def _flip_rows(flip: Flip) -> list[tuple[str, ...]]:
+    """Return the row of a flip; two where the prompts differ, with what was said to each."""
+    name, targets = f"{flip.new.task}: {flip.new.id}", _short(" | ".join(flip.new.targets))
+    old, new = _short(_output(flip.old)), _short(_output(flip.new))
+    prompts = [_tail(prompt) for _, prompt in _prompts(flip)]
+    if len(prompts) == 1:
+        return [(name, prompts[0], targets, old, new)]
+    return [(f"{name}, before", prompts[0], targets, old, ""), (f"{name}, now", prompts[1], targets, "", new)]
+
+
+def _tail(prompt: str) -> str:
+    flat = " ".join(prompt.split())
+    return flat if len(flat) <= _CELL else f"...{flat[-_CELL:]}"
 
 
 def _short(text: str) -> str:

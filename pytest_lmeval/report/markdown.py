@@ -16,6 +16,7 @@ from pytest_lmeval.report.tables import (
     cells,
     change_cells,
     cut_to,
+    quarantine_lines,
     score_text,
     selection_text,
     thought_lines,
@@ -35,6 +36,7 @@ _VERDICTS = {
     "inconclusive": "passed, but inconclusive",
     "examples": "failed: examples under their threshold",
     "floor": "failed: under the floor",
+    "limit": "failed: over a limit",
     "must_pass": "failed: an example that must pass does not",
     "regression": "failed: a regression",
     "stale": "failed: the baseline is stale",
@@ -54,7 +56,7 @@ def markdown(board: Leaderboard) -> str:
     lines += _failed(board)
     lines += _comparison(gate.get("comparison"))
     lines += table(HEADINGS, [cells(row) for row in board.tasks], texts=2)
-    lines += _listed([*action_lines(board), *thought_lines(board)], _REASONS)
+    lines += _listed([*action_lines(board), *quarantine_lines(board), *thought_lines(board)], _REASONS)
     lines += _categories(board)
     lines += _repeats(board)
     if facts.bad_records:
@@ -139,11 +141,30 @@ def _comparison(comparison: Mapping[str, Any] | None) -> list[str]:
 def _flips(title: str, flips: Sequence[Mapping[str, Any]]) -> list[str]:
     if not flips:
         return []
-    rows = [_flip(flip) for flip in flips[:_FLIPS]]
+    has_prompts = any("old_prompt" in flip for flip in flips)
+    rows = [(*_flip(flip), *(_prompts(flip) if has_prompts else ())) for flip in flips[:_FLIPS]]
     more = [f"... and {len(flips) - _FLIPS} more", ""] if len(flips) > _FLIPS else []
-    headings = ("example", "wanted", "said before", "says now")
+    headings = (
+        "example",
+        "wanted",
+        "said before",
+        "says now",
+        *(("prompt before", "prompt now") if has_prompts else ()),
+    )
     opening = [f"<details><summary>{title}: {len(flips)}</summary>", ""]
-    return [*opening, *table(headings, rows, texts=4), *more, "</details>", ""]
+    return [*opening, *table(headings, rows, texts=len(headings)), *more, "</details>", ""]
+
+
+def _prompts(flip: Mapping[str, Any]) -> tuple[str, str]:
+    prompt = _end(flip["prompt"])
+    return (
+        (_end(flip["old_prompt"]) or "(not in the baseline)", prompt) if "old_prompt" in flip else ("the same", prompt)
+    )
+
+
+def _end(text: str) -> str:
+    flat = " ".join(text.split())
+    return flat if len(flat) <= _TEXT else f"...{flat[-_TEXT:]}"
 
 
 def _flip(flip: Mapping[str, Any]) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ HEADINGS = ("task", "metric", "score", "95 % interval", "correct", "errors", "un
 """The columns of the board; the first two are text."""
 CHANGE_HEADINGS = ("against the baseline", "verdict", "was", "is", "change", "p adjusted", "worse", "better")
 _FLIPS = 10
+_PROMPT = 160
 _CUT = "\n\n(cut here; the rest stands in the report's files)\n"
 
 
@@ -31,9 +32,22 @@ def comparison_lines(comparison: Mapping[str, Any] | None) -> list[str]:
     changes = [*comparison["tasks"], comparison["pooled"]]
     lines = columns(CHANGE_HEADINGS, [change_cells(change) for change in changes], texts=2)
     worse = comparison["worse"]
-    lines += [f"  worse: {flip['task']}: {flip['id']}" for flip in worse[:_FLIPS]]
+    for flip in worse[:_FLIPS]:
+        lines += [f"  worse: {flip['task']}: {flip['id']}", *_prompt_lines(flip)]
     lines += [f"  ... and {len(worse) - _FLIPS} more"] if len(worse) > _FLIPS else []
     return lines + [f"  not compared: {task}: {why}" for task, why in comparison["left_out"].items()]
+
+
+def _prompt_lines(flip: Mapping[str, Any]) -> list[str]:
+    if "old_prompt" not in flip:
+        return []
+    old = flip["old_prompt"] or "(not in the baseline; one that is written with --lm-pair-by=id has them)"
+    return [f"    prompt before: {_tail(old)}", f"    prompt now: {_tail(flip['prompt'])}"]
+
+
+def _tail(prompt: str) -> str:
+    flat = " ".join(prompt.split())
+    return flat if len(flat) <= _PROMPT else f"...{flat[-_PROMPT:]}"
 
 
 def change_cells(change: Mapping[str, Any]) -> tuple[str, ...]:
@@ -59,6 +73,16 @@ def selection_text(board: Leaderboard) -> str:
     whole = board.facts.selection.get("without_subjects")
     others = f"; without subjects, and so whole: {', '.join(map(str, whole))}" if whole else ""
     return f"a selection: {selected} of {available} examples of the task files{others}"
+
+
+def quarantine_lines(board: Leaderboard) -> list[str]:
+    """Return a line for every example in quarantine, with what came of it."""
+    results = (result for row in board.tasks for result in row.per_example if result.status == "quarantined")
+    return [
+        f"quarantined until {result.quarantine.get('until')}: {result.task}: {result.id} "
+        f"({score_text(result.score) if result.score is not None else 'no score'}; {result.quarantine.get('reason')})"
+        for result in results
+    ]
 
 
 def action_lines(board: Leaderboard) -> list[str]:
@@ -99,7 +123,7 @@ def cells(row: TaskRow) -> tuple[str, ...]:
         printable(row.metric, keep=""),
         score_text(row.score),
         ci95_text(row.ci95) or "-",
-        f"-/{row.total}" if row.measured else f"{row.correct}/{row.total}",
+        f"-/{row.total}" if row.measured else f"{row.correct}/{row.total - row.quarantined}",
         str(row.errors + row.timeouts) if row.errors + row.timeouts else "",
         str(row.unparsed) if row.unparsed else "",
         "" if row.latency_ms is None else f"{row.latency_ms:.1f}",
@@ -110,7 +134,7 @@ def _correct(rows: Sequence[TaskRow]) -> str:
     judged = [row for row in rows if not row.measured]
     if rows and not judged:
         return "-"
-    return f"{sum(row.correct for row in judged)}/{sum(row.total for row in judged)}"
+    return f"{sum(row.correct for row in judged)}/{sum(row.total - row.quarantined for row in judged)}"
 
 
 def cut_to(text: str, size: int) -> str:

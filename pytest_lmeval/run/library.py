@@ -15,12 +15,14 @@ from pytest_lmeval.errors import UnknownName, UsageError
 from pytest_lmeval.formats.complete import complete
 from pytest_lmeval.formats.task import BareTask, Prompt, Task
 from pytest_lmeval.leaderboard.board import Leaderboard, RunFacts, build_board
+from pytest_lmeval.leaderboard.quarantine import Quarantine, quarantined
 from pytest_lmeval.leaderboard.rows import TaskRow
+from pytest_lmeval.records.runfile import RunFile, examples_of
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.rendering import render
 from pytest_lmeval.run.facts import aggregate, info_of, timestamp
 from pytest_lmeval.run.run import Run
-from pytest_lmeval.run.settings import RunSettings
+from pytest_lmeval.run.settings import RunSettings, today
 from pytest_lmeval.types import Example, ExampleResult
 
 _DEFAULT = RunSettings()
@@ -66,6 +68,7 @@ def run_leaderboard(  # noqa: PLR0913  # keyword-only options, as those of the c
     sandbox: str = _DEFAULT.sandbox,
     gate: str = _DEFAULT.gate,
     think_tags: tuple[str, str] | None = _DEFAULT.think_tags,
+    baseline: RunFile | None = None,
 ) -> Leaderboard:
     """Return the board of ``tasks``, as pytest would write it; its overall score is the unweighted mean of theirs.
 
@@ -74,6 +77,7 @@ def run_leaderboard(  # noqa: PLR0913  # keyword-only options, as those of the c
     ``sandbox`` the level at which programs run. ``thresholds`` are by task or metric, in [0, 1]. ``gate`` is the mode
     that :func:`decide` will be asked for: but for ``examples``, an example under its threshold is ``below``.
     ``think_tags`` are around the thoughts at the beginning of a text; None keeps texts as they are.
+    ``baseline`` is the run whose quarantined examples are so in this one, too; without it examples say so themselves.
     A batch adapter stays open; an async one is closed (``aclose``) with the event loop that it was asked in.
     Raises UsageError for no tasks, tasks that share a name, an adapter without an answering method, and options out of
     range.
@@ -93,6 +97,7 @@ def run_leaderboard(  # noqa: PLR0913  # keyword-only options, as those of the c
         sandbox=sandbox,
         gate=gate,
         think_tags=think_tags,
+        quarantine=Quarantine(today(), None if baseline is None else quarantined(examples_of(baseline))),
     )
     whole = [complete(task) for task in tasks]
     found = _run(whole, adapter, settings, registry=known, judge=judge, render=render)

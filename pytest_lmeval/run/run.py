@@ -15,7 +15,8 @@ from pytest_lmeval.engine.judge import Judge, NamedJudges, known_answers
 from pytest_lmeval.engine.resume import Asked, HeldResults
 from pytest_lmeval.errors import AdapterError, BudgetSpent, UsageError
 from pytest_lmeval.formats.task import Prompt, Task, Tools
-from pytest_lmeval.records.answers import request_hash
+from pytest_lmeval.hashes import request_hash
+from pytest_lmeval.leaderboard.quarantine import Quarantine
 from pytest_lmeval.redaction import Scrubber, redact_options
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.rendering import render as default_render
@@ -141,7 +142,9 @@ class Run:
         """Return the result of a unit that never got as far as being asked."""
         error = AdapterError(reason)
         prompt = default_render(unit.example)
-        return self._scrubbed(failed_result(unit.task, unit.example, prompt, error, self.judgement(Tools())))
+        # What failed before the model was asked is a fault of the test, which no quarantine is for.
+        judgement = replace(self.judgement(Tools()), quarantine=Quarantine(listed={}))
+        return self._scrubbed(failed_result(unit.task, unit.example, prompt, error, judgement))
 
     def _scrubbed(self, result: ExampleResult) -> ExampleResult:
         scrubber = self.settings.scrubber
@@ -199,6 +202,7 @@ class Run:
                 self._name,
                 self.settings.repeats,
                 must_pass_binds=gate != "none",
+                quarantine=self.settings.quarantine,
             )
         return self._judgements[key]
 

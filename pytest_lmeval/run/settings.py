@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -9,22 +10,29 @@ from pytest_lmeval.arguments import THINK_TAGS
 from pytest_lmeval.compare.gate import MODES
 from pytest_lmeval.engine.policy import DEFAULT_BATCH_SIZE, Policy
 from pytest_lmeval.errors import UnknownName, UsageError
+from pytest_lmeval.leaderboard.quarantine import Quarantine
 from pytest_lmeval.redaction import Scrubber
 
 _KNOWS_NOTHING = Scrubber()
+
+
+def today() -> str:
+    """Return the day in UTC, as YYYY-MM-DD."""
+    return time.strftime("%Y-%m-%d", time.gmtime())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSettings:
     """The settings of a run; the defaults are those of the command line.
 
-    ``thresholds`` override what an example asks for, ``default_thresholds`` come after every one of them.
-    ``gate`` is the gate's mode: it decides whether an example under its threshold is ``failed`` or ``below``.
-    ``sandbox`` is a level. ``concurrency`` and ``max_cost`` are those of the whole run, of which each of ``share``
-    processes takes its part. ``passthrough`` are exceptions that stop the run. ``may_crash`` says that the death of
-    this process is blamed on the example at its turn: no batch but that example's is asked. ``reuses`` says that
-    answers of an earlier ledger are used again. ``scrubber`` hides the secrets of the adapters' options in results.
-    ``think_tags`` are around the thoughts at the beginning of a model's text; None leaves texts as they are.
+    ``thresholds`` override what an example asks for, ``default_thresholds`` come after every one of them. ``gate`` is
+    the gate's mode: it decides whether an example under its threshold is ``failed`` or ``below``. ``sandbox`` is a
+    level. ``concurrency`` and ``max_cost`` are those of the whole run, of which each of ``share`` processes takes its
+    part. ``passthrough`` are exceptions that stop the run. ``may_crash`` says that the death of this process is blamed
+    on the example at its turn: no batch but that example's is asked. ``reuses`` says that answers of an earlier ledger
+    are used again. ``scrubber`` hides the secrets of the adapters' options in results. ``think_tags`` are
+    around the thoughts at the beginning of a model's text; None leaves texts as they are. ``quarantine`` tells which
+    examples decide nothing.
     """
 
     batch_size: int = DEFAULT_BATCH_SIZE
@@ -44,6 +52,7 @@ class RunSettings:
     reuses: bool = False
     scrubber: Scrubber = _KNOWS_NOTHING
     think_tags: tuple[str, str] | None = THINK_TAGS
+    quarantine: Quarantine = field(default_factory=lambda: Quarantine(today()))
 
     def __post_init__(self) -> None:
         """Raise UsageError for a mode that does not exist, and for a number out of range."""

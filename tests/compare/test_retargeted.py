@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_lmeval.compare.compare import Comparison, compare
-from pytest_lmeval.engine.evaluate import content_hash_of
+from pytest_lmeval.hashes import content_hash_of
 from pytest_lmeval.types import ExampleResult
 
 SAME = ExampleResult("sums", "same", "passed", 1.0, 1.0, "exact_match", "h")

@@ -26,9 +26,9 @@ from pytest_lmeval import (
     default_registry,
     load_tasks,
 )
-from pytest_lmeval.engine.evaluate import Judgement, Thresholds, content_hash, evaluate, failed_result
+from pytest_lmeval.engine.evaluate import Judgement, Thresholds, content_hash, evaluate, failed_result, scoring_hash
 from pytest_lmeval.errors import AdapterError, AdapterTimeout, SandboxError
-from pytest_lmeval.records.answers import request_hash
+from pytest_lmeval.hashes import request_hash
 
 COMPACT = {"id": "a", "prompt": "2 + 3 =", "targets": ["5"], "metric": "exact_match"}
 SPEC = {
@@ -97,6 +97,7 @@ def test_a_result_knows_everything_of_its_example(load: Load, registry: Registry
         cluster="poem",
         must_pass=True,
         line=1,
+        scoring_hash=scoring_hash(task, task.examples[0]),
     )
     assert expected == _evaluate(task, " 5 \nI think", registry, adapter="stub.v1")
 

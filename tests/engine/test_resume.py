@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from pytest_lmeval.engine.resume import Asked, HeldResults, fingerprint, read_held
 from pytest_lmeval.errors import UsageError
-from pytest_lmeval.records.answers import request_hash
+from pytest_lmeval.hashes import request_hash
 from pytest_lmeval.types import (
     Completion,
     ExampleResult,

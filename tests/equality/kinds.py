@@ -154,7 +154,7 @@ CORE = {
 class Kind:
     """A kind of task: its files, the paths to run, the options it needs, and the words that a worse model gets wrong.
 
-    ``requests`` is how many requests a run makes, so that one can be killed on the way.
+    ``changed`` are the files that are other ones in the run that is compared; ``pair_by`` says how it is.
     """
 
     files: Mapping[str, str]
@@ -163,6 +163,8 @@ class Kind:
     options: Sequence[str] = ()
     config: Mapping[str, str] = field(default_factory=dict)
     judge: bool = False
+    changed: Mapping[str, str] = field(default_factory=dict)
+    pair_by: str = "content"
 
 
 def _lines(records: Sequence[Mapping[str, object]]) -> str:
@@ -208,6 +210,17 @@ def _bees() -> str:
     return _lines([{"query": f"say: {yes}", "choices": [yes, no], "gold": 0} for yes, no in words])
 
 
+def _held(*ids: str) -> str:
+    quarantine = {"until": "2999-12-31", "reason": "flips by itself"}
+    return _lines(
+        [
+            {"id": said, "prompt": f"say: {said}", "targets": [target], "metric": "exact_match"}
+            | {"extras": {"quarantine": quarantine} if said in ids else {}}
+            for said, target in ROWS
+        ]
+    )
+
+
 _COMPACT = _lines(
     [
         {"id": said, "prompt": f"say: {said}", "targets": [target], "metric": "exact_match", "extras": {}}
@@ -217,6 +230,20 @@ _COMPACT = _lines(
 _SETTINGS: Mapping[str, str] = {"field": "target"}
 KINDS: Mapping[str, Kind] = {
     "spec": Kind({"tasks/words.jsonl": _spec()}, ["tasks"], "blue"),
+    "prompts": Kind(
+        {"tasks/words.jsonl": _spec()},
+        ["tasks"],
+        "blue",
+        changed={"tasks/words.jsonl": _spec().replace("say: ", "Be brief. say: ")},
+        pair_by="id",
+    ),
+    "quarantine": Kind(
+        {"tasks/words.jsonl": _held("blue")},
+        ["tasks"],
+        "blue\nwhite",
+        # The first is in the baseline's list, the second is not: a change cannot excuse itself.
+        changed={"tasks/words.jsonl": _held("white")},
+    ),
     "code": Kind({"tasks/code.jsonl": _code()}, ["tasks"], "f = lambda a, b: a + b"),
     "class": Kind({"tasks/task_words.py": CLASS, "tasks/words.csv": CSV}, ["tasks"], "blue"),
     "choices": Kind({"tasks/task_choices.py": CHOICES, "tasks/words.csv": CSV}, ["tasks"], "blue"),

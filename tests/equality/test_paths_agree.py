@@ -47,6 +47,8 @@ class Scene:
         self.folder = folder
         write_kind(kind, folder)
         self.run("base", "--lm-baseline=base.json", "--lm-update-baseline")
+        for name, content in kind.changed.items():
+            (folder / name).write_text(content)
         (folder / "wrong.txt").write_text(kind.wrong)
         self.serial = self.gated("serial")
 
@@ -58,7 +60,8 @@ class Scene:
         """Run pytest and return its exit code; what the model was asked is in ``NAME.asked``."""
         self.asked.unlink(missing_ok=True)
         quick = ["-q", "--tb=no", *[f"-pno:{plugin}" for plugin in (*NEEDLESS, "cacheprovider")], *self.kind.paths]
-        arguments = [*quick, _MODEL, *self.kind.options, f"--lm-report-dir={name}", *options]
+        pairs = f"--lm-pair-by={self.kind.pair_by}"
+        arguments = [*quick, _MODEL, pairs, *self.kind.options, f"--lm-report-dir={name}", *options]
         code = self._module(self.folder, "pytest", *arguments).returncode
         if self.asked.exists():
             (self.folder / f"{name}.asked").write_bytes(self.asked.read_bytes())
@@ -86,7 +89,8 @@ class Scene:
 def outcome_of(board: Mapping[str, Any], code: int) -> Outcome:
     """Return what a board says, without what differs from run to run: times and what each request took."""
     gate = board.get("gate") or {}
-    rows = [{name: value for name, value in row.items() if name != "latency_ms"} for row in board["tasks"]]
+    timed = ("latency_ms", "spent")
+    rows = [{name: value for name, value in row.items() if name not in timed} for row in board["tasks"]]
     return Outcome(
         [{name: value for name, value in row.items() if name != "per_example"} for row in rows],
         board["counts"],
@@ -113,7 +117,7 @@ def scene(request: pytest.FixtureRequest, scenes: Any) -> Scene:
 
 def test_the_serial_run_says_something_that_a_path_could_get_wrong(scene: Scene) -> None:
     serial = scene.serial
-    assert 3 <= serial.counts["collected"] == serial.counts["scored"]
+    assert 3 <= serial.counts["collected"] == serial.counts["scored"] + serial.counts.get("quarantined", 0)
     assert any(row["score"] not in (0, 1) for row in serial.rows)
     assert ("regression", 1) == (serial.verdict, serial.code)
     assert serial.reasons
@@ -147,12 +151,16 @@ LIBRARY = """
 import json, sys
 from pytest_lmeval import GateSettings, decide, load_tasks, make_adapter, read_run, run_leaderboard
 
-paths, config, judge = json.loads(sys.argv[1])
+paths, config, judge, pair_by = json.loads(sys.argv[1])
 tasks = load_tasks(*paths, configs=[config] if config else ())
 board = run_leaderboard(
-    tasks, make_adapter("model:Model"), judge=make_adapter("model:Judge") if judge else None, gate="baseline"
+    tasks,
+    make_adapter("model:Model"),
+    judge=make_adapter("model:Judge") if judge else None,
+    gate="baseline",
+    baseline=read_run("base.json"),
 )
-settings = GateSettings(mode="baseline", floors={"overall": 0.2}, baseline="base.json", strict=True)
+settings = GateSettings(mode="baseline", floors={"overall": 0.2}, baseline="base.json", strict=True, pair_by=pair_by)
 decision = decide(board, read_run("base.json"), settings)
 print(json.dumps([{**board.to_json(), "gate": decision.to_json()}, decision.exit_code]))
 """
@@ -161,7 +169,7 @@ print(json.dumps([{**board.to_json(), "gate": decision.to_json()}, decision.exit
 def test_the_library_agrees_with_pytest(scene: Scene, run_module: RunModule) -> None:
     kind = scene.kind
     (scene.folder / "library.py").write_text(LIBRARY)
-    run = run_module(scene.folder, "library", json.dumps([kind.paths, dict(kind.config), kind.judge]))
+    run = run_module(scene.folder, "library", json.dumps([kind.paths, dict(kind.config), kind.judge, kind.pair_by]))
     assert 0 == run.returncode, run.stderr
     board, code = json.loads(run.stdout)
     assert scene.serial == outcome_of(board, code)
@@ -175,7 +183,7 @@ def test_a_page_made_from_the_ledger_has_the_verdict_of_the_run(scene: Scene) ->
 
 def test_a_page_against_a_baseline_has_the_verdict_of_a_run_against_it(scene: Scene) -> None:
     scene.run("ungated", "--lm-gate=none")
-    again = ("--baseline", "base.json", "--strict")
+    again = ("--baseline", "base.json", "--strict", f"--pair-by={scene.kind.pair_by}")
     made = scene.lmeval("report", "ungated/ledger.jsonl", *again, "-o", "again.html")
     assert 0 == made.returncode, made.stderr
     gate = _page(scene.folder / "again.html")
@@ -183,7 +191,8 @@ def test_a_page_against_a_baseline_has_the_verdict_of_a_run_against_it(scene: Sc
 
 
 def test_a_diff_fails_where_the_run_fails(scene: Scene) -> None:
-    found = scene.lmeval("diff", "base.json", "serial/ledger.jsonl", "--strict", "--format=json")
+    pairs = f"--pair-by={scene.kind.pair_by}"
+    found = scene.lmeval("diff", "base.json", "serial/ledger.jsonl", "--strict", pairs, "--format=json")
     said = json.loads(found.stdout)
     assert (scene.serial.verdict, scene.serial.code) == (said["gate"]["verdict"], found.returncode)
     assert scene.serial.reasons == said["gate"]["reasons"]

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_lmeval.records.answers import KnownAnswers, Recall, exchange_record, recorded_answer, request_hash
+from pytest_lmeval.hashes import request_hash
+from pytest_lmeval.records.answers import KnownAnswers, Recall, exchange_record, recorded_answer
 from pytest_lmeval.types import Completion, ExampleResult, Exchange, Generate, Message, ToolCall
 
 CALL = ToolCall("a1", "add", '{"b": 2, "a": 1}')

@@ -142,6 +142,7 @@ def build_task(
     # What decides the score of a row: not what becomes of all scores together, nor where it has to be.
     left_out: Any = {"dataset": True, "scorers": {"__all__": {"metrics", "score_metric", "threshold"}}}
     definition = file.definition.model_dump(mode="json", exclude=left_out)
+    scoring = file.definition.model_dump(mode="json", exclude={**left_out, "solver": {"input_builder"}})
     task = DeclarativeTask(
         name=f"{source.name}@{config.name}" if config.name else source.name,
         path=source.path,
@@ -160,6 +161,7 @@ def build_task(
         kit=unbuilt.kit,
         decision=decision,
         definition_sha256=hashlib.sha256(_dump(definition)).hexdigest(),
+        scoring_sha256=hashlib.sha256(_dump(scoring)).hexdigest(),
         config=config.values,
     )
     return task, []

@@ -44,6 +44,7 @@ class DeclarativeTask(TaskDefaults):
     kit: Kit
     decision: Decision
     definition_sha256: str = ""
+    scoring_sha256: str = ""
     config: Mapping[str, Any] = field(default_factory=dict)
     display_name: str = ""
     dataset: Mapping[str, Any] = field(default_factory=dict)
@@ -113,6 +114,10 @@ class DeclarativeTask(TaskDefaults):
     def scoring(self, example: Example) -> Mapping[str, Any]:
         """Return the row, and a hash of all that is done with it."""
         return {"definition": self.definition_sha256, "sample": self.samples.get(example.id, {})}
+
+    def unprompted(self, example: Example) -> Mapping[str, Any]:
+        """Return the row, and a hash of all that is done with its answer."""
+        return {"definition": self.scoring_sha256, "sample": self.samples.get(example.id, {})}
 
     def aggregate(self, results: Sequence[ExampleResult]) -> Mapping[str, Any]:
         """Return ``{"metrics", "score"?, "classes"?, "confusion"?, "notes"}``; raise ScoringError naming what failed.

@@ -10,7 +10,7 @@ from pytest_lmeval.formats.task import Task
 from pytest_lmeval.registry import Registry
 
 _OF_ANY_RECORD = frozenset(
-    {"category", "cluster", "difficulty", "must_pass", "post_process", "subject", "tags", "threshold"}
+    {"category", "cluster", "difficulty", "must_pass", "post_process", "quarantine", "subject", "tags", "threshold"}
 )
 _ALIKE = 0.8
 

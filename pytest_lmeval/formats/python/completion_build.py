@@ -68,8 +68,9 @@ def build_completion_task(
     dataset = _facts(task, parts)
     sha256 = hashlib.sha256(f"{module.sha256}{dataset['sha256']}".encode()).hexdigest()
     examples = Examples(maker, indices, line)
+    hashes = (sha256, module.code, module.scoring_code)
     return CompletionTask(
-        task.NAME, source.path, sha256, module.code, task, measures, examples, maker.held, dataset, subjects=named
+        task.NAME, source.path, *hashes, task, measures, examples, maker.held, dataset, subjects=named
     )
 
 

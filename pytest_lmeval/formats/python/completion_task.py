@@ -123,6 +123,7 @@ class CompletionTask(TaskDefaults):
     path: Path
     sha256: str
     code: str
+    scoring_code: str
     task: BaseTask[Any]
     measures: Sequence[Measure]
     examples: Examples
@@ -189,6 +190,10 @@ class CompletionTask(TaskDefaults):
         # Results of versions that divided by bytes, or put line ends of their own between messages, do not compare.
         normalised = {"normalised_by": "characters"} if "accuracy_norm_loglikelihood" in names else {}
         return {**content, "text": "joined", **normalised}
+
+    def unprompted(self, example: Example) -> Mapping[str, Any]:
+        """Return the same with a hash of the code that leaves out the methods which write prompts."""
+        return {**self.scoring(example), "code": self.scoring_code}
 
     def _chosen(self, example: Example, held: Held, responses: Sequence[Response]) -> Score:
         texts = held.sample.possible_completions

@@ -29,7 +29,7 @@ class TaskModule:
     """A task file that ran.
 
     ``lines`` are where its top-level classes and variables are set, from 1. ``code`` is a hash of the file without
-    blank lines and comments of their own line.
+    blank lines and comments of their own line; ``scoring_code`` is one without the methods that write prompts alone.
     """
 
     path: Path
@@ -37,6 +37,7 @@ class TaskModule:
     lines: dict[str, int]
     sha256: str
     code: str
+    scoring_code: str
 
     @property
     def names(self) -> dict[str, Any]:
@@ -57,7 +58,8 @@ def load_module(path: Path, data: bytes) -> TaskModule:
         exec(code, vars(module))
     except (Exception, SystemExit) as error:
         raise ImportFailed(line_in(error, path), described(error)) from error
-    return TaskModule(path, module, _lines(tree), hashlib.sha256(data).hexdigest(), _code_hash(data))
+    hashes = (hashlib.sha256(data).hexdigest(), _code_hash(data), _code_hash(_without_prompts(data, tree)))
+    return TaskModule(path, module, _lines(tree), *hashes)
 
 
 def _module(path: Path) -> ModuleType:
@@ -91,3 +93,26 @@ def _code_hash(data: bytes) -> str:
     lines = (line.rstrip() for line in data.splitlines())
     kept = [line for line in lines if line and not line.lstrip().startswith(b"#")]
     return hashlib.sha256(b"\n".join(kept)).hexdigest()
+
+
+def _without_prompts(data: bytes, tree: ast.Module) -> bytes:
+    lines = data.splitlines()
+    members = (member for node in ast.walk(tree) if isinstance(node, ast.ClassDef) for member in node.body)
+    for member in members:
+        if isinstance(member, ast.FunctionDef) and member.name in _WRITE_PROMPTS:
+            first = min([member.lineno, *(each.lineno for each in member.decorator_list)])
+            lines[first - 1 : member.end_lineno] = [b""] * ((member.end_lineno or first) - first + 1)
+    return b"\n".join(lines)
+
+
+_WRITE_PROMPTS = frozenset(
+    {
+        "_get_instruction_text",
+        "_get_cue_text",
+        "_get_system_prompt_text",
+        "_get_initial_prompt_text",
+        "_get_fewshot_target_text",
+        "_sample_fewshot_examples",
+    }
+)
+"""The methods of a class task that decide its prompts, and nothing else about an example."""

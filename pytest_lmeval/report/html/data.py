@@ -56,7 +56,8 @@ def report_data(
     rows = [{key: value for key, value in row.items() if key != "per_example"} for row in board.get("tasks", ())]
     tasks = _tasks([row["task"] for row in rows], results)
     flips = flips_of(results, comparison, baseline)
-    chosen = _choose(tasks, flips, before_of(results, comparison, baseline))
+    by_id = (comparison or {}).get("criteria", {}).get("pair_by") == "id"
+    chosen = _choose(tasks, flips, before_of(results, comparison, baseline), by_id=by_id)
     manifest = board.get("manifest", {})
     overview = {
         "board": {**board, "tasks": rows, "gate": gate or None},
@@ -104,7 +105,7 @@ def _common_prefix(results: Sequence[ExampleResult]) -> str:
 
 
 def _choose(
-    tasks: Sequence[_Task], flips: Flips, before: Mapping[tuple[str, str], ExampleResult]
+    tasks: Sequence[_Task], flips: Flips, before: Mapping[tuple[str, str], ExampleResult], *, by_id: bool
 ) -> dict[str, dict[int, str]]:
     """Return the encoded examples to embed, by task and place; the most telling first, fairly over the tasks."""
     chosen: dict[str, dict[int, str]] = {task.name: {} for task in tasks}
@@ -112,7 +113,7 @@ def _choose(
     for task, place in _by_urgency(tasks, flips):
         result = task.results[place]
         key = result.task, result.id
-        text = encode_example(Pair(result, before.get(key), flips.get(key, "")), len(task.prefix))
+        text = encode_example(Pair(result, before.get(key), flips.get(key, ""), by_id), len(task.prefix))
         if count == MAX_EXAMPLES or size + len(text) > MAX_CHARACTERS:
             break
         chosen[task.name][place] = text

@@ -20,11 +20,23 @@ encode = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", "
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A result, the baseline's of the same example where there is one, and which way it flipped."""
+    """A result, the baseline's of the same example where there is one, and which way it flipped.
+
+    ``by_id`` says that results are compared whatever their prompts.
+    """
 
     now: ExampleResult
     before: ExampleResult | None
     flip: Flip
+    by_id: bool = False
+
+    @property
+    def differs_in_prompt(self) -> bool:
+        """Whether the two are compared, and were asked with different prompts."""
+        before, now = self.before, self.now
+        if before is None or not self.by_id:
+            return False
+        return before.hash != now.hash and before.scoring_hash == now.scoring_hash
 
 
 def flips_of(
@@ -46,7 +58,7 @@ def before_of(
 ) -> dict[tuple[str, str], ExampleResult]:
     """Return the baseline's results; of flipped examples that it lacks, what the comparison has recorded."""
     flipped = [*(comparison or {}).get("worse", ()), *(comparison or {}).get("better", ())]
-    recorded = {(entry["task"], entry["id"]): entry["old"] for entry in flipped if entry.get("old")}
+    recorded = {(entry["task"], entry["id"]): entry for entry in flipped if entry.get("old")}
     known = {key: now for now in results if (key := (now.task, now.id)) in recorded}
     return {**{key: _as_it_was(now, recorded[key]) for key, now in known.items()}, **baseline}
 
@@ -91,6 +103,7 @@ def encode_example(pair: Pair, prefix: int) -> str:
         "unparsed": now.unparsed,
         "cut_off": now.cut_off,
         "must_pass": now.must_pass,
+        "quarantine": dict(now.quarantine),
         "flip": pair.flip,
         "before": _before(pair),
     }
@@ -106,7 +119,9 @@ def _before(pair: Pair) -> dict[str, Any] | None:
     fields = {
         "status": before.status,
         "score": before.score,
-        "changed": before.hash != now.hash,
+        "changed": before.hash != now.hash and not pair.differs_in_prompt,
+        "other_prompt": pair.differs_in_prompt,
+        "prompt": _cut(before.prompt) if pair.differs_in_prompt else "",
         "same": same,
         "answers": [] if same else _answers(before),
     }
@@ -131,7 +146,8 @@ def _answer(output: str, prediction: str | None, rule: str) -> dict[str, Any]:
     return answer if span is None else {**answer, "span": list(span)}
 
 
-def _as_it_was(now: ExampleResult, recorded: Mapping[str, Any]) -> ExampleResult:
+def _as_it_was(now: ExampleResult, entry: Mapping[str, Any]) -> ExampleResult:
+    recorded = entry["old"]
     output, prediction = recorded.get("output"), recorded.get("prediction")
     return replace(
         now,
@@ -139,6 +155,7 @@ def _as_it_was(now: ExampleResult, recorded: Mapping[str, Any]) -> ExampleResult
         score=recorded["score"],
         outputs=() if output is None else (output,),
         predictions=() if prediction is None else (prediction,),
+        **({"prompt": entry["old_prompt"], "hash": ""} if "old_prompt" in entry else {}),
     )
 
 

@@ -10,6 +10,7 @@ function examplePane(route, example, found) {
     example.answers.map((answer, place) => answerPart(example, answer, place)),
     baselinePart(example),
     part("Prompt", promptPart(example)),
+    oldPromptPart(example),
     part("Details", detailsPart(example)),
     part("Run it again", rerun(example)),
   ];
@@ -109,6 +110,18 @@ function promptPart(example) {
   return [beginning, foldedHead(own, "The prompt before this")];
 }
 
+function oldPromptPart(example) {
+  const before = example.before;
+  if (!before || !before.other_prompt) return null;
+  const title = h("h3", {}, "The baseline\u2019s prompt", h("span", { class: "note" }, " is another one; the two are compared by id"));
+  if (!before.prompt) return [title, h("p", { class: "note" }, "The baseline holds no prompts. One that is written with --lm-pair-by=id does.")];
+  const { shared, own } = promptOf(example);
+  const runs = diff(before.prompt, `${shared || ""}${own}`);
+  if (sharedPart(runs) < LEAST_SHARED) return [title, foldedHead(before.prompt, "The prompt before this")];
+  const legend = h("p", { class: "note" }, h("del", {}, "only the baseline\u2019s"), " ", h("ins", {}, "only this run\u2019s"));
+  return [title, legend, diffBlock(runs), foldOf("The baseline\u2019s prompt by itself", () => block(visible(before.prompt)))];
+}
+
 function detailsPart(example) {
   const { scores, repeats, reason, ...details } = example.details || {};
   const usage = Object.entries(example.usage || {}).map(([name, value]) => [name.replace("_", " "), valueOf(value)]);
@@ -116,6 +129,7 @@ function detailsPart(example) {
     facts([
       ["Task", visible(example.task)],
       ["Line", example.line || null],
+      ["Quarantined until", example.quarantine ? visible(`${example.quarantine.until}: ${example.quarantine.reason}`) : null],
       ["Category", example.category ? visible(example.category) : null],
       ["Cluster", example.cluster ? visible(example.cluster) : null],
       ["Metric", visible(example.metric)],

@@ -41,6 +41,7 @@ const FILTERS = [
   ["unparsed", "Unparsed", (example) => Boolean(example.unparsed)],
   ["cut_off", "Cut off", (example) => Boolean(example.cut_off)],
   ["measured", "Measured", (example) => example.status === "measured"],
+  ["quarantined", "Quarantined", (example) => example.status === "quarantined"],
   ["excluded", "Excluded", (example) => example.status === "excluded"],
   ["passed", "Passed", (example) => example.status === "passed"],
 ];
@@ -99,6 +100,7 @@ const STATUS = {
   error: ["!", "error"],
   timeout: ["\u2026", "timeout"],
   measured: ["\u223c", "measured"],
+  quarantined: ["\u2016", "quarantined"],
   excluded: ["\u2013", "excluded"],
 };
 

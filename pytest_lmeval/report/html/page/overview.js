@@ -79,7 +79,7 @@ function headline() {
 }
 
 function figures() {
-  const { errors, timeouts, below, unparsed, measured, excluded, missing, cut_off: cutOff } = board.counts;
+  const { errors, timeouts, below, unparsed, measured, quarantined, excluded, missing, cut_off: cutOff } = board.counts;
   const failed = report.examples.reduce((sum, tally) => sum + (tally.statuses.failed || 0), 0);
   const worse = report.examples.reduce((sum, tally) => sum + tally.worse, 0);
   const better = report.examples.reduce((sum, tally) => sum + tally.better, 0);
@@ -95,6 +95,7 @@ function figures() {
     figure("Unparsed", count(unparsed), "nothing to extract", unparsed && address({ show: "unparsed" })),
     cutOff ? figure("Cut off", count(cutOff), "at the limit of tokens, or in thoughts", address({ show: "cut_off" })) : null,
     measured > 0 && figure("Measured", count(measured), "by aggregations only", address({ show: "measured" })),
+    quarantined > 0 && figure("Quarantined", count(quarantined), "decide nothing for now", address({ show: "quarantined" })),
     excluded > 0 && figure("Excluded", count(excluded), "by a rule of the task", address({ show: "excluded" })),
     missing > 0 && figure("Missing", count(missing), "collected, then lost", null),
     report.latency && figure("Median latency", duration(report.latency.median), `90\u00a0%: ${duration(report.latency.p90)}`, null),

@@ -17,6 +17,7 @@ function summaryPane(task) {
       ["Unparsed", row.unparsed ? count(row.unparsed) : null],
       ["Cut off", row.cut_off ? count(row.cut_off) : null],
       ["Errors, timeouts", row.errors + row.timeouts ? `${count(row.errors)}, ${count(row.timeouts)}` : null],
+      ["Quarantined", row.quarantined ? count(row.quarantined) : null],
       ["Excluded", row.excluded ? count(row.excluded) : null],
       ["Mean latency", row.latency_ms === null ? null : duration(row.latency_ms)],
       ["File", row.path ? h("code", {}, visible(row.path)) : null],

@@ -1,0 +1,54 @@
+"""Hashes that tell requests and examples apart: what decides whether an answer, or a score, is one to the same."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pytest_lmeval.types import LogLikelihood, Message, Request
+
+
+def request_hash(requests: Sequence[Request]) -> str:
+    """Return a SHA-256 over what the model is asked, but for which example and how often."""
+    content = [_asked_text(request) for request in requests]
+    return hashlib.sha256(_dump(content).encode("ascii")).hexdigest()[:32]
+
+
+def rendered(prompt: str | Sequence[Message]) -> str | list[list[Any]]:
+    """Return a prompt as hashes take it: text, or role and content of each message, and its calls by name."""
+    return prompt if isinstance(prompt, str) else [_message(message) for message in prompt]
+
+
+def content_hash_of(
+    prompt: str | list[list[Any]], targets: Sequence[str], metric: str, post_process: str, scoring: Mapping[str, Any]
+) -> str:
+    """Return the content hash of an example with these parts; ``metric`` is the registry's name."""
+    content = [prompt, targets, metric, post_process, scoring]
+    return hashlib.sha256(_dump(content).encode("ascii")).hexdigest()
+
+
+def scoring_hash_of(targets: Sequence[str], metric: str, post_process: str, scoring: Mapping[str, Any]) -> str:
+    """Return the hash of what decides the score of an example with these parts, whatever it asks."""
+    content = [targets, metric, post_process, scoring]
+    return hashlib.sha256(_dump(content).encode("ascii")).hexdigest()
+
+
+def _asked_text(request: Request) -> list[Any]:
+    if isinstance(request, LogLikelihood):
+        talk = rendered(request.messages)
+        return [request.context, request.continuation, *([talk] if talk else [])]
+    asked: list[Any] = [rendered(request.prompt), request.stop, request.max_tokens]
+    if request.options:
+        asked.append(dict(request.options))
+    return [*asked, request.tools, request.tool_choice] if request.tools else asked
+
+
+def _message(message: Message) -> list[Any]:
+    # The ids of calls are a server's own, and new in every run.
+    calls = [[call.name, call.arguments if call.values is None else call.values] for call in message.tool_calls]
+    return [message.role, message.content, *([calls] if calls else [])]
+
+
+_dump = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), sort_keys=True, default=str).encode

@@ -1,0 +1,65 @@
+"""Examples in quarantine: asked and scored, and until a day nothing is decided by them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any
+
+from pytest_lmeval.types import ExampleResult, Status
+
+Entry = Mapping[str, str]
+"""``until``, the last day as YYYY-MM-DD in UTC, and ``reason``; empty for an example that is not in quarantine."""
+_NONE: Entry = MappingProxyType({})
+_MAY_BE = frozenset({"passed", "failed", "below", "error", "timeout", "quarantined"})
+
+
+@dataclass(frozen=True, slots=True)
+class Quarantine:
+    """Which examples are in quarantine on a ``day``, YYYY-MM-DD in UTC.
+
+    ``listed`` are those of the baseline by (task, id), which alone count where there is one: a change cannot excuse
+    itself. None: what the examples say themselves.
+    """
+
+    day: str = ""
+    listed: Mapping[tuple[str, str], Entry] | None = None
+
+    def of(self, task: str, id: str, own: Any) -> Entry:
+        """Return the entry of an example that is in force; ``own`` is what the example says itself."""
+        entry = own if self.listed is None else self.listed.get((task, id))
+        return entry if isinstance(entry, Mapping) and self.day <= str(entry.get("until", "")) else _NONE
+
+    def applied(self, result: ExampleResult) -> ExampleResult:
+        """Return a result ``quarantined`` if its example is, as it is otherwise."""
+        entry = self.of(result.task, result.id, result.quarantine)
+        if not entry or result.status not in _MAY_BE:
+            return result
+        return replace(result, status="quarantined", quarantine=dict(entry))
+
+    def judged(self, results: Iterable[ExampleResult], mode: str) -> tuple[ExampleResult, ...]:
+        """Return recorded results as they are judged by this quarantine; ``mode`` is the gate's."""
+        return tuple(self.applied(_released(result, mode)) for result in results)
+
+
+def quarantined(results: Iterable[ExampleResult]) -> dict[tuple[str, str], Entry]:
+    """Return the entries of the results that are in quarantine, by (task, id)."""
+    return {(each.task, each.id): each.quarantine for each in results if each.status == "quarantined"}
+
+
+def decides(result: ExampleResult) -> bool:
+    """Tell whether a result counts for scores: it is not in quarantine."""
+    return result.status != "quarantined"
+
+
+def status_under(result: ExampleResult, mode: str) -> Status:
+    """Return the status of a result that has a score under the gate ``mode``."""
+    if result.score is None or result.score >= result.threshold:
+        return "error" if result.score is None else "passed"
+    decisive = mode == "examples" or (result.must_pass and mode != "none")
+    return "failed" if decisive else "below"
+
+
+def _released(result: ExampleResult, mode: str) -> ExampleResult:
+    return replace(result, status=status_under(result, mode)) if result.status == "quarantined" else result

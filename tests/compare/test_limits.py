@@ -1,0 +1,91 @@
+"""Limits on time, tokens and cost: what a board took, and which limits it does not keep."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from pytest_lmeval.compare.gate import GateSettings, decide
+from pytest_lmeval.errors import UsageError
+from pytest_lmeval.leaderboard.board import Leaderboard, RunFacts, build_board
+from pytest_lmeval.leaderboard.spent import percentile, spent
+from pytest_lmeval.types import ExampleResult
+
+
+def results(times: Sequence[float | None], task: str = "sums", **fields: Any) -> list[ExampleResult]:
+    return [
+        ExampleResult(task, f"e{n}", "passed", 1.0, 1.0, "exact_match", f"h{n}", **{"latency_ms": time} | fields)
+        for n, time in enumerate(times)
+    ]
+
+
+def board(*tasks: Sequence[ExampleResult], **facts: Any) -> Leaderboard:
+    return build_board((), [result for task in tasks for result in task], RunFacts("t", "stub.v1", **facts))
+
+
+def test_a_percentile_is_a_value_that_was_measured() -> None:
+    assert 19.0 == percentile([float(n) for n in range(1, 21)], 0.95)
+    assert 10.0 == percentile([float(n) for n in range(1, 21)], 0.5)
+    assert 3.0 == percentile([3.0], 0.95)
+    assert percentile([], 0.5) is None
+    assert percentile([1.0] * 19, 0.95, 20) is None
+
+
+def test_every_request_counts_and_no_cached_answer() -> None:
+    several = results([2.0] * 10, request_ms=(1.0, 3.0))
+    cached = results([None] * 5, task="words", cached=1)
+    found = board(several, cached)
+    assert (20, 1.0, 3.0) == tuple(found.tasks[0].spent[name] for name in ("requests", "p50_ms", "p95_ms"))
+    assert {"cached": 5} == found.tasks[1].spent
+    assert 5 == found.spent["cached"]
+
+
+def test_what_an_example_used_is_that_of_examples_that_were_asked_whole() -> None:
+    asked = results([1.0] * 4, usage={"prompt_tokens": 10, "completion_tokens": 5, "cost": 0.5})
+    partly = results([1.0], task="sums", usage={"prompt_tokens": 1000, "cost": 2.0}, cached=1)
+    found = spent([*asked, *partly])
+    assert (15, 0.5, 4.0) == tuple(found[name] for name in ("tokens_per_example", "cost_per_example", "cost"))
+
+
+@pytest.mark.parametrize(
+    ("limit", "most", "reason"),
+    [
+        ("sums.p95_ms", 8.0, "sums.p95_ms: 9 is over its limit 8"),
+        ("sums.p95_ms", 9.0, ""),
+        ("overall.p50_ms", 1.0, "overall.p50_ms: 4 is over its limit 1"),
+        ("few.p95_ms", 1.0, "few.p95_ms: too few: 3 request(s) were timed, and 20 are needed; the limit is 1"),
+        ("sums.ttft_p95_ms", 1.0, "sums.ttft_p95_ms: not known, and the limit is 1: the adapter does not stream"),
+        ("sums.cost", 1.0, "sums.cost: 2 is over its limit 1"),
+        ("sums.cost_per_example", 0.1, ""),
+        ("few.cost", 1.0, "few.cost: not known, and the limit is 1: no answer tells its cost"),
+    ],
+)
+@pytest.mark.parametrize("mode", ["examples", "tasks", "none"])
+def test_a_limit_that_is_not_kept_fails_the_run_in_every_mode_but_none(
+    limit: str, most: float, reason: str, mode: str
+) -> None:
+    sums = results([float(n % 10) for n in range(20)], usage={"cost": 0.1})
+    decision = decide(board(sums, results([1.0] * 3, "few")), None, GateSettings(mode=mode, limits={limit: most}))
+    binds = bool(reason) and mode != "none"
+    assert ("limit" if binds else "pass", int(binds)) == (decision.verdict, decision.exit_code)
+    assert ([reason] if binds else []) == list(decision.reasons)
+
+
+def test_a_shard_is_not_judged_and_a_limit_of_no_task_is_a_doubt() -> None:
+    part = board(results([9.0] * 20), selection={"shard": "1/2"})
+    assert "pass" == decide(part, None, GateSettings(limits={"sums.p95_ms": 1.0})).verdict
+    decision = decide(board(results([9.0] * 20)), None, GateSettings(limits={"other.p95_ms": 1.0}))
+    assert ("pass", ("its limit was not checked, this run has no such task: other",)) == (
+        decision.verdict,
+        decision.warnings,
+    )
+
+
+@pytest.mark.parametrize(
+    "limits", [{"p95_ms": 1.0}, {"sums.p90_ms": 1.0}, {"sums.cost": -1.0}, {"sums.cost": float("nan")}]
+)
+def test_limits_that_cannot_be_meant_are_refused(limits: dict[str, float]) -> None:
+    with pytest.raises(UsageError):
+        GateSettings(limits=limits)

@@ -1,0 +1,207 @@
+"""A changed prompt is compared with the old one: pairs by id, on every output, and both prompts shown."""
+
+from __future__ import annotations
+
+import json
+import re
+import xml.etree.ElementTree as ElementTree
+from typing import Any
+
+import pytest
+
+from tests.conftest import Project
+
+BASELINE = ("--lm-baseline=base.json", "--lm-pair-by=id")
+# It knows every answer, and gives the wrong one to the numbers in ``wrong`` if it is told to hurry.
+MODEL = """
+class Model:
+    name = "oracle.v1"
+    wrong = range(12)
+
+    def generate(self, prompts):
+        return [self.answer(prompt) for prompt in prompts]
+
+    def answer(self, prompt):
+        number = int(prompt.rpartition(" ")[2])
+        return "?" if prompt.startswith("Hurry") and number in self.wrong else str(number)
+"""
+
+
+def write_task(project: Project, prompt: str, *, of: int = 60) -> None:
+    records = [
+        {"id": f"e{n}", "prompt": f"{prompt} {n}", "targets": [str(n)], "metric": "exact_match"} for n in range(of)
+    ]
+    project.task("tasks/numbers.jsonl", *records)
+
+
+@pytest.fixture
+def compared(project: Project) -> Project:
+    """Provide a project with a baseline of one prompt, and task files with another one."""
+    project.write("oracle.py", MODEL)
+    write_task(project, "Repeat slowly:")
+    assert 0 == run(project, *BASELINE, "--lm-update-baseline").ret
+    write_task(project, "Hurry up:")
+    return project
+
+
+def run(project: Project, *options: str) -> pytest.RunResult:
+    return project.run_pytest("--lm-adapter=oracle:Model", *options)
+
+
+def test_a_worse_prompt_is_a_regression_and_every_output_says_so_and_shows_both(compared: Project) -> None:
+    ran = run(compared, *BASELINE, "--junitxml=junit.xml")
+    assert 1 == ran.ret
+    counted = "paired by id: 60 of 60 examples have another prompt than in the baseline: numbers 60"
+    board = compared.board()
+    gate = board["gate"]
+    assert ("regression", {"numbers": 60}) == (gate["verdict"], gate["comparison"]["other_prompts"])
+    assert counted in gate["reasons"]
+    suite = ElementTree.parse(compared.path / "junit.xml").getroot()[0]
+    properties = {node.attrib["name"]: node.attrib["value"] for node in suite.findall("properties/property")}
+    assert "regression" == properties["lm_verdict"]
+    assert counted in properties["lm_reasons"]
+    ran.stdout.fnmatch_lines(
+        [
+            "  worse: numbers: e0",
+            "    prompt before: Repeat slowly: 0",
+            "    prompt now: Hurry up: 0",
+            f"  {counted}",
+        ]
+    )
+    markdown = (compared.path / "reports/leaderboard.md").read_text()
+    assert counted in markdown
+    assert "| numbers: e0 | 0 | 0 | ? | Repeat slowly: 0 | Hurry up: 0 |" in markdown
+    example = page(compared)[0]
+    assert ("Hurry up: 0", "Repeat slowly: 0") == (example["prompt"], example["before"]["prompt"])
+    assert "worse" == example["flip"]
+    assert "changed" not in example["before"]
+
+
+def test_without_pairs_by_id_a_changed_prompt_makes_the_baseline_stale(compared: Project) -> None:
+    assert 1 == run(compared, "--lm-baseline=base.json").ret
+    assert "stale" == compared.board()["gate"]["verdict"]
+
+
+def test_workers_show_both_prompts_too(compared: Project) -> None:
+    run(compared, *BASELINE, "-n2").stdout.fnmatch_lines(["    prompt before: Repeat slowly: 0"])
+
+
+def test_changed_targets_are_no_pair_however_pairs_are_made(compared: Project) -> None:
+    write_task(compared, "Repeat slowly:", of=59)
+    last = {"id": "e59", "prompt": "Repeat slowly: 59", "targets": ["fifty-nine"], "metric": "exact_match"}
+    with (compared.path / "tasks/numbers.jsonl").open("a") as file:
+        file.write(json.dumps(last) + "\n")
+    assert 0 == run(compared, *BASELINE).ret
+    comparison = compared.board()["gate"]["comparison"]
+    assert [{"task": "numbers", "id": "e59", "passed_before": True}] == comparison["changed"]
+    assert "other_prompts" not in comparison
+
+
+def test_a_baseline_without_scoring_hashes_is_refused_before_any_request(compared: Project) -> None:
+    text = (compared.path / "base.json").read_text()
+    old = re.sub(r', "scoring_hash": "[0-9a-f]{64}"', "", text)
+    assert old != text
+    compared.write("base.json", old)
+    ran = run(compared, *BASELINE)
+    assert 4 == ran.ret
+    ran.stderr.fnmatch_lines(["*base.json: pairs by id need the scoring_hash*; renew it: *"])
+    assert not (compared.path / "reports/leaderboard.json").exists() or "stale" != compared.board()["gate"]["verdict"]
+    # To renew it, it may be as old as it likes.
+    write_task(compared, "Repeat slowly:")
+    assert 0 == run(compared, *BASELINE, "--lm-update-baseline").ret
+    assert text.count("scoring_hash") == (compared.path / "base.json").read_text().count("scoring_hash")
+
+
+def test_the_commands_compare_prompts_too(compared: Project) -> None:
+    run(compared, "--lm-report-dir=new", "--lm-gate=none")
+    by_id = compared.lmeval("diff", "base.json", "new/ledger.jsonl", "--pair-by=id", "--limit=1")
+    assert 1 == by_id.ret
+    by_id.stdout.fnmatch_lines(
+        ["  old prompt:", "    Repeat slowly: 0", "  prompt:", "    Hurry up: 0", "verdict: regression"]
+    )
+    compared.lmeval("diff", "base.json", "new/ledger.jsonl").stdout.fnmatch_lines(["verdict: stale"])
+    refused = compared.lmeval("rank", "base.json", "new/ledger.jsonl")
+    assert 2 == refused.ret
+    ranked = compared.lmeval("rank", "base.json", "new/ledger.jsonl", "--pair-by=id")
+    assert 0 == ranked.ret
+    ranked.stdout.fnmatch_lines(["oracle.v1 (base.json) * 1.0000 *", "oracle.v1 (new/ledger.jsonl) * 0.8000 *"])
+
+
+VARIANTS = """
+display_name: Numbers
+key: numbers
+config_spec:
+- {type: categorical, key: tone, allowed_values: [Repeat slowly, Hurry up]}
+definition:
+  dataset: {path: rows.csv}
+  solver:
+    type: single_turn_solver
+    input_builder:
+      type: chat_completion
+      input_messages: [{role: user, content: "<< config.tone >>: {{ sample.n }}"}]
+  scorers:
+  - {key: right, type: string_equals, ground_truth: "{{ sample.n }}"}
+"""
+
+
+def test_a_list_of_configs_is_ranked_as_variants_of_a_task(project: Project) -> None:
+    project.write("oracle.py", MODEL)
+    project.write("tasks/numbers.yaml", VARIANTS)
+    project.write("tasks/rows.csv", "n\n" + "".join(f"{n}\n" for n in range(30)))
+    project.write(
+        "both.yaml",
+        "- {name: quick, tone: Hurry up}\n- {name: slow, tone: Repeat slowly}\n",
+    )
+    assert 0 == run(project, "--lm-config=both.yaml", "--lm-gate=none").ret
+    ranked = project.lmeval("rank", "reports/ledger.jsonl", "--by=config")
+    assert 0 == ranked.ret, ranked.stderr.str()
+    ranked.stdout.fnmatch_lines(["slow * 1.0000 *", "quick * 0.6000 *", "over the 30 example(s) *: numbers 30"])
+    project.write("one.yaml", "tone: Hurry up\n")
+    assert 0 == run(project, "--lm-config=one.yaml", "--lm-gate=none").ret
+    alone = project.lmeval("rank", "reports/ledger.jsonl", "--by=config")
+    assert 2 == alone.ret
+    alone.stderr.fnmatch_lines(["*no variants of a task; --by config takes a run whose --lm-config is a list"])
+
+
+CLASS = """
+from pytest_lmeval.tasks import AccuracyCompletion, BaseTask
+
+class Numbers(BaseTask[str]):
+    NAME = "Numbers"
+    DATASET_PATH = "rows.csv"
+    SAMPLE_SPLIT = "test"
+    METRICS = [AccuracyCompletion]
+    SUBJECTS = ["general"]
+
+    def _get_instruction_text(self, item):
+        return f"PROMPT: {item['n']}"
+
+    def _get_ground_truth(self, item):
+        return item["n"]SUFFIX
+"""
+
+
+def test_of_a_class_the_methods_that_write_prompts_may_change_and_no_others(project: Project) -> None:
+    project.write("oracle.py", MODEL)
+    project.write("tasks/rows.csv", "n\n" + "".join(f"{n}\n" for n in range(30)))
+
+    def write(prompt: str, suffix: str = "") -> None:
+        project.write("tasks/task_numbers.py", CLASS.replace("PROMPT", prompt).replace("SUFFIX", suffix))
+
+    write("Repeat slowly")
+    assert 0 == run(project, *BASELINE, "--lm-update-baseline").ret
+    write("Hurry up")
+    assert 1 == run(project, *BASELINE).ret
+    assert ("regression", 30) == (project.board()["gate"]["verdict"], project.board()["gate"]["comparison"]["paired"])
+    write("Hurry up", " or ''")
+    run(project, *BASELINE)
+    assert "stale" == project.board()["gate"]["verdict"]
+
+
+def page(project: Project) -> list[dict[str, Any]]:
+    """Return the examples that the page shows of its first task, in order."""
+    text = (project.path / "reports/report.html").read_text()
+    found = re.search(r'<script type="application/json" id="task-0">(.*?)</script>', text, re.DOTALL)
+    assert found is not None
+    examples: list[dict[str, Any]] = json.loads(found[1])["examples"]
+    return examples

@@ -54,7 +54,7 @@ class DryRun:
     def __enter__(self) -> DryRun:
         units = [unit for of_task in self.units.values() for unit in of_task]
         self._stack.callback(self._run.close)
-        self._run.prepare(units, self._adapter)
+        self._run.prepare(units, self._adapter, self._judge)
         self._sandbox = self._stack.enter_context(self._run.programs.open())
         self._engine: Any = _Witness(self._run.open(self._adapter, units, ()))
         return self

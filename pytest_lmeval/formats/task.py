@@ -125,6 +125,12 @@ class Task(BareTask, Protocol):
     def judge_requests(self, example: Example, responses: Sequence[Response]) -> Sequence[Generate] | None:
         """Return what a judge can be asked before the example is scored; None where the task asks no judge."""
 
+    def judges(self, example: Example) -> Sequence[str]:
+        """Return the judges that scoring ``example`` asks: "" for the run's, or the adapter that the task names."""
+
+    def further_metrics(self, example: Example) -> Sequence[str]:
+        """Return the registry's names of the metrics that score ``example`` besides its :meth:`metric_name`."""
+
     def record(self, example: Example) -> Mapping[str, Any]:
         """Return what ``example`` was read from, as ``lmeval test`` shows it."""
 
@@ -194,6 +200,14 @@ class TaskDefaults:
     def judge_requests(self, example: Example, responses: Sequence[Response]) -> Sequence[Generate] | None:
         """Return None: no judge is asked."""
         return None
+
+    def judges(self, example: Example) -> Sequence[str]:
+        """Return none: no judge is asked."""
+        return ()
+
+    def further_metrics(self, example: Example) -> Sequence[str]:
+        """Return none."""
+        return ()
 
     def record(self, example: Example) -> Mapping[str, Any]:
         """Return the prompt, the targets, the metric, and the metadata, if there are any."""

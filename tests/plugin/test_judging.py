@@ -78,12 +78,6 @@ def test_what_a_judge_said_before_a_crash_is_not_asked_again(judged: Project) ->
     assert 3 == judged.board()["counts"]["scored"]
 
 
-def test_without_a_judge_the_rows_are_errors_that_say_how_to_name_one(judged: Project) -> None:
-    result = judged.run("--lm-include-per-example")
-    assert 3 == result.ret
-    assert all("--lm-judge" in record["error"] for record in judged.examples().values())
-
-
 def test_a_scorer_may_name_a_judge_of_its_own(judged: Project) -> None:
     judged.write("tasks/polite.yaml", TASK.replace("MODEL", 'model_key: "judge:Judge"'))
     judged.run()

@@ -46,6 +46,7 @@ class OpenAIAdapter:
         self.name = model
         self.options = self._options.public()
         self.manifest: dict[str, Any] = {"id": model}
+        self.tells_cost = self._options.price_input is not None
         self.requests_per_minute = self._options.requests_per_minute
         self.tokens_per_minute = self._options.tokens_per_minute
         if self._options.endpoint == "completions":

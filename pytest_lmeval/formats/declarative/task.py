@@ -87,6 +87,14 @@ class DeclarativeTask(TaskDefaults):
                     continue  # it takes the scores of others; or it is told of when the example is scored
         return requests
 
+    def judges(self, example: Example) -> Sequence[str]:
+        """Return the ``model_key`` of each judge, "" for the judge of the run."""
+        return [each.model.model_key or "" for each in self.scorers if isinstance(each, JudgingScorer)]
+
+    def further_metrics(self, example: Example) -> Sequence[str]:
+        """Return the types of the scorers: those that are metrics are called the same."""
+        return [scorer.model.type for scorer in self.scorers]
+
     def score(self, example: Example, responses: Sequence[Response], tools: Tools) -> Score:
         """Return what the response is worth; raise ScoringError that names the stage that failed."""
         if example.id in self.broken:

@@ -180,6 +180,11 @@ class CompletionTask(TaskDefaults):
         """Return the first metric's name."""
         return self.measures[0].name
 
+    def further_metrics(self, example: Example) -> Sequence[str]:
+        """Return the metrics that say anything of the example."""
+        extras = self.held[example.id].extras
+        return [measure.name for measure in self.measures if measure.applies(example.targets, extras)]
+
     def scoring(self, example: Example) -> Mapping[str, Any]:
         """Return the metrics, the context, the completions to choose from, and a hash of the task file's code."""
         held = self.held[example.id]

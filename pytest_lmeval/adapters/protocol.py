@@ -17,6 +17,8 @@ of one request, many at a time. Optional attributes:
     False if its answers never have a ``cost``.
 ``requests_per_minute``, ``tokens_per_minute``
     Numbers: an async adapter is not asked faster.
+``base_url``
+    Its address, for messages.
 ``hostable``
     True if an async adapter survives pickling: it may then run in a process of its own.
 ``think_tags``

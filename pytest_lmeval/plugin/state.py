@@ -164,7 +164,7 @@ class RunState:
         engine = self.run.open(adapter, items, self._batches, self.ahead)
         recorder: Any = self.config.pluginmanager.getplugin("lmeval-recorder")
         if recorder is not None:
-            engine.on_wait = lambda: recorder.waiting(min(engine.outstanding, engine.policy.own_concurrency))
+            engine.on_wait = recorder.waiting
         return engine
 
     def other_adapter(self, adapter: Any, engine: Engine) -> str:

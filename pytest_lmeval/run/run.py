@@ -122,11 +122,15 @@ class Run:
         if self._judge is None:
             known = known_answers(self._held.results.values())
 
-            def open_model(spec: str) -> Judge:
-                return Judge(Engine(self._named_judge(spec), engine.policy, engine.budget), known)
+            def judging(adapter: Any) -> Engine:
+                own = Engine(adapter, engine.policy, engine.budget)
+                own.on_wait = engine.on_wait
+                return own
 
-            own = Engine(adapter, engine.policy, engine.budget) if adapter else None
-            self._judge = NamedJudges(open_model) if own is None else Judge(own, known, open_model)
+            def open_model(spec: str) -> Judge:
+                return Judge(judging(self._named_judge(spec)), known)
+
+            self._judge = Judge(judging(adapter), known, open_model) if adapter else NamedJudges(open_model)
         return self._judge
 
     def result(self, unit: Unit, render: Render, *, engine: Engine, judge: Any, sandbox: Any) -> ExampleResult:
@@ -134,7 +138,9 @@ class Run:
 
         ``judge`` is the adapter of the run's judge, false without one. Secrets that the run knows are hidden in it.
         """
-        return self._scrubbed(self._result(unit, render, engine, judge, sandbox))
+        result = self._scrubbed(self._result(unit, render, engine, judge, sandbox))
+        self.stopped = self.stopped or engine.stopped or (self._judge.stopped if self._judge is not None else "")
+        return result
 
     def _result(self, unit: Unit, render: Render, engine: Engine, judge: Any, sandbox: Any) -> ExampleResult:
         tools = Tools(sandbox, self.judge(judge, engine))
@@ -146,8 +152,6 @@ class Run:
             responses = self._reused.pop(unit, responses)
             score = self._score_of(unit, engine, tools)
         except (AdapterError, UsageError, BudgetSpent) as error:
-            if isinstance(error, BudgetSpent):
-                self.stopped = str(error)
             prompt = self._prompts.pop(unit, None) or default_render(unit.example)
             return failed_result(unit.task, unit.example, prompt, error, judgement)
         return evaluate(unit.task, unit.example, self._prompts.pop(unit), responses, judgement, score)

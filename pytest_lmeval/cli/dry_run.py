@@ -143,7 +143,9 @@ def _scores(result: ExampleResult) -> Iterator[Shown]:
     for key, fields in details.pop("scorers", {}).items():
         judged = [entry for entry in details.get("judge", ()) if entry["scorer"] == key]
         yield Shown(f"Scorer {key}", {**fields, **({"judge": judged} if judged else {})})
-    details.pop("judge", None)
+    scorers = result.details.get("scorers", {})
+    if others := [entry for entry in details.pop("judge", ()) if entry["scorer"] not in scorers]:
+        yield Shown("Judge", others)
     if result.is_error:
         yield Shown("Scores", result.error, failed=True)
         return

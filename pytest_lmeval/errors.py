@@ -9,7 +9,9 @@
     ├── RecordRefused         one record that breaks a rule of its dialect
     ├── AdapterError          the model or its adapter gave no usable response
     │   ├── AdapterTimeout    ... in time
-    │   └── TransientError    ... this time; asking again may help
+    │   ├── TransientError    ... this time; asking again may help
+    │   ├── RequestRefused    ... to this very request; others may be answered
+    │   └── AdapterDown       ... to any request: the run ends
     ├── BudgetSpent           asking on would pass the limit on what a run may cost
     ├── ScoringError          a metric gave something that is not a score
     └── SandboxError          the sandbox itself failed, whatever the program did
@@ -24,12 +26,14 @@ import difflib
 from collections.abc import Iterable
 
 __all__ = [
+    "AdapterDown",
     "AdapterError",
     "AdapterTimeout",
     "BadTaskFile",
     "BudgetSpent",
     "LmevalError",
     "RecordRefused",
+    "RequestRefused",
     "SandboxError",
     "ScoringError",
     "TransientError",
@@ -79,7 +83,12 @@ class RecordRefused(LmevalError):
 
 
 class AdapterError(LmevalError):
-    """The adapter raised, or returned something that is not a response."""
+    """The adapter raised, or returned something that is not a response.
+
+    ``alike`` is what errors of the same cause have in common, where their texts differ.
+    """
+
+    alike = ""
 
 
 class AdapterTimeout(AdapterError):
@@ -95,6 +104,14 @@ class TransientError(AdapterError):
     def __init__(self, message: str, retry_after: float | None = None) -> None:
         super().__init__(message)
         self.retry_after = retry_after
+
+
+class RequestRefused(AdapterError):
+    """No response to this very request, as from a content filter."""
+
+
+class AdapterDown(AdapterError):
+    """Nothing is to be had of the adapter any more; the message says why, and what to check."""
 
 
 class BudgetSpent(LmevalError):

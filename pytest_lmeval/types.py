@@ -312,7 +312,8 @@ class Metric:
     """A per-example metric with the threshold its examples must reach unless something else is said.
 
     A metric that runs code takes the sandbox as a fourth argument. ``extras`` are the keys of a record's ``extras``
-    that it reads.
+    that it reads. ``package`` is what it imports when it scores and not every installation has, ``install`` what pip
+    installs to get it.
     """
 
     name: str
@@ -320,6 +321,8 @@ class Metric:
     threshold: float = 1.0
     needs_sandbox: bool = False
     extras: tuple[str, ...] = ()
+    package: str = ""
+    install: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -337,3 +338,18 @@ def test_a_class_of_a_task_file_is_no_task_and_the_error_says_what_is() -> None:
     task: Any = Conversations()
     with pytest.raises(UsageError, match=r"has no path.*load_tasks\(FILE\) returns the tasks of the classes in a file"):
         run_task(task, Silent())
+
+
+def test_what_a_run_lacks_is_a_usage_error_before_anything_is_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "jsonschema", None)
+    record = {"id": "a", "prompt": "{}", "targets": ["{}"], "metric": "json_schema", "extras": {"json_schema": {}}}
+    (tmp_path / "t.jsonl").write_text(json.dumps(record))
+    adapter = Echo()
+    with pytest.raises(UsageError, match=r"'json_schema' needs jsonschema, .* pip install 'pytest-lmeval\[json\]'"):
+        run_leaderboard(load_tasks(tmp_path / "t.jsonl"), adapter)
+    monkeypatch.undo()
+    with pytest.raises(UsageError, match=r"adapter echo\.v1 does not say"):
+        evaluate_tasks(load_tasks(tmp_path / "t.jsonl"), adapter, RunSettings(max_cost=1.0))
+    assert not adapter.calls

@@ -13,8 +13,12 @@ of one request, many at a time. Optional attributes:
     True if the same input always gives the same output.
 ``trusted``
     True if the code it writes is ours, so that it may run in the best sandbox there is, whatever level is asked for.
+``tells_cost``
+    False if its answers never have a ``cost``.
 ``requests_per_minute``, ``tokens_per_minute``
     Numbers: an async adapter is not asked faster.
+``base_url``
+    Its address, for messages.
 ``hostable``
     True if an async adapter survives pickling: it may then run in a process of its own.
 ``think_tags``

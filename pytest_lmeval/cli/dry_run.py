@@ -54,7 +54,7 @@ class DryRun:
     def __enter__(self) -> DryRun:
         units = [unit for of_task in self.units.values() for unit in of_task]
         self._stack.callback(self._run.close)
-        self._run.prepare(units, self._adapter)
+        self._run.prepare(units, self._adapter, self._judge)
         self._sandbox = self._stack.enter_context(self._run.programs.open())
         self._engine: Any = _Witness(self._run.open(self._adapter, units, ()))
         return self
@@ -143,7 +143,9 @@ def _scores(result: ExampleResult) -> Iterator[Shown]:
     for key, fields in details.pop("scorers", {}).items():
         judged = [entry for entry in details.get("judge", ()) if entry["scorer"] == key]
         yield Shown(f"Scorer {key}", {**fields, **({"judge": judged} if judged else {})})
-    details.pop("judge", None)
+    scorers = result.details.get("scorers", {})
+    if others := [entry for entry in details.pop("judge", ()) if entry["scorer"] not in scorers]:
+        yield Shown("Judge", others)
     if result.is_error:
         yield Shown("Scores", result.error, failed=True)
         return

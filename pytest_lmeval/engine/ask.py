@@ -15,7 +15,7 @@ from typing import Any
 from pytest_lmeval.adapters.resolve import adapter_name
 from pytest_lmeval.arguments import THINK_TAGS
 from pytest_lmeval.engine.outage import Unreachable, is_unreachable
-from pytest_lmeval.errors import AdapterError, AdapterTimeout
+from pytest_lmeval.errors import AdapterDown, AdapterError, AdapterTimeout
 from pytest_lmeval.postprocess import split_thoughts
 from pytest_lmeval.text import portable_path
 from pytest_lmeval.types import Completion, Generate, LogLikelihood, LogProb, Request, Response, ToolCall
@@ -178,7 +178,7 @@ def _opens_thoughts(request: Request, tag: str) -> bool:
 
 def with_attempts(answer: Answer, attempts: int) -> Answer:
     """Return ``answer``, an error with how often it was tried."""
-    if not isinstance(answer, AdapterError):
+    if not isinstance(answer, AdapterError) or isinstance(answer, AdapterDown):
         return answer
     kind = AdapterTimeout if isinstance(answer, AdapterTimeout) else AdapterError
     return kind(f"{answer} ({attempts} attempt{'s' if attempts > 1 else ''})")

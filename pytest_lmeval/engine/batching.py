@@ -11,8 +11,10 @@ from typing import Any
 from pytest_lmeval.adapters.resolve import adapter_name
 from pytest_lmeval.engine.ask import Answer, ask, with_attempts
 from pytest_lmeval.engine.jobs import Inbox, Job
+from pytest_lmeval.engine.outage import Outage, is_too_long
 from pytest_lmeval.engine.policy import Policy, backoff_s
-from pytest_lmeval.errors import AdapterTimeout, TransientError
+from pytest_lmeval.engine.waits import AGAIN, SERVER, Wait, Waits
+from pytest_lmeval.errors import AdapterError, AdapterTimeout, TransientError
 from pytest_lmeval.types import Generate, Request
 
 _WORTH_ANOTHER_TRY = (TransientError, AdapterTimeout)
@@ -26,6 +28,8 @@ class BatchTransport:
         self._policy = policy
         self._inbox = inbox
         self._queue: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._outage = Outage(adapter)
+        self._waits = Waits()
         self._stopped = False
         self._current: Job | None = None
         self._calling_since: float | None = None
@@ -45,6 +49,11 @@ class BatchTransport:
         """Tell whether the current call has outlived its time."""
         since = self._calling_since
         return since is not None and time.monotonic() - since > self._policy.timeout_s * self._calling_for
+
+    @property
+    def wait(self) -> Wait | None:
+        """What the next call waits for, if it does."""
+        return self._waits.current
 
     def abandon(self) -> list[Job]:
         """Answer the stuck call's job with timeouts and leave the call alone; return the jobs that were not begun."""
@@ -92,8 +101,12 @@ class BatchTransport:
         for first in range(0, len(requests), max(1, size)):
             if self._stopped:
                 break
-            answers += self._ask_with_retries(requests[first : first + size])
+            answers += self._ask_together(requests[first : first + size])
         return answers
+
+    def _ask_together(self, requests: Sequence[Request]) -> list[Answer]:
+        ended = self._outage.ended
+        return [ended] * len(requests) if ended else self._ask_with_retries(requests)
 
     def _ask_with_retries(self, requests: Sequence[Request]) -> list[Answer]:
         answers = self._ask(requests)
@@ -103,11 +116,21 @@ class BatchTransport:
             if not again or self._stopped:
                 break
             waits = [getattr(answers[number], "retry_after", None) for number in again]
-            time.sleep(max(backoff_s(attempt, wait) for wait in waits))
+            if any(map(is_too_long, waits)):
+                break
+            seconds = max(backoff_s(attempt, wait) for wait in waits)
+            with self._waits.waiting(seconds, SERVER if any(waits) else AGAIN):
+                time.sleep(seconds)
             for number, answer in zip(again, self._ask([requests[number] for number in again]), strict=True):
                 answers[number] = answer
                 attempts[number] += 1
-        return [with_attempts(answer, tries) for answer, tries in zip(answers, attempts, strict=True)]
+        return [with_attempts(answer, tries) for answer, tries in zip(self._noted(answers), attempts, strict=True)]
+
+    def _noted(self, answers: list[Answer]) -> list[Answer]:
+        if len({str(answer) if isinstance(answer, AdapterError) else id(answer) for answer in answers}) > 1:
+            return [self._outage.note(answer) for answer in answers]
+        # A call that fails is one error, however many requests were in it.
+        return [self._outage.note(answers[0])] * len(answers)
 
     def _ask(self, requests: Sequence[Request]) -> list[Answer]:
         self._calling_for = len(requests)

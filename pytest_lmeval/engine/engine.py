@@ -6,12 +6,13 @@ import threading
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
-from pytest_lmeval.engine.ask import is_async
+from pytest_lmeval.engine.ask import Answer, is_async
 from pytest_lmeval.engine.batching import BatchTransport
 from pytest_lmeval.engine.budget import Budget
 from pytest_lmeval.engine.jobs import Inbox, Job
 from pytest_lmeval.engine.policy import Policy
-from pytest_lmeval.errors import AdapterError, LmevalError
+from pytest_lmeval.engine.waits import Wait
+from pytest_lmeval.errors import AdapterDown, AdapterError, BudgetSpent, LmevalError
 from pytest_lmeval.types import Request, Response
 
 RequestsOf = Callable[[Any], Sequence[Request]]
@@ -35,6 +36,10 @@ class Transport(Protocol):
     def abandon(self) -> list[Job]:
         """Answer the jobs that it is stuck in with AdapterTimeout; return those that were not begun."""
 
+    @property
+    def wait(self) -> Wait | None:
+        """What all requests in hand wait for, if they do."""
+
     def close(self) -> None:
         """Stop."""
 
@@ -45,7 +50,8 @@ class Engine:
     ``plan`` says once which keys belong together and in what order they will be wanted. From the first ``respond``
     on, a window of requests is kept on its way: for a batch adapter the batch after the current one, for an async
     adapter four times its concurrency. What the engine holds stays within the window.
-    ``on_wait`` is called now and then while ``respond`` has nothing to return yet.
+    ``on_wait`` is called with the engine now and then while ``respond`` has nothing to return yet. ``stopped`` says why
+    nothing more should be asked.
     """
 
     def __init__(self, adapter: Any, policy: Policy | None = None, budget: Budget | None = None) -> None:
@@ -53,7 +59,8 @@ class Engine:
         self.policy = policy or Policy()
         if hasattr(adapter, "think_tags"):
             adapter.think_tags = self.policy.think_tags
-        self.on_wait: Callable[[], None] | None = None
+        self.on_wait: Callable[[Engine], None] | None = None
+        self.stopped = ""
         self.streams = callable(getattr(adapter, "complete", None)) or is_async(adapter)
         self._largest_unit = 1 if self.streams else self.policy.batch_size
         self._window = 4 * self.policy.own_concurrency if self.streams else self.policy.batch_size + 1
@@ -77,11 +84,12 @@ class Engine:
     def respond(self, key: Hashable, requests_of: RequestsOf) -> list[Response]:
         """Return the responses to the requests of ``key``; raise the AdapterError of the first that has none.
 
-        Raise BudgetSpent where asking could pass the run's limit on cost. ``requests_of`` is called in this thread for
+        Raise BudgetSpent where asking could pass the run's limit on cost, AdapterDown where no request will be
+        answered any more: ``stopped`` says so from then on. ``requests_of`` is called in this thread for
         every key that is sent; where it raises, only that key suffers.
         """
         if key not in self._jobs:
-            self.budget.check(len(self._unit(key)) * self._per_key)
+            self._check_budget(len(self._unit(key)) * self._per_key)
             self._send([self._job(key, requests_of)])
         self._fill_window(requests_of)
         job = self._jobs.pop(key)
@@ -89,7 +97,7 @@ class Engine:
         assert job.answers is not None
         responses: list[Response] = []
         for answer in job.answers[job.spans[key]]:
-            self.budget.settle(answer)
+            self._settle(answer)
             if isinstance(answer, AdapterError):
                 raise answer
             responses.append(answer)
@@ -101,7 +109,12 @@ class Engine:
         ``on_answer`` is called once, in a thread of the transport's: it must not wait. Whoever asks keeps the budget,
         and calls :meth:`look_after` now and then while an answer is wanted.
         """
-        self._submit([Job(list(requests), on_answer=on_answer)])
+
+        def noting(job: Job) -> None:
+            self._note_end(job.answers or ())
+            on_answer(job)
+
+        self._submit([Job(list(requests), on_answer=noting)])
 
     def look_after(self) -> None:
         """Replace the transport where it hangs: what it is stuck in is answered with AdapterTimeout."""
@@ -140,6 +153,30 @@ class Engine:
     def close(self) -> None:
         """Stop asking; what is under way is dropped."""
         self._transport.close()
+
+    @property
+    def wait(self) -> Wait | None:
+        """What all that is being asked waits for, if it does: a rate limit, or to be asked again."""
+        return self._transport.wait
+
+    def _check_budget(self, more: int) -> None:
+        try:
+            self.budget.check(more)
+        except BudgetSpent as error:
+            self.stopped = str(error)
+            raise
+
+    def _settle(self, answer: Answer) -> None:
+        self._note_end([answer])
+        try:
+            self.budget.settle(answer)
+        except BudgetSpent as error:
+            self.stopped = str(error)
+            raise
+
+    def _note_end(self, answers: Iterable[Answer]) -> None:
+        end = next((answer for answer in answers if isinstance(answer, AdapterDown)), None)
+        self.stopped = self.stopped or ("" if end is None else str(end))
 
     def _job(self, key: Hashable, requests_of: RequestsOf) -> Job:
         job = Job()
@@ -195,7 +232,7 @@ class Engine:
     def _wait_for(self, job: Job) -> None:
         while not self._inbox.wait(job, _LOOK_S):
             if self.on_wait is not None:
-                self.on_wait()
+                self.on_wait(self)
             self.look_after()
         if job.failure is not None:
             raise job.failure

@@ -15,6 +15,7 @@ from typing import Any
 from pytest_lmeval.engine.ask import Answer
 from pytest_lmeval.engine.jobs import Inbox, Job
 from pytest_lmeval.engine.streaming import AsyncTransport
+from pytest_lmeval.engine.waits import Wait
 from pytest_lmeval.errors import AdapterError
 
 _FLUSH_S = 0.002
@@ -74,7 +75,7 @@ class _Outbox(Inbox):
         while True:
             ready = self._next()
             if ready or not transport.is_silent():
-                self._stream.write(_pickled(ready))
+                self._stream.write(_pickled(ready, transport.wait))
                 self._stream.flush()
 
     def _next(self) -> list[tuple[int, Sequence[Answer]]]:
@@ -88,9 +89,9 @@ class _Outbox(Inbox):
         return ready
 
 
-def _pickled(ready: list[tuple[int, Sequence[Answer]]]) -> bytes:
+def _pickled(ready: list[tuple[int, Sequence[Answer]]], wait: Wait | None) -> bytes:
     try:
-        return pickle.dumps(ready, protocol=pickle.HIGHEST_PROTOCOL)
+        return pickle.dumps((ready, wait), protocol=pickle.HIGHEST_PROTOCOL)
     except Exception as error:  # an answer that cannot travel
         lost = AdapterError(f"an answer cannot be sent on: {type(error).__name__}: {error}")
-        return pickle.dumps([(number, [lost] * len(answers)) for number, answers in ready])
+        return pickle.dumps(([(number, [lost] * len(answers)) for number, answers in ready], wait))

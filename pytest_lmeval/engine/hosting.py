@@ -15,6 +15,7 @@ from typing import IO, Any
 
 from pytest_lmeval.engine.jobs import Inbox, Job
 from pytest_lmeval.engine.policy import Policy
+from pytest_lmeval.engine.waits import Wait
 from pytest_lmeval.errors import AdapterError, AdapterTimeout
 
 _GRACE_S = 5.0
@@ -33,6 +34,7 @@ class _Helper:
     process: subprocess.Popen[bytes]
     jobs: dict[int, Job] = field(default_factory=dict)
     heard: float = field(default_factory=time.monotonic)
+    wait: Wait | None = None
 
 
 class HostedTransport:
@@ -68,6 +70,11 @@ class HostedTransport:
         if helper is None or not helper.jobs:
             return False
         return time.monotonic() - helper.heard > self._policy.timeout_s + _GRACE_S
+
+    @property
+    def wait(self) -> Wait | None:
+        """What all requests in the helper's hands wait for, if they do."""
+        return None if self._helper is None else self._helper.wait
 
     def abandon(self) -> list[Job]:
         """End the helper and answer all it owed with AdapterTimeout: which of it was begun only the helper knew."""
@@ -109,7 +116,7 @@ class HostedTransport:
         # Whatever goes wrong in here, what the helper owes has to be answered, or a run would wait for ever.
         with answers, contextlib.suppress(Exception):
             while True:
-                arrived = pickle.load(answers)
+                arrived, helper.wait = pickle.load(answers)
                 helper.heard = time.monotonic()
                 for number, answer in arrived:
                     job = helper.jobs.pop(number, None)

@@ -51,6 +51,11 @@ class NamedJudges:
     def send(self, requests: Sequence[Generate]) -> None:
         """Ask ahead of the time; an answer is kept until it is wanted."""
 
+    @property
+    def stopped(self) -> str:
+        """Why no judge should be asked any more, if there is a reason."""
+        return next((judge.stopped for judge in self._models.values() if judge.stopped), "")
+
     def close(self) -> None:
         """Stop asking."""
         for judge in self._models.values():
@@ -79,6 +84,11 @@ class Judge(NamedJudges):
     def send(self, requests: Sequence[Generate]) -> None:
         """Ask ahead of the time; an answer is kept until it is wanted."""
         self._send({judge_key(self.name, request): request for request in requests})
+
+    @property
+    def stopped(self) -> str:
+        """Why this judge, or one that a task named, should not be asked any more."""
+        return self.engine.stopped or super().stopped
 
     def close(self) -> None:
         """Stop asking, this judge and those that tasks named."""

@@ -10,7 +10,8 @@ from pytest_lmeval.arguments import THINK_TAGS
 DEFAULT_BATCH_SIZE = 8
 _FIRST_BACKOFF_S = 0.5
 _LONGEST_BACKOFF_S = 60.0
-_LONGEST_ASKED_S = 600.0
+LONGEST_WAIT_S = 600.0
+"""What a server may ask to wait; where it asks for more, the run ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,5 +50,5 @@ def backoff_s(attempt: int, retry_after: float | None) -> float:
     What the other side asked for, or else a doubling time, half of it random so that many clients spread out.
     """
     if retry_after is not None:
-        return min(_LONGEST_ASKED_S, max(0.0, retry_after)) * random.uniform(1.0, 1.1)
+        return min(LONGEST_WAIT_S, max(0.0, retry_after)) * random.uniform(1.0, 1.1)
     return min(_LONGEST_BACKOFF_S, _FIRST_BACKOFF_S * 2.0**attempt) * random.uniform(0.5, 1.0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from pytest_lmeval.types import Completion, Generate, Request
@@ -16,10 +17,12 @@ _ASSUMED_COMPLETION_TOKENS = 256
 class RateLimit:
     """Lets requests through at the adapter's ``requests_per_minute`` and ``tokens_per_minute``, if it has them.
 
-    Each of ``share`` processes takes its part. Tokens are estimated before, and settled after, each request.
+    Each of ``share`` processes takes its part. Tokens are estimated before, and settled after, each request. ``sleep``
+    is how it waits.
     """
 
-    def __init__(self, adapter: Any, share: int) -> None:
+    def __init__(self, adapter: Any, share: int, sleep: Callable[[float], Awaitable[None]] | None = None) -> None:
+        self._sleep = sleep or asyncio.sleep
         self._requests = _Bucket(_per_second(adapter, "requests_per_minute", share))
         self._tokens = _Bucket(_per_second(adapter, "tokens_per_minute", share))
 
@@ -28,7 +31,7 @@ class RateLimit:
         for bucket, amount in ((self._requests, 1.0), (self._tokens, _estimate(request))):
             wait = bucket.take(amount)
             if wait > 0:
-                await asyncio.sleep(wait)
+                await self._sleep(wait)
 
     def settle(self, request: Generate, completion: Completion) -> None:
         """Give back, or take in addition, what the estimate was off by."""

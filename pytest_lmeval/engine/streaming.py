@@ -8,14 +8,17 @@ import logging
 import threading
 import time
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from pytest_lmeval.adapters.resolve import adapter_name
 from pytest_lmeval.engine.ask import Answer, ask, check_answer, is_async, unusable, with_attempts, without_thoughts
 from pytest_lmeval.engine.jobs import Inbox, Job
-from pytest_lmeval.engine.outage import Outage
+from pytest_lmeval.engine.opening import Opening
+from pytest_lmeval.engine.outage import Outage, is_too_long
 from pytest_lmeval.engine.policy import Policy, backoff_s
 from pytest_lmeval.engine.rates import RateLimit
+from pytest_lmeval.engine.waits import AGAIN, OWN, SERVER, Wait, Waits
 from pytest_lmeval.errors import AdapterError, AdapterTimeout, TransientError
 from pytest_lmeval.text import printable
 from pytest_lmeval.types import Completion, Generate, LogLikelihood, Request
@@ -32,8 +35,10 @@ class AsyncTransport:
         self._policy = policy
         self._inbox = inbox
         self._awaits_logprobs = is_async(adapter)
-        self._rates = RateLimit(adapter, policy.share)
-        self._outage = Outage()
+        self._waits = Waits()
+        self._rates = RateLimit(adapter, policy.share, partial(self._sleep, what=OWN))
+        self._outage = Outage(adapter)
+        self._opening = Opening(self._outage.room)
         self._heartbeat = time.monotonic()
         self._abandoned = False
         self._asking: dict[asyncio.Task[Any], Job] = {}
@@ -57,6 +62,11 @@ class AsyncTransport:
     def is_stuck(self) -> bool:
         """Tell whether the loop itself hangs: a request that merely takes long is ended by the loop."""
         return time.monotonic() - self._heartbeat > self._policy.timeout_s + _GRACE_S
+
+    @property
+    def wait(self) -> Wait | None:
+        """What all requests in hand wait for, if they do."""
+        return self._waits.current
 
     def abandon(self) -> list[Job]:
         """Answer the job that blocks the loop with a timeout and leave the loop alone; return all others.
@@ -123,42 +133,52 @@ class AsyncTransport:
     async def _work(self) -> None:
         assert self._queue is not None
         while True:
-            job, number = await self._queue.get()
-            if self._abandoned:  # the loop turns again, too late: another one has what was waiting
-                return
-            progress = self._open[job]
-            progress.begun = True
-            try:
-                progress.answers[number] = await self._answer(job, number)
-            except asyncio.CancelledError:
-                raise
-            except BaseException as error:  # meant to stop the run: it has to reach the thread that runs the items
-                self._inbox.fail(job, error)
-            progress.left -= 1
-            if not progress.left:
-                del self._open[job]
-                self._inbox.deliver(job, [answer for answer in progress.answers if answer is not None])
+            # Before it takes a request: they go out in the order in which they came.
+            async with self._opening:
+                job, number = await self._queue.get()
+                if self._abandoned:  # the loop turns again, too late: another one has what was waiting
+                    return
+                with self._waits.in_hand():
+                    await self._work_on(job, number)
 
-    async def _answer(self, job: Job, number: int) -> Answer:
-        refusal = self._outage.refusal()
-        if refusal is not None:
-            return refusal
-        request = job.requests[number]
+    async def _work_on(self, job: Job, number: int) -> None:
+        progress = self._open[job]
+        progress.begun = True
+        try:
+            progress.answers[number] = await self._answer(job.requests[number], job)
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:  # meant to stop the run: it has to reach the thread that runs the items
+            self._inbox.fail(job, error)
+        progress.left -= 1
+        if not progress.left:
+            del self._open[job]
+            self._inbox.deliver(job, [answer for answer in progress.answers if answer is not None])
+
+    async def _answer(self, request: Request, job: Job) -> Answer:
+        if self._outage.ended is not None:
+            return self._outage.ended
         if isinstance(request, LogLikelihood) and not self._awaits_logprobs:
             answer, attempts = await self._ask_in_thread(request), 0
         else:
             answer, attempts = await self._ask_with_retries(request, job)
-        self._outage.note(answer)
-        return with_attempts(answer, attempts) if attempts else answer
+        noted: Answer = self._outage.note(answer)
+        return with_attempts(noted, attempts) if attempts else noted
 
     async def _ask_with_retries(self, request: Request, job: Job) -> tuple[Answer, int]:
         for attempt in range(self._policy.retries + 1):
             answer = await self._attempt(request, job)
             wait = _retry_wait(answer)
-            if wait is None or attempt == self._policy.retries:
+            if wait is None or is_too_long(wait) or attempt == self._policy.retries:
                 break
-            await asyncio.sleep(backoff_s(attempt, wait or None))
+            await self._sleep(backoff_s(attempt, wait or None), SERVER if wait else AGAIN)
+            if self._outage.ended:
+                break
         return answer, attempt + 1
+
+    async def _sleep(self, seconds: float, what: str) -> None:
+        with self._waits.waiting(seconds, what):
+            await asyncio.sleep(seconds)
 
     async def _ask_in_thread(self, request: Request) -> Answer:
         # A thread of its own, and a daemon: the default executor's would keep the process from ending.

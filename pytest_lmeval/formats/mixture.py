@@ -32,7 +32,7 @@ from pytest_lmeval.formats import checks
 from pytest_lmeval.formats.python.examples import Examples
 from pytest_lmeval.formats.task import LoadedFile, Prompt, Subjects, Task, TaskDefaults, TaskSource, Tools
 from pytest_lmeval.registry import Registry
-from pytest_lmeval.types import Example, RecordError, Request, Response, Score
+from pytest_lmeval.types import Example, Generate, RecordError, Request, Response, Score
 
 SEED = 42
 _ORDERS = ("shuffled", "sequence")
@@ -93,6 +93,21 @@ class MixtureTask(TaskDefaults):
         """Return the metric of the example's own task."""
         task, original = self._source(example)
         return task.metric_name(original)
+
+    def judge_requests(self, example: Example, responses: Sequence[Response]) -> Sequence[Generate] | None:
+        """Return what the example's own task asks a judge."""
+        task, original = self._source(example)
+        return task.judge_requests(original, responses)
+
+    def judges(self, example: Example) -> Sequence[str]:
+        """Return the judges of the example's own task."""
+        task, original = self._source(example)
+        return task.judges(original)
+
+    def further_metrics(self, example: Example) -> Sequence[str]:
+        """Return the further metrics of the example's own task."""
+        task, original = self._source(example)
+        return task.further_metrics(original)
 
     def scoring(self, example: Example) -> Mapping[str, Any]:
         """Return what else decides the score in the example's own task."""

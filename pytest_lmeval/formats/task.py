@@ -128,6 +128,12 @@ class Task(BareTask, Protocol):
     def unprompted(self, example: Example) -> Mapping[str, Any] | None:
         """Return :meth:`scoring` without what is there for the prompt alone; None where that is nothing."""
 
+    def judges(self, example: Example) -> Sequence[str]:
+        """Return the judges that scoring ``example`` asks: "" for the run's, or the adapter that the task names."""
+
+    def further_metrics(self, example: Example) -> Sequence[str]:
+        """Return the registry's names of the metrics that score ``example`` besides its :meth:`metric_name`."""
+
     def record(self, example: Example) -> Mapping[str, Any]:
         """Return what ``example`` was read from, as ``lmeval test`` shows it."""
 
@@ -201,6 +207,14 @@ class TaskDefaults:
     def unprompted(self, example: Example) -> Mapping[str, Any] | None:
         """Return None: nothing of what decides the score is there for the prompt alone."""
         return None
+
+    def judges(self, example: Example) -> Sequence[str]:
+        """Return none: no judge is asked."""
+        return ()
+
+    def further_metrics(self, example: Example) -> Sequence[str]:
+        """Return none."""
+        return ()
 
     def record(self, example: Example) -> Mapping[str, Any]:
         """Return the prompt, the targets, the metric, and the metadata, if there are any."""

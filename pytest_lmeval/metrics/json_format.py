@@ -35,7 +35,7 @@ def only_json(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]
     return float(_parse(prediction) is not _NOTHING)
 
 
-@metric(extras=("json_schema",))
+@metric(extras=("json_schema",), package="jsonschema", install="pytest-lmeval[json]")
 def json_schema(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
     """Return 1.0 if the JSON in the prediction, found as by ``is_json``, fulfils ``extras.json_schema``, else 0.0.
 

@@ -9,7 +9,7 @@ from pytest_lmeval.metrics.parts.declare import metric
 from pytest_lmeval.types import Score
 
 
-@metric()
+@metric(package="sympy", install="pytest-lmeval[math]")
 def math_equal(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> Score:
     r"""Return 1.0 if the answer in the prediction equals that in any target, else 0.0.
 

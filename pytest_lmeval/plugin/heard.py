@@ -58,7 +58,7 @@ class Heard:
         for nodeid in told.foreign:
             self.expected.pop(nodeid, None)
         facts, interrupted = {**self.told.facts, **told.facts}, self.told.interrupted or told.interrupted
-        self.told = Told(facts=facts, interrupted=interrupted)
+        self.told = Told(facts=facts, interrupted=interrupted, stopped=self.told.stopped or told.stopped)
 
     def lose(self, nodeid: str) -> ExampleResult | None:
         """Take back what was heard of an example whose worker died while it ran, for all that is known."""

@@ -14,6 +14,7 @@ from pytest_lmeval.formats.task import Task
 from pytest_lmeval.plugin.failure import ExampleFailed, explain
 from pytest_lmeval.plugin.private import is_worker
 from pytest_lmeval.plugin.run_facts import rerun_facts
+from pytest_lmeval.plugin.telling import tell
 from pytest_lmeval.report.rerun import rerun_command
 from pytest_lmeval.text import item_name, printable
 from pytest_lmeval.types import Example, ExampleResult
@@ -81,6 +82,7 @@ class ExampleItem(pytest.Function):
             )
         if state.run.stopped:
             self.session.shouldstop = printable(state.run.stopped, keep="")
+            tell(self.config, stopped=state.run.stopped)
         self._keep(result)
         if result.is_failed:
             before = state.baseline_results.get((result.task, result.id))

@@ -6,10 +6,12 @@ import time
 
 import pytest
 
+from pytest_lmeval.engine.waits import Wait
 from pytest_lmeval.plugin.private import uncaptured
 
 _TERMINAL_EVERY_S = 1.0
 _PLAIN_EVERY_S = 60.0
+_WORTH_SAYING_S = 3.0
 # Make sure of a line below the dots (down and up again, the column kept), go there, clear it, write, come back.
 _BELOW = "\x1bD\x1bM\x1b7\x1b[1B\r\x1b[2K{}\x1b8"
 
@@ -25,14 +27,20 @@ class Progress:
         self._total = total
         self._started = self._said = time.monotonic()
         self._shown = False
+        self._waited_for = ""
 
-    def tick(self, done: int, in_flight: int | None, usage: dict[str, float]) -> None:
-        """Say how far the run is, if it is time to."""
+    def tick(self, done: int, in_flight: int | None, usage: dict[str, float], wait: Wait | None = None) -> None:
+        """Say how far the run is, if it is time to; without a terminal, of a ``wait`` at once, and once."""
         now = time.monotonic()
-        if self._quiet or now - self._said < (_TERMINAL_EVERY_S if self._on_terminal else _PLAIN_EVERY_S):
+        waits_for = "" if wait is None or wait.seconds < _WORTH_SAYING_S else wait.what
+        every_s = _TERMINAL_EVERY_S if self._on_terminal or waits_for != self._waited_for else _PLAIN_EVERY_S
+        if self._quiet or now - self._said < every_s:
             return
         self._said = now
+        self._waited_for = waits_for
         text = describe(done, self._total, in_flight, now - self._started, usage)
+        if wait is not None and waits_for:
+            text += f"; waiting {_duration(wait.seconds)} {waits_for}"
         if self._on_terminal:
             self._shown = True
             self._write(_BELOW.format(text))

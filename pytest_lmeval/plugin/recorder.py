@@ -17,6 +17,7 @@ from pytest_lmeval.plugin.locate import asks_for_run, is_example, is_example_id
 from pytest_lmeval.plugin.private import end_capture, is_controller, kept_reports, show_internal_error
 
 if TYPE_CHECKING:
+    from pytest_lmeval.engine.engine import Engine
     from pytest_lmeval.plugin.run_record import RunRecord
 
 
@@ -172,10 +173,11 @@ class Recorder:
         if isinstance(ending, SystemExit) and not ending.code:
             ending.code = code
 
-    def waiting(self, in_flight: int) -> None:
+    def waiting(self, engine: Engine) -> None:
         """Say, if it is time to, what the run waits for."""
         if self.record is not None:
-            self.record.show_progress(in_flight)
+            in_flight = min(engine.outstanding, engine.policy.own_concurrency)
+            self.record.show_progress(in_flight, engine.wait)
 
     def _announce(self, nodeids: Sequence[str]) -> None:
         if not nodeids:

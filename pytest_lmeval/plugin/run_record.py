@@ -12,6 +12,7 @@ import pytest
 
 from pytest_lmeval.arguments import MaxErrors
 from pytest_lmeval.compare.gate import Decision, decide, renewed
+from pytest_lmeval.engine.waits import Wait
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.leaderboard.board import Leaderboard, RunFacts, build_board
 from pytest_lmeval.leaderboard.rows import TaskInfo
@@ -96,11 +97,11 @@ class RunRecord:
         if not self.resumption.takes(result):
             self.ledger.append(line)
 
-    def show_progress(self, in_flight: int | None) -> None:
+    def show_progress(self, in_flight: int | None, wait: Wait | None = None) -> None:
         """Say how far the run is, if it is time to; ``in_flight`` is None where only the workers know."""
         if self._progress is None:
             self._progress = Progress(self.config, len(self.heard.expected))
-        self._progress.tick(len(self.heard.results), in_flight, self.heard.usage)
+        self._progress.tick(len(self.heard.results), in_flight, self.heard.usage, wait)
 
     def finish(self, session: pytest.Session, status: int, *, lost: bool) -> int:
         """Build and write the board; return the exit code of the run.
@@ -137,7 +138,8 @@ class RunRecord:
 
     def _why_cut_short(self, ending: Ending) -> list[str]:
         if self.heard.missing:
-            return []
+            stopped = self.heard.told.stopped or run_state(self.config).run.stopped
+            return [stopped] if stopped else []
         if self.heard.expected and not self.heard.results and self.config.option.lm_shard is None:
             return ["every example was skipped: nothing was measured"]
         if is_controller(self.config) and not self.heard.tasks:

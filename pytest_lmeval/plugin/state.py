@@ -172,7 +172,7 @@ class RunState:
         engine = self.run.open(adapter, items, self._batches, self.ahead)
         recorder: Any = self.config.pluginmanager.getplugin("lmeval-recorder")
         if recorder is not None:
-            engine.on_wait = lambda: recorder.waiting(min(engine.outstanding, engine.policy.own_concurrency))
+            engine.on_wait = recorder.waiting
         return engine
 
     def other_adapter(self, adapter: Any, engine: Engine) -> str:
@@ -185,8 +185,8 @@ class RunState:
         return f"one run has one adapter: this run has {first}, an lm_adapter override gives {second}"
 
     def _prepare_adapter(self, items: Sequence[Any]) -> None:
-        self.run.prepare(items, self.adapter() if any(_uses_own_adapter(item) for item in items) else None)
-        self.judge()
+        adapter = self.adapter() if any(_uses_ours(item, "lm_adapter") for item in items) else None
+        self.run.prepare(items, adapter, self.judge(), lambda item: not _uses_ours(item, "lm_judge"))
 
     def _plan(self, items: Sequence[Any]) -> None:
         from pytest_lmeval.engine.batches import plan_batches
@@ -215,9 +215,9 @@ _NO_ADAPTER = (
 )
 
 
-def _uses_own_adapter(item: Any) -> bool:
-    # A definition that asks for ``lm_adapter`` itself gets the one before it. Where none can be read, ours is assumed.
-    for definition in reversed(fixture_definitions(item, "lm_adapter")):
-        if "lm_adapter" not in definition.argnames:
+def _uses_ours(item: Any, fixture: str) -> bool:
+    # A definition that asks for the fixture itself gets the one before it. Where none can be read, ours is assumed.
+    for definition in reversed(fixture_definitions(item, fixture)):
+        if fixture not in definition.argnames:
             return bool(definition.func.__module__.startswith("pytest_lmeval."))
     return True

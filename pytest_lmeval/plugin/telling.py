@@ -20,11 +20,12 @@ class Told:
 
     ``tasks`` are the fields of each TaskInfo that it collected, None where it got no further than an error. ``foreign``
     are the node ids that look like examples and are none. ``facts`` is what only a process that ran examples knows.
-    ``interrupted`` says that Ctrl-C reached it.
+    ``interrupted`` says that Ctrl-C reached it, ``stopped`` why nothing more should be asked.
     """
 
     usage_error: str = ""
     interrupted: bool = False
+    stopped: str = ""
     tasks: Sequence[Mapping[str, Any]] | None = None
     foreign: Sequence[str] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)

@@ -21,8 +21,9 @@ from pytest_lmeval.records.recorded import aggregates_record
 class Ledger:
     """Writes ``ledger.jsonl`` in a folder that it keeps for itself while it is open.
 
-    Every line is in the operating system's hands when ``append`` returns. A line that cannot be written stops the
-    ledger, not the run: ``failure`` says why, and the caller decides.
+    Every line is in the operating system's hands when ``append`` returns. A file that cannot be begun is a UsageError:
+    nothing has been asked yet. A later line that cannot be written stops the ledger, not the run: ``failure`` says why,
+    and the caller decides.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -35,7 +36,7 @@ class Ledger:
         self._file: IO[bytes] | None = None
 
     def claim(self) -> None:
-        """Make the folder and lock it for this run; raise UsageError if it is not a folder, or another run has it."""
+        """Make the folder and lock it for this run; raise UsageError if that cannot be, or another run has it."""
         folder = self.path.parent
         if folder.exists() and not folder.is_dir():
             raise UsageError(f"report dir {folder}: exists and is not a folder; choose another with --lm-report-dir")
@@ -43,19 +44,17 @@ class Ledger:
             folder.mkdir(parents=True, exist_ok=True)
             self._lock = (folder / ".lock").open("wb")
         except OSError as error:
-            self._fail(error)
-            return
+            raise self._unusable(error) from None
         self._lock_folder(self._lock)
 
     def open(self, header: Mapping[str, Any], *, resume: bool = False) -> None:
         """Start the file, or go on with an older one to ``resume``; claim the folder if that has not been done.
 
-        An older ledger that is not resumed is renamed ``ledger-<timestamp>.jsonl``: ``kept``.
+        An older ledger that is not resumed is renamed ``ledger-<timestamp>.jsonl``: ``kept``. Raise UsageError where
+        the file cannot be written.
         """
         if self._lock is None:
             self.claim()
-        if self.failure is not None:
-            return
         try:
             goes_on = resume and self.path.exists()
             if not goes_on:
@@ -64,8 +63,10 @@ class Ledger:
             # What a killed process wrote last may lack its end.
             self._is_torn = goes_on
         except OSError as error:
-            self._fail(error)
+            raise self._unusable(error) from None
         self._write(ledger_line("header", header))
+        if self.failure is not None:
+            raise self._unusable(self.failure)
 
     def append(self, line: str) -> None:
         """Add the JSON of one result."""
@@ -121,6 +122,10 @@ class Ledger:
                 raise OSError(f"only {written} of {len(line)} bytes were written")
         except OSError as error:
             self._fail(error)
+
+    def _unusable(self, error: OSError) -> UsageError:
+        why = f"{self.path.name} cannot be written: {error.strerror or error}"
+        return UsageError(f"report dir {self.path.parent}: {why}; choose another with --lm-report-dir")
 
     def _fail(self, error: OSError) -> None:
         self.failure = self.failure or error

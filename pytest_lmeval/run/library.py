@@ -146,7 +146,7 @@ def _run(
     known = registry or default_registry()
     run = Run(settings, known, lambda spec: resolve_adapter(spec, known, {}, Path.cwd()), name=name)
     units = [ExampleUnit(task, example) for task in tasks for example in task.examples]
-    run.prepare(units, adapter)
+    run.prepare(units, adapter, judge)
     following = iter(units)
     batches = plan_batches(((unit.task.name, unit) for unit in units), settings.batch_size)
     with closing(run), run.programs.open() as sandbox:

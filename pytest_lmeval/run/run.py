@@ -22,6 +22,7 @@ from pytest_lmeval.registry import Registry
 from pytest_lmeval.rendering import render as default_render
 from pytest_lmeval.run.early import Early
 from pytest_lmeval.run.needs import Programs, Refusals
+from pytest_lmeval.run.preflight import Needs, check_costs
 from pytest_lmeval.run.settings import RunSettings
 from pytest_lmeval.types import Example, ExampleResult, Generate, Joined, Message, Request, Response
 
@@ -67,15 +68,23 @@ class Run:
         self._make_adapter = make_adapter
         self._held = held
         self._judge: NamedJudges | None = None
+        self._named_judges: dict[str, Any] = {}
         self._thresholds = Thresholds(registry, settings.thresholds, settings.default_thresholds)
         self._judgements: dict[tuple[int, int], Judgement] = {}
         self._prompts: dict[Unit, Prompt] = {}
         self._reused: dict[Unit, Sequence[Response]] = {}
 
-    def prepare(self, units: Sequence[Unit], adapter: Any = None) -> None:
-        """Find out which units cannot be scored; raise UsageError where ``adapter`` refuses the selection.
+    def prepare(
+        self,
+        units: Sequence[Unit],
+        adapter: Any = None,
+        judge: Any = None,
+        has_own_judge: Callable[[Any], bool] = lambda unit: False,
+    ) -> None:
+        """Find out which units cannot be scored; raise UsageError for what is missing, and for a selection refused.
 
-        ``adapter`` is None where every unit has one of its own.
+        ``adapter`` is None where every unit has one of its own, ``judge`` where the run has no judge; a unit may have
+        one of its own.
         """
         if adapter is not None:
             self.adapter = adapter
@@ -83,6 +92,12 @@ class Run:
             check = getattr(adapter, "check_selection", None)
             if callable(check):
                 check([(unit.task.name, unit.example.id) for unit in units])
+        needs = Needs.of(units, has_own_judge if judge is None else lambda unit: True)
+        needs.check(self.registry)
+        named = [self._named_judge(spec) for spec in needs.judges if spec]
+        if self.settings.max_cost is not None:
+            tasks = {unit.task.name: unit.task for unit in units}
+            check_costs([each for each in (adapter, judge, *named) if each is not None], tasks.values())
         self.programs.prepare(units, trusted=self.is_trusted)
 
     def open(
@@ -108,11 +123,15 @@ class Run:
         if self._judge is None:
             known = known_answers(self._held.results.values())
 
-            def open_model(spec: str) -> Judge:
-                return Judge(Engine(self._make_adapter(spec), engine.policy, engine.budget), known)
+            def judging(adapter: Any) -> Engine:
+                own = Engine(adapter, engine.policy, engine.budget)
+                own.on_wait = engine.on_wait
+                return own
 
-            own = Engine(adapter, engine.policy, engine.budget) if adapter else None
-            self._judge = NamedJudges(open_model) if own is None else Judge(own, known, open_model)
+            def open_model(spec: str) -> Judge:
+                return Judge(judging(self._named_judge(spec)), known)
+
+            self._judge = Judge(judging(adapter), known, open_model) if adapter else NamedJudges(open_model)
         return self._judge
 
     def result(self, unit: Unit, render: Render, *, engine: Engine, judge: Any, sandbox: Any) -> ExampleResult:
@@ -120,7 +139,9 @@ class Run:
 
         ``judge`` is the adapter of the run's judge, false without one. Secrets that the run knows are hidden in it.
         """
-        return self._scrubbed(self._result(unit, render, engine, judge, sandbox))
+        result = self._scrubbed(self._result(unit, render, engine, judge, sandbox))
+        self.stopped = self.stopped or engine.stopped or (self._judge.stopped if self._judge is not None else "")
+        return result
 
     def _result(self, unit: Unit, render: Render, engine: Engine, judge: Any, sandbox: Any) -> ExampleResult:
         tools = Tools(sandbox, self.judge(judge, engine))
@@ -132,8 +153,6 @@ class Run:
             responses = self._reused.pop(unit, responses)
             score = self._score_of(unit, engine, tools)
         except (AdapterError, UsageError, BudgetSpent) as error:
-            if isinstance(error, BudgetSpent):
-                self.stopped = str(error)
             prompt = self._prompts.pop(unit, None) or default_render(unit.example)
             return failed_result(unit.task, unit.example, prompt, error, judgement)
         return evaluate(unit.task, unit.example, self._prompts.pop(unit), responses, judgement, score)
@@ -230,6 +249,12 @@ class Run:
     def is_exact(self) -> bool:
         """Whether the adapter says that it answers the same to the same, always."""
         return bool(getattr(self.adapter, "exact", False))
+
+    def _named_judge(self, spec: str) -> Any:
+        """Return the adapter behind the name of a judge that a task asks for, made once."""
+        if spec not in self._named_judges:
+            self._named_judges[spec] = self._make_adapter(spec)
+        return self._named_judges[spec]
 
     def _score_of(self, unit: Unit, engine: Engine, tools: Tools) -> Callable[..., Any]:
         """Return what scores ``unit``: begun early where that helps, or its task's method."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pytest_lmeval.tasks.base import NO_SUBJECT, BaseTask, Language
 from pytest_lmeval.tasks.conversations import Task, TaskMixture, TaskSequence, render_mc
 from pytest_lmeval.tasks.execution import execute_code
+from pytest_lmeval.tasks.judging import JudgedAnswer, LLMJudgeScore
 from pytest_lmeval.tasks.loading import load_dataset
 from pytest_lmeval.tasks.sample import BaseMetricContext, ResponseType, Sample
 from pytest_lmeval.tasks.scores import (
@@ -16,7 +17,6 @@ from pytest_lmeval.tasks.scores import (
     CodeExecutionPassAtOne,
     CSVFormat,
     JSONFormat,
-    LLMJudgeScore,
     MathReasoningCompletion,
     Rouge1,
     Rouge2,
@@ -37,6 +37,7 @@ __all__ = [
     "CSVFormat",
     "CodeExecutionPassAtOne",
     "JSONFormat",
+    "JudgedAnswer",
     "LLMJudgeScore",
     "Language",
     "MathReasoningCompletion",

@@ -1,7 +1,8 @@
 """The metrics of ``METRICS`` by class: each stands for one or several metrics, by name or as a function.
 
 A class of your own works as well: with ``NAME`` and ``__call__(prediction, targets, extras)`` that returns a float in
-[0, 1], and, if it likes, ``THRESHOLD`` (default 1.0) and ``NEEDS_SANDBOX`` (a fourth argument that runs code).
+[0, 1], and, if it likes, ``THRESHOLD`` (default 1.0) and ``NEEDS_SANDBOX`` (a fourth argument that runs code). One that
+asks a judge is a subclass of :class:`~pytest_lmeval.tasks.judging.LLMJudgeScore`.
 """
 
 from __future__ import annotations
@@ -90,12 +91,6 @@ class CSVFormat(NamedMetrics):
 
     NAMES = ("has_csv", "csv_separator", "csv_columns")
     NEEDS: ClassVar[Mapping[str, str]] = {"csv_separator": "separator", "csv_columns": "columns"}
-
-
-class LLMJudgeScore(NamedMetrics):
-    """A second model's judgement; needs a metric ``llm_judge`` in the registry."""
-
-    NAMES = ("llm_judge",)
 
 
 class AccuracyLoglikelihood(NamedMetrics):

@@ -88,11 +88,6 @@ FAILING = {
         ("scorer", "Scores", "scorer geo: compute_scores in first.yaml, snippet of line 16: ZeroDivisionError"),
         ("action", "Scores", "action drop: greater: x is text"),
         (
-            "judge",
-            "Scores",
-            "scorer model_as_a_judge_classifier: no judge: name a model with --lm-judge SPEC",
-        ),
-        (
             "metric",
             "Metrics",
             "metric of scorer string_equals: compute_metrics in first.yaml, snippet of line 16: Value",
@@ -105,6 +100,13 @@ def test_the_stage_that_fails_is_named(lmeval: Lmeval, tmp_path: Path, part: str
     assert 1 == status, out
     assert f"{stage}: FAILED" in _stages(out)
     assert problem in " ".join(out.split())
+
+
+def test_a_judge_that_is_missing_is_said_before_anything_is_asked(lmeval: Lmeval, tmp_path: Path) -> None:
+    (tmp_path / "tasks" / "first.yaml").write_text(TASK.rstrip("\n") + FAILING["judge"])
+    status, out, err = lmeval("test", "the-first", "-n", "1", "--lm-adapter=picker:Model")
+    assert 2 == status, out
+    assert "task 'first' asks a judge, and there is none: name a model with --lm-judge SPEC" in err
 
 
 def test_a_model_that_fails_and_a_row_that_does_not_fit_are_stages_of_the_solver(

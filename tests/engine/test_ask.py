@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pytest_lmeval.engine import opening
 from pytest_lmeval.engine.ask import Answer, ask, unusable
 from pytest_lmeval.engine.engine import Engine
 from pytest_lmeval.engine.policy import Policy
@@ -97,7 +98,9 @@ def test_a_request_adapter_gets_the_requests() -> None:
     assert ["task/id-0", "task/id-1", "task/id-2"] == _texts(answers)
 
 
-def test_an_async_adapter_is_awaited_for_every_request_at_once() -> None:
+def test_an_async_adapter_is_awaited_for_every_request_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(opening, "ALONE_S", 0.0)
+
     async def answer(request: Generate) -> Completion:
         arrived.append(request)
         if len(arrived) == len(REQUESTS):

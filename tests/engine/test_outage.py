@@ -1,43 +1,59 @@
-"""A server that is not there is not asked for every example; one that answers anything at all is."""
+"""Where nothing works from the start, or nobody is there any more, the run ends; one that gets any answer goes on."""
 
 from __future__ import annotations
 
 import asyncio
 import socket
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
 
 from pytest_lmeval.adapters.openai.adapter import OpenAIAdapter
-from pytest_lmeval.engine import streaming
+from pytest_lmeval.engine import batching, opening, streaming
 from pytest_lmeval.engine.engine import Engine
-from pytest_lmeval.engine.outage import ALIKE, Outage, is_unreachable
+from pytest_lmeval.engine.outage import ALIKE, FIRST, Outage, is_unreachable
 from pytest_lmeval.engine.policy import Policy
-from pytest_lmeval.errors import AdapterError, AdapterTimeout, TransientError
+from pytest_lmeval.errors import AdapterDown, AdapterError, AdapterTimeout, RequestRefused, TransientError
 from pytest_lmeval.types import Completion, Generate
 
-REFUSED = "(not asked: the last 20 requests failed alike)"
+FINE = Completion("fine")
 
 
 class Client:
     """Does what ``behave`` says with the number of the attempt, and counts the attempts at each prompt."""
 
     name = "client"
+    base_url = "https://me:secret@models.example/v1"
 
     def __init__(self, behave: Callable[[int], Any]) -> None:
         self.behave = behave
         self.attempts: Counter[str] = Counter()
+        self.in_flight: list[int] = []
+        self._open = 0
 
     async def complete(self, request: Generate) -> Any:
-        await asyncio.sleep(0)
+        self._open += 1
+        self.in_flight.append(self._open)
+        await asyncio.sleep(0.001)
+        self._open -= 1
         self.attempts[request.text] += 1
         return self.behave(self.attempts.total())
 
 
-def outcomes(adapter: Any, examples: int, **policy: Any) -> list[str]:
-    """Ask one prompt per example and return the answers, or error texts, in order."""
+class BatchClient(Client):
+    """The same, of batches."""
+
+    complete: Any = None
+
+    def generate(self, prompts: Sequence[str]) -> list[Any]:
+        self.attempts.update(prompts)
+        return [self.behave(self.attempts.total())] * len(prompts)
+
+
+def outcomes(adapter: Any, examples: int, **policy: Any) -> tuple[list[str], str]:
+    """Ask one prompt per example until the engine says stop; return answers or error texts, and why it stopped."""
     engine = Engine(adapter, Policy(**policy))
     keys = iter(range(examples))
     engine.plan([range(examples)], lambda: next(keys, None))
@@ -50,13 +66,16 @@ def outcomes(adapter: Any, examples: int, **policy: Any) -> list[str]:
         else:
             assert isinstance(response, Completion)
             texts.append(response.text)
+        if engine.stopped:
+            break
     engine.close()
-    return texts
+    return texts, engine.stopped
 
 
 @pytest.fixture(autouse=True)
 def no_backoff(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streaming, "backoff_s", lambda attempt, retry_after: 0.0)
+    for module in (streaming, batching):
+        monkeypatch.setattr(module, "backoff_s", lambda attempt, retry_after: 0.0)
 
 
 @pytest.fixture
@@ -71,75 +90,143 @@ def raising(error: BaseException) -> Any:
     raise error
 
 
+FATAL = [AdapterError("HTTP 401 from /v1: no such key"), ConnectionRefusedError("nobody"), ValueError("a bug")]
+
+
+@pytest.mark.parametrize("concurrency", [1, 4, 30])
+@pytest.mark.parametrize("error", FATAL, ids=repr)
+def test_five_errors_alike_before_any_answer_end_the_run_and_no_sixth_request_is_sent(
+    error: Exception, concurrency: int
+) -> None:
+    adapter = Client(lambda attempt: raising(error))
+    texts, stopped = outcomes(adapter, 60, concurrency=concurrency, retries=0)
+    assert FIRST == adapter.attempts.total() == len(texts)
+    assert not any("stopped" in text for text in texts[:-1])
+    assert texts[-1] == stopped
+    assert stopped.startswith("stopped: the first 5 requests to client at https://***@models.example/v1 failed alike")
+    assert str(error) in stopped
+    assert "secret" not in stopped
+
+
 @pytest.mark.parametrize("retries", [0, 2])
-@pytest.mark.parametrize("concurrency", [1, 4])
-def test_a_port_that_nobody_listens_on_is_not_asked_for_every_example(
-    nobody: int, concurrency: int, retries: int
-) -> None:
-    adapter = Client(lambda attempt: socket.create_connection(("127.0.0.1", nobody)))
-    texts = outcomes(adapter, 60, concurrency=concurrency, retries=retries)
-    asked = [text for text in texts if not text.endswith(REFUSED)]
-    assert ALIKE <= len(asked) < ALIKE + concurrency
-    assert len(asked) == adapter.attempts.total()
-    assert all("ConnectionRefusedError" in text for text in texts)
-
-
-def test_the_http_adapter_tries_each_of_the_first_as_often_as_it_may(
-    nobody: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    attempts: Counter[str] = Counter()
-    complete = OpenAIAdapter.complete
-
-    async def counted(self: OpenAIAdapter, request: Generate) -> Completion:
-        attempts[request.text] += 1
-        return await complete(self, request)
-
-    monkeypatch.setattr(OpenAIAdapter, "complete", counted)
+def test_a_port_that_nobody_listens_on_ends_the_run(nobody: int, retries: int) -> None:
     adapter = OpenAIAdapter("m", base_url=f"http://127.0.0.1:{nobody}/v1", api_key_env="")
-    texts = outcomes(adapter, 30, concurrency=1, retries=1)
-    assert {f"p{number}": 2 for number in range(ALIKE)} == attempts
-    assert all(text.endswith("(2 attempts)") for text in texts[:ALIKE])
-    (refused,) = set(texts[ALIKE:])
-    assert texts[0].replace("(2 attempts)", REFUSED) == refused
+    texts, stopped = outcomes(adapter, 60, concurrency=4, retries=retries)
+    assert FIRST == len(texts)
+    assert all(text.endswith(f"({retries + 1} attempt{'s' if retries else ''})") for text in texts[:-1])
+    assert f"m at http://127.0.0.1:{nobody}/v1 failed alike; check that the server is running, and its" in stopped
+
+
+def test_a_batch_adapter_that_fails_alike_five_times_ends_the_run() -> None:
+    adapter = BatchClient(lambda attempt: raising(OSError("no network")))
+    texts, stopped = outcomes(adapter, 60, batch_size=4)
+    assert 4 * FIRST == adapter.attempts.total()
+    assert 4 * (FIRST - 1) + 1 == len(texts)
+    assert "the first 5 requests" in stopped
+    assert "no network" in stopped
 
 
 @pytest.mark.parametrize(
     "error",
     [
-        AdapterError("HTTP 400 from /v1/chat/completions: ClientConnectorError: no"),
+        AdapterError("HTTP 401"),
         TransientError("HTTP 429 from /v1/chat/completions: busy"),
         AdapterTimeout("no reply"),
         ConnectionResetError("reset"),
-        ValueError("[Errno 111] Connection refused"),
     ],
+    ids=repr,
 )
-def test_a_failure_of_a_request_is_never_taken_for_a_server_that_is_gone(error: Exception) -> None:
-    adapter = Client(lambda attempt: raising(error))
-    texts = outcomes(adapter, 45, concurrency=1, retries=0)
-    assert 45 == adapter.attempts.total()
-    assert not any(text.endswith(REFUSED) for text in texts)
+def test_what_has_answered_once_is_asked_on_whatever_it_says_later(error: Exception) -> None:
+    adapter = Client(lambda attempt: FINE if attempt == 1 else raising(error))
+    texts, stopped = outcomes(adapter, 45, concurrency=1, retries=0)
+    assert (45, 45, "") == (adapter.attempts.total(), len(texts), stopped)
+
+
+@pytest.mark.parametrize(
+    "errors",
+    [
+        [TransientError("HTTP 503: busy")],
+        [AdapterTimeout("no reply")],
+        [RequestRefused("HTTP 400: the content filter")],
+        [AdapterError("HTTP 400: 5 tokens"), AdapterError("HTTP 400: 6 tokens")],
+        [AdapterError("HTTP 401")] * 4 + [AdapterTimeout("no reply")],
+    ],
+    ids=repr,
+)
+def test_errors_that_may_be_of_the_request_or_pass_end_no_run(errors: Sequence[Exception]) -> None:
+    adapter = Client(lambda attempt: raising(errors[attempt % len(errors)]))
+    texts, stopped = outcomes(adapter, 30, concurrency=1, retries=0)
+    assert (30, "") == (len(texts), stopped)
+
+
+def test_errors_of_one_cause_count_where_their_texts_differ() -> None:
+    def fail(attempt: int) -> Any:
+        error = AdapterError(f"HTTP 401: request {attempt}")
+        error.alike = "HTTP 401"
+        raise error
+
+    adapter = Client(fail)
+    assert FIRST == len(outcomes(adapter, 30)[0]) == adapter.attempts.total()
+
+
+def test_a_server_that_goes_away_later_ends_the_run_after_twenty_requests_in_a_row() -> None:
+    adapter = Client(lambda attempt: FINE if attempt <= 7 else raising(ConnectionRefusedError("gone")))
+    texts, stopped = outcomes(adapter, 60, concurrency=1, retries=0)
+    assert 7 + ALIKE == adapter.attempts.total() == len(texts)
+    assert "the last 20 requests" in stopped
 
 
 @pytest.mark.parametrize("other", ["an answer", ConnectionRefusedError("elsewhere"), AdapterError("HTTP 400")])
 def test_only_failures_in_a_row_and_alike_count(other: object) -> None:
     def behave(attempt: int) -> Any:
+        if attempt == 1:
+            return FINE
         if attempt % ALIKE == 0:
             return raising(other) if isinstance(other, Exception) else other
         return raising(ConnectionRefusedError("here"))
 
     adapter = Client(behave)
-    outcomes(adapter, 60, concurrency=1)
-    assert 60 == adapter.attempts.total()
+    assert 60 == len(outcomes(adapter, 60, concurrency=1)[0]) == adapter.attempts.total()
 
 
-def test_an_answer_that_was_still_on_its_way_lifts_the_outage() -> None:
-    outage = Outage()
-    for _ in range(ALIKE):
-        assert outage.refusal() is None
-        outage.note(_refused())
-    assert f"refused {REFUSED}" == str(outage.refusal())
-    outage.note(Completion("late"))
-    assert outage.refusal() is None
+@pytest.mark.parametrize("kind", [Client, BatchClient])
+def test_a_wait_of_a_day_is_not_waited_for_and_ends_the_run(kind: type[Client]) -> None:
+    adapter = kind(lambda attempt: FINE if attempt < 5 else raising(TransientError("HTTP 429: quota", 86_400.0)))
+    texts, stopped = outcomes(adapter, 30, concurrency=1, batch_size=1)
+    assert (5, texts[-1]) == (adapter.attempts.total(), stopped)
+    assert "asks to wait 86400 s before the next request, longer than the 600 s that a run waits" in stopped
+    assert stopped.endswith("HTTP 429: quota")
+
+
+def test_the_first_request_goes_alone() -> None:
+    adapter = Client(lambda attempt: FINE)
+    outcomes(adapter, 60, concurrency=8)
+    assert [1, 1] == adapter.in_flight[:2]
+    assert 8 == max(adapter.in_flight)
+
+
+def test_the_others_wait_for_the_first_request_so_long_and_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(opening, "ALONE_S", 0.05)
+
+    class Slow(Client):
+        async def complete(self, request: Generate) -> Any:
+            while request.text == "p0" and self.attempts.total() < 7:
+                await asyncio.sleep(0.001)
+            return await super().complete(request)
+
+    adapter = Slow(lambda attempt: FINE)
+    texts, _ = outcomes(adapter, 8, concurrency=8)
+    assert ["fine"] * 8 == texts
+
+
+def test_an_outcome_says_how_many_may_be_in_flight() -> None:
+    outage = Outage(Client(lambda attempt: FINE))
+    assert 1 == outage.room()
+    outage.note(AdapterError("HTTP 401"))
+    assert FIRST - 1 == outage.room()
+    outage.note(FINE)
+    assert outage.room() is None
+    assert not isinstance(outage.note(AdapterError("HTTP 401")), AdapterDown)
 
 
 def _refused() -> AdapterError:

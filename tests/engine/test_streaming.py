@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pytest_lmeval.engine import streaming
+from pytest_lmeval.engine import opening, streaming
 from pytest_lmeval.engine.ask import Answer
 from pytest_lmeval.engine.engine import Engine
 from pytest_lmeval.engine.jobs import Inbox, Job
@@ -73,6 +73,12 @@ def shown(answers: Sequence[Answer]) -> list[str]:
     return [
         answer.text if isinstance(answer, Completion) else f"{type(answer).__name__}: {answer}" for answer in answers
     ]
+
+
+@pytest.fixture(autouse=True)
+def soon_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the first request go alone for no time: some models here answer only once all are there."""
+    monkeypatch.setattr(opening, "ALONE_S", 0.0)
 
 
 @pytest.fixture

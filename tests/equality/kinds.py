@@ -77,6 +77,28 @@ class Words(BaseTask[str]):
 class Others(Words):
     NAME = "Others"
 """
+JUDGED = """
+from pytest_lmeval.tasks import AccuracyCompletion, BaseTask, LLMJudgeScore
+
+class Fine(LLMJudgeScore):
+    NAME = "fine"
+    PROMPT = "Judge: {prediction}"
+    LABELS = {"yes": 1.0, "no": 0.25}
+    THRESHOLD = 1.0
+
+class Judged(BaseTask[str]):
+    NAME = "Judged"
+    DATASET_PATH = "words.csv"
+    SAMPLE_SPLIT = "test"
+    METRICS = [Fine, AccuracyCompletion]
+    SUBJECTS = ["general"]
+
+    def _get_instruction_text(self, item):
+        return f"say: {item['said']}"
+
+    def _get_ground_truth(self, item):
+        return item["target"]
+"""
 CHOICES = """
 from pytest_lmeval.tasks import AccuracyLoglikelihood, AccuracyNormLoglikelihood, BaseTask, ResponseType
 
@@ -246,6 +268,13 @@ KINDS: Mapping[str, Kind] = {
     ),
     "code": Kind({"tasks/code.jsonl": _code()}, ["tasks"], "f = lambda a, b: a + b"),
     "class": Kind({"tasks/task_words.py": CLASS, "tasks/words.csv": CSV}, ["tasks"], "blue"),
+    "judged class": Kind(
+        {"tasks/task_judged.py": JUDGED, "tasks/words.csv": CSV},
+        ["tasks"],
+        "blue\npink",
+        ["--lm-judge=model:Judge"],
+        judge=True,
+    ),
     "choices": Kind({"tasks/task_choices.py": CHOICES, "tasks/words.csv": CSV}, ["tasks"], "blue"),
     "letters": Kind({"tasks/task_letters.py": LETTERS}, ["tasks"], "C"),
     "declarative": Kind(

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 
 from tests.cli.yaml_project import write_project
-
-if TYPE_CHECKING:
-    from tests.conftest import Project
+from tests.conftest import Project
 
 MODEL = """
 import picker
@@ -80,3 +78,114 @@ def test_a_link_to_a_folder_that_it_is_in_multiplies_no_task(suite: Project) -> 
     result = suite.run_pytest("tasks", MODEL_OPTION, "--lm-config=c.yaml")
     result.assert_outcomes(passed=5)
     assert 3 == len(suite.board()["tasks"])
+
+
+JUDGED = """
+key: judged
+display_name: Judged
+definition:
+  dataset: {path: rows.csv}
+  solver:
+    type: single_turn_solver
+    input_builder: {type: chat_completion, input_messages: [{role: user, content: "say: {{ sample.said }}"}]}
+  scorers:
+  - {type: model_as_a_judge_classifier, correct_labels: ["yes"], incorrect_labels: ["no"]MODEL_KEY}
+"""
+
+
+def judged(project: Project, model_key: str = "") -> None:
+    project.write("tasks/judged.yaml", JUDGED.replace("MODEL_KEY", model_key and f", model_key: '{model_key}'"))
+    project.write("tasks/rows.csv", "said\nred\nblue\n")
+
+
+def schemas(project: Project) -> None:
+    record = project.record("a", "{}", metric="json_schema", json_schema={"type": "object"})
+    project.task("tasks/schemas.jsonl", record)
+
+
+def sums(project: Project) -> None:
+    project.write(
+        "tasks/task_sums.py",
+        "from pytest_lmeval.tasks import AccuracyCompletion, BaseTask, MathReasoningCompletion\n\n"
+        "class Sums(BaseTask[str]):\n"
+        "    NAME = 'Sums'\n    DATASET_PATH = 'sums.csv'\n"
+        "    METRICS = [AccuracyCompletion, MathReasoningCompletion]\n"
+        "    def _get_instruction_text(self, item): return f\"say: {item['said']}\"\n"
+        "    def _get_ground_truth(self, item): return item['said']\n",
+    )
+    project.write("tasks/sums.csv", "said\n4\n")
+
+
+LACKING = [
+    (judged, [], "*tasks/judged.yaml: task 'judged' asks a judge, and there is none: name a model with --lm-judge*"),
+    (
+        lambda project: judged(project, "no_such_module:Judge"),
+        [],
+        "*adapter 'no_such_module:Judge': importing no_such_module failed*",
+    ),
+    (
+        schemas,
+        [],
+        "*tasks/schemas.jsonl: task 'schemas': the metric 'json_schema' needs jsonschema, which is not installed: "
+        "pip install 'pytest-lmeval[[]json[]]'",
+    ),
+    (
+        sums,
+        [],
+        "*tasks/task_sums.py: task 'Sums': the metric 'math_equal' needs sympy, which is not installed: "
+        "pip install 'pytest-lmeval[[]math[]]'",
+    ),
+    (
+        Project.small_tasks,
+        ["--lm-max-cost=5"],
+        "*--lm-max-cost needs to know what requests cost, which adapter stub.v1 does not say: give it prices*",
+    ),
+    (
+        Project.small_tasks,
+        ["--lm-report-dir=/proc/nowhere/reports"],
+        "report dir /proc/nowhere/reports: ledger.jsonl cannot be written: No such file or directory; choose another *",
+    ),
+    (
+        Project.small_tasks,
+        ["--lm-report-dir=blocked"],
+        "report dir *blocked: ledger.jsonl cannot be written: Is a directory*",
+    ),
+]
+
+
+@pytest.mark.parametrize("workers", [[], ["-n2"]], ids=["serial", "workers"])
+@pytest.mark.parametrize(
+    ("write", "options", "fault"),
+    LACKING,
+    ids=["no judge", "a named judge", "jsonschema", "sympy", "prices", "no folder", "a folder in the way"],
+)
+def test_what_a_run_lacks(
+    project: Project, write: Callable[[Project], None], options: list[str], fault: str, workers: list[str]
+) -> None:
+    write(project)
+    project.write("conftest.py", "import sys\nsys.modules.update(jsonschema=None, sympy=None)\n")
+    (project.path / "blocked/ledger.jsonl/in").mkdir(parents=True)
+
+    result = project.run(*options, *workers)
+    assert 4 == result.ret, result.stdout.str()
+    assert "Traceback" not in result.stdout.str() + result.stderr.str()
+    result.stderr.fnmatch_lines([f"ERROR: {fault}"])
+    assert [] == project.calls()
+
+
+def test_a_judge_that_a_conftest_brings_is_one(project: Project) -> None:
+    judged(project)
+    project.write(
+        "conftest.py",
+        "import pytest\n\n"
+        "class Judge:\n    name = 'judge'\n    def generate(self, prompts): return ['yes'] * len(prompts)\n\n"
+        "@pytest.fixture(scope='session')\ndef lm_judge(): return Judge()\n",
+    )
+    assert 0 == project.run().ret
+
+
+def test_a_package_that_no_selected_example_needs_may_be_missing(project: Project) -> None:
+    schemas(project)
+    project.small_tasks()
+    project.write("conftest.py", "import sys\nsys.modules['jsonschema'] = None\n")
+    assert 0 == project.run("-k", "words").ret

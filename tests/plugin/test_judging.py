@@ -41,11 +41,35 @@ definition:
 """
 
 
-@pytest.fixture
-def judged(project: Project) -> Project:
+CLASS = """
+from pytest_lmeval.tasks import AccuracyCompletion, BaseTask, LLMJudgeScore
+
+class Verdict(LLMJudgeScore):
+    NAME = "verdict"
+    LABELS = {"yes": 1.0, "no": 0.0}
+    PROMPT = "Judge: {prediction}"
+
+class Polite(BaseTask[str]):
+    NAME = "polite"
+    DATASET_PATH = "rows.csv"
+    METRICS = [Verdict, AccuracyCompletion]
+
+    def _get_instruction_text(self, item):
+        return f"say: {item['said']}"
+
+    def _get_ground_truth(self, item):
+        return "good 1"
+"""
+
+
+@pytest.fixture(params=["yaml", "class"])
+def judged(project: Project, request: pytest.FixtureRequest) -> Project:
     project.write("judge.py", JUDGE)
     project.write("tasks/rows.csv", "said\ngood 1\nbad 2\ngood 3\n")
-    project.write("tasks/polite.yaml", TASK.replace("      MODEL\n", ""))
+    if request.param == "yaml":
+        project.write("tasks/polite.yaml", TASK.replace("      MODEL\n", ""))
+    else:
+        project.write("tasks/task_polite.py", CLASS)
     return project
 
 
@@ -62,7 +86,7 @@ def test_every_answer_is_judged_once_and_the_board_says_by_whom(judged: Project,
     assert [f"Judge: {said}" for said in ("bad 2", "good 1", "good 3")] == judgements(judged)
     (row,) = judged.board()["tasks"]
     assert pytest.approx(2 / 3) == row["score"]
-    assert "judge.v1" in json.dumps(row["notes"]["judges"])
+    assert {"judge.v1"} == {record["details"]["judge"][0]["judge"] for record in row["per_example"]}
     outputs = [record["details"]["judge"][0]["output"] for record in row["per_example"]]
     assert ["no", "yes", "yes"] == sorted(outputs)
 
@@ -78,17 +102,23 @@ def test_what_a_judge_said_before_a_crash_is_not_asked_again(judged: Project) ->
     assert 3 == judged.board()["counts"]["scored"]
 
 
-def test_without_a_judge_the_rows_are_errors_that_say_how_to_name_one(judged: Project) -> None:
-    result = judged.run("--lm-include-per-example")
-    assert 3 == result.ret
-    assert all("--lm-judge" in record["error"] for record in judged.examples().values())
-
-
 def test_a_scorer_may_name_a_judge_of_its_own(judged: Project) -> None:
-    judged.write("tasks/polite.yaml", TASK.replace("MODEL", 'model_key: "judge:Judge"'))
+    if (judged.path / "tasks/polite.yaml").exists():
+        judged.write("tasks/polite.yaml", TASK.replace("MODEL", 'model_key: "judge:Judge"'))
+    else:
+        judged.write("tasks/task_polite.py", CLASS.replace("LABELS =", 'MODEL_KEY = "judge:Judge"\n    LABELS ='))
     judged.run()
     assert 3 == len(judgements(judged))
     assert 3 == judged.board()["counts"]["scored"]
+
+
+def test_the_board_says_of_a_declarative_task_by_whom_it_was_judged(project: Project) -> None:
+    project.write("judge.py", JUDGE)
+    project.write("tasks/rows.csv", "said\ngood 1\n")
+    project.write("tasks/polite.yaml", TASK.replace("      MODEL\n", ""))
+    assert 0 == project.run("--lm-judge=judge:Judge").ret
+    (row,) = project.board()["tasks"]
+    assert "judge.v1" in json.dumps(row["notes"]["judges"])
 
 
 def test_a_test_in_python_may_ask_the_judge_of_the_run(judged: Project) -> None:

@@ -33,6 +33,13 @@ class Model:
         if "capital of Chad" in prompt:
             return "N'Djamena"
         return "B" if "sore throat" in prompt else "A" if "Chest pain" in prompt else prompt
+
+
+class Judge:
+    name = "judge"
+
+    def generate(self, prompts):
+        return ["Curt." if "exactly one of these labels: polite, curt, rude." in prompt else "?" for prompt in prompts]
 """
 
 
@@ -50,10 +57,10 @@ def page(project: Project) -> Project:
 
 
 def test_the_tasks_of_the_page_run(page: Project) -> None:
-    page.run("tasks", "--lm-gate=none")
+    page.run("tasks", "--lm-gate=none", "--lm-judge=model:Judge")
 
     scores = {row["task"]: row["score"] for row in page.board()["tasks"]}
-    assert {"Capitals": 0.5, "Triage": 1.0, "arithmetic": 1.0, "mixed": 1.0} == scores
+    assert {"Capitals": 0.5, "Replies": 0.5, "Triage": 1.0, "arithmetic": 1.0, "mixed": 1.0} == scores
 
 
 def test_the_conftest_of_the_page_chooses_another_format(page: Project) -> None:

@@ -164,10 +164,10 @@ def test_a_folder_that_is_a_file_is_a_usage_error(tmp_path: Path) -> None:
     assert "mine" == (tmp_path / "reports").read_text()
 
 
-def test_a_folder_that_cannot_be_made_is_a_failure_not_an_exception(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_made_is_a_usage_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    ledger = _write(tmp_path / "file" / "reports", LINE, footer={})
-    assert isinstance(ledger.failure, OSError)
+    with pytest.raises(UsageError, match=r"report dir .*: ledger.jsonl cannot be written: .*--lm-report-dir"):
+        Ledger(tmp_path / "file" / "reports").open({})
 
 
 _FULL = """

@@ -12,7 +12,7 @@ from sklearn.metrics import cohen_kappa_score
 
 from pytest_lmeval.errors import AdapterTimeout
 from pytest_lmeval.formats.declarative.aggregations import cohen_kappa, confusion
-from pytest_lmeval.formats.declarative.scoring.replies import read_label, read_number
+from pytest_lmeval.metrics.parts.replies import read_label, read_number
 from pytest_lmeval.types import Completion, Message
 from tests.formats.declarative.making import EQUALS, ROWS, StubJudge, make, score
 

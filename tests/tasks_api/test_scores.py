@@ -11,7 +11,7 @@ from pytest_lmeval.tasks import CSVFormat, JSONFormat, scores
 from pytest_lmeval.tasks.scores import NamedMetrics
 
 CLASSES = [value for value in vars(scores).values() if isinstance(value, type) and issubclass(value, NamedMetrics)]
-NOT_THERE_YET = {"llm_judge", "accuracy_loglikelihood", "accuracy_norm_loglikelihood", "byte_probability"}
+NOT_THERE_YET = {"accuracy_loglikelihood", "accuracy_norm_loglikelihood", "byte_probability"}
 
 
 @pytest.mark.parametrize("kind", [kind for kind in CLASSES if kind is not NamedMetrics], ids=lambda kind: kind.__name__)

@@ -44,8 +44,10 @@ class OpenAIAdapter:
         self._key = key
         self._transport = _make_transport(self._options, key)
         self.name = model
+        self.base_url = self._options.base_url
         self.options = self._options.public()
         self.manifest: dict[str, Any] = {"id": model}
+        self.tells_cost = self._options.price_input is not None
         self.requests_per_minute = self._options.requests_per_minute
         self.tokens_per_minute = self._options.tokens_per_minute
         if self._options.endpoint == "completions":

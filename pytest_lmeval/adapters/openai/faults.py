@@ -6,10 +6,12 @@ import re
 import time
 from collections.abc import Mapping
 
-from pytest_lmeval.errors import AdapterError, AdapterTimeout, TransientError
+from pytest_lmeval.errors import AdapterError, AdapterTimeout, RequestRefused, TransientError
 
 _EXCERPT = 300
 _RETRIED = frozenset({408, 409, 429})
+_OF_EVERY_REQUEST = frozenset({401, 402, 403, 404, 405})
+_OF_THE_PROMPT = re.compile(rb"content.?(filter|policy)|context.?length|too.?long", re.IGNORECASE)
 _SECONDS = re.compile(r"\d{1,9}(\.\d{1,9})?")
 
 
@@ -25,7 +27,14 @@ def worth_retrying(status: int) -> bool:
 def refused(where: str, status: int, body: bytes, wait: float | None) -> AdapterError:
     """Return the error of a reply with a ``status`` other than 2xx; ``wait`` is what it asked for, in seconds."""
     message = f"{where}: {excerpt(body) or 'empty body'}"
-    return TransientError(message, wait) if worth_retrying(status) else AdapterError(message)
+    if worth_retrying(status):
+        return TransientError(message, wait)
+    if _OF_THE_PROMPT.search(body):
+        return RequestRefused(message)
+    error = AdapterError(message)
+    # The bodies may differ, such as in the id of the request.
+    error.alike = where if status in _OF_EVERY_REQUEST else ""
+    return error
 
 
 def excerpt(body: bytes) -> str:

@@ -18,7 +18,7 @@ from typing import Any
 from pytest_lmeval.adapters.openai.faults import excerpt, one_line, worth_retrying
 from pytest_lmeval.adapters.openai.options import Options
 from pytest_lmeval.adapters.openai.secret import ApiKey
-from pytest_lmeval.errors import AdapterError, TransientError
+from pytest_lmeval.errors import AdapterError, RequestRefused, TransientError
 from pytest_lmeval.types import Completion, ToolCall
 
 _FAULTS_OF_THE_REQUEST = (
@@ -39,9 +39,8 @@ class Document:
     body: bytes
     key: ApiKey
 
-    def error(self, what: str, *, may_pass: bool = False) -> AdapterError:
-        """Return the error that says ``what`` is wrong with this reply; one that ``may_pass`` is asked again."""
-        kind = TransientError if may_pass else AdapterError
+    def error(self, what: str, *, kind: type[AdapterError] = AdapterError) -> AdapterError:
+        """Return the error that says ``what`` is wrong with this reply."""
         return kind(f"{self.where}: {what}: {excerpt(self.key.scrub_bytes(self.body)) or 'empty body'}")
 
 
@@ -51,13 +50,13 @@ def parse(body: bytes, where: str, key: ApiKey) -> Document:
         fields = json.loads(body.decode("utf-8-sig"))
     except (ValueError, RecursionError):
         # Nothing, or the page of a proxy in front of the server.
-        may_pass = body.strip()[:1] in (b"", b"<")
-        raise Document({}, where, body, key).error("invalid JSON", may_pass=may_pass) from None
+        kind = TransientError if body.strip()[:1] in (b"", b"<") else AdapterError
+        raise Document({}, where, body, key).error("invalid JSON", kind=kind) from None
     document = Document(fields if isinstance(fields, dict) else {}, where, body, key)
     if not isinstance(fields, dict):
         raise document.error(f"expected a JSON object, got {type(fields).__name__}")
     if error := fields.get("error"):
-        raise document.error("error object", may_pass=_may_pass(error))
+        raise document.error("error object", kind=TransientError if _may_pass(error) else AdapterError)
     return document
 
 
@@ -78,7 +77,7 @@ def completion(document: Document, options: Options, latency_ms: float) -> Compl
     choice = first_choice(document)
     reason = choice.get("finish_reason")
     if reason == "content_filter":
-        raise document.error("stopped by a content filter")
+        raise document.error("stopped by a content filter", kind=RequestRefused)
     text, refused = _chat_text(document, choice) if options.endpoint == "chat" else (choice.get("text"), False)
     thoughts = _thoughts(choice)
     calls = _tool_calls(document, choice)
@@ -86,7 +85,7 @@ def completion(document: Document, options: Options, latency_ms: float) -> Compl
         text = ""
     if not isinstance(text, str):
         hint = ", all tokens allowed were used before any text" if reason == "length" else ""
-        raise document.error(f"no text (finish_reason {one_line(repr(reason))}{hint})")
+        raise document.error(f"no text (finish_reason {one_line(repr(reason))}{hint})", kind=RequestRefused)
     prompt_tokens, completion_tokens = count(document, "prompt_tokens"), count(document, "completion_tokens")
     return Completion(
         text=text,

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pytest_lmeval.formats.declarative.aggregations import cohen_kappa, confusion
-from pytest_lmeval.formats.declarative.scoring.judges import UNREAD, JudgingScorer
+from pytest_lmeval.formats.declarative.scoring.judges import JudgingScorer
 from pytest_lmeval.formats.declarative.scoring.outcome import Scorer
+from pytest_lmeval.formats.judged import UNREAD
 
 
 def judge_notes(

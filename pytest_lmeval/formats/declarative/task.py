@@ -18,6 +18,7 @@ from pytest_lmeval.formats.declarative.scoring.judges import JudgingScorer
 from pytest_lmeval.formats.declarative.scoring.outcome import Outcome, Scorer, Scoring
 from pytest_lmeval.formats.declarative.solving import Asked, Row, Solver
 from pytest_lmeval.formats.declarative.templates import TemplateFault
+from pytest_lmeval.formats.judged import total
 from pytest_lmeval.formats.task import Prompt, TaskDefaults, Tools
 from pytest_lmeval.types import Completion, Example, ExampleResult, Generate, Request, Response, Score
 
@@ -87,6 +88,14 @@ class DeclarativeTask(TaskDefaults):
                 except (TemplateFault, LmevalError):
                     continue  # it takes the scores of others; or it is told of when the example is scored
         return requests
+
+    def judges(self, example: Example) -> Sequence[str]:
+        """Return the ``model_key`` of each judge, "" for the judge of the run."""
+        return [each.model.model_key or "" for each in self.scorers if isinstance(each, JudgingScorer)]
+
+    def further_metrics(self, example: Example) -> Sequence[str]:
+        """Return the types of the scorers: those that are metrics are called the same."""
+        return [scorer.model.type for scorer in self.scorers]
 
     def score(self, example: Example, responses: Sequence[Response], tools: Tools) -> Score:
         """Return what the response is worth; raise ScoringError that names the stage that failed."""
@@ -190,11 +199,7 @@ class _ScoredRow:
 
     @property
     def usage(self) -> dict[str, float]:
-        usage: dict[str, float] = {}
-        for outcome in self.outcomes.values():
-            for name, amount in outcome.usage.items():
-                usage[name] = usage.get(name, 0) + amount
-        return usage
+        return total(outcome.usage for outcome in self.outcomes.values())
 
     def score(self) -> Score:
         """Return the score of an example that is this one row."""
@@ -261,10 +266,6 @@ def _joined(rows: Sequence[_ScoredRow]) -> Score:
     if any(measured) and not all(measured):
         raise ScoringError("some of the rows of the answer have a score and others have none; say score_field")
     details = [{**row.details, "score": row.value} for row in rows]
-    usage: dict[str, float] = {}
-    for row in rows:
-        for name, amount in row.usage.items():
-            usage[name] = usage.get(name, 0) + amount
     scores = [row.score() for row in rows]
     judge = [entry for detail in details for entry in detail.get("judge", ())]
     return Score(
@@ -273,6 +274,6 @@ def _joined(rows: Sequence[_ScoredRow]) -> Score:
         "\n".join(score.prediction for score in scores),
         any(score.unparsed for score in scores),
         excluded="" if kept else rows[0].excluded,
-        usage=usage,
+        usage=total(row.usage for row in rows),
         measured=any(measured),
     )

@@ -106,6 +106,9 @@ def _check_measures(task: BaseTask[Any], measures: Sequence[Measure]) -> None:
     if task.RESPONSE_TYPE != ResponseType.LOGLIKELIHOODS and any(each.name == BYTE_PROBABILITY for each in measures):
         detail = f"{BYTE_PROBABILITY} needs RESPONSE_TYPE = ResponseType.LOGLIKELIHOODS"
         raise RecordRefused("bad_value", "METRICS", detail)
+    judge = next((each.name for each in measures if each.judge is not None), "")
+    if judge and task.RESPONSE_TYPE == ResponseType.LOGLIKELIHOODS:
+        raise RecordRefused("bad_value", "METRICS", f"{judge} needs RESPONSE_TYPE = ResponseType.COMPLETION")
 
 
 def _check_subjects(given: object) -> None:

@@ -17,6 +17,7 @@ from pytest_lmeval.formats.python.conversation import conversation, texts_of
 from pytest_lmeval.formats.python.examples import Examples, id_of
 from pytest_lmeval.formats.python.faults import called, scored
 from pytest_lmeval.formats.python.items import Items
+from pytest_lmeval.formats.python.judging import Scored, question
 from pytest_lmeval.formats.python.measures import BY_LOGLIKELIHOOD, BYTE_PROBABILITY, Measure, measured
 from pytest_lmeval.formats.task import Prompt, Subjects, TaskDefaults, Tools
 from pytest_lmeval.formatters import joined
@@ -159,18 +160,22 @@ class CompletionTask(TaskDefaults):
 
     def score(self, example: Example, responses: Sequence[Response], tools: Tools) -> Score:
         """Return the first metric's score of what the class makes of the completion, with the other metrics'."""
-        held = self.held[example.id]
         if self.needs:
-            return self._chosen(example, held, responses)
-        (completion,) = responses
-        assert isinstance(completion, Completion)
-        text = _before_stop(completion.text, self.task.stop_sequences or ())
-        name = f"{type(self.task).__name__}.post_process_generated_completion"
+            return self._chosen(example, self.held[example.id], responses)
         with running_code_in(tools.sandbox):
-            prediction = scored(name, self.task.post_process_generated_completion, text, held.sample)
-            if not isinstance(prediction, str):
-                raise ScoringError(f"{name} returned {prediction!r:.80}; expected text")
-            return measured(self.measures, prediction, example.targets, held.extras, tools.sandbox)
+            return measured(self.measures, self._predicted(example, responses), tools)
+
+    def judges(self, example: Example) -> Sequence[str]:
+        """Return the ``MODEL_KEY`` of each metric that asks a judge, "" for the judge of the run."""
+        return [measure.judge.MODEL_KEY for measure in self.measures if measure.judge is not None]
+
+    def judge_requests(self, example: Example, responses: Sequence[Response]) -> Sequence[Generate] | None:
+        """Return the first question of each metric that asks the judge of the run."""
+        asking = [measure.judge for measure in self.measures if measure.judge and not measure.judge.MODEL_KEY]
+        if not asking:
+            return None
+        answer = self._predicted(example, responses)
+        return [question(metric, answer).first for metric in asking]
 
     def threshold(self, example: Example) -> float | None:
         """Return the class's ``THRESHOLD``, or else the first metric's."""
@@ -181,6 +186,11 @@ class CompletionTask(TaskDefaults):
         """Return the first metric's name."""
         return self.measures[0].name
 
+    def further_metrics(self, example: Example) -> Sequence[str]:
+        """Return the metrics that say anything of the example."""
+        extras = self.held[example.id].extras
+        return [measure.name for measure in self.measures if measure.applies(example.targets, extras)]
+
     def scoring(self, example: Example) -> Mapping[str, Any]:
         """Return the metrics, the context, the completions to choose from, and a hash of the task file's code."""
         held = self.held[example.id]
@@ -189,7 +199,19 @@ class CompletionTask(TaskDefaults):
         content = {"metrics": names, "context": json_of(held.extras), "completions": completions, "code": self.code}
         # Results of versions that divided by bytes, or put line ends of their own between messages, do not compare.
         normalised = {"normalised_by": "characters"} if "accuracy_norm_loglikelihood" in names else {}
-        return {**content, "text": "joined", **normalised}
+        judged = {measure.name: measure.judge.prompt_hash for measure in self.measures if measure.judge is not None}
+        return {**content, "text": "joined", **normalised, **({"judged": judged} if judged else {})}
+
+    def _predicted(self, example: Example, responses: Sequence[Response]) -> Scored:
+        held = self.held[example.id]
+        (completion,) = responses
+        assert isinstance(completion, Completion)
+        text = _before_stop(completion.text, self.task.stop_sequences or ())
+        name = f"{type(self.task).__name__}.post_process_generated_completion"
+        prediction = scored(name, self.task.post_process_generated_completion, text, held.sample)
+        if not isinstance(prediction, str):
+            raise ScoringError(f"{name} returned {prediction!r:.80}; expected text")
+        return Scored(prediction, example.targets, held.extras, example.messages or (), self.name, example.id)
 
     def unprompted(self, example: Example) -> Mapping[str, Any]:
         """Return the same with a hash of the code that leaves out the methods which write prompts."""
@@ -203,7 +225,7 @@ class CompletionTask(TaskDefaults):
         values = {
             measure.name: math.exp(min(per_byte, 0.0))
             if measure.name == BYTE_PROBABILITY
-            else measured([measure], texts[chosen[measure.name]], example.targets, held.extras, None).value
+            else measured([measure], Scored(texts[chosen[measure.name]], example.targets, held.extras), Tools()).value
             for measure in self.measures
         }
         first, *others = values

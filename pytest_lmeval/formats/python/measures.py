@@ -7,10 +7,14 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from pytest_lmeval.errors import LmevalError, RecordRefused
+from pytest_lmeval.errors import LmevalError, RecordRefused, ScoringError
+from pytest_lmeval.formats.judged import total
 from pytest_lmeval.formats.loglikelihood import Rule
 from pytest_lmeval.formats.python.faults import called, scored
+from pytest_lmeval.formats.python.judging import Scored, check_judge, judged
+from pytest_lmeval.formats.task import Tools
 from pytest_lmeval.registry import Registry
+from pytest_lmeval.tasks.judging import LLMJudgeScore
 from pytest_lmeval.tasks.scores import NamedMetrics
 from pytest_lmeval.types import Score
 
@@ -27,7 +31,10 @@ _Applies = Callable[[Sequence[str], Mapping[str, Any]], bool]
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """One metric of a task; ``check`` raises RecordRefused for a context that it cannot be applied to."""
+    """One metric of a task; ``check`` raises RecordRefused for a context that it cannot be applied to.
+
+    ``judge`` is what asks a judge, instead of ``function``.
+    """
 
     name: str
     function: Callable[..., Any]
@@ -35,6 +42,7 @@ class Measure:
     needs_sandbox: bool = False
     applies: _Applies = field(default=lambda targets, extras: True)
     check: Callable[[Mapping[str, Any]], None] = field(default=lambda extras: None)
+    judge: LLMJudgeScore | None = None
 
 
 def resolve(metrics: object, registry: Registry) -> tuple[Measure, ...]:
@@ -51,19 +59,26 @@ def resolve(metrics: object, registry: Registry) -> tuple[Measure, ...]:
     return tuple(measures)
 
 
-def measured(
-    measures: Sequence[Measure], prediction: str, targets: Sequence[str], extras: Mapping[str, Any], sandbox: Any
-) -> Score:
-    """Return the score by the first of ``measures``, with those of the others that apply as further metrics."""
-    first, *others = [measure for measure in measures if measure.applies(targets, extras)]
-    score = _score(first, prediction, targets, extras, sandbox)
-    further = {each.name: _score(each, prediction, targets, extras, sandbox).value for each in others}
-    return Score(score.value, score.details, prediction, metrics=further)
+def measured(measures: Sequence[Measure], answer: Scored, tools: Tools) -> Score:
+    """Return the score by the first of ``measures``, with those of the others that apply as further metrics.
+
+    What judges said of any of them is among the details, and in the usage.
+    """
+    applying = [measure for measure in measures if measure.applies(answer.targets, answer.extras)]
+    scores = [_score(measure, answer, tools) for measure in applying]
+    further = {measure.name: score.value for measure, score in zip(applying[1:], scores[1:], strict=True)}
+    asked = [score for measure, score in zip(applying, scores, strict=True) if measure.judge is not None]
+    said = {"judge": [entry for score in asked for entry in score.details["judge"]]} if asked else {}
+    details = {**scores[0].details, **said}
+    usage = total(score.usage for score in asked)
+    return Score(scores[0].value, details, answer.prediction, metrics=further, usage=usage)
 
 
-def _score(measure: Measure, *arguments: Any) -> Score:
-    *given, sandbox = arguments
-    used = (*given, sandbox) if measure.needs_sandbox else given
+def _score(measure: Measure, answer: Scored, tools: Tools) -> Score:
+    if measure.judge is not None:
+        return judged(measure.judge, answer, tools)
+    given = (answer.prediction, answer.targets, answer.extras)
+    used = (*given, tools.sandbox) if measure.needs_sandbox else given
     value = scored(f"metric {measure.name!r}", measure.function, *used)
     return value if isinstance(value, Score) else Score(value)
 
@@ -74,6 +89,8 @@ def _measures(field: str, entry: Any, registry: Registry) -> list[Measure]:
     if isinstance(entry, type) and issubclass(entry, NamedMetrics):
         return [_of_class(field, entry, name, registry) for name in entry.NAMES]
     metric = called(field, entry) if isinstance(entry, type) else entry
+    if isinstance(metric, LLMJudgeScore):
+        return [_of_judge(field, metric)]
     if not callable(metric):
         wanted = "a metric's name, a class of metrics, or a function (prediction, targets, extras)"
         raise RecordRefused("bad_type", field, f"expected {wanted}, got {entry!r:.80}")
@@ -88,6 +105,11 @@ def _measures(field: str, entry: Any, registry: Registry) -> list[Measure]:
             check=check if callable(check) else lambda extras: None,
         )
     ]
+
+
+def _of_judge(field: str, metric: LLMJudgeScore) -> Measure:
+    check_judge(field, metric)
+    return Measure(metric.NAME, _by_judge, float(metric.THRESHOLD), judge=metric)
 
 
 def _of_class(field: str, entry: type[NamedMetrics], name: str, registry: Registry) -> Measure:
@@ -109,6 +131,10 @@ def _registered(field: str, name: str, registry: Registry) -> Measure:
     except LmevalError as error:
         raise RecordRefused("bad_value", field, str(error)) from None
     return Measure(metric.name, metric.function, metric.threshold, metric.needs_sandbox)
+
+
+def _by_judge(*_: Any) -> float:
+    raise ScoringError("a judge is asked for this metric")
 
 
 def _by_loglikelihood(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:

@@ -15,12 +15,18 @@ _ATTRIBUTE = "declared_metric"
 
 
 def metric(
-    name: str = "", *, threshold: float = 1.0, extras: tuple[str, ...] = (), needs_sandbox: bool = False
+    name: str = "",
+    *,
+    threshold: float = 1.0,
+    extras: tuple[str, ...] = (),
+    needs_sandbox: bool = False,
+    package: str = "",
+    install: str = "",
 ) -> Callable[[_Function], _Function]:
     """Declare a function as the metric ``name``, by default its own name; see :class:`~pytest_lmeval.types.Metric`."""
 
     def declare(function: _Function) -> _Function:
-        found = Metric(name or function.__name__, function, threshold, needs_sandbox, extras)
+        found = Metric(name or function.__name__, function, threshold, needs_sandbox, extras, package, install)
         setattr(function, _ATTRIBUTE, found)
         return function
 

@@ -12,7 +12,7 @@ import pytest
 
 from pytest_lmeval.adapters.openai import OpenAIAdapter
 from pytest_lmeval.adapters.openai.faults import worth_retrying
-from pytest_lmeval.errors import AdapterError, AdapterTimeout, TransientError
+from pytest_lmeval.errors import AdapterError, AdapterTimeout, RequestRefused, TransientError
 from pytest_lmeval.types import Completion, Generate
 
 from .asking import KEY, PATH, ask, ask_elsewhere, assert_no_key, fails, shown
@@ -183,7 +183,28 @@ def test_a_failure_in_passing_that_is_said_with_status_200_may_be_asked_again(bo
     ],
 )
 def test_a_reply_without_an_answer_is_final(document: dict[str, Any], what: str) -> None:
-    fails(AdapterError, [json_reply(document), says("4")], f"HTTP 200 from {PATH}", what)
+    of_this_answer = "no text" in what or "all tokens" in what or "content filter" in what
+    kind = RequestRefused if of_this_answer else AdapterError
+    fails(kind, [json_reply(document), says("4")], f"HTTP 200 from {PATH}", what)
+
+
+@pytest.mark.parametrize(
+    ("code", "body", "kind", "alike"),
+    [
+        (401, '{"error": {"message": "bad key", "request_id": "1"}}', AdapterError, f"HTTP 401 from {PATH}"),
+        (404, "no such model", AdapterError, f"HTTP 404 from {PATH}"),
+        (400, '{"error": {"code": "unsupported_parameter"}}', AdapterError, ""),
+        (400, '{"error": {"code": "content_filter"}}', RequestRefused, ""),
+        (400, '{"error": {"code": "context_length_exceeded"}}', RequestRefused, ""),
+        (413, "the prompt is too long", RequestRefused, ""),
+    ],
+)
+def test_a_refusal_tells_whether_it_is_of_every_request_or_of_this_one(
+    code: int, body: str, kind: type[AdapterError], alike: str
+) -> None:
+    outcome = fails(kind, [status(code, body)], f"HTTP {code}")
+    assert isinstance(outcome.error, AdapterError)
+    assert alike == outcome.error.alike
 
 
 @pytest.mark.parametrize("content", [None, ""])

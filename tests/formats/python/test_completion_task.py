@@ -551,7 +551,6 @@ FAULTS: list[tuple[dict[str, str], str, str]] = [
         "",
         "bad_value Quiz.METRICS: the metric 'rouge_1' is listed twice",
     ),
-    ({"[AccuracyCompletion]": "[LLMJudgeScore]"}, "", "bad_value Quiz.METRICS[0]: unknown metric 'llm_judge'"),
     ({"METRICS =": "SUBJECTS = 'all'\n    METRICS ="}, "", "bad_type Quiz.SUBJECTS: expected a list, got 'all'"),
     ({"METRICS =": "THRESHOLD = 2\n    METRICS ="}, "", "bad_value Quiz.THRESHOLD: expected a number in [0, 1], got 2"),
     ({'return item["a"]': "return None"}, "", "bad_value Quiz._get_ground_truth: item 0, and 5 more like it: expected"),

@@ -1,0 +1,104 @@
+"""A question to a judge, and what comes of it: its reply is read, and asked for again once where it cannot be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pytest_lmeval.errors import ScoringError
+from pytest_lmeval.types import Completion, Generate, Message
+
+UNREAD = "the judge's reply is no"
+"""How the error of a row begins whose judge said nothing that can be read."""
+_USAGE = ("prompt_tokens", "completion_tokens", "cost")
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a judge is asked on behalf of ``asker``, a scorer or a metric.
+
+    ``request`` makes a request of messages. ``repair`` is what a reply is answered with that ``read`` returns None for.
+    The record calls what was read ``verdict``; ``wanted`` says what that is, and ``prompt_hash`` tells prompts apart.
+    """
+
+    asker: str
+    opening: tuple[Message, ...]
+    request: Callable[[tuple[Message, ...]], Generate]
+    read: Callable[[str], Any]
+    repair: Callable[[], str]
+    verdict: str
+    wanted: str
+    prompt_hash: str
+
+    @property
+    def first(self) -> Generate:
+        """The request that is asked in any case."""
+        return self.request(self.opening)
+
+
+@dataclass(frozen=True, slots=True)
+class Consultation:
+    """What a judge said: ``verdict`` is None where nothing could be read, ``unread`` then says so.
+
+    ``entries`` are for the details of a result: by the keys in them a run that is completed later finds the answers
+    again. ``usage`` is what they took.
+    """
+
+    verdict: Any
+    unread: str
+    entries: Sequence[Mapping[str, Any]]
+    usage: Mapping[str, float]
+
+
+def judge_of(judges: Any, spec: str) -> Any:
+    """Return the judge that ``spec`` names, the run's for ""; raise ScoringError without any."""
+    if not judges:
+        raise ScoringError("no judge: say which model judges with --lm-judge=SPEC")
+    return judges.model(spec) if spec else judges
+
+
+def consult(judge: Any, question: Question) -> Consultation:
+    """Ask ``judge``, once more where its reply cannot be read; raise AdapterError where it does not answer."""
+    replies = [_ask(judge, question.first)]
+    verdict = question.read(replies[0][1].text)
+    if verdict is None:
+        said, again = Message("assistant", replies[0][1].text), Message("user", question.repair())
+        replies.append(_ask(judge, question.request((*question.opening, said, again))))
+        verdict = question.read(replies[1][1].text)
+    completions = [completion for _, completion in replies]
+    unread = "" if verdict is not None else f"{UNREAD} {question.wanted}: {completions[-1].text[-200:]!r}"
+    entries = []
+    for number, (request, completion) in enumerate(replies):
+        key = judge.key(request)
+        entries.append(
+            {
+                "scorer": question.asker,
+                "judge": str(getattr(judge, "name", "")),
+                "prompt_hash": question.prompt_hash,
+                "output": completion.text,
+                question.verdict: verdict if number == len(replies) - 1 else None,
+                "repaired": number > 0,
+                **({"key": key} if key else {}),
+            }
+        )
+    return Consultation(verdict, unread, entries, total(map(_usage_of, completions)))
+
+
+def total(usages: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    """Return the sum of each amount, over those who know it."""
+    summed: dict[str, float] = {}
+    for usage in usages:
+        for name, amount in usage.items():
+            summed[name] = summed.get(name, 0) + amount
+    return summed
+
+
+def _usage_of(completion: Completion) -> dict[str, float]:
+    amounts = {name: getattr(completion, name) for name in _USAGE}
+    return {name: amount for name, amount in amounts.items() if amount is not None}
+
+
+def _ask(judge: Any, request: Generate) -> tuple[Generate, Completion]:
+    (completion,) = judge.ask([request])
+    return request, completion

@@ -1,0 +1,86 @@
+"""A run that nothing will come of ends with one message; what it waits for it says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.adapters.openai.scripted_server import ScriptedServer, says, serving, status
+
+if TYPE_CHECKING:
+    from tests.conftest import Project
+
+JUDGED = """
+key: judged
+display_name: Judged
+definition:
+  dataset: {path: rows.csv}
+  solver:
+    type: single_turn_solver
+    input_builder: {type: chat_completion, input_messages: [{role: user, content: "say: {{ sample.said }}"}]}
+  scorers:
+  - {type: model_as_a_judge_classifier, correct_labels: ["yes"], incorrect_labels: ["no"]}
+"""
+LONG_GONE = "asks to wait 86400 s before the next request, longer than the 600 s that a run waits: HTTP 429"
+CHECK = "failed alike; check the address, the API key and the name of the model: HTTP 401"
+
+
+@pytest.fixture
+def server(request: pytest.FixtureRequest) -> Iterator[ScriptedServer]:
+    with serving(request.param) as server:
+        yield server
+
+
+def ask(project: Project, server: ScriptedServer, *options: str) -> pytest.RunResult:
+    address = f"--lm-adapter-arg=base_url={server.base_url}"
+    return project.run_pytest("--lm-adapter=openai:m", address, "--lm-adapter-arg=api_key_env=''", *options)
+
+
+@pytest.mark.parametrize("workers", [[], ["-n2"]], ids=["serial", "workers"])
+@pytest.mark.parametrize(
+    ("server", "requests", "told"),
+    [([status(401)], 5, CHECK), ([status(429, Retry_After="86400")], 1, LONG_GONE)],
+    indirect=["server"],
+    ids=["401", "come back tomorrow"],
+)
+def test_a_server_that_answers_nothing_ends_the_run(
+    project: Project, server: ScriptedServer, requests: int, told: str, workers: list[str]
+) -> None:
+    project.task("tasks/t.jsonl", *[project.record(f"e{number}", "x") for number in range(40)])
+    result = ask(project, server, *workers)
+    assert 3 == result.ret
+    assert requests <= len(server.requests) <= requests * (len(workers) + 1)
+    board = project.board()
+    assert 40 == board["counts"]["collected"]
+    assert len(server.requests) == board["counts"]["errors"] == 40 - board["counts"]["missing"]
+    reason, *_ = board["gate"]["reasons"]
+    assert reason.startswith("stopped: ")
+    assert f"m at {server.base_url} " in reason
+    assert told in reason
+    result.stdout.fnmatch_lines(["INCOMPLETE: *", "  stopped: *", "*Interrupted: stopped: *"])
+
+
+@pytest.mark.parametrize("server", [[status(401)]], indirect=True, ids=["401"])
+def test_a_judge_that_answers_nothing_ends_the_run(project: Project, server: ScriptedServer) -> None:
+    project.write("tasks/judged.yaml", JUDGED)
+    project.write("tasks/rows.csv", "said\n" + "".join(f"w{number}\n" for number in range(40)))
+    profile = f'[tool.lmeval.adapters.away]\nadapter = "openai:m"\nbase_url = "{server.base_url}"\napi_key_env = ""\n'
+    project.write("pyproject.toml", profile)
+    assert 3 == project.run("--lm-judge=away", "--lm-batch-size=1").ret
+    assert 5 == len(server.requests)
+    assert CHECK in project.board()["gate"]["reasons"][0]
+    assert len(project.calls()) < 10
+
+
+@pytest.mark.parametrize("server", [[status(429, Retry_After="1"), says("x")]], indirect=True, ids=["429"])
+def test_what_a_run_waits_for_is_said(project: Project, server: ScriptedServer) -> None:
+    project.task("tasks/t.jsonl", project.record("a", "x"))
+    project.write(
+        "conftest.py",
+        "from pytest_lmeval.plugin import progress\n\nprogress._TERMINAL_EVERY_S = progress._WORTH_SAYING_S = 0.1\n",
+    )
+    result = ask(project, server)
+    assert 0 == result.ret
+    result.stdout.fnmatch_lines(["lmeval: 0 of 1 examples, *; waiting 1 s for the server's rate limit"])

@@ -43,8 +43,13 @@ class ExampleItem(pytest.Function):
         # item its compact form, 640 bytes.
         self.result = None
         self.position = 0
-        words = {example.category, example.metric, *_tags(example)}
+        tags = _tags(example)
+        words = {example.category, example.metric, *tags}
         self.extra_keyword_matches.update(word for word in words if word)
+        if tags:
+            from pytest_lmeval.plugin.tags import mark_by_tags
+
+            mark_by_tags(self, tags)
 
     @property
     def ihook(self) -> Any:

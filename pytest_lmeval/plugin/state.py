@@ -18,6 +18,7 @@ from pytest_lmeval.plugin.locate import is_example, is_example_id
 from pytest_lmeval.plugin.private import fixture_definitions, is_worker
 from pytest_lmeval.plugin.settings import run_scrubber, run_settings, with_usage_errors
 from pytest_lmeval.plugin.telling import tell
+from pytest_lmeval.text import portable_path
 
 if TYPE_CHECKING:
     from pytest_lmeval.engine.engine import Engine
@@ -172,6 +173,8 @@ class RunState:
         return f"one run has one adapter: this run has {first}, an lm_adapter override gives {second}"
 
     def _prepare_adapter(self, items: Sequence[Any]) -> None:
+        for item in {item.parent: item for item in items}.values():
+            _check_scopes(item)
         self.run.prepare(items, self.adapter() if any(_uses_own_adapter(item) for item in items) else None)
         self.judge()
 
@@ -200,6 +203,19 @@ _NO_ADAPTER = (
     "no adapter: say which model to ask with --lm-adapter=SPEC (toy, replay:PATH, package.module:Object), "
     "set lm_adapter in the ini file, or override the lm_adapter fixture in a conftest.py"
 )
+
+
+def _check_scopes(item: Any) -> None:
+    """Raise UsageError where a conftest file gives a model for one test at a time: the run asks ahead of its tests."""
+    for name in ("lm_adapter", "lm_judge"):
+        for definition in fixture_definitions(item, name):
+            if definition.scope != "session":
+                code = definition.func.__code__
+                place = f"{portable_path(code.co_filename)}:{code.co_firstlineno}"
+                raise UsageError(
+                    f"{place}: the fixture {name} has the scope {definition.scope!r}, and one run has one model; write "
+                    "@pytest.fixture(scope='session')"
+                )
 
 
 def _uses_own_adapter(item: Any) -> bool:

@@ -125,7 +125,7 @@ def build_board(
     everything = [result for row in rows for result in row.per_example]
     counts = _counts(everything, facts)
     # A run that left out all it asked measured nothing: it must not pass for one that found nothing wrong.
-    says_something = bool(counts["scored"] or not counts["excluded"])
+    says_something = bool(counts["scored"] or not (counts["excluded"] or _errors(counts)))
     sound = says_something and not any(row.problem for row in rows)
     complete = facts.finished and not facts.missing and _errors(counts) <= facts.max_errors and sound
     is_whole = complete and "shard" not in facts.selection

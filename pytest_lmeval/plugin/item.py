@@ -87,7 +87,7 @@ class ExampleItem(pytest.Function):
         if state.run.stopped:
             self.session.shouldstop = printable(state.run.stopped, keep="")
         self._keep(result)
-        if result.is_failed:
+        if result.is_failed and not state.excuses(result):
             before = state.baseline_results.get((result.task, result.id))
             rerun = rerun_command(rerun_facts(self.config), self.parent.nodeid, self.name)
             raise ExampleFailed(explain(result, rerun, before))
@@ -115,7 +115,8 @@ class ExampleItem(pytest.Function):
             if not is_worker(self.config):
                 # For the recorder of this same process, which takes it off again.
                 report.__dict__["lmeval_result"] = self.result
-            report.__dict__["lm_word"] = self.result.status if self.result.status in ("below", "measured") else ""
+            word = "unscored" if self.result.is_error else self.result.status
+            report.__dict__["lm_word"] = word if word in ("below", "measured", "unscored") else ""
             self.result = None
 
     def reportinfo(self) -> tuple[Path, int, str]:

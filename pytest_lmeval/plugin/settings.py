@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import pytest
 
-from pytest_lmeval.arguments import named_share
+from pytest_lmeval.arguments import MaxErrors, named_share
 from pytest_lmeval.errors import LmevalError
 
 if TYPE_CHECKING:
@@ -57,6 +57,12 @@ def gate_mode(config: pytest.Config) -> str:
     """Return the gate's mode: as it was given, else ``baseline`` where there is one to compare with."""
     option = config.option
     return str(option.lm_gate or ("baseline" if option.lm_baseline else "examples"))
+
+
+def max_errors(config: pytest.Config) -> MaxErrors:
+    """Return how many examples may end in an error or a timeout."""
+    given: MaxErrors | str = config.option.lm_max_errors
+    return MaxErrors(given) if isinstance(given, str) else given
 
 
 def ini_thresholds(config: pytest.Config) -> dict[str, float]:

@@ -16,7 +16,7 @@ from pytest_lmeval.plugin.ahead import Ahead
 from pytest_lmeval.plugin.collected import collected
 from pytest_lmeval.plugin.locate import is_example, is_example_id
 from pytest_lmeval.plugin.private import fixture_definitions, is_worker
-from pytest_lmeval.plugin.settings import run_scrubber, run_settings, with_usage_errors
+from pytest_lmeval.plugin.settings import max_errors, run_scrubber, run_settings, with_usage_errors
 from pytest_lmeval.plugin.telling import tell
 from pytest_lmeval.text import portable_path
 
@@ -47,6 +47,7 @@ class RunState:
         self.ahead: Ahead | None = None
         self._items: Sequence[pytest.Item] = ()
         self._batches: list[list[Any]] = []
+        self._errors = 0
 
     @cached_property
     def asking(self) -> str:
@@ -152,6 +153,17 @@ class RunState:
         if not spec:
             raise pytest.UsageError(_NO_ADAPTER)
         return with_usage_errors(lambda: resolve_adapter(spec, self.collected.registry, options, self.config.rootpath))
+
+    def excuses(self, result: ExampleResult) -> bool:
+        """Tell whether ``--lm-max-errors`` keeps the test of an example that was not scored from failing; count it."""
+        if not result.is_error:
+            return False
+        self._errors += 1
+        return self._errors <= self._max_errors
+
+    @cached_property
+    def _max_errors(self) -> float:
+        return max_errors(self.config).of(sum(is_example(item) for item in self._items))
 
     def make_engine(self, adapter: Any) -> Engine:
         """Return the engine that answers this process's examples from ``adapter``."""

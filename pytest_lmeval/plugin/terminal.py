@@ -23,6 +23,7 @@ from pytest_lmeval.text import printable
 from pytest_lmeval.types import ExampleResult
 
 _SHOWN = 20
+_LONG = 200
 
 
 def write_summary(record: RunRecord, terminal: pytest.TerminalReporter) -> None:
@@ -127,8 +128,19 @@ def _remarks(record: RunRecord, board: Leaderboard) -> list[str]:
     remarks = [selection_text(board), *action_lines(board), *_unused_names(record.config, board)]
     remarks += record.resumption.remarks(record.ledger.kept)
     remarks += [f"doubtful: {warning}" for warning in record.gate["warnings"]]
+    remarks += _unscored_lines(board)
     remarks += [f"left out: {fault}" for fault in board.facts.bad_records]
     return [remark for remark in remarks if remark]
+
+
+def _unscored_lines(board: Leaderboard) -> list[str]:
+    """Return the first examples that could not be scored and whose tests did not fail, with their errors."""
+    if not board.complete:
+        return []
+    results = [result for row in board.tasks for result in row.per_example if result.is_error]
+    lines = [f"not scored: {each.task}: {each.id}: {' '.join(each.error.split())[:_LONG]}" for each in results]
+    more = [f"... and {len(lines) - _SHOWN} more were not scored"] if len(lines) > _SHOWN else []
+    return lines[:_SHOWN] + more
 
 
 def _unused_names(config: pytest.Config, board: Leaderboard) -> Iterator[str]:

@@ -61,10 +61,12 @@ class UnknownName(UsageError):
     "unknown metric 'exact_mach'; did you mean 'exact_match'? (choices: exact_match, f1)"
     """
 
-    def __init__(self, kind: str, name: str, choices: Iterable[str]) -> None:
+    def __init__(self, kind: str, name: str, choices: Iterable[str], remedy: str = "") -> None:
         known = sorted(choices)
         hint = did_you_mean(name, known)
-        super().__init__(f"unknown {kind} {name!r}{';' if hint else ''}{hint} (choices: {', '.join(known)})")
+        # Of a name with a remedy of its own the nearest other is not what was meant.
+        near = f"; {remedy}" if remedy else f";{hint}" if hint else ""
+        super().__init__(f"unknown {kind} {name!r}{near} (choices: {', '.join(known)})")
 
 
 class BadTaskFile(LmevalError):

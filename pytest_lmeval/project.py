@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -34,11 +35,29 @@ def project_table(folder: Path) -> dict[str, Any]:
 
 def register_project_plugins(registry: Registry, folder: Path) -> None:
     """Call ``pytest_lmeval_register`` of every module in ``[tool.lmeval] plugins``."""
+    for register in project_plugins(folder):
+        register(registry)
+
+
+def registering_conftest(task: Path, folder: Path) -> Path | None:
+    """Return the conftest.py beside or above a task file, up to ``folder``, that registers something for pytest."""
+    for parent in task.absolute().parents:
+        conftest = parent / "conftest.py"
+        if conftest.is_file() and b"pytest_lmeval_register" in conftest.read_bytes():
+            return conftest.relative_to(folder) if conftest.is_relative_to(folder) else conftest
+        if parent == folder:
+            break
+    return None
+
+
+def project_plugins(folder: Path) -> list[Callable[[Registry], Any]]:
+    """Return the function ``pytest_lmeval_register`` of every module in ``[tool.lmeval] plugins``."""
     names = project_table(folder).get("plugins", [])
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise UsageError(f"{folder / 'pyproject.toml'}: tool.lmeval.plugins must be an array of module names")
     if names and str(folder) not in sys.path:
         sys.path.append(str(folder))
+    registers = []
     for name in names:
         try:
             module = importlib.import_module(name)
@@ -48,4 +67,5 @@ def register_project_plugins(registry: Registry, folder: Path) -> None:
             ) from error
         if not hasattr(module, "pytest_lmeval_register"):
             raise UsageError(f"tool.lmeval.plugins: {name} has no function pytest_lmeval_register(registry)")
-        module.pytest_lmeval_register(registry)
+        registers.append(module.pytest_lmeval_register)
+    return registers

@@ -17,6 +17,7 @@ from pytest_lmeval.text import printable
 
 __all__ = [
     "FAILED",
+    "UNSCORED",
     "WITHOUT_SCORE",
     "Completion",
     "Example",
@@ -39,7 +40,9 @@ __all__ = [
 ]
 
 Status = Literal["passed", "failed", "below", "measured", "quarantined", "excluded", "error", "timeout"]
-FAILED = frozenset({"failed", "error", "timeout"})
+UNSCORED = frozenset({"error", "timeout"})
+"""The statuses of examples that could not be scored; their tests fail, but for those ``--lm-max-errors`` allows."""
+FAILED = UNSCORED | {"failed"}
 """The statuses with which the test of an example fails, whatever the gate."""
 WITHOUT_SCORE = frozenset({"measured", "excluded", "error", "timeout"})
 """The statuses of results whose ``score`` is None."""
@@ -397,7 +400,7 @@ class ExampleResult:
     @property
     def is_error(self) -> bool:
         """Whether the example could not be scored: it ended in an error or a timeout."""
-        return self.status in ("error", "timeout")
+        return self.status in UNSCORED
 
     def to_json(self) -> str:
         """Return the result as one line of ASCII JSON, whatever text the model wrote."""

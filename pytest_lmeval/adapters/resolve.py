@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from pytest_lmeval.errors import LmevalError, UnknownName, UsageError
+from pytest_lmeval.errors import LmevalError, UnknownName, UsageError, did_you_mean
 from pytest_lmeval.project import project_table
 from pytest_lmeval.redaction import Scrubber, redact
 from pytest_lmeval.registry import Registry
@@ -26,7 +26,18 @@ def check_spec(spec: str, registry: Registry, project: Path | None = None) -> No
     if name in registry.adapters or (colon and _is_module_path(name)):
         return
     choices = [*profiles, *registry.adapters, "package.module:Object"]
-    raise UnknownName("adapter", spec, choices)
+    raise UnknownName("adapter", spec, choices, _how_to_write(spec, choices, project))
+
+
+def _how_to_write(spec: str, choices: Collection[str], project: Path | None) -> str:
+    kind, slash, model = spec.partition("/")
+    if slash and kind in choices:
+        return f"did you mean '{kind}:{model}'?"
+    if spec.isidentifier() and project is not None and (project / f"{spec}.py").is_file():
+        return f"did you mean the object '{spec}:NAME' of that module?"
+    if spec and not did_you_mean(spec, choices) and ":" not in spec:
+        return "a model of a server that speaks OpenAI's interface is openai:MODEL"
+    return ""
 
 
 def resolve_adapter(
@@ -109,6 +120,8 @@ def _import_object(module_name: str, object_name: str, project: Path | None) -> 
         value: Any = importlib.import_module(module_name)
     except Exception as error:
         detail = f"importing {module_name} failed: {type(error).__name__}: {error}"
+        if module_name.endswith(".py"):
+            detail += f"; a module has a name, not a path: {module_name.removesuffix('.py')}:{object_name}"
         raise UsageError(f"adapter {spec!r}: {detail}") from error
     for part in object_name.split("."):
         if not hasattr(value, part):

@@ -11,16 +11,18 @@ from typing import TYPE_CHECKING, Any
 from pytest_lmeval.builtin import default_registry
 from pytest_lmeval.cli.ini import max_line_bytes, trusted_paths
 from pytest_lmeval.cli.output import add_format, show, show_json
-from pytest_lmeval.formats.files import find_task_files, load_file
+from pytest_lmeval.formats.files import find_misnamed, find_task_files, load_file
 from pytest_lmeval.formats.task import LoadedFile, LoadOptions
 from pytest_lmeval.formats.yaml.claims import is_data_set
-from pytest_lmeval.project import register_project_plugins
+from pytest_lmeval.project import register_project_plugins, registering_conftest
 
 if TYPE_CHECKING:
     from pytest_lmeval.formats.lint import LintWarning
     from pytest_lmeval.formats.task import Task
+    from pytest_lmeval.types import RecordError
 
 _MOST = 20
+_KINDS = "task files are *.jsonl, *.yaml and task_*.py"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -44,18 +46,21 @@ def run(options: argparse.Namespace) -> int:
     )
     files: dict[Path, LoadedFile] = {}
     empty = []
+    misnamed: dict[Path, str] = {}
     for given in options.paths:
         found = {
             path: load_file(path, name, registry, options=limits, is_named=path == given and not _is_data_set(path))
             for path, name in find_task_files([given], registry)
         }
         files.update(found)
-        if not any(loaded.tasks or loaded.errors for loaded in found.values()) and given.is_dir():
-            empty.append(given)
+        if given.is_dir():
+            misnamed.update(find_misnamed(given))
+            if not any(loaded.tasks or loaded.errors for loaded in found.values()):
+                empty.append(given)
     tasks = [task for loaded in files.values() for task in loaded.tasks]
     checked = _Checked(
         {path: loaded for path, loaded in files.items() if loaded.tasks or loaded.errors},
-        {path: loaded.no_task for path, loaded in files.items() if loaded.no_task},
+        {path: loaded.no_task for path, loaded in files.items() if loaded.no_task} | misnamed,
         empty,
         _without_task(options.config, configs, tasks) if not any(loaded.errors for loaded in files.values()) else (),
     )
@@ -108,12 +113,29 @@ def _as_text(checked: _Checked, warnings: Sequence[LintWarning] | None) -> list[
     files = checked.files
     bad = [error.at(path) for path, loaded in files.items() for error in loaded.errors]
     left = [f"not a task: {path} ({reason})" for path, reason in checked.not_tasks.items()]
-    nothing = [f"no task found in {folder}" for folder in checked.empty]
+    nothing = [f"no task found in {folder}: {_KINDS}" for folder in checked.empty]
+    nothing += _of_conftest(files)
     good = sum(_valid(loaded) for loaded in files.values())
     summary = f"{len(files)} file(s): {good} valid record(s), {len(bad)} bad"
     if warnings is None:
         return [*bad, *left, *nothing, *checked.config, summary]
     return [*bad, *left, *nothing, *checked.config, *_told(warnings), f"{summary}, {len(warnings)} warning(s)"]
+
+
+def _of_conftest(files: Mapping[Path, LoadedFile]) -> list[str]:
+    """Return what to do where a name is not known here, and a conftest.py may register it for runs of pytest."""
+    unknown = [path for path, loaded in files.items() if any(map(_is_unknown_name, loaded.errors))]
+    found = next((path for each in unknown if (path := registering_conftest(each, Path.cwd()))), None)
+    if found is None:
+        return []
+    return [
+        f"{found} registers names for runs of pytest alone; for commands, too, write the function "
+        'pytest_lmeval_register into a module, and in pyproject.toml: [tool.lmeval] plugins = ["MODULE"]'
+    ]
+
+
+def _is_unknown_name(error: RecordError) -> bool:
+    return error.detail.startswith("unknown ") or error.field.endswith("post_process")
 
 
 def _told(warnings: Sequence[LintWarning]) -> Iterator[str]:

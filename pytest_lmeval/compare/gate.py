@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from pytest_lmeval.records.runfile import RunFile
 
 MODES = ("examples", "tasks", "baseline", "none")
+_NOTHING_TO_DECIDE_BY = (
+    "nothing decides here: no floor is set and no example must pass; --lm-min-score NAME=V sets a floor"
+)
 LET_PASS = frozenset({"pass", "new", "inconclusive"})
 """The verdicts with which a run passes, whatever its items say."""
 _FINE = frozenset({"pass", "improvement"})
@@ -78,6 +81,7 @@ class Decision:
 
     ``reasons`` are those of every verdict that holds, of the deciding one first. ``exit_code`` is 3 for an incomplete
     run, 4 for a floor that no score can reach, 1 for a failed example or a verdict that fails the run, else 0.
+    ``decided_by`` names what could have failed the run: ``thresholds``, ``baseline``, ``floors``, ``must_pass``.
     """
 
     verdict: str
@@ -87,6 +91,7 @@ class Decision:
     comparison: Comparison | None
     exit_code: int
     baseline: Mapping[str, str] = field(default_factory=dict)
+    decided_by: tuple[str, ...] = ()
 
     @property
     def passes(self) -> bool:
@@ -101,6 +106,7 @@ class Decision:
             "reasons": list(self.reasons),
             "warnings": list(self.warnings),
             "settings": asdict(self.settings),
+            "decided_by": list(self.decided_by),
         }
         if self.baseline:
             gate["baseline"] = dict(self.baseline)
@@ -142,6 +148,7 @@ def decide(
         comparison,
         _exit_code(board, settings, verdict),
         {} if baseline is None else _named(baseline, settings),
+        _decided_by(board, settings, comparison),
     )
 
 
@@ -202,7 +209,8 @@ def _exit_code(board: Leaderboard, settings: GateSettings, verdict: str) -> int:
         return 3
     if floor_without_score(board, settings.floors):
         return 4
-    failed = any(result.is_failed for row in board.tasks for result in row.per_example)
+    # Errors that a complete run has are within what may be: the gate decides on the others.
+    failed = any(result.status == "failed" for row in board.tasks for result in row.per_example)
     return int(failed or verdict not in LET_PASS)
 
 
@@ -216,9 +224,10 @@ _Finding = tuple[str, str]
 
 def _findings(board: Leaderboard, settings: GateSettings, comparison: Comparison | None) -> list[_Finding]:
     found = [("incomplete", reason) for reason in (*board.facts.interruptions, *_incomplete(board))]
-    failures = [("examples", reason) for reason in (*_unscored(board), *board.facts.failures)]
+    failures = [("examples", reason) for reason in board.facts.failures]
+    allowed = [("pass", reason) for reason in _allowed_errors(board)]
     if settings.mode == "none":
-        return found + failures
+        return found + failures + allowed
     if settings.mode == "baseline" and comparison is not None and not settings.update:
         found += _compared(comparison, ("stale", "regression"))
         if comparison.verdict == "stale" and not comparison.only_measured and board.complete:
@@ -233,9 +242,27 @@ def _findings(board: Leaderboard, settings: GateSettings, comparison: Comparison
         found += _compared(comparison, ("inconclusive",))
         # Also of a run that passes: what so many examples could have shown at all.
         found += [("pass", reason) for reason in comparison.reasons[:1] if comparison.verdict in _FINE]
+    found += allowed
     if not board.counts["scored"]:
         found.append(("pass", "no example was scored"))
+    is_judged = board.complete and "shard" not in board.facts.selection
+    if settings.mode == "tasks" and is_judged and not _decided_by(board, settings, comparison):
+        found.append(("pass", _NOTHING_TO_DECIDE_BY))
     return found
+
+
+def _decided_by(board: Leaderboard, settings: GateSettings, comparison: Comparison | None) -> tuple[str, ...]:
+    """Return what of a run could have failed it, besides that it is incomplete."""
+    if settings.mode == "none":
+        return ()
+    results = [result for row in board.tasks for result in row.per_example]
+    held = {
+        "thresholds": settings.mode == "examples",
+        "baseline": settings.mode == "baseline" and comparison is not None,
+        "floors": any(name == OVERALL or rows_called(name, board.tasks) for name in settings.floors),
+        "must_pass": any(result.must_pass for result in results),
+    }
+    return tuple(name for name, is_held in held.items() if is_held)
 
 
 def _coverage(board: Leaderboard, settings: GateSettings, comparison: Comparison | None) -> Sequence[str]:
@@ -256,6 +283,7 @@ def _incomplete(board: Leaderboard) -> list[str]:
         held = board.counts.get("quarantined")
         why = [f"{board.counts['excluded']} were excluded by their tasks"] if board.counts["excluded"] else []
         why += [f"{held} are quarantined"] if held else []
+        why += [f"{errors} ended in an error"] if 0 < errors <= board.facts.max_errors else []
         reasons += [f"no example was scored: {' and '.join(why)}"] if why else []
     return reasons + [f"{row.task}: {row.problem}" for row in board.tasks if row.problem]
 
@@ -303,8 +331,8 @@ def _under_threshold(board: Leaderboard) -> list[str]:
     return [f"{task}: {count} example(s) under their threshold" for task, count in failed.items() if count]
 
 
-def _unscored(board: Leaderboard) -> list[str]:
+def _allowed_errors(board: Leaderboard) -> list[str]:
     errors = board.counts["errors"] + board.counts["timeouts"]
-    if not errors or errors > board.facts.max_errors:
+    if not errors or not board.complete:
         return []
-    return [f"{errors} example(s) could not be scored, failed tests that --lm-max-errors allows"]
+    return [f"{errors} example(s) could not be scored, and --lm-max-errors allows {board.facts.max_errors:g}"]

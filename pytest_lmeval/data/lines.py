@@ -14,6 +14,9 @@ from pytest_lmeval.errors import RecordRefused
 MAX_LINE_BYTES = 1 << 20
 MAX_DEPTH = 100
 _SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
+_TRAILING_COMMA = re.compile(r",\s*[}\]]")
+_JSON_WORDS = {"True": "true", "False": "false", "None": "null"}
+_PYTHON_WORD = re.compile("|".join(_JSON_WORDS))
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -38,7 +41,8 @@ def parse_line(line: bytes, max_bytes: int = MAX_LINE_BYTES) -> Any:
     try:
         text = line.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise _bad_json(f"not UTF-8: byte 0x{line[error.start]:02x} at column {error.start + 1}") from None
+        where = f"byte 0x{line[error.start]:02x} at column {error.start + 1}"
+        raise _bad_json(f"not UTF-8: {where}; save the file as UTF-8") from None
     # Brackets inside strings count too: a cheap bound decides almost every line, the exact walk the rest.
     if line.count(b"[") + line.count(b"{") > MAX_DEPTH and _depth(text) > MAX_DEPTH:
         raise _bad_json(f"nested deeper than {MAX_DEPTH} levels")
@@ -47,7 +51,8 @@ def parse_line(line: bytes, max_bytes: int = MAX_LINE_BYTES) -> Any:
     except json.JSONDecodeError as error:
         if text.startswith("\ufeff"):
             raise _bad_json("a byte order mark in the middle of the file at column 1") from None
-        raise _bad_json(f"{error.msg.removesuffix(' at')} at column {error.colno}") from None
+        detail = f"{error.msg.removesuffix(' at')} at column {error.colno}{_remedy(text, error.pos)}"
+        raise _bad_json(detail) from None
     except ValueError as error:  # an integer of more digits than Python converts
         raise _bad_json(str(error)) from None
     if _SURROGATE_ESCAPE.search(line):
@@ -68,6 +73,22 @@ def _too_long(line: bytes, max_bytes: int, option: str = "") -> RecordRefused:
 
 def _bad_json(detail: str) -> RecordRefused:
     return RecordRefused("bad_json", "_line", detail)
+
+
+def _remedy(text: str, place: int) -> str:
+    """Return what people who write JSON by hand get wrong most often, if it is that, at ``place`` of a line."""
+    before, rest = text[:place].rstrip(), text[place:].lstrip()
+    if rest[:1] == "'":
+        return ": JSON has double quotes"
+    if _TRAILING_COMMA.match(before[-1:] + rest) or _TRAILING_COMMA.match(rest):
+        return ": take the comma before the bracket away"
+    if rest == ",":
+        return ": take the comma at the end of the line away"
+    if word := _PYTHON_WORD.match(rest):
+        return f": JSON writes {_JSON_WORDS[word[0]]}"
+    if text[:1] not in ("", "{", "["):
+        return f": expected an object in braces on one line, got {text[:40]!r}"
+    return ": the line ends here, and an object stands on one line" if before and not rest else ""
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

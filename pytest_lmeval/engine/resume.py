@@ -31,7 +31,8 @@ class HeldResults:
 
     ``damaged`` counts lines that could not be read: the last one, as a rule, of a process that was killed. ``keys`` are
     all examples that the ledger has a result of, ``started`` and ``complete`` are those of its last run, and
-    ``asked_otherwise`` says that none of its runs asked as it would be now.
+    ``asked_otherwise`` says that none of its runs asked as it would be now. ``nothing`` says why there is nothing to
+    resume, where that was asked for.
     """
 
     results: Mapping[tuple[str, str], ExampleResult] = field(default_factory=dict)
@@ -40,6 +41,7 @@ class HeldResults:
     started: str = ""
     complete: bool = False
     asked_otherwise: bool = False
+    nothing: str = ""
 
     @property
     def goes_on(self) -> bool:
@@ -79,7 +81,7 @@ def read_held(path: Path, asking: str) -> HeldResults:
     read back once the run has gone on with it.
     """
     if not path.exists():
-        return HeldResults()
+        return HeldResults(nothing=f"there is no {path.parent.name}/{path.name}")
     try:
         with path.open("rb") as lines:
             ledger = read_ledger(lines, path, recorded_result)

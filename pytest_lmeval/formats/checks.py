@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from datetime import date
+from types import MappingProxyType
 from typing import Any
 
 from pytest_lmeval.errors import RecordRefused, did_you_mean
+from pytest_lmeval.formats.hints import foreign_record, misspelt
 
+_NOTHING: Mapping[str, str] = MappingProxyType({})
+_INSTEAD: Mapping[tuple[str, type], str] = {
+    ("prompt", list): "; one text a record; conversations are tasks in Python: docs/python-tasks.md",
+    ("targets", str): '; write ["..."], a list, even of one text',
+}
 _TYPE_NAMES = {dict: "an object", list: "an array", str: "a string", bool: "a boolean", type(None): "null"}
 
 
@@ -16,17 +23,27 @@ def type_name(value: object) -> str:
     return _TYPE_NAMES.get(type(value), "a number")
 
 
-def check_fields(record: object, required: Collection[str], optional: Collection[str]) -> Mapping[str, Any]:
-    """Return ``record`` if it is an object with every required and no unknown field."""
+def check_fields(
+    record: object,
+    required: Collection[str],
+    optional: Collection[str],
+    elsewhere: Mapping[str, str] = _NOTHING,
+) -> Mapping[str, Any]:
+    """Return ``record`` if it is an object with every required and no unknown field.
+
+    ``elsewhere`` says of fields that people look for here where they belong.
+    """
     if not isinstance(record, dict):
         raise RecordRefused("bad_type", "_root", f"expected an object, got {type_name(record)}")
+    known = [*required, *optional]
     for name in required:
         if name not in record:
-            raise RecordRefused("missing_required", name, f"required: {', '.join(required)}")
-    known = [*required, *optional]
+            foreign = foreign_record(record.keys())
+            hint = misspelt(name, record, known) or (foreign and f"; {foreign}")
+            raise RecordRefused("missing_required", name, f"required: {', '.join(required)}{hint}")
     for name in record:
         if name not in known:
-            hint = did_you_mean(name, known) or f" expected one of {', '.join(known)}"
+            hint = elsewhere.get(name) or did_you_mean(name, known) or f" expected one of {', '.join(known)}"
             raise RecordRefused("unknown_field", name, f"unknown field {name!r}:{hint}")
     return record
 
@@ -34,7 +51,8 @@ def check_fields(record: object, required: Collection[str], optional: Collection
 def string(value: object, field: str) -> str:
     """Return a non-empty string."""
     if not isinstance(value, str):
-        raise RecordRefused("bad_type", field, f"expected a non-empty string, got {type_name(value)}")
+        instead = _INSTEAD.get((field, type(value)), "")
+        raise RecordRefused("bad_type", field, f"expected a non-empty string, got {type_name(value)}{instead}")
     if not value:
         raise RecordRefused("bad_type", field, "expected a non-empty string, got an empty one")
     return value
@@ -43,14 +61,16 @@ def string(value: object, field: str) -> str:
 def strings(value: object, field: str) -> tuple[str, ...]:
     """Return a non-empty array of strings as a tuple."""
     if not isinstance(value, list):
-        raise RecordRefused("bad_type", field, f"expected a non-empty array of strings, got {type_name(value)}")
+        instead = _INSTEAD.get((field, type(value)), "")
+        detail = f"expected a non-empty array of strings, got {type_name(value)}{instead}"
+        raise RecordRefused("bad_type", field, detail)
     if not value:
         raise RecordRefused("bad_type", field, "expected a non-empty array of strings, got an empty one")
     for index, element in enumerate(value):
         if not isinstance(element, str):
-            raise RecordRefused(
-                "bad_type", field, f"expected strings, got {type_name(element)} {element!r} at index {index}"
-            )
+            detail = f"expected strings, got {type_name(element)} {element!r} at index {index}"
+            number = isinstance(element, int | float) and not isinstance(element, bool)
+            raise RecordRefused("bad_type", field, f'{detail}; write "{element}"' if number else detail)
     return tuple(value)
 
 

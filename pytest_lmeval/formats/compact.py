@@ -19,12 +19,20 @@ def compact_metric(word: str) -> str:
     return "exact_match_normalized" if word == "exact_match" else word
 
 
+_IN_EXTRAS = {
+    "metadata": " in this dialect it is called 'extras'",
+    "metric_name": " in this dialect it is called 'metric'",
+    **{
+        name: f' write it into extras: "extras": {{"{name}": ...}}'
+        for name in ("category", "cluster", "io_pairs", "must_pass", "post_process", "tags", "tests", "threshold")
+    },
+}
 _READ_EXTRAS = frozenset({"csv_columns", "csv_separator", "has_csv", "json_exact", "json_schema"})
 
 
 def check_compact_record(record: object, line: int, registry: Registry) -> Example:
     """Return the example that ``record`` describes; raise RecordRefused for the first rule it breaks."""
-    fields = checks.check_fields(record, REQUIRED, OPTIONAL)
+    fields = checks.check_fields(record, REQUIRED, OPTIONAL, _IN_EXTRAS)
     example_id = _id(fields, line)
     prompt = checks.string(fields["prompt"], "prompt")
     targets = checks.strings(fields["targets"], "targets")

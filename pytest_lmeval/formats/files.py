@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from pytest_lmeval.errors import UsageError
+from pytest_lmeval.data.rows import SUFFIXES
+from pytest_lmeval.errors import UsageError, did_you_mean
 from pytest_lmeval.formats.complete import complete_file
 from pytest_lmeval.formats.python.claims import is_data
 from pytest_lmeval.formats.task import LoadedFile, LoadOptions, TaskSource
@@ -21,6 +23,7 @@ from pytest_lmeval.types import RecordError
 _DEFAULT = LoadOptions()
 _FIELDS_OF_TASKS = (b'"prompt"', b'"targets"')
 _FIRST_LINE = 1 << 16
+_MARKS: Mapping[str, tuple[bytes, ...]] = {".jsonl": _FIELDS_OF_TASKS, ".yaml": (), ".py": (b"pytest_lmeval",)}
 RECORDING_SUFFIX = ".replay.jsonl"
 """Recorded model outputs, for the replay adapter; never a task file."""
 
@@ -47,7 +50,10 @@ def is_row_file(path: Path) -> bool:
         return False
     name = re.escape(path.name.encode())
     named = re.compile(
-        rb"^[ \t-]*(?:file_path|path)[ \t]*:[ \t]*[\"']?(?:[^\"'\n]*/)?" + name + rb"[\"']?[ \t\r]*(?:#.*)?$", re.M
+        rb"(?:^[ \t-]*|[{,][ \t\n]*)[\"']?(?:file_path|path)[\"']?[ \t]*:[ \t]*[\"']?(?:[^\"'\n,{}]*/)?"
+        + name
+        + rb"[\"']?[ \t\r]*(?:#.*$|[,}]|$)",
+        re.M,
     )
     return any(
         named.search(_read(each)) for folder in (path.parent, path.parent.parent) for each in folder.glob("*.yaml")
@@ -64,10 +70,37 @@ def _read(path: Path) -> bytes:
 def misnamed(path: Path) -> str:
     """Return why a file that reads like a task is not taken for one because of its name, or an empty text."""
     try:
-        found = path.suffix == ".yml" and reads_like_a_task(path.read_bytes())
+        if path.suffix == ".yml" and reads_like_a_task(path.read_bytes()):
+            return "task files in YAML end in .yaml"
+        if path.suffix == ".json":
+            with path.open("rb") as file:
+                start = file.read(_FIRST_LINE)
+            if all(field in start for field in _FIELDS_OF_TASKS):
+                return "task files in JSON end in .jsonl, and have one record a line"
     except OSError:
-        found = False
-    return "task files in YAML end in .yaml" if found else ""
+        pass
+    return ""
+
+
+def find_misnamed(folder: Path) -> dict[Path, str]:
+    """Return the files below ``folder`` that :func:`misnamed` has a reason for, with the reason."""
+    reasons = ((path, misnamed(path)) for path in _files_below(folder) if path.suffix in (".json", ".yml"))
+    return {path: reason for path, reason in reasons if reason}
+
+
+def has_tasks(folder: Path) -> bool:
+    """Tell by a cheap look whether a file below ``folder`` is most likely a task: the folders of others have none."""
+    return any(_is_surely_a_task(path) for path in _files_below(folder) if path.suffix in _MARKS)
+
+
+def _is_surely_a_task(path: Path) -> bool:
+    if path.suffix == ".py" and not path.name.startswith("task_"):
+        return False
+    with suppress(OSError), path.open("rb") as file:
+        start = file.read(_FIRST_LINE)
+        marks = _MARKS[path.suffix]
+        return all(mark in start for mark in marks) if marks else reads_like_a_task(start)
+    return False
 
 
 def task_name(path: Path, root: Path) -> str:
@@ -114,11 +147,21 @@ def find_task_files(paths: Iterable[Path], registry: Registry) -> Iterator[tuple
                 if is_task_file(file, registry):
                     yield file, task_name(file, path)
         elif not path.exists():
-            raise UsageError(f"{path}: no such file or folder")
+            beside = [each.name for each in path.parent.iterdir()] if path.parent.is_dir() else []
+            hint = did_you_mean(path.name, beside)
+            raise UsageError(f"{path}: no such file or folder{';' if hint else ''}{hint}")
         elif path.suffix not in registry.formats:
-            raise UsageError(f"{path}: not a task file; expected one of {', '.join(sorted(registry.formats))}")
+            raise UsageError(f"{path}: {no_task_suffix(path, registry)}")
         else:
             yield path, task_name(path, path.parent)
+
+
+def no_task_suffix(path: Path, registry: Registry) -> str:
+    """Return what to say of a file that was named as a task and that no format reads, by its suffix."""
+    wanted = f"not a task file; expected one of {', '.join(sorted(registry.formats))}"
+    if path.suffix in SUFFIXES:
+        return f"{wanted}; a task in YAML names such a file as its data: docs/yaml-tasks.md"
+    return f"{wanted}; {found}" if (found := misnamed(path)) else wanted
 
 
 def leads_back(folder: Path) -> bool:

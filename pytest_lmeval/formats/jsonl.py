@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 from pytest_lmeval.data.lines import MAX_LINE_BYTES, number_lines, parse_task_line
 from pytest_lmeval.errors import RecordRefused
 from pytest_lmeval.formats.compact import check_compact_record, compact_metric
+from pytest_lmeval.formats.python.claims import rows_of_others
 from pytest_lmeval.formats.spec import check_spec_record
 from pytest_lmeval.formats.task import LoadedFile, Prompt, TaskDefaults, TaskSource, Tools
 from pytest_lmeval.registry import Registry
@@ -21,6 +23,9 @@ _SPEC_KEYS = frozenset({"task_id", "category", "metric_name", "post_process"})
 _DESCRIPTIVE = frozenset(
     {"threshold", "must_pass", "cluster", "category", "tags", "difficulty", "post_process", "quarantine"}
 )
+
+
+_LARGEST_DOCUMENT = 1 << 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +89,8 @@ def load(source: TaskSource, registry: Registry) -> LoadedFile:
             RecordError(1, None, "missing_required", "_root", "no record in the file; expected one JSON object a line")
         ]
     if not examples:
-        return LoadedFile((), errors)
+        reason = "" if source.is_named else rows_of_others(source.path, source.data)
+        return LoadedFile(no_task=reason) if reason else LoadedFile((), _errors_of_file(source.data) or errors)
     metrics = {example.metric for example in examples}
     task = JsonlTask(
         name=source.name,
@@ -106,6 +112,31 @@ def read_records(
     for number, line in number_lines(data):
         reader.read(number, line)
     return reader.examples, reader.errors, reader.strict is True
+
+
+def _errors_of_file(data: bytes) -> list[RecordError]:
+    """Return the one fault of a file that is no JSONL at all, of which every line would be another; else nothing."""
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        detail = "the file is UTF-16; save it as UTF-8"
+    elif (document := _one_document(data)) is None:
+        return []
+    elif isinstance(document, list):
+        count = len(document)
+        detail = f"the file is one JSON array of {count}; write each of its elements on a line of its own (jq -c '.[]')"
+    else:
+        detail = "the file is one JSON object over several lines; write each record on a line of its own (jq -c)"
+    return [RecordError(1, None, "bad_json", "_line", detail)]
+
+
+def _one_document(data: bytes) -> Any:
+    if len(data) > _LARGEST_DOCUMENT or data.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] not in (b"[", b"{"):
+        return None
+    try:
+        document = json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+    is_record = isinstance(document, dict) and b"\n" not in data.strip()
+    return document if document and not is_record else None
 
 
 def is_spec_record(record: Mapping[str, Any]) -> bool:
@@ -147,7 +178,10 @@ class _Reader:
     def _check_against_earlier(self, example: Example) -> None:
         if not self.strict and self.examples and example.metric != self.examples[0].metric:
             first = self.examples[0]
-            detail = f"{example.metric!r}, but line {first.line} set {first.metric!r}: a compact file has one metric"
+            detail = (
+                f"{example.metric!r}, but line {first.line} set {first.metric!r}: a compact file has one metric, "
+                "others go into a file of their own"
+            )
             raise RecordRefused("bad_value", "metric", detail)
         if example.id in self._lines_by_id:
             field = "task_id" if self.strict else "id"

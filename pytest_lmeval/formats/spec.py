@@ -47,6 +47,13 @@ CATEGORIES: Mapping[str, Category] = MappingProxyType(
     }
 )
 
+_IN_METADATA = {
+    "extras": " in this dialect it is called 'metadata'",
+    **{
+        name: f' write it into metadata: "metadata": {{"{name}": ...}}'
+        for name in ("cluster", "difficulty", "must_pass", "tags", "threshold", "timeout_s")
+    },
+}
 _TASK_ID = re.compile(r"[A-Za-z0-9_-]+")
 _MCQ_TARGET = re.compile(r"[A-E]")
 # Not preceded by a letter: the "q:" of "faq:" is no marker.
@@ -55,7 +62,7 @@ _FEW_SHOT_MARKER = re.compile(r"(?<![^\W\d_])(?:question:|q:|example:)", re.IGNO
 
 def check_spec_record(record: object, line: int) -> Example:
     """Return the example that ``record`` describes; raise RecordRefused for the first rule it breaks."""
-    fields = checks.check_fields(record, REQUIRED, OPTIONAL)
+    fields = checks.check_fields(record, REQUIRED, OPTIONAL, _IN_METADATA)
     example = Example(
         id=_task_id(fields["task_id"]),
         category=checks.one_of(fields["category"], "category", CATEGORIES),

@@ -137,7 +137,8 @@ def build_board(
     deciding = list(filter(decides, everything))
     counts = _counts(everything, facts)
     # A run that left out all it asked measured nothing: it must not pass for one that found nothing wrong.
-    says_something = bool(counts["scored"] or not (counts["excluded"] or counts.get("quarantined")))
+    left_out = counts["excluded"] or counts.get("quarantined") or _errors(counts)
+    says_something = bool(counts["scored"] or not left_out)
     sound = says_something and not any(row.problem for row in rows)
     complete = facts.finished and not facts.missing and _errors(counts) <= facts.max_errors and sound
     is_whole = complete and "shard" not in facts.selection

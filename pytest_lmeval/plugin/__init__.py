@@ -13,6 +13,7 @@ import pytest
 from pytest_lmeval.plugin.fixtures import lm_adapter, lm_engine, lm_example, lm_judge, lm_render, lm_sandbox
 from pytest_lmeval.plugin.options import add_options
 from pytest_lmeval.plugin.private import is_worker, report_sections
+from pytest_lmeval.plugin.tags import note_ini_marks
 
 if TYPE_CHECKING:
     import warnings
@@ -44,14 +45,23 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_cmdline_main(config: pytest.Config) -> Generator[None, object, object]:
+    note_ini_marks(config)
     try:
         return (yield)
     except pytest.UsageError as error:
         from pytest_lmeval.text import printable
 
         # These name files and quote what stands in them; pytest prints them as they are.
-        error.args = tuple(printable(str(argument)) for argument in error.args)
+        error.args = tuple(printable(str(argument)) for argument in (*error.args, *_on_named_files(config)))
         raise
+
+
+def _on_named_files(config: pytest.Config) -> list[str]:
+    if not (config.getoption("lm_adapter") or config.getini("lm_adapter")):
+        return []
+    from pytest_lmeval.plugin.locate import remarks_on_named
+
+    return remarks_on_named(config)
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:

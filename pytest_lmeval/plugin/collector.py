@@ -19,7 +19,7 @@ from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.plugin.collected import collected
 from pytest_lmeval.plugin.item import ExampleItem, run_example
 from pytest_lmeval.plugin.locate import has_own_format
-from pytest_lmeval.plugin.private import fixtures_of
+from pytest_lmeval.plugin.private import fixtures_of, import_package
 from pytest_lmeval.plugin.state import run_state
 from pytest_lmeval.run.facts import info_of
 from pytest_lmeval.text import item_name, node_path
@@ -67,6 +67,7 @@ class TaskFile(pytest.Module):
 
     def _collect(self) -> Iterator[ExampleItem]:
         try:
+            self._import_packages()
             tasks = self._load()
         except LmevalError as error:
             self._collected.bad_files.append(self.nodeid)
@@ -128,6 +129,16 @@ class TaskFile(pytest.Module):
             self._collected.add(TaskInfo(name, shown, available=loaded.subjects[name].available, selected=0))
         return loaded.tasks
 
+    def _import_packages(self) -> None:
+        """Raise BadTaskFile where a folder that the file is in has an ``__init__.py`` that cannot be imported."""
+        for package in self.listchain():
+            if isinstance(package, pytest.Package):
+                try:
+                    import_package(package)
+                except (self.CollectError, Exception) as error:
+                    init = node_path(f"{package.nodeid}/__init__.py")
+                    raise BadTaskFile(f"{init}:1: import_error _module: {_last_line(error)}") from None
+
     def _items(self, task: Task, names: ItemNames, prefix: str) -> Iterator[ExampleItem]:
         fixtureinfo = None
         for example in _selected(task, self.config.option):
@@ -140,6 +151,11 @@ class TaskFile(pytest.Module):
             # Items of a file have the same fixtures.
             fixtureinfo = fixtureinfo or fixtures_of(item)
             yield item
+
+
+def _last_line(error: BaseException) -> str:
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    return lines[-1].removeprefix("E").strip() if lines else type(error).__name__
 
 
 def _words_of(task: Task) -> set[str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_lmeval.plugin.private import is_stepwise_stop, worker_failures
-from pytest_lmeval.types import FAILED
+from pytest_lmeval.types import FAILED, UNSCORED
 
 if TYPE_CHECKING:
     from pytest_lmeval.compare.gate import Decision
@@ -72,12 +72,15 @@ def ending_of(session: pytest.Session, status: int, *, interrupted: bool, lost: 
     return Ending(status=int(status), interrupted=interrupted, by_choice=by_choice, lost=lost)
 
 
-def failed_besides(failed: Iterable[str], fates: Mapping[str, str]) -> list[str]:
+def failed_besides(failed: Iterable[str], fates: Mapping[str, str], max_errors: float = 0) -> list[str]:
     """Return a sentence for every example whose test ``failed`` by a mark or a tear-down and not by its score.
 
-    ``fates`` are the statuses of the examples by node id, ``skipped`` among them.
+    ``fates`` are the statuses of the examples by node id, ``skipped`` among them. Up to ``max_errors`` errors fail no
+    test: one that failed all the same did so in its set-up or tear-down.
     """
-    odd = [nodeid for nodeid in failed if nodeid in fates and fates[nodeid] not in FAILED]
+    errors = sum(fate in UNSCORED for fate in fates.values())
+    own = FAILED - UNSCORED if errors <= max_errors else FAILED
+    odd = [nodeid for nodeid in failed if nodeid in fates and fates[nodeid] not in own]
     return [f"{nodeid}: the test failed, the example is {fates[nodeid]}" for nodeid in odd]
 
 

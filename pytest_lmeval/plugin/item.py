@@ -44,8 +44,13 @@ class ExampleItem(pytest.Function):
         # item its compact form, 640 bytes.
         self.result = None
         self.position = 0
-        words = {example.category, example.metric, *_tags(example)}
+        tags = _tags(example)
+        words = {example.category, example.metric, *tags}
         self.extra_keyword_matches.update(word for word in words if word)
+        if tags:
+            from pytest_lmeval.plugin.tags import mark_by_tags
+
+            mark_by_tags(self, tags)
 
     @property
     def ihook(self) -> Any:
@@ -84,7 +89,7 @@ class ExampleItem(pytest.Function):
             self.session.shouldstop = printable(state.run.stopped, keep="")
             tell(self.config, stopped=state.run.stopped)
         self._keep(result)
-        if result.is_failed:
+        if result.is_failed and not state.excuses(result):
             before = state.baseline_results.get((result.task, result.id))
             rerun = rerun_command(rerun_facts(self.config), self.parent.nodeid, self.name)
             raise ExampleFailed(explain(result, rerun, before))
@@ -112,9 +117,8 @@ class ExampleItem(pytest.Function):
             if not is_worker(self.config):
                 # For the recorder of this same process, which takes it off again.
                 report.__dict__["lmeval_result"] = self.result
-            report.__dict__["lm_word"] = (
-                self.result.status if self.result.status in ("below", "measured", "quarantined") else ""
-            )
+            word = "unscored" if self.result.is_error else self.result.status
+            report.__dict__["lm_word"] = word if word in ("below", "measured", "quarantined", "unscored") else ""
             self.result = None
 
     def reportinfo(self) -> tuple[Path, int, str]:

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from pytest_lmeval.text import portable_path
+
 
 class Places:
     """Where task files may be: the task paths, and what the command line names."""
@@ -78,6 +80,41 @@ _PLACES = pytest.StashKey[Places]()
 def locate(path: Path, parent: pytest.Collector) -> Path | None:
     """Return the task root of ``path`` if it is ours to collect, else None."""
     return _places(parent.config).root_of(path, is_named=parent.session.isinitpath(path))
+
+
+def remarks_on_named(config: pytest.Config) -> list[str]:
+    """Return what to say of each named file that pytest did not find a test in, because it is no task file."""
+    from pytest_lmeval.formats.files import no_task_suffix
+    from pytest_lmeval.plugin.settings import registry_of
+
+    registry = registry_of(config)
+    files = sorted(_places(config).named_files)
+    remarks = [
+        f"{path.name}: {no_task_suffix(path, registry)}"
+        for path in files
+        if path.suffix not in registry.formats and path.suffix != ".py"
+    ]
+    items = [argument for argument in config.args if "::" in argument]
+    return remarks + [f"pytest --collect-only -q {each.partition('::')[0]} lists what is there" for each in items]
+
+
+def why_nothing(config: pytest.Config) -> str:
+    """Return why a run that collected no test at all found no task either, or an empty text."""
+    from pytest_lmeval.formats.files import has_tasks
+
+    places = _places(config)
+    arguments = [Path(os.path.abspath(config.invocation_params.dir / each.partition("::")[0])) for each in config.args]
+    folders = [path for path in places.task_paths if any(path.is_relative_to(each) for each in arguments)]
+    shown = ", ".join(portable_path(os.path.relpath(path, config.invocation_params.dir)) for path in folders)
+    found = [path for path in folders if path.is_dir() and has_tasks(path)]
+    if places.has_adapter and folders and not found:
+        return f"no task file in {shown}: task files are *.jsonl, *.yaml and task_*.py (ini lm_task_paths: the folders)"
+    if found and not places.implicit:
+        return (
+            f"the tasks in {shown} were not collected, as no model is named: pytest {shown} --lm-adapter=SPEC, "
+            "or lm_adapter in the ini file"
+        )
+    return ""
 
 
 def is_below_task_paths(path: Path, config: pytest.Config) -> bool:

@@ -27,10 +27,22 @@ def fixtures_of(item: pytest.Item) -> Any:
 def fixture_definitions(item: pytest.Item, name: str) -> Sequence[Any]:
     """Return the definitions of a fixture that an item might get, the one that it gets last.
 
-    Each has ``argnames`` and ``func``. Without ``_fixtureinfo.name2fixturedefs`` none.
+    Each has ``argnames``, ``func`` and ``scope``. Without ``_fixtureinfo.name2fixturedefs`` none.
     """
     definitions: Mapping[str, Sequence[Any]] = getattr(fixtures_of(item), "name2fixturedefs", {})
     return definitions.get(name, ())
+
+
+def import_package(package: pytest.Package) -> None:
+    """Import the ``__init__.py`` of a folder of tests, as pytest does when it sets the first of them up.
+
+    Without ``_pytest.python.importtestmodule`` nothing happens yet: each test of the folder is an error then.
+    """
+    try:
+        from _pytest.python import importtestmodule
+    except ImportError:
+        return
+    importtestmodule(package.path / "__init__.py", package.config)
 
 
 # A worker of pytest-xdist, seen from within

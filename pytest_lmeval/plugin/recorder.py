@@ -146,6 +146,10 @@ class Recorder:
             from pytest_lmeval.plugin.terminal import write_not_tasks
 
             write_not_tasks(not_tasks, terminalreporter)
+        if self._session is not None and self._session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
+            from pytest_lmeval.plugin.terminal import write_why_nothing
+
+            write_why_nothing(self.config, terminalreporter)
         if self.record is not None:
             from pytest_lmeval.plugin.terminal import write_summary
 

@@ -49,7 +49,9 @@ class Resumption:
     def remarks(self, kept: Path | None) -> list[str]:
         """Return what to say at the end of the run; ``kept`` is the older ledger where it was not continued."""
         remarks = []
-        if self.reused:
+        if self._held.nothing:
+            remarks.append(f"--lm-resume: nothing to resume, {self._held.nothing}; every example was asked")
+        elif self.reused:
             of = f"the run of {self._held.started}" if self._held.complete else "the ledger"
             remarks.append(f"resumed: {self.reused} answer(s) out of {of} were used again")
         elif self._held.keys:

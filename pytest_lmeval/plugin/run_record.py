@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from pytest_lmeval.arguments import MaxErrors
 from pytest_lmeval.compare.gate import Decision, decide, renewed
 from pytest_lmeval.engine.waits import Wait
 from pytest_lmeval.errors import UsageError
@@ -25,6 +24,7 @@ from pytest_lmeval.plugin.progress import Progress
 from pytest_lmeval.plugin.report_files import ReportFiles
 from pytest_lmeval.plugin.resuming import Resumption
 from pytest_lmeval.plugin.run_facts import info_of, manifest_of, selection_of
+from pytest_lmeval.plugin.settings import max_errors
 from pytest_lmeval.plugin.state import run_state
 from pytest_lmeval.records.ledger import Ledger, ending
 from pytest_lmeval.run.facts import aggregate, timestamp
@@ -195,27 +195,26 @@ class RunRecord:
         return [info for info in known.values() if info.selected != 0]
 
     def _facts(self) -> RunFacts:
-        options: MaxErrors | str = self.config.option.lm_max_errors
-        limit = MaxErrors(options) if isinstance(options, str) else options
         # What failed before there was an adapter knows only the name that was asked for.
         told = [result for result in self.heard.results.values() if not result.is_error]
         adapters = {result.adapter for result in told or self.heard.results.values() if result.adapter}
         if len(adapters) > 1:
             self._reasons.append(f"one run has one adapter: this one had {', '.join(sorted(adapters))}")
         known = {**self.heard.tasks, **collected(self.config).tasks}
+        most = max_errors(self.config).of(len(self.heard.expected))
         return RunFacts(
             timestamp=self._started,
             adapter=", ".join(sorted(adapters)) or run_state(self.config).spec,
             adapter_options=run_state(self.config).adapter_options,
             missing=self.heard.missing,
             skipped=len(self.heard.skipped),
-            max_errors=limit.of(len(self.heard.expected)),
+            max_errors=most,
             selection=selection_of(self.config.option, list(known.values())),
             bad_records=[fault for info in known.values() for fault in info.bad_records],
             manifest={**self.manifest, **(self.heard.told.facts or run_state(self.config).run.facts())},
             finished=not self._reasons,
             interruptions=tuple(self._reasons),
-            failures=failed_besides(self.heard.failed, self.heard.fates),
+            failures=failed_besides(self.heard.failed, self.heard.fates, most),
             reruns=self.heard.reruns,
             mode=self.gate_settings.mode,
             floors=self.gate_settings.floors,

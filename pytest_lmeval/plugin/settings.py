@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import pytest
 
-from pytest_lmeval.arguments import named_share
+from pytest_lmeval.arguments import MaxErrors, named_share
 from pytest_lmeval.errors import LmevalError
 
 if TYPE_CHECKING:
@@ -58,6 +58,12 @@ def gate_mode(config: pytest.Config) -> str:
     """Return the gate's mode: as it was given, else ``baseline`` where there is one to compare with."""
     option = config.option
     return str(option.lm_gate or ("baseline" if option.lm_baseline else "examples"))
+
+
+def max_errors(config: pytest.Config) -> MaxErrors:
+    """Return how many examples may end in an error or a timeout."""
+    given: MaxErrors | str = config.option.lm_max_errors
+    return MaxErrors(given) if isinstance(given, str) else given
 
 
 def ini_thresholds(config: pytest.Config) -> dict[str, float]:
@@ -192,25 +198,36 @@ def registry_of(config: pytest.Config) -> Registry:
 
 
 class _Made(NamedTuple):
+    registers: Sequence[Callable[[Registry], Any]]  # those that pyproject.toml names
     fixed: Registry  # what holds whatever conftest files are loaded: to look through what is installed takes a while
     registry: Registry
     hooks: int
 
 
 def _made(config: pytest.Config, before: _Made | None, hooks: int) -> _Made:
-    fixed = before.fixed if before is not None else _fixed(config)
+    registers, fixed = (before.registers, before.fixed) if before is not None else _fixed(config)
     registry = fixed.copy()
-    config.hook.pytest_lmeval_register(registry=registry)
-    return _Made(fixed, registry, hooks)
+    _own_register(config, registers)(registry=registry)
+    return _Made(registers, fixed, registry, hooks)
 
 
-def _fixed(config: pytest.Config) -> Registry:
+def _own_register(config: pytest.Config, registers: Sequence[Callable[[Registry], Any]]) -> Any:
+    """Return the hook without what pyproject.toml names, too: a conftest file, or a function that one imports."""
+    done = {register.__code__ for register in registers if hasattr(register, "__code__")}
+    hook = config.hook.pytest_lmeval_register
+    twice = [each.plugin for each in hook.get_hookimpls() if getattr(each.function, "__code__", None) in done]
+    return config.pluginmanager.subset_hook_caller("pytest_lmeval_register", twice) if twice else hook
+
+
+def _fixed(config: pytest.Config) -> tuple[Sequence[Callable[[Registry], Any]], Registry]:
     from pytest_lmeval.builtin import default_registry
-    from pytest_lmeval.project import register_project_plugins
+    from pytest_lmeval.project import project_plugins
 
     registry = default_registry()
-    register_project_plugins(registry, config.rootpath)
-    return registry
+    registers = project_plugins(config.rootpath)
+    for register in registers:
+        register(registry)
+    return registers, registry
 
 
 _REGISTRY = pytest.StashKey[_Made]()

@@ -16,8 +16,9 @@ from pytest_lmeval.plugin.ahead import Ahead
 from pytest_lmeval.plugin.collected import collected
 from pytest_lmeval.plugin.locate import is_example, is_example_id
 from pytest_lmeval.plugin.private import fixture_definitions, is_worker
-from pytest_lmeval.plugin.settings import run_scrubber, run_settings, with_usage_errors
+from pytest_lmeval.plugin.settings import max_errors, run_scrubber, run_settings, with_usage_errors
 from pytest_lmeval.plugin.telling import tell
+from pytest_lmeval.text import portable_path
 
 if TYPE_CHECKING:
     from pytest_lmeval.engine.engine import Engine
@@ -47,6 +48,7 @@ class RunState:
         self.ahead: Ahead | None = None
         self._items: Sequence[pytest.Item] = ()
         self._batches: list[list[Any]] = []
+        self._errors = 0
 
     @cached_property
     def asking(self) -> str:
@@ -165,6 +167,17 @@ class RunState:
             raise pytest.UsageError(_NO_ADAPTER)
         return with_usage_errors(lambda: resolve_adapter(spec, self.collected.registry, options, self.config.rootpath))
 
+    def excuses(self, result: ExampleResult) -> bool:
+        """Tell whether ``--lm-max-errors`` keeps the test of an example that was not scored from failing; count it."""
+        if not result.is_error:
+            return False
+        self._errors += 1
+        return self._errors <= self._max_errors
+
+    @cached_property
+    def _max_errors(self) -> float:
+        return max_errors(self.config).of(sum(is_example(item) for item in self._items))
+
     def make_engine(self, adapter: Any) -> Engine:
         """Return the engine that answers this process's examples from ``adapter``."""
         self.ahead = Ahead(self.config, self._items)
@@ -185,6 +198,8 @@ class RunState:
         return f"one run has one adapter: this run has {first}, an lm_adapter override gives {second}"
 
     def _prepare_adapter(self, items: Sequence[Any]) -> None:
+        for item in {item.parent: item for item in items}.values():
+            _check_scopes(item)
         adapter = self.adapter() if any(_uses_ours(item, "lm_adapter") for item in items) else None
         self.run.prepare(items, adapter, self.judge(), lambda item: not _uses_ours(item, "lm_judge"))
 
@@ -213,6 +228,19 @@ _NO_ADAPTER = (
     "no adapter: say which model to ask with --lm-adapter=SPEC (toy, replay:PATH, package.module:Object), "
     "set lm_adapter in the ini file, or override the lm_adapter fixture in a conftest.py"
 )
+
+
+def _check_scopes(item: Any) -> None:
+    """Raise UsageError where a conftest file gives a model for one test at a time: the run asks ahead of its tests."""
+    for name in ("lm_adapter", "lm_judge"):
+        for definition in fixture_definitions(item, name):
+            if definition.scope != "session":
+                code = definition.func.__code__
+                place = f"{portable_path(code.co_filename)}:{code.co_firstlineno}"
+                raise UsageError(
+                    f"{place}: the fixture {name} has the scope {definition.scope!r}, and one run has one model; write "
+                    "@pytest.fixture(scope='session')"
+                )
 
 
 def _uses_ours(item: Any, fixture: str) -> bool:

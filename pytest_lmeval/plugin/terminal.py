@@ -13,6 +13,7 @@ from pytest_lmeval.compare.changes import OVERALL
 from pytest_lmeval.compare.gate import LET_PASS, let_pass
 from pytest_lmeval.errors import did_you_mean
 from pytest_lmeval.leaderboard.board import Leaderboard
+from pytest_lmeval.plugin.private import kept_reports
 from pytest_lmeval.plugin.run_record import RunRecord
 from pytest_lmeval.plugin.settings import ini_floors, ini_thresholds, registry_of
 from pytest_lmeval.report.gate_text import baseline_line, is_off, off_line
@@ -29,6 +30,7 @@ from pytest_lmeval.text import printable
 from pytest_lmeval.types import ExampleResult
 
 _SHOWN = 20
+_LONG = 200
 
 
 def write_summary(record: RunRecord, terminal: pytest.TerminalReporter) -> None:
@@ -61,6 +63,24 @@ def write_not_tasks(not_tasks: Mapping[str, str], terminal: pytest.TerminalRepor
         lines[_SHOWN:] = [f"... and {len(lines) - _SHOWN} more files that are not tasks"]
     for line in lines:
         terminal.write_line(printable(line), yellow=True)
+
+
+def write_why_nothing(config: pytest.Config, terminal: pytest.TerminalReporter) -> None:
+    """Say in a line why no test was collected, where tasks may have been meant."""
+    from pytest_lmeval.plugin.locate import why_nothing
+
+    deselected = len((kept_reports(config) or {}).get("deselected", ()))
+    if deselected and (chosen := [f"{name} {value!r}" for name, value in _chosen_by(config) if value]):
+        reason = f"{' and '.join(chosen)} matches none of {deselected}: pytest --collect-only -q lists the tests"
+    else:
+        reason = "" if deselected else why_nothing(config)
+    if reason and terminal.config.option.verbose >= -1:
+        _say(terminal, f"lmeval: {reason}", yellow=True)
+
+
+def _chosen_by(config: pytest.Config) -> tuple[tuple[str, str], ...]:
+    has_tasks = bool(config.getoption("lm_adapter") or config.getini("lm_adapter"))
+    return (("-k", config.option.keyword), ("-m", config.option.markexpr)) if has_tasks else ()
 
 
 def _write_board(record: RunRecord, board: Leaderboard, terminal: pytest.TerminalReporter) -> None:
@@ -121,8 +141,19 @@ def _remarks(record: RunRecord, board: Leaderboard) -> list[str]:
     ]
     remarks += record.resumption.remarks(record.ledger.kept)
     remarks += [f"doubtful: {warning}" for warning in record.gate["warnings"]]
+    remarks += _unscored_lines(board)
     remarks += [f"left out: {fault}" for fault in board.facts.bad_records]
     return [remark for remark in remarks if remark]
+
+
+def _unscored_lines(board: Leaderboard) -> list[str]:
+    """Return the first examples that could not be scored and whose tests did not fail, with their errors."""
+    if not board.complete:
+        return []
+    results = [result for row in board.tasks for result in row.per_example if result.is_error]
+    lines = [f"not scored: {each.task}: {each.id}: {' '.join(each.error.split())[:_LONG]}" for each in results]
+    more = [f"... and {len(lines) - _SHOWN} more were not scored"] if len(lines) > _SHOWN else []
+    return lines[:_SHOWN] + more
 
 
 def _unused_names(config: pytest.Config, board: Leaderboard) -> Iterator[str]:

@@ -8,7 +8,7 @@ from typing import Any
 
 def is_off(gate: Mapping[str, Any]) -> bool:
     """Tell whether nothing decided about a run: it is not gated, and never to be called passed."""
-    return gate.get("mode") == "none" and gate.get("verdict") == "pass"
+    return gate.get("verdict") == "pass" and (gate.get("mode") == "none" or gate.get("decided_by") == [])
 
 
 def off_line(gate: Mapping[str, Any], manifest: Mapping[str, Any]) -> str:

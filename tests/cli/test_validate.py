@@ -136,11 +136,12 @@ def test_a_folder_without_a_task_is_a_finding(tmp_path: Path, capsys: pytest.Cap
     foreign.mkdir()
     (foreign / "x.yaml").write_text("a: 1\n")
     status, output = _validate(capsys, good.parent, empty, foreign)
+    kinds = "task files are *.jsonl, *.yaml and task_*.py"
     assert 1 == status
     assert [
         f"not a task: {foreign / 'x.yaml'} (no key definition, icl_tasks or mixture)",
-        f"no task found in {empty}",
-        f"no task found in {foreign}",
+        f"no task found in {empty}: {kinds}",
+        f"no task found in {foreign}: {kinds}",
         "1 file(s): 1 valid record(s), 0 bad",
     ] == output.splitlines()
     report = json.loads(_validate(capsys, "--format=json", empty, foreign)[1])

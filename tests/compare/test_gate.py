@@ -13,6 +13,7 @@ from pytest_lmeval.compare.gate import MODES, GateSettings, decide, let_pass, re
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.leaderboard.board import Leaderboard, RunFacts, build_board
 from pytest_lmeval.records.runfile import RunFile
+from pytest_lmeval.report.gate_text import is_off
 from pytest_lmeval.types import ExampleResult
 
 PASSED = ExampleResult("sums", "a", "passed", 1.0, 1.0, "exact_match", "h1", outputs=("4",), predictions=("4",))
@@ -41,7 +42,7 @@ def _baseline(results: Sequence[ExampleResult]) -> RunFile:
 
 
 def test_a_run_without_a_finding_passes() -> None:
-    gate = _decide(_board(PASSED))
+    gate = _decide(_board(PASSED), floors={"overall": 0.5})
     assert ("pass", [], []) == (gate["verdict"], gate["reasons"], gate["warnings"])
     assert let_pass(gate)
 
@@ -108,9 +109,35 @@ def test_an_incomplete_run_fails_in_every_mode(mode: str) -> None:
     assert {"no result: x::y", "1 example(s) could not be scored; at most 0 may"} <= {*gate["reasons"]}
 
 
-def test_errors_that_were_allowed_are_failed_tests_all_the_same() -> None:
-    gate = _decide(_board(PASSED, ERROR, max_errors=1))
-    assert ("examples", 1) == (gate["verdict"], len(gate["reasons"]))
+@pytest.mark.parametrize("mode", ["examples", "none"])
+def test_errors_that_were_allowed_leave_the_decision_to_the_gate(mode: str) -> None:
+    gate = _decide(_board(PASSED, ERROR, max_errors=1), mode)
+    assert ("pass", ["1 example(s) could not be scored, and --lm-max-errors allows 1"]) == (
+        gate["verdict"],
+        gate["reasons"],
+    )
+
+
+def test_a_run_of_errors_alone_is_incomplete_however_many_are_allowed() -> None:
+    assert "incomplete" == _decide(_board(ERROR, max_errors=1))["verdict"]
+
+
+@pytest.mark.parametrize(
+    ("results", "floors", "decided_by"),
+    [
+        ([PASSED], {}, []),
+        ([PASSED], {"nowhere": 0.5}, []),
+        ([PASSED], {"overall": 0.5}, ["floors"]),
+        ([PASSED, replace(MUST, status="passed")], {}, ["must_pass"]),
+    ],
+)
+def test_a_gate_says_what_it_decided_by(
+    results: list[ExampleResult], floors: dict[str, float], decided_by: list[str]
+) -> None:
+    gate = _decide(_board(*results), "tasks", floors=floors)
+    assert decided_by == gate["decided_by"]
+    assert (not decided_by) == any("nothing decides here" in reason for reason in gate["reasons"])
+    assert is_off(gate) is not bool(decided_by)
 
 
 def test_the_gravest_verdict_stands_and_every_reason_is_told() -> None:

@@ -108,12 +108,12 @@ def test_errors_do_not_pull_a_score_down(rogue: Project) -> None:
 
 def test_so_many_errors_may_be_allowed(rogue: Project) -> None:
     args = ["--lm-batch-size=2", "tasks/raises.jsonl", "tasks/nothing.jsonl"]
-    assert 1 == rogue.run(*args, "--lm-max-errors=3").ret
+    assert 0 == rogue.run(*args, "--lm-max-errors=3").ret
     board = rogue.board()
     assert board["complete"]
     assert 1.0 == board["overall_score"]
     assert 3 == rogue.run(*args, "--lm-max-errors=2").ret
-    assert 1 == rogue.run(*args, "--lm-max-errors=40%").ret
+    assert 0 == rogue.run(*args, "--lm-max-errors=40%").ret
     assert 3 == rogue.run(*args, "--lm-max-errors=30%").ret
 
 

@@ -63,7 +63,7 @@ def test_an_item_knows_its_words_its_marker_and_its_line(project: Project, dumpe
     a, b = dumped()
     assert {"sums", "arithmetic", "exact_match", "easy", "carry over"} <= set(a["keywords"])
     assert {"sums", "summary", "rouge_l"} <= set(b["keywords"])
-    assert [["lmeval"], ["lmeval"]] == [a["markers"], b["markers"]]
+    assert [["easy", "lmeval"], ["lmeval"]] == [a["markers"], b["markers"]]
     assert [2, 4] == [a["line"], b["line"]]
     assert ["tasks/sums.jsonl", 4, "b"] == b["location"]
     assert str(project.path / "tasks/sums.jsonl") == a["path"]

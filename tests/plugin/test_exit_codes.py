@@ -49,7 +49,7 @@ CASES: list[tuple[str, str, int]] = [
     ("bad", "--lm-no-such-option", 4),
     ("error", "", 3),
     ("error", "--lm-gate=none", 3),
-    ("error", "--lm-max-errors=1", 1),
+    ("error", "--lm-max-errors=1", 3),
     ("error and a failing test", "", 3),
     ("error and bad", "", 2),
     ("error", "--lm-threshold=nobody=0.5", 4),

@@ -372,3 +372,18 @@ def test_a_process_looks_through_the_installed_packages_once(project: Project, p
     scans = (project.path / "scans.txt").read_text().split()
     assert sorted(set(scans)) == sorted(scans)
     assert len(scans) == {"-n0": 1, "-n2": 3}[processes]
+
+
+@pytest.mark.parametrize("how", ["the conftest itself", "a module that it imports"])
+def test_what_a_conftest_and_pyproject_both_name_is_registered_once(project: Project, how: str) -> None:
+    register = (
+        "def pytest_lmeval_register(registry):\n    registry.add_metric('own', lambda said, targets, extras: 1.0)\n"
+    )
+    project.write("own_evals.py", register)
+    project.write("conftest.py", register if how == "the conftest itself" else "from own_evals import *\n")
+    module = "conftest" if how == "the conftest itself" else "own_evals"
+    project.write("pyproject.toml", f'[tool.lmeval]\nplugins = ["{module}"]\n')
+    project.task("tasks/t.jsonl", project.record("a", "x", metric="own"))
+    assert 0 == project.lmeval("validate", "tasks").ret
+    project.run().assert_outcomes(passed=1)
+    project.run("-n2").assert_outcomes(passed=1)

@@ -299,8 +299,8 @@ def test_a_mark_does_not_excuse_what_could_not_be_scored(project: Project) -> No
     project.write("model.py", BREAKING)
     mark = MARK.replace('item.name == "e1"', "True").format("")
     assert 3 == run_with(project, mark).ret
-    assert 1 == run_with(project, mark, "--lm-max-errors=6", "--lm-gate=none").ret
-    assert "examples" == verdict(project)
+    assert 3 == run_with(project, mark, "--lm-max-errors=6", "--lm-gate=none").ret
+    assert "incomplete" == verdict(project)
 
 
 def test_a_set_up_that_fails_before_there_is_an_adapter_is_an_error_like_others(project: Project) -> None:
@@ -441,8 +441,8 @@ def test_a_run_that_scored_nothing_is_no_baseline(project: Project) -> None:
     write_tasks(project, wrong=False)
     project.write("model.py", BREAKING)
     result = project.run(*UPDATE, "--lm-max-errors=100%")
-    assert 1 == result.ret
-    result.stdout.fnmatch_lines(["  baseline not written to base.json: this run scored no example"])
+    assert 3 == result.ret
+    result.stdout.fnmatch_lines(["  baseline not written to base.json: this run is not complete"])
     assert "new" != verdict(project)
     assert not (project.path / "base.json").exists()
 

@@ -81,7 +81,7 @@ OUTCOMES = {
     "most wrong": Outcome("most", ("examples", "pass", "regression", "pass")),
     "under a floor": Outcome("one", ("floor", "floor", "floor", "pass"), ("--lm-min-score=t=1",)),
     "must pass": Outcome("must", ("must_pass", "must_pass", "must_pass", "pass")),
-    "an allowed error": Outcome("raises", ("examples",) * 4, ("--lm-max-errors=1",)),
+    "an allowed error": Outcome("raises", ("pass",) * 4, ("--lm-max-errors=1",)),
 }
 # Of these the mode makes no difference; each is run in one.
 OTHERS = {
@@ -163,7 +163,7 @@ def check_json(folder: Path, board: dict[str, Any], code: int, red: int) -> None
 def check_texts(folder: Path, board: dict[str, Any], result: pytest.RunResult) -> None:
     verdict, reasons = board["gate"]["verdict"], board["gate"]["reasons"]
     text = (folder / "reports/leaderboard.md").read_text()
-    is_off = (board["gate"]["mode"], verdict) == ("none", "pass")
+    is_off = verdict == "pass" and not board["gate"]["decided_by"]
     assert text.startswith("# Evals not gated: " if is_off else f"# Evals {TITLES[verdict]}: ")
     said = "INCOMPLETE: no overall score*" if verdict == "incomplete" else f"gate {board['gate']['mode']}: *"
     if verdict != "pass":

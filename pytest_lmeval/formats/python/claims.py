@@ -15,6 +15,8 @@ from pytest_lmeval.formats import compact, spec
 # An owner, a data set, a subject: as deep as data lies below the file that names it.
 _LEVELS = 4
 _LONGEST_LOOK = 1 << 20
+_FIELDS = {*compact.REQUIRED, *spec.REQUIRED}
+_MOST_KEYS = 5
 
 
 def is_data(path: Path) -> bool:
@@ -24,6 +26,27 @@ def is_data(path: Path) -> bool:
     The task files are read for that, not run.
     """
     return any(_names(place, path) for place in path.absolute().parents[:_LEVELS]) and not _holds_a_task(path)
+
+
+def rows_of_others(path: Path, data: bytes) -> str:
+    """Return why a JSONL file is most likely data that a ``task_*.py`` opens by a path it computes, or an empty text.
+
+    None of its records has a field of a record of a task, and such a file is beside or above it.
+    """
+    files = [file for folder in path.absolute().parents[:_LEVELS] for file in sorted(folder.glob("task_*.py"))]
+    if not files:
+        return ""
+    keys: dict[str, None] = {}
+    try:
+        for _, line in number_lines(data[:_LONGEST_LOOK].rpartition(b"\n")[0] or data):
+            record = parse_line(line)
+            if not isinstance(record, dict) or _FIELDS & record.keys():
+                return ""
+            keys.update(dict.fromkeys(record))
+    except RecordRefused:
+        return ""
+    shown = ", ".join(list(keys)[:_MOST_KEYS])
+    return f"its records have {shown}, and no field of a task's; rows for {files[0].name}?" if keys else ""
 
 
 def _names(folder: Path, path: Path) -> bool:

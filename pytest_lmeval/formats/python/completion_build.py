@@ -11,6 +11,7 @@ from typing import Any
 from pytest_lmeval.data import local
 from pytest_lmeval.data.splits import Splits, digest_of
 from pytest_lmeval.errors import RecordRefused
+from pytest_lmeval.formats.hints import misspelt
 from pytest_lmeval.formats.python.completion_task import CompletionTask, ExampleMaker
 from pytest_lmeval.formats.python.examples import Examples
 from pytest_lmeval.formats.python.faults import called
@@ -22,6 +23,8 @@ from pytest_lmeval.registry import Registry
 from pytest_lmeval.tasks.base import BaseTask
 from pytest_lmeval.tasks.sample import ResponseType
 
+_KNOWN = frozenset(dir(BaseTask)) | BaseTask.__annotations__.keys()
+_NEARLY = 0.85
 _REQUIRED = ("NAME", "DATASET_PATH", "METRICS")
 _METHODS = ("_get_instruction_text", "_get_ground_truth")
 
@@ -75,14 +78,7 @@ def build_completion_task(
 
 
 def _check(task: BaseTask[Any]) -> None:
-    kind = type(task)
-    for name in _REQUIRED:
-        if not hasattr(kind, name):
-            raise RecordRefused("missing_required", name, f"required: {', '.join(_REQUIRED)}")
-    chooses = task.RESPONSE_TYPE == ResponseType.LOGLIKELIHOODS
-    for method in (*_METHODS, *(("_get_possible_completions",) if chooses else ())):
-        if getattr(kind, method) is getattr(BaseTask, method):
-            raise RecordRefused("missing_required", method, f"{task.RESPONSE_TYPE} tasks need this method")
+    _check_names(type(task), task.RESPONSE_TYPE)
     for name in ("NAME", "DATASET_PATH", "SAMPLE_SPLIT"):
         value = getattr(task, name)
         if not isinstance(value, str) or not value or not value.isprintable():
@@ -94,6 +90,29 @@ def _check(task: BaseTask[Any]) -> None:
     number = task.num_fewshot
     if isinstance(number, bool) or not isinstance(number, int) or number < 0:
         raise RecordRefused("bad_value", "num_fewshot", f"expected a whole number >= 0, got {number!r:.80}")
+
+
+def _check_names(kind: type, response_type: ResponseType) -> None:
+    for name in _REQUIRED:
+        if not hasattr(kind, name):
+            raise RecordRefused("missing_required", name, f"required: {', '.join(_REQUIRED)}{_misspelt(name, kind)}")
+    chooses = response_type == ResponseType.LOGLIKELIHOODS
+    for method in (*_METHODS, *(("_get_possible_completions",) if chooses else ())):
+        if getattr(kind, method) is getattr(BaseTask, method):
+            detail = f"{response_type} tasks need this method{_misspelt(method, kind)}"
+            raise RecordRefused("missing_required", method, detail)
+    for name in sorted(_KNOWN - set(_own(kind))):
+        # What such a line is to change would stay as it is, in silence.
+        if hint := _misspelt(name, kind, _NEARLY):
+            raise RecordRefused("unknown_field", name, f"is not set{hint}")
+
+
+def _misspelt(name: str, kind: type, likeness: float = 0.6) -> str:
+    return misspelt(name, _own(kind), _KNOWN, likeness)
+
+
+def _own(kind: type) -> list[str]:
+    return [name for base in kind.__mro__ if base is not BaseTask for name in vars(base)]
 
 
 def _check_threshold(value: object) -> None:

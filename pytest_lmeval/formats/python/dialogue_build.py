@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from pytest_lmeval.errors import RecordRefused
+from pytest_lmeval.formats.hints import misspelt
 from pytest_lmeval.formats.mixture import MixtureTask, Part, mixture_task
 from pytest_lmeval.formats.python.dialogue_task import EVAL_TYPES, DialogueMaker, DialogueTask
 from pytest_lmeval.formats.python.examples import Examples
@@ -56,7 +57,8 @@ def build_dialogue_task(
 def _check(task: Task, kind: str) -> None:
     missing = lacking(type(task))
     if missing:
-        raise RecordRefused("missing_required", f"{kind}.{missing[0]}", f"required: {', '.join(METHODS)}")
+        hint = misspelt(missing[0], dir(type(task)), dir(Task))
+        raise RecordRefused("missing_required", f"{kind}.{missing[0]}", f"required: {', '.join(METHODS)}{hint}")
     eval_type = called(f"{kind}.eval_type", lambda: task.eval_type)
     if eval_type not in EVAL_TYPES:
         detail = f"expected one of {', '.join(EVAL_TYPES)}, got {eval_type!r:.80}"

@@ -8,6 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from pytest_lmeval.errors import did_you_mean
+from pytest_lmeval.formats.hints import foreign_file
 from pytest_lmeval.formats.task import LoadedFile, TaskSource
 from pytest_lmeval.formats.yaml.claims import ROOT_KEYS, has_root_key, is_data_set, reads_like_a_task
 from pytest_lmeval.types import RecordError
@@ -49,7 +50,8 @@ def _no_task_file(data: bytes) -> LoadedFile:
     words = dict.fromkeys(match[1].decode() for match in islice(_WORD.finditer(data), _MOST_WORDS))
     # Stricter than other hints: the files of others have keys such as "description".
     meant = next((key for word in words for key in ROOT_KEYS if SequenceMatcher(None, word, key).ratio() > _NEAR), "")
-    hint = f"; did you mean {meant!r}?" if meant else ""
+    foreign = foreign_file(words.keys())
+    hint = f"; did you mean {meant!r}?" if meant else foreign and f"; {foreign}"
     return LoadedFile(no_task=f"{_NO_KEY}{hint}", is_near_miss=bool(meant))
 
 
@@ -71,6 +73,7 @@ def _no_task(document: object) -> RecordError:
     wanted = f"expected one of the keys {', '.join(ROOT_KEYS)}"
     if not isinstance(document, dict):
         return RecordError(1, None, "bad_type", "_root", f"column 1: no task in the file; {wanted}")
+    foreign = foreign_file(document.keys())
     hints = (did_you_mean(key, ROOT_KEYS) for key in document)
-    hint = next((f";{hint}" for hint in hints if hint), "")
+    hint = f"; {foreign}" if foreign else next((f";{hint}" for hint in hints if hint), "")
     return RecordError(1, None, "missing_required", "_root", f"column 1: no task in the file; {wanted}{hint}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pytest_lmeval.errors import UnknownName
 
@@ -43,6 +43,11 @@ def extract(rule: str, text: str) -> Extraction:
     if rule not in RULES:
         raise UnknownName("post-process rule", rule, RULES)
     return RULES[rule](text)
+
+
+def is_unparsed(found: bool, details: Mapping[str, Any]) -> bool:
+    """Tell whether there was nothing to extract: code without a fence is code, if Python could read it."""
+    return not found and details.get("code_status", "syntax_error") == "syntax_error"
 
 
 def _none(text: str) -> Extraction:

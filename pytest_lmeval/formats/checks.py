@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from pytest_lmeval.errors import RecordRefused, did_you_mean
 
+_OVER_TOKENS = frozenset({"bleu", "bleu_4", "f1", "math_equal", "rouge_1", "rouge_2", "rouge_l"})
 _TYPE_NAMES = {dict: "an object", list: "an array", str: "a string", bool: "a boolean", type(None): "null"}
 
 
@@ -89,3 +90,9 @@ def gate_fields(holder: Mapping[str, Any], prefix: str) -> None:
         raise RecordRefused("bad_type", f"{prefix}.must_pass", detail)
     if "cluster" in holder:
         string(holder["cluster"], f"{prefix}.cluster")
+
+
+def reachable(targets: Sequence[str], metric: str) -> None:
+    """Raise RecordRefused for targets without a character, where ``metric`` gives every answer 0 for such."""
+    if metric in _OVER_TOKENS and not any(target.strip() for target in targets):
+        raise RecordRefused("bad_value", "targets", f"{metric} gives every answer 0 for an empty target; give a text")

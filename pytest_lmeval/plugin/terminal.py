@@ -17,7 +17,7 @@ from pytest_lmeval.plugin.run_record import RunRecord
 from pytest_lmeval.plugin.settings import ini_floors, ini_thresholds, registry_of
 from pytest_lmeval.report.gate_text import baseline_line, is_off, off_line
 from pytest_lmeval.report.github import commands
-from pytest_lmeval.report.tables import action_lines, comparison_lines, selection_text, terminal_table
+from pytest_lmeval.report.tables import comparison_lines, note_lines, selection_text, terminal_table
 from pytest_lmeval.text import printable
 from pytest_lmeval.types import ExampleResult
 
@@ -105,7 +105,7 @@ def _paths(board: Leaderboard) -> dict[str, str]:
 
 
 def _remarks(record: RunRecord, board: Leaderboard) -> list[str]:
-    remarks = [selection_text(board), *action_lines(board), *_unused_names(record.config, board)]
+    remarks = [selection_text(board), *note_lines(board), *_unused_names(record.config, board)]
     remarks += record.resumption.remarks(record.ledger.kept)
     remarks += [f"doubtful: {warning}" for warning in record.gate["warnings"]]
     remarks += [f"left out: {fault}" for fault in board.facts.bad_records]

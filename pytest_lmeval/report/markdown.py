@@ -12,10 +12,10 @@ from pytest_lmeval.report.gate_text import baseline_line, is_off, off_line
 from pytest_lmeval.report.tables import (
     CHANGE_HEADINGS,
     HEADINGS,
-    action_lines,
     cells,
     change_cells,
     cut_to,
+    note_lines,
     score_text,
     selection_text,
 )
@@ -53,7 +53,7 @@ def markdown(board: Leaderboard) -> str:
     lines += _failed(board)
     lines += _comparison(gate.get("comparison"))
     lines += table(HEADINGS, [cells(row) for row in board.tasks], texts=2)
-    lines += _listed(action_lines(board), _REASONS)
+    lines += _listed(note_lines(board), _REASONS)
     lines += _categories(board)
     lines += _repeats(board)
     if facts.bad_records:

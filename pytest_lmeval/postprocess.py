@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pytest_lmeval.errors import UnknownName
 
@@ -52,9 +52,8 @@ def split_thoughts(text: str, tags: tuple[str, str], *, opened: bool = False) ->
     that was part of the prompt. ``opened`` says that it was. Thoughts that do not end leave no answer. Line breaks
     behind the closing tag are no part of the answer, and blanks alone are none.
 
-    >>> split_thoughts("<think>A or C?</think>
-    C", THINK_TAGS)
-        ('A or C?', 'C')
+    >>> split_thoughts("<think>A or C?</think>\nC", ("<think>", "</think>"))
+    ('A or C?', 'C')
     """
     start, end = tags
     if not text.lstrip().startswith(start):
@@ -69,6 +68,11 @@ def split_thoughts(text: str, tags: tuple[str, str], *, opened: bool = False) ->
         thoughts.append(thought)
         rest = behind
     return "\n".join(thoughts), rest.lstrip("\r\n") if rest.strip() else ""
+
+
+def is_unparsed(found: bool, details: Mapping[str, Any]) -> bool:
+    """Tell whether there was nothing to extract: code without a fence is code, if Python could read it."""
+    return not found and details.get("code_status", "syntax_error") == "syntax_error"
 
 
 def _none(text: str) -> Extraction:

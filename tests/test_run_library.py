@@ -249,6 +249,41 @@ class Failing:
         return faults.get(word) or Completion(word)
 
 
+class Priced:
+    """Asks for ten cents."""
+
+    name = "priced.v1"
+
+    def generate(self, prompts: list[str]) -> list[Completion]:
+        return [Completion("x", cost=0.1) for _ in prompts]
+
+
+def test_costs_are_summed_without_the_digits_of_binary_fractions(tasks: list[Task]) -> None:
+    board = run_leaderboard(tasks[:1], Priced(), repeats=3)
+    assert {0.3} == {each.usage["cost"] for each in board.tasks[0].per_example}
+    assert board.usage["cost"] == round(board.usage["cost"], 2)
+
+
+class Indiscreet:
+    """Says its key in every error, as clients do that show what they sent."""
+
+    name = "indiscreet.v1"
+
+    def __init__(self) -> None:
+        self._api_key = "sk-CANARY-7f3a9b2c4d5e"
+        self.headers = {"X-Own": "CANARY-in-a-header-11"}
+
+    def generate(self, prompts: list[str]) -> list[str]:
+        raise RuntimeError(f"refused: {self._api_key} {self.headers}")
+
+
+def test_secrets_of_the_adapter_are_hidden_in_what_it_raises(tasks: list[Task]) -> None:
+    for board in (run_leaderboard(tasks[:1], Indiscreet()), run_leaderboard(tasks[:1], Echo(), judge=Indiscreet())):
+        assert "CANARY" not in json.dumps(board.to_json(per_example=True))
+    errors = {each.error for each in run_leaderboard(tasks[:1], Indiscreet()).tasks[0].per_example}
+    assert all("refused: ***" in error for error in errors)
+
+
 def test_faults_of_the_adapter_are_never_scored_and_leave_the_board_incomplete(tasks: list[Task]) -> None:
     board = run_leaderboard(tasks, Failing())
     statuses = {each.id: (each.status, each.score, each.error) for each in board.tasks[1].per_example}

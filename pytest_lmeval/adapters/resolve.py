@@ -11,7 +11,7 @@ from typing import Any
 
 from pytest_lmeval.errors import LmevalError, UnknownName, UsageError, did_you_mean
 from pytest_lmeval.project import project_table
-from pytest_lmeval.redaction import Scrubber, redact
+from pytest_lmeval.redaction import Scrubber, is_secret_name, redact
 from pytest_lmeval.registry import Registry
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
@@ -92,6 +92,17 @@ def resolve_profile(spec: str, options: Mapping[str, Any], project: Path | None)
 def scrubber_of(options: Mapping[str, Mapping[str, Any]], project: Path | None) -> Scrubber:
     """Return what hides the secrets among the options of each spec, those of profiles included."""
     return Scrubber.of_options(*(resolve_profile(spec, given, project)[1] for spec, given in options.items()))
+
+
+def scrubber_of_objects(*adapters: Any) -> Scrubber:
+    """Return what hides the secrets that adapters hold as attributes: ``api_key``, ``_token``, ``headers``."""
+    attributes = [vars(adapter) for adapter in adapters if hasattr(adapter, "__dict__")]
+    # Of the others, texts alone: a model's tables are no place for a password, and are long.
+    tables = [
+        {name: each for name, each in table.items() if isinstance(each, str) or is_secret_name(name)}
+        for table in attributes
+    ]
+    return Scrubber.of_options(*tables)
 
 
 def _profiles(project: Path | None) -> dict[str, dict[str, Any]]:

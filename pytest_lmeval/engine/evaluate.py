@@ -247,6 +247,8 @@ def _usage(responses: Sequence[Response], scores: Sequence[Score]) -> dict[str, 
             amount = getattr(response, name, None)
             if amount is not None:
                 usage[name] = usage.get(name, 0) + amount
+    if "cost" in usage:
+        usage["cost"] = round(usage["cost"], 12)  # sums of binary fractions, which would be shown with 20 digits
     return usage
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import date
 from types import MappingProxyType
 from typing import Any
@@ -15,6 +15,7 @@ _INSTEAD: Mapping[tuple[str, type], str] = {
     ("prompt", list): "; one text a record; conversations are tasks in Python: docs/python-tasks.md",
     ("targets", str): '; write ["..."], a list, even of one text',
 }
+_OVER_TOKENS = frozenset({"bleu", "bleu_4", "f1", "math_equal", "rouge_1", "rouge_2", "rouge_l"})
 _TYPE_NAMES = {dict: "an object", list: "an array", str: "a string", bool: "a boolean", type(None): "null"}
 
 
@@ -134,3 +135,9 @@ def _is_date(text: str) -> bool:
         return date.fromisoformat(text).isoformat() == text
     except ValueError:
         return False
+
+
+def reachable(targets: Sequence[str], metric: str) -> None:
+    """Raise RecordRefused for targets without a character, where ``metric`` gives every answer 0 for such."""
+    if metric in _OVER_TOKENS and not any(target.strip() for target in targets):
+        raise RecordRefused("bad_value", "targets", f"{metric} gives every answer 0 for an empty target; give a text")

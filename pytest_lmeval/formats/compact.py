@@ -43,6 +43,7 @@ def check_compact_record(record: object, line: int, registry: Registry) -> Examp
     rule = _check_extras(extras, metric, targets, registry)
     if metric == "substring_contains" and not all(target.strip() for target in targets):
         raise RecordRefused("bad_value", "targets", "an empty target stands in every text; give a text to look for")
+    checks.reachable(targets, metric)
     return Example(
         id=example_id,
         prompt=prompt,

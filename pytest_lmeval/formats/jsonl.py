@@ -15,6 +15,7 @@ from pytest_lmeval.formats.compact import check_compact_record, compact_metric
 from pytest_lmeval.formats.python.claims import rows_of_others
 from pytest_lmeval.formats.spec import check_spec_record
 from pytest_lmeval.formats.task import LoadedFile, Prompt, TaskDefaults, TaskSource, Tools
+from pytest_lmeval.postprocess import is_unparsed
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.types import Completion, Example, Generate, RecordError, Request, Response, Score
 
@@ -53,7 +54,7 @@ class JsonlTask(TaskDefaults):
         arguments = (prediction, example.targets, self._extras(example))
         value = metric.function(*arguments, tools.sandbox) if metric.needs_sandbox else metric.function(*arguments)
         if isinstance(value, Score):
-            return replace(value, prediction=prediction, unparsed=not found)
+            return replace(value, prediction=prediction, unparsed=is_unparsed(found, value.details))
         return Score(value, prediction=prediction, unparsed=not found)
 
     def threshold(self, example: Example) -> float | None:

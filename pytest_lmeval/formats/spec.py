@@ -139,6 +139,7 @@ def _check_pairs(example: Example) -> None:
 
 
 def _check_targets(example: Example) -> None:
+    checks.reachable(example.targets, example.metric)
     if example.category == "mcq" and (len(example.targets) != 1 or not _MCQ_TARGET.fullmatch(example.targets[0])):
         raise RecordRefused("bad_value", "targets", f"mcq needs one letter A to E, got {list(example.targets)!r}")
     if example.category == "code_exec":

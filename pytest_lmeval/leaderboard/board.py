@@ -196,7 +196,7 @@ def _counts(results: Sequence[ExampleResult], facts: RunFacts) -> dict[str, int]
 
 def _usage(results: Sequence[ExampleResult]) -> dict[str, float]:
     names = sorted({name for result in results for name in result.usage})
-    return {name: math.fsum(result.usage.get(name, 0) for result in results) for name in names}
+    return {name: round(math.fsum(result.usage.get(name, 0) for result in results), 12) for name in names}
 
 
 def _errors(counts: Mapping[str, int]) -> int:

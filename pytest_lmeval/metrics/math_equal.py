@@ -3,25 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_lmeval.metrics.parts.declare import metric
 from pytest_lmeval.types import Score
 
+if TYPE_CHECKING:
+    from pytest_lmeval.metrics.parts.worker import Worker
+
 
 @metric(package="sympy", install="pytest-lmeval[math]")
 def math_equal(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> Score:
-    r"""Return 1.0 if the answer in the prediction equals that in any target, else 0.0.
+    r"""Return 1.0 if the answer in the prediction equals that in any target by math-verify, else 0.0.
 
     ``details.math_status`` is ``equal``, ``different``, ``unparsed`` (the answer is no mathematics, and no target
-    word for word), ``undecided`` or ``timeout``, of the target that came nearest. Numbers are compared exactly,
-    or to six digits where one is written with a decimal point. Lists and sets have no order, tuples and
-    intervals do; units count where both sides have one; ``50%`` equals 50 and 0.5.
+    word for word), or ``timeout``, of the target that came nearest. A target of letters alone is compared as a word.
 
-    Raises ScoringError where algebra is needed and sympy is not installed, or the process that does it fails.
+    Raises ScoringError where math-verify is needed and not installed, or the process that runs it fails.
     """
-    # Imported when the first answer is compared: the grammar takes as long as all other metrics together.
-    from pytest_lmeval.metrics.parts.math_compare import math_score
     from pytest_lmeval.metrics.parts.worker import shared_worker
 
     return math_score(prediction, targets, shared_worker())
+
+
+def math_score(prediction: str, targets: Sequence[str], worker: Worker) -> Score:
+    """Return the score of ``math_equal``; ``worker`` does the mathematics."""
+    order = ("equal", "timeout", "different", "unparsed")
+    status = min((_compare(prediction, target, worker) for target in targets), key=order.index, default="different")
+    return Score(float(status == "equal"), {"math_status": status})
+
+
+def _compare(prediction: str, target: str, worker: Worker) -> str:
+    # Imported when the first answer is compared: most runs have none.
+    from pytest_lmeval.metrics.parts.math_text import for_math_verify, is_words, plain_text, stated_answers
+    from pytest_lmeval.metrics.parts.worker import TookTooLong
+
+    wanted = plain_text(stated_answers(target)[0])
+    given = [plain_text(each) for each in stated_answers(prediction)]
+    if wanted in given:
+        return "equal" if wanted else "unparsed"
+    if is_words(wanted) or is_words(given[0]):
+        return "different" if is_words(wanted) else "unparsed"
+    try:
+        return str(worker.ask("math_equal", for_math_verify(prediction), for_math_verify(target)))
+    except TookTooLong:
+        return "timeout"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from pytest_lmeval.leaderboard.responses import responses_under, shown_response
 from pytest_lmeval.text import printable
 from pytest_lmeval.types import ExampleResult
@@ -9,6 +12,7 @@ from pytest_lmeval.types import ExampleResult
 _PROMPT_TAIL = 600
 _TEXT_HEAD = 2000
 _THOUGHTS_TAIL = 80
+_FOR_PROGRAMS = frozenset({"key", "prompt_hash"})
 _MARK = "\n    | "
 
 
@@ -38,7 +42,7 @@ def explain(result: ExampleResult, rerun: str, before: ExampleResult | None = No
         lines.append(f"  unparsed: {missing}")
     lines += _block("targets", " | ".join(repr(target) for target in result.targets))
     for name, value in result.details.items():
-        lines += _shown(printable(name, keep=""), str(value))
+        lines += _shown(printable(name, keep=""), _told(value))
     if before is not None and before.predictions:
         lines += _block(f"baseline ({before.status})", before.predictions[0])
     lines.append(f"  rerun: {printable(rerun, keep='')}")
@@ -59,6 +63,17 @@ def _verdict(result: ExampleResult) -> str:
 def _folded(label: str, text: str) -> str:
     end = printable(" ".join(text[-4 * _THOUGHTS_TAIL :].split()), keep="")[-_THOUGHTS_TAIL:]
     return f"  {label}: {len(text):,} characters, not scored; they end: {end}"
+
+
+def _told(value: Any) -> str:
+    """Return a detail as a reader wants it: one entry of a list of objects a line, without what is for programs."""
+    if isinstance(value, Mapping):
+        told = ((name, _told(inner)) for name, inner in value.items() if name not in _FOR_PROGRAMS)
+        return "; ".join(f"{name}: {inner}" for name, inner in told if inner)
+    if isinstance(value, list):
+        apart = "\n" if any(isinstance(each, Mapping) for each in value) else ", "
+        return apart.join(map(_told, value))
+    return "" if value is None else str(value)
 
 
 def _block(label: str, text: str, tail: int = 0) -> list[str]:

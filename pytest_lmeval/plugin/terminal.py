@@ -18,14 +18,7 @@ from pytest_lmeval.plugin.run_record import RunRecord
 from pytest_lmeval.plugin.settings import ini_floors, ini_thresholds, registry_of
 from pytest_lmeval.report.gate_text import baseline_line, is_off, off_line
 from pytest_lmeval.report.github import commands
-from pytest_lmeval.report.tables import (
-    action_lines,
-    comparison_lines,
-    quarantine_lines,
-    selection_text,
-    terminal_table,
-    thought_lines,
-)
+from pytest_lmeval.report.tables import comparison_lines, remark_lines, selection_text, terminal_table
 from pytest_lmeval.text import printable
 from pytest_lmeval.types import ExampleResult
 
@@ -132,13 +125,7 @@ def _paths(board: Leaderboard) -> dict[str, str]:
 
 
 def _remarks(record: RunRecord, board: Leaderboard) -> list[str]:
-    remarks = [
-        selection_text(board),
-        *action_lines(board),
-        *quarantine_lines(board),
-        *thought_lines(board),
-        *_unused_names(record.config, board),
-    ]
+    remarks = [selection_text(board), *remark_lines(board), *_unused_names(record.config, board)]
     remarks += record.resumption.remarks(record.ledger.kept)
     remarks += [f"doubtful: {warning}" for warning in record.gate["warnings"]]
     remarks += _unscored_lines(board)

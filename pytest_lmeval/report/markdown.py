@@ -12,14 +12,12 @@ from pytest_lmeval.report.gate_text import baseline_line, is_off, off_line
 from pytest_lmeval.report.tables import (
     CHANGE_HEADINGS,
     HEADINGS,
-    action_lines,
     cells,
     change_cells,
     cut_to,
-    quarantine_lines,
+    remark_lines,
     score_text,
     selection_text,
-    thought_lines,
 )
 from pytest_lmeval.text import printable
 from pytest_lmeval.types import ExampleResult
@@ -56,7 +54,7 @@ def markdown(board: Leaderboard) -> str:
     lines += _failed(board)
     lines += _comparison(gate.get("comparison"))
     lines += table(HEADINGS, [cells(row) for row in board.tasks], texts=2)
-    lines += _listed([*action_lines(board), *quarantine_lines(board), *thought_lines(board)], _REASONS)
+    lines += _listed(remark_lines(board), _REASONS)
     lines += _categories(board)
     lines += _repeats(board)
     if facts.bad_records:

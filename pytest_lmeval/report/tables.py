@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pytest_lmeval.leaderboard.board import Leaderboard
@@ -10,6 +10,7 @@ from pytest_lmeval.leaderboard.rows import TaskRow
 from pytest_lmeval.report.columns import columns, interval_text
 from pytest_lmeval.text import printable
 
+_LEFT_OUT = ("actions", "without_weight", "neither_answer", "left_out")
 HEADINGS = ("task", "metric", "score", "95 % interval", "correct", "errors", "unparsed", "ms")
 """The columns of the board; the first two are text."""
 CHANGE_HEADINGS = ("against the baseline", "verdict", "was", "is", "change", "p adjusted", "worse", "better")
@@ -75,6 +76,11 @@ def selection_text(board: Leaderboard) -> str:
     return f"a selection: {selected} of {available} examples of the task files{others}"
 
 
+def remark_lines(board: Leaderboard) -> list[str]:
+    """Return what every report says of a board besides its rows: what was left out, quarantined and cut off."""
+    return [*note_lines(board), *quarantine_lines(board), *thought_lines(board)]
+
+
 def quarantine_lines(board: Leaderboard) -> list[str]:
     """Return a line for every example in quarantine, with what came of it."""
     results = (result for row in board.tasks for result in row.per_example if result.status == "quarantined")
@@ -85,14 +91,32 @@ def quarantine_lines(board: Leaderboard) -> list[str]:
     ]
 
 
-def action_lines(board: Leaderboard) -> list[str]:
-    """Return a line for every task with actions: how many rows each of them left out, none among them."""
-    counts = [(row.task, row.notes.get("actions")) for row in board.tasks]
-    return [
-        f"{task}: excluded by action " + ", ".join(f"{key}: {count} row(s)" for key, count in found.items())
-        for task, found in counts
-        if isinstance(found, Mapping) and found
-    ]
+def note_lines(board: Leaderboard) -> list[str]:
+    """Return what aggregations left out: a line for every task with actions, none among their rows, and for the rest.
+
+    The rest: labels without a weight, rows with another label than the two of a binary classification, and metrics
+    that no row was there for.
+    """
+    return [f"{row.task}: {line}" for row in board.tasks for line in _notes_of(row)]
+
+
+def _notes_of(row: TaskRow) -> Iterator[str]:
+    # Notes of a board that was read from a file are what that file holds.
+    notes: dict[str, Mapping[str, Any]] = {
+        name: each if isinstance(each := row.notes.get(name), Mapping) else {} for name in _LEFT_OUT
+    }
+    if notes["actions"]:
+        yield f"excluded by action {_counted(notes['actions'])}"
+    for metric, labels in notes["without_weight"].items():
+        yield f"left out of {metric}, labels without a weight: {_counted(labels)}"
+    for scorer, count in notes["neither_answer"].items():
+        yield f"left out of the classes of {scorer}: {count} row(s) with neither answer"
+    for metric, reason in notes["left_out"].items():
+        yield f"no {metric}: {reason}"
+
+
+def _counted(counts: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}: {count} row(s)" for name, count in counts.items())
 
 
 def thought_lines(board: Leaderboard) -> list[str]:

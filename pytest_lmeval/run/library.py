@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from pytest_lmeval.adapters.resolve import adapter_name, check_adapter, resolve_adapter
+from pytest_lmeval.adapters.resolve import adapter_name, check_adapter, resolve_adapter, scrubber_of_objects
 from pytest_lmeval.builtin import default_registry
 from pytest_lmeval.engine.batches import plan_batches
 from pytest_lmeval.errors import UnknownName, UsageError
@@ -78,6 +78,7 @@ def run_leaderboard(  # noqa: PLR0913  # keyword-only options, as those of the c
     that :func:`decide` will be asked for: but for ``examples``, an example under its threshold is ``below``.
     ``think_tags`` are around the thoughts at the beginning of a text; None keeps texts as they are.
     ``baseline`` is the run whose quarantined examples are so in this one, too; without it examples say so themselves.
+    What adapter and judge hold in attributes that are named like secrets (``api_key``) is hidden in the results.
     A batch adapter stays open; an async one is closed (``aclose``) with the event loop that it was asked in.
     Raises UsageError for no tasks, tasks that share a name, an adapter without an answering method, and options out of
     range.
@@ -144,6 +145,7 @@ def _run(
     check_adapter(adapter, name)
     _check_names(tasks)
     known = registry or default_registry()
+    settings = replace(settings, scrubber=settings.scrubber or scrubber_of_objects(adapter, judge))
     run = Run(settings, known, lambda spec: resolve_adapter(spec, known, {}, Path.cwd()), name=name)
     units = [ExampleUnit(task, example) for task in tasks for example in task.examples]
     run.prepare(units, adapter, judge)

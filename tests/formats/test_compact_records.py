@@ -196,6 +196,15 @@ def test_a_substring_that_every_text_contains_is_refused(targets: list[str], reg
     assert ("bad_value", "targets") == _fault(_record(metric="substring_contains", targets=targets), registry)
 
 
+@pytest.mark.parametrize("metric", ["bleu", "bleu_4", "f1", "math_equal", "rouge_1", "rouge_2", "rouge_l"])
+def test_empty_targets_with_which_no_answer_could_score_are_refused(metric: str, registry: Registry) -> None:
+    assert 0.0 == getattr(registry.metric(metric).function("", [""], {}), "value", 0.0)
+    refusal = _refusal(_record(metric=metric, targets=["", " "]), registry)
+    assert ("bad_value", "targets") == (refusal.rule, refusal.field)
+    assert ("", "x") == check_compact_record(_record(metric=metric, targets=["", "x"]), 1, registry).targets
+    assert ("",) == check_compact_record(_record(targets=[""]), 1, registry).targets
+
+
 # code_exec: exactly one of three forms
 
 _CHECK = "def check(candidate):\n    assert candidate(1) == 2\n"

@@ -264,6 +264,11 @@ def test_a_denied_call_is_the_reason() -> None:
     assert "Permission denied: '/etc/passwd' (the sandbox denies it)" in score.details["reason"]
 
 
+def test_what_was_kept_of_stdout_that_was_cut_off_matches_nothing() -> None:
+    score = code_exec("print('6' * 2_000_000)", ["6" * (1_048_576 - 1)], {"stdouts": True}, SANDBOX)
+    assert (0.0, "assertion_fail") == (score.value, score.details["code_status"])
+
+
 def test_details_are_json_and_hold_the_end_of_stdout() -> None:
     program = "print('x' * 5000 + 'end\\ud800')\ndef f(x): raise ValueError('\\ud800')"
 

@@ -14,7 +14,14 @@ from pytest_lmeval.metrics.parts.declare import declared, metric
 from pytest_lmeval.types import Metric
 
 FOLDER = Path(str(metrics.__file__)).parent
-LATE = ("jsonschema", "subprocess", "sympy", "pytest_lmeval.sandbox", "pytest_lmeval.metrics.parts.worker")
+LATE = (
+    "jsonschema",
+    "subprocess",
+    "math_verify",
+    "sympy",
+    "pytest_lmeval.sandbox",
+    "pytest_lmeval.metrics.parts.worker",
+)
 
 
 def test_every_module_beside_the_parts_declares_a_metric() -> None:

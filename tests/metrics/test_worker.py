@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -129,3 +130,32 @@ def test_a_fork_has_its_own_and_the_process_ends_with_the_program() -> None:
     assert (0, "") == (done.returncode, done.stderr)
     with pytest.raises(ProcessLookupError):
         os.kill(int(done.stdout), 0)
+
+
+_INTRUDER = """
+import socket, subprocess, sys
+
+def parse(text, **_):
+    tries = {"file": lambda: open(text, "w"), "net": lambda: socket.create_connection(("127.0.0.1", 9)),
+             "program": lambda: subprocess.run([sys.executable, "-V"])}
+    for name, act in tries.items():
+        try:
+            act()
+        except PermissionError:
+            continue
+        raise ValueError(name + " was open")
+    return [text]
+
+def verify(*_, **__):
+    return True
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the layers are Linux's; elsewhere the limits alone hold")
+def test_the_process_writes_no_file_reaches_no_network_and_starts_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, worker: Worker
+) -> None:
+    tmp_path.joinpath("math_verify.py").write_text(_INTRUDER)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    assert "equal" == worker.ask("math_equal", str(tmp_path / "x"), "1")
+    assert not (tmp_path / "x").exists()

@@ -73,6 +73,19 @@ def test_an_answer_without_anything_to_extract_is_said_to_be_unparsed(project: P
     assert 1 == project.board()["counts"]["unparsed"]
 
 
+def test_code_without_a_fence_is_code_and_prose_is_unparsed(project: Project) -> None:
+    pairs = {"metric": "code_exec", "extras": {"io_pairs": [[2, 4]], "entry_point": "double"}, "targets": ["ok"]}
+    answers = {
+        "right": "def double(x): return 2 * x",
+        "wrong": "def double(x): return x",
+        "prose": "I would double it.",
+    }
+    project.task("tasks/t.jsonl", *({**project.record(name, text), **pairs} for name, text in answers.items()))
+    result = project.run()
+    result.stdout.fnmatch_lines(["*prose scored 0*", "*unparsed: extract_code_block found nothing*"])
+    assert (3, 1) == tuple(project.board()["counts"][name] for name in ("scored", "unparsed"))
+
+
 def test_the_rerun_command_runs_just_this_example_with_the_same_model(project: Project) -> None:
     odd = "it's [a] (b) $HOME"
     project.task("tasks/my quiz.jsonl", project.record("fine", "x"), project.record(odd, "x", target="y"))

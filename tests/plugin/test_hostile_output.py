@@ -179,6 +179,10 @@ def test_skip():
 def test_xfail():
     assert False
 
+def test_property(record_property):
+    record_property("x", "\ud800")
+    assert False
+
 def test_fine(): pass
 """
 
@@ -188,7 +192,7 @@ def test_a_plain_test_that_fails_with_a_lone_surrogate_fails_the_run(project: Pr
     project.write("test_plain.py", PLAIN)
     result = project.run_pytest(processes)
     assert 1 == result.ret
-    result.assert_outcomes(failed=3, errors=2, passed=2, skipped=1, xfailed=1)
+    result.assert_outcomes(failed=4, errors=2, passed=2, skipped=1, xfailed=1)
 
 
 UNSENDABLE = """

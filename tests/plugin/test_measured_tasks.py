@@ -301,6 +301,16 @@ def test_the_board_says_how_many_rows_each_action_left_out(tasks: Project) -> No
     result.stdout.fnmatch_lines(["binary: excluded by action noes: 2 row(s), maybes: 0 row(s)"])
 
 
+def test_every_report_says_what_aggregations_left_out(tasks: Project) -> None:
+    weighted = "{type: weighted_average, field: answer_gt, weights: {yes: 1}}"
+    _write(tasks, f"{EQUALS}    metrics:\n    - {weighted}\n    - {{type: std_dev, field: answer_gt}}\n")
+    result = tasks.run("tasks")
+    assert {"no": 2} == next(iter(_rows(tasks)["binary"]["notes"]["without_weight"].values()))
+    wanted = "binary: left out of string_equals.answer_gt_weighted_average, labels without a weight: no: 2 row(s)"
+    assert wanted in result.stdout.str()
+    assert wanted.replace("_", "\\_") in (tasks.path / "reports/leaderboard.md").read_text("utf-8")
+
+
 def test_the_ledger_of_a_measured_run_fits_its_schema(tasks: Project) -> None:
     from jsonschema import Draft202012Validator  # type: ignore[import-untyped]  # no types are published
 

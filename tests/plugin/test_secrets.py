@@ -29,6 +29,9 @@ def test_engine(lm_engine, lm_adapter):
 
 def test_error(lm_adapter):
     raise RuntimeError(lm_adapter)
+
+def test_property(lm_adapter, record_property):
+    record_property("sent", getattr(lm_adapter, "_token", ""))
 """
 MODEL = """
 import sys

@@ -200,3 +200,31 @@ def test_nothing_can_be_added_once_it_is_closed(tmp_path: Path) -> None:
     before = ledger.path.read_bytes()
     ledger.append(LINE)
     assert before == ledger.path.read_bytes()
+
+
+def test_a_line_that_was_written_in_part_stops_the_ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Full:
+        def write(self, data: bytes) -> int:
+            return len(data) - 3
+
+        def close(self) -> None: ...
+
+    ledger = Ledger(tmp_path)
+    ledger.open({})
+    assert ledger._file is not None
+    ledger._file.close()
+    monkeypatch.setattr(ledger, "_file", Full())
+    ledger.append(LINE)
+    assert "bytes were written" in str(ledger.failure)
+    ledger.close(None)
+
+
+def test_what_goes_on_with_a_line_without_an_end_begins_a_line(tmp_path: Path) -> None:
+    path = _write(tmp_path, LINE, footer=None).path
+    path.write_bytes(path.read_bytes() + b'{"task": "t", "id": "cut o')
+    ledger = Ledger(tmp_path)
+    ledger.open({"adapter": "again"}, resume=True)
+    ledger.close(None)
+    *_, torn, last = path.read_bytes().splitlines()
+    assert b"cut o" == torn[-5:]
+    assert "again" in str(json.loads(last))

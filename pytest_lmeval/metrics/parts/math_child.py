@@ -1,91 +1,33 @@
-"""Whether two trees are equal; runs in the process of worker_child.py, since algebra can take for ever.
+"""Whether two texts are the same mathematics, by math-verify; runs in the process of worker_child.py.
 
-Trees are put together node by node from a closed list, never from text.
+math-verify reads plain expressions by ``eval``, though of digits and operators alone, and algebra can take for ever:
+the process is confined, and killed at its limit. Its own limits, signals which C code does not heed, are off.
 """
 
 from __future__ import annotations
 
-import random
 from importlib import import_module
 from typing import Any
 
-_DIGITS = 40
-_EXACT, _CLOSE = 1e-25, 2e-6
-_POINTS, _ENOUGH = 8, 3
 
-
-def answer(left: Any, right: Any, decimal: bool) -> str:
-    """Return ``equal``, ``different``, or ``undecided`` where the algebra fails, too."""
-    try:
-        return decide(left, right, decimal)
-    except (MemoryError, RecursionError, ArithmeticError, AttributeError, TypeError, ValueError, NotImplementedError):
-        return "undecided"
-
-
-def decide(left: Any, right: Any, decimal: bool) -> str:
-    """Return whether two trees are equal: as they stand, or at every one of several points where both have a value.
-
-    Forty digits are compared to 1e-25, numbers that were written with a decimal point to six digits. Values at
-    points of either sign, so that a root of a square is not taken for the number itself.
-    """
-    ours, theirs = _build(left), _build(right)
-    if ours == theirs:
-        return "equal"
-    names = sorted(map(str, ours.free_symbols | theirs.free_symbols))
-    agreed = 0
-    for trial in range(_POINTS if names else 1):
-        same = _same_at(ours, theirs, names, trial, decimal)
-        if same is False:
-            return "different"
-        agreed += same is True
-    return "equal" if agreed >= (_ENOUGH if names else 1) else "undecided"
-
-
-def _same_at(ours: Any, theirs: Any, names: list[str], trial: int, decimal: bool) -> bool | None:
-    sympy = _sympy()
-
-    draw = random.Random(trial)
-    point = {sympy.Symbol(name): sympy.Rational(draw.randrange(-3000, 3000), 997) for name in names}
-    x, y = (sympy.N(side.subs(point), _DIGITS) for side in (ours, theirs))
-    if not (x.is_number and y.is_number and x.is_finite and y.is_finite):
-        return None if names else False
-    scale = max(abs(x), abs(y)) if decimal else max(1, abs(x), abs(y))
-    return bool(abs(x - y) <= (_CLOSE if decimal else _EXACT) * scale)
-
-
-def _build(tree: Any) -> Any:
-    sympy = _sympy()
-
-    kind, *rest = tree
-    if kind == "num":
-        return sympy.Rational(rest[0])
-    if kind == "sym":
-        return sympy.Symbol(rest[0])
-    if kind == "const":
-        return {"pi": sympy.pi, "e": sympy.E, "i": sympy.I, "oo": sympy.oo}[rest[0]]
-    if kind in {"add", "mul"}:
-        return {"add": sympy.Add, "mul": sympy.Mul}[kind](*map(_build, rest[0]))
-    if kind == "fn":
-        return _functions(sympy)[rest[0]](_build(rest[1]))
-    first, *others = map(_build, rest)
-    if kind == "neg":
-        return -first
-    (second,) = others
-    return {
-        "div": lambda: first / second,
-        "pow": lambda: first**second,
-        "root": lambda: (sympy.real_root if first.is_odd and second.is_real else sympy.root)(second, first),
-        "log": lambda: sympy.log(second, first),
-        "binom": lambda: sympy.binomial(first, second),
-    }[kind]()
-
-
-def _functions(sympy: Any) -> dict[str, Any]:
-    names = "sin cos tan cot sec csc sinh cosh tanh exp factorial".split()  # noqa: SIM905  # a word a line would hide the list
-    arcs = {"arcsin": sympy.asin, "arccos": sympy.acos, "arctan": sympy.atan, "abs": sympy.Abs}
-    return {**{name: getattr(sympy, name) for name in names}, **arcs}
-
-
-def _sympy() -> Any:
+def answer(prediction: str, target: str) -> str:
+    """Return ``equal``, ``different``, or ``unparsed`` where the prediction holds no mathematics."""
     # By name: it is not installed wherever this package is checked or used.
-    return import_module("sympy")
+    math_verify = import_module("math_verify")
+    given = _read(math_verify, prediction)
+    # Intervals as inequalities, too: (5, oo) is x > 5.
+    same = math_verify.verify(_read(math_verify, target), given, allow_set_relation_comp=True, timeout_seconds=None)
+    if same:
+        return "equal"
+    # What it cannot parse it keeps as text.
+    return "unparsed" if all(isinstance(each, str) for each in given) else "different"
+
+
+def _read(math_verify: Any, text: str) -> list[Any]:
+    return [_with_i(each) for each in math_verify.parse(text, parsing_timeout=None)]
+
+
+def _with_i(value: Any) -> Any:
+    """Return ``value`` with the imaginary unit for the letter i: it reads (1+i)^2 as a square of a sum of letters."""
+    letters = {each for each in getattr(value, "free_symbols", ()) if each.name == "i"}
+    return value.xreplace(dict.fromkeys(letters, import_module("sympy").I)) if letters else value

@@ -8,19 +8,22 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 import runpy
 import signal
 import sys
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 _MEMORY_BYTES = 2 << 30
+_LAYERS = ("landlock", "privileges", "seccomp")
 # The file beside this one, its function, the package that it needs, and the extra that brings that.
 _JOBS = {
     "json_schema": ("schema_child.py", "check", "jsonschema", "json"),
-    "math_equal": ("math_child.py", "answer", "sympy", "math"),
+    "math_equal": ("math_child.py", "answer", "math_verify", "math"),
     "rouge_l": ("lcs.py", "lcs_length", None, None),
     "string_equals_mcqa": ("search_child.py", "found", None, None),
 }
@@ -30,6 +33,7 @@ def main() -> None:
     """Answer until the input ends; the argument is the CPU time in seconds that an answer may take."""
     limit_s = float(sys.argv[1])
     _limit_memory()
+    _confine()
     for line in sys.stdin:
         name, _, arguments = line.partition("\t")
         sys.stdout.write(json.dumps(_answer(name, arguments, limit_s)) + "\n")
@@ -67,6 +71,20 @@ def _limit_memory() -> None:
     try:
         resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
     except (OSError, ValueError):  # not every system has this limit; the CPU limit holds on all
+        return
+
+
+def _confine() -> None:
+    """Give up writing files, the network, and starting programs; of the sandbox's layers what this system has."""
+    package = ModuleType("_lmeval_inside")
+    package.__path__ = [str(Path(__file__).parents[2] / "sandbox" / "inside")]
+    sys.modules[package.__name__] = package
+    try:
+        landlock, privileges, seccomp = (import_module(f"_lmeval_inside.{name}") for name in _LAYERS)
+        privileges.drop(os.uname().machine)
+        landlock.restrict(landlock.abi(), [landlock.rule("/", landlock.READ)])
+        seccomp.Filter().put_on()
+    except (AttributeError, KeyError, OSError):  # another system than Linux, or an older kernel: the limits hold
         return
 
 

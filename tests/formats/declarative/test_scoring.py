@@ -32,6 +32,11 @@ def test_string_equals_leaves_out_the_whitespace_around(tmp_path: Path) -> None:
     assert [True, False] == [each["prediction_is_correct"] for each in _fields(tmp_path, loose, "Good", "good")]
 
 
+def test_string_equals_heeds_case_unless_told_otherwise(tmp_path: Path) -> None:
+    by_word = {**EQUALS, "ground_truth": "{{ sample.human }}"}
+    assert [True, False] == [each["prediction_is_correct"] for each in _fields(tmp_path, by_word, "good", "BAD")]
+
+
 @pytest.mark.parametrize(
     ("output", "answer", "unparsed"),
     [

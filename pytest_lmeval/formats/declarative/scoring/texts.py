@@ -21,7 +21,7 @@ from pytest_lmeval.formats.declarative.models.scorers import (
 from pytest_lmeval.formats.declarative.scoring.outcome import Outcome, Scoring
 from pytest_lmeval.metrics.parts.search_child import found
 from pytest_lmeval.metrics.parts.worker import shared_worker
-from pytest_lmeval.postprocess import Extraction
+from pytest_lmeval.postprocess import Extraction, is_unparsed
 from pytest_lmeval.types import Score
 
 _EQUALITY = ("prediction_is_correct", "answer_gt", "answer_pred")
@@ -159,7 +159,7 @@ class RegistryScorer:
         number = value.value if isinstance(value, Score) else value
         expected = targets[0] if len(targets) == 1 else list(targets)
         fields = {"score": _share(number, self.model.type), "answer_gt": expected, "answer_pred": predicted.text}
-        return Outcome(fields, predicted.text, unparsed=not predicted.found, details=details)
+        return Outcome(fields, predicted.text, unparsed=is_unparsed(predicted.found, details), details=details)
 
 
 def _filled(kit: Kit, value: Any, scoring: Scoring) -> Any:

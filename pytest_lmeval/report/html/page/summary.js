@@ -26,6 +26,9 @@ function summaryPane(task) {
     part("Against the baseline", entry && comparedFacts(entry)),
     part("Metrics", Object.keys(row.metrics || {}).length > 1 && facts(named(row.metrics))),
     part("Excluded by", row.notes && row.notes.actions && facts(Object.entries(row.notes.actions).map(([key, n]) => [visible(key), `${count(n)} row(s)`]))),
+    part("Labels without a weight", left((row.notes || {}).without_weight)),
+    part("Neither answer", left({ "": (row.notes || {}).neither_answer || {} })),
+    part("Not worked out", row.notes && row.notes.left_out && facts(Object.entries(row.notes.left_out).map(([key, why]) => [visible(key), visible(String(why))]))),
     part("Repeats", row.repeats && facts(named(row.repeats))),
     part("Subjects", subjects(row)),
     part("Classes", classes(row)),
@@ -44,6 +47,13 @@ function tasksPane(route, found) {
   });
   const head = ["Task", numberHead("Examples"), h("th", { scope: "col" }, hidden("Plot"))];
   return lines.length ? [h("h2", {}, "By task"), table("Examples of this list by task", head, lines, {})] : null;
+}
+
+// What aggregations left out, by what left it out, and how many rows of each kind.
+function left(notes) {
+  const lines = Object.entries(notes || {}).flatMap(([name, kinds]) =>
+    Object.entries(kinds).map(([kind, n]) => [visible(name ? `${name}: ${kind}` : kind), `${count(n)} row(s)`]));
+  return lines.length ? facts(lines) : null;
 }
 
 function part(title, content) {

@@ -1,0 +1,119 @@
+r"""Texts with mathematics, before they are compared: as words, and in the notation that math-verify reads.
+
+What math-verify takes for something else is rewritten here: it reads ``0.\overline{3}`` as 0, ``3 1/2`` as 2,
+``101_2`` as 101 and ``(-∞, 3]`` as 3.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from types import MappingProxyType
+
+LONGEST = 20_000
+"""Characters, from the end, that an answer is looked for in."""
+
+_WORDS = re.compile(r"\\(?:text|textbf|textit|mathrm|mathbf|mbox|operatorname)\s*\{([^{}]*)\}")
+_SPACING = re.compile(r"\\(?:left|right|displaystyle|quad|qquad|;|:| |(?:big|Big|bigg|Bigg)[lr]?)(?![A-Za-z])|[$~]")
+_STATED = re.compile(r"answer(?:\s++is\b)?\s*+:?\s*+([^\n]++)", re.IGNORECASE)
+_MARKED = re.compile(r"\$|\\boxed|\\\(|\\\[")
+_PROSE = re.compile(r"(?<![\\A-Za-z{])(?!and |or )[A-Za-z]{3,}[ ,:;]+(?=[\w$\\(-])|^#", re.MULTILINE)
+# In a formula alone: the numbers of a list, and a unit behind a number.
+_ALONE = re.compile(r"\s*\\(?:text|mbox)\s*\{\s*(?:and|or)\s*\}\s*|\s+(?:and|or)\s+")
+_UNIT = re.compile(r"(?<=[\d}])\s++([A-Za-z]{3,20}|[a-z]{1,3}/[a-z]{1,3})\.?$")
+_CHARACTERS: Mapping[int, str] = MappingProxyType(
+    str.maketrans(
+        {
+            **dict.fromkeys("\N{MINUS SIGN}\N{EN DASH}", "-"),
+            "π": r"\pi ",
+            "∞": r"\infty ",
+            "√": r"\sqrt ",
+            "°": r"^\circ ",
+            "∅": r"\emptyset ",
+            "≤": r"\le ",
+            "≥": r"\ge ",
+            "≠": r"\ne ",
+            "±": r"\pm ",
+            "\N{UNION}": r"\cup ",
+            "∈": r"\in ",
+            "\N{MULTIPLICATION SIGN}": r"\times ",
+            "·": r"\cdot ",
+            "÷": r"\div ",
+        }
+    )
+)
+
+
+def plain_text(text: str) -> str:
+    """Return ``text`` without case, LaTeX's text commands, and blanks, but for those that keep numbers apart."""
+    text = _SPACING.sub(" ", re.sub(r"\\[,!]", "", _WORDS.sub(r"\1", text))).lower()
+    return re.sub(r"(?<!\d)\s+|\s+(?!\d)", "", text).rstrip(".")
+
+
+def is_words(text: str) -> bool:
+    """Tell whether ``text``, a plain text, is a word and no formula: math-verify takes it for a product of letters."""
+    return len(text) >= 3 and text.isalpha()
+
+
+def stated_answers(text: str) -> list[str]:
+    r"""Return what is in the last ``\boxed{}``; without one all of the text, and what follows its last "answer is"."""
+    text = text[-LONGEST:]
+    start = max(text.rfind("\\boxed{"), text.rfind("\\fbox{"))
+    if start >= 0:
+        return [_braced(text, text.index("{", start) + 1)]
+    return [text, *(match[1] for match in list(_STATED.finditer(text))[-1:])]
+
+
+def for_math_verify(text: str) -> str:
+    """Return ``text`` as math-verify reads it right: a formula alone is put between dollars."""
+    text = text[-LONGEST:].replace("\\$", "").replace("\\fbox", "\\boxed").replace("\\varnothing", "\\emptyset")
+    if not _MARKED.search(text):
+        if _PROSE.search(text):
+            return text
+        text = _ALONE.sub(", ", _UNIT.sub(r" \\text{\1}", text.strip()))
+        text = f"${text}$"
+    text = text.translate(_CHARACTERS)
+    for pattern, replace in _REWRITTEN:
+        text = pattern.sub(replace, text)
+    return text
+
+
+def _braced(text: str, first: int) -> str:
+    depth = 1
+    for position in range(first, len(text)):
+        depth += {"{": 1, "}": -1}.get(text[position], 0)
+        if depth == 0:
+            return text[first:position]
+    return text[first:]
+
+
+def _repeating(match: re.Match[str]) -> str:
+    whole, fixed, period = match[1] or "0", match[2], match[3]
+    value = Fraction(int(whole + fixed + period) - int(whole + fixed), 10 ** len(fixed) * (10 ** len(period) - 1))
+    return rf"\frac{{{value.numerator}}}{{{value.denominator}}}"
+
+
+def _mixed(match: re.Match[str]) -> str:
+    whole, above, below = map(int, match.groups())
+    return rf"\frac{{{whole * below + above}}}{{{below}}}"
+
+
+def _of_base(match: re.Match[str]) -> str:
+    base = int(match[2])
+    try:
+        return str(int(match[1], base))
+    except ValueError:  # a digit that the base has not
+        return match[0]
+
+
+_REWRITTEN: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
+    (re.compile(r"\^\{?\s*\^\\circ"), r"^\\circ"),
+    (re.compile(r"(\d{0,50})\.(\d{0,50})\\overline\s*\{(\d{1,50})\}"), _repeating),
+    (re.compile(r"(?<![\w.\\])(\d{1,100})_\{?([2-9]|[12]\d|3[0-6])\b\}?"), _of_base),
+    (re.compile(r"(?<=\d)[eE]([+-]?\d{1,9})(?![\w.])"), r"\\times 10^{\1}"),
+    (re.compile(r"(?<![\w.}])(\d+)\s+(\d+)\s*/\s*(\d+)"), r"\1\\frac{\2}{\3}"),
+    (re.compile(r"(?<![\w.}])(\d{1,50})\s*\\[dt]?frac\s*\{(\d{1,50})\}\s*\{(\d{1,50})\}(?=\s*\\?%)"), _mixed),
+    (re.compile(r"(\d)\\,(?=\d{3})"), r"\1"),
+    (re.compile(r"(?<![A-Za-z\\])pi(?![A-Za-z])"), r"\\pi"),
+)

@@ -248,7 +248,10 @@ def _under_floor(board: Leaderboard, settings: GateSettings) -> list[str]:
         # A part of the examples says nothing of the whole; the parts are judged once they are merged.
         return []
     reasons = []
-    for name, floor in settings.floors.items():
+    # What a task says itself, where nobody says something else.
+    silent = [row for row in board.tasks if not {row.task, row.key} & settings.floors.keys()]
+    own = {row.task: row.min_score for row in silent if row.min_score is not None}
+    for name, floor in {**own, **settings.floors}.items():
         if refusal := floor_without_score(board, [name]):
             reasons.append(refusal)
             continue

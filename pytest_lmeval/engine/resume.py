@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.formats.loglikelihood import log_probs_of
+from pytest_lmeval.leaderboard.functions import is_function
 from pytest_lmeval.leaderboard.responses import confidences
 from pytest_lmeval.records.ledger_lines import read_ledger
 from pytest_lmeval.records.recorded import recorded_result
@@ -50,7 +51,7 @@ class HeldResults:
         """Return the responses to an example if they answer what would be asked now, else None."""
         held = self.results.get((task, example))
         repeats = 0 if held is None else len(held.outputs or held.predictions)
-        if held is None or Asked(held.request, held.adapter, repeats) != asked:
+        if held is None or is_function(held) or Asked(held.request, held.adapter, repeats) != asked:
             return None
         if not held.outputs:
             return _log_probs(held, repeats)
@@ -93,7 +94,7 @@ def read_held(path: Path, asking: str) -> HeldResults:
     alike = [run for run in ledger.runs if run.header.get("asking") == asking]
     results = {key: result for run in alike for key, result in run.results.items()}
     # An output whose scoring failed is an answer all the same.
-    answered = {key: result for key, result in results.items() if result.outputs or log_probs_of(result.details)}
+    answered = {key: result for key, result in results.items() if _has_answers(result)}
     last = ledger.runs[-1] if ledger.runs else None
     return HeldResults(
         answered,
@@ -103,6 +104,10 @@ def read_held(path: Path, asking: str) -> HeldResults:
         complete=last is not None and last.is_complete,
         asked_otherwise=not alike,
     )
+
+
+def _has_answers(result: ExampleResult) -> bool:
+    return bool(result.outputs or log_probs_of(result.details) or is_function(result))
 
 
 def _log_probs(held: ExampleResult, repeats: int) -> Sequence[Response]:

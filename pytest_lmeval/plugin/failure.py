@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pytest_lmeval.functions.steps import last_steps
+from pytest_lmeval.leaderboard.functions import FUNCTION, is_function
 from pytest_lmeval.leaderboard.responses import responses_under, shown_response
 from pytest_lmeval.text import printable
 from pytest_lmeval.types import ExampleResult
 
 _PROMPT_TAIL = 600
 _TEXT_HEAD = 2000
+_SHOWN_OTHERWISE = frozenset({"steps", FUNCTION})
 _MARK = "\n    | "
 
 
@@ -22,16 +25,20 @@ def explain(result: ExampleResult, rerun: str, before: ExampleResult | None = No
     """
     lines, number = [_verdict(result)], shown_response(result)
     which = f" {number + 1} of {len(result.outputs)}" if len(result.outputs) > 1 else ""
-    lines += _block("prompt", result.prompt, tail=_PROMPT_TAIL)
+    lines += _block("row" if is_function(result) else "prompt", result.prompt, tail=_PROMPT_TAIL)
     if result.outputs:
         lines += _block(f"output{which}", result.outputs[number])
     if result.predictions and result.predictions != result.outputs:
         lines += _block(f"prediction{which} ({result.post_process})", result.predictions[number])
     if result.unparsed:
         lines.append(f"  unparsed: {result.post_process} found nothing to extract")
-    lines += _block("targets", " | ".join(repr(target) for target in result.targets))
+    if result.targets or not is_function(result):
+        lines += _block("targets", " | ".join(repr(target) for target in result.targets))
     for name, value in result.details.items():
-        lines += _shown(printable(name, keep=""), str(value))
+        if name not in _SHOWN_OTHERWISE:
+            lines += _shown(printable(name, keep=""), str(value))
+    if steps := last_steps(result.details):
+        lines += _shown("last steps", "\n".join(steps))
     if before is not None and before.predictions:
         lines += _block(f"baseline ({before.status})", before.predictions[0])
     lines.append(f"  rerun: {printable(rerun, keep='')}")

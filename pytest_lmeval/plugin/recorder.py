@@ -41,6 +41,8 @@ class Recorder:
         self._was_stopped = False
         self._bad_files: dict[str, None] = {}
         self._not_tasks: dict[str, str] = {}
+        self._skipped_evals = 0
+        self._remarks: dict[str, None] = {}
         self._session: pytest.Session | None = None
         config.add_cleanup(self._keep_code)
 
@@ -72,6 +74,8 @@ class Recorder:
 
         told = told_by(node)
         self._not_tasks.update(told.not_tasks)
+        self._skipped_evals = max(self._skipped_evals, told.skipped_evals)
+        self._remarks.update(dict.fromkeys(told.remarks))
         if told.usage_error:
             raise pytest.UsageError(told.usage_error)
         if told.tasks is None:
@@ -96,6 +100,9 @@ class Recorder:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.user_properties and report.nodeid not in (self.record.heard.expected if self.record else ()):
+            # An eval function that its file's text does not show: a helper marks it.
+            self._announce([report.nodeid] if any(name == "lmeval" for name, _ in report.user_properties) else ())
         if self.record is not None:
             if self.record.is_closed:
                 # Another thread winds the run up: pytest must not go on, and capture what that writes to the terminal.
@@ -145,10 +152,24 @@ class Recorder:
             from pytest_lmeval.plugin.terminal import write_not_tasks
 
             write_not_tasks(not_tasks, terminalreporter)
+        self._write_evals(terminalreporter)
         if self.record is not None:
             from pytest_lmeval.plugin.terminal import write_summary
 
             write_summary(self.record, terminalreporter)
+
+    def _write_evals(self, terminal: pytest.TerminalReporter) -> None:
+        from pytest_lmeval.plugin.state import RUN
+
+        state = self.config.stash.get(RUN, None)
+        skipped = self._skipped_evals or (state.skipped_evals if state is not None else 0)
+        if skipped:
+            terminal.write_line(f"{skipped} eval{'s' if skipped > 1 else ''} skipped: no --lm-adapter")
+        from pytest_lmeval.text import printable
+
+        own = state.evals.remarks if state is not None and "evals" in vars(state) else ()
+        for remark in (*self._remarks, *own):
+            terminal.write_line(printable(remark, keep=""))
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_json_modifyreport(self, json_report: dict[str, Any]) -> None:

@@ -14,7 +14,7 @@ import pytest
 from pytest_lmeval.errors import LmevalError, UsageError
 from pytest_lmeval.plugin.ahead import Ahead
 from pytest_lmeval.plugin.collected import collected
-from pytest_lmeval.plugin.locate import is_example, is_example_id
+from pytest_lmeval.plugin.locate import is_example, is_example_id, is_function, is_record
 from pytest_lmeval.plugin.private import fixture_definitions, is_worker
 from pytest_lmeval.plugin.settings import run_scrubber, run_settings, with_usage_errors
 from pytest_lmeval.plugin.telling import tell
@@ -22,6 +22,7 @@ from pytest_lmeval.plugin.telling import tell
 if TYPE_CHECKING:
     from pytest_lmeval.engine.engine import Engine
     from pytest_lmeval.engine.resume import HeldResults
+    from pytest_lmeval.plugin.evals.session import EvalSession
     from pytest_lmeval.redaction import Scrubber
     from pytest_lmeval.run.run import Run
     from pytest_lmeval.types import ExampleResult
@@ -46,6 +47,7 @@ class RunState:
         self.ahead: Ahead | None = None
         self._items: Sequence[pytest.Item] = ()
         self._batches: list[list[Any]] = []
+        self.skipped_evals = 0
 
     @cached_property
     def asking(self) -> str:
@@ -90,6 +92,24 @@ class RunState:
         return Run(settings, self.collected.registry, lambda spec: self.make(spec, {}), self.held, self.spec)
 
     @cached_property
+    def evals(self) -> EvalSession:
+        """The eval functions of this process."""
+        from pytest_lmeval.plugin.evals.session import EvalSession
+
+        return EvalSession(self)
+
+    @property
+    def items(self) -> Sequence[pytest.Item]:
+        """All items of this process, in the order in which they run."""
+        return self._items
+
+    def show_waiting(self, in_flight: int) -> None:
+        """Say, if it is time to, what the run waits for."""
+        recorder: Any = self.config.pluginmanager.getplugin("lmeval-recorder")
+        if recorder is not None:
+            recorder.waiting(in_flight)
+
+    @cached_property
     def baseline_results(self) -> Mapping[tuple[str, str], ExampleResult]:
         """What the baseline knows of each example; empty without one. Read when a failure is first explained."""
         from pytest_lmeval.plugin.gating import read_baseline
@@ -102,6 +122,8 @@ class RunState:
         items: list[Any] = [item for item in session.items if is_example(item)]
         if self.collected.bad_files:
             return
+        if items and not self.config.option.collectonly:
+            items = self._with_adapter(items, session)
         try:
             self.collected.wanted.check()
         except UsageError as error:
@@ -124,7 +146,11 @@ class RunState:
             self._usage_error(str(error))
         self._items = session.items
         self._plan(items)
-        for file in {item.parent for item in items}:
+        if any(is_function(item) for item in items):
+            from pytest_lmeval.plugin.evals.hooks import EvalHooks
+
+            self.config.pluginmanager.register(EvalHooks(self.evals), "lmeval-evals")
+        for file in {item.parent for item in items if is_record(item)}:
             # Every conftest is loaded by now: which of them are in charge of a file will not change any more.
             file.hooks = file.ihook
         self._tell_controller()
@@ -155,11 +181,9 @@ class RunState:
     def make_engine(self, adapter: Any) -> Engine:
         """Return the engine that answers this process's examples from ``adapter``."""
         self.ahead = Ahead(self.config, self._items)
-        items: list[Any] = [item for item in self._items if is_example(item)]
+        items: list[Any] = [item for item in self._items if is_record(item)]
         engine = self.run.open(adapter, items, self._batches, self.ahead)
-        recorder: Any = self.config.pluginmanager.getplugin("lmeval-recorder")
-        if recorder is not None:
-            engine.on_wait = lambda: recorder.waiting(min(engine.outstanding, engine.policy.own_concurrency))
+        engine.on_wait = lambda: self.show_waiting(min(engine.outstanding, engine.policy.own_concurrency))
         return engine
 
     def other_adapter(self, adapter: Any, engine: Engine) -> str:
@@ -171,6 +195,21 @@ class RunState:
         first, second = adapter_name(engine.adapter), adapter_name(adapter)
         return f"one run has one adapter: this run has {first}, an lm_adapter override gives {second}"
 
+    def _with_adapter(self, items: list[Any], session: pytest.Session) -> list[Any]:
+        """Return ``items``; none, and all skipped, where they are evals of a project that runs without a model."""
+        without = [item for item in items if not is_record(item)]
+        if self.spec or len(without) < len(items) or not all(_uses_own_adapter(item) for item in items):
+            return items
+        typed = [str(argument) for argument in self.config.invocation_params.args]
+        if len(items) == len(session.items) or any(argument.startswith("--lm-") for argument in typed):
+            self._usage_error(_NO_ADAPTER)
+        for item in items:
+            item.attach_result = None
+            item.add_marker(pytest.mark.skip(reason="no --lm-adapter"))
+        self.skipped_evals = len(items)
+        tell(self.config, skipped_evals=len(items))
+        return []
+
     def _prepare_adapter(self, items: Sequence[Any]) -> None:
         self.run.prepare(items, self.adapter() if any(_uses_own_adapter(item) for item in items) else None)
         self.judge()
@@ -181,7 +220,8 @@ class RunState:
         for position, item in enumerate(self._items):
             if is_example(item):
                 item.__dict__["position"] = position
-        self._batches = plan_batches(((item.parent, item) for item in items), self.config.option.lm_batch_size)
+        records = [(item.parent, item) for item in items if is_record(item)]
+        self._batches = plan_batches(records, self.config.option.lm_batch_size)
 
     def _tell_controller(self) -> None:
         if is_worker(self.config):

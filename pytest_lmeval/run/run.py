@@ -117,7 +117,7 @@ class Run:
 
         ``judge`` is the adapter of the run's judge, false without one. Secrets that the run knows are hidden in it.
         """
-        return self._scrubbed(self._result(unit, render, engine, judge, sandbox))
+        return self.scrubbed(self._result(unit, render, engine, judge, sandbox))
 
     def _result(self, unit: Unit, render: Render, engine: Engine, judge: Any, sandbox: Any) -> ExampleResult:
         tools = Tools(sandbox, self.judge(judge, engine))
@@ -135,13 +135,14 @@ class Run:
             return failed_result(unit.task, unit.example, prompt, error, judgement)
         return evaluate(unit.task, unit.example, self._prompts.pop(unit), responses, judgement, score)
 
-    def unscored(self, unit: Unit, reason: str) -> ExampleResult:
+    def unscored(self, unit: Any, reason: str) -> ExampleResult:
         """Return the result of a unit that never got as far as being asked."""
         error = AdapterError(reason)
         prompt = default_render(unit.example)
-        return self._scrubbed(failed_result(unit.task, unit.example, prompt, error, self.judgement(Tools())))
+        return self.scrubbed(failed_result(unit.task, unit.example, prompt, error, self.judgement(Tools())))
 
-    def _scrubbed(self, result: ExampleResult) -> ExampleResult:
+    def scrubbed(self, result: ExampleResult) -> ExampleResult:
+        """Return a result with the secrets hidden that the run knows."""
         scrubber = self.settings.scrubber
         if not scrubber:
             return result

@@ -1,0 +1,50 @@
+"""What the results of eval functions say besides their scores, and what readers of boards make of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from pytest_lmeval.types import ExampleResult
+
+METRIC = "function"
+"""The metric of examples that a function scores."""
+FUNCTION = "function"
+"""The detail that names the function, with a hash of its code."""
+DECIDED_BY = "decided_by"
+"""The detail that names the score that was decisive; "" where only asserts were."""
+
+
+def is_function(result: ExampleResult) -> bool:
+    """Tell the result of an eval function."""
+    return result.metric == METRIC and FUNCTION in result.details
+
+
+def named_scores(result: ExampleResult) -> Mapping[str, float | None]:
+    """Return the scores of an eval function's example by name, its own among them."""
+    return {METRIC: result.score, **result.metrics}
+
+
+def mixed_decisions(results: Iterable[ExampleResult]) -> str:
+    """Return what is wrong where examples of one task were decided by different scores; else ""."""
+    found = Counter(name for result in results for name in _decisions(result.details))
+    if len(found) < 2:
+        return ""
+    names = ", ".join(f"{name or 'asserts alone'} ({count})" for name, count in found.most_common())
+    return f"its examples are decided by different scores: {names}; say score=NAME in eval_task"
+
+
+def code_of(results: Iterable[ExampleResult]) -> dict[str, dict[str, str]]:
+    """Return, by task, the hash of each function's code."""
+    found: dict[str, dict[str, str]] = {}
+    for result in results:
+        function = result.details.get(FUNCTION)
+        if result.metric == METRIC and isinstance(function, Mapping):
+            found.setdefault(result.task, {})[str(function.get("name"))] = str(function.get("sha256"))
+    return found
+
+
+def _decisions(details: Mapping[str, Any]) -> list[str]:
+    repeats: Sequence[Any] = details.get("repeats", (details,))
+    return [each[DECIDED_BY] for each in repeats if isinstance(each, Mapping) and DECIDED_BY in each]

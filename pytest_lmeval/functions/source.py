@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import hashlib
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,14 +13,13 @@ from pytest_lmeval.functions.data import rows_of
 from pytest_lmeval.functions.declare import EvalFunction
 from pytest_lmeval.types import RecordError
 
-_TAKES_LM = re.compile(rb"def[ \t]+test\w*[ \t]*\([^)]*\blm\b")
 _NAME = "eval_task"
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def may_hold_evals(data: bytes) -> bool:
-    """Tell by the text of a Python file whether it may have eval functions; some that seem to have none have."""
-    return _NAME.encode() in data or _TAKES_LM.search(data) is not None
+    """Tell by the text of a Python file whether it may mark eval functions; those that only take ``lm`` do not."""
+    return _NAME.encode() in data
 
 
 class FunctionHashes:

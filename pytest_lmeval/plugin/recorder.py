@@ -115,7 +115,7 @@ class Recorder:
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
         self._finished += 1
         if self.record is not None:
-            self.record.heard.finished.add(nodeid)
+            self.record.heard.finish(nodeid)
 
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
         self._was_stopped = True

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pytest_lmeval.errors import UsageError as UsageError
     from pytest_lmeval.formats.spec import SPEC_VERSION as SPEC_VERSION
     from pytest_lmeval.formats.task import Task as Task
+    from pytest_lmeval.functions.declare import eval_task as eval_task
     from pytest_lmeval.leaderboard.board import Leaderboard as Leaderboard
     from pytest_lmeval.loading import load_all_tasks as load_all_tasks
     from pytest_lmeval.loading import load_tasks as load_tasks
@@ -59,6 +60,7 @@ _HOMES = {
     "errors": ("AdapterError", "BadTaskFile", "LmevalError", "RecordRefused", "UsageError"),
     "formats.spec": ("SPEC_VERSION",),
     "formats.task": ("Task",),
+    "functions.declare": ("eval_task",),
     "leaderboard.board": ("Leaderboard",),
     "loading": ("load_all_tasks", "load_tasks", "make_adapter", "validate_file", "validate_task"),
     "postprocess": ("post_process",),

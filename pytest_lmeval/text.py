@@ -15,6 +15,7 @@ _NOT_IN_A_PATH = re.compile(
 )
 # What may stand in an item's name: pytest's own syntax uses none of it, and no shell wants it quoted.
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_.-]")
+_NOT_IN_A_NODE = re.compile(r"[^A-Za-z0-9_.:\[\]-]")
 
 
 def printable(text: str, *, keep: str = "\n\t") -> str:
@@ -47,6 +48,11 @@ def node_path(path: str) -> str:
 def item_name(text: str) -> str:
     """Return ``text`` as the name of a test item: ASCII letters, digits and ``_.-``; a name stays as it is."""
     return _NOT_IN_A_NAME.sub("-", text) or "-"
+
+
+def node_name(text: str) -> str:
+    """Return ``text`` as what follows the file in a node id: as :func:`item_name`, with ``::``, ``[`` and ``]``."""
+    return _NOT_IN_A_NODE.sub("-", text) or "-"
 
 
 def _line(line: str, keep: str) -> str:

@@ -300,7 +300,10 @@ def _under_floor(board: Leaderboard, settings: GateSettings) -> list[str]:
         return []
     reasons = []
     outside = {row.task for row in board.tasks if row.is_outside}
-    for name, floor in settings.floors.items():
+    # What a task says itself, where nobody says something else.
+    silent = [row for row in board.tasks if not {row.task, row.key} & settings.floors.keys()]
+    own = {row.task: row.min_score for row in silent if row.min_score is not None}
+    for name, floor in {**own, **settings.floors}.items():
         if refusal := floor_without_score(board, [name]):
             reasons.append(refusal)
             continue

@@ -233,8 +233,8 @@ def _votes(scores: Sequence[Score]) -> dict[str, Any]:
 
 
 def _metrics(scores: Sequence[Score]) -> dict[str, float]:
-    names = scores[0].metrics if scores else ()
-    return {name: mean([score.metrics[name] for score in scores]) for name in names}
+    names = dict.fromkeys(name for score in scores for name in score.metrics)
+    return {name: mean([score.metrics[name] for score in scores if name in score.metrics]) for name in names}
 
 
 def _usage(responses: Sequence[Response], scores: Sequence[Score]) -> dict[str, float]:

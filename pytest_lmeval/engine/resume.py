@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.formats.loglikelihood import log_probs_of
+from pytest_lmeval.leaderboard.functions import is_function
 from pytest_lmeval.leaderboard.responses import confidences
 from pytest_lmeval.records.ledger_lines import read_ledger
 from pytest_lmeval.records.recorded import recorded_result
@@ -52,7 +53,7 @@ class HeldResults:
         """Return the responses to an example if they answer what would be asked now, else None."""
         held = self.results.get((task, example))
         repeats = 0 if held is None else len(held.outputs or held.predictions)
-        if held is None or held.exchanges or Asked(held.request, held.adapter, repeats) != asked:
+        if held is None or is_function(held) or held.exchanges or Asked(held.request, held.adapter, repeats) != asked:
             return None
         if not held.outputs:
             return _log_probs(held, repeats)
@@ -113,7 +114,7 @@ def _log_probs(held: ExampleResult, repeats: int) -> Sequence[Response]:
 
 
 def _is_answered(result: ExampleResult) -> bool:
-    return bool(result.outputs or result.exchanges or log_probs_of(result.details))
+    return bool(result.outputs or result.exchanges or log_probs_of(result.details) or is_function(result))
 
 
 def _completions(held: ExampleResult, repeats: int) -> list[Completion]:

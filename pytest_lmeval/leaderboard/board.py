@@ -13,6 +13,7 @@ from typing import Any
 
 from pytest_lmeval.leaderboard.calibration import calibration
 from pytest_lmeval.leaderboard.centered import CENTERED, core_score
+from pytest_lmeval.leaderboard.functions import is_function, named_scores
 from pytest_lmeval.leaderboard.quarantine import decides
 from pytest_lmeval.leaderboard.rows import Breakdown, TaskInfo, TaskRow, breakdown, make_row
 from pytest_lmeval.leaderboard.spent import spent
@@ -163,16 +164,18 @@ def build_board(
 
 
 def _floor(info: TaskInfo, floors: Mapping[str, float]) -> float | None:
-    return floors.get(info.name, floors.get(info.key) if info.key else None)
+    return floors.get(info.name, floors.get(info.key, info.min_score) if info.key else info.min_score)
 
 
 def digest(results: Iterable[ExampleResult]) -> str:
     """Return a SHA-256 that is equal for equal results, whatever the order, process count or batch size.
 
-    It is taken over the sorted lines ``[task, id, hash, [outputs], score]``, compact ASCII JSON, joined by newlines.
+    It is taken over the sorted lines ``[task, id, hash, [outputs], score]``, compact ASCII JSON, joined by newlines. Of
+    an eval function the score is an object: its named scores, and its own under ``function``.
     """
-    encode = json.JSONEncoder(ensure_ascii=True, separators=(",", ":")).encode
-    lines = [encode([result.task, result.id, result.hash, result.outputs, result.score]) for result in results]
+    encode = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), sort_keys=True).encode
+    scored = [(result, named_scores(result) if is_function(result) else result.score) for result in results]
+    lines = [encode([result.task, result.id, result.hash, result.outputs, score]) for result, score in scored]
     return hashlib.sha256("\n".join(sorted(lines)).encode("ascii")).hexdigest()
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from pytest_lmeval.leaderboard.calibration import confidence_metrics, text_metrics
 from pytest_lmeval.leaderboard.centered import centered_metric
 from pytest_lmeval.leaderboard.classes import ClassRow, class_metrics, confusion
+from pytest_lmeval.leaderboard.functions import METRIC, mixed_decisions
 from pytest_lmeval.leaderboard.quarantine import decides
 from pytest_lmeval.leaderboard.repeats import repeat_errors, repeat_metrics
 from pytest_lmeval.leaderboard.spent import spent
@@ -31,7 +32,8 @@ class TaskInfo:
     ``aggregates`` says that the task has aggregations of its own, which take all results; ``score_metric`` is the one
     that is its score where its examples are measured. ``whole`` says that it has no subjects, where the run is to take
     some subjects alone: none of its examples is left out for that. ``config`` are the values of a task's parameters.
-    ``key`` is what options call the task besides its name, ``display_name`` what people do.
+    ``key`` is what options call the task besides its name, ``display_name`` what people do. ``min_score`` is the floor
+    that the task itself sets.
     """
 
     name: str
@@ -49,6 +51,7 @@ class TaskInfo:
     config: Mapping[str, Any] = field(default_factory=dict)
     key: str = ""
     display_name: str = ""
+    min_score: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +109,7 @@ class TaskRow:
     def problem(self) -> str:
         """Why the row's score cannot be believed, or is not there although a metric should be it; else ""."""
         if not self.measured:
-            return ""
+            return mixed_decisions(self.per_example) if self.metric == METRIC else ""
         scored = sum(result.score is not None for result in self.per_example)
         if scored:
             return (

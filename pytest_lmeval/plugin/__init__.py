@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_lmeval.plugin.fixtures import lm_adapter, lm_engine, lm_example, lm_judge, lm_render, lm_sandbox
+from pytest_lmeval.plugin.fixtures import (
+    lm,
+    lm_adapter,
+    lm_base_url,
+    lm_engine,
+    lm_example,
+    lm_judge,
+    lm_render,
+    lm_sandbox,
+)
 from pytest_lmeval.plugin.options import add_options
 from pytest_lmeval.plugin.private import is_worker, report_sections
 from pytest_lmeval.plugin.tags import note_ini_marks
@@ -20,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator
     from pathlib import Path
 
-__all__ = ["lm_adapter", "lm_engine", "lm_example", "lm_judge", "lm_render", "lm_sandbox"]
+__all__ = ["lm", "lm_adapter", "lm_base_url", "lm_engine", "lm_example", "lm_judge", "lm_render", "lm_sandbox"]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -125,6 +134,22 @@ def _task_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | 
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_pycollect_makeitem(collector: pytest.Collector, name: str, obj: object) -> Generator[None, Any, Any]:
+    # What eval_task marks says so itself; a project that does not use it pays one look at each name.
+    if hasattr(obj, "__lm_eval__") and not isinstance(obj, type):
+        from pytest_lmeval.plugin.evals.collecting import examples_of, parametrize
+
+        parametrize(collector, obj)
+        return examples_of(collector, obj, (yield) or [])
+    items = yield
+    if isinstance(items, list) and any("lm" in getattr(item, "fixturenames", ()) for item in items):
+        from pytest_lmeval.plugin.evals.collecting import examples_of
+
+        return examples_of(collector, obj, items)
+    return items
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_make_collect_report(
     collector: pytest.Collector,
 ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
@@ -179,7 +204,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
         run = session.config.stash.get(RUN, None)
         if run is not None:
-            tell(session.config, facts=run.run.facts(), not_tasks=run.collected.not_tasks)
+            remarks = run.evals.remarks if "evals" in vars(run) else []
+            tell(session.config, facts=run.run.facts(), not_tasks=run.collected.not_tasks, remarks=remarks)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -234,7 +260,7 @@ def pytest_runtest_makereport(
 
         make_encodable(report)
         make_discreet(report, run_state(item.config).scrubber)
-        if hasattr(item.parent, "task_name"):
+        if hasattr(item, "task"):
             make_harmless(report)
     return report
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 
-from pytest_lmeval.plugin.locate import is_example
+from pytest_lmeval.plugin.locate import is_record
 from pytest_lmeval.plugin.private import is_worker, worker_queue
 
 
@@ -17,8 +17,11 @@ class Ahead:
     A serial run knows them all. A worker knows what it was handed; there the answer None means: nothing at present.
     """
 
-    def __init__(self, config: pytest.Config, items: Sequence[pytest.Item]) -> None:
+    def __init__(
+        self, config: pytest.Config, items: Sequence[pytest.Item], wanted: Callable[[object], bool] = is_record
+    ) -> None:
         self._items = items
+        self._wanted = wanted
         self._next = 0
         self._upcoming = worker_queue(config) if is_worker(config) else None
         self._given: set[int] = set()
@@ -35,7 +38,7 @@ class Ahead:
         while self._next < len(self._items):
             item = self._items[self._next]
             self._next += 1
-            if is_example(item):
+            if self._wanted(item):
                 return item
         return None
 
@@ -43,6 +46,6 @@ class Ahead:
         for index in upcoming:
             if index not in self._given:
                 self._given.add(index)
-                if is_example(self._items[index]):
+                if self._wanted(self._items[index]):
                     return self._items[index]
         return None

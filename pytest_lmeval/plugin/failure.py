@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from pytest_lmeval.functions.steps import last_steps
+from pytest_lmeval.leaderboard.functions import FUNCTION, is_function
 from pytest_lmeval.leaderboard.responses import responses_under, shown_response
 from pytest_lmeval.text import printable
 from pytest_lmeval.types import ExampleResult
@@ -13,6 +15,7 @@ _PROMPT_TAIL = 600
 _TEXT_HEAD = 2000
 _THOUGHTS_TAIL = 80
 _FOR_PROGRAMS = frozenset({"key", "prompt_hash"})
+_SHOWN_OTHERWISE = frozenset({"steps", FUNCTION})
 _MARK = "\n    | "
 
 
@@ -27,26 +30,36 @@ def explain(result: ExampleResult, rerun: str, before: ExampleResult | None = No
     """
     lines, number = [_verdict(result)], shown_response(result)
     which = f" {number + 1} of {len(result.outputs)}" if len(result.outputs) > 1 else ""
-    lines += _block("prompt", result.prompt, tail=_PROMPT_TAIL)
+    lines += _block("row" if is_function(result) else "prompt", result.prompt, tail=_PROMPT_TAIL)
     if number < len(result.thoughts) and result.thoughts[number]:
         lines.append(_folded(f"thoughts{which}", result.thoughts[number]))
     if result.outputs:
         lines += _block(f"output{which}", result.outputs[number])
     if result.predictions and result.predictions != result.outputs:
         lines += _block(f"prediction{which} ({result.post_process})", result.predictions[number])
+    lines += _missing(result, number)
+    if result.targets or not is_function(result):
+        lines += _block("targets", " | ".join(repr(target) for target in result.targets))
+    for name, value in result.details.items():
+        if name not in _SHOWN_OTHERWISE:
+            lines += _shown(printable(name, keep=""), _told(value))
+    if steps := last_steps(result.details):
+        lines += _shown("last steps", "\n".join(steps))
+    if before is not None and before.predictions:
+        lines += _block(f"baseline ({before.status})", before.predictions[0])
+    lines.append(f"  rerun: {printable(rerun, keep='')}")
+    return "\n".join(lines)
+
+
+def _missing(result: ExampleResult, number: int) -> list[str]:
+    lines = []
     if result.cut_off:
         lines.append("  cut off: an output ended at the limit of tokens, or the thoughts before it did not end")
     if result.unparsed:
         no_answer = result.thoughts and not result.outputs[number]
         missing = "there is no answer" if no_answer else f"{result.post_process} found nothing to extract"
         lines.append(f"  unparsed: {missing}")
-    lines += _block("targets", " | ".join(repr(target) for target in result.targets))
-    for name, value in result.details.items():
-        lines += _shown(printable(name, keep=""), _told(value))
-    if before is not None and before.predictions:
-        lines += _block(f"baseline ({before.status})", before.predictions[0])
-    lines.append(f"  rerun: {printable(rerun, keep='')}")
-    return "\n".join(lines)
+    return lines
 
 
 def _verdict(result: ExampleResult) -> str:

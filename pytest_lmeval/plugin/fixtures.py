@@ -65,6 +65,22 @@ def lm_sandbox(pytestconfig: pytest.Config) -> Iterator[Any]:
 
 
 @pytest.fixture
+def lm(request: pytest.FixtureRequest, lm_engine: Any, lm_judge: Any) -> Iterator[Any]:
+    """Provide what an eval function asks the model with, and scores by: ask, judge, score, step, span, note."""
+    from pytest_lmeval.plugin.evals.fixture import provide
+
+    yield from provide(request, lm_engine, lm_judge)
+
+
+@pytest.fixture(scope="session")
+def lm_base_url(lm_engine: Any, lm_judge: Any, pytestconfig: pytest.Config) -> str:
+    """Provide the address of the endpoint for an application's own client; requests need lm.token as their key."""
+    from pytest_lmeval.plugin.state import run_state
+
+    return f"{run_state(pytestconfig).evals.endpoint_for(lm_engine, lm_judge)}/v1"
+
+
+@pytest.fixture
 def lm_example(request: pytest.FixtureRequest) -> Any:
     """Provide the example of the running item; None in a test that is no example."""
     return getattr(request.node, "example", None)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from pytest_lmeval.leaderboard.rows import TaskInfo
+from pytest_lmeval.plugin.locate import is_plain_python
 from pytest_lmeval.plugin.private import is_rerun
 from pytest_lmeval.plugin.telling import Told
 from pytest_lmeval.types import ExampleResult
@@ -16,10 +18,12 @@ from pytest_lmeval.types import ExampleResult
 class Heard:
     """The results of a run as they arrive, by node id; ``expected`` are the examples that owe one.
 
-    ``parse`` returns the result that a line has, as it came from a worker.
+    ``parse`` returns the result that a line has, as it came from a worker. ``knows_items`` says that what is announced
+    was told by the items themselves, and not by their node ids.
     """
 
-    def __init__(self, parse: Callable[[str], ExampleResult]) -> None:
+    def __init__(self, parse: Callable[[str], ExampleResult], *, knows_items: bool = True) -> None:
+        self._knows_items = knows_items
         self.expected: dict[str, None] = {}
         self.results: dict[str, ExampleResult] = {}
         self.skipped: set[str] = set()
@@ -50,6 +54,15 @@ class Heard:
         """Note which examples this run owes a result for."""
         self.expected.update(dict.fromkeys(nodeids))
 
+    def finish(self, nodeid: str) -> None:
+        """Note that all reports of a test have been heard."""
+        self.finished.add(nodeid)
+        if self._knows_items or nodeid in self.results or nodeid in self.skipped:
+            return
+        if is_plain_python(Path(nodeid.partition("::")[0])):
+            # Of a test file only the text was known: this was a test like any other.
+            self.expected.pop(nodeid, None)
+
     def add(self, told: Told) -> None:
         """Note what a worker told: its tasks, and which items are no examples, though announced by their place."""
         for fields in told.tasks or ():
@@ -57,6 +70,7 @@ class Heard:
             self.tasks[info.name] = info
         for nodeid in told.foreign:
             self.expected.pop(nodeid, None)
+            self.skipped.discard(nodeid)
         facts, interrupted = {**self.told.facts, **told.facts}, self.told.interrupted or told.interrupted
         self.told = Told(facts=facts, interrupted=interrupted, stopped=self.told.stopped or told.stopped)
 

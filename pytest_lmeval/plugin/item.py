@@ -21,20 +21,62 @@ from pytest_lmeval.types import Example, ExampleResult
 
 if TYPE_CHECKING:
     from pytest_lmeval.plugin.collector import TaskFile
+    from pytest_lmeval.plugin.state import RunState
 
 
 def run_example(lm_adapter: Any, lm_judge: Any, lm_engine: Any, lm_render: Any, lm_sandbox: Any) -> None:
     """Name, by its arguments, the fixtures that every example gets; :meth:`ExampleItem.runtest` does the work."""
 
 
-class ExampleItem(pytest.Function):
-    """One example: ask, score, compare with its threshold."""
+class ScoredItem(pytest.Function):
+    """An item that stands for an example: its result goes on its report."""
 
-    parent: TaskFile
     task: Task
     example: Example
     result: ExampleResult | None = None
+
+    @property
+    def run_state(self) -> RunState:
+        """The state of the run in this process."""
+        raise NotImplementedError
+
+    def attach_result(self, report: pytest.TestReport, call: pytest.CallInfo[None]) -> None:
+        """Put the result on the report of the phase that decided it."""
+        if call.when == "setup" and report.failed:
+            self.keep(self.run_state.run.unscored(self, f"set-up failed: {report.longreprtext[-500:]}"))
+            report.user_properties[:] = self.user_properties
+        elif call.when != "call":
+            return
+        elif report.failed and self.result is None:
+            why = call.excinfo.exconly() if call.excinfo else report.outcome
+            self.keep(self.run_state.run.unscored(self, f"not scored: {why}"))
+        if self.result is not None:
+            attach(self, report, self.result)
+            self.result = None
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], *args: Any) -> Any:
+        """Return the explanation alone for a failed example: the traceback would be all ours."""
+        if isinstance(excinfo.value, ExampleFailed | LmevalError | pytest.UsageError):
+            return str(excinfo.value)
+        return super().repr_failure(excinfo, *args)
+
+    def keep(self, result: ExampleResult) -> None:
+        """Keep the result until the report is made."""
+        self.result = named_after(self, result)
+        properties = [entry for entry in self.user_properties if not entry[0].startswith("lm_")]
+        self.user_properties[:] = [*properties, *_properties(result)]
+
+
+class ExampleItem(ScoredItem):
+    """One example: ask, score, compare with its threshold."""
+
+    parent: TaskFile
     position: int = 0
+
+    @property
+    def run_state(self) -> RunState:
+        """The state of the run in this process."""
+        return self.parent.run_state
 
     def assign(self, task: Task, example: Example) -> None:
         """Say which example this is."""
@@ -88,7 +130,7 @@ class ExampleItem(pytest.Function):
         if state.run.stopped:
             self.session.shouldstop = printable(state.run.stopped, keep="")
             tell(self.config, stopped=state.run.stopped)
-        self._keep(result)
+        self.keep(result)
         if result.is_failed and not state.excuses(result):
             before = state.baseline_results.get((result.task, result.id))
             rerun = rerun_command(rerun_facts(self.config), self.parent.nodeid, self.name)
@@ -99,44 +141,25 @@ class ExampleItem(pytest.Function):
         self.parent.run_state.run.forget(self)
         super().teardown()
 
-    def attach_result(self, report: pytest.TestReport, call: pytest.CallInfo[None]) -> None:
-        """Put the result on the report of the phase that decided it."""
-        if call.when == "setup" and report.failed:
-            self._keep(self.parent.run_state.run.unscored(self, f"set-up failed: {report.longreprtext[-500:]}"))
-            report.user_properties[:] = self.user_properties
-        elif call.when != "call":
-            return
-        elif report.failed and self.result is None:
-            self._keep(
-                self.parent.run_state.run.unscored(
-                    self, f"not scored: {call.excinfo.exconly() if call.excinfo else report.outcome}"
-                )
-            )
-        if self.result is not None:
-            report.user_properties.append(("lmeval", self.result.to_json()))
-            if not is_worker(self.config):
-                # For the recorder of this same process, which takes it off again.
-                report.__dict__["lmeval_result"] = self.result
-            word = "unscored" if self.result.is_error else self.result.status
-            report.__dict__["lm_word"] = word if word in ("below", "measured", "quarantined", "unscored") else ""
-            self.result = None
-
     def reportinfo(self) -> tuple[Path, int, str]:
         """Return the file, the example's line counted from 0, and the item's name."""
         return self.path, max(0, self.example.line - 1), self.name
 
-    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], *args: Any) -> Any:
-        """Return the explanation alone for a failed example: the traceback would be all ours."""
-        if isinstance(excinfo.value, ExampleFailed | LmevalError | pytest.UsageError):
-            return str(excinfo.value)
-        return super().repr_failure(excinfo, *args)
 
-    def _keep(self, result: ExampleResult) -> None:
-        if self.name != item_name(result.id):
-            result = replace(result, item=self.name)
-        self.result = result
-        properties = [entry for entry in self.user_properties if not entry[0].startswith("lm_")]
-        self.user_properties[:] = [*properties, *_properties(result)]
+def attach(item: pytest.Item, report: pytest.TestReport, result: ExampleResult) -> None:
+    """Put the result of an example on its report."""
+    report.user_properties.append(("lmeval", result.to_json()))
+    if not is_worker(item.config):
+        # For the recorder of this same process, which takes it off again.
+        report.__dict__["lmeval_result"] = result
+    word = "unscored" if result.is_error else result.status
+    report.__dict__["lm_word"] = word if word in ("below", "measured", "quarantined", "unscored") else ""
+
+
+def named_after(item: pytest.Item, result: ExampleResult) -> ExampleResult:
+    """Return the result with the name of its item, where that does not follow from its id."""
+    name = item.nodeid.partition("::")[2]
+    return result if name == item_name(result.id) else replace(result, item=name)
 
 
 def _properties(result: ExampleResult) -> list[tuple[str, object]]:

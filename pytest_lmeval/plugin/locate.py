@@ -59,7 +59,10 @@ class Places:
         file = nodeid.partition("::")[0]
         if file not in self._ours:
             path = Path(os.path.abspath(self._rootpath / file))
-            ours = not is_plain_python(path) and self.root_of(path, is_named=path in self.named_files) is not None
+            if is_plain_python(path):
+                ours = self.has_adapter and _may_hold_evals(path)
+            else:
+                ours = self.root_of(path, is_named=path in self.named_files) is not None
             self._ours[file] = ours
         return self._ours[file]
 
@@ -139,7 +142,17 @@ def is_plain_python(path: Path) -> bool:
 
 def is_example(item: object) -> bool:
     """Tell our items from those of others, which may have an ``example`` too."""
-    return hasattr(item, "attach_result")
+    return getattr(item, "attach_result", None) is not None
+
+
+def is_record(item: object) -> bool:
+    """Tell the examples of task files, which are asked ahead by the plan, from those that a function asks about."""
+    return is_example(item) and hasattr(getattr(item, "parent", None), "task_name")
+
+
+def is_function(item: object) -> bool:
+    """Tell the examples of eval functions that this plugin runs."""
+    return is_example(item) and hasattr(item, "runs_beside")
 
 
 def is_example_id(nodeid: str, config: pytest.Config) -> bool:
@@ -182,6 +195,15 @@ def _may_be_a_task(path: Path) -> bool:
     except (OSError, ValueError):
         pass
     return True
+
+
+def _may_hold_evals(path: Path) -> bool:
+    from pytest_lmeval.functions.source import may_hold_evals
+
+    try:
+        return may_hold_evals(path.read_bytes())
+    except OSError:
+        return False
 
 
 def _imports_ours(path: Path) -> bool:

@@ -45,12 +45,86 @@ def import_package(package: pytest.Package) -> None:
     importtestmodule(package.path / "__init__.py", package.config)
 
 
+def closure_of(item: pytest.Item) -> Sequence[str]:
+    """Return the names of all fixtures that an item needs, those that others of them need included.
+
+    Without ``_fixtureinfo.names_closure`` those that it asks for itself.
+    """
+    found: Any = getattr(fixtures_of(item), "names_closure", None) or getattr(item, "fixturenames", None)
+    return found or ()
+
+
+def arguments_of(item: pytest.Item) -> Sequence[str]:
+    """Return the names of the fixtures that a test takes as arguments. Without ``_fixtureinfo.argnames`` none."""
+    return getattr(fixtures_of(item), "argnames", ())
+
+
+def is_parameter(definition: Any) -> bool:
+    """Tell the stand-in for a fixture that passes a direct parameter on; by the name of its function."""
+    return str(getattr(definition.func, "__name__", "")) == "get_direct_param_fixture_func"
+
+
+def cached_value(definition: Any) -> tuple[bool, object, object]:
+    """Return whether a fixture is set up and did not fail, its value, and what it was parametrized with."""
+    value, key, error = getattr(definition, "cached_result", None) or (None, None, True)
+    return not error, value, key
+
+
+def set_up_by(running: Any, definition: Any, name: str) -> bool:
+    """Set a fixture up on behalf of the item that runs, and tell whether there is a value now.
+
+    Only where that item would get the very same one. Without the fixture manager it is not set up.
+    """
+    manager = getattr(running.session, "_fixturemanager", None)
+    seen = manager.getfixturedefs(name, running) if manager is not None else None
+    request = getattr(running, "_request", None)
+    if not seen or seen[-1] is not definition or request is None or getattr(definition, "params", None):
+        return False
+    try:
+        request.getfixturevalue(name)
+    except Exception:  # pytest has kept it, and raises it when the turn of the item comes that needs the fixture
+        return False
+    return cached_value(definition)[0]
+
+
+def remade(item: Any, kind: type[Any]) -> Any:
+    """Return a test function's item as one of another class, with its parameters, fixtures and marks."""
+    callspec = getattr(item, "callspec", None)
+    return kind.from_parent(
+        item.parent,
+        name=item.name,
+        callspec=callspec,
+        fixtureinfo=fixtures_of(item),
+        keywords=None if callspec is None else {callspec.id: True},
+        originalname=getattr(item, "originalname", None),
+    )
+
+
+def log_handlers(config: pytest.Config) -> list[Any]:
+    """Return the handlers that keep the log of the test whose turn it is; none without the plugin or their names."""
+    plugin = config.pluginmanager.getplugin("logging-plugin")
+    found = (getattr(plugin, name, None) for name in ("report_handler", "caplog_handler"))
+    return [handler for handler in found if handler is not None]
+
+
+def is_capturing(config: pytest.Config) -> bool:
+    """Tell whether pytest takes what tests print. Without the plugin ``capturemanager`` it does not."""
+    return config.pluginmanager.hasplugin("capturemanager") and config.getoption("capture", "no") != "no"
+
+
 # A worker of pytest-xdist, seen from within
 
 
 def is_worker(config: pytest.Config) -> bool:
     """Tell whether this process is a worker. Without ``config.workerinput`` no process is one."""
     return hasattr(config, "workerinput")
+
+
+def is_replacement(config: pytest.Config) -> bool:
+    """Tell a worker that took the place of one that died: by its number, which the first ones count up to."""
+    given = worker_input(config)
+    number = str(given.get("workerid", "gw0")).removeprefix("gw")
+    return number.isdecimal() and int(number) >= int(given.get("workercount", 1))
 
 
 def worker_input(config: pytest.Config) -> Mapping[str, Any]:

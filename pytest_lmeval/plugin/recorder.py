@@ -17,7 +17,6 @@ from pytest_lmeval.plugin.locate import asks_for_run, is_example, is_example_id
 from pytest_lmeval.plugin.private import end_capture, is_controller, kept_reports, show_internal_error
 
 if TYPE_CHECKING:
-    from pytest_lmeval.engine.engine import Engine
     from pytest_lmeval.plugin.run_record import RunRecord
 
 
@@ -42,6 +41,8 @@ class Recorder:
         self._was_stopped = False
         self._bad_files: dict[str, None] = {}
         self._not_tasks: dict[str, str] = {}
+        self._skipped_evals = 0
+        self._remarks: dict[str, None] = {}
         self._session: pytest.Session | None = None
         config.add_cleanup(self._keep_code)
 
@@ -73,6 +74,8 @@ class Recorder:
 
         told = told_by(node)
         self._not_tasks.update(told.not_tasks)
+        self._skipped_evals = max(self._skipped_evals, told.skipped_evals)
+        self._remarks.update(dict.fromkeys(told.remarks))
         if told.usage_error:
             raise pytest.UsageError(told.usage_error)
         if told.tasks is None:
@@ -97,6 +100,9 @@ class Recorder:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.user_properties and report.nodeid not in (self.record.heard.expected if self.record else ()):
+            # An eval function that its file's text does not show: a helper marks it.
+            self._announce([report.nodeid] if any(name == "lmeval" for name, _ in report.user_properties) else ())
         if self.record is not None:
             if self.record.is_closed:
                 # Another thread winds the run up: pytest must not go on, and capture what that writes to the terminal.
@@ -109,7 +115,7 @@ class Recorder:
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
         self._finished += 1
         if self.record is not None:
-            self.record.heard.finished.add(nodeid)
+            self.record.heard.finish(nodeid)
 
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
         self._was_stopped = True
@@ -150,10 +156,24 @@ class Recorder:
             from pytest_lmeval.plugin.terminal import write_why_nothing
 
             write_why_nothing(self.config, terminalreporter)
+        self._write_evals(terminalreporter)
         if self.record is not None:
             from pytest_lmeval.plugin.terminal import write_summary
 
             write_summary(self.record, terminalreporter)
+
+    def _write_evals(self, terminal: pytest.TerminalReporter) -> None:
+        from pytest_lmeval.plugin.state import RUN
+
+        state = self.config.stash.get(RUN, None)
+        skipped = self._skipped_evals or (state.skipped_evals if state is not None else 0)
+        if skipped:
+            terminal.write_line(f"{skipped} eval{'s' if skipped > 1 else ''} skipped: no --lm-adapter")
+        from pytest_lmeval.text import printable
+
+        own = state.evals.remarks if state is not None and "evals" in vars(state) else ()
+        for remark in (*self._remarks, *own):
+            terminal.write_line(printable(remark, keep=""))
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_json_modifyreport(self, json_report: dict[str, Any]) -> None:
@@ -177,11 +197,10 @@ class Recorder:
         if isinstance(ending, SystemExit) and not ending.code:
             ending.code = code
 
-    def waiting(self, engine: Engine) -> None:
-        """Say, if it is time to, what the run waits for."""
+    def waiting(self, in_flight: int, wait: Any) -> None:
+        """Say, if it is time to, what the run waits for: requests that are in flight, and what ``wait`` tells."""
         if self.record is not None:
-            in_flight = min(engine.outstanding, engine.policy.own_concurrency)
-            self.record.show_progress(in_flight, engine.wait)
+            self.record.show_progress(in_flight, wait)
 
     def _announce(self, nodeids: Sequence[str]) -> None:
         if not nodeids:

@@ -48,7 +48,7 @@ class RunRecord:
         self.files = ReportFiles(config, self.report_dir, self.baseline)
         self.resumption = Resumption(run_state(config).held)
         self._is_changed = changed_in(self.baseline)
-        self.heard = Heard(self._parsed)
+        self.heard = Heard(self._parsed, knows_items=not is_controller(config))
         self._reasons: list[str] = []
         self.is_closed = False
         self._started = timestamp()

@@ -8,11 +8,12 @@ from __future__ import annotations
 import contextlib
 from collections import deque
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
 from pytest_lmeval.engine.batches import plan_batches
-from pytest_lmeval.plugin.locate import is_example_id
+from pytest_lmeval.plugin.locate import is_example_id, is_plain_python
 from pytest_lmeval.plugin.private import Worker, expected_workers, output_of, worker_failures
 
 _MAX_CRASHES = 2
@@ -136,8 +137,9 @@ class BatchScheduling:
         self._unit_of = {index: number for number, unit in enumerate(self._units) for index in unit}
 
     def _group(self, nodeid: str, index: int) -> str | int:
-        # A plain test is a group of its own: its index is unique.
-        return nodeid.partition("::")[0] if is_example_id(nodeid, self.config) else index
+        # A plain test is a group of its own, and an eval function's example: their indices are unique.
+        file = nodeid.partition("::")[0]
+        return file if is_example_id(nodeid, self.config) and not is_plain_python(Path(file)) else index
 
     def _is_stopping(self) -> bool:
         maxfail = self.config.option.maxfail

@@ -14,7 +14,7 @@ import pytest
 from pytest_lmeval.errors import LmevalError, UsageError
 from pytest_lmeval.plugin.ahead import Ahead
 from pytest_lmeval.plugin.collected import collected
-from pytest_lmeval.plugin.locate import is_example, is_example_id
+from pytest_lmeval.plugin.locate import is_example, is_example_id, is_function, is_record
 from pytest_lmeval.plugin.private import fixture_definitions, is_worker
 from pytest_lmeval.plugin.settings import max_errors, run_scrubber, run_settings, with_usage_errors
 from pytest_lmeval.plugin.telling import tell
@@ -23,6 +23,7 @@ from pytest_lmeval.text import portable_path
 if TYPE_CHECKING:
     from pytest_lmeval.engine.engine import Engine
     from pytest_lmeval.engine.resume import HeldResults
+    from pytest_lmeval.plugin.evals.session import EvalSession
     from pytest_lmeval.records.runfile import RunFile
     from pytest_lmeval.redaction import Scrubber
     from pytest_lmeval.run.run import Run
@@ -49,6 +50,7 @@ class RunState:
         self._items: Sequence[pytest.Item] = ()
         self._batches: list[list[Any]] = []
         self._errors = 0
+        self.skipped_evals = 0
 
     @cached_property
     def asking(self) -> str:
@@ -107,6 +109,24 @@ class RunState:
         return read_baseline(self.config)
 
     @cached_property
+    def evals(self) -> EvalSession:
+        """The eval functions of this process."""
+        from pytest_lmeval.plugin.evals.session import EvalSession
+
+        return EvalSession(self)
+
+    @property
+    def items(self) -> Sequence[pytest.Item]:
+        """All items of this process, in the order in which they run."""
+        return self._items
+
+    def show_waiting(self, in_flight: int, engine: Engine) -> None:
+        """Say, if it is time to, what the run waits for."""
+        recorder: Any = self.config.pluginmanager.getplugin("lmeval-recorder")
+        if recorder is not None:
+            recorder.waiting(in_flight, engine.wait)
+
+    @cached_property
     def baseline_results(self) -> Mapping[tuple[str, str], ExampleResult]:
         """What the baseline knows of each example; empty without one. Read when a failure is first explained."""
         results = () if self.baseline is None else self.baseline.results or ()
@@ -117,6 +137,8 @@ class RunState:
         items: list[Any] = [item for item in session.items if is_example(item)]
         if self.collected.bad_files:
             return
+        if items and not self.config.option.collectonly:
+            items = self._with_adapter(items, session)
         try:
             self.collected.wanted.check()
         except UsageError as error:
@@ -139,7 +161,11 @@ class RunState:
             self._usage_error(str(error))
         self._items = session.items
         self._plan(items)
-        for file in {item.parent for item in items}:
+        if any(is_function(item) for item in items):
+            from pytest_lmeval.plugin.evals.hooks import EvalHooks
+
+            self.config.pluginmanager.register(EvalHooks(self.evals), "lmeval-evals")
+        for file in {item.parent for item in items if is_record(item)}:
             # Every conftest is loaded by now: which of them are in charge of a file will not change any more.
             file.hooks = file.ihook
         self._tell_controller()
@@ -181,11 +207,9 @@ class RunState:
     def make_engine(self, adapter: Any) -> Engine:
         """Return the engine that answers this process's examples from ``adapter``."""
         self.ahead = Ahead(self.config, self._items)
-        items: list[Any] = [item for item in self._items if is_example(item)]
+        items: list[Any] = [item for item in self._items if is_record(item)]
         engine = self.run.open(adapter, items, self._batches, self.ahead)
-        recorder: Any = self.config.pluginmanager.getplugin("lmeval-recorder")
-        if recorder is not None:
-            engine.on_wait = recorder.waiting
+        engine.on_wait = lambda asked: self.show_waiting(min(asked.outstanding, asked.policy.own_concurrency), asked)
         return engine
 
     def other_adapter(self, adapter: Any, engine: Engine) -> str:
@@ -196,6 +220,21 @@ class RunState:
 
         first, second = adapter_name(engine.adapter), adapter_name(adapter)
         return f"one run has one adapter: this run has {first}, an lm_adapter override gives {second}"
+
+    def _with_adapter(self, items: list[Any], session: pytest.Session) -> list[Any]:
+        """Return ``items``; none, and all skipped, where they are evals of a project that runs without a model."""
+        without = [item for item in items if not is_record(item)]
+        if self.spec or len(without) < len(items) or not all(_uses_ours(item, "lm_adapter") for item in items):
+            return items
+        typed = [str(argument) for argument in self.config.invocation_params.args]
+        if len(items) == len(session.items) or any(argument.startswith("--lm-") for argument in typed):
+            self._usage_error(_NO_ADAPTER)
+        for item in items:
+            item.attach_result = None
+            item.add_marker(pytest.mark.skip(reason="no --lm-adapter"))
+        self.skipped_evals = len(items)
+        tell(self.config, skipped_evals=len(items))
+        return []
 
     def _prepare_adapter(self, items: Sequence[Any]) -> None:
         for item in {item.parent: item for item in items}.values():
@@ -209,7 +248,8 @@ class RunState:
         for position, item in enumerate(self._items):
             if is_example(item):
                 item.__dict__["position"] = position
-        self._batches = plan_batches(((item.parent, item) for item in items), self.config.option.lm_batch_size)
+        records = [(item.parent, item) for item in items if is_record(item)]
+        self._batches = plan_batches(records, self.config.option.lm_batch_size)
 
     def _tell_controller(self) -> None:
         if is_worker(self.config):

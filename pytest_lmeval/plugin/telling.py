@@ -20,7 +20,8 @@ class Told:
 
     ``tasks`` are the fields of each TaskInfo that it collected, None where it got no further than an error. ``foreign``
     are the node ids that look like examples and are none. ``facts`` is what only a process that ran examples knows.
-    ``interrupted`` says that Ctrl-C reached it, ``stopped`` why nothing more should be asked.
+    ``interrupted`` says that Ctrl-C reached it, ``stopped`` why nothing more should be asked. ``skipped_evals`` counts
+    the evals that had no adapter; ``remarks`` are what the end of the run says of eval functions.
     """
 
     usage_error: str = ""
@@ -29,6 +30,8 @@ class Told:
     tasks: Sequence[Mapping[str, Any]] | None = None
     foreign: Sequence[str] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
+    skipped_evals: int = 0
+    remarks: Sequence[str] = ()
     not_tasks: Mapping[str, str] = field(default_factory=dict)
 
 

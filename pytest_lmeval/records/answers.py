@@ -7,10 +7,11 @@ What is asked after the first request depends on the answers before it, so that 
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pytest_lmeval.hashes import request_hash
+from pytest_lmeval.leaderboard.functions import answered_requests, is_function
 from pytest_lmeval.types import Completion, ExampleResult, Exchange, Generate
 
 _NUMBERS = ("latency_ms", "prompt_tokens", "completion_tokens", "reasoning_tokens", "cost", "confidence")
@@ -58,10 +59,16 @@ class Recall:
 
 
 class KnownAnswers:
-    """The answers in the results of an earlier run."""
+    """The answers in the results of an earlier run: the model's, or those of ``judge`` to eval functions."""
 
-    def __init__(self, results: Iterable[ExampleResult] = ()) -> None:
-        self._records = {(result.task, result.id): result.exchanges for result in results if result.exchanges}
+    def __init__(self, results: Iterable[ExampleResult] = (), judge: str = "") -> None:
+        self._records: dict[tuple[str, str], Sequence[Mapping[str, Any]]] = {}
+        for result in results:
+            found: Sequence[Mapping[str, Any]] = () if judge else result.exchanges
+            if is_function(result):
+                found = answered_requests(result.details, "judge" if judge else "request", judge)
+            if found:
+                self._records[result.task, result.id] = found
 
     def of(self, task: str, example: str) -> Recall:
         """Return the answers to an example, all of them: whoever asks about it anew begins with a new one."""

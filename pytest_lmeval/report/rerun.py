@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pytest_lmeval.redaction import HIDDEN
-from pytest_lmeval.text import item_name
+from pytest_lmeval.text import node_name
 
 # What decides the item's name, its prompt and its score, or whether pytest finds it and the model at all.
 _WITH_VALUE = frozenset(
@@ -33,6 +33,7 @@ _WITH_VALUE = frozenset(
         "-p",
     }
 )
+_QUOTE = "'"
 _FLAGS = frozenset({"--allow-bad-tasks", "--lm-allow-bad-tasks"})
 
 
@@ -43,7 +44,10 @@ def rerun_command(manifest: Mapping[str, Any], path: str, item: str) -> str:
     Arguments with a hidden value are left out. The rerun gets a report dir of its own: the board and the ledger of the
     run are to stay.
     """
-    return item_name(item).join(rerun_parts(manifest, path))
+    before, after = rerun_parts(manifest, path)
+    name = node_name(item)
+    # Parameters stand in brackets, which some shells take for a pattern.
+    return f"{before}{name if after.startswith(_QUOTE) else shlex.quote(name)}{after}"
 
 
 def rerun_parts(manifest: Mapping[str, Any], path: str) -> tuple[str, str]:

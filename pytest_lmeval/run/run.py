@@ -139,9 +139,13 @@ class Run:
 
         ``judge`` is the adapter of the run's judge, false without one. Secrets that the run knows are hidden in it.
         """
-        result = self._scrubbed(self._result(unit, render, engine, judge, sandbox))
-        self.stopped = self.stopped or engine.stopped or (self._judge.stopped if self._judge is not None else "")
+        result = self.scrubbed(self._result(unit, render, engine, judge, sandbox))
+        self.note_stops(engine)
         return result
+
+    def note_stops(self, engine: Engine) -> None:
+        """Take over why the engine, or that of a judge, asks nothing more."""
+        self.stopped = self.stopped or engine.stopped or (self._judge.stopped if self._judge is not None else "")
 
     def _result(self, unit: Unit, render: Render, engine: Engine, judge: Any, sandbox: Any) -> ExampleResult:
         tools = Tools(sandbox, self.judge(judge, engine))
@@ -157,15 +161,16 @@ class Run:
             return failed_result(unit.task, unit.example, prompt, error, judgement)
         return evaluate(unit.task, unit.example, self._prompts.pop(unit), responses, judgement, score)
 
-    def unscored(self, unit: Unit, reason: str) -> ExampleResult:
+    def unscored(self, unit: Any, reason: str) -> ExampleResult:
         """Return the result of a unit that never got as far as being asked."""
         error = AdapterError(reason)
         prompt = default_render(unit.example)
         # What failed before the model was asked is a fault of the test, which no quarantine is for.
         judgement = replace(self.judgement(Tools()), quarantine=Quarantine(listed={}))
-        return self._scrubbed(failed_result(unit.task, unit.example, prompt, error, judgement))
+        return self.scrubbed(failed_result(unit.task, unit.example, prompt, error, judgement))
 
-    def _scrubbed(self, result: ExampleResult) -> ExampleResult:
+    def scrubbed(self, result: ExampleResult) -> ExampleResult:
+        """Return a result with the secrets hidden that the run knows."""
         scrubber = self.settings.scrubber
         if not scrubber:
             return result

@@ -1,0 +1,146 @@
+"""From an eval function to an engine, one request at a time, and back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as NotYet
+
+from pytest_lmeval.adapters.resolve import adapter_name
+from pytest_lmeval.engine.ask import Answer
+from pytest_lmeval.engine.engine import Engine
+from pytest_lmeval.engine.jobs import Job
+from pytest_lmeval.errors import AdapterError, BudgetSpent
+from pytest_lmeval.functions.loop import Loop
+from pytest_lmeval.records.answers import KnownAnswers, Recall
+from pytest_lmeval.types import Completion, Generate
+
+_LOOK_S = 0.25
+_GATHER_S = 0.005
+
+
+class Asker:
+    """Asks a model on behalf of examples, within the run's limits; it lives in ``loop``.
+
+    What ``known`` holds an answer to is not asked, once for each time that it was. Requests for a batch adapter are
+    gathered, for 5 ms or until there are as many as a batch has.
+    """
+
+    def __init__(self, engine: Engine, loop: Loop, known: KnownAnswers) -> None:
+        self.engine = engine
+        self.name = adapter_name(engine.adapter)
+        self.reused = 0
+        self._loop = loop
+        self._known = known
+        self._recalls: dict[tuple[str, str], Recall] = {}
+        self._gathered: list[tuple[Generate, asyncio.Future[Job]]] = []
+        self._arrived: deque[tuple[Job, list[asyncio.Future[Job]]]] = deque()
+        self._is_woken = False
+        self._settled = asyncio.Event()
+        self._options: frozenset[str] = frozenset(getattr(engine.adapter, "request_options", ()))
+
+    async def ask(self, request: Generate) -> Completion:
+        """Return the answer to a request; raise AdapterError without one, BudgetSpent where the limit forbids it.
+
+        May be awaited in any event loop.
+        """
+        if self._loop.is_here():
+            return await self._ask(request)
+        return await asyncio.wrap_future(self._loop.submit(self._ask(request)))
+
+    def ask_blocking(self, request: Generate) -> Completion:
+        """Do as :meth:`ask` and wait; for any thread but the loop's."""
+        future: Future[Completion] = self._loop.submit(self._ask(request))
+        while True:
+            try:
+                return future.result(_LOOK_S)
+            except NotYet:
+                if future.done():
+                    raise
+                self.engine.look_after()
+
+    async def _ask(self, request: Generate) -> Completion:
+        example = (request.task, request.id)
+        if example not in self._recalls:
+            self._recalls[example] = self._known.of(*example)
+        known = self._recalls[example].take(request)
+        if known is not None:
+            self.reused += 1
+            return known
+        if refused := request.options.keys() - self._options:
+            takes = f"it takes {', '.join(sorted(self._options))}" if self._options else "it takes none per request"
+            raise AdapterError(f"adapter {self.name} does not take {', '.join(sorted(refused))} from lm.ask; {takes}")
+        await self._turn()
+        answer = await self._answer(request)
+        try:
+            self.engine.budget.settle(answer)
+        finally:
+            self._settled.set()
+        if isinstance(answer, AdapterError):
+            raise answer
+        assert isinstance(answer, Completion)
+        return answer
+
+    async def _turn(self) -> None:
+        budget = self.engine.budget
+        while not budget.allows(1):
+            if not budget.is_waiting:
+                budget.check(1)
+                raise BudgetSpent("stopped by --lm-max-cost")
+            self._settled.clear()
+            try:
+                # Requests of other tasks settle without a word to this loop.
+                await asyncio.wait_for(self._settled.wait(), _LOOK_S)
+            except TimeoutError:
+                continue
+        budget.commit(1)
+
+    async def _answer(self, request: Generate) -> Answer:
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Job] = loop.create_future()
+        if self.engine.streams:
+            self._send([(request, future)])
+        else:
+            self._gathered.append((request, future))
+            if len(self._gathered) >= self.engine.policy.batch_size:
+                self._flush()
+            elif len(self._gathered) == 1:
+                loop.call_later(_GATHER_S, self._flush)
+        job = await future
+        if job.failure is not None:
+            raise job.failure
+        place = next(number for number, each in enumerate(job.requests) if each is request)
+        assert job.answers is not None
+        return job.answers[place]
+
+    def _flush(self) -> None:
+        gathered, self._gathered = self._gathered, []
+        if gathered:
+            self._send(gathered)
+
+    def _send(self, gathered: list[tuple[Generate, asyncio.Future[Job]]]) -> None:
+        futures = [future for _, future in gathered]
+        self.engine.ask([request for request, _ in gathered], self._on_answer(futures))
+
+    def _on_answer(self, futures: list[asyncio.Future[Job]]) -> Callable[[Job], None]:
+        def arrived(job: Job) -> None:
+            # In a thread of the engine's. One message wakes the loop for all that arrives until it turns.
+            self._arrived.append((job, futures))
+            if not self._is_woken:
+                self._is_woken = True
+                try:
+                    self._loop.events.call_soon_threadsafe(self._hand_out)
+                except RuntimeError:  # the loop is closed: nobody waits any more
+                    self._arrived.clear()
+
+        return arrived
+
+    def _hand_out(self) -> None:
+        self._is_woken = False
+        while self._arrived:
+            job, futures = self._arrived.popleft()
+            for future in futures:
+                if not future.done():
+                    future.set_result(job)

@@ -1,0 +1,148 @@
+"""One example of an eval function while it runs: its scores, its steps, and what went wrong in it."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import Any
+
+from pytest_lmeval.errors import LmevalError, ScoringError, UsageError
+from pytest_lmeval.functions.steps import Step
+from pytest_lmeval.text import portable_path
+
+CURRENT: ContextVar[ExampleState | None] = ContextVar("lmeval_example", default=None)
+"""The example that the running code belongs to, its tasks and ``asyncio.to_thread`` included."""
+_LARGEST = 1 << 20
+_OURS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "")
+
+
+class ExampleState:
+    """What one call of an eval function left: one repeat of an example.
+
+    ``scores`` are in the order in which they were recorded. ``failure`` is the first thing that makes the example an
+    error whatever the application makes of it: a request without an answer, a score that is none. ``output`` is what it
+    printed and logged, as (``stdout``, ``stderr`` or ``log``, text), where it ran beside others (``is_beside``).
+    ``on_late`` is told what used the example after its end.
+    """
+
+    def __init__(self, task: str, id: str, repeat: int, on_late: Callable[[str], None]) -> None:
+        self.task = task
+        self.id = id
+        self.repeat = repeat
+        self.steps: list[Step] = []
+        self.scores: dict[str, float] = {}
+        self.notes: dict[str, Any] = {}
+        self.failure: LmevalError | None = None
+        self.output: list[tuple[str, str]] = []
+        self.is_beside = False
+        self.has_ended = False
+        self._on_late = on_late
+        self._started = time.perf_counter()
+        self._lock = threading.Lock()
+
+    def begin(self, *, beside: bool) -> None:
+        """Start the example's clock."""
+        self.is_beside = beside
+        self._started = time.perf_counter()
+
+    def end(self) -> None:
+        """Let nothing more be recorded."""
+        self.has_ended = True
+
+    @property
+    def now_ms(self) -> float:
+        """The time since the example's start."""
+        return (time.perf_counter() - self._started) * 1000
+
+    def check_is_running(self, what: str) -> None:
+        """Raise UsageError where the example has ended: a task or thread that outlives it changes no result."""
+        if self.has_ended:
+            message = f"{place()}: {what} after its example had ended ({self.task}: {self.id})"
+            self._on_late(message)
+            raise UsageError(message)
+
+    def score(self, name: object, value: object) -> None:
+        """Record a score; raise ScoringError for one that is none, or is another than before under the same name."""
+        self.check_is_running(f"lm.score({name!r:.60})")
+        if not isinstance(name, str) or not name.strip():
+            self._refuse(f"lm.score: expected a name for the score, got {name!r:.60}")
+        number = float(value) if hasattr(value, "__float__") else math.nan
+        if not math.isfinite(number) or not 0.0 <= number <= 1.0:
+            self._refuse(f"lm.score({name!r}): expected a bool or a number from 0 to 1, got {value!r:.60}")
+        with self._lock:
+            before = self.scores.setdefault(str(name), number)
+        if before != number:
+            self._refuse(f"lm.score({name!r}) is {number:g}, and was {before:g} before; a name has one score")
+
+    def note(self, name: str, value: object) -> None:
+        """Record what a reader of the result should see."""
+        self.check_is_running(f"lm.note({name!r:.60})")
+        self.notes[str(name)] = self._small(value, f"lm.note({name!r:.60})")
+
+    def step(self, kind: str, name: str, input: object, output: object) -> Step:
+        """Record a step of the application's own; raise UsageError for one of more than 1 MiB."""
+        what = f"lm.step({kind!r:.60}, {name!r:.60})"
+        self.check_is_running(what)
+        if not (isinstance(kind, str) and kind and isinstance(name, str)):
+            self._refuse(f"{what}: expected a kind and a name, both text")
+        return self.add(Step(kind, name, self._small(input, what), self._small(output, what), self.now_ms))
+
+    def add(self, step: Step) -> Step:
+        """Append a step."""
+        self.steps.append(step)
+        return step
+
+    def fail(self, error: LmevalError) -> None:
+        """Make the example an error, whatever the application does about it."""
+        if self.failure is None:
+            self.failure = error
+
+    def _refuse(self, message: str) -> None:
+        error = ScoringError(f"{place()}: {message}")
+        self.fail(error)
+        raise error
+
+    def _small(self, value: object, what: str) -> Any:
+        kept, size = as_json(value)
+        if size > _LARGEST:
+            error = UsageError(f"{place()}: {what}: {size:,} characters; a step holds at most {_LARGEST:,}")
+            self.fail(error)
+            raise error
+        return kept
+
+
+def as_json(value: object) -> tuple[Any, int]:
+    """Return ``value`` as it is now in JSON values, what has none as its ``repr``, and its size in characters."""
+    if value is None or isinstance(value, bool):
+        return value, 4
+    if isinstance(value, str):
+        return str(value), len(value)
+    try:
+        text = json.dumps(value, default=repr, allow_nan=False)
+    except (ValueError, TypeError, RecursionError):
+        shown = repr(value)
+        return shown, len(shown)
+    return json.loads(text), len(text)
+
+
+def cut(value: Any) -> Any:
+    """Return a step's ``value`` with texts of more than 1 MiB cut off: what was asked is shown, not needed again."""
+    if isinstance(value, str):
+        return value if len(value) <= _LARGEST else f"{value[:_LARGEST]} [{len(value) - _LARGEST:,} more characters]"
+    if isinstance(value, list):
+        return [cut(each) for each in value]
+    return {name: cut(each) for name, each in value.items()} if isinstance(value, dict) else value
+
+
+def place() -> str:
+    """Return ``file:line`` of the innermost call that is not ours."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_OURS):
+        frame = frame.f_back
+    return f"{portable_path(frame.f_code.co_filename)}:{frame.f_lineno}"

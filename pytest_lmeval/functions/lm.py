@@ -1,0 +1,312 @@
+"""``lm``: what an eval function asks the model with, and says how it went."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from pytest_lmeval.errors import AdapterError, BudgetSpent, ScoringError, UsageError
+from pytest_lmeval.functions import judging
+from pytest_lmeval.functions.asker import Asker
+from pytest_lmeval.functions.endpoint import Endpoint
+from pytest_lmeval.functions.example import ExampleState, as_json, cut, place
+from pytest_lmeval.functions.steps import Step, usage_of
+from pytest_lmeval.hashes import request_hash
+from pytest_lmeval.types import Completion, Generate, Message, ToolCall
+
+Prompt = str | Sequence[Message | Mapping[str, Any]]
+_YES_NO = ("yes", "no")
+
+
+class Services:
+    """What all examples of a process share: who is asked, who judges, and the endpoint for clients."""
+
+    def __init__(self, model: Asker, judge: Asker | None, endpoint: Endpoint) -> None:
+        self.model = model
+        self.judge = judge
+        self.endpoint = endpoint
+
+
+class LmBase:
+    """What an eval function records, whether it awaits or blocks."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._state: ExampleState | None = None
+        self._token = ""
+
+    def __repr__(self) -> str:
+        state = self._state
+        return "<lm>" if state is None else f"<lm of {state.task}: {state.id}>"
+
+    def enter(self, state: ExampleState) -> None:
+        """Record for ``state`` from now on: the next repeat of the example."""
+        self._state = state
+        self._services.endpoint.forget(self._token)
+        self._token = ""
+
+    def leave(self) -> None:
+        """Let the example end: nothing more is recorded, and its endpoint is gone."""
+        if self._state is not None:
+            self._state.end()
+        self._services.endpoint.forget(self._token)
+
+    def score(self, name: str, value: Any) -> None:
+        """Record the score ``name``: a bool, or a number from 0 to 1.
+
+        The one that ``score=`` names decides, else the first one. Raises ScoringError, and makes the example an error,
+        for what is no score, and for another value under a name that has one.
+        """
+        self._running.score(name, value)
+
+    def note(self, name: str, value: Any) -> None:
+        """Keep ``value``, any JSON, with the example's result for whoever reads it."""
+        self._running.note(name, value)
+
+    def step(self, kind: str, name: str, input: Any = None, output: Any = None) -> Step:
+        """Add a step to the example's trace, such as the call of a tool: ``step("tool", "search", {"q": q}, hits)``."""
+        return self._running.step(kind, name, input, output)
+
+    @contextmanager
+    def span(self, name: str, kind: str = "span") -> Iterator[Step]:
+        """Add a step that lasts as long as the ``with`` block; its ``output`` may be set within."""
+        state = self._running
+        step = state.step(kind, name, None, None)
+        try:
+            yield step
+        except BaseException as error:
+            step.error = f"{type(error).__name__}: {error}"
+            raise
+        finally:
+            step.ms = state.now_ms - step.start_ms
+            step.output = cut(as_json(step.output)[0])
+
+    @property
+    def trace(self) -> tuple[Step, ...]:
+        """The steps of the example so far, in the order in which they began."""
+        return tuple(self._running.steps)
+
+    @property
+    def base_url(self) -> str:
+        """The address of an endpoint for chat completions that answers for this example, until it ends."""
+        return f"{self._services.endpoint.url(self.token).removesuffix('/')}"
+
+    @property
+    def token(self) -> str:
+        """The key under which the endpoint knows this example, for a client that all examples share."""
+        state = self._running
+        state.check_is_running("lm.base_url")
+        if not self._token:
+            self._token = self._services.endpoint.register(state)
+        return self._token
+
+    @property
+    def _running(self) -> ExampleState:
+        if self._state is None:
+            raise UsageError(f"{place()}: lm was used before its example began")
+        return self._state
+
+    def _opened(self, prompt: Prompt, **options: Any) -> tuple[ExampleState, Generate, Step]:
+        state = self._running
+        state.check_is_running("lm.ask")
+        return (state, *open_request(state, self._services.model.name, messages_of(prompt), options))
+
+    def _judged(self, asked: tuple[Message, ...]) -> tuple[ExampleState, Asker, Generate, Step]:
+        state, judge = self._running, self._services.judge
+        state.check_is_running("lm.judge")
+        if judge is None:
+            error = ScoringError(f"{place()}: {judging.NO_JUDGE}")
+            state.fail(error)
+            raise error
+        request = Generate(asked, state.task, state.id, state.repeat)
+        return state, judge, request, open_step(state, "judge", judge.name, request)
+
+    def _unread(self, reply: str, labels: Sequence[str]) -> ScoringError:
+        error = judging.unread(reply, labels)
+        self._running.fail(error)
+        return error
+
+
+class Lm(LmBase):
+    """The fixture ``lm`` of an ``async def`` function."""
+
+    async def ask(  # noqa: PLR0913  # keyword-only, those of one request
+        self,
+        prompt: Prompt,
+        *,
+        tools: Sequence[Mapping[str, Any]] = (),
+        tool_choice: str = "",
+        stop: Sequence[str] = (),
+        max_tokens: int | None = None,
+        temperature: float | None = None,
+        model: str | None = None,
+        may_fail: bool = False,
+    ) -> Completion:
+        """Return what the model under test answers to a text, or to messages with ``role`` and ``content``.
+
+        The request goes through the run's engine, with its retries and limits, and becomes a step. Without an answer
+        AdapterError is raised, and the example is an error even where that is caught, unless it ``may_fail``.
+        ``temperature`` and ``model`` stand in for the adapter's own, where it takes them. ``tools`` are functions that
+        the model may call, each with ``name``, ``description`` and ``parameters``, a JSON Schema; the answer's
+        ``tool_calls`` are those that it asks for.
+        """
+        state, request, step = self._opened(
+            prompt,
+            tools=tuple(tools),
+            tool_choice=tool_choice,
+            stop=tuple(stop),
+            max_tokens=max_tokens,
+            options=request_options(temperature, model),
+        )
+        try:
+            answer = await self._services.model.ask(request)
+        except BaseException as error:
+            close_failed(state, step, error, may_fail=may_fail)
+            raise
+        return close_answered(state, step, answer)
+
+    async def judge(self, question: str, text: str, *, labels: Sequence[str] = _YES_NO) -> str:
+        """Return the label that the judge (``--lm-judge``) gives to ``text``; it is asked twice where it says none.
+
+        Raises ScoringError, and makes the example an error, without a judge and where no reply is a label.
+        """
+        judging.check_labels(labels)
+        asked = judging.opening(question, str(text), labels)
+        reply = await self._reply(asked)
+        label = judging.label_in(reply, labels)
+        if label is None:
+            reply = await self._reply(judging.again(asked, reply, labels))
+            label = judging.label_in(reply, labels)
+        if label is None:
+            raise self._unread(reply, labels)
+        return label
+
+    async def _reply(self, asked: tuple[Message, ...]) -> str:
+        state, judge, request, step = self._judged(asked)
+        try:
+            answer = await judge.ask(request)
+        except BaseException as error:
+            close_failed(state, step, error, may_fail=False)
+            raise
+        return close_answered(state, step, answer).text
+
+
+class BlockingLm(LmBase):
+    """The fixture ``lm`` of a ``def`` function: the same, with methods that wait."""
+
+    def ask(  # noqa: PLR0913  # as above
+        self,
+        prompt: Prompt,
+        *,
+        tools: Sequence[Mapping[str, Any]] = (),
+        tool_choice: str = "",
+        stop: Sequence[str] = (),
+        max_tokens: int | None = None,
+        temperature: float | None = None,
+        model: str | None = None,
+        may_fail: bool = False,
+    ) -> Completion:
+        """Return what the model under test answers; see :meth:`Lm.ask`."""
+        state, request, step = self._opened(
+            prompt,
+            tools=tuple(tools),
+            tool_choice=tool_choice,
+            stop=tuple(stop),
+            max_tokens=max_tokens,
+            options=request_options(temperature, model),
+        )
+        try:
+            answer = self._services.model.ask_blocking(request)
+        except BaseException as error:
+            close_failed(state, step, error, may_fail=may_fail)
+            raise
+        return close_answered(state, step, answer)
+
+    def judge(self, question: str, text: str, *, labels: Sequence[str] = _YES_NO) -> str:
+        """Return the label that the judge gives to ``text``; see :meth:`Lm.judge`."""
+        judging.check_labels(labels)
+        asked = judging.opening(question, str(text), labels)
+        reply = self._reply(asked)
+        label = judging.label_in(reply, labels)
+        if label is None:
+            reply = self._reply(judging.again(asked, reply, labels))
+            label = judging.label_in(reply, labels)
+        if label is None:
+            raise self._unread(reply, labels)
+        return label
+
+    def _reply(self, asked: tuple[Message, ...]) -> str:
+        state, judge, request, step = self._judged(asked)
+        try:
+            answer = judge.ask_blocking(request)
+        except BaseException as error:
+            close_failed(state, step, error, may_fail=False)
+            raise
+        return close_answered(state, step, answer).text
+
+
+def open_request(
+    state: ExampleState, adapter: str, prompt: str | tuple[Message, ...], options: Mapping[str, Any]
+) -> tuple[Generate, Step]:
+    """Return the request of an example with these fields of :class:`Generate`, and the step that it has become."""
+    request = Generate(prompt, state.task, state.id, state.repeat, **options)
+    return request, open_step(state, "request", adapter, request)
+
+
+def close_answered(state: ExampleState, step: Step, answer: Completion) -> Completion:
+    """Note the answer to a step's request, and return it."""
+    step.ms = answer.latency_ms if answer.latency_ms is not None else state.now_ms - step.start_ms
+    step.output = answer.output
+    step.thoughts = answer.thoughts
+    step.usage = usage_of(answer)
+    return answer
+
+
+def close_failed(state: ExampleState, step: Step, error: BaseException, *, may_fail: bool) -> None:
+    """Note that a step's request has no answer; unless it ``may_fail``, the example is an error for it."""
+    step.ms = state.now_ms - step.start_ms
+    step.error = str(error) or type(error).__name__
+    if isinstance(error, BudgetSpent) or (isinstance(error, AdapterError) and not may_fail):
+        state.fail(error)
+
+
+def messages_of(prompt: Prompt) -> str | tuple[Message, ...]:
+    """Return a prompt as requests have it; raise UsageError for what is neither text nor messages."""
+    if isinstance(prompt, str):
+        return str(prompt)
+    if not isinstance(prompt, Sequence) or not prompt:
+        raise UsageError(f"{place()}: lm.ask: expected a text or a list of messages, got {prompt!r:.80}")
+    return tuple(_message(each) for each in prompt)
+
+
+def request_options(temperature: float | None, model: str | None) -> dict[str, Any]:
+    """Return the options of one request that were given."""
+    given = {"temperature": temperature, "model": model}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _message(given: object) -> Message:
+    if isinstance(given, Message):
+        return given
+    if isinstance(given, Mapping) and isinstance(given.get("role"), str):
+        content, calls = given.get("content"), given.get("tool_calls") or ()
+        if isinstance(content, str) or (content is None and calls):
+            answers = given.get("tool_call_id") or ""
+            return Message(given["role"], content or "", tuple(map(_call, calls)), str(answers))
+    raise UsageError(f"{place()}: lm.ask: expected a message with role and content, both text, got {given!r:.80}")
+
+
+def open_step(state: ExampleState, kind: str, name: str, request: Generate) -> Step:
+    """Return a new step of an example, for a request of its."""
+    shown = request.prompt if isinstance(request.prompt, str) else [each.to_json() for each in request.prompt]
+    return state.add(Step(kind, name, cut(shown), start_ms=state.now_ms, key=request_hash([request])))
+
+
+def _call(given: object) -> ToolCall:
+    if isinstance(given, ToolCall):
+        return given
+    function = given.get("function") if isinstance(given, Mapping) else None
+    if not isinstance(given, Mapping) or not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
+        raise UsageError(f"{place()}: lm.ask: expected a call with id and function, got {given!r:.80}")
+    return ToolCall(str(given.get("id", "")), function["name"], str(function.get("arguments", "")))

@@ -1,0 +1,160 @@
+"""Runs examples: in the loop, many at a time, in threads, or where they are called."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pytest_lmeval.errors import AdapterTimeout
+from pytest_lmeval.functions.example import CURRENT, ExampleState
+from pytest_lmeval.functions.lm import LmBase
+from pytest_lmeval.functions.loop import Loop
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How one call of a function ended: what it raised, None without, and how long it took."""
+
+    state: ExampleState
+    error: BaseException | None
+    seconds: float
+
+
+@dataclass(slots=True, eq=False)
+class Running:
+    """An example that was begun: ``call`` runs its function once, ``states`` has one entry for each repeat.
+
+    ``in_thread`` says that ``call`` is to run in a thread. ``done`` is set when ``outcomes`` is whole.
+    """
+
+    call: Callable[[], Any]
+    lm: LmBase
+    states: Sequence[ExampleState]
+    timeout: float | None = None
+    in_thread: bool = False
+    outcomes: list[Outcome] = field(default_factory=list)
+    done: threading.Event = field(default_factory=threading.Event)
+    task: asyncio.Task[None] | None = None
+    is_cancelled: bool = False
+
+
+class Runner:
+    """Runs examples of one process, ``concurrency`` at a time in the loop."""
+
+    def __init__(self, loop: Loop, concurrency: int) -> None:
+        self._loop = loop
+        self._slots = asyncio.Semaphore(concurrency)
+
+    def begin(self, examples: Sequence[Running]) -> None:
+        """Begin examples in the loop, in this order; the loop is woken once for all."""
+        if examples:
+            self._loop.events.call_soon_threadsafe(self._begin, examples)
+
+    def cancel(self, examples: Sequence[Running], patience_s: float) -> list[Running]:
+        """Cancel examples and wait for them; return those that did not end in time."""
+        for example in examples:
+            example.is_cancelled = True
+        self._loop.events.call_soon_threadsafe(self._cancel, examples)
+        until = time.monotonic() + patience_s
+        return [example for example in examples if not example.done.wait(max(0.0, until - time.monotonic()))]
+
+    def run_here(self, example: Running) -> None:
+        """Run a ``def`` function in the calling thread."""
+        for state in example.states:
+            example.lm.enter(state)
+            token = CURRENT.set(state)
+            state.begin(beside=False)
+            started = time.perf_counter()
+            error: BaseException | None = None
+            try:
+                example.call()
+            except (KeyboardInterrupt, GeneratorExit):
+                raise
+            except BaseException as caught:
+                error = caught
+            finally:
+                example.lm.leave()
+                CURRENT.reset(token)
+            example.outcomes.append(Outcome(state, error, time.perf_counter() - started))
+        example.done.set()
+
+    def _begin(self, examples: Sequence[Running]) -> None:
+        loop = asyncio.get_running_loop()
+        for example in examples:
+            if not example.is_cancelled:
+                example.task = loop.create_task(self._run(example))
+
+    def _cancel(self, examples: Sequence[Running]) -> None:
+        for example in examples:
+            if example.task is None:
+                example.done.set()
+            elif not example.task.done():
+                example.task.cancel()
+
+    async def _run(self, example: Running) -> None:
+        try:
+            async with self._slots:
+                for state in example.states:
+                    example.lm.enter(state)
+                    # Of its own task's context: nothing has to be put back.
+                    CURRENT.set(state)
+                    state.begin(beside=True)
+                    started = time.perf_counter()
+                    error = await _error_of(example)
+                    example.lm.leave()
+                    example.outcomes.append(Outcome(state, error, time.perf_counter() - started))
+                    if example.is_cancelled:
+                        break
+        except asyncio.CancelledError:  # before it had a slot
+            example.is_cancelled = True
+        finally:
+            example.done.set()
+
+
+async def _error_of(example: Running) -> BaseException | None:
+    """Run the function once; return what it raised."""
+    try:
+        async with asyncio.timeout(example.timeout) as limit:
+            if example.in_thread:
+                await _in_thread(example.call)
+            else:
+                await example.call()
+    except TimeoutError as error:
+        if limit.expired():
+            return AdapterTimeout(f"the function took longer than {example.timeout:g} s (timeout= of eval_task)")
+        return error
+    except BaseException as error:  # SystemExit in a task would end the loop, and all examples with it
+        return error
+    return None
+
+
+async def _in_thread(call: Callable[[], Any]) -> None:
+    # A thread of its own, and a daemon: one that hangs must not keep the process from ending.
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[BaseException | None] = loop.create_future()
+    context = contextvars.copy_context()
+
+    def settle(error: BaseException | None) -> None:
+        if not done.done():
+            done.set_result(error)
+
+    def work() -> None:
+        error: BaseException | None = None
+        try:
+            context.run(call)
+        except BaseException as caught:
+            error = caught
+        try:
+            loop.call_soon_threadsafe(settle, error)
+        except RuntimeError:  # the run is over, and its loop closed
+            return
+
+    threading.Thread(target=work, name="lmeval-function", daemon=True).start()
+    error = await done
+    if error is not None:
+        raise error

@@ -1,0 +1,90 @@
+"""The steps of an eval function: what it asked, called and noted, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from pytest_lmeval.leaderboard.functions import steps_of
+from pytest_lmeval.types import Completion
+
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
+_COUNTS = ("prompt_tokens", "completion_tokens", "reasoning_tokens", "cost")
+_SHOWN = 5
+_WIDEST = 160
+
+
+@dataclass(slots=True)
+class Step:
+    """One thing that an example did.
+
+    ``kind`` is ``request``, ``judge``, ``span``, or what the application calls it, such as ``tool``. ``input`` and
+    ``output`` are JSON values. ``start_ms`` counts from the example's own start, ``ms`` is how long it took, None while
+    it lasts. ``key`` is the hash of a request. ``usage`` has ``prompt_tokens``, ``completion_tokens`` and ``cost`` as
+    far as known, ``thoughts`` is what a reasoning model wrote before its answer. ``error`` is why there is no output.
+    """
+
+    kind: str
+    name: str
+    input: Any = None
+    output: Any = None
+    start_ms: float = 0.0
+    ms: float | None = None
+    key: str = ""
+    usage: Mapping[str, float] = field(default_factory=lambda: _NOTHING)
+    error: str = ""
+    thoughts: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the step as the ledger has it: what is empty is left out."""
+        fields = {
+            "kind": self.kind,
+            "name": self.name,
+            "input": self.input,
+            "output": self.output,
+            "start_ms": round(self.start_ms, 1),
+            "ms": None if self.ms is None else round(self.ms, 1),
+            "key": self.key,
+            "usage": dict(self.usage),
+            "error": self.error,
+            "thoughts": self.thoughts,
+        }
+        return {name: value for name, value in fields.items() if value not in (None, "", {}, 0) or name == "kind"}
+
+
+def usage_of(answer: Completion) -> dict[str, float]:
+    """Return what an answer used, as far as it is known."""
+    return {name: amount for name in _COUNTS if (amount := getattr(answer, name)) is not None}
+
+
+def total_usage(steps: Iterable[Step]) -> dict[str, float]:
+    """Return the sums over all steps."""
+    total: dict[str, float] = {}
+    for step in steps:
+        for name, amount in step.usage.items():
+            total[name] = total.get(name, 0) + amount
+    return total
+
+
+def last_steps(details: Mapping[str, Any]) -> list[str]:
+    """Return a line for each of the last steps of the last repeat, as a failure shows them."""
+    *_, steps = steps_of(details)
+    left = len(steps) - _SHOWN
+    lines = [f"({left} more before)"] if left > 0 else []
+    return lines + [_line(step) for step in steps[-_SHOWN:]]
+
+
+def _line(step: Mapping[str, Any]) -> str:
+    ms = step.get("ms")
+    took = f" ({ms:.0f} ms)" if isinstance(ms, int | float) else ""
+    came = f"error: {step['error']}" if step.get("error") else _cut(step.get("output"))
+    return f"{step.get('kind')} {step.get('name', '')}{took}: {_cut(step.get('input'))} -> {came}"
+
+
+def _cut(value: Any) -> str:
+    if isinstance(value, Sequence) and value and isinstance(value[-1], Mapping) and "content" in value[-1]:
+        value = value[-1]["content"]
+    text = " ".join(str(value if value is not None else "").split())
+    return text if len(text) <= _WIDEST else f"{text[:_WIDEST]}..."

@@ -1,0 +1,170 @@
+"""The task that an eval function is, and the results of its examples."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from pytest_lmeval.engine.evaluate import Judgement, evaluate, failed_result
+from pytest_lmeval.errors import LmevalError, ScoringError
+from pytest_lmeval.formats.task import Prompt, TaskDefaults, Tools
+from pytest_lmeval.functions.example import ExampleState
+from pytest_lmeval.functions.runner import Outcome
+from pytest_lmeval.functions.steps import total_usage
+from pytest_lmeval.leaderboard.functions import DECIDED_BY, FUNCTION, METRIC
+from pytest_lmeval.text import portable_path
+from pytest_lmeval.types import Example, ExampleResult, Request, Response, Score
+
+_LONGEST_REASON = 4000
+
+
+@dataclass(eq=False)
+class FunctionTask(TaskDefaults):
+    """A task whose examples are calls of test functions: what is asked and scored is theirs to say.
+
+    ``score`` names the score that decides, "" for the first one. ``code`` is, by the function's name, a hash over its
+    normalised syntax tree.
+    """
+
+    name: str
+    path: Path
+    sha256: str = field()
+    threshold_of: float = 1.0
+    decisive: str = ""
+    metric: str = METRIC
+    examples: list[Example] = field(default_factory=list)
+    code: dict[str, str] = field(default_factory=dict)
+    source: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def dataset(self) -> Mapping[str, Any]:
+        """The file of its rows, if there is one."""
+        return self.source
+
+    def requests(self, example: Example, prompt: Prompt) -> Sequence[Request]:
+        """Return none: the function asks."""
+        return ()
+
+    def score(self, example: Example, responses: Sequence[Response], tools: Tools) -> Score:
+        """Raise ScoringError: the function scores."""
+        raise ScoringError("an eval function scores its examples itself, under pytest")
+
+    def threshold(self, example: Example) -> float:
+        """Return the task's own."""
+        return self.threshold_of
+
+    def metric_name(self, example: Example) -> str:
+        """Return the metric that stands for what functions decide."""
+        return METRIC
+
+    def scoring(self, example: Example) -> Mapping[str, Any]:
+        """Return nothing: an example is told apart by its row."""
+        return {}
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How exceptions are read: an assertion fails an example where it was raised below ``root``.
+
+    ``failing`` are exceptions that say in so many words that a test has failed.
+    """
+
+    root: Path
+    failing: tuple[type[BaseException], ...] = ()
+
+    def is_failure(self, error: BaseException) -> bool:
+        """Tell a failing assertion of the project's from an error."""
+        if isinstance(error, BaseExceptionGroup):
+            return all(self.is_failure(each) for each in error.exceptions)
+        if isinstance(error, self.failing):
+            return True
+        return isinstance(error, AssertionError) and self._is_own(error)
+
+    def _is_own(self, error: BaseException) -> bool:
+        frames = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__)]
+        if not frames or "site-packages" in frames[-1]:
+            return False
+        return Path(frames[-1]).is_relative_to(self.root)
+
+
+def result_of(
+    task: FunctionTask,
+    example: Example,
+    function: str,
+    outcomes: Sequence[Outcome],
+    reading: Reading,
+    judgement: Judgement,
+) -> ExampleResult:
+    """Return the result of an example from how the calls of its function ended, one for each repeat."""
+    error = next((found for outcome in outcomes if (found := _error_of(task, outcome, reading)) is not None), None)
+    if error is not None:
+        result = failed_result(task, example, example.prompt, error, judgement)
+    else:
+        scores = iter([_score_of(task, outcome) for outcome in outcomes])
+        result = evaluate(task, example, example.prompt, (), judgement, lambda *_: next(scores))
+    details = dict(result.details)
+    if error is not None:
+        kept = [_details(outcome.state) for outcome in outcomes]
+        details = kept[0] if len(kept) == 1 else {"repeats": kept}
+    if code := task.code.get(function):
+        details[FUNCTION] = {"name": function, "sha256": code}
+    steps = [step for outcome in outcomes for step in outcome.state.steps]
+    waits = [step.ms for step in steps if step.kind == "request" and step.ms is not None and not step.error]
+    return replace(
+        result,
+        details=details,
+        predictions=(),
+        usage=total_usage(steps),
+        latency_ms=round(sum(waits) / len(waits), 3) if waits else None,
+    )
+
+
+def describe(error: BaseException) -> str:
+    """Return an exception in one line, with the place in the project's code where it was raised."""
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    frames = [(frame.f_code, line) for frame, line in traceback.walk_tb(error.__traceback__)]
+    own = [(code, line) for code, line in frames if "site-packages" not in code.co_filename]
+    if not own:
+        return said[:_LONGEST_REASON]
+    code, line = own[-1]
+    return f"{said[:_LONGEST_REASON]} ({portable_path(code.co_filename)}:{line} in {code.co_name})"
+
+
+def _error_of(task: FunctionTask, outcome: Outcome, reading: Reading) -> LmevalError | None:
+    """Return what makes an example an error, None where it has a score."""
+    state, error = outcome.state, outcome.error
+    if state.failure is not None:
+        return state.failure
+    if error is not None:
+        if reading.is_failure(error):
+            return None
+        return error if isinstance(error, LmevalError) else ScoringError(describe(error))
+    if task.decisive and task.decisive not in state.scores:
+        recorded = ", ".join(state.scores) or "none"
+        return ScoringError(f"the score {task.decisive!r} that decides was not recorded; recorded: {recorded}")
+    return None
+
+
+def _score_of(task: FunctionTask, outcome: Outcome) -> Score:
+    state, details = outcome.state, _details(outcome.state)
+    if outcome.error is not None:
+        return Score(0.0, {**details, "reason": _reason(outcome.error)}, metrics=dict(state.scores))
+    decided_by = task.decisive or next(iter(state.scores), "")
+    value = state.scores[decided_by] if decided_by else 1.0
+    return Score(value, {**details, DECIDED_BY: decided_by}, metrics=dict(state.scores))
+
+
+def _reason(error: BaseException) -> str:
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return (str(error) or type(error).__name__)[:_LONGEST_REASON]
+
+
+def _details(state: ExampleState) -> dict[str, Any]:
+    steps = [step.to_json() for step in state.steps]
+    return {**({"notes": dict(state.notes)} if state.notes else {}), **({"steps": steps} if steps else {})}

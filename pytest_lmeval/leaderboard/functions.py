@@ -1,0 +1,78 @@
+"""What the results of eval functions say besides their scores, and what readers of boards make of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from pytest_lmeval.types import ExampleResult
+
+METRIC = "function"
+"""The metric of examples that a function scores."""
+FUNCTION = "function"
+"""The detail that names the function, with a hash of its code."""
+DECIDED_BY = "decided_by"
+"""The detail that names the score that was decisive; "" where only asserts were."""
+
+
+def is_function(result: ExampleResult) -> bool:
+    """Tell the result of an eval function."""
+    return result.metric == METRIC and FUNCTION in result.details
+
+
+def named_scores(result: ExampleResult) -> Mapping[str, float | None]:
+    """Return the scores of an eval function's example by name, its own among them."""
+    return {METRIC: result.score, **result.metrics}
+
+
+def mixed_decisions(results: Iterable[ExampleResult]) -> str:
+    """Return what is wrong where examples of one task were decided by different scores; else ""."""
+    found = Counter(name for result in results for name in _decisions(result.details))
+    if len(found) < 2:
+        return ""
+    names = ", ".join(f"{name or 'asserts alone'} ({count})" for name, count in found.most_common())
+    return f"its examples are decided by different scores: {names}; say score=NAME in eval_task"
+
+
+def code_of(results: Iterable[ExampleResult]) -> dict[str, dict[str, str]]:
+    """Return, by task, the hash of each function's code."""
+    found: dict[str, dict[str, str]] = {}
+    for result in results:
+        function = result.details.get(FUNCTION)
+        if result.metric == METRIC and isinstance(function, Mapping):
+            found.setdefault(result.task, {})[str(function.get("name"))] = str(function.get("sha256"))
+    return found
+
+
+def steps_of(details: Mapping[str, Any]) -> Iterator[Sequence[Mapping[str, Any]]]:
+    """Yield the recorded steps of each repeat."""
+    repeats = details.get("repeats")
+    for each in repeats if isinstance(repeats, Sequence) else (details,):
+        steps = each.get("steps", ()) if isinstance(each, Mapping) else ()
+        yield [step for step in steps if isinstance(step, Mapping)] if isinstance(steps, Sequence) else ()
+
+
+def answered_requests(details: Mapping[str, Any], kind: str = "request", asked: str = "") -> list[dict[str, Any]]:
+    """Return the answers in recorded steps, as :func:`~pytest_lmeval.records.answers.recorded_answer` reads them.
+
+    ``kind`` is ``request`` for those of the model, ``judge`` for those of a judge, ``asked`` the name of who answered.
+    """
+    return [
+        {
+            "request": step.get("key"),
+            "repeat": repeat,
+            "output": step.get("output", ""),
+            **({"latency_ms": step["ms"]} if "ms" in step else {}),
+            **({"thoughts": step["thoughts"]} if "thoughts" in step else {}),
+            **(step["usage"] if isinstance(step.get("usage"), Mapping) else {}),
+        }
+        for repeat, steps in enumerate(steps_of(details))
+        for step in steps
+        if step.get("kind") == kind and step.get("key") and "error" not in step and asked in ("", step.get("name"))
+    ]
+
+
+def _decisions(details: Mapping[str, Any]) -> list[str]:
+    repeats: Sequence[Any] = details.get("repeats", (details,))
+    return [each[DECIDED_BY] for each in repeats if isinstance(each, Mapping) and DECIDED_BY in each]

@@ -1,0 +1,212 @@
+"""Test functions that are evals: found among what pytest collects, given their rows, and made examples."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_lmeval.errors import LmevalError
+from pytest_lmeval.formats.task import LoadOptions
+from pytest_lmeval.functions.data import DataRows, row_text, rows_of
+from pytest_lmeval.functions.declare import EvalFunction, declared
+from pytest_lmeval.functions.source import FunctionHashes
+from pytest_lmeval.functions.task import FunctionTask
+from pytest_lmeval.plugin.collected import collected
+from pytest_lmeval.plugin.collector import ItemNames
+from pytest_lmeval.plugin.evals.item import EvalItem, follow
+from pytest_lmeval.plugin.private import fixture_definitions, remade
+from pytest_lmeval.run.facts import info_of
+from pytest_lmeval.text import node_path
+from pytest_lmeval.types import Example
+
+_ROWS = "lmeval_rows"
+
+
+@dataclass(slots=True)
+class _Rows:
+    """The rows that an eval function is parametrized with, and how many there were before any was left out."""
+
+    data: DataRows
+    names: Sequence[str] = ()
+    available: int = 0
+
+
+@dataclass(slots=True)
+class _File:
+    """What is known of one test file."""
+
+    hashes: FunctionHashes
+    sha256: str
+    used: dict[str, FunctionTask] = field(default_factory=dict)
+
+
+_FILES = pytest.StashKey[dict[Path, _File]]()
+
+
+def parametrize(collector: pytest.Collector, function: Any) -> None:
+    """Give an eval function the rows of its data, as pytest gives parameters; bad data are a collection error."""
+    task = declared(function)
+    if task is None or task.data is None:
+        return
+    try:
+        data = rows_of(task, collector.path.parent)
+    except LmevalError as error:
+        collected(collector.config).bad_files.append(collector.nodeid)
+        raise collector.CollectError(f"{collector.path.name}: {error}") from None
+    option = collector.config.option
+    wanted = LoadOptions(limit=option.lm_limit, sample=option.lm_sample, seed=option.lm_seed)
+    places = wanted.used(task.name, len(data.rows))
+    kept = data.at(places)
+    names = ItemNames()
+    shown = [names.unique(each) for each in kept.ids]
+    marks = [mark for mark in getattr(function, "pytestmark", ()) if _ROWS not in mark.kwargs]
+    rows = pytest.mark.parametrize("row", list(kept.rows), ids=shown).mark
+    function.pytestmark = [*marks, rows]
+    vars(function)[_ROWS] = (rows, _Rows(kept, shown, len(data.rows)))
+
+
+def examples_of(collector: pytest.Collector, function: Any, items: Sequence[Any]) -> list[Any]:
+    """Return the items of a test function, those that are examples as such."""
+    task = declared(function)
+    if task is not None:
+        _unmark(function)
+        return _declared_items(collector, task, function, items)
+    return [_plain(collector, function, item) for item in items]
+
+
+def _unmark(function: Any) -> None:
+    # What is collected once more, as the method of another class, gets its rows anew.
+    rows = vars(function).get(_ROWS)
+    if rows is not None:
+        function.pytestmark = [mark for mark in function.pytestmark if mark is not rows[0]]
+
+
+def _declared_items(collector: Any, spec: EvalFunction, function: Any, items: Sequence[Any]) -> list[Any]:
+    rows: _Rows | None = vars(function).get(_ROWS, (None, None))[1]
+    file = _file_of(collector)
+    whole = rows.available if rows is not None else len(items)
+    task = _new_task(collector, spec.name, file, whole, spec, rows)
+    name = _qualified(collector, function)
+    task.code[name] = file.hashes.of(name, spec.score or "", spec.threshold)
+    made = []
+    for item in items:
+        example = _example(item, spec, rows)
+        made.append(_as_example(remade(item, EvalItem), task, example, spec, name))
+    return made
+
+
+def _plain(collector: Any, function: Any, item: Any) -> Any:
+    """Return an item without ``eval_task``; one that takes our ``lm`` as an example of its file's task."""
+    if not isinstance(item, pytest.Function) or "lm" not in item.fixturenames or not is_ours(item):
+        return item
+    file = _file_of(collector)
+    path = collector.path
+    root = collector.config.rootpath
+    shown = path.relative_to(root) if path.is_relative_to(root) else path
+    name = shown.with_suffix("").as_posix()
+    task = file.used.get(name) or _new_task(collector, name, file, 0, None, None)
+    known = collected(collector.config).tasks
+    known[name] = replace(known[name], available=(known[name].available or 0) + 1)
+    qualified = _qualified(collector, function)
+    task.code[qualified] = file.hashes.of(qualified, "", 1.0)
+    example = Example(item.nodeid.partition("::")[2], row_text(_parameters(item)), (), task.metric, line=_line(item))
+    task.examples.append(example)
+    if inspect.iscoroutinefunction(item.function):
+        return follow(item, task, example, qualified)
+    return _as_example(remade(item, EvalItem), task, example, None, qualified)
+
+
+def is_ours(item: pytest.Item) -> bool:
+    """Tell whether an item's fixture ``lm`` is the plugin's, and not one that a project has under this name."""
+    definitions = fixture_definitions(item, "lm")
+    return bool(definitions) and str(definitions[-1].func.__module__).startswith("pytest_lmeval.")
+
+
+def _as_example(item: EvalItem, task: FunctionTask, example: Example, spec: EvalFunction | None, name: str) -> EvalItem:
+    item.assign(task, example, spec, name)
+    if spec is not None:
+        task.examples.append(example)
+        for tag in spec.tags:
+            add_tag(item, tag)
+    return item
+
+
+def add_tag(item: pytest.Item, tag: str) -> None:
+    """Let ``-k`` and, where it can be a mark's name, ``-m`` select an item by a tag."""
+    item.extra_keyword_matches.add(tag)
+    if tag.isidentifier():
+        known: set[str] = item.config.stash.setdefault(_TAGS, set())
+        if tag not in known:
+            known.add(tag)
+            item.config.addinivalue_line("markers", f"{tag}: a tag of evals")
+        item.add_marker(tag)
+
+
+_TAGS = pytest.StashKey[set[str]]()
+
+
+def _example(item: Any, spec: EvalFunction, rows: _Rows | None) -> Example:
+    parameters = _parameters(item)
+    metadata = {**spec.metadata, **({"tags": list(spec.tags)} if spec.tags else {})}
+    if rows is None:
+        callspec = getattr(item, "callspec", None)
+        id, shown = (callspec.id if callspec is not None else item.name), row_text(parameters)
+    else:
+        place = item.callspec.indices["row"]
+        others = {name: value for name, value in parameters.items() if name != "row"}
+        id = rows.data.ids[place] if not others else item.callspec.id
+        shown = row_text({"row": parameters["row"], **others} if others else parameters["row"])
+    return Example(id, shown, (), "function", metadata=metadata, line=_line(item))
+
+
+def _parameters(item: Any) -> dict[str, Any]:
+    callspec = getattr(item, "callspec", None)
+    return dict(callspec.params) if callspec is not None else {}
+
+
+def _new_task(
+    collector: Any, name: str, file: _File, available: int, spec: EvalFunction | None, rows: _Rows | None
+) -> FunctionTask:
+    root = collector.config.rootpath
+    path = collector.path
+    place = node_path((path.relative_to(root) if path.is_relative_to(root) else path).as_posix())
+    task = FunctionTask(
+        name,
+        path,
+        file.sha256,
+        spec.threshold if spec is not None else 1.0,
+        (spec.score or "") if spec is not None else "",
+        source={"path": rows.data.path, "sha256": rows.data.sha256} if rows is not None and rows.data.path else {},
+    )
+    file.used[name] = task
+    info = replace(info_of(task, place, selected=0), available=available, min_score=spec.min_score if spec else None)
+    try:
+        collected(collector.config).add(info)
+    except LmevalError as error:
+        collected(collector.config).bad_files.append(collector.nodeid)
+        raise collector.CollectError(str(error)) from None
+    return task
+
+
+def _file_of(collector: Any) -> _File:
+    files: dict[Path, _File] = collector.config.stash.setdefault(_FILES, {})
+    path: Path = collector.path
+    if path not in files:
+        from hashlib import sha256
+
+        data = path.read_bytes()
+        files[path] = _File(FunctionHashes(data), sha256(data).hexdigest())
+    return files[path]
+
+
+def _qualified(collector: pytest.Collector, function: Any) -> str:
+    return str(getattr(function, "__qualname__", function))
+
+
+def _line(item: Any) -> int:
+    return int(item.function.__code__.co_firstlineno) if hasattr(item.function, "__code__") else 0

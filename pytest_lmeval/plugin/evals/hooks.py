@@ -1,0 +1,73 @@
+"""The hooks that a run with eval functions needs besides those of every run."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Generator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from pytest_lmeval.plugin.evals.session import EvalSession
+
+
+class EvalHooks:
+    """Registered when the first eval function is prepared to run."""
+
+    def __init__(self, evals: EvalSession) -> None:
+        self._evals = evals
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_teardown(
+        self, item: pytest.Item, nextitem: pytest.Item | None
+    ) -> Generator[None, object, object]:
+        session = item.session
+        if nextitem is None or session.shouldstop or session.shouldfail:
+            self._evals.end_all()
+        else:
+            staying = set(nextitem.listchain())
+            going = [each for each in item.listchain()[:-1] if each not in staying]
+            if going:
+                self._evals.end_scope([each for each in going if isinstance(each, pytest.Collector)])
+        return (yield)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef[Any], request: Any) -> Generator[None, object, object]:
+        """Run async fixtures in the functions' loop, where no other plugin has made plain ones of them by now."""
+        function: Any = fixturedef.func
+        plain = _as_plain(self._evals, function)
+        if plain is None or not hasattr(request.node, "items" if request.scope == "session" else "nodeid"):
+            return (yield)
+        fixturedef.func = plain  # type: ignore[misc]
+        try:
+            return (yield)
+        finally:
+            fixturedef.func = function  # type: ignore[misc]
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        self._evals.close()
+
+
+def _as_plain(evals: EvalSession, function: Any) -> Any:
+    if inspect.isasyncgenfunction(function):
+
+        def generate(*arguments: Any, **named: Any) -> Any:
+            values = function(*arguments, **named)
+            yield evals.loop.submit(_next(values)).result()
+            evals.loop.submit(_finish(values)).result()
+
+        return generate
+    if inspect.iscoroutinefunction(function):
+        return lambda *arguments, **named: evals.loop.submit(function(*arguments, **named)).result()
+    return None
+
+
+async def _next(values: Any) -> Any:
+    return await anext(values)
+
+
+async def _finish(values: Any) -> None:
+    async for _ in values:
+        raise RuntimeError("an async fixture yields once")

@@ -1,0 +1,165 @@
+"""One example of an eval function as a pytest item: begun ahead where that may be, reported at its turn."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_lmeval.functions.runner import Outcome, Running
+from pytest_lmeval.functions.task import describe
+from pytest_lmeval.plugin.failure import ExampleFailed, explain
+from pytest_lmeval.plugin.item import ScoredItem, attach, named_after
+from pytest_lmeval.plugin.run_facts import rerun_facts
+from pytest_lmeval.plugin.state import RunState, run_state
+from pytest_lmeval.plugin.telling import tell
+from pytest_lmeval.report.rerun import rerun_command
+from pytest_lmeval.text import printable
+from pytest_lmeval.types import Example, ExampleResult
+
+if TYPE_CHECKING:
+    from pytest_lmeval.functions.declare import EvalFunction
+    from pytest_lmeval.functions.task import FunctionTask
+    from pytest_lmeval.plugin.evals.session import EvalSession
+
+
+class EvalItem(ScoredItem):
+    """An example whose function runs in the loop, in a thread, or here."""
+
+    task: FunctionTask
+    spec: EvalFunction | None = None
+    function_name: str = ""
+
+    def assign(self, task: FunctionTask, example: Example, spec: EvalFunction | None, name: str) -> None:
+        """Say which example this is; ``spec`` is what ``eval_task`` was told, None without it."""
+        self.task = task
+        self.example = example
+        self.spec = spec
+        self.function_name = name
+        self.add_marker("lmeval")
+        self.extra_keyword_matches.add(task.name)
+
+    @property
+    def run_state(self) -> RunState:
+        """The state of the run in this process."""
+        return run_state(self.config)
+
+    @property
+    def evals(self) -> EvalSession:
+        """The eval functions of this process."""
+        return self.run_state.evals
+
+    @property
+    def runs_beside(self) -> bool:
+        """Whether the function may run beside others: it is async, or said to be for threads."""
+        return self.spec is not None and (self.spec.is_async or self.spec.threads)
+
+    def setup(self) -> None:
+        """Set its fixtures up, and begin it and what may begin ahead."""
+        self.evals.catch_up(self)
+        super().setup()
+        self.evals.begin(self)
+
+    def runtest(self) -> None:
+        """Wait for the function or run it; fail where its result says so."""
+        if other := self._other_adapter():
+            self.evals.let_go(self)
+            result = self.run_state.run.unscored(self, other)
+            self.keep(result)
+            raise ExampleFailed(self._explained(result))
+        running = self.evals.finish(self)
+        for outcome in running.outcomes:
+            if (error := control_of(outcome.error)) is not None:
+                raise error
+        result = self.evals.result(self, running.outcomes)
+        if self.run_state.run.stopped:
+            self.session.shouldstop = printable(self.run_state.run.stopped, keep="")
+            tell(self.config, stopped=self.run_state.run.stopped)
+        self.keep(result)
+        if result.is_failed and not self.run_state.excuses(result):
+            self._fail(result, running.outcomes)
+
+    def teardown(self) -> None:
+        """Let go of a function that was begun and is not wanted, as where the item was skipped."""
+        self.evals.let_go(self)
+        super().teardown()
+
+    def attach_result(self, report: pytest.TestReport, call: pytest.CallInfo[None]) -> None:
+        """Put the result on the report, with the time that the function itself took."""
+        running: Running | None = self.__dict__.pop("ran", None) if call.when == "call" else None
+        if running is not None and running.outcomes:
+            report.duration = sum(outcome.seconds for outcome in running.outcomes)
+            report.start = report.stop - report.duration
+        super().attach_result(report, call)
+
+    def _other_adapter(self) -> str:
+        engine: Any = self.funcargs.get("lm_engine")
+        return "" if engine is None else self.run_state.other_adapter(self.funcargs["lm_adapter"], engine)
+
+    def _fail(self, result: ExampleResult, outcomes: list[Outcome]) -> None:
+        explained = self._explained(result)
+        raised = next((outcome.error for outcome in outcomes if outcome.error is not None), None)
+        if raised is None:
+            raise ExampleFailed(explained)
+        # pytest shows the exception itself best; what it cannot know stands beside.
+        self.add_report_section("call", "example", explained)
+        raise raised
+
+    def _explained(self, result: ExampleResult) -> str:
+        before = self.run_state.baseline_results.get((result.task, result.id))
+        parent = self.parent.nodeid if self.parent is not None else ""
+        return explain(result, rerun_command(rerun_facts(self.config), parent, self.name), before)
+
+
+def control_of(error: BaseException | None) -> BaseException | None:
+    """Return the exception by which a test says that it was not one: a skip, an xfail, an exit; else None."""
+    if isinstance(error, BaseExceptionGroup):
+        found = [control_of(each) for each in error.exceptions]
+        return found[0] if found and all(found) else None
+    kinds = (pytest.skip.Exception, pytest.xfail.Exception, pytest.exit.Exception, KeyboardInterrupt)
+    return error if isinstance(error, kinds) else None
+
+
+def follow(item: pytest.Function, task: FunctionTask, example: Example, name: str) -> pytest.Function:
+    """Make an example of an async test that another plugin runs: only its reports are ours."""
+    item.add_marker("lmeval")
+    item.extra_keyword_matches.add(task.name)
+    item.__dict__.update(task=task, example=example, attach_result=_Follower(item, task, example, name))
+    return item
+
+
+class _Follower:
+    """Scores an example when the test of another plugin's has ended, from what ``lm`` recorded meanwhile."""
+
+    def __init__(self, item: pytest.Function, task: FunctionTask, example: Example, name: str) -> None:
+        self._item = item
+        self.function_name = name
+        self.task = task
+        self.example = example
+
+    def __call__(self, report: pytest.TestReport, call: pytest.CallInfo[None]) -> None:
+        """Put the result on the report that decides it."""
+        item: Any = self._item
+        evals = run_state(item.config).evals
+        raised = call.excinfo.value if call.excinfo is not None else None
+        if call.when == "setup" and report.failed:
+            self._attach(report, run_state(item.config).run.unscored(self, f"set-up failed: {describe_any(raised)}"))
+        if call.when != "call" or control_of(raised) is not None:
+            return
+        outcome = evals.ended_by_another(item, raised, call.duration)
+        if outcome is None:
+            self._attach(report, run_state(item.config).run.unscored(self, f"not scored: {describe_any(raised)}"))
+            return
+        result = evals.result(self, [outcome])
+        if result.is_failed and not report.failed:
+            report.outcome = "failed"
+            report.longrepr = explain(result, rerun_command(rerun_facts(item.config), item.parent.nodeid, item.name))
+        self._attach(report, result)
+
+    def _attach(self, report: pytest.TestReport, result: ExampleResult) -> None:
+        attach(self._item, report, named_after(self._item, result))
+
+
+def describe_any(error: BaseException | None) -> str:
+    """Return an exception in one line; without one that there is none."""
+    return "no exception" if error is None else describe(error)

@@ -1,0 +1,353 @@
+"""The eval functions of one process: which of them run, and what they share."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_lmeval.engine.judge import Judge
+from pytest_lmeval.errors import BudgetSpent
+from pytest_lmeval.formats.task import Tools
+from pytest_lmeval.functions.asker import Asker
+from pytest_lmeval.functions.endpoint import Endpoint
+from pytest_lmeval.functions.example import ExampleState
+from pytest_lmeval.functions.lm import (
+    BlockingLm,
+    Lm,
+    LmBase,
+    Services,
+    close_answered,
+    close_failed,
+    messages_of,
+    open_request,
+    request_options,
+)
+from pytest_lmeval.functions.loop import Loop
+from pytest_lmeval.functions.output import LogKeeper, is_of_this_thread, route_prints, sections, unroute_prints
+from pytest_lmeval.functions.runner import Outcome, Runner, Running
+from pytest_lmeval.functions.task import Reading, result_of
+from pytest_lmeval.plugin.ahead import Ahead
+from pytest_lmeval.plugin.evals.startable import Needs, needs_of, values_for
+from pytest_lmeval.plugin.locate import is_function
+from pytest_lmeval.plugin.private import (
+    arguments_of,
+    fixtures_of,
+    is_capturing,
+    is_replacement,
+    is_worker,
+    log_handlers,
+    uncaptured,
+)
+from pytest_lmeval.records.answers import KnownAnswers
+from pytest_lmeval.types import ExampleResult
+
+if TYPE_CHECKING:
+    from pytest_lmeval.plugin.evals.item import EvalItem
+    from pytest_lmeval.plugin.state import RunState
+
+_LOOK_S = 0.25
+_BLOCKED_S = 10.0
+_PATIENCE_S = 5.0
+_MOST_REMARKS = 20
+
+
+class EvalSession:
+    """Begins, awaits and ends the eval functions of one process; lives as long as its run."""
+
+    def __init__(self, state: RunState) -> None:
+        self._state = state
+        self._config = state.config
+        self.concurrency = state.run.settings.policy(0.0).own_concurrency
+        captures = is_capturing(self._config)
+        self.loop = Loop(route_prints if captures else _nothing)
+        self.runner = Runner(self.loop, self.concurrency)
+        self.endpoint = Endpoint(self.loop)
+        self.endpoint.serve(self._ask_for_client)
+        self._services: Services | None = None
+        self._lms: dict[pytest.Item, LmBase] = {}
+        self._running: dict[pytest.Item, Running] = {}
+        self._needs: dict[int, tuple[object, Needs]] = {}
+        self._put_off: Any = None
+        self._one_by_one: Counter[tuple[str, str]] = Counter()
+        self._remarks: dict[str, None] = {}
+        self._told_blocked = ""
+        # A worker's death is blamed on the item at its turn: one that took another's place runs nothing beside it.
+        self._may_run_ahead = not (is_worker(self._config) and is_replacement(self._config))
+
+    @cached_property
+    def ahead(self) -> Ahead:
+        """What will come to its turn next."""
+        return Ahead(self._config, self._state.items, is_function)
+
+    # The fixture
+
+    def lm_of(self, item: pytest.Item, engine: Any, judge: Any, *, blocks: bool) -> LmBase:
+        """Return the ``lm`` of an item, made when it is first asked for."""
+        if self._services is None:
+            self._services = self._new_services(engine, judge)
+        if item not in self._lms:
+            self._lms[item] = BlockingLm(self._services) if blocks else Lm(self._services)
+        return self._lms[item]
+
+    def endpoint_for(self, engine: Any, judge: Any) -> str:
+        """Return the endpoint's address, without the token of any example."""
+        if self._services is None:
+            self._services = self._new_services(engine, judge)
+        return self.endpoint.root
+
+    def follow(self, item: Any) -> None:
+        """Let a test that another plugin runs record from now on."""
+        state = self._new_states(item, 1)[0]
+        state.begin(beside=False)
+        self._lms[item].enter(state)
+        item.__dict__["lm_state"] = state
+
+    def ended_by_another(self, item: Any, error: BaseException | None, seconds: float) -> Outcome | None:
+        """Return how a test ended that another plugin ran; None where it never got its ``lm``."""
+        lm, state = self._lms.pop(item, None), item.__dict__.pop("lm_state", None)
+        if lm is None or state is None:
+            return None
+        lm.leave()
+        return Outcome(state, error, seconds)
+
+    # One item after the other
+
+    def catch_up(self, item: Any) -> None:
+        """Note that the turn of ``item`` has come."""
+        self.ahead.catch_up(item.position)
+
+    def begin(self, item: EvalItem) -> None:
+        """Begin an item whose fixtures are set up, ahead of those that may begin before their turn."""
+        begun: list[Running] = []
+        if item not in self._running:
+            running = self._running[item] = self._new_running(item, item.funcargs)
+            if running.in_thread or item.runs_beside:
+                begun.append(running)
+            self._note_one_by_one(item)
+        self.runner.begin([*begun, *self._followers(item)])
+
+    def finish(self, item: EvalItem) -> Running:
+        """Return the item's example once it has run."""
+        running = self._running.pop(item)
+        if item.runs_beside or running.in_thread:
+            self._wait_for(running)
+        else:
+            self.runner.run_here(running)
+        self._lms.pop(item, None)
+        item.__dict__["ran"] = running
+        for outcome in running.outcomes:
+            for name, text in sections(outcome.state.output):
+                item.add_report_section("call", name, text)
+        return running
+
+    def result(self, unit: Any, outcomes: Sequence[Outcome]) -> ExampleResult:
+        """Return the result of an example from how the calls of its function ended."""
+        run = self._state.run
+        failure = next((each.state.failure for each in outcomes if isinstance(each.state.failure, BudgetSpent)), None)
+        if failure is not None:
+            run.stopped = str(failure)
+        if self._services is not None:
+            run.note_stops(self._services.model.engine)
+        reading = Reading(self._config.rootpath, (pytest.fail.Exception,))
+        found = result_of(unit.task, unit.example, unit.function_name, outcomes, reading, run.judgement(Tools()))
+        return run.scrubbed(found)
+
+    def let_go(self, item: pytest.Item) -> None:
+        """Cancel what was begun for an item that nobody will take."""
+        running = self._running.pop(item, None)
+        self._lms.pop(item, None)
+        if running is not None and running.task is not None:
+            self._cancel([running])
+
+    # The end of a scope, and of the session
+
+    def end_scope(self, going: Sequence[pytest.Collector]) -> None:
+        """Cancel, and wait for, what was begun and uses fixtures of a collector that is torn down."""
+        modules = [each for each in going if isinstance(each, pytest.Module)]
+        if not modules:
+            return
+        uses = [
+            item
+            for item in self._running
+            if item.getparent(pytest.Module) in modules and self._needs_of(item).narrowest == "module"
+        ]
+        self._end(uses)
+
+    def end_all(self) -> None:
+        """Cancel, and wait for, all that was begun."""
+        self._end(list(self._running))
+
+    def close(self) -> None:
+        """End the loop."""
+        self.end_all()
+        self.loop.close()
+        unroute_prints()
+        if self._services is not None:
+            logging.getLogger().removeHandler(self._log_keeper)
+            for handler in self._filtered:
+                handler.removeFilter(is_of_this_thread)
+
+    @property
+    def remarks(self) -> list[str]:
+        """What the end of the run says of its eval functions."""
+        found = [
+            f"{task}: {count} example{'s' if count > 1 else ''} ran one at a time: {reason}"
+            for (task, reason), count in self._one_by_one.items()
+        ]
+        others = list(self._remarks)
+        more = [f"and {len(others) - _MOST_REMARKS} more"] if len(others) > _MOST_REMARKS else []
+        return [*found, *others[:_MOST_REMARKS], *more]
+
+    @property
+    def reused(self) -> int:
+        """How many answers of an earlier run were used again."""
+        return 0 if self._services is None else self._services.model.reused
+
+    def _end(self, items: Sequence[pytest.Item]) -> None:
+        running = [self._running.pop(item) for item in items]
+        for item in items:
+            self._lms.pop(item, None)
+        self._cancel(running)
+
+    def _cancel(self, running: Sequence[Running]) -> None:
+        if not running:
+            return
+        for stubborn in self.runner.cancel(running, _PATIENCE_S):
+            state = stubborn.states[0]
+            self._remark(f"{state.task}: {state.id} did not end when it was cancelled")
+
+    def _new_services(self, engine: Any, judge: Any) -> Services:
+        held = list(self._state.held.results.values()) if self._config.option.lm_resume else []
+        judges = self._state.run.judge(judge, engine)
+        self._log_keeper = LogKeeper()
+        logging.getLogger().addHandler(self._log_keeper)
+        self._filtered = log_handlers(self._config)
+        for handler in self._filtered:
+            handler.addFilter(is_of_this_thread)
+        return Services(
+            Asker(engine, self.loop, KnownAnswers(held)),
+            Asker(judges.engine, self.loop, KnownAnswers(held, judges.name)) if isinstance(judges, Judge) else None,
+            self.endpoint,
+        )
+
+    def _new_states(self, item: Any, repeats: int) -> list[ExampleState]:
+        return [ExampleState(item.task.name, item.example.id, number, self._remark) for number in range(repeats)]
+
+    def _new_running(self, item: EvalItem, values: Mapping[str, Any]) -> Running:
+        spec = item.spec
+        wanted = arguments_of(item)
+        given = {name: values[name] for name in wanted if name in values and name != "lm"}
+        lm = self._lms[item]
+        if "lm" in wanted:
+            given["lm"] = lm
+        function = item.obj
+        timeout = spec.timeout if spec is not None else None
+        return Running(
+            lambda: function(**given),
+            lm,
+            self._new_states(item, self._state.run.settings.repeats),
+            timeout,
+            # Only from beside can a function be told that its time is over.
+            in_thread=spec is not None and not spec.is_async and (spec.threads or timeout is not None),
+        )
+
+    def _followers(self, item: EvalItem) -> list[Running]:
+        window = 4 * self.concurrency
+        if not self._may_run_ahead or len(self._running) > window - max(1, window // 8):
+            return []
+        begun = []
+        while len(self._running) < window:
+            follower = self._put_off or self.ahead()
+            self._put_off = None
+            if follower is None:
+                break
+            if follower in self._running or follower is item or not follower.runs_beside:
+                continue
+            needs = self._needs_of(follower)
+            if needs.reason:
+                continue
+            if needs.narrowest == "module" and _module(follower) is not _module(item):
+                # Its module's fixtures are set up when that module's turn comes; what follows it waits with it.
+                self._put_off = follower
+                break
+            values = values_for(follower, needs, item)
+            if values is not None:
+                engine, judge = values["lm_engine"], values["lm_judge"]
+                self.lm_of(follower, engine, judge, blocks=not follower.spec.is_async)
+                running = self._running[follower] = self._new_running(follower, values)
+                begun.append(running)
+        return begun
+
+    def _needs_of(self, item: pytest.Item) -> Needs:
+        # Items of one function share what they need; kept with the key, whose id is its own only while it lives.
+        key = fixtures_of(item)
+        known = self._needs.get(id(key))
+        if known is None or known[0] is not key:
+            known = self._needs[id(key)] = (key, needs_of(item))
+        return known[1]
+
+    def _note_one_by_one(self, item: EvalItem) -> None:
+        if item.runs_beside and self._may_run_ahead:
+            needs = self._needs_of(item)
+            if needs.reason and not needs.silent:
+                self._one_by_one[item.task.name, needs.reason] += 1
+
+    def _wait_for(self, running: Running) -> None:
+        engine = self._services.model.engine if self._services is not None else None
+        while not running.done.wait(_LOOK_S):
+            if engine is not None:
+                engine.look_after()
+                self._state.show_waiting(min(len(self._running) + 1, self.concurrency), engine)
+            self._watch()
+
+    def _watch(self) -> None:
+        silent = self.loop.silent_s()
+        if silent < _BLOCKED_S:
+            self._told_blocked = ""
+            return
+        where = self.loop.busy_at()
+        if where == self._told_blocked:
+            return
+        self._told_blocked = where
+        said = f"an eval function blocks the event loop of all at {where}; await there, or write def with threads=True"
+        self._remark(said)
+        terminal = self._config.pluginmanager.getplugin("terminalreporter")
+        if terminal is not None and not is_worker(self._config):
+            with uncaptured(self._config):
+                terminal.write_line(f"\nlmeval: for {silent:.0f} s now {said}", yellow=True)
+
+    def _remark(self, text: str) -> None:
+        self._remarks[text] = None
+
+    async def _ask_for_client(self, state: ExampleState, fields: Mapping[str, Any]) -> Any:
+        """Answer a request of an application's own client, as ``lm.ask`` would."""
+        assert self._services is not None
+        state.check_is_running("a request to lm.base_url")
+        asker = self._services.model
+        options = {
+            "stop": fields["stop"],
+            "max_tokens": fields["max_tokens"],
+            "tools": fields["tools"],
+            "tool_choice": fields["tool_choice"],
+            "options": request_options(fields["temperature"], None),
+        }
+        request, step = open_request(state, asker.name, messages_of(fields["messages"]), options)
+        try:
+            answer = await asker.ask(request)
+        except BaseException as error:
+            close_failed(state, step, error, may_fail=False)
+            raise
+        return close_answered(state, step, answer)
+
+
+def _module(item: pytest.Item) -> pytest.Collector | None:
+    return item.getparent(pytest.Module)
+
+
+def _nothing() -> None:
+    return None

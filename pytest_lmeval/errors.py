@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import Any
 
 __all__ = [
     "AdapterDown",
@@ -47,7 +48,12 @@ _LONGEST_DETAIL = 1000
 
 
 class LmevalError(Exception):
-    """Base of every exception this package raises on purpose."""
+    """Base of every exception this package raises on purpose.
+
+    ``exchanges`` are what was asked and answered for an example before what this says ended it, if anything was.
+    """
+
+    exchanges: tuple[Any, ...] = ()
 
 
 class UsageError(LmevalError):

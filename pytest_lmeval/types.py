@@ -316,7 +316,8 @@ class Metric:
 
     A metric that runs code takes the sandbox as a fourth argument. ``extras`` are the keys of a record's ``extras``
     that it reads. ``package`` is what it imports when it scores and not every installation has, ``install`` what pip
-    installs to get it.
+    installs to get it. ``needs_targets`` is False where a record may be without. A metric that ``takes_calls`` gets the
+    output as it is in the ledger, tool calls included, and its examples are asked with ``extras.tools``.
     """
 
     name: str
@@ -326,6 +327,8 @@ class Metric:
     extras: tuple[str, ...] = ()
     package: str = ""
     install: str = ""
+    needs_targets: bool = True
+    takes_calls: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,12 +11,15 @@ from pytest_lmeval.engine.batching import BatchTransport
 from pytest_lmeval.engine.budget import Budget
 from pytest_lmeval.engine.jobs import Inbox, Job
 from pytest_lmeval.engine.policy import Policy
+from pytest_lmeval.engine.rounds import Conversation, Rounds
 from pytest_lmeval.engine.waits import Wait
 from pytest_lmeval.errors import AdapterDown, AdapterError, BudgetSpent, LmevalError
 from pytest_lmeval.types import Request, Response
 
 RequestsOf = Callable[[Any], Sequence[Request]]
 """From a key to its requests."""
+Converse = Callable[[Any, Request], Conversation | None]
+"""From a key and one of its requests to the conversation that it begins, if it is one."""
 Ahead = Callable[[], Hashable | None]
 """The key that will be wanted after those it gave before; None: nothing more is known at present."""
 _LOOK_S = 0.25
@@ -51,7 +54,8 @@ class Engine:
     on, a window of requests is kept on its way: for a batch adapter the batch after the current one, for an async
     adapter four times its concurrency. What the engine holds stays within the window.
     ``on_wait`` is called with the engine now and then while ``respond`` has nothing to return yet. ``stopped`` says why
-    nothing more should be asked.
+    nothing more should be asked. ``converse`` says which requests are followed by others: the response to such a one
+    comes after the last of them.
     """
 
     def __init__(self, adapter: Any, policy: Policy | None = None, budget: Budget | None = None) -> None:
@@ -60,6 +64,7 @@ class Engine:
         if hasattr(adapter, "think_tags"):
             adapter.think_tags = self.policy.think_tags
         self.on_wait: Callable[[Engine], None] | None = None
+        self.converse: Converse | None = None
         self.stopped = ""
         self.streams = callable(getattr(adapter, "complete", None)) or is_async(adapter)
         self._largest_unit = 1 if self.streams else self.policy.batch_size
@@ -67,7 +72,7 @@ class Engine:
         self._refill = max(1, self._window // 8) if self.streams else 1
         self._inbox = Inbox()
         self._transport = self._new_transport()
-        # Eval functions ask from their own threads.
+        # Eval functions ask from their own threads, and conversations go on in one.
         self._submitting = threading.Lock()
         self._planned: dict[Hashable, Sequence[Hashable]] = {}
         self._ahead: Ahead = lambda: None
@@ -75,6 +80,7 @@ class Engine:
         self._per_key = 1
         # Engines of one run, the judges' among them, spend out of one purse.
         self.budget = budget or Budget(self.policy.own_max_cost)
+        self._rounds: Rounds | None = None
 
     def plan(self, batches: Iterable[Sequence[Hashable]], ahead: Ahead = lambda: None) -> None:
         """Say which keys to ask together, and where to learn what comes next. A key outside the plan is asked alone."""
@@ -97,8 +103,9 @@ class Engine:
         assert job.answers is not None
         responses: list[Response] = []
         for answer in job.answers[job.spans[key]]:
-            self._settle(answer)
-            if isinstance(answer, AdapterError):
+            if not job.talks:
+                self._settle(answer)
+            if isinstance(answer, LmevalError):
                 raise answer
             responses.append(answer)
         return responses
@@ -138,8 +145,8 @@ class Engine:
         """Yield the keys that were answered whole and not yet handed out, with their responses."""
         for key, job in list(self._jobs.items()):
             answers = () if job.answers is None or job.failure is not None else job.answers[job.spans[key]]
-            if answers and not any(isinstance(answer, AdapterError) for answer in answers):
-                yield key, [answer for answer in answers if not isinstance(answer, AdapterError)]
+            if answers and not any(isinstance(answer, LmevalError) for answer in answers):
+                yield key, [answer for answer in answers if not isinstance(answer, LmevalError)]
 
     def forget(self, key: Hashable) -> None:
         """Hand ``key`` out to nobody: it is not wanted any more."""
@@ -152,6 +159,8 @@ class Engine:
 
     def close(self) -> None:
         """Stop asking; what is under way is dropped."""
+        if self._rounds is not None:
+            self._rounds.close()
         self._transport.close()
 
     @property
@@ -197,8 +206,23 @@ class Engine:
         self._jobs.update(dict.fromkeys(job.spans, job))
         self._jobs.update(failed)
         self._per_key = max(self._per_key, *(span.stop - span.start for span in job.spans.values()), 1)
-        self.budget.commit(len(job.requests))
+        self._begin_talks(job)
+        asked = len(job.requests) if not job.talks else sum(talk.request is not None for talk in job.talks)
+        self.budget.commit(asked)
         return job
+
+    def _begin_talks(self, job: Job) -> None:
+        converse = self.converse
+        if converse is None:
+            return
+        begun = {
+            number: talk
+            for key, span in job.spans.items()
+            for number in range(span.start, span.stop)
+            if (talk := converse(key, job.requests[number])) is not None
+        }
+        if begun:
+            job.talks = [begun.get(number) or Conversation(one) for number, one in enumerate(job.requests)]
 
     def _unit(self, key: Hashable) -> Sequence[Hashable]:
         return (key,) if self.streams else self._planned.get(key, (key,))
@@ -222,8 +246,17 @@ class Engine:
         for job in jobs:
             if not job.requests:
                 job.answers = ()
-        if wanted:
-            self._submit(wanted)
+        plain = [job for job in wanted if not job.talks]
+        if plain:
+            self._submit(plain)
+        for job in wanted:
+            if job.talks:
+                self._rounds = self._rounds or Rounds(self._submit, self._inbox, self._settle, self._admit)
+                self._rounds.start(job)
+
+    def _admit(self) -> None:
+        self._check_budget(1)
+        self.budget.commit(1)
 
     def _submit(self, jobs: Sequence[Job]) -> None:
         with self._submitting:

@@ -21,6 +21,7 @@ from pytest_lmeval.types import (
     Completion,
     Example,
     ExampleResult,
+    Exchange,
     Generate,
     Response,
     Score,
@@ -113,7 +114,8 @@ def failed_result(
     task: Task, example: Example, prompt: Prompt, error: LmevalError, judgement: Judgement
 ) -> ExampleResult:
     """Return the result of an example that got no response: ``error``, or ``timeout``."""
-    return _result(_Asked(task, example, prompt), judgement, _status_of(error), error=str(error))
+    asked = _Asked(task, example, prompt, exchanges=error.exchanges)
+    return _result(asked, judgement, _status_of(error), error=str(error))
 
 
 def runs_code(task: Task, example: Example, registry: Registry) -> bool:
@@ -143,6 +145,7 @@ class _Asked:
     example: Example
     prompt: Prompt
     responses: Sequence[Response] = ()
+    exchanges: Sequence[Exchange] = ()
 
 
 def _status_of(error: LmevalError) -> Status:
@@ -155,7 +158,8 @@ def _result(
     task, example, prompt, responses = asked.task, asked.example, asked.prompt, asked.responses
     completions = [response for response in responses if isinstance(response, Completion)]
     thoughts = tuple(completion.thoughts for completion in completions)
-    single = [one for response in responses for one in _single(response)]
+    exchanges = [*asked.exchanges, *(each for completion in completions for each in completion.exchanges)]
+    single = [*(each.response for each in asked.exchanges), *(one for each in responses for one in _single(each))]
     fresh = [response for response in single if not response.cached]
     latencies = [round(response.latency_ms, 3) for response in fresh if response.latency_ms is not None]
     firsts = [one.ttft_ms for one in fresh if isinstance(one, Completion) and one.ttft_ms is not None]
@@ -186,7 +190,7 @@ def _result(
         metrics=_metrics(scores),
         thoughts=thoughts if any(thoughts) else (),
         cut_off=any(completion.is_cut_off for completion in completions),
-        exchanges=tuple(exchange_record(each) for completion in completions for each in completion.exchanges),
+        exchanges=tuple(map(exchange_record, exchanges)),
         scoring_hash=scoring_hash(task, example),
         request_ms=tuple(latencies) if len(latencies) > 1 else (),
         ttft_ms=tuple(round(each, 3) for each in firsts),

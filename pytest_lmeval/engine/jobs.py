@@ -5,9 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from pytest_lmeval.engine.ask import Answer
 from pytest_lmeval.types import Request
+
+if TYPE_CHECKING:
+    from pytest_lmeval.engine.rounds import Conversation
 
 
 @dataclass(slots=True, eq=False)
@@ -15,7 +19,8 @@ class Job:
     """Requests that are asked together; ``spans`` says which belong to which key.
 
     ``failure`` is what stops the run. ``on_answer`` is called once with the job that has its answers, or its failure,
-    in a thread of the transport's; without it somebody waits for the job.
+    in a thread of the transport's; without it somebody waits for the job. ``talks`` are, where a request of the job may
+    be followed by others, one conversation for each request.
     """
 
     requests: list[Request] = field(default_factory=list)
@@ -23,6 +28,7 @@ class Job:
     answers: Sequence[Answer] | None = None
     failure: BaseException | None = None
     on_answer: Callable[[Job], None] | None = None
+    talks: Sequence[Conversation] = ()
 
     def add(self, key: Hashable, requests: Sequence[Request]) -> None:
         """Ask ``requests`` on behalf of ``key``."""

@@ -1,17 +1,23 @@
-"""The compact dialect: ``id? prompt targets metric extras?``, open to every registered metric and rule."""
+"""The compact dialect: ``id? prompt targets metric extras?``, open to every registered metric and rule.
+
+A record with ``turns`` has them in place of prompt, targets and metric.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pytest_lmeval.errors import RecordRefused, ScoringError, UnknownName
+from pytest_lmeval.errors import RecordRefused, ScoringError, UnknownName, did_you_mean
 from pytest_lmeval.formats import checks
+from pytest_lmeval.formats.tools import check_call_extras, check_choice, check_responses, tools_of
 from pytest_lmeval.registry import Registry
-from pytest_lmeval.types import Example
+from pytest_lmeval.types import Example, Message
 
 REQUIRED = ("prompt", "targets", "metric")
 OPTIONAL = ("id", "extras")
+TURNS = "turns"
+_OF_TURNS = ("user", "targets", "metric", "post_process", "extras")
 
 
 def compact_metric(word: str) -> str:
@@ -32,13 +38,15 @@ _READ_EXTRAS = frozenset({"csv_columns", "csv_separator", "has_csv", "json_exact
 
 def check_compact_record(record: object, line: int, registry: Registry) -> Example:
     """Return the example that ``record`` describes; raise RecordRefused for the first rule it breaks."""
-    fields = checks.check_fields(record, REQUIRED, OPTIONAL, _IN_EXTRAS)
+    if isinstance(record, dict) and "turns" in record:
+        return _check_conversation(record, line, registry)
+    needs_targets = not isinstance(record, dict) or _needs_targets(record.get("metric"), registry)
+    required = REQUIRED if needs_targets else tuple(name for name in REQUIRED if name != "targets")
+    fields = checks.check_fields(record, required, OPTIONAL if needs_targets else ("targets", *OPTIONAL), _IN_EXTRAS)
     example_id = _id(fields, line)
     prompt = checks.string(fields["prompt"], "prompt")
-    targets = checks.strings(fields["targets"], "targets")
-    metric = checks.string(fields["metric"], "metric")
-    if compact_metric(metric) not in registry.metrics:
-        raise RecordRefused("bad_value", "metric", str(UnknownName("metric", metric, registry.metrics)))
+    targets = checks.strings(fields["targets"], "targets") if "targets" in fields else ()
+    metric = _metric(fields["metric"], "metric", registry)
     extras = checks.optional_object(fields, "extras")
     rule = _check_extras(extras, metric, targets, registry)
     if metric == "substring_contains" and not all(target.strip() for target in targets):
@@ -56,6 +64,99 @@ def check_compact_record(record: object, line: int, registry: Registry) -> Examp
     )
 
 
+def turn_is_scored(turn: Mapping[str, Any]) -> bool:
+    """Tell whether a turn is scored: it has targets, or a metric that does without."""
+    return "targets" in turn or "metric" in turn
+
+
+def _needs_targets(metric: Any, registry: Registry) -> bool:
+    known = registry.metrics.get(compact_metric(metric)) if isinstance(metric, str) else None
+    return known is None or known.needs_targets
+
+
+def _metric(value: Any, field: str, registry: Registry) -> str:
+    metric = checks.string(value, field)
+    if compact_metric(metric) not in registry.metrics:
+        raise RecordRefused("bad_value", field, str(UnknownName("metric", metric, registry.metrics)))
+    if metric == TURNS:
+        raise RecordRefused("bad_value", field, "turns is the metric of a record that has turns in place of a prompt")
+    return metric
+
+
+def _check_conversation(record: Mapping[str, Any], line: int, registry: Registry) -> Example:
+    for name in REQUIRED:
+        if name in record:
+            detail = f"a record with turns has no {name} of its own: what is asked and scored is in the turns"
+            raise RecordRefused("unknown_field", name, detail)
+    fields = checks.check_fields(record, ("turns",), OPTIONAL)
+    example_id = _id(fields, line)
+    extras = checks.optional_object(fields, "extras")
+    checks.gate_fields(extras, "extras")
+    tools = _check_tools(extras)
+    turns = fields["turns"]
+    if not isinstance(turns, list) or not turns:
+        got = "an empty one" if turns == [] else checks.type_name(turns)
+        raise RecordRefused("bad_type", "turns", f"expected a non-empty array of objects, got {got}")
+    for number, turn in enumerate(turns):
+        _check_turn(turn, f"turns[{number}]", tools, registry)
+    if not any(map(turn_is_scored, turns)):
+        raise RecordRefused("bad_value", "turns", "no turn has targets: nothing would be scored")
+    return Example(
+        id=example_id,
+        prompt="\n\n".join(turn["user"] for turn in turns),
+        targets=(),
+        metric=TURNS,
+        category=checks.string(extras["category"], "extras.category") if "category" in extras else "",
+        metadata={**extras, "turns": turns},
+        line=line,
+        messages=(Message("user", turns[0]["user"]),),
+    )
+
+
+def _check_turn(turn: Any, field: str, tools: Sequence[Mapping[str, Any]], registry: Registry) -> None:
+    _check_turn_fields(turn, field)
+    extras = checks.optional_object(turn, "extras")
+    if "threshold" in extras:
+        checks.number_in_range(extras["threshold"], f"{field}.extras.threshold", 0.0, 1.0)
+    if "post_process" in turn:
+        checks.one_of(turn["post_process"], f"{field}.post_process", registry.rules)
+    metric = _metric(turn.get("metric", "exact_match"), f"{field}.metric", registry)
+    known = registry.metrics[compact_metric(metric)]
+    if known.needs_sandbox:
+        raise RecordRefused("bad_value", f"{field}.metric", f"{metric} runs programs, which a turn cannot")
+    if "targets" in turn:
+        checks.strings(turn["targets"], f"{field}.targets")
+    elif "metric" in turn and known.needs_targets:
+        raise RecordRefused("missing_required", f"{field}.targets", f"the metric {metric} needs targets")
+    if known.takes_calls:
+        check_call_extras(extras, f"{field}.extras", tools)
+
+
+def _check_turn_fields(turn: Any, field: str) -> None:
+    if not isinstance(turn, dict):
+        raise RecordRefused("bad_type", field, f"expected an object with user, got {checks.type_name(turn)}")
+    for name in turn:
+        if name not in _OF_TURNS:
+            hint = did_you_mean(name, _OF_TURNS) or f" expected one of {', '.join(_OF_TURNS)}"
+            raise RecordRefused("unknown_field", f"{field}.{name}", f"unknown field {name!r}:{hint}")
+    if "user" not in turn:
+        raise RecordRefused("missing_required", f"{field}.user", "a turn begins with what the user says")
+    checks.string(turn["user"], f"{field}.user")
+
+
+def _check_tools(extras: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    """Return the tools of a conversation; raise RecordRefused where what the extras say of them cannot be used."""
+    tools = tools_of(extras["tools"], "extras.tools") if "tools" in extras else ()
+    check_choice(extras, "extras", tools)
+    if "responses" in extras:
+        check_responses(extras["responses"], "extras.responses", tools)
+    if "max_rounds" in extras:
+        rounds = checks.number_in_range(extras["max_rounds"], "extras.max_rounds", 1, 100)
+        if not rounds.is_integer():
+            raise RecordRefused("bad_value", "extras.max_rounds", f"expected a whole number, got {rounds!r}")
+    return tools
+
+
 def _id(fields: Mapping[str, Any], line: int) -> str:
     value = fields.get("id", f"ex-{line}")
     if isinstance(value, int) and not isinstance(value, bool):
@@ -70,6 +171,10 @@ def _check_extras(extras: Mapping[str, Any], metric: str, targets: tuple[str, ..
 
         timeout_of(extras, "extras")
         plan_extras(extras, targets)
+    if registry.metrics[compact_metric(metric)].takes_calls:
+        tools = tools_of(extras.get("tools", []), "extras.tools")
+        check_choice(extras, "extras", tools)
+        check_call_extras(extras, "extras", tools)
     if metric in _READ_EXTRAS:
         # What an answer is held to stands there: a record of which no answer could be scored is refused now.
         try:

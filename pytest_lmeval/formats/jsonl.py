@@ -11,10 +11,11 @@ from typing import Any
 
 from pytest_lmeval.data.lines import MAX_LINE_BYTES, number_lines, parse_task_line
 from pytest_lmeval.errors import RecordRefused
-from pytest_lmeval.formats.compact import check_compact_record, compact_metric
+from pytest_lmeval.formats.compact import TURNS, check_compact_record, compact_metric
 from pytest_lmeval.formats.python.claims import rows_of_others
 from pytest_lmeval.formats.spec import check_spec_record
-from pytest_lmeval.formats.task import LoadedFile, Prompt, TaskDefaults, TaskSource, Tools
+from pytest_lmeval.formats.task import FollowUp, LoadedFile, Prompt, TaskDefaults, TaskSource, Tools
+from pytest_lmeval.formats.turns import score_turns, script_of, tools_in
 from pytest_lmeval.postprocess import is_unparsed
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.types import Completion, Example, Generate, RecordError, Request, Response, Score
@@ -43,19 +44,30 @@ class JsonlTask(TaskDefaults):
 
     def requests(self, example: Example, prompt: Prompt) -> Sequence[Request]:
         """Return the one request for a completion."""
-        return (Generate(prompt, self.name, example.id),)
+        # Of a record's own extras the tools are the metric's business, unless it is asked with them.
+        asks_with_tools = "tools" in example.metadata and not self.strict and self._takes_calls(example)
+        return (Generate(prompt, self.name, example.id, **(tools_in(example) if asks_with_tools else {})),)
 
     def score(self, example: Example, responses: Sequence[Response], tools: Tools) -> Score:
         """Return the metric's score of the post-processed completion."""
         (completion,) = responses
         assert isinstance(completion, Completion)
-        prediction, found = self.registry.rule(example.post_process)(completion.text)
+        if example.metric == TURNS:
+            return score_turns(example, completion, self.registry)
         metric = self.registry.metric(self.metric_name(example))
+        if metric.takes_calls:
+            prediction, found = completion.output, True
+        else:
+            prediction, found = self.registry.rule(example.post_process)(completion.text)
         arguments = (prediction, example.targets, self._extras(example))
         value = metric.function(*arguments, tools.sandbox) if metric.needs_sandbox else metric.function(*arguments)
         if isinstance(value, Score):
             return replace(value, prediction=prediction, unparsed=is_unparsed(found, value.details))
         return Score(value, prediction=prediction, unparsed=not found)
+
+    def conversation(self, example: Example) -> FollowUp | None:
+        """Return what follows the first request of a record with turns."""
+        return script_of(example).next_request if example.metric == TURNS else None
 
     def threshold(self, example: Example) -> float | None:
         """Return ``metadata.threshold`` or ``extras.threshold``."""
@@ -74,6 +86,9 @@ class JsonlTask(TaskDefaults):
 
             scoring["timeout_s"] = timeout_of(example.metadata, "metadata" if self.strict else "extras")
         return scoring
+
+    def _takes_calls(self, example: Example) -> bool:
+        return example.metric == TURNS or self.registry.metric(self.metric_name(example)).takes_calls
 
     def _extras(self, example: Example) -> Mapping[str, Any]:
         if not self.strict:

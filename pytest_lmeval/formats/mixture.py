@@ -30,7 +30,7 @@ from typing import Any
 from pytest_lmeval.errors import RecordRefused, UsageError, did_you_mean
 from pytest_lmeval.formats import checks
 from pytest_lmeval.formats.python.examples import Examples
-from pytest_lmeval.formats.task import LoadedFile, Prompt, Subjects, Task, TaskDefaults, TaskSource, Tools
+from pytest_lmeval.formats.task import FollowUp, LoadedFile, Prompt, Subjects, Task, TaskDefaults, TaskSource, Tools
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.types import Example, Generate, RecordError, Request, Response, Score
 
@@ -83,6 +83,11 @@ class MixtureTask(TaskDefaults):
         """Return the score of the example's own task."""
         task, original = self._source(example)
         return task.score(original, responses, tools)
+
+    def conversation(self, example: Example) -> FollowUp | None:
+        """Return how the example's own task goes on."""
+        task, original = self._source(example)
+        return task.conversation(original)
 
     def threshold(self, example: Example) -> float | None:
         """Return the threshold of the example's own task."""

@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pytest_lmeval.errors import ScoringError
-from pytest_lmeval.types import Example, ExampleResult, Generate, Message, RecordError, Request, Response, Score
+from pytest_lmeval.types import (
+    Example,
+    ExampleResult,
+    Exchange,
+    Generate,
+    Message,
+    RecordError,
+    Request,
+    Response,
+    Score,
+)
 
 if TYPE_CHECKING:
     from pytest_lmeval.sandbox import Sandbox
 
 __all__ = [
     "BareTask",
+    "FollowUp",
     "LoadOptions",
     "LoadedFile",
     "Prompt",
@@ -28,6 +39,8 @@ __all__ = [
 
 Prompt = str | tuple[Message, ...]
 """A rendered example: text, or the messages of a conversation."""
+FollowUp = Callable[[Sequence[Exchange]], Generate | None]
+"""From what was asked and answered so far, one exchange at least, to what is asked next; None at the end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +135,12 @@ class Task(BareTask, Protocol):
     def prepared(self, adapter: Any) -> Task:
         """Return the task as it is put to ``adapter``, before its first request; raise UsageError where it cannot."""
 
+    def conversation(self, example: Example) -> FollowUp | None:
+        """Return what says how to go on after an answer; None where an example is one request for each response.
+
+        Each response to an example that goes on is one Completion, whose ``exchanges`` are all of its requests.
+        """
+
     def judge_requests(self, example: Example, responses: Sequence[Response]) -> Sequence[Generate] | None:
         """Return what a judge can be asked before the example is scored; None where the task asks no judge."""
 
@@ -199,6 +218,10 @@ class TaskDefaults:
     def prepared(self, adapter: Any) -> Any:
         """Return the task itself: it is put to every adapter alike."""
         return self
+
+    def conversation(self, example: Example) -> FollowUp | None:
+        """Return None: one request for each response."""
+        return None
 
     def judge_requests(self, example: Example, responses: Sequence[Response]) -> Sequence[Generate] | None:
         """Return None: no judge is asked."""

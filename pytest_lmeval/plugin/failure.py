@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
 from pytest_lmeval.functions.steps import last_steps
 from pytest_lmeval.leaderboard.functions import FUNCTION, is_function
-from pytest_lmeval.leaderboard.responses import responses_under, shown_response
+from pytest_lmeval.leaderboard.responses import details_of, responses_under, shown_response
 from pytest_lmeval.text import printable
 from pytest_lmeval.types import ExampleResult
 
@@ -28,31 +29,28 @@ def explain(result: ExampleResult, rerun: str, before: ExampleResult | None = No
 
     ``before`` is the baseline's result of the same example, if there is one.
     """
-    lines, number = [_verdict(result)], shown_response(result)
-    which = f" {number + 1} of {len(result.outputs)}" if len(result.outputs) > 1 else ""
+    number = shown_response(result)
+    lines = [_verdict(result)]
     lines += _block("row" if is_function(result) else "prompt", result.prompt, tail=_PROMPT_TAIL)
-    if number < len(result.thoughts) and result.thoughts[number]:
-        lines.append(_folded(f"thoughts{which}", result.thoughts[number]))
-    if result.outputs:
-        lines += _block(f"output{which}", result.outputs[number])
-    if result.predictions and result.predictions != result.outputs:
-        lines += _block(f"prediction{which} ({result.post_process})", result.predictions[number])
-    lines += _missing(result, number)
-    if result.targets or not is_function(result):
+    lines += _answer(result, number)
+    if result.targets or not (result.exchanges or is_function(result)):
         lines += _block("targets", " | ".join(repr(target) for target in result.targets))
-    for name, value in result.details.items():
-        if name not in _SHOWN_OTHERWISE:
-            lines += _shown(printable(name, keep=""), _told(value))
-    if steps := last_steps(result.details):
-        lines += _shown("last steps", "\n".join(steps))
+    lines += _details(result, number)
     if before is not None and before.predictions:
         lines += _block(f"baseline ({before.status})", before.predictions[0])
     lines.append(f"  rerun: {printable(rerun, keep='')}")
     return "\n".join(lines)
 
 
-def _missing(result: ExampleResult, number: int) -> list[str]:
+def _answer(result: ExampleResult, number: int) -> list[str]:
+    which = f" {number + 1} of {len(result.outputs)}" if len(result.outputs) > 1 else ""
     lines = []
+    if number < len(result.thoughts) and result.thoughts[number]:
+        lines.append(_folded(f"thoughts{which}", result.thoughts[number]))
+    if result.outputs and not result.exchanges:
+        lines += _block(f"output{which}", result.outputs[number])
+    if result.predictions and not result.exchanges and result.predictions != result.outputs:
+        lines += _block(f"prediction{which} ({result.post_process})", result.predictions[number])
     if result.cut_off:
         lines.append("  cut off: an output ended at the limit of tokens, or the thoughts before it did not end")
     if result.unparsed:
@@ -60,6 +58,16 @@ def _missing(result: ExampleResult, number: int) -> list[str]:
         missing = "there is no answer" if no_answer else f"{result.post_process} found nothing to extract"
         lines.append(f"  unparsed: {missing}")
     return lines
+
+
+def _details(result: ExampleResult, number: int) -> list[str]:
+    turns = [turn for turn in details_of(result)[number].get("turns", ()) if isinstance(turn, Mapping)]
+    lines = [line for place, turn in enumerate(turns, start=1) for line in _turn(place, turn)]
+    for name, value in result.details.items():
+        if name not in _SHOWN_OTHERWISE and not (turns and name in ("turns", "repeats")):
+            lines += _shown(printable(name, keep=""), _told(value))
+    steps = last_steps(result.details)
+    return lines + (_shown("last steps", "\n".join(steps)) if steps else [])
 
 
 def _verdict(result: ExampleResult) -> str:
@@ -71,6 +79,25 @@ def _verdict(result: ExampleResult) -> str:
     under = responses_under(result)
     of_several = f"; {under} responses under it" if under else ""
     return f"{name} scored {result.score:.4g}, threshold {result.threshold:.4g} ({metric}){of_several}"
+
+
+def _turn(place: int, turn: Mapping[str, Any]) -> list[str]:
+    passed = turn.get("passed")
+    verdict = "not scored" if passed is None else f"{'passed' if passed else 'FAILED'} ({turn.get('metric')})"
+    said = [f"user: {turn.get('user')}", *map(_said, turn.get("said", ()))]
+    if passed is False:
+        said += [f"targets: {' | '.join(map(repr, turn['targets']))}"] if turn.get("targets") else []
+        said += [f"{name}: {value}" for name, value in (turn.get("details") or {}).items()]
+    said += [str(turn["stopped"])] if turn.get("stopped") else []
+    told = "\n".join(_cut(each, 0) for each in said)
+    return _shown(f"turn {place}, {printable(verdict, keep='')}", told)
+
+
+def _said(entry: Any) -> str:
+    if not isinstance(entry, Mapping):
+        return ""
+    calls = [f"{call.get('name')}({json.dumps(call.get('arguments'))})" for call in entry.get("calls", ())]
+    return f"{entry.get('role')}: {' '.join(filter(None, [str(entry.get('content')), *calls]))}"
 
 
 def _folded(label: str, text: str) -> str:

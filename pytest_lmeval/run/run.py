@@ -13,10 +13,12 @@ from pytest_lmeval.engine.engine import Ahead, Engine
 from pytest_lmeval.engine.evaluate import Judgement, Thresholds, evaluate, failed_result
 from pytest_lmeval.engine.judge import Judge, NamedJudges, known_answers
 from pytest_lmeval.engine.resume import Asked, HeldResults
+from pytest_lmeval.engine.rounds import Conversation
 from pytest_lmeval.errors import AdapterError, BudgetSpent, UsageError
 from pytest_lmeval.formats.task import Prompt, Task, Tools
 from pytest_lmeval.hashes import request_hash
 from pytest_lmeval.leaderboard.quarantine import Quarantine
+from pytest_lmeval.records.answers import KnownAnswers
 from pytest_lmeval.redaction import Scrubber, redact_options
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.rendering import render as default_render
@@ -73,6 +75,7 @@ class Run:
         self._judgements: dict[tuple[int, int], Judgement] = {}
         self._prompts: dict[Unit, Prompt] = {}
         self._reused: dict[Unit, Sequence[Response]] = {}
+        self._known = KnownAnswers()
 
     def prepare(
         self,
@@ -114,6 +117,9 @@ class Run:
             unit.task = ready[id(unit.task)]
         spent = sum(result.usage.get("cost", 0.0) for result in self._held.results.values())
         engine = self.engine = Engine(adapter, self.settings.policy(spent))
+        engine.converse = self._converse
+        own = (result for result in self._held.results.values() if result.adapter == self._name)
+        self._known = KnownAnswers(own if self.settings.reuses else ())
         alone = ahead is None or (self.settings.may_crash and not engine.streams)
         engine.plan(batches, ahead if ahead is not None and not alone else _nothing)
         return engine
@@ -200,6 +206,12 @@ class Run:
         if repeats == 1:
             return requests
         return [_repeated(request, number) for number in range(repeats) for request in requests]
+
+    def _converse(self, unit: Unit, request: Request) -> Conversation | None:
+        follow_up = unit.task.conversation(unit.example)
+        if follow_up is None:
+            return None
+        return Conversation(request, follow_up, self._known.of(unit.task.name, unit.example.id))
 
     def _read_again(self, held: Sequence[Response], requests: Sequence[Request]) -> list[Response]:
         # A version that knew no thoughts may have recorded them as part of the text.

@@ -15,18 +15,15 @@ _ATTRIBUTE = "declared_metric"
 
 
 def metric(
-    name: str = "",
-    *,
-    threshold: float = 1.0,
-    extras: tuple[str, ...] = (),
-    needs_sandbox: bool = False,
-    package: str = "",
-    install: str = "",
+    name: str = "", *, threshold: float = 1.0, extras: tuple[str, ...] = (), **needs: Any
 ) -> Callable[[_Function], _Function]:
-    """Declare a function as the metric ``name``, by default its own name; see :class:`~pytest_lmeval.types.Metric`."""
+    """Declare a function as the metric ``name``, by default its own name; see :class:`~pytest_lmeval.types.Metric`.
+
+    ``needs`` are its ``needs_sandbox``, ``needs_targets``, ``takes_calls``, ``package`` and ``install``.
+    """
 
     def declare(function: _Function) -> _Function:
-        found = Metric(name or function.__name__, function, threshold, needs_sandbox, extras, package, install)
+        found = Metric(name or function.__name__, function, threshold, extras=extras, **needs)
         setattr(function, _ATTRIBUTE, found)
         return function
 

@@ -96,6 +96,10 @@ def encode_example(pair: Pair, prefix: int) -> str:
         "ms": None if now.latency_ms is None else round(now.latency_ms, 4),
         "error": _cut(now.error),
         "details": now.details,
+        # Of a conversation the thoughts before each of its answers, in order.
+        "thoughts": thoughts
+        if any(thoughts := [_cut(str(each.get("thoughts", ""))) for each in now.exchanges])
+        else [],
         "usage": now.usage,
         "line": now.line,
         # As safe as the name of an item is, wherever the result comes from: it stands in a command.

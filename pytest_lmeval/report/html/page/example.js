@@ -7,7 +7,7 @@ function examplePane(route, example, found) {
   return [
     exampleHead(route, example, found),
     outcome(example),
-    example.answers.map((answer, place) => answerPart(example, answer, place)),
+    conversations(example) || (example.answers || []).map((answer, place) => answerPart(example, answer, place)),
     baselinePart(example),
     part("Prompt", promptPart(example)),
     oldPromptPart(example),
@@ -79,6 +79,41 @@ function answerPart(example, answer, place) {
   return [h("h3", {}, title, marked), thoughts, outputBlock(answer)];
 }
 
+// Of an example that took several requests: every turn, what was said and called in it, and whether it passed.
+function conversations(example) {
+  const details = example.details || {};
+  const talks = (details.repeats || [details]).map((each) => each.turns);
+  if (!talks.every(Array.isArray) || !talks[0].length) return null;
+  const thoughts = (example.thoughts || []).values();
+  return talks.map((turns, place) => [
+    h("h3", {}, talks.length > 1 ? `Conversation ${place + 1} of ${talks.length}` : "Conversation"),
+    h("ol", { class: "targets" }, turns.map((turn) => h("li", {}, turnPart(turn, thoughts)))),
+  ]);
+}
+
+function turnPart(turn, thoughts) {
+  const scored = typeof turn.passed === "boolean";
+  const verdict = scored ? `${turn.passed ? "passed" : "failed"}, ${turn.metric} ${Number(turn.score.toFixed(4))}` : "not scored";
+  return [
+    h("h4", {}, "User", h("span", { class: turn.passed === false ? "note warn" : "note" }, ` ${verdict}`)),
+    block(withEdges(turn.user)),
+    (turn.said || []).map((said) => saidPart(said, thoughts)),
+    turn.stopped && h("p", { class: "note warn" }, turn.stopped),
+    scored && turn.targets.length > 0 && [h("h4", {}, turn.targets.length > 1 ? "Targets" : "Target"), targets(turn.targets)],
+    turn.details && facts(Object.entries(turn.details).map(([name, value]) => [visible(name), detailValue(value)])),
+  ];
+}
+
+function saidPart(said, thoughts) {
+  const thought = said.role === "assistant" ? thoughts.next().value : "";
+  return [
+    h("h4", {}, said.role === "tool" ? "Tool" : "Model"),
+    thought && fold(`Thoughts before it, not scored, ${count(thought.length)} characters`, thought),
+    (said.content || !said.calls) && block(withEdges(said.content), { class: "output" }),
+    said.calls && block(visible(said.calls.map((call) => `${call.name}(${plainText(call.arguments)})`).join("\n")), { class: "output" }),
+  ];
+}
+
 function outputBlock({ output, span }) {
   if (!span) return block(withEdges(output), { class: "output" });
   const [start, end] = span;
@@ -123,7 +158,7 @@ function oldPromptPart(example) {
 }
 
 function detailsPart(example) {
-  const { scores, repeats, reason, ...details } = example.details || {};
+  const { scores, repeats, reason, turns, ...details } = example.details || {};
   const usage = Object.entries(example.usage || {}).map(([name, value]) => [name.replace("_", " "), valueOf(value)]);
   return [
     facts([
@@ -138,7 +173,7 @@ function detailsPart(example) {
       ["Reason", typeof reason === "string" ? null : reason && detailValue(reason)],
       ...Object.entries(details).map(([name, value]) => [visible(name), detailValue(value)]),
     ]),
-    repeats && foldOf("What the metric told of each output", () => block(visible(JSON.stringify(repeats, null, 2)))),
+    repeats && !Array.isArray(repeats[0].turns) && foldOf("What the metric told of each output", () => block(visible(JSON.stringify(repeats, null, 2)))),
   ];
 }
 

@@ -1,0 +1,147 @@
+"""The tools of a record: what a model may call, what it should call, and what the tools answer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from pytest_lmeval.errors import RecordRefused, did_you_mean
+from pytest_lmeval.formats import checks
+from pytest_lmeval.metrics.tool_calls import ARGUMENTS, ORDERS
+
+_TYPES = ("array", "boolean", "integer", "null", "number", "object", "string")
+_NAME = re.compile(r"[A-Za-z0-9_.:/-]{1,128}")
+_CHOICES = ("auto", "none", "required")
+_DEEPEST = 50
+_OF_SCHEMAS = ("anyOf", "oneOf", "allOf", "prefixItems")
+_BY_NAME = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
+_ONE = ("items", "not", "if", "then", "else", "contains", "additionalProperties", "propertyNames")
+
+
+def tools_of(given: Any, field: str) -> tuple[Mapping[str, Any], ...]:
+    """Return functions with ``name``, ``description`` and ``parameters``; raise RecordRefused for what is none.
+
+    Each may be within ``{"type": "function", "function": ...}``, as chat interfaces have it.
+    """
+    if not isinstance(given, list) or not given:
+        raise RecordRefused("bad_type", field, f"expected a non-empty array of functions, got {_got(given)}")
+    tools = tuple(_tool(entry, f"{field}[{number}]") for number, entry in enumerate(given))
+    names = [tool["name"] for tool in tools]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise RecordRefused("bad_value", field, f"two tools are called {twice!r}")
+    return tools
+
+
+def check_call_extras(extras: Mapping[str, Any], prefix: str, tools: Sequence[Mapping[str, Any]]) -> None:
+    """Raise RecordRefused unless ``extras`` say which calls of ``tools`` are expected, and how they are compared."""
+    if "calls" not in extras:
+        detail = "the metric tool_calls needs the calls that are expected; [] where none may be made"
+        raise RecordRefused("missing_required", f"{prefix}.calls", detail)
+    calls = extras["calls"]
+    if not isinstance(calls, list):
+        raise RecordRefused("bad_type", f"{prefix}.calls", f"expected an array, got {checks.type_name(calls)}")
+    by_name = {tool["name"]: tool for tool in tools}
+    for number, call in enumerate(calls):
+        _check_call(call, f"{prefix}.calls[{number}]", by_name)
+    checks.one_of(extras.get("order", ORDERS[0]), f"{prefix}.order", ORDERS)
+    checks.one_of(extras.get("arguments", ARGUMENTS[0]), f"{prefix}.arguments", ARGUMENTS)
+
+
+def check_choice(extras: Mapping[str, Any], prefix: str, tools: Sequence[Mapping[str, Any]]) -> None:
+    """Raise RecordRefused unless ``tool_choice`` is a word for it, or the name of a tool."""
+    names = [tool["name"] for tool in tools]
+    checks.one_of(extras.get("tool_choice", "auto"), f"{prefix}.tool_choice", [*_CHOICES, *names])
+
+
+def check_responses(given: Any, field: str, tools: Sequence[Mapping[str, Any]]) -> None:
+    """Raise RecordRefused unless ``given`` has, by the name of a tool, one response or a table of them by arguments."""
+    if not isinstance(given, dict):
+        raise RecordRefused("bad_type", field, f"expected an object, got {_got(given)}")
+    names = [tool["name"] for tool in tools]
+    for name, response in given.items():
+        checks.one_of(name, field, names)
+        for number, entry in enumerate(response if isinstance(response, list) else ()):
+            where = f"{field}.{name}[{number}]"
+            if not isinstance(entry, dict) or "response" not in entry or entry.keys() - {"arguments", "response"}:
+                raise RecordRefused("bad_type", where, "expected an object with response and, before it, arguments")
+            checks.optional_object(entry, "arguments")
+
+
+def _check_call(call: Any, field: str, tools: Mapping[str, Mapping[str, Any]]) -> None:
+    if not isinstance(call, dict) or "name" not in call or call.keys() - {"name", "arguments"}:
+        raise RecordRefused("bad_type", field, f"expected an object with name and arguments, got {_got(call)}")
+    name = checks.string(call["name"], f"{field}.name")
+    if name not in tools:
+        hint = did_you_mean(name, tools)
+        detail = f"{name!r} is none of the tools{';' if hint else ''}{hint} (choices: {', '.join(sorted(tools))})"
+        raise RecordRefused("bad_value", f"{field}.name", detail)
+    arguments = checks.optional_object(call, "arguments")
+    schema = tools[name].get("parameters", {})
+    known = schema.get("properties", {})
+    # Without these two, a misspelt argument is one that no answer could have.
+    if "additionalProperties" in schema or "patternProperties" in schema or not known:
+        return
+    for argument in arguments:
+        if argument not in known:
+            hint = did_you_mean(argument, known)
+            detail = f"{name} has no parameter {argument!r}{';' if hint else ''}{hint} (choices: {', '.join(known)})"
+            raise RecordRefused("bad_value", f"{field}.arguments", detail)
+
+
+def _tool(entry: Any, field: str) -> Mapping[str, Any]:
+    if isinstance(entry, dict) and entry.get("type") == "function" and "function" in entry:
+        entry, field = entry["function"], f"{field}.function"
+    if not isinstance(entry, dict) or "name" not in entry:
+        raise RecordRefused("bad_type", field, f"expected a function with a name and parameters, got {_got(entry)}")
+    name = checks.string(entry["name"], f"{field}.name")
+    if not _NAME.fullmatch(name):
+        raise RecordRefused("bad_value", f"{field}.name", f"{name!r} has characters other than A-Z a-z 0-9 _ - . : /")
+    if not isinstance(entry.get("description", ""), str):
+        raise RecordRefused("bad_type", f"{field}.description", f"expected text, got {_got(entry['description'])}")
+    if "parameters" in entry:
+        schema = entry["parameters"]
+        check_schema(schema, f"{field}.parameters")
+        if not isinstance(schema, dict) or schema.get("type", "object") != "object":
+            raise RecordRefused("bad_value", f"{field}.parameters", "expected the JSON Schema of an object")
+    return entry
+
+
+def check_schema(schema: Any, field: str, depth: int = 0) -> None:
+    """Raise RecordRefused unless ``schema`` has the shape of a JSON Schema; keywords that say nothing here are free."""
+    if isinstance(schema, bool) and depth:
+        return
+    if not isinstance(schema, dict):
+        raise RecordRefused("bad_type", field, f"expected a JSON Schema, got {_got(schema)}")
+    if depth > _DEEPEST:
+        raise RecordRefused("bad_value", field, f"nested deeper than {_DEEPEST}")
+    types = schema.get("type", [])
+    for name in types if isinstance(types, list) else [types]:
+        checks.one_of(name, f"{field}.type", _TYPES)
+    required = schema.get("required", [])
+    if not isinstance(required, list) or not all(isinstance(name, str) for name in required):
+        raise RecordRefused("bad_type", f"{field}.required", f"expected an array of names, got {_got(required)}")
+    if not isinstance(schema.get("enum", []), list):
+        raise RecordRefused("bad_type", f"{field}.enum", f"expected an array, got {_got(schema['enum'])}")
+    for inner, where in _inner(schema, field):
+        check_schema(inner, where, depth + 1)
+
+
+def _inner(schema: Mapping[str, Any], field: str) -> Iterator[tuple[Any, str]]:
+    for keyword in _BY_NAME:
+        if keyword in schema:
+            for name, inner in checks.optional_object(schema, keyword).items():
+                yield inner, f"{field}.{keyword}.{name}"
+    for keyword in _OF_SCHEMAS:
+        found = schema.get(keyword, [])
+        if not isinstance(found, list):
+            raise RecordRefused("bad_type", f"{field}.{keyword}", f"expected an array, got {_got(found)}")
+        yield from ((inner, f"{field}.{keyword}[{number}]") for number, inner in enumerate(found))
+    yield from ((schema[keyword], f"{field}.{keyword}") for keyword in _ONE if keyword in schema)
+
+
+def _got(value: Any) -> str:
+    if isinstance(value, dict):
+        return f"an object with {', '.join(map(str, value))[:80] or 'no key'}"
+    return "an empty array" if value == [] else checks.type_name(value)

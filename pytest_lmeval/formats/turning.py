@@ -1,0 +1,121 @@
+"""How a conversation goes on: the tools answer, the user says the next thing, until there is nothing more to say."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pytest_lmeval.metrics.tool_calls import same
+from pytest_lmeval.types import Completion, Exchange, Generate, Message, ToolCall
+
+MAX_ROUNDS = 10
+Respond = Callable[[ToolCall], str]
+"""From a call to what the tool answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """What the user says, turn by turn, and how the tools answer.
+
+    ``respond`` is None where they do not: a turn then ends with the calls. ``max_rounds`` is how often the model is
+    asked again within a turn, with the answers to its calls.
+    """
+
+    said: Sequence[str]
+    respond: Respond | None = None
+    max_rounds: int = MAX_ROUNDS
+
+    def next_request(self, exchanges: Sequence[Exchange]) -> Generate | None:
+        """Return what to ask after ``exchanges``, of which there is one at least; None at the end."""
+        turn = by_turn(exchanges)
+        last = exchanges[-1]
+        # Thoughts are not sent back.
+        talk = [*_messages(last.request), Message("assistant", last.response.text, last.response.tool_calls)]
+        goes_on = self._goes_on(turn[-1])
+        for call in last.response.tool_calls:
+            told = self.respond(call) if self.respond is not None and goes_on else ""
+            talk.append(Message("tool", told, tool_call_id=call.id))
+        if goes_on:
+            return replace(last.request, prompt=tuple(talk))
+        if len(turn) == len(self.said):
+            return None
+        return replace(last.request, prompt=(*talk, Message("user", self.said[len(turn)])))
+
+    def stopped(self, turn: Sequence[Exchange]) -> str:
+        """Return why a turn was ended that the model would have gone on with; "" if it was not."""
+        asks = bool(turn[-1].response.tool_calls) and self.respond is not None
+        return f"stopped after {self.max_rounds} rounds of calls (max_rounds)" if asks else ""
+
+    def _goes_on(self, turn: Sequence[Exchange]) -> bool:
+        return bool(turn[-1].response.tool_calls) and self.respond is not None and len(turn) <= self.max_rounds
+
+
+def by_turn(exchanges: Sequence[Exchange]) -> list[list[Exchange]]:
+    """Return the exchanges of each turn so far: each begins with a further message of the user."""
+    turns: list[list[Exchange]] = []
+    said = -1
+    for each in exchanges:
+        users = sum(message.role == "user" for message in _messages(each.request))
+        if users != said:
+            turns.append([])
+            said = users
+        turns[-1].append(each)
+    return turns
+
+
+def answer_of(exchanges: Sequence[Exchange]) -> Completion:
+    """Return the answer of a turn: the last text, with all calls that were made on the way to it."""
+    calls = tuple(call for each in exchanges for call in each.response.tool_calls)
+    return replace(exchanges[-1].response, tool_calls=calls)
+
+
+def said_in(turn: Sequence[Exchange]) -> list[dict[str, Any]]:
+    """Return what the model said in a turn, and what the tools answered where it was asked on, as JSON."""
+    told: list[dict[str, Any]] = []
+    for number, each in enumerate(turn):
+        told.append(_shown(each.response))
+        later = (
+            _messages(turn[number + 1].request)[len(_messages(each.request)) + 1 :] if number + 1 < len(turn) else ()
+        )
+        told += [{"role": "tool", "content": one.content} for one in later]
+    return told
+
+
+def from_table(table: Mapping[str, Any]) -> Respond:
+    """Return what answers calls from a table: by the name of the tool one response, or a list of them by arguments."""
+
+    def respond(call: ToolCall) -> str:
+        if call.name not in table:
+            return json.dumps({"error": f"there is no tool {call.name[:100]!r} with a response"})
+        values = call.values
+        if values is None:
+            return json.dumps({"error": "the arguments are no JSON object"})
+        found = next(_responses(table[call.name], values), {"error": "no response for these arguments"})
+        return text_of(found)
+
+    return respond
+
+
+def text_of(response: Any) -> str:
+    """Return a tool's response as text: itself, or its JSON."""
+    return response if isinstance(response, str) else json.dumps(response)
+
+
+def _responses(entry: Any, values: Mapping[str, Any]) -> Iterator[Any]:
+    if not isinstance(entry, list):
+        yield entry
+        return
+    for each in entry:
+        if "arguments" not in each or same(each["arguments"], values):
+            yield each["response"]
+
+
+def _messages(request: Generate) -> tuple[Message, ...]:
+    return (Message("user", request.prompt),) if isinstance(request.prompt, str) else request.prompt
+
+
+def _shown(response: Completion) -> dict[str, Any]:
+    calls = [{"name": call.name, "arguments": call.values or call.arguments} for call in response.tool_calls]
+    return {"role": "assistant", "content": response.text, **({"calls": calls} if calls else {})}

@@ -1,0 +1,308 @@
+"""Records with tools and with turns: what is refused, and how a conversation goes on and is scored."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_lmeval import load_tasks, run_leaderboard
+from pytest_lmeval.errors import RecordRefused
+from pytest_lmeval.loading import validate_task
+from pytest_lmeval.schemas import load_schema
+from pytest_lmeval.types import Completion, ExampleResult, Generate, ToolCall
+
+jsonschema = pytest.importorskip("jsonschema")
+SCHEMA = jsonschema.Draft202012Validator(load_schema("compact-record"))
+WEATHER = {
+    "name": "weather",
+    "description": "The weather in a city.",
+    "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+}
+CALLED: dict[str, Any] = {
+    "id": "a",
+    "prompt": "How is the weather in Riga?",
+    "metric": "tool_calls",
+    "extras": {"tools": [WEATHER], "calls": [{"name": "weather", "arguments": {"city": "Riga"}}]},
+}
+TURNS: dict[str, Any] = {
+    "id": "a",
+    "turns": [{"user": "one?", "targets": ["1"]}, {"user": "and?"}, {"user": "two?", "targets": ["2"], "metric": "f1"}],
+    "extras": {"tools": [WEATHER], "responses": {"weather": "rain"}, "max_rounds": 2},
+}
+
+
+def changed(record: Mapping[str, Any], place: str, value: Any) -> dict[str, Any]:
+    """Return a copy of ``record`` with a value at a dotted place, or without one where the value is ``...``."""
+    made = copy.deepcopy(dict(record))
+    *path, last = [int(part) if part.isdigit() else part for part in place.split(".")]
+    holder: Any = made
+    for part in path:
+        holder = holder[part]
+    if value is ...:
+        del holder[last]
+    else:
+        holder[last] = value
+    return made
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        CALLED,
+        TURNS,
+        changed(CALLED, "extras.calls", []),
+        changed(CALLED, "targets", ["weather"]),
+        changed(CALLED, "extras.tools", [{"type": "function", "function": WEATHER}]),
+        changed(CALLED, "extras.tool_choice", "weather"),
+        changed(TURNS, "extras", ...),
+        changed(TURNS, "turns.2", {"user": "?", "metric": "tool_calls", "extras": {"calls": []}}),
+        changed(TURNS, "extras.responses", {"weather": [{"arguments": {"city": "Riga"}, "response": {"c": 1}}]}),
+    ],
+    ids=str,
+)
+def test_good_records_are_taken(record: Mapping[str, Any]) -> None:
+    validate_task(record)
+    assert SCHEMA.is_valid(record)
+
+
+@pytest.mark.parametrize(
+    ("record", "rule", "field", "detail"),
+    [
+        (changed(CALLED, "extras.tools", ...), "bad_type", "extras.tools", "non-empty array of functions"),
+        (changed(CALLED, "extras.tools", [{}]), "bad_type", "extras.tools[0]", "with a name and parameters"),
+        (changed(CALLED, "extras.tools.0.parameters", "x"), "bad_type", "extras.tools[0].parameters", "a JSON Schema"),
+        (changed(CALLED, "extras.tools.0.parameters.type", "dict"), "bad_value", "extras.tools[0].parameters.type", ""),
+        (
+            changed(CALLED, "extras.tools.0.parameters.properties.city", {"type": "str"}),
+            "bad_value",
+            "extras.tools[0].parameters.properties.city.type",
+            "did you mean 'string'?",
+        ),
+        (
+            changed(CALLED, "extras.tools.0.parameters.required", "city"),
+            "bad_type",
+            "extras.tools[0].parameters.required",
+            "an array of names",
+        ),
+        (changed(CALLED, "extras.tools", [WEATHER, WEATHER]), "bad_value", "extras.tools", "two tools are called"),
+        (changed(CALLED, "extras.tools.0.name", "a b"), "bad_value", "extras.tools[0].name", "characters"),
+        (changed(CALLED, "extras.calls", ...), "missing_required", "extras.calls", "[] where none may be made"),
+        (
+            changed(CALLED, "extras.calls.0.name", "wether"),
+            "bad_value",
+            "extras.calls[0].name",
+            "none of the tools; did you mean 'weather'?",
+        ),
+        (
+            changed(CALLED, "extras.calls.0.arguments", {"town": "Riga"}),
+            "bad_value",
+            "extras.calls[0].arguments",
+            "no parameter 'town'",
+        ),
+        (changed(CALLED, "extras.order", "random"), "bad_value", "extras.order", "any, exact"),
+        (changed(CALLED, "extras.arguments", "some"), "bad_value", "extras.arguments", "exact, subset"),
+        (changed(CALLED, "extras.tool_choice", "wether"), "bad_value", "extras.tool_choice", "did you mean 'weather'?"),
+        (changed(CALLED, "metric", "exact_match"), "missing_required", "targets", "required: prompt, targets, metric"),
+        (
+            changed({**CALLED, "targets": ["x"]}, "metric", "turns"),
+            "bad_value",
+            "metric",
+            "a record that has turns in place of a prompt",
+        ),
+        (changed(TURNS, "turns", []), "bad_type", "turns", "an empty one"),
+        (changed(TURNS, "turns", [{"user": "?"}]), "bad_value", "turns", "no turn has targets"),
+        (changed(TURNS, "turns.1", "and?"), "bad_type", "turns[1]", "an object with user"),
+        (changed(TURNS, "turns.1", {"usr": "and?"}), "unknown_field", "turns[1].usr", "did you mean 'user'?"),
+        (changed(TURNS, "turns.1", {}), "missing_required", "turns[1].user", "begins with what the user says"),
+        (changed(TURNS, "turns.0.user", ""), "bad_type", "turns[0].user", "an empty one"),
+        (changed(TURNS, "turns.0.targets", []), "bad_type", "turns[0].targets", "an empty one"),
+        (changed(TURNS, "turns.2.targets", ...), "missing_required", "turns[2].targets", "f1 needs targets"),
+        (changed(TURNS, "turns.0.metric", "code_exec"), "bad_value", "turns[0].metric", "runs programs"),
+        (changed(TURNS, "turns.0.metric", "exact"), "bad_value", "turns[0].metric", "did you mean"),
+        (changed(TURNS, "prompt", "?"), "unknown_field", "prompt", "what is asked and scored is in the turns"),
+        (changed(TURNS, "extras.responses", {"news": "x"}), "bad_value", "extras.responses", "is not one of weather"),
+        (changed(TURNS, "extras.responses", {"weather": [1]}), "bad_type", "extras.responses.weather[0]", "response"),
+        (changed(TURNS, "extras.max_rounds", 0), "bad_value", "extras.max_rounds", "in [1, 100]"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_bad_records_are_refused_by_rule_field_and_choices(
+    record: Mapping[str, Any], rule: str, field: str, detail: str
+) -> None:
+    with pytest.raises(RecordRefused) as refused:
+        validate_task(record)
+    assert (rule, field) == (refused.value.rule, refused.value.field)
+    assert detail in refused.value.detail
+    # A schema knows neither the registry nor the names of the tools.
+    known_to_the_registry = ("metric", "calls", "tools", "tool_choice", "responses")
+    assert not SCHEMA.is_valid(record) or any(word in field for word in known_to_the_registry)
+
+
+# How it goes on
+
+
+class Scripted:
+    """Answers the last message by a function, and keeps the requests, call by call."""
+
+    name = "scripted"
+
+    def __init__(self, answer: Callable[[Generate], Completion]) -> None:
+        self._answer = answer
+        self.calls: list[list[Generate]] = []
+
+    def generate_requests(self, requests: list[Generate]) -> list[Completion]:
+        self.calls.append(list(requests))
+        return [self._answer(request) for request in requests]
+
+    @property
+    def talks(self) -> list[list[tuple[str, str]]]:
+        """What each request held, as roles and contents."""
+        return [
+            [(message.role, message.content) for message in request.prompt if not isinstance(message, str)]
+            for call in self.calls
+            for request in call
+        ]
+
+
+def run(folder: Path, *records: Mapping[str, Any], model: Scripted, **options: Any) -> list[ExampleResult]:
+    (folder / "talk.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    board = run_leaderboard(load_tasks(folder), model, **options)
+    return list(board.tasks[0].per_example)
+
+
+def echo(request: Generate) -> Completion:
+    return Completion(request.prompt[-1].content[0] if isinstance(request.prompt, tuple) else "", thoughts="hm")
+
+
+def test_turns_are_asked_one_after_another_with_the_models_own_answers_and_no_thoughts(tmp_path: Path) -> None:
+    model = Scripted(echo)
+    said = [{"user": "1?", "targets": ["1"]}, {"user": "and?"}, {"user": "2?", "targets": ["3"]}]
+    (result,) = run(tmp_path, {"id": "a", "turns": said}, model=model)
+    first = [("user", "1?"), ("assistant", "1"), ("user", "and?")]
+    assert [first[:1], first, [*first, ("assistant", "a"), ("user", "2?")]] == model.talks
+    assert (0.5, "turns", ("1\n2",)) == (result.score, result.metric, result.predictions)
+    assert ('["1","a","2"]',) == result.outputs
+    assert [True, None, False] == [turn.get("passed") for turn in result.details["turns"]]
+    assert ["hm"] * 3 == [each["thoughts"] for each in result.exchanges]
+
+
+def test_the_next_turn_of_all_examples_of_a_batch_is_one_call(tmp_path: Path) -> None:
+    model = Scripted(echo)
+    said = [{"user": "1?", "targets": ["1"]}, {"user": "2?"}]
+    run(tmp_path, *[{"id": str(number), "turns": said[: 1 + number % 2]} for number in range(4)], model=model)
+    assert [4, 2] == [len(call) for call in model.calls]
+
+
+def test_repeats_are_conversations_of_their_own(tmp_path: Path) -> None:
+    model = Scripted(lambda request: Completion(str(request.repeat)))
+    said = [{"user": "1?", "targets": ["1"]}, {"user": "2?", "targets": ["1"]}]
+    (result,) = run(tmp_path, {"id": "a", "turns": said}, model=model, repeats=2)
+    assert ('["0","0"]', '["1","1"]') == result.outputs
+    assert [0.0, 1.0] == result.details["scores"]
+
+
+def _calling(request: Generate) -> Completion:
+    assert isinstance(request.prompt, tuple)
+    last = request.prompt[-1]
+    if last.role == "tool":
+        return Completion(f"It is {last.content}.")
+    return Completion("Let me see.", tool_calls=(ToolCall("c1", "weather", '{"city": "Riga"}'),))
+
+
+def test_a_tool_answers_from_the_table_until_the_model_answers(tmp_path: Path) -> None:
+    model = Scripted(_calling)
+    table = {"weather": [{"arguments": {"city": "Oslo"}, "response": "snow"}, {"response": {"sky": "rain"}}]}
+    expected = {"calls": [{"name": "weather", "arguments": {"city": "Riga"}}]}
+    turns = [
+        {"user": "Weather?", "targets": ["rain"], "metric": "substring_contains"},
+        {"user": "Again?", "metric": "tool_calls", "extras": expected},
+    ]
+    record = {"id": "a", "turns": turns, "extras": {"tools": [WEATHER], "responses": table}}
+    (result,) = run(tmp_path, record, model=model)
+    assert ("tool", '{"sky": "rain"}') == model.talks[1][-1]
+    assert (4, 1.0) == (len(model.talks), result.score)
+    said = result.details["turns"][0]["said"]
+    assert [("assistant", "Let me see."), ("tool", '{"sky": "rain"}'), ("assistant", 'It is {"sky": "rain"}.')] == [
+        (each["role"], each["content"]) for each in said
+    ]
+    assert [{"name": "weather", "arguments": {"city": "Riga"}}] == said[0]["calls"]
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (ToolCall("c", "weather", '{"city": "Rome"}'), "no response for these arguments"),
+        (ToolCall("c", "news", "{}"), "there is no tool 'news' with a response"),
+        (ToolCall("c", "weather", "{"), "the arguments are no JSON object"),
+    ],
+)
+def test_a_call_that_no_tool_answers_is_told_so_and_goes_on(tmp_path: Path, call: ToolCall, told: str) -> None:
+    def answer(request: Generate) -> Completion:
+        last = request.prompt[-1]
+        return Completion("done") if getattr(last, "role", "") == "tool" else Completion("", tool_calls=(call,))
+
+    model = Scripted(answer)
+    table = {"weather": [{"arguments": {"city": "Riga"}, "response": "rain"}]}
+    record = {"turns": [{"user": "?", "targets": ["done"]}], "extras": {"tools": [WEATHER], "responses": table}}
+    (result,) = run(tmp_path, record, model=model)
+    assert 1.0 == result.score
+    assert told in model.talks[1][-1][1]
+
+
+def test_a_model_that_calls_for_ever_is_stopped_and_the_limit_is_named(tmp_path: Path) -> None:
+    model = Scripted(lambda request: Completion("x", tool_calls=(ToolCall("c", "weather", "{}"),)))
+    extras = {"tools": [WEATHER], "responses": {"weather": "rain"}, "max_rounds": 2}
+    record = {"turns": [{"user": "?", "targets": ["x"]}, {"user": "!", "targets": ["x"]}], "extras": extras}
+    (result,) = run(tmp_path, record, model=model)
+    assert ("failed", 0.0) == (result.status, result.score)
+    assert "stopped after 2 rounds of calls (max_rounds)" == result.details["turns"][0]["stopped"]
+    assert 6 == len(model.talks)
+
+
+def test_without_responses_a_turn_ends_with_the_calls(tmp_path: Path) -> None:
+    model = Scripted(lambda request: Completion("", tool_calls=(ToolCall("c", "weather", '{"city": "Riga"}'),)))
+    turn = {"user": "?", "metric": "tool_calls", "extras": {"calls": CALLED["extras"]["calls"]}}
+    (result,) = run(tmp_path, {"turns": [turn, turn], "extras": {"tools": [WEATHER]}}, model=model)
+    assert (1.0, [("user", "?"), ("assistant", ""), ("tool", ""), ("user", "?")]) == (result.score, model.talks[1])
+
+
+def test_a_single_request_is_asked_with_its_tools_and_scored_by_its_calls(tmp_path: Path) -> None:
+    seen: list[Generate] = []
+
+    def answer(request: Generate) -> Completion:
+        seen.append(request)
+        return _calling(Generate((*request.prompt,) if isinstance(request.prompt, tuple) else _user(request.prompt)))
+
+    (result,) = run(tmp_path, changed(CALLED, "extras.tool_choice", "required"), model=Scripted(answer))
+    assert (1.0, (WEATHER,), "required") == (result.score, seen[0].tools, seen[0].tool_choice)
+    assert ['weather(city="Riga")'] == result.details["expected"]
+
+
+def _user(text: str) -> Any:
+    from pytest_lmeval.types import Message
+
+    return (Message("user", text),)
+
+
+def test_tools_of_other_metrics_are_their_own_business(tmp_path: Path) -> None:
+    model = Scripted(lambda request: Completion("x", tool_calls=()) if not request.tools else Completion("y"))
+    record = {"prompt": "?", "targets": ["x"], "metric": "exact_match", "extras": {"tools": "any"}}
+    (result,) = run(tmp_path, record, model=model)
+    assert 1.0 == result.score
+
+
+def test_an_adapter_that_takes_only_texts_is_not_asked_with_tools(tmp_path: Path) -> None:
+    class Texts:
+        name = "texts"
+
+        def generate(self, prompts: list[str]) -> list[str]:
+            return ["2" for _ in prompts]
+
+    (tmp_path / "talk.jsonl").write_text(json.dumps(CALLED))
+    (result,) = run_leaderboard(load_tasks(tmp_path), Texts()).tasks[0].per_example
+    assert "adapter texts takes text alone, and no tools: it has only generate" in result.error

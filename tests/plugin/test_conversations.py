@@ -1,0 +1,154 @@
+"""Conversations and tools in a run: asked turn by turn, shown turn by turn, and completed where they broke off."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from tests.conftest import Project
+
+# Says what the last message asks for, calls the tool where that is "call", and fails as often as fail.txt says.
+MODEL = """
+import json, os
+from pytest_lmeval import AdapterError, Completion, ToolCall
+
+HERE = os.path.dirname(__file__)
+
+class Batch:
+    name = "talker.v1"
+
+    def generate_requests(self, requests):
+        with open(os.path.join(HERE, "calls.txt"), "a") as file:
+            file.write(json.dumps([os.getpid(), [self.said(each) for each in requests]]) + "\\n")
+        return [self.answer(each) for each in requests]
+
+    def said(self, request):
+        return request.prompt if isinstance(request.prompt, str) else request.prompt[-1].content
+
+    def answer(self, request):
+        said = self.said(request).rpartition("say: ")[2]
+        path = os.path.join(HERE, "fail.txt")
+        if os.path.exists(path) and said in open(path).read().split():
+            return AdapterError("broken")
+        if said == "call":
+            return Completion("", tool_calls=(ToolCall("x", "look", '{"at": 1}'),))
+        return Completion("<think>hm, " + said + "</think>" + said, cost=1.0, prompt_tokens=2)
+
+class Async(Batch):
+    generate_requests = None
+
+    async def complete(self, request):
+        answer = Batch.generate_requests(self, [request])[0]
+        if isinstance(answer, AdapterError):
+            raise answer
+        return answer
+"""
+LOOK = {"name": "look", "parameters": {"type": "object", "properties": {"at": {"type": "integer"}}}}
+
+
+def talk(id: str, *said: str, targets: dict[int, str], **extras: Any) -> dict[str, Any]:
+    turns: list[dict[str, Any]] = [{"user": f"say: {each}"} for each in said]
+    for place, target in targets.items():
+        turns[place]["targets"] = [target]
+    return {"id": id, "turns": turns, "extras": extras}
+
+
+def ledger(project: Project, folder: str = "reports") -> dict[str, dict[str, Any]]:
+    lines = map(json.loads, (project.path / folder / "ledger.jsonl").read_text().splitlines())
+    return {line["id"]: line for line in lines if "status" in line}
+
+
+@pytest.fixture
+def talking(project: Project) -> Project:
+    project.write("talker.py", MODEL)
+    tools = {"tools": [LOOK], "responses": {"look": "say: seen"}}
+    project.task(
+        "tasks/talks.jsonl",
+        talk("a", "one", "two", "three", targets={0: "one", 2: "four"}),
+        talk("b", "call", "five", targets={0: "seen", 1: "five"}, **tools),
+        talk("c", "six", "seven", targets={1: "seven"}),
+    )
+    return project
+
+
+@pytest.mark.parametrize("adapter", ["Batch", "Async"])
+@pytest.mark.parametrize("processes", ["-n0", "-n2"])
+def test_a_run_is_the_same_however_it_is_asked(talking: Project, adapter: str, processes: str) -> None:
+    result = talking.run_pytest(f"--lm-adapter=talker:{adapter}", processes)
+    assert 1 == result.ret
+    board = talking.board()
+    assert "turns" == board["tasks"][0]["metric"]
+    assert pytest.approx(2.5 / 3) == board["overall_score"]
+    assert sorted(
+        ["say: one", "say: two", "say: three", "say: call", "say: seen", "say: five", "say: six", "say: seven"]
+    ) == (sorted(prompt for call in talking.calls() for prompt in call))
+    assert (8 - 1, 2 * 7) == (board["usage"]["cost"], board["usage"]["prompt_tokens"])
+
+
+def test_the_turns_of_a_batch_are_asked_together(talking: Project) -> None:
+    talking.run_pytest("--lm-adapter=talker:Batch")
+    assert [3, 3, 2] == [len(call) for call in talking.calls()]
+
+
+def test_a_failure_shows_every_turn(talking: Project) -> None:
+    result = talking.run_pytest("--lm-adapter=talker:Batch", "-k", "a")
+    lines = ["*turn 1, passed (exact_match):", "*| user: say: one", "*| assistant: one", "*turn 2, not scored:"]
+    result.stdout.fnmatch_lines([*lines, "*turn 3, FAILED (exact_match):", "*| assistant: three", "*| targets: 'four'"])
+
+
+def test_what_broke_off_is_completed_from_where_it_was(talking: Project) -> None:
+    talking.run_pytest("--lm-adapter=talker:Batch", "--lm-report-dir=whole")
+    digest = talking.board("whole")["digest"]
+    talking.write("fail.txt", "three five")
+    assert 3 == talking.run_pytest("--lm-adapter=talker:Batch").ret
+    assert ["error", "error", "passed"] == [ledger(talking)[id]["status"] for id in "abc"]
+    assert 2 == len(ledger(talking)["a"]["exchanges"])
+    (talking.path / "fail.txt").unlink()
+    asked = len(talking.calls())
+    assert 1 == talking.run_pytest("--lm-adapter=talker:Batch", "--lm-resume").ret
+    assert ["say: five", "say: three"] == sorted(each for call in talking.calls()[asked:] for each in call)
+    board = talking.board()
+    assert (digest, 7.0) == (board["digest"], board["usage"]["cost"])
+
+
+def test_a_ledger_answers_by_request_and_a_changed_turn_is_not_answered(talking: Project) -> None:
+    talking.run_pytest("--lm-adapter=talker:Batch", "--lm-report-dir=first")
+    replay = ("--lm-adapter=replay:first/ledger.jsonl", "--lm-gate=none")
+    talking.run_pytest(*replay)
+    assert talking.board("first")["digest"] == talking.board()["digest"]
+    talking.task("tasks/talks.jsonl", talk("c", "six", "eight", targets={1: "eight"}))
+    assert 3 == talking.run_pytest(*replay).ret
+    assert "holds no answer to this request" in ledger(talking)["c"]["error"]
+
+
+def test_a_conversation_that_would_pass_the_cost_limit_stops(talking: Project) -> None:
+    assert 3 == talking.run_pytest("--lm-adapter=talker:Async", "--lm-max-cost=2.5", "-k", "a").ret
+    told = ledger(talking)["a"]
+    assert "stopped by --lm-max-cost" in told["error"]
+    assert (2, 2.0) == (len(told["exchanges"]), told["usage"]["cost"])
+
+
+def test_a_page_and_a_board_hold_the_conversation(talking: Project) -> None:
+    talking.run_pytest("--lm-adapter=talker:Batch", "--lm-include-per-example")
+    assert 3 == len(talking.examples()["talks:a"]["exchanges"])
+    talking.run_pytest("--lm-adapter=replay:reports/leaderboard.json", "--lm-report-dir=again", "--lm-gate=none")
+    assert talking.board()["digest"] == talking.board("again")["digest"]
+    blocks = re.findall(
+        r'<script type="application/json"[^>]*>(.*?)</script>', (talking.path / "reports/report.html").read_text()
+    )
+    examples = [each for block in blocks for each in json.loads(block).get("examples", ()) if each.get("id") == "b"]
+    assert [["assistant", "tool", "assistant"], ["assistant"]] == [
+        [said["role"] for said in turn["said"]] for turn in examples[0]["details"]["turns"]
+    ]
+    assert ["", "hm, seen", "hm, five"] == examples[0]["thoughts"]
+
+
+def test_a_dry_run_shows_the_whole_conversation(talking: Project) -> None:
+    result = talking.lmeval("test", "talks", "-n1", "--lm-adapter=talker:Batch")
+    assert 0 == result.ret
+    text = result.stdout.str()
+    assert text.index("say: one") < text.index("say: two") < text.index("say: three")
+    assert "score: 0.5" in text

@@ -48,7 +48,7 @@ filterwarnings =
     ignore:.*pytest_jsonreport.*
 """
 # Installed for other reasons, of no use inside, and half of the time that a small run takes.
-NEEDLESS = ("anyio", "hypothesispytest", "pytest_cov", "randomly", "rerunfailures", "timeout")
+NEEDLESS = ("anyio", "asyncio", "hypothesispytest", "pytest_cov", "randomly", "rerunfailures", "timeout")
 # How long a test waits for what is sure to come, on the slowest and busiest of machines: it ends a hang, no more.
 PATIENCE_S = 300.0
 BOARD_KEYS = """

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_lmeval.errors import LmevalError
 from pytest_lmeval.functions.runner import Outcome, Running
 from pytest_lmeval.functions.task import describe
 from pytest_lmeval.plugin.failure import ExampleFailed, explain
@@ -99,8 +100,8 @@ class EvalItem(ScoredItem):
     def _fail(self, result: ExampleResult, outcomes: list[Outcome]) -> None:
         explained = self._explained(result)
         raised = next((outcome.error for outcome in outcomes if outcome.error is not None), None)
-        if raised is None:
-            raise ExampleFailed(explained)
+        if raised is None or isinstance(raised, LmevalError):
+            raise ExampleFailed(explained) from raised
         # pytest shows the exception itself best; what it cannot know stands beside.
         self.add_report_section("call", "example", explained)
         raise raised

@@ -1,0 +1,278 @@
+"""Eval functions beside each other: what runs ahead of its turn, what waits for it, and what ends it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tests.conftest import NEEDLESS, PATIENCE_S, Project
+
+# Notes how many requests are in flight at once, and answers what the prompt says.
+MODEL = """
+import asyncio, os
+from pytest_lmeval import Completion
+
+class Model:
+    name = "stub.v1"
+    flying = most = 0
+
+    async def complete(self, request):
+        type(self).flying += 1
+        type(self).most = max(self.most, self.flying)
+        with open(os.path.join(os.path.dirname(__file__), f"most.{os.getpid()}"), "w") as file:
+            file.write(str(self.most))
+        await asyncio.sleep(0.05)
+        type(self).flying -= 1
+        with open(os.path.join(os.path.dirname(__file__), "asked.txt"), "a") as file:
+            file.write(f"{request.id} {request.text}\\n")
+        return Completion(request.text.rpartition("say: ")[2])
+"""
+HEAD = "import asyncio, os, time\nimport pytest\nfrom pytest_lmeval import eval_task\n\n"
+ROWS = "data=[{'id': f'e{n}'} for n in range(12)]"
+
+
+def write(project: Project, body: str, name: str = "test_x", folder: str = "tests") -> None:
+    project.write("model.py", MODEL)
+    project.write(f"{folder}/{name}.py", HEAD + body)
+
+
+def most_at_once(project: Project) -> int:
+    return max(int(path.read_text()) for path in project.path.glob("most.*"))
+
+
+def asked(project: Project) -> list[str]:
+    path = project.path / "asked.txt"
+    return path.read_text().splitlines() if path.exists() else []
+
+
+@pytest.mark.parametrize(
+    ("decorator", "function"),
+    [("", "async def test_x(row, lm):\n    await lm.ask('say: 1')\n    await lm.ask('say: 2')\n"),
+     (", threads=True", "def test_x(row, lm):\n    lm.ask('say: 1')\n    lm.ask('say: 2')\n")],
+    ids=["async", "threads"],
+)  # fmt: skip
+def test_as_many_examples_run_at_once_as_the_concurrency_says(project: Project, decorator: str, function: str) -> None:
+    write(project, f"@eval_task('x', {ROWS}{decorator})\n{function}")
+    result = project.run("tests", "--lm-concurrency=6", "--junit-xml=junit.xml")
+    result.assert_outcomes(passed=12)
+    assert 6 == most_at_once(project)
+    times = [float(part.partition('"')[0]) for part in (project.path / "junit.xml").read_text().split(' time="')[2:]]
+    # Its own time, about 0.1 s: not what it waited for its turn, nor nothing since it was done by then.
+    assert all(0.09 < each for each in times[:12]), times
+
+
+def test_requests_for_a_batch_adapter_are_gathered(project: Project) -> None:
+    project.write("tests/test_x.py", f"{HEAD}@eval_task('x', {ROWS})\nasync def test_x(row, lm):\n"
+                  "    await lm.ask('say: ' + row['id'])\n")  # fmt: skip
+    project.run("tests", "--lm-batch-size=6").assert_outcomes(passed=12)
+    assert [6, 6] == [len(prompts) for prompts in project.calls()]
+
+
+FIXTURES = {
+    "function": ("@pytest.fixture\ndef db():\n    yield 1\n", "fixture db (test_x.py:5) is function-scoped"),
+    "autouse": ("@pytest.fixture(autouse=True)\ndef db():\n    yield 1\n", "fixture db (test_x.py:5) is function-scoped"),
+    "module": ("@pytest.fixture(scope='module')\ndef db():\n    yield 1\n", ""),
+    "session": ("@pytest.fixture(scope='session')\ndef db():\n    yield 1\n", ""),
+    "async": ("@pytest.fixture(scope='module')\nasync def db():\n    await asyncio.sleep(0)\n    return 1\n", ""),
+    "async generator": ("@pytest.fixture(scope='session')\nasync def db():\n    loop = asyncio.get_running_loop()\n"
+                        "    yield 1\n    assert loop is asyncio.get_running_loop()\n"
+                        "    open('closed.txt', 'w').close()\n", ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", FIXTURES)
+def test_a_fixture_decides_whether_examples_may_run_ahead_and_the_summary_says_so(project: Project, kind: str) -> None:
+    fixture, reason = FIXTURES[kind]
+    write(project, f"{fixture}\n@eval_task('x', {ROWS})\nasync def test_x(row, lm, db):\n"
+          "    assert db == 1\n    await lm.ask('say: 1')\n")  # fmt: skip
+    result = project.run("tests", "--lm-concurrency=6")
+    result.assert_outcomes(passed=12)
+    assert (1 if reason else 6) == most_at_once(project)
+    told = [line for line in result.outlines if "ran one at a time" in line]
+    assert ([f"x: 12 examples ran one at a time: {reason}"] if reason else []) == told
+    if kind == "async generator":
+        assert (project.path / "closed.txt").exists()
+
+
+def test_a_fixture_that_fails_is_an_error_of_every_example_and_of_nothing_else(project: Project) -> None:
+    write(
+        project,
+        f"@pytest.fixture(scope='module')\ndef db():\n    raise OSError('no database')\n\n"
+        f"@eval_task('with', {ROWS})\nasync def test_with(row, lm, db):\n    pass\n\n"
+        f"@eval_task('without', {ROWS})\nasync def test_without(row, lm):\n    await lm.ask('say: 1')\n",
+    )
+    result = project.run("tests", "--lm-include-per-example")
+    result.assert_outcomes(passed=12, errors=12)
+    statuses = {name: record["status"] for name, record in project.examples().items()}
+    assert {"error"} == {status for name, status in statuses.items() if name.startswith("with:")}
+    assert {"passed"} == {status for name, status in statuses.items() if name.startswith("without:")}
+
+
+def test_what_uses_a_module_s_fixture_has_ended_before_that_is_torn_down(project: Project) -> None:
+    body = (
+        "@pytest.fixture(scope='module')\ndef db():\n    state = {'open': True}\n    yield state\n"
+        "    state['open'] = False\n\n"
+        "@eval_task('NAME', data=[{'id': f'e{n}'} for n in range(6)])\nasync def test_x(row, lm, db):\n"
+        "    for _ in range(3):\n        assert db['open']\n        await lm.ask('say: 1')\n"
+    )
+    for name in ("a", "b"):
+        write(project, body.replace("NAME", name), f"test_{name}")
+    result = project.run("tests", "--lm-concurrency=16", "-x", "--lm-max-errors=0")
+    result.assert_outcomes(passed=12)
+    # None was begun twice: nobody pays twice for it.
+    assert 36 == len(asked(project))
+
+
+def test_after_x_nothing_more_is_begun_and_what_runs_is_cancelled(project: Project) -> None:
+    write(
+        project,
+        "def note():\n    with open('cancelled.txt', 'a') as file:\n        print('cancelled', file=file)\n\n"
+        "@eval_task('x', data=[{'id': f'e{n}'} for n in range(40)])\nasync def test_x(row, lm):\n"
+        "    try:\n        await lm.ask('say: 1')\n        lm.score('ok', row['id'] != 'e0')\n"
+        "        await asyncio.sleep(0 if row['id'] == 'e0' else 60)\n"
+        "    except asyncio.CancelledError:\n        note()\n        raise\n",
+    )
+    result = project.run("tests", "-x", "--lm-concurrency=8", timeout=60)
+    assert 1 == result.ret
+    # Those in flight; when the first had ended, one more may have begun.
+    assert 7 <= len((project.path / "cancelled.txt").read_text().splitlines()) <= 8
+
+
+def test_what_outlives_its_example_changes_no_result_and_is_named(project: Project) -> None:
+    write(
+        project,
+        "LATER = []\n\n@eval_task('x', data=[{'id': 'a'}, {'id': 'b'}])\nasync def test_x(row, lm):\n"
+        "    async def late():\n        await asyncio.sleep(0.05)\n        lm.score('late', 0)\n"
+        "    if row['id'] == 'a':\n        LATER.append(asyncio.ensure_future(late()))\n"
+        "    else:\n        await asyncio.sleep(0.3)\n    lm.score('ok', 1)\n",
+    )
+    result = project.run("tests", "--lm-include-per-example", "-Wignore")
+    assert 0 == result.ret, result.stdout.str()
+    assert {"ok": 1.0} == project.examples()["x:a"]["metrics"]
+    assert "tests/test_x.py:11: lm.score('late') after its example had ended (x: a)" in result.stdout.str()
+
+
+def test_a_step_that_is_too_large_is_an_error_of_its_example_alone(project: Project) -> None:
+    write(
+        project,
+        "@eval_task('x', data=[{'id': 'a'}, {'id': 'b'}])\nasync def test_x(row, lm):\n"
+        "    if row['id'] == 'a':\n        lm.step('tool', 'search', {}, 'x' * 50_000_000)\n",
+    )
+    project.run("tests", "--lm-include-per-example")
+    found = project.examples()
+    assert "passed" == found["x:b"]["status"]
+    error = found["x:a"]["error"]
+    assert "tests/test_x.py:8: lm.step('tool', 'search'): 50,000,000 characters; a step holds at most" in error
+
+
+def test_repeats_run_the_function_again_and_average_its_scores(project: Project) -> None:
+    write(
+        project,
+        "CALLS = []\n\n@eval_task('x')\nasync def test_x(lm):\n    await lm.ask('say: 1')\n"
+        "    CALLS.append(1)\n    lm.score('ok', len(CALLS) % 2)\n",
+    )
+    project.run("tests", "--lm-repeats=4", "--lm-include-per-example")
+    record = project.examples()["x:test_x"]
+    assert 0.5 == record["score"]
+    assert [1, 1, 1, 1] == [len(each["steps"]) for each in record["details"]["repeats"]]
+
+
+def test_a_judge_is_asked_and_without_one_the_example_is_an_error(project: Project) -> None:
+    project.write("judge.py", "class Judge:\n    name = 'judge.v1'\n    def generate(self, prompts):\n"
+                  "        return ['Yes.' if 'good' in p else 'dunno' for p in prompts]\n")  # fmt: skip
+    write(
+        project,
+        "@eval_task('x', data=[{'id': 'good'}, {'id': 'bad'}])\nasync def test_x(row, lm):\n"
+        "    lm.score('polite', await lm.judge('Is it polite?', row['id'], labels=['yes', 'no']) == 'yes')\n",
+    )
+    project.run("tests", "--lm-judge=judge:Judge", "--lm-include-per-example")
+    found = project.examples()
+    assert ("passed", "judge") == (found["x:good"]["status"], found["x:good"]["details"]["steps"][0]["kind"])
+    assert "the judge's reply is no label (yes, no): 'dunno'" in found["x:bad"]["error"]
+    assert 2 == len(found["x:bad"]["details"]["steps"])
+    project.run("tests", "--lm-include-per-example")
+    assert "tests/test_x.py:7: lm.judge: no judge" in project.examples()["x:good"]["error"]
+
+
+def test_a_run_that_is_resumed_asks_only_what_has_no_answer(project: Project) -> None:
+    write(
+        project,
+        f"@eval_task('x', {ROWS})\nasync def test_x(row, lm):\n    one = await lm.ask('say: ' + row['id'])\n"
+        "    two = await lm.ask('say: ' + one.text)\n    lm.score('ok', two.text == row['id'])\n",
+    )
+    project.run("tests")
+    ledger = project.path / "reports/ledger.jsonl"
+    lines = ledger.read_text().splitlines()
+    results = [line for line in lines if '"status"' in line]
+    # The last of those kept lost its second answer, as where the server had failed.
+    cut = json.loads(results[4])
+    del cut["details"]["steps"][1]
+    ledger.write_text("\n".join([lines[0], *results[:4], json.dumps(cut)]) + "\n")
+    (project.path / "asked.txt").unlink()
+    result = project.run("tests", "--lm-resume")
+    assert 0 == result.ret, result.stdout.str()
+    assert 1 + 2 * 7 == len(asked(project))
+    assert 12 == project.board()["counts"]["scored"]
+
+
+@pytest.mark.command_line
+def test_ctrl_c_cancels_what_runs_and_names_what_has_no_result(project: Project) -> None:
+    write(
+        project,
+        "@eval_task('x', data=[{'id': f'e{n}'} for n in range(6)])\nasync def test_x(row, lm):\n"
+        "    await lm.ask('say: 1')\n    if row['id'] != 'e0':\n        await asyncio.sleep(600)\n",
+    )
+    quick = [f"-pno:{name}" for name in NEEDLESS]
+    command = [sys.executable, "-m", "pytest", *quick, "tests", "--lm-adapter=model:Model"]
+    process = subprocess.Popen(
+        command, cwd=project.path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+    )
+    deadline = time.monotonic() + PATIENCE_S
+    while len(asked(project)) < 6:
+        assert time.monotonic() < deadline
+        assert process.poll() is None
+        time.sleep(0.02)
+    os.kill(process.pid, signal.SIGINT)
+    output, _ = process.communicate(timeout=PATIENCE_S)
+    assert 2 == process.returncode, output
+    assert "no result: tests/test_x.py::test_x[e3]" in output
+
+
+@pytest.mark.slow
+def test_a_coroutine_that_never_yields_is_named_while_requests_of_others_go_on(project: Project) -> None:
+    write(
+        project,
+        "@eval_task('x', data=[{'id': 'a'}, {'id': 'b'}])\nasync def test_x(row, lm):\n"
+        "    if row['id'] == 'a':\n        await asyncio.sleep(0.2)\n        time.sleep(11.5)\n"
+        "    else:\n        await lm.ask('say: 1')\n",
+    )
+    result = project.run("tests")
+    assert 0 == result.ret
+    assert "blocks the event loop of all at tests/test_x.py:10 in test_x" in result.stdout.str()
+
+
+@pytest.mark.parametrize("plugin", ["anyio", "pytest_asyncio"])
+def test_plugins_for_async_tests_leave_eval_functions_alone_and_run_the_others(project: Project, plugin: str) -> None:
+    pytest.importorskip(plugin, reason=f"{plugin} is not installed")
+    mode = "-panyio.pytest_plugin" if plugin == "anyio" else "-ppytest_asyncio.plugin"
+    write(
+        project,
+        f"pytestmark = pytest.mark.{'anyio' if plugin == 'anyio' else 'asyncio'}\n\n"
+        f"@eval_task('x', {ROWS})\nasync def test_x(row, lm):\n    await lm.ask('say: 1')\n\n"
+        "async def test_plain(lm):\n    assert (await lm.ask('say: 2')).text == '2'\n    lm.score('half', 0.5)\n",
+    )
+    more = [f"-oasyncio_{name}" for name in ("mode=auto", "default_fixture_loop_scope=function")]
+    more = more if plugin == "pytest_asyncio" else []
+    result = project.run("tests", mode, *more, "--lm-include-per-example", "-Wignore")
+    found = project.examples()
+    assert 6 < most_at_once(project)
+    plain = [record for name, record in found.items() if name.startswith("tests/test_x")]
+    assert plain, result.stdout.str()
+    assert {("failed", 0.5)} == {(record["status"], record["score"]) for record in plain}
+    assert "threshold 1 (function)" in result.stdout.str()

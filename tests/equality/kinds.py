@@ -58,6 +58,22 @@ class Judge:
     def generate(self, prompts):
         return ["no" if prompt.endswith("hm") else "yes" for prompt in prompts]
 """
+FUNCTIONS = """
+from pytest_lmeval import eval_task
+
+@eval_task("words", data="words.csv", score="right", min_score=0.2)
+async def test_words(row, lm):
+    said = (await lm.ask("say: " + row["said"])).text
+    lm.score("right", (await lm.ask("say: " + said)).text == row["target"])
+    lm.score("polite", await lm.judge("Is it polite?", said) == "yes")
+
+@eval_task("asserted", data="words.csv", threads=True)
+def test_asserted(row, lm):
+    assert lm.ask("say: " + row["said"]).text == row["target"]
+
+def test_without_rows(lm):
+    assert lm.ask("say: green").text == "green"
+"""
 CLASS = """
 from pytest_lmeval.tasks import AccuracyCompletion, BaseTask
 
@@ -177,6 +193,7 @@ class Kind:
     """A kind of task: its files, the paths to run, the options it needs, and the words that a worse model gets wrong.
 
     ``changed`` are the files that are other ones in the run that is compared; ``pair_by`` says how it is.
+    ``needs_pytest`` is True of what only pytest can run.
     """
 
     files: Mapping[str, str]
@@ -187,6 +204,7 @@ class Kind:
     judge: bool = False
     changed: Mapping[str, str] = field(default_factory=dict)
     pair_by: str = "content"
+    needs_pytest: bool = False
 
 
 def _lines(records: Sequence[Mapping[str, object]]) -> str:
@@ -251,6 +269,13 @@ _COMPACT = _lines(
 )
 _SETTINGS: Mapping[str, str] = {"field": "target"}
 KINDS: Mapping[str, Kind] = {
+    "functions": Kind(
+        {"tests/test_words.py": FUNCTIONS, "tests/words.csv": CSV},
+        ["tests"],
+        "blue",
+        ["--lm-judge=model:Judge", "--lm-concurrency=2"],
+        needs_pytest=True,
+    ),
     "spec": Kind({"tasks/words.jsonl": _spec()}, ["tasks"], "blue"),
     "prompts": Kind(
         {"tasks/words.jsonl": _spec()},

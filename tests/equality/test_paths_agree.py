@@ -109,6 +109,13 @@ def scenes(tmp_path_factory: pytest.TempPathFactory, run_module: RunModule) -> A
     return cache(lambda name: Scene(KINDS[name], tmp_path_factory.mktemp(name), run_module))
 
 
+@pytest.fixture(params=[name for name, kind in KINDS.items() if not kind.needs_pytest])
+def task_scene(request: pytest.FixtureRequest, scenes: Any) -> Scene:
+    """Provide the scene of a kind that needs no pytest to run."""
+    found: Scene = scenes(request.param)
+    return found
+
+
 @pytest.fixture(params=KINDS)
 def scene(request: pytest.FixtureRequest, scenes: Any) -> Scene:
     found: Scene = scenes(request.param)
@@ -166,13 +173,15 @@ print(json.dumps([{**board.to_json(), "gate": decision.to_json()}, decision.exit
 """
 
 
-def test_the_library_agrees_with_pytest(scene: Scene, run_module: RunModule) -> None:
-    kind = scene.kind
-    (scene.folder / "library.py").write_text(LIBRARY)
-    run = run_module(scene.folder, "library", json.dumps([kind.paths, dict(kind.config), kind.judge, kind.pair_by]))
+def test_the_library_agrees_with_pytest(task_scene: Scene, run_module: RunModule) -> None:
+    kind = task_scene.kind
+    (task_scene.folder / "library.py").write_text(LIBRARY)
+    run = run_module(
+        task_scene.folder, "library", json.dumps([kind.paths, dict(kind.config), kind.judge, kind.pair_by])
+    )
     assert 0 == run.returncode, run.stderr
     board, code = json.loads(run.stdout)
-    assert scene.serial == outcome_of(board, code)
+    assert task_scene.serial == outcome_of(board, code)
 
 
 def test_a_page_made_from_the_ledger_has_the_verdict_of_the_run(scene: Scene) -> None:
@@ -198,23 +207,23 @@ def test_a_diff_fails_where_the_run_fails(scene: Scene) -> None:
     assert scene.serial.reasons == said["gate"]["reasons"]
 
 
-def test_a_dry_run_over_all_examples_asks_and_scores_as_a_run_does(scene: Scene) -> None:
-    kind = scene.kind
+def test_a_dry_run_over_all_examples_asks_and_scores_as_a_run_does(task_scene: Scene) -> None:
+    kind = task_scene.kind
     (config,) = [option.partition("=")[2] for option in kind.options if "config" in option] or [""]
     options = [*(["--config", config] if config else []), *(["--lm-judge=model:Judge"] if kind.judge else [])]
     shown: dict[str, dict[str, Any]] = {}
     asked: list[str] = []
-    for task in dict.fromkeys(result["task"] for result in scene.results("serial").values()):
-        scene.asked.unlink(missing_ok=True)
-        made = scene.lmeval("test", task, "-n", "99", _MODEL, *options)
+    for task in dict.fromkeys(result["task"] for result in task_scene.results("serial").values()):
+        task_scene.asked.unlink(missing_ok=True)
+        made = task_scene.lmeval("test", task, "-n", "99", _MODEL, *options)
         assert 0 == made.returncode, made.stdout + made.stderr
         shown |= {f"{task}:{id}": score for id, score in _scores(made.stdout).items()}
-        asked += scene.asked.read_text().splitlines()
-    results = scene.results("serial")
+        asked += task_scene.asked.read_text().splitlines()
+    results = task_scene.results("serial")
     assert {key: (one["score"], one["predictions"]) for key, one in results.items()} == {
         key: (score["score"], [score["prediction"]]) for key, score in shown.items()
     }
-    assert sorted((scene.folder / "serial.asked").read_text().splitlines()) == sorted(asked)
+    assert sorted((task_scene.folder / "serial.asked").read_text().splitlines()) == sorted(asked)
 
 
 def _page(path: Path) -> dict[str, Any]:

@@ -76,7 +76,7 @@ def test_requests_for_a_batch_adapter_are_gathered(project: Project) -> None:
 
 FIXTURES = {
     "function": ("@pytest.fixture\ndef db():\n    yield 1\n", "fixture db (test_x.py:5) is function-scoped"),
-    "autouse": ("@pytest.fixture(autouse=True)\ndef db():\n    yield 1\n", "fixture db (test_x.py:5) is function-scoped"),
+    "autouse": ("@pytest.fixture(autouse=True)\ndef db(): yield 1\n", "fixture db (test_x.py:5) is function-scoped"),
     "module": ("@pytest.fixture(scope='module')\ndef db():\n    yield 1\n", ""),
     "session": ("@pytest.fixture(scope='session')\ndef db():\n    yield 1\n", ""),
     "async": ("@pytest.fixture(scope='module')\nasync def db():\n    await asyncio.sleep(0)\n    return 1\n", ""),

@@ -80,7 +80,9 @@ class DryRun:
         info = info_of(task, selected=len(results))
         found, failures = aggregate([info], results, lambda _: task)
         row = make_row(info, results, aggregates=found.get(task.name, {}))
-        metrics: dict[str, Any] = {"score": row.score, **row.metrics}
+        # What is measured by aggregations alone has a metric by name, and no value for it.
+        known = {name: value for name, value in row.metrics.items() if value is not None}
+        metrics: dict[str, Any] = {"score": row.score, **known}
         if problem := "; ".join(failures) or row.problem:
             return Shown("Metrics", {**metrics, "error": problem}, failed=True)
         more = {name: getattr(row, name) for name in ("classes", "confusion", "calibration", "notes")}

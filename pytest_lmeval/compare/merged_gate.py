@@ -57,7 +57,7 @@ def gated(run: RunFile, settings: GateSettings, root: Path) -> tuple[RunFile, Le
     if baseline is not None:
         results = quarantine_of(run, baseline).judged(results, settings.mode)
     if settings.mode != (run.gate or {}).get("mode"):
-        results = judged(results, settings.mode)
+        results = judged(results, settings.mode, (run.gate or {}).get("mode", ""))
     facts = replace(run.facts, floors=settings.floors, limits=settings.limits, gate=None, mode=settings.mode)
     run = replace(run, results=results, facts=facts)
     board = board_of(run)

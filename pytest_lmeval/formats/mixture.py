@@ -32,7 +32,7 @@ from pytest_lmeval.formats import checks
 from pytest_lmeval.formats.python.examples import Examples
 from pytest_lmeval.formats.task import FollowUp, LoadedFile, Prompt, Subjects, Task, TaskDefaults, TaskSource, Tools
 from pytest_lmeval.registry import Registry
-from pytest_lmeval.types import Example, Generate, RecordError, Request, Response, Score
+from pytest_lmeval.types import Example, ExampleResult, Generate, RecordError, Request, Response, Score
 
 SEED = 42
 _ORDERS = ("shuffled", "sequence")
@@ -66,6 +66,49 @@ class MixtureTask(TaskDefaults):
         """The parts' metric, or ``mixed``."""
         metrics = {part.task.metric for part in self.parts}
         return metrics.pop() if len(metrics) == 1 else "mixed"
+
+    @property
+    def needs(self) -> str:
+        """The method that any part needs; there is one such method so far."""
+        return next((part.task.needs for part in self.parts if part.task.needs), "")
+
+    @property
+    def has_score(self) -> bool:
+        """Whether any part can have a score."""
+        return any(part.task.has_score for part in self.parts)
+
+    @property
+    def aggregates(self) -> bool:
+        """Whether any part does."""
+        return any(part.task.aggregates for part in self.parts)
+
+    def aggregate(self, results: Sequence[ExampleResult]) -> Mapping[str, Any]:
+        """Return the metrics and notes of the parts that aggregate, each under the part's label and a dot.
+
+        Scores, classes and confusions of parts are left out: those of several tasks make none of a mixture.
+        """
+        own: dict[int, list[ExampleResult]] = {}
+        for result in results:
+            number, original = self.sources[result.id]
+            name = self.parts[number].task.name
+            own.setdefault(number, []).append(replace(result, task=name, id=original.id))
+        metrics: dict[str, Any] = {}
+        notes: dict[str, dict[str, Any]] = {}
+        for number, part in enumerate(self.parts):
+            if not part.task.aggregates:
+                continue
+            found = part.task.aggregate(own.get(number, []))
+            metrics |= {f"{part.label}.{name}": value for name, value in found.get("metrics", {}).items()}
+            for name, note in found.get("notes", {}).items():
+                entries = note.items() if isinstance(note, Mapping) else [("", note)]
+                labelled = {f"{part.label}.{key}" if key else part.label: value for key, value in entries}
+                notes.setdefault(name, {}).update(labelled)
+        return {"metrics": metrics, "notes": notes}
+
+    def record(self, example: Example) -> Mapping[str, Any]:
+        """Return what the example's own task shows of it."""
+        task, original = self._source(example)
+        return task.record(original)
 
     def prepared(self, adapter: Any) -> MixtureTask:
         """Return the mixture with each part as it is put to ``adapter``."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from pytest_lmeval.metrics.bleu import bleu, bleu_4
 from pytest_lmeval.metrics.csv_format import csv_columns, csv_separator, has_csv
+from pytest_lmeval.metrics.drop import drop_em, drop_f1
 from pytest_lmeval.metrics.exact import (
     accuracy,
     completion_accuracy,
@@ -32,6 +33,8 @@ __all__ = [
     "completion_accuracy",
     "csv_columns",
     "csv_separator",
+    "drop_em",
+    "drop_f1",
     "exact_match",
     "exact_match_normalized",
     "f1",

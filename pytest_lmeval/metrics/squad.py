@@ -33,10 +33,11 @@ def squad_f1(prediction: str, targets: Sequence[str], extras: Mapping[str, Any])
     Where a side has no word the score is that of ``squad_em``: Rajpurkar et al. (2018), "Know what you don't know".
     """
     words = _words(prediction)
-    return max((_f1(words, _words(target)) for target in targets), default=0.0)
+    return max((multiset_f1(words, _words(target)) for target in targets), default=0.0)
 
 
-def _f1(prediction: list[str], target: list[str]) -> float:
+def multiset_f1(prediction: list[str], target: list[str]) -> float:
+    """Return the F1 of two lists of words; where a side has none, whether both have none."""
     if not prediction or not target:
         return float(prediction == target)
     overlap = (Counter(prediction) & Counter(target)).total()

@@ -36,9 +36,13 @@ def merge(shards: Sequence[RunFile]) -> RunFile:
     )
 
 
-def judged(results: Iterable[ExampleResult], mode: str) -> tuple[ExampleResult, ...]:
-    """Return the results with the status that a run under the gate ``mode`` gives them."""
-    return tuple(replace(result, status=_status(result, mode)) for result in results)
+def judged(results: Iterable[ExampleResult], mode: str, recorded: str = "") -> tuple[ExampleResult, ...]:
+    """Return the results with the status that a run under the gate ``mode`` gives them.
+
+    ``recorded`` is the mode of the run that they are from: what was ``below`` there though it would have failed was
+    excused by a mark such as xfail, and stays so.
+    """
+    return tuple(replace(result, status=_status(result, mode, recorded)) for result in results)
 
 
 def ledger_of(run: RunFile, board: Leaderboard) -> bytes:
@@ -49,8 +53,9 @@ def ledger_of(run: RunFile, board: Leaderboard) -> bytes:
     return b"".join(lines + [ledger_line(kind, fields) for kind, fields in end.items()])
 
 
-def _status(result: ExampleResult, mode: str) -> Status:
-    fixed = result.score is None or result.status == "quarantined"
+def _status(result: ExampleResult, mode: str, recorded: str) -> Status:
+    excused = bool(recorded) and result.status == "below" and status_under(result, recorded) == "failed"
+    fixed = result.score is None or result.status == "quarantined" or excused
     return result.status if fixed else status_under(result, mode)
 
 

@@ -10,7 +10,6 @@ from pytest_lmeval.leaderboard.rows import TaskRow
 from pytest_lmeval.report.columns import columns, interval_text
 from pytest_lmeval.text import printable
 
-_LEFT_OUT = ("actions", "without_weight", "neither_answer", "left_out")
 HEADINGS = ("task", "metric", "score", "95 % interval", "correct", "errors", "unparsed", "ms")
 """The columns of the board; the first two are text."""
 CHANGE_HEADINGS = ("against the baseline", "verdict", "was", "is", "change", "p adjusted", "worse", "better")
@@ -98,6 +97,9 @@ def note_lines(board: Leaderboard) -> list[str]:
     that no row was there for.
     """
     return [f"{row.task}: {line}" for row in board.tasks for line in _notes_of(row)]
+
+
+_LEFT_OUT = ("actions", "without_weight", "neither_answer", "left_out")
 
 
 def _notes_of(row: TaskRow) -> Iterator[str]:

@@ -9,13 +9,16 @@ from pytest_lmeval.tasks.judging import JudgedAnswer, LLMJudgeScore
 from pytest_lmeval.tasks.loading import load_dataset
 from pytest_lmeval.tasks.sample import BaseMetricContext, ResponseType, Sample
 from pytest_lmeval.tasks.scores import (
+    F1,
     AccuracyCompletion,
+    AccuracyCompletionOLMES,
     AccuracyLoglikelihood,
     AccuracyNormLoglikelihood,
     BitsPerByteLoglikelihood,
     Bleu,
     CodeExecutionPassAtOne,
     CSVFormat,
+    DropF1ExactMatch,
     JSONFormat,
     MathReasoningCompletion,
     Rouge1,
@@ -26,8 +29,10 @@ from pytest_lmeval.tasks.scores import (
 from pytest_lmeval.types import Message, Score
 
 __all__ = [
+    "F1",
     "NO_SUBJECT",
     "AccuracyCompletion",
+    "AccuracyCompletionOLMES",
     "AccuracyLoglikelihood",
     "AccuracyNormLoglikelihood",
     "BaseMetricContext",
@@ -36,6 +41,7 @@ __all__ = [
     "Bleu",
     "CSVFormat",
     "CodeExecutionPassAtOne",
+    "DropF1ExactMatch",
     "JSONFormat",
     "JudgedAnswer",
     "LLMJudgeScore",

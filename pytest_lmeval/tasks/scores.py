@@ -10,7 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
+from pytest_lmeval.metrics.squad import multiset_f1
 from pytest_lmeval.types import Score
+
+_COMMA_AND_DOLLAR = str.maketrans("", "", ",$")
 
 
 class NamedMetrics:
@@ -62,6 +65,45 @@ class SquadF1(NamedMetrics):
     """F1 over words without articles and punctuation, and whether they are the same words."""
 
     NAMES = ("squad_f1", "squad_em")
+
+
+class DropF1ExactMatch(NamedMetrics):
+    """The spans of one of the answers; ``answer_tuples`` of the context are the answers, each a list of spans."""
+
+    NAMES = ("drop_f1", "drop_em")
+
+
+class F1:
+    """F1 over the multisets of lowercased words between blanks, of the best ground truth."""
+
+    NAME = "f1_of_words"
+    THRESHOLD = 0.5
+
+    def __call__(self, prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
+        """Return the F1; two sides without a word are equal."""
+        given = prediction.lower().split()
+        return max((multiset_f1(given, target.lower().split()) for target in targets), default=0.0)
+
+
+class AccuracyCompletionOLMES:
+    """The prediction is the ground truth, commas, dollars, a last dot and all up to the last ``#### `` aside.
+
+    Of several ground truths: the share of those that it is, as in OLMES.
+    """
+
+    NAME = "accuracy_completion_olmes"
+
+    def __call__(self, prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
+        """Return the share of the targets that are equal."""
+        given = self._normal(prediction)
+        return sum(given == self._normal(target) for target in targets) / len(targets) if targets else 0.0
+
+    @staticmethod
+    def _normal(text: str) -> str:
+        text = text.translate(_COMMA_AND_DOLLAR).rpartition("#### ")[2]
+        # As a pattern's $ has it, before a last line end, too.
+        body, end = (text[:-1], "\n") if text.endswith("\n") else (text, "")
+        return body.removesuffix(".") + end
 
 
 class MathReasoningCompletion(NamedMetrics):

@@ -233,3 +233,58 @@ def test_a_mixture_in_python_keeps_the_wanted_subject_in_its_order(folder: Path)
 
     assert [own_id for own_id in ids[0] if not own_id.endswith("1")] == ids[1]
     assert 4 == len(ids[1])
+
+
+CHOICES = """
+from pytest_lmeval.tasks import AccuracyLoglikelihood, BaseTask, ResponseType
+
+class Choices(BaseTask):
+    NAME, DATASET_PATH = "choices", "data"
+    RESPONSE_TYPE = ResponseType.LOGLIKELIHOODS
+    METRICS = [AccuracyLoglikelihood]
+    def _get_instruction_text(self, item): return item["question"]
+    def _get_ground_truth(self, item): return item["right"]
+    def _get_possible_completions(self, item): return ["a", "b"]
+"""
+WEIGHED = """
+key: weighed
+display_name: Weighed
+description: Short answers.
+config_spec: []
+definition:
+  dataset: {path: rows.csv}
+  solver:
+    type: single_turn_solver
+    input_builder: {type: chat_completion, input_messages: [{role: user, content: "say {{ sample.truth }}"}]}
+  scorers:
+  - type: string_equals
+    ground_truth: "{{ sample.truth }}"
+    metrics:
+    - {type: weighted_average, field: answer_gt, weights: {yes: 1}}
+"""
+
+
+def test_the_metrics_and_notes_of_parts_are_those_of_the_mixture(folder: Path) -> None:
+    (folder / "rows.csv").write_text("truth\nyes\nno\n")
+    (folder / "weighed.yaml").write_text(WEIGHED)
+    task = _task(folder, {"tasks": ["sums.jsonl", "weighed.yaml", "weighed.yaml"], "order": "sequence"})
+    assert (True, True, "") == (task.aggregates, task.has_score, task.needs)
+
+    class Model:
+        name = "model.v1"
+
+        def generate(self, prompts: list[Any]) -> list[str]:
+            return ["yes"] * len(prompts)
+
+    row = run_task(task, Model())
+    names = [f"{label}.string_equals.answer_gt_weighted_average" for label in ("weighed", "weighed-2")]
+    assert {"no": 1} == row.notes["without_weight"][names[0]]
+    assert [1.0, 1.0] == [row.metrics[f"{label}.answer_gt_weighted_average"] for label in ("weighed", "weighed-2")]
+    assert task.record(task.examples[-1])["truth"] == "no"
+
+
+def test_a_mixture_needs_what_a_part_needs(folder: Path) -> None:
+    (folder / "task_choices.py").write_text(CHOICES)
+    (folder / "data.jsonl").write_text('{"question": "?", "right": "a"}\n')
+    assert "loglikelihood" == _task(folder, ["sums.jsonl", "task_choices.py"]).needs
+    assert "" == _task(folder, ["sums.jsonl"]).needs

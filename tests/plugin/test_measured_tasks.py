@@ -273,6 +273,8 @@ def test_the_library_and_the_dry_run_measure_as_a_run_does(tasks: Project, monke
     assert 0 == shown.ret
     shown.stdout.fnmatch_lines(["*status: measured", "*score: null", "Metrics", "*score: 0.0"])
     assert "threshold" not in shown.stdout.str()
+    # The metric of the examples has no value, and is not shown without one.
+    assert {"  score: null"} == {line for line in shown.stdout.lines if line.endswith("null")}
 
 
 def test_a_filter_with_a_value_of_the_wrong_type_stops_the_run(tasks: Project) -> None:
@@ -303,7 +305,7 @@ def test_the_board_says_how_many_rows_each_action_left_out(tasks: Project) -> No
 
 def test_every_report_says_what_aggregations_left_out(tasks: Project) -> None:
     weighted = "{type: weighted_average, field: answer_gt, weights: {yes: 1}}"
-    _write(tasks, f"{EQUALS}    metrics:\n    - {weighted}\n    - {{type: std_dev, field: answer_gt}}\n")
+    _write(tasks, f"{EQUALS}    metrics:\n    - {weighted}\n")
     result = tasks.run("tasks")
     assert {"no": 2} == next(iter(_rows(tasks)["binary"]["notes"]["without_weight"].values()))
     wanted = "binary: left out of string_equals.answer_gt_weighted_average, labels without a weight: no: 2 row(s)"

@@ -254,6 +254,16 @@ def test_the_mode_recorded_leaves_what_another_plugin_decided_alone(tmp_path: Pa
     assert ("examples", "pass", 0) == _verdict(write_shards(tmp_path, excused, gate=gate))
 
 
+def test_what_a_mark_excused_stays_excused_under_another_mode(tmp_path: Path) -> None:
+    excused = [each for each in RESULTS if each.status in ("passed", "below")]
+    gate = {**GATE, "mode": "examples", "settings": {"mode": "examples"}}
+    shards = write_shards(tmp_path, excused, gate=gate)
+    pinned = replace(result("sums", "a", 0.0, must_pass=True), status="below")
+    assert "below" == judged([pinned], "tasks", recorded="examples")[0].status
+    assert "failed" == judged([pinned], "tasks", recorded="none")[0].status
+    assert ("tasks", "pass", 0) == _verdict(shards, mode="tasks")
+
+
 def test_an_example_that_must_pass_fails_in_every_mode_but_none() -> None:
     wrong = result("sums", "a", 0.0, must_pass=True)
     assert ["failed", "failed", "failed", "below"] == [

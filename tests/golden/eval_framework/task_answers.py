@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from pytest_lmeval.tasks import (
+    F1,
     NO_SUBJECT,
     AccuracyCompletion,
     BaseTask,
+    DropF1ExactMatch,
     MathReasoningCompletion,
     Sample,
     SquadF1,
@@ -18,18 +19,6 @@ from pytest_lmeval.tasks import (
 )
 
 Item = dict[str, Any]
-
-
-def f1_of_words(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
-    """Return the F1 of the lowercased words between blanks: what the metric ``F1`` is there."""
-    return max(_f1(prediction.lower().split(), target.lower().split()) for target in targets)
-
-
-def _f1(given: list[str], wanted: list[str]) -> float:
-    if not given or not wanted:
-        return float(given == wanted)
-    alike = (Counter(given) & Counter(wanted)).total()
-    return 2 * alike / (len(given) + len(wanted))
 
 
 class _Gsm8k(BaseTask[str]):
@@ -111,7 +100,7 @@ class Squad2(BaseTask[str]):
     DATASET_PATH = "data/squad_v2"
     SAMPLE_SPLIT = "validation"
     FEWSHOT_SPLIT = "train"
-    METRICS: ClassVar[Sequence[Any]] = (AccuracyCompletion, f1_of_words)
+    METRICS: ClassVar[Sequence[Any]] = (AccuracyCompletion, F1)
     SUBJECTS = (NO_SUBJECT,)
 
     def __init__(self, num_fewshot: int = 1) -> None:
@@ -228,7 +217,7 @@ class NaturalQuestions(BaseTask[str]):
     DATASET_PATH = "data/nq_open"
     SAMPLE_SPLIT = "validation"
     FEWSHOT_SPLIT = "train"
-    METRICS = (SquadF1,)
+    METRICS = (DropF1ExactMatch,)
     SUBJECTS = (NO_SUBJECT,)
 
     def __init__(self, num_fewshot: int = 2) -> None:

@@ -388,3 +388,33 @@ def test_what_a_run_lacks_is_a_usage_error_before_anything_is_asked(
     with pytest.raises(UsageError, match=r"adapter echo\.v1 does not say"):
         evaluate_tasks(load_tasks(tmp_path / "t.jsonl"), adapter, RunSettings(max_cost=1.0))
     assert not adapter.calls
+
+
+class Costly:
+    """Answers with what a request cost."""
+
+    name = "costly.v1"
+
+    def generate_requests(self, requests: Sequence[Generate]) -> list[Completion]:
+        return [Completion(request.text.split()[-1], cost=0.1) for request in requests]
+
+
+class Free(Costly):
+    """Answers with no cost, and says so."""
+
+    tells_cost = False
+
+
+@pytest.mark.parametrize(("adapter", "fine"), [(Costly(), True), (Free(), False), (Echo(), False)])
+@pytest.mark.parametrize("as_judge", [False, True])
+def test_a_limit_on_cost_needs_to_know_what_each_model_costs(
+    tmp_path: Path, adapter: Any, fine: bool, as_judge: bool
+) -> None:
+    (tmp_path / "t.jsonl").write_text(json.dumps(_record("a")))
+    models = {"adapter": Costly(), "judge": adapter} if as_judge else {"adapter": adapter}
+    tasks, settings = load_tasks(tmp_path / "t.jsonl"), RunSettings(max_cost=1.0)
+    if fine:
+        assert ["passed"] == [result.status for result in evaluate_tasks(tasks, settings=settings, **models)]
+        return
+    with pytest.raises(UsageError, match=f"adapter {adapter.name} does not say: give it prices"):
+        evaluate_tasks(tasks, settings=settings, **models)

@@ -132,7 +132,7 @@ LACKING = [
     (
         sums,
         [],
-        "*tasks/task_sums.py: task 'Sums': the metric 'math_equal' needs sympy, which is not installed: "
+        "*tasks/task_sums.py: task 'Sums': the metric 'math_equal' needs math_verify, which is not installed: "
         "pip install 'pytest-lmeval[[]math[]]'",
     ),
     (
@@ -157,13 +157,13 @@ LACKING = [
 @pytest.mark.parametrize(
     ("write", "options", "fault"),
     LACKING,
-    ids=["no judge", "a named judge", "jsonschema", "sympy", "prices", "no folder", "a folder in the way"],
+    ids=["no judge", "a named judge", "jsonschema", "math_verify", "prices", "no folder", "a folder in the way"],
 )
 def test_what_a_run_lacks(
     project: Project, write: Callable[[Project], None], options: list[str], fault: str, workers: list[str]
 ) -> None:
     write(project)
-    project.write("conftest.py", "import sys\nsys.modules.update(jsonschema=None, sympy=None)\n")
+    project.write("conftest.py", "import sys\nsys.modules.update(jsonschema=None, math_verify=None)\n")
     (project.path / "blocked/ledger.jsonl/in").mkdir(parents=True)
 
     result = project.run(*options, *workers)

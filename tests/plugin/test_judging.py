@@ -84,7 +84,7 @@ def test_every_answer_is_judged_once_and_the_board_says_by_whom(judged: Project,
     result = judged.run(processes, "--lm-judge=judge:Judge", "--lm-include-per-example")
     assert 1 == result.ret, result.stdout.str()
     assert [f"Judge: {said}" for said in ("bad 2", "good 1", "good 3")] == judgements(judged)
-    told = "*judge: scorer: verdict; judge: judge.v1; output: no; label: no; repaired: False"
+    told = "*judge: scorer: verdict; judge: judge.v1; output: no; *: *; repaired: False"
     result.stdout.fnmatch_lines([told])
     (row,) = judged.board()["tasks"]
     assert pytest.approx(2 / 3) == row["score"]

@@ -36,6 +36,7 @@ class HfAdapter:
 
     exact = False
     trusted = False
+    tells_cost = False
 
     def __init__(self, source: str, /, **options: Any) -> None:
         if not isinstance(source, str) or not source.strip():

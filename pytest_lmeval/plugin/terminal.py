@@ -13,10 +13,11 @@ from pytest_lmeval.compare.changes import OVERALL
 from pytest_lmeval.compare.gate import LET_PASS, let_pass
 from pytest_lmeval.errors import did_you_mean
 from pytest_lmeval.leaderboard.board import Leaderboard
+from pytest_lmeval.plugin.ini_gate import baseline_set_aside
 from pytest_lmeval.plugin.private import kept_reports
 from pytest_lmeval.plugin.run_record import RunRecord
 from pytest_lmeval.plugin.settings import ini_floors, ini_thresholds, registry_of
-from pytest_lmeval.report.gate_text import baseline_line, is_off, off_line
+from pytest_lmeval.report.gate_text import baseline_line, ini_line, is_off, off_line
 from pytest_lmeval.report.github import commands
 from pytest_lmeval.report.tables import comparison_lines, remark_lines, selection_text, terminal_table
 from pytest_lmeval.text import printable
@@ -126,6 +127,9 @@ def _paths(board: Leaderboard) -> dict[str, str]:
 
 def _remarks(record: RunRecord, board: Leaderboard) -> list[str]:
     remarks = [selection_text(board), *remark_lines(board), *_unused_names(record.config, board)]
+    remarks += [ini_line(record.gate, board.facts.manifest)]
+    if part := baseline_set_aside(record.config):
+        remarks.append(f"ini lm_baseline: not compared, {part} chooses a part; --lm-baseline compares a part, too")
     remarks += record.resumption.remarks(record.ledger.kept)
     remarks += [f"doubtful: {warning}" for warning in record.gate["warnings"]]
     remarks += _unscored_lines(board)

@@ -93,10 +93,12 @@ class RecordRefused(LmevalError):
 class AdapterError(LmevalError):
     """The adapter raised, or returned something that is not a response.
 
-    ``alike`` is what errors of the same cause have in common, where their texts differ.
+    ``alike`` is what errors of the same cause have in common, where their texts differ. ``retries`` are the attempts
+    before the one that ended so.
     """
 
     alike = ""
+    retries: int = 0
 
 
 class AdapterTimeout(AdapterError):

@@ -202,6 +202,7 @@ class Completion:
     ``reasoning_tokens`` are those of ``completion_tokens`` that went into them. ``tool_calls`` are the calls that the
     model asks for. ``exchanges`` are, where one response took several requests, all of them in order, this one's last.
     ``cached`` says that it was asked for in another run: nothing was paid for it now, and no time taken.
+    ``retries`` are the attempts before this one; whoever asks the adapter counts them.
     """
 
     text: str
@@ -218,6 +219,7 @@ class Completion:
     exchanges: tuple[Exchange, ...] = ()
     ttft_ms: float | None = None
     cached: bool = False
+    retries: int | None = None
 
     @property
     def has_no_answer(self) -> bool:
@@ -271,6 +273,7 @@ class LogProb:
     latency_ms: float | None = None
     ids: tuple[int | str, ...] = ()
     cached: bool = False
+    retries: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from pytest_lmeval.compare.baseline import doubts
 from pytest_lmeval.compare.changes import OVERALL, Criteria
 from pytest_lmeval.compare.compare import Comparison
 from pytest_lmeval.compare.limits import limit_parts, limited_names, over_limits
-from pytest_lmeval.compare.measured import floor_without_score, measured_lines
+from pytest_lmeval.compare.measured import ambiguous_floor, floor_without_score, measured_lines
 from pytest_lmeval.compare.pairing import PAIR_BY, check_pairing
 from pytest_lmeval.compare.quarantined import check_quarantine, quarantine_lines
 from pytest_lmeval.compare.suspicion import suspicions
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 MODES = ("examples", "tasks", "baseline", "none")
 _NOTHING_TO_DECIDE_BY = (
-    "nothing decides here: no floor is set and no example must pass; --lm-min-score NAME=V sets a floor"
+    "nothing decides here: no floor or limit is set, no example must pass; --lm-min-score NAME=V sets a floor"
 )
 LET_PASS = frozenset({"pass", "new", "inconclusive"})
 """The verdicts with which a run passes, whatever its items say."""
@@ -81,7 +81,8 @@ class Decision:
 
     ``reasons`` are those of every verdict that holds, of the deciding one first. ``exit_code`` is 3 for an incomplete
     run, 4 for a floor that no score can reach, 1 for a failed example or a verdict that fails the run, else 0.
-    ``decided_by`` names what could have failed the run: ``thresholds``, ``baseline``, ``floors``, ``must_pass``.
+    ``decided_by`` names what could have failed the run: ``thresholds``, ``baseline``, ``floors``, ``limits``,
+    ``must_pass``.
     """
 
     verdict: str
@@ -130,6 +131,8 @@ def decide(
     _check_mode(board, baseline, settings)
     if not settings.update:
         check_quarantine(board, baseline)
+    if refusal := ambiguous_floor(settings.floors, {row.task: row.key for row in board.tasks}):
+        raise UsageError(refusal)
     comparison = None
     if baseline is not None:
         if not settings.update:
@@ -260,7 +263,8 @@ def _decided_by(board: Leaderboard, settings: GateSettings, comparison: Comparis
         "thresholds": settings.mode == "examples",
         "baseline": settings.mode == "baseline" and comparison is not None,
         "floors": any(name == OVERALL or rows_called(name, board.tasks) for name in settings.floors),
-        "must_pass": any(result.must_pass for result in results),
+        "limits": any(name == OVERALL or rows_called(name, board.tasks) for name in limited_names(settings.limits)),
+        "must_pass": any(result.must_pass and result.status != "quarantined" for result in results),
     }
     return tuple(name for name, is_held in held.items() if is_held)
 

@@ -32,6 +32,19 @@ def no_score_for_floor(floors: Iterable[str], scores: Mapping[str, bool]) -> str
     )
 
 
+def ambiguous_floor(floors: Iterable[str], keys: Mapping[str, str]) -> str:
+    """Return why a floor has two meanings, or "". ``keys`` has the key of each task by its name, "" without one."""
+    for name in floors:
+        others = sorted(task for task, key in keys.items() if key == name and task != name)
+        if name in keys and others:
+            whose = " and ".join(repr(task) for task in others)
+            return (
+                f"the floor of {name!r} has two meanings: a task is called so, and it is the key of {whose}; name "
+                f"{' or '.join(others)}, or rename one of them"
+            )
+    return ""
+
+
 def _told(row: TaskRow) -> str:
     name = row.measured["score_metric"]
     score = f"its score is the metric {name!r}" if name else "it has no score and is outside the overall score"

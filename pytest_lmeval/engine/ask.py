@@ -177,11 +177,15 @@ def _opens_thoughts(request: Request, tag: str) -> bool:
 
 
 def with_attempts(answer: Answer, attempts: int) -> Answer:
-    """Return ``answer``, an error with how often it was tried."""
-    if not isinstance(answer, AdapterError) or isinstance(answer, AdapterDown):
+    """Return ``answer`` with how often it was tried before; an error says it, too."""
+    if isinstance(answer, AdapterDown):
         return answer
+    if not isinstance(answer, AdapterError):
+        return answer if attempts == 1 else replace(answer, retries=attempts - 1)
     kind = AdapterTimeout if isinstance(answer, AdapterTimeout) else AdapterError
-    return kind(f"{answer} ({attempts} attempt{'s' if attempts > 1 else ''})")
+    error = kind(f"{answer} ({attempts} attempt{'s' if attempts > 1 else ''})")
+    error.retries = attempts - 1
+    return error
 
 
 def _logprob_fault(answer: LogProb) -> str:

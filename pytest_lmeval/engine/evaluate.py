@@ -115,7 +115,9 @@ def failed_result(
 ) -> ExampleResult:
     """Return the result of an example that got no response: ``error``, or ``timeout``."""
     asked = _Asked(task, example, prompt, exchanges=error.exchanges)
-    return _result(asked, judgement, _status_of(error), error=str(error))
+    result = _result(asked, judgement, _status_of(error), error=str(error))
+    retries = getattr(error, "retries", 0)
+    return replace(result, usage={**result.usage, "retries": retries}) if retries else result
 
 
 def runs_code(task: Task, example: Example, registry: Registry) -> bool:
@@ -247,7 +249,7 @@ def _usage(responses: Sequence[Response], scores: Sequence[Score]) -> dict[str, 
         for name in score.usage:
             usage[name] = usage.get(name, 0) + score.usage[name]
     for response in responses:
-        for name in ("prompt_tokens", "completion_tokens", "reasoning_tokens", "cost"):
+        for name in ("prompt_tokens", "completion_tokens", "reasoning_tokens", "cost", "retries"):
             amount = getattr(response, name, None)
             if amount is not None:
                 usage[name] = usage.get(name, 0) + amount

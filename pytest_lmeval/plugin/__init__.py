@@ -20,6 +20,7 @@ from pytest_lmeval.plugin.fixtures import (
     lm_render,
     lm_sandbox,
 )
+from pytest_lmeval.plugin.ini_gate import apply_ini_options
 from pytest_lmeval.plugin.options import add_options
 from pytest_lmeval.plugin.private import is_worker, report_sections
 from pytest_lmeval.plugin.tags import note_ini_marks
@@ -44,6 +45,7 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "lmeval: an example of a language-model task (set by pytest-lmeval)")
+    apply_ini_options(config)
     if not is_worker(config) and not config.option.lm_check_formatting:
         from pytest_lmeval.plugin.recorder import Recorder
         from pytest_lmeval.plugin.settings import check_options
@@ -204,8 +206,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
         run = session.config.stash.get(RUN, None)
         if run is not None:
-            remarks = run.evals.remarks if "evals" in vars(run) else []
-            tell(session.config, facts=run.run.facts(), not_tasks=run.collected.not_tasks, remarks=remarks)
+            tell(session.config, facts=run.run.facts(), not_tasks=run.collected.not_tasks, remarks=run.remarks)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -11,7 +11,7 @@ import pytest
 from pytest_lmeval.compare.gate import LET_PASS, GateSettings
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.plugin.private import rerunning_plugins, suite_properties
-from pytest_lmeval.plugin.settings import gate_mode, ini_floors, with_usage_errors
+from pytest_lmeval.plugin.settings import check_baseline_exists, gate_mode, ini_floors, with_usage_errors
 from pytest_lmeval.text import printable
 
 if TYPE_CHECKING:
@@ -69,6 +69,7 @@ def read_baseline(config: pytest.Config) -> RunFile | None:
         )
     if option.lm_update_baseline and not path.exists():
         return None
+    check_baseline_exists(config)
     from pytest_lmeval.compare.baseline import check_baseline
     from pytest_lmeval.compare.pairing import check_pairing
     from pytest_lmeval.records.runfile import examples_of, read_run

@@ -20,8 +20,8 @@ from pytest_lmeval.arguments import (
     share,
     think_tags,
 )
+from pytest_lmeval.plugin.ini_gate import GATES, add_ini_options
 
-GATES = ("examples", "tasks", "baseline", "none")
 SANDBOX_LEVELS = ("isolated", "confined", "process", "container")
 
 
@@ -44,6 +44,7 @@ def add_options(parser: pytest.Parser) -> None:
         type="args",
         default=None,
     )
+    add_ini_options(parser)
     parser.addini("lm_max_line_bytes", "longest line of a task file that is read", default=str(1 << 20))
 
 
@@ -168,7 +169,7 @@ _OPTIONS: list[tuple[str | tuple[str, ...], dict[str, Any]]] = [
             "choices": GATES,
             "default": None,
             "help": "examples: one under its threshold is a failed test (default); tasks: a task under its floor fails "
-            "the run; baseline: a regression does (default with --lm-baseline); none: report only",
+            "the run; baseline: a regression does (default with --lm-baseline); none: report only (ini: lm_gate)",
         },
     ),
     (
@@ -186,7 +187,8 @@ _OPTIONS: list[tuple[str | tuple[str, ...], dict[str, Any]]] = [
         {
             "metavar": "PATH",
             "default": None,
-            "help": "an earlier leaderboard.json (with per-example records) or ledger.jsonl to compare with",
+            "help": "an earlier leaderboard.json (with per-example records) or ledger.jsonl to compare with "
+            "(ini: lm_baseline)",
         },
     ),
     (
@@ -198,8 +200,8 @@ _OPTIONS: list[tuple[str | tuple[str, ...], dict[str, Any]]] = [
         {
             "metavar": "A",
             "type": level,
-            "default": 0.05,
-            "help": "how often a run that is no worse may be called a regression (default 0.05)",
+            "default": None,
+            "help": "how often a run that is no worse may be called a regression (default 0.05; ini: lm_alpha)",
         },
     ),
     (
@@ -250,8 +252,9 @@ _OPTIONS: list[tuple[str | tuple[str, ...], dict[str, Any]]] = [
         {
             "metavar": "N|P%",
             "type": MaxErrors,
-            "default": "0",
-            "help": "examples that may end in error or timeout before the run counts as incomplete (default 0)",
+            "default": None,
+            "help": "examples that may end in error or timeout before the run counts as incomplete (default 0; "
+            "ini: lm_max_errors)",
         },
     ),
     (

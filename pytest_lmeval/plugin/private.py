@@ -218,6 +218,11 @@ def is_stepwise_stop(session: pytest.Session) -> bool:
     return "continuing from this test" in str(session.shouldstop or getattr(workers, "shouldstop", False))
 
 
+def runs_failed_alone(option: Any) -> bool:
+    """Tell whether ``--lf`` or ``--sw`` chooses what runs. Without pytest's cache neither does."""
+    return bool(getattr(option, "lf", False) or getattr(option, "stepwise", False))
+
+
 # Reports
 
 

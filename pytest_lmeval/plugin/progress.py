@@ -8,6 +8,7 @@ import pytest
 
 from pytest_lmeval.engine.waits import Wait
 from pytest_lmeval.plugin.private import uncaptured
+from pytest_lmeval.report.run_text import amount
 
 _TERMINAL_EVERY_S = 1.0
 _PLAIN_EVERY_S = 60.0
@@ -74,7 +75,7 @@ def describe(done: int, total: int, in_flight: int | None, elapsed_s: float, usa
     if tokens:
         parts.append(f"{tokens:,.0f} tokens")
     if usage.get("cost"):
-        parts.append(f"cost {usage['cost']:.4f}")
+        parts.append(f"cost {amount(usage['cost'])}")
     if rate:
         parts.append(f"about {_duration((total - done) / rate)} left")
     return f"lmeval: {', '.join(parts)}"

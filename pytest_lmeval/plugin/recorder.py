@@ -171,8 +171,7 @@ class Recorder:
             terminal.write_line(f"{skipped} eval{'s' if skipped > 1 else ''} skipped: no --lm-adapter")
         from pytest_lmeval.text import printable
 
-        own = state.evals.remarks if state is not None and "evals" in vars(state) else ()
-        for remark in (*self._remarks, *own):
+        for remark in (*self._remarks, *(state.remarks if state is not None else ())):
             terminal.write_line(printable(remark, keep=""))
 
     @pytest.hookimpl(optionalhook=True)

@@ -12,6 +12,7 @@ import pytest
 
 from pytest_lmeval.leaderboard.manifest import build_manifest
 from pytest_lmeval.leaderboard.rows import TaskInfo
+from pytest_lmeval.plugin.ini_gate import from_ini
 from pytest_lmeval.redaction import redact_arguments
 
 
@@ -44,6 +45,7 @@ def manifest_of(config: pytest.Config) -> dict[str, Any]:
         "repeats": option.lm_repeats,
         **rerun_facts(config),
         **({"ini_file": ini} if (ini := ini_file(config)) else {}),
+        **({"gate_from_ini": named} if (named := from_ini(config)) else {}),
     }
     return build_manifest(config.rootpath, facts)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -52,6 +53,7 @@ class RunRecord:
         self._reasons: list[str] = []
         self.is_closed = False
         self._started = timestamp()
+        self._began = time.monotonic()
         self._progress: Progress | None = None
         self._decision: Decision
 
@@ -187,6 +189,9 @@ class RunRecord:
         keeps = self.gate_settings.pair_by == "id" or self._is_changed(result)
         return result if keeps else replace(result, prompt="")
 
+    def _wall_s(self) -> float:
+        return round(time.monotonic() - self._began, 1)
+
     def _infos(self) -> list[TaskInfo]:
         known = {**self.heard.tasks, **collected(self.config).tasks}
         for nodeid, result in self.heard.results.items():
@@ -202,6 +207,7 @@ class RunRecord:
             self._reasons.append(f"one run has one adapter: this one had {', '.join(sorted(adapters))}")
         known = {**self.heard.tasks, **collected(self.config).tasks}
         most = max_errors(self.config).of(len(self.heard.expected))
+        found = self.heard.told.facts or run_state(self.config).run.facts()
         return RunFacts(
             timestamp=self._started,
             adapter=", ".join(sorted(adapters)) or run_state(self.config).spec,
@@ -211,7 +217,7 @@ class RunRecord:
             max_errors=most,
             selection=selection_of(self.config.option, list(known.values())),
             bad_records=[fault for info in known.values() for fault in info.bad_records],
-            manifest={**self.manifest, **(self.heard.told.facts or run_state(self.config).run.facts())},
+            manifest={"wall_s": self._wall_s(), **self.manifest, **found},
             finished=not self._reasons,
             interruptions=tuple(self._reasons),
             failures=failed_besides(self.heard.failed, self.heard.fates, most),

@@ -11,6 +11,7 @@ import pytest
 
 from pytest_lmeval.arguments import MaxErrors, named_share
 from pytest_lmeval.errors import LmevalError
+from pytest_lmeval.plugin.ini_gate import from_ini
 
 if TYPE_CHECKING:
     from pytest_lmeval.formats.task import LoadOptions
@@ -62,8 +63,8 @@ def gate_mode(config: pytest.Config) -> str:
 
 def max_errors(config: pytest.Config) -> MaxErrors:
     """Return how many examples may end in an error or a timeout."""
-    given: MaxErrors | str = config.option.lm_max_errors
-    return MaxErrors(given) if isinstance(given, str) else given
+    most: MaxErrors = config.option.lm_max_errors
+    return most
 
 
 def ini_thresholds(config: pytest.Config) -> dict[str, float]:
@@ -93,12 +94,21 @@ def _check_gate(config: pytest.Config) -> None:
         raise pytest.UsageError("--lm-gate=baseline needs --lm-baseline PATH, an earlier leaderboard to compare with")
     if option.lm_update_baseline and not option.lm_baseline:
         raise pytest.UsageError("--lm-update-baseline needs --lm-baseline PATH, the file to write")
+    if "baseline" not in from_ini(config):
+        # That of an ini file may be meant for runs of tasks, and this run collect none.
+        check_baseline_exists(config)
+    if option.lm_update_baseline and option.lm_shard:
+        raise pytest.UsageError("--lm-update-baseline cannot be had of one shard: merge the shards' ledgers first")
+
+
+def check_baseline_exists(config: pytest.Config) -> None:
+    """Raise pytest.UsageError where a run is to be compared with a file that is not there."""
+    option = config.option
     if option.lm_baseline and not option.lm_update_baseline:
         path = config.invocation_params.dir / option.lm_baseline
         if not path.exists():
-            raise pytest.UsageError(f"--lm-baseline {option.lm_baseline}: no such file; {_HOW_TO_WRITE_ONE}")
-    if option.lm_update_baseline and option.lm_shard:
-        raise pytest.UsageError("--lm-update-baseline cannot be had of one shard: merge the shards' ledgers first")
+            where = "ini lm_baseline:" if "baseline" in from_ini(config) else "--lm-baseline"
+            raise pytest.UsageError(f"{where} {option.lm_baseline}: no such file; {_HOW_TO_WRITE_ONE}")
 
 
 def max_line_bytes(config: pytest.Config) -> int:

@@ -70,6 +70,11 @@ class RunState:
         return run_scrubber(self.config, self.spec)
 
     @property
+    def remarks(self) -> list[str]:
+        """What the end of the run says of what this process collected."""
+        return [*self.collected.wanted.said, *(self.evals.remarks if "evals" in vars(self) else ())]
+
+    @property
     def adapter_options(self) -> Mapping[str, Any]:
         """The options that the adapter is made with, those of its profile among them."""
         return self._resolved[1]

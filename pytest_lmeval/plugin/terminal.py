@@ -13,11 +13,14 @@ from pytest_lmeval.compare.changes import OVERALL
 from pytest_lmeval.compare.gate import LET_PASS, let_pass
 from pytest_lmeval.errors import did_you_mean
 from pytest_lmeval.leaderboard.board import Leaderboard
+from pytest_lmeval.plugin.ini_gate import baseline_set_aside
 from pytest_lmeval.plugin.private import kept_reports
 from pytest_lmeval.plugin.run_record import RunRecord
 from pytest_lmeval.plugin.settings import ini_floors, ini_thresholds, registry_of
-from pytest_lmeval.report.gate_text import baseline_line, is_off, off_line
+from pytest_lmeval.records.ledger import KEPT
+from pytest_lmeval.report.gate_text import baseline_line, ini_line, is_off, off_line
 from pytest_lmeval.report.github import commands
+from pytest_lmeval.report.run_text import resume_line, totals_line
 from pytest_lmeval.report.tables import comparison_lines, remark_lines, selection_text, terminal_table
 from pytest_lmeval.text import printable
 from pytest_lmeval.types import ExampleResult
@@ -78,7 +81,7 @@ def _chosen_by(config: pytest.Config) -> tuple[tuple[str, str], ...]:
 
 def _write_board(record: RunRecord, board: Leaderboard, terminal: pytest.TerminalReporter) -> None:
     terminal.write_sep("=", printable(f"leaderboard: {board.facts.adapter}", keep=""))
-    for line in (*terminal_table(board), *comparison_lines(record.gate.get("comparison"))):
+    for line in (*terminal_table(board), *comparison_lines(record.gate.get("comparison")), totals_line(board)):
         _say(terminal, line)
     _write_verdict(board, record.gate, terminal)
     for line in _remarks(record, board):
@@ -126,7 +129,14 @@ def _paths(board: Leaderboard) -> dict[str, str]:
 
 def _remarks(record: RunRecord, board: Leaderboard) -> list[str]:
     remarks = [selection_text(board), *remark_lines(board), *_unused_names(record.config, board)]
-    remarks += record.resumption.remarks(record.ledger.kept)
+    remarks += [ini_line(record.gate, board.facts.manifest)]
+    if part := baseline_set_aside(record.config):
+        remarks.append(f"ini lm_baseline: not compared, {part} chooses a part; --lm-baseline compares a part, too")
+    remarks += [resume_line(board), *record.resumption.remarks(record.ledger.kept)]
+    if record.ledger.removed:
+        remarks.append(
+            f"older ledgers removed: {record.ledger.removed}; the last {KEPT} in {record.report_dir} are kept"
+        )
     remarks += [f"doubtful: {warning}" for warning in record.gate["warnings"]]
     remarks += _unscored_lines(board)
     remarks += [f"left out: {fault}" for fault in board.facts.bad_records]

@@ -25,6 +25,7 @@ class Wanted:
         self._keyed: dict[str, Task] = {}
         self._draws = False
         self._files = 0
+        self.said: list[str] = []
         self._config = config
         # A rerun of one example has the options of a run of all: those of other tasks do nothing here.
         self.picks_items = all("::" in argument for argument in config.args)
@@ -40,13 +41,18 @@ class Wanted:
     def check(self) -> None:
         """Raise UsageError for a subject or a value of a parameter that no task has, and few-shots that none draws.
 
-        Not where the command line names single items, ``picks_items``. A value may be meant for a task of another file
-        where files are named.
+        Not where the command line names single items, ``picks_items``. Where it names files, a value may be meant for a
+        task of another one: that is ``said`` at the end of the run.
         """
-        if not self._files or self.picks_items:
+        if not self._files:
             return
-        if not any(Path(argument).suffix for argument in self._config.args):
-            self._check_values()
+        unused = self._unused_values()
+        if self.picks_items or any(Path(argument).suffix for argument in self._config.args):
+            self.said += unused
+        elif unused:
+            raise UsageError(unused[0])
+        if self.picks_items:
+            return
         if self._subjects and not self._known:
             raise UsageError("--lm-subject: no selected task has subjects")
         for name in self._subjects:
@@ -55,12 +61,14 @@ class Wanted:
         if self._shots and not self._draws:
             raise UsageError(f"--lm-num-fewshot={self._shots}: no selected task draws few-shots")
 
-    def _check_values(self) -> None:
-        if given := configs_of(self._config):
-            from pytest_lmeval.formats.yaml.configs import without_task
+    def _unused_values(self) -> list[str]:
+        given = configs_of(self._config)
+        if not given:
+            return []
+        from pytest_lmeval.formats.yaml.configs import without_task
 
-            for fault in without_task(given, self._keyed.values()):
-                raise UsageError(f"--lm-config={self._config.option.lm_config}: {fault}")
+        faults = without_task(given, self._keyed.values())
+        return [f"--lm-config={self._config.option.lm_config}: {fault}" for fault in faults]
 
     def check_names(self, collected: Collection[str], tasks: Mapping[str, Task], metrics: Collection[str]) -> None:
         """Raise UsageError for a threshold or a floor of what does not exist, and for a floor of a task without score.
@@ -68,7 +76,7 @@ class Wanted:
         ``collected`` are the names of all tasks of the run, ``tasks`` those of which examples were selected.
         """
         from pytest_lmeval.compare.changes import OVERALL
-        from pytest_lmeval.compare.measured import no_score_for_floor
+        from pytest_lmeval.compare.measured import ambiguous_floor, no_score_for_floor
 
         option = self._config.option
         # Of the ini file's tasks a run may have only some.
@@ -86,5 +94,6 @@ class Wanted:
             if name not in known:
                 raise UnknownName(f"task in --lm-max={limit}:", name, known)
         floors = [*dict(option.lm_min_score), *ini_floors(self._config)]
-        if refusal := no_score_for_floor(floors, scores):
+        keys = {name: task.key for name, task in tasks.items()}
+        if refusal := ambiguous_floor(floors, keys) or no_score_for_floor(floors, scores):
             raise UsageError(refusal)

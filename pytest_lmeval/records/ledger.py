@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import re
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -17,6 +18,10 @@ from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.records.ledger_lines import is_complete, ledger_line, result_line
 from pytest_lmeval.records.recorded import aggregates_record
 
+KEPT = 5
+"""How many older ledgers stay in a folder."""
+_SET_ASIDE = re.compile(r"ledger-\d{8}T\d{6}Z(?:-\d+)?\.jsonl")
+
 
 class Ledger:
     """Writes ``ledger.jsonl`` in a folder that it keeps for itself while it is open.
@@ -30,6 +35,7 @@ class Ledger:
         self.path = folder / "ledger.jsonl"
         self.failure: OSError | None = None
         self.kept: Path | None = None
+        self.removed = 0
         self._is_kept_for_now = False
         self._is_torn = False
         self._lock: IO[bytes] | None = None
@@ -50,8 +56,8 @@ class Ledger:
     def open(self, header: Mapping[str, Any], *, resume: bool = False) -> None:
         """Start the file, or go on with an older one to ``resume``; claim the folder if that has not been done.
 
-        An older ledger that is not resumed is renamed ``ledger-<timestamp>.jsonl``: ``kept``. Raise UsageError where
-        the file cannot be written.
+        An older ledger that is not resumed is renamed ``ledger-<timestamp>.jsonl``: ``kept``. Of such ledgers the last
+        KEPT stay; ``removed`` counts the others. Raise UsageError where the file cannot be written.
         """
         if self._lock is None:
             self.claim()
@@ -98,6 +104,16 @@ class Ledger:
         names = (f"ledger-{stamp}{f'-{attempt}' if attempt else ''}.jsonl" for attempt in count())
         self.kept = next(path for path in map(self.path.with_name, names) if not path.exists())
         self.path.rename(self.kept)
+        self._remove_oldest()
+
+    def _remove_oldest(self) -> None:
+        # A folder that many runs were cut short in would fill up; the last ones may still be gone on with by hand.
+        older = [path for path in self.path.parent.glob("ledger-*.jsonl") if _SET_ASIDE.fullmatch(path.name)]
+        for path in sorted(older, key=lambda path: (path.stat().st_mtime, path.name))[:-KEPT]:
+            if path != self.kept:
+                with suppress(OSError):
+                    path.unlink()
+                    self.removed += 1
 
     def _lock_folder(self, lock: IO[bytes]) -> None:
         try:

@@ -17,6 +17,16 @@ def off_line(gate: Mapping[str, Any], manifest: Mapping[str, Any]) -> str:
     return f"gate {gate['mode']}: no result can fail this run" + (f" (ini file: {ini})" if ini else "")
 
 
+def ini_line(gate: Mapping[str, Any], manifest: Mapping[str, Any]) -> str:
+    """Return what the ini file decided about the gate, or "": whoever edits that file softens it."""
+    named = manifest.get("gate_from_ini")
+    if not isinstance(named, Mapping) or not named:
+        return ""
+    told = ", ".join(f"{str(name).replace('_', '-')} {value}" for name, value in named.items())
+    softer = " (the default is examples)" if "gate" in named and gate.get("mode") in ("none", "tasks") else ""
+    return f"set by the ini file {manifest.get('ini_file', '')}: {told}{softer}"
+
+
 def baseline_line(gate: Mapping[str, Any]) -> str:
     """Return which run a board was compared with, or "": file, adapter and date."""
     baseline = gate.get("baseline")

@@ -8,7 +8,8 @@ from typing import Any
 
 from pytest_lmeval.leaderboard.board import Leaderboard
 from pytest_lmeval.leaderboard.responses import shown_response
-from pytest_lmeval.report.gate_text import baseline_line, is_off, off_line
+from pytest_lmeval.report.gate_text import baseline_line, ini_line, is_off, off_line
+from pytest_lmeval.report.run_text import resume_line, totals_line
 from pytest_lmeval.report.tables import (
     CHANGE_HEADINGS,
     HEADINGS,
@@ -49,6 +50,7 @@ def markdown(board: Leaderboard) -> str:
     lines = [f"# {_title(gate)}: {escape(facts.adapter)}", "", _headline(board), ""]
     lines += _listed(gate.get("reasons", ()), _REASONS)
     lines += [f"{escape(off_line(gate, facts.manifest))}", ""] if is_off(gate) else []
+    lines += [escape(told), ""] if (told := ini_line(gate, facts.manifest)) else []
     lines += [escape(compared), ""] if (compared := baseline_line(gate)) else []
     lines += _listed([f"Doubtful: {warning}" for warning in gate.get("warnings", ())], _REASONS)
     lines += _failed(board)
@@ -59,6 +61,8 @@ def markdown(board: Leaderboard) -> str:
     lines += _repeats(board)
     if facts.bad_records:
         lines += ["Left out as bad records:", "", *_listed(facts.bad_records, _REASONS)]
+    lines += [line, ""] if (line := escape(resume_line(board))) else []
+    lines += [line, ""] if (line := escape(totals_line(board))) else []
     lines += [f"digest `{board.digest}` · {escape(facts.timestamp)}", ""]
     return cut_to("\n".join(lines), COMMENT_BYTES)
 

@@ -150,10 +150,15 @@ def cells(row: TaskRow) -> tuple[str, ...]:
         score_text(row.score),
         ci95_text(row.ci95) or "-",
         f"-/{row.total}" if row.measured else f"{row.correct}/{row.total - row.quarantined}",
-        str(row.errors + row.timeouts) if row.errors + row.timeouts else "",
+        _unscored(row),
         str(row.unparsed) if row.unparsed else "",
         "" if row.latency_ms is None else f"{row.latency_ms:.1f}",
     )
+
+
+def _unscored(row: TaskRow) -> str:
+    late = f"{row.timeouts} timed out" if row.timeouts else ""
+    return " + ".join(filter(None, (str(row.errors) if row.errors else "", late)))
 
 
 def _correct(rows: Sequence[TaskRow]) -> str:

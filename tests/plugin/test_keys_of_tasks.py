@@ -69,3 +69,20 @@ def test_merged_shards_know_the_key(variants: Project) -> None:
     assert 1 == merged.ret
     merged.stdout.fnmatch_lines(["*choice@b: 0.0000 is under its floor 0.5"])
     assert {"the-choice", "the-first", ""} == {row.get("key", "") for row in variants.board("m")["tasks"]}
+
+
+@pytest.mark.parametrize("ini", [False, True])
+def test_a_floor_of_a_name_that_is_another_tasks_key_is_refused_with_the_choices(variants: Project, ini: bool) -> None:
+    variants.task("tasks/the-choice.jsonl", variants.record("a", "x"))
+    floor = ["-o", "lm_min_scores=the-choice=0.5"] if ini else ["--lm-min-score=the-choice=0.5"]
+    result = variants.run_pytest(*RUN, *floor)
+    assert 4 == result.ret
+    whose = "a task is called so, and it is the key of 'choice@a' and 'choice@b'; name choice@a or choice@b"
+    result.stderr.fnmatch_lines([f"*the floor of 'the-choice' has two meanings: {whose}*"])
+
+
+@pytest.mark.parametrize("named", [["tasks/choice.yaml"], ["tasks/choice.yaml", "-n2"], ["tasks/choice.yaml::0"]])
+def test_values_that_no_task_of_the_named_files_takes_are_said(variants: Project, named: list[str]) -> None:
+    variants.write("c.yaml", "which: first\nlanguage: en\n")
+    result = variants.run_pytest(*named, *RUN[1:])
+    result.stdout.fnmatch_lines(["--lm-config=c.yaml: no task has the parameter 'language'; they have which"])

@@ -228,3 +228,16 @@ def test_what_goes_on_with_a_line_without_an_end_begins_a_line(tmp_path: Path) -
     *_, torn, last = path.read_bytes().splitlines()
     assert b"cut o" == torn[-5:]
     assert "again" in str(json.loads(last))
+
+
+def test_of_the_ledgers_that_were_set_aside_the_last_stay(tmp_path: Path) -> None:
+    kept = [tmp_path / f"ledger-20260101T00000{number}Z.jsonl" for number in range(7)]
+    for number, path in enumerate(kept):
+        path.write_text("{}\n")
+        os.utime(path, (number, number))
+    mine = tmp_path / "ledger-mine.jsonl"
+    mine.write_text("{}\n")
+    _write(tmp_path, LINE, footer=None)
+    ledger = _write(tmp_path, LINE, footer=None)
+    assert (3, True) == (ledger.removed, mine.exists())
+    assert [*kept[3:], ledger.kept] == sorted(path for path in tmp_path.glob("ledger-*.jsonl") if path != mine)

@@ -62,3 +62,9 @@ def test_a_name_with_control_characters_stays_in_its_row(name: str) -> None:
     lines = terminal_table(_board(replace(A, task=name)))
     assert 3 == len(lines)
     assert all(line.isprintable() for line in lines)
+
+
+def test_what_timed_out_is_counted_apart_from_errors() -> None:
+    late = replace(ERROR, id="late", status="timeout")
+    assert "1 + 1 timed out" in terminal_table(_board(A, ERROR, late))[1]
+    assert " 1 timed out" in terminal_table(_board(A, late))[1]

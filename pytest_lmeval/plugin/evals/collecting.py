@@ -20,6 +20,7 @@ from pytest_lmeval.plugin.collected import collected
 from pytest_lmeval.plugin.collector import ItemNames
 from pytest_lmeval.plugin.evals.item import EvalItem, follow
 from pytest_lmeval.plugin.private import fixture_definitions, remade
+from pytest_lmeval.plugin.tags import mark_by_tags
 from pytest_lmeval.run.facts import info_of
 from pytest_lmeval.text import node_path
 from pytest_lmeval.types import Example
@@ -131,23 +132,9 @@ def _as_example(item: EvalItem, task: FunctionTask, example: Example, spec: Eval
     item.assign(task, example, spec, name)
     if spec is not None:
         task.examples.append(example)
-        for tag in spec.tags:
-            add_tag(item, tag)
+        item.extra_keyword_matches.update(spec.tags)
+        mark_by_tags(item, spec.tags)
     return item
-
-
-def add_tag(item: pytest.Item, tag: str) -> None:
-    """Let ``-k`` and, where it can be a mark's name, ``-m`` select an item by a tag."""
-    item.extra_keyword_matches.add(tag)
-    if tag.isidentifier():
-        known: set[str] = item.config.stash.setdefault(_TAGS, set())
-        if tag not in known:
-            known.add(tag)
-            item.config.addinivalue_line("markers", f"{tag}: a tag of evals")
-        item.add_marker(tag)
-
-
-_TAGS = pytest.StashKey[set[str]]()
 
 
 def _example(item: Any, spec: EvalFunction, rows: _Rows | None) -> Example:

@@ -1,0 +1,56 @@
+"""What a run took is said alike on the terminal, in Markdown and in JSON."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.conftest import Project
+
+MODEL = """
+from pytest_lmeval import Completion
+from pytest_lmeval.errors import TransientError
+
+RETRY_AFTER = 0.01
+
+class Model:
+    name = "stub.v1"
+    asked = 0
+
+    def generate_requests(self, requests):
+        self.asked += 1
+        if self.asked == 1:
+            raise TransientError("busy", RETRY_AFTER)
+        tokens = {"prompt_tokens": 1000, "completion_tokens": 5, "cost": 0.25}
+        return [Completion(each.text.rpartition("say: ")[2], **tokens) for each in requests]
+"""
+
+
+@pytest.mark.parametrize("workers", [[], ["-n1"]])
+def test_tokens_cost_retries_and_time_are_said(project: Project, workers: list[str]) -> None:
+    project.write("model.py", MODEL)
+    project.task("tasks/t.jsonl", project.record("a", "x"), project.record("b", "y"))
+    result = project.run(*workers)
+    assert 0 == result.ret
+    result.stdout.fnmatch_lines(["took * s, 2,000 prompt and 10 completion tokens, cost 0.5000, 2 retries"])
+    (line,) = [line for line in result.outlines if line.startswith("took ")]
+    assert line in (project.path / "reports/leaderboard.md").read_text().splitlines()
+    board = project.board()
+    assert {"prompt_tokens": 2000, "completion_tokens": 10, "cost": 0.5, "retries": 2} == board["usage"]
+    assert 0 <= board["manifest"]["wall_s"] < 300
+
+
+def test_a_run_that_was_not_completed_says_how_to_go_on_and_what_was_used_again(project: Project) -> None:
+    project.write("model.py", MODEL.replace("asked == 1", "asked == 2").replace('TransientError("', 'OSError("'))
+    project.task("tasks/t.jsonl", project.record("a", "x"), project.record("b", "y"))
+    result = project.run("--lm-batch-size=1")
+    assert 3 == result.ret
+    hint = "to ask only for the 1 without a score: the same command with --lm-resume"
+    result.stdout.fnmatch_lines([hint])
+    assert hint in (project.path / "reports/leaderboard.md").read_text()
+    project.write("model.py", MODEL.replace("if self.asked == 1", "if False"))
+    result = project.run("--lm-batch-size=1", "--lm-resume")
+    assert 0 == result.ret
+    result.stdout.fnmatch_lines(["resumed: 1 answer(s) out of the ledger were used again"])

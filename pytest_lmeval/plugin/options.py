@@ -258,8 +258,8 @@ _OPTIONS: list[tuple[str | tuple[str, ...], dict[str, Any]]] = [
         "--lm-report-dir",
         {
             "metavar": "DIR",
-            "default": "reports",
-            "help": "where leaderboard.json, .md, report.html and ledger.jsonl go (default reports)",
+            "default": None,
+            "help": "where leaderboard.json, .md, report.html and ledger.jsonl go (default: reports below the root)",
         },
     ),
     (

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,6 +20,7 @@ from pytest_lmeval.plugin.gating import changed_in, gate_settings, report_gate
 from pytest_lmeval.plugin.heard import Heard
 from pytest_lmeval.plugin.private import is_controller, is_crash
 from pytest_lmeval.plugin.progress import Progress
+from pytest_lmeval.plugin.report_dir import folder_of_run
 from pytest_lmeval.plugin.report_files import ReportFiles
 from pytest_lmeval.plugin.resuming import Resumption
 from pytest_lmeval.plugin.run_facts import info_of, manifest_of, selection_of
@@ -32,11 +32,14 @@ from pytest_lmeval.types import ExampleResult
 
 
 class RunRecord:
-    """The record of one run, from the ledger's first line to the board; ``code`` is the exit code that it makes."""
+    """The record of a run of so many ``examples``, from the ledger's first line to the board.
 
-    def __init__(self, config: pytest.Config) -> None:
+    ``code`` is the exit code that it makes.
+    """
+
+    def __init__(self, config: pytest.Config, examples: int) -> None:
         self.config = config
-        self.report_dir: Path = config.invocation_params.dir / config.option.lm_report_dir
+        self.report_dir = folder_of_run(config, examples)
         self.ledger = Ledger(self.report_dir)
         self.per_example = bool(config.option.lm_include_per_example)
         self.interrupted = False

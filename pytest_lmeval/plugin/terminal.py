@@ -14,6 +14,7 @@ from pytest_lmeval.compare.gate import LET_PASS, let_pass
 from pytest_lmeval.errors import did_you_mean
 from pytest_lmeval.leaderboard.board import Leaderboard
 from pytest_lmeval.plugin.private import kept_reports
+from pytest_lmeval.plugin.report_dir import SELECTION, report_dir
 from pytest_lmeval.plugin.run_record import RunRecord
 from pytest_lmeval.plugin.settings import ini_floors, ini_thresholds, registry_of
 from pytest_lmeval.report.gate_text import baseline_line, is_off, off_line
@@ -126,6 +127,9 @@ def _paths(board: Leaderboard) -> dict[str, str]:
 
 def _remarks(record: RunRecord, board: Leaderboard) -> list[str]:
     remarks = [selection_text(board), *remark_lines(board), *_unused_names(record.config, board)]
+    if record.report_dir.name == SELECTION and record.report_dir != report_dir(record.config):
+        shown = _near(record.report_dir, record.config.invocation_params.dir)
+        remarks += [f"the board of the whole run stays where it is: the reports of this selection are in {shown}"]
     remarks += record.resumption.remarks(record.ledger.kept)
     remarks += [f"doubtful: {warning}" for warning in record.gate["warnings"]]
     remarks += _unscored_lines(board)

@@ -14,8 +14,11 @@ SELECTION = "selection"
 
 def report_dir(config: pytest.Config) -> Path:
     """Return the folder that ``--lm-report-dir`` names; ``reports`` below the project's root where it is not given."""
-    given = config.option.lm_report_dir
-    return config.rootpath / "reports" if given is None else config.invocation_params.dir / given
+    given, here = config.option.lm_report_dir, config.invocation_params.dir
+    if given is not None:
+        return here / given
+    # An ini file in a folder of tasks makes that the root of the run: no place for reports.
+    return (config.rootpath if here.is_relative_to(config.rootpath) else here) / "reports"
 
 
 def shown_report_dir(config: pytest.Config) -> str:
@@ -33,6 +36,12 @@ def folder_of_run(config: pytest.Config, examples: int) -> Path:
     """
     folder = report_dir(config)
     return folder / SELECTION if _picks(config) and examples < _whole(folder / "leaderboard.json") else folder
+
+
+def held_ledger(config: pytest.Config, examples: int) -> Path:
+    """Return the ledger whose answers a run of so many ``examples`` uses again: its own, or the whole run's."""
+    own = folder_of_run(config, examples) / "ledger.jsonl"
+    return own if own.exists() else report_dir(config) / "ledger.jsonl"
 
 
 def _picks(config: pytest.Config) -> bool:

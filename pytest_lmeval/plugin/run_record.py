@@ -20,7 +20,7 @@ from pytest_lmeval.plugin.gating import changed_in, gate_settings, report_gate
 from pytest_lmeval.plugin.heard import Heard
 from pytest_lmeval.plugin.private import is_controller, is_crash
 from pytest_lmeval.plugin.progress import Progress
-from pytest_lmeval.plugin.report_dir import folder_of_run
+from pytest_lmeval.plugin.report_dir import folder_of_run, held_ledger
 from pytest_lmeval.plugin.report_files import ReportFiles
 from pytest_lmeval.plugin.resuming import Resumption
 from pytest_lmeval.plugin.run_facts import info_of, manifest_of, selection_of
@@ -49,7 +49,8 @@ class RunRecord:
         self.gate_settings = gate_settings(config)
         self.baseline = run_state(config).baseline
         self.files = ReportFiles(config, self.report_dir, self.baseline)
-        self.resumption = Resumption(run_state(config).held)
+        is_own = held_ledger(config, examples).parent == self.report_dir
+        self.resumption = Resumption(run_state(config).held, is_own=is_own)
         self._is_changed = changed_in(self.baseline)
         self.heard = Heard(self._parsed, knows_items=not is_controller(config))
         self._reasons: list[str] = []

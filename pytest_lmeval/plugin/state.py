@@ -16,7 +16,7 @@ from pytest_lmeval.plugin.ahead import Ahead
 from pytest_lmeval.plugin.collected import collected
 from pytest_lmeval.plugin.locate import is_example, is_example_id, is_function, is_record
 from pytest_lmeval.plugin.private import fixture_definitions, is_worker
-from pytest_lmeval.plugin.report_dir import folder_of_run
+from pytest_lmeval.plugin.report_dir import held_ledger
 from pytest_lmeval.plugin.settings import max_errors, run_scrubber, run_settings, with_usage_errors
 from pytest_lmeval.plugin.telling import tell
 from pytest_lmeval.text import portable_path
@@ -90,7 +90,7 @@ class RunState:
         option = self.config.option
         if not option.lm_resume:
             return HeldResults()
-        path = folder_of_run(self.config, self._examples) / "ledger.jsonl"
+        path = held_ledger(self.config, self._examples)
         return with_usage_errors(lambda: read_held(path, self.asking))
 
     @cached_property

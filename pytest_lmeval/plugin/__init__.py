@@ -86,6 +86,10 @@ def pytest_report_header(config: pytest.Config) -> str | None:
 
     parts = [f"adapter {shown}", f"gate {gate_mode(config)}", f"sandbox {options.lm_sandbox}"]
     # A folder below may have one of its own, which then decides; pytest's own line does not say which folder's it is.
+    from pytest_lmeval.plugin.settings import cache_of
+
+    cache = cache_of(config)
+    parts += [f"cache {cache.folder} ({cache.mode})"] if cache is not None else []
     parts += [f"ini {found}"] if (found := ini_file(config)) else []
     from pytest_lmeval.text import printable
 

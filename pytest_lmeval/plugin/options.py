@@ -22,6 +22,7 @@ from pytest_lmeval.arguments import (
 )
 
 GATES = ("examples", "tasks", "baseline", "none")
+CACHE_MODES = ("use", "read-only", "refresh", "sampled")
 SANDBOX_LEVELS = ("isolated", "confined", "process", "container")
 
 
@@ -44,6 +45,7 @@ def add_options(parser: pytest.Parser) -> None:
         type="args",
         default=None,
     )
+    parser.addini("lm_cache", "folder of answers, as --lm-cache; from the root of the project", default="")
     parser.addini("lm_max_line_bytes", "longest line of a task file that is read", default=str(1 << 20))
 
 
@@ -73,6 +75,20 @@ _OPTIONS: list[tuple[str | tuple[str, ...], dict[str, Any]]] = [
     (
         "--lm-repeats",
         {"metavar": "K", "type": at_least(1), "default": 1, "help": "ask each example K times (default 1)"},
+    ),
+    (
+        "--lm-cache",
+        {"metavar": "DIR", "default": None, "help": "keep answers there, and ask nothing twice (ini: lm_cache)"},
+    ),
+    (
+        "--lm-cache-mode",
+        {
+            "metavar": "MODE",
+            "choices": CACHE_MODES,
+            "default": None,
+            "help": "use (default): answers at temperature 0; sampled: all, by repeat; read-only: ask no model, what "
+            "is not there is an error; refresh: ask all again",
+        },
     ),
     (
         "--lm-resume",

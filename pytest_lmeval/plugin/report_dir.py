@@ -14,7 +14,8 @@ SELECTION = "selection"
 
 def report_dir(config: pytest.Config) -> Path:
     """Return the folder that ``--lm-report-dir`` names; ``reports`` below the project's root where it is not given."""
-    given, here = config.option.lm_report_dir, config.invocation_params.dir
+    given: str | None = config.option.lm_report_dir
+    here = config.invocation_params.dir
     if given is not None:
         return here / given
     # An ini file in a folder of tasks makes that the root of the run: no place for reports.

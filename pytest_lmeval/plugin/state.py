@@ -17,7 +17,7 @@ from pytest_lmeval.plugin.collected import collected
 from pytest_lmeval.plugin.locate import is_example, is_example_id, is_function, is_record
 from pytest_lmeval.plugin.private import fixture_definitions, is_worker
 from pytest_lmeval.plugin.report_dir import held_ledger
-from pytest_lmeval.plugin.settings import max_errors, run_scrubber, run_settings, with_usage_errors
+from pytest_lmeval.plugin.settings import cache_of, max_errors, run_scrubber, run_settings, with_usage_errors
 from pytest_lmeval.plugin.telling import tell
 from pytest_lmeval.text import portable_path
 
@@ -194,7 +194,10 @@ class RunState:
 
         if not spec:
             raise pytest.UsageError(_NO_ADAPTER)
-        return with_usage_errors(lambda: resolve_adapter(spec, self.collected.registry, options, self.config.rootpath))
+        cache = cache_of(self.config)
+        offline = cache is not None and cache.mode == "read-only"
+        registry, root = self.collected.registry, self.config.rootpath
+        return with_usage_errors(lambda: resolve_adapter(spec, registry, options, root, offline=offline))
 
     def excuses(self, result: ExampleResult) -> bool:
         """Tell whether ``--lm-max-errors`` keeps the test of an example that was not scored from failing; count it."""

@@ -5,9 +5,12 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Collection, Mapping
+from contextlib import suppress
+from contextvars import ContextVar
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from pytest_lmeval.errors import LmevalError, UnknownName, UsageError, did_you_mean
 from pytest_lmeval.project import project_table
@@ -15,6 +18,8 @@ from pytest_lmeval.redaction import Scrubber, is_secret_name, redact
 from pytest_lmeval.registry import Registry
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
+_MADE_WITH: WeakKeyDictionary[Any, Mapping[str, Any]] = WeakKeyDictionary()
+_OFFLINE: ContextVar[bool] = ContextVar("offline", default=False)
 ANSWERING_METHODS = ("complete", "generate_requests", "generate", "loglikelihood")
 
 
@@ -41,17 +46,24 @@ def _how_to_write(spec: str, choices: Collection[str], project: Path | None) -> 
 
 
 def resolve_adapter(
-    spec: str, registry: Registry, options: Mapping[str, Any] = _NOTHING, project: Path | None = None
+    spec: str,
+    registry: Registry,
+    options: Mapping[str, Any] = _NOTHING,
+    project: Path | None = None,
+    *,
+    offline: bool = False,
 ) -> Any:
     """Return the adapter that ``spec`` names, made with ``options``; raise UsageError where that is impossible.
 
     A name of ``[tool.lmeval.adapters.NAME]`` in the project's pyproject.toml stands for the ``adapter`` and the
     options there; ``options`` win. A ``module:Object`` is looked for on the path and in ``project``. A class or
-    function is called with the options; anything else is taken as the adapter itself.
+    function is called with the options; anything else is taken as the adapter itself. ``offline`` says that nothing
+    will be asked: what is needed for that alone, such as a key, may be missing.
     """
     check_spec(spec, registry, project)
     spec, options = resolve_profile(spec, options, project)
     name, _, argument = spec.partition(":")
+    token = _OFFLINE.set(offline)
     try:
         if name in registry.adapters:
             adapter = registry.adapters[name](argument, **options)
@@ -62,8 +74,25 @@ def resolve_adapter(
     except (Exception, SystemExit) as error:
         told = Scrubber.of_options(options).scrub(f"{type(error).__name__}: {error}")
         raise UsageError(f"adapter {redact(spec)!r} could not be made: {told}") from error
+    finally:
+        _OFFLINE.reset(token)
     check_adapter(adapter, spec)
+    with suppress(TypeError):  # some objects cannot be referred to weakly: they are known by their name alone
+        _MADE_WITH[adapter] = options
     return adapter
+
+
+def is_offline() -> bool:
+    """Tell an adapter that is being made whether nothing will be asked of it."""
+    return _OFFLINE.get()
+
+
+def made_with(adapter: Any) -> Mapping[str, Any]:
+    """Return the options that :func:`resolve_adapter` made ``adapter`` with; nothing of one that it did not make."""
+    try:
+        return _MADE_WITH.get(adapter, _NOTHING)
+    except TypeError:
+        return _NOTHING
 
 
 def check_adapter(adapter: Any, spec: str) -> None:

@@ -110,6 +110,7 @@ class ToyAdapter:
     name = "toy.v1"
     exact = True
     trusted = True
+    fingerprint = "toy.v1"
 
     def generate(self, prompts: Sequence[str]) -> list[str]:
         """Return one answer per prompt, in order; any text gets one, ``UNKNOWN`` where no pattern fits."""

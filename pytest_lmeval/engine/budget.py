@@ -49,11 +49,16 @@ class Budget:
         with self._lock:
             self._out += requests
 
+    def release(self) -> None:
+        """Note that one of them is not asked after all."""
+        with self._lock:
+            self._out -= 1
+
     def settle(self, answer: Answer) -> None:
         """Note what came of one of them."""
         with self._lock:
             self._out -= 1
-            if self._limit is None or isinstance(answer, AdapterError):
+            if self._limit is None or isinstance(answer, AdapterError) or answer.cached:
                 return
             cost = answer.cost if isinstance(answer, Completion) else None
             if cost is None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from typing import Any, Protocol
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pytest_lmeval.engine.ask import Answer, is_async
 from pytest_lmeval.engine.batching import BatchTransport
@@ -16,6 +17,11 @@ from pytest_lmeval.engine.waits import Wait
 from pytest_lmeval.errors import AdapterDown, AdapterError, BudgetSpent, LmevalError
 from pytest_lmeval.types import Request, Response
 
+if TYPE_CHECKING:
+    from pytest_lmeval.engine.caching import CachedAnswers
+
+Recalled = Callable[[Any, Sequence[Request]], Sequence[Response] | None]
+"""From a key and its requests to the answers of an earlier run, None where it has not all of them."""
 RequestsOf = Callable[[Any], Sequence[Request]]
 """From a key to its requests."""
 Converse = Callable[[Any, Request], Conversation | None]
@@ -56,10 +62,19 @@ class Engine:
     ``on_wait`` is called with the engine now and then while ``respond`` has nothing to return yet. ``stopped`` says why
     nothing more should be asked. ``converse`` says which requests are followed by others: the response to such a one
     comes after the last of them.
+    What ``recall`` knows of a key, or the cache of a request, is not asked.
     """
 
-    def __init__(self, adapter: Any, policy: Policy | None = None, budget: Budget | None = None) -> None:
+    def __init__(
+        self,
+        adapter: Any,
+        policy: Policy | None = None,
+        budget: Budget | None = None,
+        cache: CachedAnswers | None = None,
+    ) -> None:
         self.adapter = adapter
+        self._cache = cache
+        self.recall: Recalled | None = None
         self.policy = policy or Policy()
         if hasattr(adapter, "think_tags"):
             adapter.think_tags = self.policy.think_tags
@@ -102,8 +117,11 @@ class Engine:
         self._wait_for(job)
         assert job.answers is not None
         responses: list[Response] = []
-        for answer in job.answers[job.spans[key]]:
-            if not job.talks:
+        span = job.spans[key]
+        for place, answer in enumerate(job.answers[span], start=span.start):
+            if place in job.known and not job.talks:
+                self.budget.release()
+            elif not job.talks:
                 self._settle(answer)
             if isinstance(answer, LmevalError):
                 raise answer
@@ -193,7 +211,8 @@ class Engine:
         for member in self._unit(key):
             self._planned.pop(member, None)
             try:
-                job.add(member, requests_of(member))
+                requests = requests_of(member)
+                job.add(member, requests, self.recall(member, requests) if self.recall is not None else None)
             except (KeyboardInterrupt, GeneratorExit):
                 raise
             except LmevalError as error:
@@ -223,6 +242,8 @@ class Engine:
         }
         if begun:
             job.talks = [begun.get(number) or Conversation(one) for number, one in enumerate(job.requests)]
+            for number, answer in job.known.items():
+                job.talks[number].take(answer)
 
     def _unit(self, key: Hashable) -> Sequence[Hashable]:
         return (key,) if self.streams else self._planned.get(key, (key,))
@@ -259,8 +280,37 @@ class Engine:
         self.budget.commit(1)
 
     def _submit(self, jobs: Sequence[Job]) -> None:
-        with self._submitting:
-            self._transport.submit(jobs)
+        rest = [rest for job in jobs if (rest := self._unknown(job)) is not None]
+        if rest:
+            with self._submitting:
+                self._transport.submit(rest)
+
+    def _unknown(self, job: Job) -> Job | None:
+        """Return the job that is left to ask: all of ``job``, a part of it, or none, and then it is answered."""
+        if self._cache is not None:
+            for place, request in enumerate(job.requests):
+                if place not in job.known and (answer := self._cache.find(request)) is not None:
+                    job.known[place] = answer
+        if self._cache is None and not job.known:
+            return job
+        places = [place for place in range(len(job.requests)) if place not in job.known]
+        if not places:
+            self._inbox.deliver(job, [job.known[place] for place in range(len(job.requests))])
+            return None
+        return Job([job.requests[place] for place in places], on_answer=partial(self._join, job, places))
+
+    def _join(self, job: Job, places: Sequence[int], asked: Job) -> None:
+        """Answer ``job`` with what was known and what was asked for, which is kept."""
+        if asked.failure is not None:
+            self._inbox.fail(job, asked.failure)
+            return
+        found = dict(zip(places, asked.answers or (), strict=False))
+        if self._cache is not None:
+            for place, answer in found.items():
+                self._cache.keep(job.requests[place], answer)
+        answers = {**job.known, **found}
+        # Of a run that was ended there are fewer.
+        self._inbox.deliver(job, [answers[place] for place in range(len(job.requests)) if place in answers])
 
     def _wait_for(self, job: Job) -> None:
         while not self._inbox.wait(job, _LOOK_S):

@@ -21,6 +21,7 @@ class Job:
     ``failure`` is what stops the run. ``on_answer`` is called once with the job that has its answers, or its failure,
     in a thread of the transport's; without it somebody waits for the job. ``talks`` are, where a request of the job may
     be followed by others, one conversation for each request.
+    ``known`` are the answers, by place, that need not be asked for.
     """
 
     requests: list[Request] = field(default_factory=list)
@@ -29,10 +30,13 @@ class Job:
     failure: BaseException | None = None
     on_answer: Callable[[Job], None] | None = None
     talks: Sequence[Conversation] = ()
+    known: dict[int, Answer] = field(default_factory=dict)
 
-    def add(self, key: Hashable, requests: Sequence[Request]) -> None:
-        """Ask ``requests`` on behalf of ``key``."""
+    def add(self, key: Hashable, requests: Sequence[Request], held: Sequence[Answer] | None = None) -> None:
+        """Ask ``requests`` on behalf of ``key``; those of which the answers are ``held`` are not asked."""
         first = len(self.requests)
+        if held is not None and len(held) == len(requests):
+            self.known.update(enumerate(held, start=first))
         self.requests.extend(requests)
         self.spans[key] = slice(first, len(self.requests))
 

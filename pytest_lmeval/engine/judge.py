@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from hashlib import sha256
 
 from pytest_lmeval.adapters.resolve import adapter_name
@@ -105,7 +106,8 @@ class Judge(NamedJudges):
             return Completion(self._known[key])
         (answer,) = self.engine.respond(key, lambda other: (wanted[other],))
         assert isinstance(answer, Completion)
-        return answer
+        # What is paid once is counted once.
+        return replace(answer, prompt_tokens=None, completion_tokens=None, cost=None) if answer.cached else answer
 
 
 def known_answers(results: Iterable[ExampleResult]) -> dict[str, str]:

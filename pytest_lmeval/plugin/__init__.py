@@ -82,15 +82,20 @@ def pytest_report_header(config: pytest.Config) -> str | None:
     options = config.option
     # A key that was pasted where the model's name belongs is refused later; it must not stand here before that.
     shown = spec if "sk-" not in spec else f"{spec.partition(':')[0]}:***"
+    from pytest_lmeval.plugin.report_dir import shown_report_dir
     from pytest_lmeval.plugin.run_facts import ini_file
     from pytest_lmeval.plugin.settings import gate_mode
 
     parts = [f"adapter {shown}", f"gate {gate_mode(config)}", f"sandbox {options.lm_sandbox}"]
     # A folder below may have one of its own, which then decides; pytest's own line does not say which folder's it is.
+    from pytest_lmeval.plugin.settings import cache_of
+
+    cache = cache_of(config)
+    parts += [f"cache {cache.folder} ({cache.mode})"] if cache is not None else []
     parts += [f"ini {found}"] if (found := ini_file(config)) else []
     from pytest_lmeval.text import printable
 
-    return printable(f"lmeval: {', '.join(parts)}, reports {options.lm_report_dir}", keep="")
+    return printable(f"lmeval: {', '.join(parts)}, reports {shown_report_dir(config)}", keep="")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

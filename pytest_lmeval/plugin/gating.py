@@ -11,6 +11,7 @@ import pytest
 from pytest_lmeval.compare.gate import LET_PASS, GateSettings
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.plugin.private import rerunning_plugins, suite_properties
+from pytest_lmeval.plugin.report_dir import report_dir
 from pytest_lmeval.plugin.settings import check_baseline_exists, gate_mode, ini_floors, with_usage_errors
 from pytest_lmeval.text import printable
 
@@ -135,7 +136,7 @@ def check_recording(config: pytest.Config) -> None:
 
 
 def _is_replaced(path: Path, config: pytest.Config) -> bool:
-    folder = config.invocation_params.dir / config.option.lm_report_dir
+    folder = report_dir(config)
     return path.resolve() in [(folder / name).resolve() for name in ("leaderboard.json", "ledger.jsonl")]
 
 

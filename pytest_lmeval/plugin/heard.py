@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,16 @@ from pytest_lmeval.plugin.locate import is_plain_python
 from pytest_lmeval.plugin.private import is_rerun
 from pytest_lmeval.plugin.telling import Told
 from pytest_lmeval.types import ExampleResult
+
+
+def _joined(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the facts of two workers as one; what they counted of the cache is added up."""
+    both = {**one, **other}
+    if "cache" in one and "cache" in other:
+        first, second = one["cache"], other["cache"]
+        added = {name: first[name] + second[name] for name in ("hits", "misses", "saved_cost")}
+        both["cache"] = {**first, **second, **added}
+    return both
 
 
 class Heard:
@@ -71,7 +82,7 @@ class Heard:
         for nodeid in told.foreign:
             self.expected.pop(nodeid, None)
             self.skipped.discard(nodeid)
-        facts, interrupted = {**self.told.facts, **told.facts}, self.told.interrupted or told.interrupted
+        facts, interrupted = _joined(self.told.facts, told.facts), self.told.interrupted or told.interrupted
         self.told = Told(facts=facts, interrupted=interrupted, stopped=self.told.stopped or told.stopped)
 
     def lose(self, nodeid: str) -> ExampleResult | None:

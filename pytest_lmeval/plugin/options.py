@@ -22,6 +22,7 @@ from pytest_lmeval.arguments import (
 )
 from pytest_lmeval.plugin.ini_gate import GATES, add_ini_options
 
+CACHE_MODES = ("use", "read-only", "refresh", "sampled")
 SANDBOX_LEVELS = ("isolated", "confined", "process", "container")
 
 
@@ -45,6 +46,7 @@ def add_options(parser: pytest.Parser) -> None:
         default=None,
     )
     add_ini_options(parser)
+    parser.addini("lm_cache", "folder of answers, as --lm-cache; from the root of the project", default="")
     parser.addini("lm_max_line_bytes", "longest line of a task file that is read", default=str(1 << 20))
 
 
@@ -74,6 +76,20 @@ _OPTIONS: list[tuple[str | tuple[str, ...], dict[str, Any]]] = [
     (
         "--lm-repeats",
         {"metavar": "K", "type": at_least(1), "default": 1, "help": "ask each example K times (default 1)"},
+    ),
+    (
+        "--lm-cache",
+        {"metavar": "DIR", "default": None, "help": "keep answers there, and ask nothing twice (ini: lm_cache)"},
+    ),
+    (
+        "--lm-cache-mode",
+        {
+            "metavar": "MODE",
+            "choices": CACHE_MODES,
+            "default": None,
+            "help": "use (default): answers at temperature 0; sampled: all, by repeat; read-only: ask no model, what "
+            "is not there is an error; refresh: ask all again",
+        },
     ),
     (
         "--lm-resume",
@@ -261,8 +277,8 @@ _OPTIONS: list[tuple[str | tuple[str, ...], dict[str, Any]]] = [
         "--lm-report-dir",
         {
             "metavar": "DIR",
-            "default": "reports",
-            "help": "where leaderboard.json, .md, report.html and ledger.jsonl go (default reports)",
+            "default": None,
+            "help": "where leaderboard.json, .md, report.html and ledger.jsonl go (default: reports below the root)",
         },
     ),
     (

@@ -214,7 +214,7 @@ class Recorder:
 
             if is_controller(self.config):
                 check_recording(self.config)
-            record = RunRecord(self.config)
+            record = RunRecord(self.config, len(nodeids))
             record.open_ledger()
             self.record = record
             self._forget_quiet_reports()

@@ -14,18 +14,20 @@ _DECISIVE = ("hash", "outputs", "score", "status", "threshold")
 class Resumption:
     """The results in the ledger that ``--lm-resume`` goes on with; without the option there are none.
 
-    ``reused`` counts the results of this run that the ledger holds already.
+    ``reused`` counts the results of this run that the ledger holds already. ``is_own`` says that it is this run's: that
+    of a whole run stays as it is where examples are picked.
     """
 
-    def __init__(self, held: HeldResults) -> None:
+    def __init__(self, held: HeldResults, *, is_own: bool = True) -> None:
         self._held = held
+        self._is_own = is_own
         self.reused = 0
         self._withdrawn: set[tuple[str, str]] = set()
 
     @property
     def goes_on(self) -> bool:
         """Whether the ledger is continued."""
-        return self._held.goes_on
+        return self._is_own and self._held.goes_on
 
     def takes(self, result: ExampleResult) -> bool:
         """Tell whether the ledger holds this very result, and count it."""
@@ -33,7 +35,7 @@ class Resumption:
         is_held = held is not None and all(getattr(held, name) == getattr(result, name) for name in _DECISIVE)
         self.reused += is_held
         # An older version did not record the name of the item.
-        return is_held and held is not None and held.item == result.item
+        return self._is_own and is_held and held is not None and held.item == result.item
 
     def withdraw(self, result: ExampleResult | None) -> None:
         """Note a result that is in the ledger, and not counted unless another one of its example follows."""

@@ -13,6 +13,7 @@ import pytest
 from pytest_lmeval.leaderboard.manifest import build_manifest
 from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.plugin.ini_gate import from_ini
+from pytest_lmeval.plugin.report_dir import shown_report_dir
 from pytest_lmeval.redaction import redact_arguments
 
 
@@ -62,7 +63,7 @@ def rerun_facts(config: pytest.Config) -> dict[str, Any]:
     return {
         "argv": redact_arguments(["pytest", *map(str, config.invocation_params.args)]),
         "rootdir": Path(os.path.relpath(config.rootpath, config.invocation_params.dir)).as_posix(),
-        "report_dir": str(config.option.lm_report_dir),
+        "report_dir": shown_report_dir(config),
     }
 
 

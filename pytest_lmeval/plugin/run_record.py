@@ -6,7 +6,6 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,6 +21,7 @@ from pytest_lmeval.plugin.gating import changed_in, gate_settings, report_gate
 from pytest_lmeval.plugin.heard import Heard
 from pytest_lmeval.plugin.private import is_controller, is_crash
 from pytest_lmeval.plugin.progress import Progress
+from pytest_lmeval.plugin.report_dir import folder_of_run, held_ledger
 from pytest_lmeval.plugin.report_files import ReportFiles
 from pytest_lmeval.plugin.resuming import Resumption
 from pytest_lmeval.plugin.run_facts import info_of, manifest_of, selection_of
@@ -33,11 +33,14 @@ from pytest_lmeval.types import ExampleResult
 
 
 class RunRecord:
-    """The record of one run, from the ledger's first line to the board; ``code`` is the exit code that it makes."""
+    """The record of a run of so many ``examples``, from the ledger's first line to the board.
 
-    def __init__(self, config: pytest.Config) -> None:
+    ``code`` is the exit code that it makes.
+    """
+
+    def __init__(self, config: pytest.Config, examples: int) -> None:
         self.config = config
-        self.report_dir: Path = config.invocation_params.dir / config.option.lm_report_dir
+        self.report_dir = folder_of_run(config, examples)
         self.ledger = Ledger(self.report_dir)
         self.per_example = bool(config.option.lm_include_per_example)
         self.interrupted = False
@@ -47,7 +50,8 @@ class RunRecord:
         self.gate_settings = gate_settings(config)
         self.baseline = run_state(config).baseline
         self.files = ReportFiles(config, self.report_dir, self.baseline)
-        self.resumption = Resumption(run_state(config).held)
+        is_own = held_ledger(config, examples).parent == self.report_dir
+        self.resumption = Resumption(run_state(config).held, is_own=is_own)
         self._is_changed = changed_in(self.baseline)
         self.heard = Heard(self._parsed, knows_items=not is_controller(config))
         self._reasons: list[str] = []

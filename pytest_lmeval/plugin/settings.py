@@ -14,6 +14,7 @@ from pytest_lmeval.errors import LmevalError
 from pytest_lmeval.plugin.ini_gate import from_ini
 
 if TYPE_CHECKING:
+    from pytest_lmeval.engine.caching import CacheSettings
     from pytest_lmeval.formats.task import LoadOptions
     from pytest_lmeval.records.runfile import RunFile
     from pytest_lmeval.redaction import Scrubber
@@ -35,6 +36,7 @@ def check_options(config: pytest.Config) -> None:
     if config.option.lm_limit is not None and config.option.lm_sample is not None:
         raise pytest.UsageError("--lm-limit and --lm-sample exclude each other: the first N, or a random N")
     configs_of(config)
+    cache_of(config)
     _check_models(config)
 
 
@@ -147,6 +149,19 @@ def configs_of(config: pytest.Config) -> tuple[Mapping[str, Any], ...]:
     return with_usage_errors(lambda: read_configs(config.invocation_params.dir / given))
 
 
+def cache_of(config: pytest.Config) -> CacheSettings | None:
+    """Return where answers are kept, and how; None where they are not."""
+    option, ini = config.option, config.getini("lm_cache")
+    folder = config.invocation_params.dir / option.lm_cache if option.lm_cache else config.rootpath / ini
+    if not (option.lm_cache or ini):
+        if option.lm_cache_mode:
+            raise pytest.UsageError(f"--lm-cache-mode={option.lm_cache_mode} needs --lm-cache DIR, or the ini lm_cache")
+        return None
+    from pytest_lmeval.engine.caching import CacheSettings
+
+    return CacheSettings(folder, option.lm_cache_mode or "use")
+
+
 def run_settings(config: pytest.Config, scrubber: Scrubber, baseline: RunFile | None) -> RunSettings:
     """Return how this process is to ask and score, and which secrets results may not show.
 
@@ -176,6 +191,7 @@ def run_settings(config: pytest.Config, scrubber: Scrubber, baseline: RunFile | 
         scrubber=scrubber,
         think_tags=option.lm_think_tags,
         quarantine=Quarantine(today(), None if baseline is None else quarantined(baseline.results or ())),
+        cache=cache_of(config),
     )
 
 

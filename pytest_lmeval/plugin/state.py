@@ -16,7 +16,8 @@ from pytest_lmeval.plugin.ahead import Ahead
 from pytest_lmeval.plugin.collected import collected
 from pytest_lmeval.plugin.locate import is_example, is_example_id, is_function, is_record
 from pytest_lmeval.plugin.private import fixture_definitions, is_worker
-from pytest_lmeval.plugin.settings import max_errors, run_scrubber, run_settings, with_usage_errors
+from pytest_lmeval.plugin.report_dir import held_ledger
+from pytest_lmeval.plugin.settings import cache_of, max_errors, run_scrubber, run_settings, with_usage_errors
 from pytest_lmeval.plugin.telling import tell
 from pytest_lmeval.text import portable_path
 
@@ -48,6 +49,7 @@ class RunState:
         self._judge: Any = None
         self.ahead: Ahead | None = None
         self._items: Sequence[pytest.Item] = ()
+        self._examples = 0
         self._batches: list[list[Any]] = []
         self._errors = 0
         self.skipped_evals = 0
@@ -93,7 +95,7 @@ class RunState:
         option = self.config.option
         if not option.lm_resume:
             return HeldResults()
-        path = self.config.invocation_params.dir / option.lm_report_dir / "ledger.jsonl"
+        path = held_ledger(self.config, self._examples)
         return with_usage_errors(lambda: read_held(path, self.asking))
 
     @cached_property
@@ -160,6 +162,7 @@ class RunState:
 
                 check_update(self.config, list(self.collected.tasks.values()))
             self._prepare_adapter(items)
+            self._examples = len(items)
             # Read before the controller of this very run adds to the ledger.
             _ = self.held
         except (LmevalError, pytest.UsageError) as error:
@@ -196,7 +199,10 @@ class RunState:
 
         if not spec:
             raise pytest.UsageError(_NO_ADAPTER)
-        return with_usage_errors(lambda: resolve_adapter(spec, self.collected.registry, options, self.config.rootpath))
+        cache = cache_of(self.config)
+        offline = cache is not None and cache.mode == "read-only"
+        registry, root = self.collected.registry, self.config.rootpath
+        return with_usage_errors(lambda: resolve_adapter(spec, registry, options, root, offline=offline))
 
     def excuses(self, result: ExampleResult) -> bool:
         """Tell whether ``--lm-max-errors`` keeps the test of an example that was not scored from failing; count it."""

@@ -15,6 +15,7 @@ from pytest_lmeval.errors import did_you_mean
 from pytest_lmeval.leaderboard.board import Leaderboard
 from pytest_lmeval.plugin.ini_gate import baseline_set_aside
 from pytest_lmeval.plugin.private import kept_reports
+from pytest_lmeval.plugin.report_dir import SELECTION, report_dir
 from pytest_lmeval.plugin.run_record import RunRecord
 from pytest_lmeval.plugin.settings import ini_floors, ini_thresholds, registry_of
 from pytest_lmeval.records.ledger import KEPT
@@ -132,6 +133,9 @@ def _remarks(record: RunRecord, board: Leaderboard) -> list[str]:
     remarks += [ini_line(record.gate, board.facts.manifest)]
     if part := baseline_set_aside(record.config):
         remarks.append(f"ini lm_baseline: not compared, {part} chooses a part; --lm-baseline compares a part, too")
+    if record.report_dir.name == SELECTION and record.report_dir != report_dir(record.config):
+        shown = _near(record.report_dir, record.config.invocation_params.dir)
+        remarks += [f"the board of the whole run stays where it is: the reports of this selection are in {shown}"]
     remarks += [resume_line(board), *record.resumption.remarks(record.ledger.kept)]
     if record.ledger.removed:
         remarks.append(

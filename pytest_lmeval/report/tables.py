@@ -76,8 +76,9 @@ def selection_text(board: Leaderboard) -> str:
 
 
 def remark_lines(board: Leaderboard) -> list[str]:
-    """Return what every report says of a board besides its rows: what was left out, quarantined and cut off."""
-    return [*note_lines(board), *quarantine_lines(board), *thought_lines(board)]
+    """Return what every report says of a board besides its rows: what was left out, quarantined, cut off or cached."""
+    cache = cache_lines(board.facts.manifest.get("cache"))
+    return [*note_lines(board), *quarantine_lines(board), *thought_lines(board), *cache]
 
 
 def quarantine_lines(board: Leaderboard) -> list[str]:
@@ -88,6 +89,18 @@ def quarantine_lines(board: Leaderboard) -> list[str]:
         f"({score_text(result.score) if result.score is not None else 'no score'}; {result.quarantine.get('reason')})"
         for result in results
     ]
+
+
+def cache_lines(cache: Mapping[str, Any] | None) -> list[str]:
+    """Return what came out of the cache, what it saved, and what to know of it."""
+    if not cache:
+        return []
+    asked = cache["hits"] + cache["misses"]
+    saved = f"; cost saved: {cache['saved_cost']:.6g}" if cache["saved_cost"] else ""
+    lines = [f"cache: {cache['hits']} of {asked} answer(s) looked for were there{saved}"]
+    names = cache.get("by_name_and_options_only", ())
+    lines += [f"cached by name and options only: {name}" for name in names]
+    return lines + ([f"cache: no more answers are kept: {cache['failure']}"] if "failure" in cache else [])
 
 
 def note_lines(board: Leaderboard) -> list[str]:

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from pytest_lmeval.adapters.resolve import adapter_name
 from pytest_lmeval.engine.ask import without_thoughts
+from pytest_lmeval.engine.caching import Cache, CachedAnswers
 from pytest_lmeval.engine.engine import Ahead, Engine
 from pytest_lmeval.engine.evaluate import Judgement, Thresholds, evaluate, failed_result
 from pytest_lmeval.engine.judge import Judge, NamedJudges, known_answers
@@ -74,8 +75,8 @@ class Run:
         self._thresholds = Thresholds(registry, settings.thresholds, settings.default_thresholds)
         self._judgements: dict[tuple[int, int], Judgement] = {}
         self._prompts: dict[Unit, Prompt] = {}
-        self._reused: dict[Unit, Sequence[Response]] = {}
         self._known = KnownAnswers()
+        self.cache: Cache | None = None if settings.cache is None else Cache(settings.cache, settings.think_tags_text)
 
     def prepare(
         self,
@@ -116,7 +117,8 @@ class Run:
         for unit in units:
             unit.task = ready[id(unit.task)]
         spent = sum(result.usage.get("cost", 0.0) for result in self._held.results.values())
-        engine = self.engine = Engine(adapter, self.settings.policy(spent))
+        engine = self.engine = Engine(adapter, self.settings.policy(spent), cache=self._cached(adapter))
+        engine.recall = self._recall if self.settings.reuses else None
         engine.converse = self._converse
         own = (result for result in self._held.results.values() if result.adapter == self._name)
         self._known = KnownAnswers(own if self.settings.reuses else ())
@@ -130,7 +132,7 @@ class Run:
             known = known_answers(self._held.results.values())
 
             def judging(adapter: Any) -> Engine:
-                own = Engine(adapter, engine.policy, engine.budget)
+                own = Engine(adapter, engine.policy, engine.budget, self._cached(adapter))
                 own.on_wait = engine.on_wait
                 return own
 
@@ -139,6 +141,9 @@ class Run:
 
             self._judge = Judge(judging(adapter), known, open_model) if adapter else NamedJudges(open_model)
         return self._judge
+
+    def _cached(self, adapter: Any) -> CachedAnswers | None:
+        return None if self.cache is None else self.cache.of(adapter)
 
     def result(self, unit: Unit, render: Render, *, engine: Engine, judge: Any, sandbox: Any) -> ExampleResult:
         """Return the result of a unit; what cannot be asked or scored has the status ``error`` or ``timeout``.
@@ -160,7 +165,6 @@ class Run:
             if refusal := self.refusals.reason(unit.task, unit.example):
                 raise AdapterError(refusal)
             responses: Sequence[Response] = engine.respond(unit, lambda each: self.requests(each, render))
-            responses = self._reused.pop(unit, responses)
             score = self._score_of(unit, engine, tools)
         except (AdapterError, UsageError, BudgetSpent) as error:
             prompt = self._prompts.pop(unit, None) or default_render(unit.example)
@@ -191,18 +195,12 @@ class Run:
         )
 
     def requests(self, unit: Unit, render: Render) -> Sequence[Request]:
-        """Return what to ask about a unit, all repeats of it; nothing where it cannot be scored or is answered."""
+        """Return what to ask about a unit, all repeats of it; nothing where it cannot be scored."""
         if self.refusals.reason(unit.task, unit.example):
             return ()
         prompt = self._prompts[unit] = _as_prompt(render(unit.example))
         requests = unit.task.requests(unit.example, prompt)
         repeats = self.settings.repeats
-        if self.settings.reuses:
-            asked = Asked(request_hash(requests), self._name, repeats)
-            held = self._held.responses(unit.task.name, unit.example.id, asked)
-            if held is not None:
-                self._reused[unit] = self._read_again(held, requests)
-                return ()
         if repeats == 1:
             return requests
         return [_repeated(request, number) for number in range(repeats) for request in requests]
@@ -213,6 +211,13 @@ class Run:
             return None
         return Conversation(request, follow_up, self._known.of(unit.task.name, unit.example.id))
 
+    def _recall(self, unit: Unit, requests: Sequence[Request]) -> Sequence[Response] | None:
+        """Return the answers to the requests of a unit that the interrupted run has, if it has them."""
+        repeats = self.settings.repeats
+        asked = Asked(request_hash(requests[: len(requests) // repeats]), self._name, repeats)
+        held = self._held.responses(unit.task.name, unit.example.id, asked)
+        return None if held is None else self._read_again(held, requests)
+
     def _read_again(self, held: Sequence[Response], requests: Sequence[Request]) -> list[Response]:
         # A version that knew no thoughts may have recorded them as part of the text.
         tags = self.settings.think_tags
@@ -222,7 +227,6 @@ class Run:
     def forget(self, unit: Unit) -> None:
         """Let go of what was asked for a unit that nobody will take."""
         self._prompts.pop(unit, None)
-        self._reused.pop(unit, None)
         if self.engine is not None:
             self.engine.forget(unit)
 
@@ -245,8 +249,9 @@ class Run:
     def facts(self) -> dict[str, Any]:
         """Return what only a process that ran examples knows: the model, how it was read, the level of programs."""
         level = self.programs.level
+        cache = {} if self.cache is None else {"cache": self.cache.facts()}
         tags = self.settings.think_tags_text
-        return {"model": self._model_facts(), "think_tags": tags, **({"sandbox": level} if level else {})}
+        return {"model": self._model_facts(), "think_tags": tags, **({"sandbox": level} if level else {}), **cache}
 
     def close(self) -> None:
         """Stop asking, the judges too; what is under way is dropped."""
@@ -256,6 +261,8 @@ class Run:
             self._judge.close()
         if self.engine is not None:
             self.engine.close()
+        if self.cache is not None:
+            self.cache.store.close()
 
     @property
     def is_trusted(self) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from pytest_lmeval.arguments import THINK_TAGS
 from pytest_lmeval.compare.gate import MODES
+from pytest_lmeval.engine.caching import CacheSettings
 from pytest_lmeval.engine.policy import DEFAULT_BATCH_SIZE, Policy
 from pytest_lmeval.errors import UnknownName, UsageError
 from pytest_lmeval.leaderboard.quarantine import Quarantine
@@ -30,9 +31,9 @@ class RunSettings:
     level. ``concurrency`` and ``max_cost`` are those of the whole run, of which each of ``share`` processes takes its
     part. ``passthrough`` are exceptions that stop the run. ``may_crash`` says that the death of this process is blamed
     on the example at its turn: no batch but that example's is asked. ``reuses`` says that answers of an earlier ledger
-    are used again. ``scrubber`` hides the secrets of the adapters' options in results. ``think_tags`` are
-    around the thoughts at the beginning of a model's text; None leaves texts as they are. ``quarantine`` tells which
-    examples decide nothing.
+    are used again. ``scrubber`` hides the secrets of the adapters' options in results. ``think_tags`` are around the
+    thoughts at the beginning of a model's text; None leaves texts as they are. ``cache`` says where answers are kept.
+    ``quarantine`` tells which examples decide nothing.
     """
 
     batch_size: int = DEFAULT_BATCH_SIZE
@@ -51,6 +52,7 @@ class RunSettings:
     may_crash: bool = False
     reuses: bool = False
     scrubber: Scrubber = _KNOWS_NOTHING
+    cache: CacheSettings | None = None
     think_tags: tuple[str, str] | None = THINK_TAGS
     quarantine: Quarantine = field(default_factory=lambda: Quarantine(today()))
 

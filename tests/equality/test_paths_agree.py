@@ -146,6 +146,12 @@ def test_a_run_that_was_killed_and_resumed_agrees_with_one_that_was_not(scene: S
     assert len(again) < whole
 
 
+def test_a_run_out_of_the_cache_agrees_and_asks_nothing(scene: Scene) -> None:
+    assert scene.serial == scene.gated("filled", "--lm-cache=cache")
+    assert scene.serial == scene.gated("cached", "--lm-cache=cache", "--lm-cache-mode=read-only")
+    assert not scene.asked.exists()
+
+
 def test_merged_shards_agree_with_the_whole_run(scene: Scene) -> None:
     parts = [f"part{part}" for part in (1, 2)]
     for part, name in enumerate(parts, start=1):

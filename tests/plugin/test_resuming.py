@@ -401,12 +401,14 @@ def test_the_complete_ledger_of_other_examples_stays_and_is_not_counted(complete
     assert (10, 2, True) == (len(results(complete)), len(held.results or ()), held.agrees)
 
 
-def test_resuming_a_part_of_a_complete_run_keeps_the_rest_for_later(complete: Project) -> None:
+def test_resuming_a_part_of_a_complete_run_leaves_that_alone_and_asks_nothing(complete: Project) -> None:
     jsonschema = needs.module("jsonschema")
     digest = complete.board()["digest"]
+    asked(complete)
     assert 0 == run(complete, "--lm-resume", "-k", "e1 or e2").ret
+    assert not asked(complete)
     ledger = complete.path / "reports/ledger.jsonl"
-    held = read_run(ledger)
+    held = read_run(complete.path / "reports/selection/ledger.jsonl")
     assert (2, True) == (len(held.results or ()), held.agrees)
     for line in ledger.read_text("ascii").splitlines():
         if line:

@@ -77,7 +77,7 @@ def test_last_failed_runs_the_failed_example_again(small: Project, processes: st
     assert 1 == small.run(processes).ret
     result = small.run("--lf", "--lm-include-per-example", processes)
     result.assert_outcomes(failed=1)
-    assert ["arithmetic:arith_2"] == ran(small)
+    assert ["arithmetic:arith_2"] == ran(small, "reports/selection")
 
 
 def test_failed_first_starts_with_the_failed_example(small: Project) -> None:
@@ -92,7 +92,7 @@ def test_stepwise_goes_on_where_it_stopped(small: Project) -> None:
     repaired = [small.spec("arith_1", "4"), small.spec("arith_2", "4"), small.spec("arith_3", "6")]
     small.task("tasks/arithmetic.jsonl", *repaired)
     small.run("--sw", "--lm-include-per-example").assert_outcomes(passed=4, deselected=1)
-    assert ["arithmetic:arith_2", "arithmetic:arith_3", "words:blue", "words:red"] == ran(small)
+    assert ["arithmetic:arith_2", "arithmetic:arith_3", "words:blue", "words:red"] == ran(small, "reports/selection")
 
 
 @pytest.mark.command_line

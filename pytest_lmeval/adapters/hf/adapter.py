@@ -65,6 +65,11 @@ class HfAdapter:
         """Which model this is: ``id``, ``revision`` (a hub commit, or None) and ``sha256`` of its weight files."""
         return {"id": self.name, "revision": self._revision, "sha256": hash_files(weight_files(self._folder))}
 
+    @property
+    def fingerprint(self) -> str:
+        """What tells this model's answers from those of another one of its name."""
+        return str(self.manifest["sha256"])
+
     def generate_requests(self, requests: Sequence[Generate]) -> list[Completion | AdapterError]:
         """Return one completion per request, in order, or the AdapterError that says why there is none."""
         loaded = self._open()

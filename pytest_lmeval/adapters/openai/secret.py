@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any, NoReturn
 
+from pytest_lmeval.adapters.resolve import is_offline
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.redaction import HIDDEN, Scrubber
 
@@ -66,7 +67,7 @@ def read_key(variable: str, needed: bool) -> ApiKey:
     Raise UsageError where it is ``needed`` and missing, or cannot be sent in a header.
     """
     value = os.environ.get(variable, "").strip() if variable else ""
-    if needed and variable and not value:
+    if needed and variable and not value and not is_offline():
         raise UsageError(
             f"adapter 'openai': environment variable {variable} holds no API key; set it, name another one with "
             "api_key_env=NAME, or send no key with api_key_env=''"

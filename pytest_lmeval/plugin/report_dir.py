@@ -1,0 +1,62 @@
+"""Where a run writes: the report dir, or a folder in it where it holds the board of a whole run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SELECTION = "selection"
+"""The folder, in the report dir, of a run of some examples that leaves the board of a whole run where it is."""
+
+
+def report_dir(config: pytest.Config) -> Path:
+    """Return the folder that ``--lm-report-dir`` names; ``reports`` below the project's root where it is not given."""
+    given: str | None = config.option.lm_report_dir
+    here = config.invocation_params.dir
+    if given is not None:
+        return here / given
+    # An ini file in a folder of tasks makes that the root of the run: no place for reports.
+    return (config.rootpath if here.is_relative_to(config.rootpath) else here) / "reports"
+
+
+def shown_report_dir(config: pytest.Config) -> str:
+    """Return the report dir as people read it: as it was given, or from the folder in which the command was."""
+    if config.option.lm_report_dir is not None:
+        return str(config.option.lm_report_dir)
+    folder, here = report_dir(config), config.invocation_params.dir
+    return str(folder.relative_to(here)) if folder.is_relative_to(here) else str(folder)
+
+
+def folder_of_run(config: pytest.Config, examples: int) -> Path:
+    """Return where a run of so many ``examples`` writes.
+
+    One whose command picks examples leaves the board of a run of more of them alone.
+    """
+    folder = report_dir(config)
+    return folder / SELECTION if _picks(config) and examples < _whole(folder / "leaderboard.json") else folder
+
+
+def held_ledger(config: pytest.Config, examples: int) -> Path:
+    """Return the ledger whose answers a run of so many ``examples`` uses again: its own, or the whole run's."""
+    own = folder_of_run(config, examples) / "ledger.jsonl"
+    return own if own.exists() else report_dir(config) / "ledger.jsonl"
+
+
+def _picks(config: pytest.Config) -> bool:
+    option = config.option
+    again = any(getattr(option, name, False) for name in ("lf", "last_failed", "stepwise", "stepwise_skip"))
+    by_word = bool(option.keyword or option.markexpr or option.deselect)
+    return again or by_word or any("::" in str(argument) for argument in config.args)
+
+
+def _whole(path: Path) -> int:
+    """Return how many examples the board at ``path`` is of; 0 where it is of a selection, or no board."""
+    try:
+        board: Any = json.loads(path.read_bytes())
+        count = board["counts"]["collected"]
+        return 0 if board.get("selection") or not isinstance(count, int) else count
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return 0

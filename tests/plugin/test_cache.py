@@ -1,0 +1,193 @@
+"""``--lm-cache``: nothing is asked twice, whichever run, worker or judge asks, and what is not there is said."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Project
+
+# It answers with a number that grows with every request, so that an answer that was asked for again is another one.
+MODEL = """
+import json, os
+from pytest_lmeval import Completion
+
+HERE = os.path.dirname(__file__)
+
+class Counting:
+    name = "counting.v1"
+
+    def __init__(self, **options):
+        self.options = options
+
+    def generate_requests(self, requests):
+        with open(os.path.join(HERE, "asked.txt"), "a") as file:
+            file.writelines(json.dumps(one.text) + "\\n" for one in requests)
+        count = len(open(os.path.join(HERE, "asked.txt")).readlines())
+        return [Completion(f"{one.text} {count}", prompt_tokens=3, cost=0.5) for one in requests]
+
+class Sure(Counting):
+    name = "sure.v1"
+    fingerprint = "abc"
+
+class Broken:
+    name = "counting.v1"
+
+    def generate(self, prompts):
+        raise AssertionError("asked")
+"""
+
+
+@pytest.fixture
+def counting(project: Project) -> Project:
+    project.write("counting.py", MODEL)
+    records = [{"id": f"e{n}", "prompt": f"q{n}", "targets": [f"q{n} 1"], "metric": "exact_match"} for n in range(6)]
+    project.task("tasks/words.jsonl", *records)
+    return project
+
+
+def run(project: Project, *options: str, model: str = "Counting") -> pytest.RunResult:
+    return project.run_pytest(f"--lm-adapter=counting:{model}", "--lm-gate=none", "--lm-include-per-example", *options)
+
+
+def asked(project: Project) -> int:
+    path = project.path / "asked.txt"
+    count = len(path.read_text().splitlines()) if path.exists() else 0
+    path.unlink(missing_ok=True)
+    return count
+
+
+def outputs(project: Project) -> list[str]:
+    return [record["output"] for record in project.examples().values()]
+
+
+CACHE = "--lm-cache=answers"
+
+
+@pytest.mark.parametrize("processes", ["-n0", "-n2"])
+def test_a_second_run_asks_nothing_and_says_what_it_saved(counting: Project, processes: str) -> None:
+    first = run(counting, CACHE, processes)
+    first.stdout.fnmatch_lines(
+        ["*cache *answers (use)*", "cache: 0 of 6 answer(s)*", "cached by name and options only: counting.v1"]
+    )
+    said, spent = outputs(counting), counting.board()["spent"]
+    assert (6, 3.0) == (asked(counting), spent["cost"])
+    digest = counting.board()["digest"]
+    second = run(counting, CACHE, processes)
+    second.stdout.fnmatch_lines(["cache: 6 of 6 answer(s) looked for were there; cost saved: 3"])
+    board = counting.board()
+    assert (0, said, digest) == (asked(counting), outputs(counting), board["digest"])
+    assert {"cached": 6} == board["spent"]
+    assert (6, 0, 3.0) == tuple(board["manifest"]["cache"][name] for name in ("hits", "misses", "saved_cost"))
+    assert "usage" not in board
+
+
+def test_other_options_another_model_and_other_requests_are_asked(counting: Project) -> None:
+    run(counting, CACHE)
+    assert 6 == asked(counting)
+    for options, model in ((["--lm-adapter-arg=top_p=0.5"], "Counting"), ([], "Sure")):
+        run(counting, CACHE, *options, model=model)
+        assert 6 == asked(counting)
+    assert "by_name_and_options_only" not in counting.board()["manifest"]["cache"]
+    records = [{"id": f"e{n}", "prompt": f"q{n}", "targets": [f"q{n} 1"], "metric": "exact_match"} for n in range(8)]
+    counting.task("tasks/words.jsonl", *records)
+    run(counting, CACHE)
+    assert 2 == asked(counting)
+
+
+def test_part_of_a_batch_out_of_the_cache_is_not_asked(counting: Project) -> None:
+    run(counting, CACHE, "-k", "e1 or e3")
+    assert 2 == asked(counting)
+    run(counting, CACHE, "--lm-batch-size=6")
+    assert 4 == asked(counting)
+    assert ["e0", "e1", "e2", "e3", "e4", "e5"] == [key.partition(":")[2] for key in counting.examples()]
+    assert all(
+        output.split()[0] == f"q{id[-1]}" for id, output in zip(counting.examples(), outputs(counting), strict=True)
+    )
+
+
+def test_read_only_asks_nobody_and_names_what_is_not_there(counting: Project) -> None:
+    run(counting, CACHE, "-k", "not e5")
+    asked(counting)
+    before = (counting.path / "answers/answers.sqlite").read_bytes()
+    ran = run(counting, CACHE, "--lm-cache-mode=read-only", model="Broken")
+    assert 3 == ran.ret
+    ran.stdout.fnmatch_lines(["*not in the cache, and --lm-cache-mode=read-only asks no model: words: e5*"])
+    assert (5, 1) == tuple(counting.board()["counts"][name] for name in ("scored", "errors"))
+    assert before == (counting.path / "answers/answers.sqlite").read_bytes()
+
+
+def test_refresh_asks_all_again_and_keeps_the_new_answers(counting: Project) -> None:
+    run(counting, CACHE)
+    old = outputs(counting)
+    run(counting, CACHE, "--lm-cache-mode=refresh")
+    new = outputs(counting)
+    assert old != new
+    asked(counting)
+    run(counting, CACHE)
+    assert (0, new) == (asked(counting), outputs(counting))
+
+
+def test_answers_at_a_temperature_are_kept_by_repeat_and_by_sampled_alone(counting: Project) -> None:
+    warm = (CACHE, "--lm-adapter-arg=temperature=0.7", "--lm-repeats=3", "--lm-batch-size=1")
+    for _ in range(2):
+        run(counting, *warm)
+        assert 18 == asked(counting)
+    run(counting, *warm, "--lm-cache-mode=sampled")
+    said = [record["outputs"] for record in counting.examples().values()]
+    assert all(3 == len(set(each)) for each in said)
+    asked(counting)
+    for mode in ("sampled", "read-only"):
+        run(counting, *warm, f"--lm-cache-mode={mode}")
+        assert (0, said) == (asked(counting), [record["outputs"] for record in counting.examples().values()])
+
+
+def test_a_resumed_run_and_the_cache_answer_together(counting: Project) -> None:
+    run(counting, CACHE, "-k", "e0 or e1")
+    (counting.path / "answers/answers.sqlite").rename(counting.path / "kept.sqlite")
+    for left in (counting.path / "answers").iterdir():
+        left.unlink()
+    run(counting, CACHE, "-k", "e2", "--lm-report-dir=other")
+    asked(counting)
+    run(counting, CACHE, "--lm-resume")
+    assert 3 == asked(counting)
+
+
+def test_a_cache_that_cannot_be_used_is_a_usage_error(counting: Project) -> None:
+    counting.write("file", "")
+    for options, message in (
+        (["--lm-cache=file"], "*cache *file: cannot be used*"),
+        ([CACHE, "--lm-cache-mode=read-only"], "*holds no answers*"),
+        (["--lm-cache-mode=refresh"], "*--lm-cache-mode=refresh needs --lm-cache DIR*"),
+    ):
+        ran = run(counting, *options)
+        assert 4 == ran.ret
+        ran.stderr.fnmatch_lines([message])
+    assert 0 == asked(counting)
+
+
+def test_the_ini_option_is_a_folder_below_the_root(counting: Project) -> None:
+    counting.write("pytest.ini", "[pytest]\nlm_cache = kept\n")
+    run(counting)
+    assert (counting.path / "kept/answers.sqlite").exists()
+
+
+def test_read_only_needs_no_key(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("aiohttp")
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    project.task("tasks/words.jsonl", project.record("e", "x"))
+    project.run(CACHE)
+    ran = project.run_pytest("--lm-adapter=openai:any", CACHE, "--lm-cache-mode=read-only")
+    assert 3 == ran.ret
+    ran.stdout.fnmatch_lines(["*asks no model: words: e*"])
+
+
+def test_a_recording_answers_by_id_and_is_not_cached(project: Project) -> None:
+    same = {"prompt": "q", "targets": ["x"], "metric": "exact_match"}
+    project.task("tasks/words.jsonl", {"id": "a", **same}, {"id": "b", **same})
+    Path(project.path / "said.jsonl").write_text("".join(json.dumps({"id": id, "output": id}) + "\n" for id in "ab"))
+    for _ in range(2):
+        project.run_pytest("--lm-adapter=replay:said.jsonl", CACHE, "--lm-include-per-example")
+        assert ["a", "b"] == outputs(project)

@@ -1,0 +1,70 @@
+"""Where a run writes, and whose board it leaves alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Project
+
+
+@pytest.mark.parametrize(
+    "picks", [["-k", "blue", "-n2"], ["--lf"], ["tasks/words.jsonl::red"], ["--deselect=tasks/words.jsonl::red", "-n2"]]
+)
+def test_a_run_of_some_examples_leaves_the_board_of_the_whole_run_and_says_where_it_writes(
+    project: Project, picks: list[str]
+) -> None:
+    project.small_tasks()
+    project.run()
+    whole = [path.read_bytes() for path in _files(project)]
+    ran = project.run(*picks)
+    assert whole == [path.read_bytes() for path in _files(project)]
+    ran.stdout.fnmatch_lines(
+        [
+            "the board of the whole run stays where it is: the reports of this selection are in reports/selection",
+            "leaderboard: reports/selection/leaderboard.json",
+        ]
+    )
+    assert project.board("reports/selection")["counts"]["collected"] < 5
+
+
+def _files(project: Project) -> list[Path]:
+    return [project.path / "reports" / name for name in ("leaderboard.json", "leaderboard.md", "ledger.jsonl")]
+
+
+def test_a_selection_with_nothing_to_leave_alone_writes_to_the_report_dir(project: Project) -> None:
+    project.small_tasks()
+    project.run("-k", "blue")
+    project.run("-k", "blue")
+    assert 1 == project.board()["counts"]["collected"]
+    assert not (project.path / "reports/selection").exists()
+
+
+def test_what_picks_all_examples_is_a_whole_run(project: Project) -> None:
+    project.small_tasks()
+    project.task("tasks/arithmetic.jsonl", project.spec("arith_1", "4"))
+    assert 0 == project.run().ret
+    project.run("--lf").stdout.fnmatch_lines(["leaderboard: reports/leaderboard.json"])
+
+
+def test_an_interrupted_selection_is_completed_where_it_is(project: Project) -> None:
+    project.small_tasks()
+    project.run()
+    for _ in range(2):
+        ran = project.run("-k", "arith", "--lm-resume")
+        assert 3 == project.board("reports/selection")["counts"]["collected"]
+    ran.stdout.fnmatch_lines(["resumed: 3 answer(s) out of the run of * were used again"])
+
+
+def test_reports_go_below_the_root_wherever_the_command_is_given(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.small_tasks()
+    (project.path / "deeper").mkdir()
+    monkeypatch.chdir(project.path / "deeper")
+    project.run("../tasks", "--rootdir=..")
+    assert (project.path / "reports/leaderboard.json").exists()
+    assert not (project.path / "deeper/reports").exists()
+    project.run("../tasks", "--rootdir=..", "--lm-report-dir=here")
+    assert (project.path / "deeper/here/leaderboard.json").exists()

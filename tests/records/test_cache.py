@@ -1,0 +1,142 @@
+"""Answers on disk: what is kept comes back, whoever is killed, and nothing of another version is read."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from pytest_lmeval.errors import UsageError
+from pytest_lmeval.records.cache import FILE, AnswerStore
+from pytest_lmeval.types import Completion, LogProb, Response, ToolCall
+
+ANSWERS = [
+    Completion("yes", 3.0, "stop", 4, 2, 0.5, (-0.1, -2.0), 0.75, thoughts="hm", reasoning_tokens=1, ttft_ms=2.0),
+    Completion("", tool_calls=(ToolCall("1", "search", '{"q": 1}'),)),
+    LogProb(-3.0, (-1.0, -2.0), True, 5.0, (7, "x")),
+]
+
+
+def key(number: int) -> str:
+    return f"{number:064x}"
+
+
+@pytest.mark.parametrize("answer", ANSWERS)
+def test_an_answer_comes_back_marked_and_without_the_time_it_took(answer: Response, tmp_path: Path) -> None:
+    AnswerStore(tmp_path / "deep" / "cache").put(key(1), answer)
+    found = AnswerStore(tmp_path / "deep" / "cache").get(key(1))
+    assert found is not None
+    assert (True, None) == (found.cached, found.latency_ms)
+    same = {name for name in type(answer).__dataclass_fields__ if getattr(answer, name) == getattr(found, name)}
+    assert set(type(answer).__dataclass_fields__) - {"cached", "latency_ms", "ttft_ms"} <= same
+
+
+def test_what_is_not_there_is_none(tmp_path: Path) -> None:
+    store = AnswerStore(tmp_path)
+    assert (None, 0, "") == (store.get(key(1)), len(store), store.failure)
+
+
+WRITER = """
+import sys
+from pathlib import Path
+from pytest_lmeval.records.cache import AnswerStore
+from pytest_lmeval.types import Completion
+
+store = AnswerStore(Path(sys.argv[1]))
+number = int(sys.argv[2])
+while number < int(sys.argv[3]):
+    store.put(f"{number:064x}", Completion(str(number)))
+    print(number, store.failure, flush=True)
+    number += 1
+"""
+
+
+def writer(folder: Path, first: int, last: int) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", WRITER, str(folder), str(first), str(last)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def test_a_killed_writer_loses_nothing_that_it_had_kept(tmp_path: Path) -> None:
+    process = writer(tmp_path, 0, 1 << 30)
+    assert process.stdout is not None
+    said = [process.stdout.readline() for _ in range(50)]
+    os.kill(process.pid, signal.SIGKILL)
+    said += process.communicate()[0].splitlines(keepends=True)
+    store = AnswerStore(tmp_path)
+    kept = [int(line) for line in said if line.endswith("\n")]
+    assert kept == [number for number in kept if store.get(key(number)) == Completion(str(number), cached=True)]
+    store.put(key(1 << 40), Completion("goes on"))
+    assert "" == store.failure
+    check = sqlite3.connect(tmp_path / FILE).execute("PRAGMA integrity_check").fetchone()
+    assert ("ok",) == check
+
+
+def test_two_writers_share_a_cache(tmp_path: Path) -> None:
+    processes = [writer(tmp_path, first, first + 100) for first in (0, 1000)]
+    said = [process.communicate()[0] for process in processes]
+    assert ["99 ", "1099 "] == [each.splitlines()[-1] for each in said]
+    assert 200 == len(AnswerStore(tmp_path))
+
+
+def test_a_cache_of_another_version_is_refused(tmp_path: Path) -> None:
+    AnswerStore(tmp_path).close()
+    database = sqlite3.connect(tmp_path / FILE)
+    database.execute("PRAGMA user_version = 7")
+    database.close()
+    with pytest.raises(UsageError, match="of version 7, and this is version 1; name another folder, or delete it"):
+        AnswerStore(tmp_path)
+
+
+def test_what_is_no_cache_is_refused(tmp_path: Path) -> None:
+    (tmp_path / FILE).write_text("no database at all, but long enough to be looked at as one " * 20)
+    with pytest.raises(UsageError, match="cannot be used"):
+        AnswerStore(tmp_path)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError, match="cannot be used"):
+        AnswerStore(tmp_path / "file")
+    with pytest.raises(UsageError, match="holds no answers"):
+        AnswerStore(tmp_path / "none", writes=False)
+
+
+def test_a_full_disk_ends_the_keeping_and_not_the_run(tmp_path: Path) -> None:
+    store = AnswerStore(tmp_path)
+    store.put(key(1), Completion("kept"))
+    store._database.execute("PRAGMA max_page_count = 4")
+    for number in range(2, 20):
+        store.put(key(number), Completion("long " * 500))
+    assert "database or disk is full" in store.failure
+    assert Completion("kept", cached=True) == store.get(key(1))
+
+
+def test_an_answer_that_was_changed_by_hand_is_none(tmp_path: Path) -> None:
+    store = AnswerStore(tmp_path)
+    store._database.execute("INSERT INTO answers VALUES (?, ?)", (bytes.fromhex(key(1)), '{"kind": "joke"}'))
+    assert store.get(key(1)) is None
+
+
+def test_among_100_000_answers_one_is_found_in_less_than_100_us_of_cpu_time(tmp_path: Path) -> None:
+    store = AnswerStore(tmp_path)
+    text = (
+        '{"kind":"completion","text":"an answer of a few words","prompt_tokens":12,"completion_tokens":6,"cost":0.001}'
+    )
+    store._database.execute("BEGIN")
+    store._database.executemany(
+        "INSERT INTO answers VALUES (?, ?)", ((bytes.fromhex(key(n)), text) for n in range(100_000))
+    )
+    store._database.execute("COMMIT")
+    wanted = [key(number * 97 % 100_000) for number in range(1000)]
+    best = min(_cpu(store, wanted) for _ in range(5))
+    assert best / len(wanted) < 100e-6
+
+
+def _cpu(store: AnswerStore, keys: list[str]) -> float:
+    started = time.process_time()
+    for each in keys:
+        assert store.get(each) is not None
+    return time.process_time() - started

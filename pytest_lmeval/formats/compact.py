@@ -77,7 +77,7 @@ def _needs_targets(metric: Any, registry: Registry) -> bool:
 def _metric(value: Any, field: str, registry: Registry) -> str:
     metric = checks.string(value, field)
     if compact_metric(metric) not in registry.metrics:
-        raise RecordRefused("bad_value", field, str(UnknownName("metric", metric, registry.metrics)))
+        raise RecordRefused("bad_value", field, str(UnknownName("metric", metric, registry.metrics.keys() - {TURNS})))
     if metric == TURNS:
         raise RecordRefused("bad_value", field, "turns is the metric of a record that has turns in place of a prompt")
     return metric

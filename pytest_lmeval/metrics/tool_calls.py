@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pytest_lmeval.errors import ScoringError
 from pytest_lmeval.metrics.parts.declare import metric
 from pytest_lmeval.types import Completion, Score, ToolCall
 
@@ -23,7 +24,7 @@ def tool_calls(prediction: str, targets: Sequence[str], extras: Mapping[str, Any
     expected. The details have what was expected and, of wrong calls, the first difference.
     """
     made = Completion.of_output(prediction).tool_calls
-    expected: Sequence[Mapping[str, Any]] = extras.get("calls", ())
+    expected = _expected(extras.get("calls"))
     subset = extras.get("arguments") == "subset"
     compare = _in_order if extras.get("order") == "exact" else _in_any_order
     difference = compare(expected, made, subset)
@@ -31,6 +32,17 @@ def tool_calls(prediction: str, targets: Sequence[str], extras: Mapping[str, Any
     if difference:
         details["difference"] = difference[: 4 * _LONGEST]
     return Score(float(not difference), details)
+
+
+def _expected(given: Any) -> Sequence[Mapping[str, Any]]:
+    if isinstance(given, list) and all(
+        isinstance(call, Mapping)
+        and isinstance(call.get("name"), str)
+        and isinstance(call.get("arguments", {}), Mapping)
+        for call in given
+    ):
+        return given
+    raise ScoringError(f"extras.calls: expected a list of calls, each with name and arguments, got {given!r:.80}")
 
 
 def _in_order(expected: Sequence[Mapping[str, Any]], made: Sequence[ToolCall], subset: bool) -> str:

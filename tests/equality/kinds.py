@@ -13,7 +13,7 @@ __all__ = ["KINDS", "Kind", "write_kind"]
 # SIGKILL when it has written as many as kill.txt says.
 MODEL = """
 import json, os, signal
-from pytest_lmeval.types import LogProb
+from pytest_lmeval.types import Completion, LogProb
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -31,9 +31,15 @@ def note(entries):
 class Model:
     name = "stub.v1"
 
-    def generate(self, prompts):
-        note([["text", prompt] for prompt in prompts])
-        return [self.answer(prompt) for prompt in prompts]
+    def generate_requests(self, requests):
+        note([["text", request.text] for request in requests])
+        return [self.completion(request.text) for request in requests]
+
+    def completion(self, prompt):
+        said = self.answer(prompt)
+        if said.startswith("call "):
+            return Completion("", tool_calls=[(os.urandom(4).hex(), "word", {"said": said.removeprefix("call ")})])
+        return Completion(said)
 
     def answer(self, prompt):
         said = prompt.rpartition("say: ")[2].splitlines()[0].strip()
@@ -267,6 +273,49 @@ _COMPACT = _lines(
         for said, target in ROWS
     ]
 )
+_WORD = {"name": "word", "parameters": {"type": "object", "properties": {"said": {"type": "string"}}}}
+
+
+def _thoughts() -> str:
+    said = [f"<think>{target} or not</think>{said}" for said, target in ROWS]
+    return _lines(
+        [
+            {"id": target, "prompt": f"say: {each}", "targets": [target], "metric": "exact_match"}
+            for each, (_, target) in zip(said, ROWS, strict=True)
+        ]
+    )
+
+
+def _turns() -> str:
+    return _lines(
+        [
+            {
+                "id": said,
+                "turns": [
+                    {"user": f"say: {said}", "targets": [target]},
+                    {"user": f"say: {said} again"},
+                    {"user": f"say: {target}", "targets": [target]},
+                ][: 2 + number % 2],
+            }
+            for number, (said, target) in enumerate(ROWS)
+        ]
+    )
+
+
+def _calls() -> str:
+    return _lines(
+        [
+            {
+                "id": said,
+                "prompt": f"say: call {said}",
+                "metric": "tool_calls",
+                "extras": {"tools": [_WORD], "calls": [{"name": "word", "arguments": {"said": target}}]},
+            }
+            for said, target in ROWS
+        ]
+    )
+
+
 _SETTINGS: Mapping[str, str] = {"field": "target"}
 KINDS: Mapping[str, Kind] = {
     "functions": Kind(
@@ -326,6 +375,9 @@ KINDS: Mapping[str, Kind] = {
         ["tasks/core.yaml"],
         "honey",
     ),
+    "thoughts": Kind({"tasks/words.jsonl": _thoughts()}, ["tasks"], "<think>blue or not</think>blue"),
+    "turns": Kind({"tasks/turns.jsonl": _turns()}, ["tasks"], "blue"),
+    "tool_calls": Kind({"tasks/calls.jsonl": _calls()}, ["tasks"], "call blue"),
     "mixture": Kind(
         {
             "tasks/words.jsonl": _COMPACT,

@@ -60,8 +60,10 @@ def _tools(options: Options, request: Generate) -> Mapping[str, Any]:
         raise AdapterError("tools need the endpoint 'chat'; this adapter was given endpoint 'completions'")
     tools = {"tools": [{"type": "function", "function": dict(tool)} for tool in request.tools]}
     choice = request.tool_choice
-    if choice in ("", "auto", "none", "required"):
-        return {**tools, "tool_choice": choice or None}
+    if choice in ("", "auto"):
+        return tools  # what every server does by itself; some refuse to be told
+    if choice in ("none", "required"):
+        return {**tools, "tool_choice": choice}
     return {**tools, "tool_choice": {"type": "function", "function": {"name": choice}}}
 
 

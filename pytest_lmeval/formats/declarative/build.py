@@ -20,6 +20,7 @@ from pytest_lmeval.formats.declarative.faults import Fault
 from pytest_lmeval.formats.declarative.kit import Kit
 from pytest_lmeval.formats.declarative.models.metrics import FieldMetric, Frequency, Metric, PythonMetric
 from pytest_lmeval.formats.declarative.models.scorers import PythonScorer, ScorerBase
+from pytest_lmeval.formats.declarative.models.solver import MultiTurnSolver, PythonResponses
 from pytest_lmeval.formats.declarative.models.task import TaskFile
 from pytest_lmeval.formats.declarative.scoring import Scorer, build_scorer
 from pytest_lmeval.formats.declarative.snippets import Snippet, SnippetFault, read_snippet
@@ -63,12 +64,23 @@ class Unbuilt:
         model = self.file.definition.solver
         if model is None:
             return None
+        responding = {
+            name: Snippet(python.respond_snippet, self._filename(keys), "respond", f"tool {name}", python.timeout_s)
+            for keys, name, python in self._responding()
+        }
         if model.postprocessor is None:
-            return Solver(model, None, self.kit)
+            return Solver(model, None, self.kit, responding)
         keys: Keys = ("definition", "solver", "postprocessor", "postprocess_snippet")
         source, filename = model.postprocessor.postprocess_snippet, self._filename(keys)
         snippet = Snippet(source, filename, "postprocess", "postprocessor", model.postprocessor.timeout_s)
-        return Solver(model, snippet, self.kit)
+        return Solver(model, snippet, self.kit, responding)
+
+    def _responding(self) -> Iterator[tuple[Keys, str, PythonResponses]]:
+        solver = self.file.definition.solver
+        for number, tool in enumerate(solver.tools if isinstance(solver, MultiTurnSolver) else ()):
+            if isinstance(tool.responses, PythonResponses):
+                keys: Keys = ("definition", "solver", "tools", number, "responses", "respond_snippet")
+                yield keys, tool.name, tool.responses
 
     def aggregations(self) -> Iterator[Aggregation]:
         """Yield the metrics of all scorers; a scorer that names none has those that its type suggests."""
@@ -104,11 +116,13 @@ class Unbuilt:
         if definition.solver is not None and definition.solver.postprocessor is not None:
             at: Keys = ("definition", "solver", "postprocessor", "postprocess_snippet")
             yield at, definition.solver.postprocessor.postprocess_snippet, ("postprocess",)
+        for keys, _, python in self._responding():
+            yield keys, python.respond_snippet, ("respond",)
         for number, scorer in enumerate(definition.scorers):
             for place, metric in enumerate(scorer.metrics or ()):
                 if isinstance(metric, PythonMetric):
-                    keys: Keys = ("definition", "scorers", number, "metrics", place, "compute_metrics_snippet")
-                    yield keys, metric.compute_metrics_snippet, _METRIC_FUNCTIONS
+                    here: Keys = ("definition", "scorers", number, "metrics", place, "compute_metrics_snippet")
+                    yield here, metric.compute_metrics_snippet, _METRIC_FUNCTIONS
 
     def _filename(self, keys: Keys) -> str:
         included = self.document.includes.get(keys)

@@ -4,25 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from pytest_lmeval.data.lines import parse_line
 from pytest_lmeval.errors import RecordRefused, ScoringError
 from pytest_lmeval.formats.declarative.kit import Kit
-from pytest_lmeval.formats.declarative.models.solver import ChatInput, GenericInput, SingleTurnSolver
+from pytest_lmeval.formats.declarative.models.solver import (
+    ChatInput,
+    GenericInput,
+    MultiTurnSolver,
+    SingleTurnSolver,
+    SolverTool,
+)
 from pytest_lmeval.formats.declarative.snippets import Snippet
 from pytest_lmeval.formats.declarative.templates import ROOM, Room, Template, TemplateFault
 from pytest_lmeval.formats.declarative.values import attributes, plain
-from pytest_lmeval.types import Completion, Message
+from pytest_lmeval.formats.task import FollowUp
+from pytest_lmeval.formats.turning import Script, by_turn, from_table, said_in, text_of
+from pytest_lmeval.types import Completion, Exchange, Message, ToolCall
+
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What the model is asked about a row: messages, or text; and the same as scorers see it."""
+    """What the model is asked about a row: messages, or text; and the same as scorers see it.
+
+    ``said`` is, of a conversation, all that the user says in it; ``messages`` are those of the first request.
+    """
 
     prompt: str = ""
     messages: tuple[Message, ...] = ()
     model_input: Mapping[str, Any] = field(default_factory=dict)
+    said: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +56,12 @@ class Row:
             raise ScoringError("no model was asked; a scorer of a data set needs prediction: '{{ sample.COLUMN }}'")
         return _content(self.solver_output)
 
+    @property
+    def output(self) -> str:
+        """The model's answer as the ledger has one, its tool calls included."""
+        calls = (self.solver_output or {}).get("tool_calls", ())
+        return Completion(self.text, tool_calls=tuple(ToolCall(*call) for call in calls)).output
+
     def variables(self, scores: Mapping[str, Any]) -> dict[str, Any]:
         """Return what templates of scorers and actions see."""
         variables: dict[str, Any] = {"sample": self.sample, "scores": scores, ROOM: self.room}
@@ -53,14 +74,35 @@ class Row:
 
 
 class Solver:
-    """Asks about a row once."""
+    """Asks about a row: once, or turn by turn.
 
-    def __init__(self, model: SingleTurnSolver, postprocess: Snippet | None, kit: Kit) -> None:
-        builder = model.input_builder
+    ``responding`` are the snippets that answer for tools, by the name of the tool.
+    """
+
+    def __init__(
+        self,
+        model: SingleTurnSolver | MultiTurnSolver,
+        postprocess: Snippet | None,
+        kit: Kit,
+        responding: Mapping[str, Snippet] = _NOTHING,
+    ) -> None:
         self.model = model
         self.postprocess = postprocess
-        self._generic = kit.template(builder.template) if isinstance(builder, GenericInput) else None
+        self._responding = responding
+        self._turns: list[Template] = []
         self._messages: list[tuple[str, Template]] = []
+        self.request_fields: dict[str, Any] = {"stop": tuple(model.stop), "max_tokens": model.max_tokens}
+        if isinstance(model, MultiTurnSolver):
+            self._turns = [kit.template(turn.user) for turn in model.turns]
+            system = [("system", kit.template(model.system))] if model.system else []
+            self._generic = None
+            self._messages = [*system, ("user", self._turns[0])]
+            if model.tools:
+                tools = tuple(tool.function() for tool in model.tools)
+                self.request_fields |= {"tools": tools, "tool_choice": model.tool_choice}
+            return
+        builder = model.input_builder
+        self._generic = kit.template(builder.template) if isinstance(builder, GenericInput) else None
         if isinstance(builder, ChatInput):
             self._messages = [(each.role, kit.template(each.content)) for each in builder.input_messages]
 
@@ -71,10 +113,31 @@ class Solver:
             if self._generic is not None:
                 return _generic_input(self._generic.render(variables))
             filled = [Message(role, template.render(variables)) for role, template in self._messages]
+            said = tuple(template.render(variables) for template in self._turns)
         except TemplateFault as fault:
             raise ScoringError(f"solver: {fault}") from None
         shown = "\n\n".join(message.content for message in filled)
-        return Asked(shown, tuple(filled), {"messages": _as_json(filled)})
+        return Asked(shown, tuple(filled), {"messages": _as_json(filled)}, said)
+
+    def follow_up(self, asked: Asked) -> FollowUp | None:
+        """Return how the conversation about a row goes on; None where it is a single request."""
+        model = self.model
+        if not isinstance(model, MultiTurnSolver):
+            return None
+        answers_calls = any(tool.responses is not None for tool in model.tools)
+        return Script(asked.said, self._respond if answers_calls else None, model.max_rounds).next_request
+
+    def stopped(self, turn: Sequence[Exchange]) -> str:
+        """Return why a turn was ended that the model would have gone on with, or ""."""
+        assert isinstance(self.model, MultiTurnSolver)
+        answers_calls = any(tool.responses is not None for tool in self.model.tools)
+        return Script((), self._respond if answers_calls else None, self.model.max_rounds).stopped(turn)
+
+    def _respond(self, call: ToolCall) -> str:
+        assert isinstance(self.model, MultiTurnSolver)
+        if call.name in self._responding and call.values is not None:
+            return text_of(plain(self._responding[call.name](call.values)))
+        return from_table({tool.name: _table(tool) for tool in self.model.tools})(call)
 
     def rows(self, sample: Mapping[str, Any], asked: Asked, completion: Completion) -> list[Row]:
         """Return the rows that an answer gives: one, unless the postprocessor makes several of it."""
@@ -130,12 +193,38 @@ def _as_json(messages: Sequence[Message]) -> list[dict[str, str]]:
     return [{"role": message.role, "content": message.content} for message in messages]
 
 
+def _table(tool: SolverTool) -> list[dict[str, Any]]:
+    table = tool.responses if isinstance(tool.responses, list) else ()
+    return [
+        {"response": each.response, **({} if each.arguments is None else {"arguments": each.arguments})}
+        for each in table
+    ]
+
+
+def turns_of(completion: Completion) -> list[dict[str, Any]]:
+    """Return what was said in each turn of a conversation, as details and scorers have it."""
+    found = []
+    for turn in by_turn(completion.exchanges):
+        *_, user = [message for message in turn[0].request.prompt if isinstance(message, Message)]
+        found.append({"user": user.content, "said": said_in(turn), "content": turn[-1].response.text})
+    return found
+
+
 def _output(asked: Asked, completion: Completion) -> dict[str, Any]:
-    answer = {"role": "assistant", "content": completion.text}
+    answer = Message("assistant", completion.text, completion.tool_calls).to_json()
+    calls = [list(call) for call in completion.tool_calls]
+    if completion.exchanges:
+        last = completion.exchanges[-1].request.prompt
+        talk = [message.to_json() for message in last if isinstance(message, Message)]
+        choice = {"index": 0, "message": answer, "finish_reason": completion.finish_reason or None}
+        made = [list(call) for each in completion.exchanges for call in each.response.tool_calls]
+        told = {"messages": [*talk, answer], "output": {"choices": [choice]}, "turns": turns_of(completion)}
+        return {**told, **({"tool_calls": made} if made else {})}
     asked_messages = asked.model_input.get("messages") if asked.messages else None
     before = list(asked_messages or [{"role": "user", "content": asked.prompt}])
     choice = {"index": 0, "message": answer, "finish_reason": completion.finish_reason or None}
-    return {"messages": [*before, answer], "output": {"choices": [choice]}}
+    told = {"messages": [*before, answer], "output": {"choices": [choice]}}
+    return {**told, **({"tool_calls": calls} if calls else {})}
 
 
 def _content(output: Mapping[str, Any]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +16,11 @@ from pytest_lmeval.formats.declarative.models.actions import Action
 from pytest_lmeval.formats.declarative.models.scorers import MetricScorer
 from pytest_lmeval.formats.declarative.scoring.judges import JudgingScorer
 from pytest_lmeval.formats.declarative.scoring.outcome import Outcome, Scorer, Scoring
-from pytest_lmeval.formats.declarative.solving import Asked, Row, Solver
+from pytest_lmeval.formats.declarative.solving import Asked, Row, Solver, turns_of
 from pytest_lmeval.formats.declarative.templates import TemplateFault
 from pytest_lmeval.formats.judged import total
-from pytest_lmeval.formats.task import Prompt, TaskDefaults, Tools
+from pytest_lmeval.formats.task import FollowUp, Prompt, TaskDefaults, Tools
+from pytest_lmeval.formats.turning import by_turn
 from pytest_lmeval.types import Completion, Example, ExampleResult, Generate, Request, Response, Score
 
 
@@ -74,8 +75,11 @@ class DeclarativeTask(TaskDefaults):
         """Return the one request for a completion; none where no model is asked, or the row cannot be put to it."""
         if self.solver is None or example.id in self.broken:
             return ()
-        model = self.solver.model
-        return (Generate(prompt, self.name, example.id, stop=tuple(model.stop), max_tokens=model.max_tokens),)
+        return (Generate(prompt, self.name, example.id, **self.solver.request_fields),)
+
+    def conversation(self, example: Example) -> FollowUp | None:
+        """Return how a row goes on that is asked about turn by turn."""
+        return None if self.solver is None else self.solver.follow_up(self.asked[example.id])
 
     def judge_requests(self, example: Example, responses: Sequence[Response]) -> list[Generate]:
         """Return the first questions to the run's judge that can be asked before the example is scored."""
@@ -102,7 +106,17 @@ class DeclarativeTask(TaskDefaults):
         if example.id in self.broken:
             raise ScoringError(self.broken[example.id])
         scored = [_ScoredRow.of(self, row, example.id, tools) for row in self._rows(example, responses)]
-        return scored[0].score() if len(scored) == 1 else _joined(scored)
+        score = scored[0].score() if len(scored) == 1 else _joined(scored)
+        talks = [response for response in responses if isinstance(response, Completion) and response.exchanges]
+        return replace(score, details={**score.details, "turns": self._turns(talks[0])}) if talks else score
+
+    def _turns(self, completion: Completion) -> list[dict[str, Any]]:
+        assert self.solver is not None
+        turns = turns_of(completion)
+        for turn, exchanges in zip(turns, by_turn(completion.exchanges), strict=True):
+            if stopped := self.solver.stopped(exchanges):
+                turn["stopped"] = stopped
+        return turns
 
     def threshold(self, example: Example) -> float | None:
         """Return the threshold of the scorer that decides."""

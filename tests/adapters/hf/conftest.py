@@ -42,6 +42,12 @@ def plain_gpt2(libraries: Any, tmp_path_factory: pytest.TempPathFactory) -> Path
 
 
 @pytest.fixture(scope="session")
+def talking_qwen(libraries: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Provide the folder of a Qwen2 that thinks and calls a tool."""
+    return tiny_model.build_talking_qwen(tmp_path_factory.mktemp("hf") / "talking-qwen")
+
+
+@pytest.fixture(scope="session")
 def llama(chat_llama: Path) -> Iterator[HfAdapter]:
     """Provide the Llama, answering greedily."""
     adapter = HfAdapter(str(chat_llama), device="cpu")

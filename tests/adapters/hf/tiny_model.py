@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-__all__ = ["CHAT_TEMPLATE", "FACTS", "WINDOW", "build_chat_llama", "build_plain_gpt2"]
+__all__ = ["CHAT_TEMPLATE", "FACTS", "TOOL", "WINDOW", "build_chat_llama", "build_plain_gpt2", "build_talking_qwen"]
 
 WINDOW = 96
 FACTS = (
@@ -72,6 +72,71 @@ def build_chat_llama(folder: Path) -> Path:
     return _save(model, tokenizer, folder, ends=["</s>", "<|end|>"])
 
 
+TALK_TEMPLATE = (
+    "{% if tools %}<|im_start|>system\nTools:{% for tool in tools %} {{ tool.function.name }}{% endfor %}, called as"
+    " <tool_call></tool_call>.<|im_end|>\n{% endif %}"
+    "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}"
+    "{% for call in message.tool_calls or [] %}<tool_call>\n"
+    "{{ {'name': call.function.name, 'arguments': call.function.arguments} | tojson }}\n</tool_call>{% endfor %}"
+    "<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+TOOL = {
+    "name": "weather",
+    "description": "The weather in a city.",
+    "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+}
+_CALL = '<tool_call>\n{"name": "weather", "arguments": {"city": "Riga"}}\n</tool_call>'
+
+
+def build_talking_qwen(folder: Path) -> Path:
+    """Save a Qwen2 that thinks before it answers, calls the tool ``weather`` for Riga, and says what it is told."""
+    import transformers
+
+    tokenizer = _tokenizer(
+        byte_level=True, vocabulary=400, special=["<s>", "</s>", "<pad>", "<|im_start|>", "<|im_end|>"]
+    )
+    tokenizer.chat_template = TALK_TEMPLATE
+    config = transformers.Qwen2Config(
+        vocab_size=len(tokenizer),
+        hidden_size=64,
+        intermediate_size=128,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=4,
+        max_position_embeddings=512,
+        tie_word_embeddings=False,
+        eos_token_id=tokenizer.convert_tokens_to_ids("<|im_end|>"),
+    )
+    asked = {"role": "user", "content": "How is the weather in Riga?"}
+    called = {"role": "assistant", "content": "", "tool_calls": [_function_call()]}
+    told = {"role": "tool", "content": "rain"}
+    talks: list[tuple[Sequence[Any], Sequence[Any] | None, str]] = [
+        ([{"role": "user", "content": FACTS[0][0]}], None, f"<think>A city.</think>\n\n{FACTS[0][1]}"),
+        ([{"role": "user", "content": FACTS[1][0]}], None, "<think>A city. A city. A city."),
+        ([asked], [TOOL], f"<think>Look.</think>\n\n{_CALL}"),
+        ([asked, called, told], [TOOL], "It is rain."),
+    ]
+    texts = [(_talk(tokenizer, messages, tools), f"{answer}<|im_end|>") for messages, tools, answer in talks]
+    model = _trained(transformers.Qwen2ForCausalLM, config, tokenizer, texts)
+    # Greedy: a server takes the sampling that the folder recommends.
+    model.generation_config.eos_token_id = tokenizer.convert_tokens_to_ids("<|im_end|>")
+    model.generation_config.do_sample = False
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def _function_call() -> dict[str, Any]:
+    return {"type": "function", "id": "c", "function": {"name": "weather", "arguments": {"city": "Riga"}}}
+
+
+def _talk(tokenizer: Any, messages: Sequence[Any], tools: Sequence[Any] | None) -> str:
+    shown = [{"type": "function", "function": tool} for tool in tools] if tools else None
+    text: str = tokenizer.apply_chat_template(messages, tools=shown, tokenize=False, add_generation_prompt=True)
+    return text
+
+
 def build_plain_gpt2(folder: Path) -> Path:
     """Save a GPT-2, which has learnt positions, with a tokenizer that marks blanks as sentencepiece does, without BOS.
 
@@ -97,7 +162,7 @@ def build_plain_gpt2(folder: Path) -> Path:
     return _save(model, tokenizer, folder, ends=["</s>"])
 
 
-def _tokenizer(byte_level: bool, vocabulary: int) -> Any:
+def _tokenizer(byte_level: bool, vocabulary: int, special: Sequence[str] = ()) -> Any:
     import transformers
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 
@@ -110,9 +175,9 @@ def _tokenizer(byte_level: bool, vocabulary: int) -> Any:
     else:
         core.pre_tokenizer = pre_tokenizers.Metaspace()
         core.decoder = decoders.Metaspace()
-    special = _SPECIAL if byte_level else ["<unk>", "</s>"]
+    special = special or (_SPECIAL if byte_level else ["<unk>", "</s>"])
     trainer = trainers.BpeTrainer(
-        vocab_size=vocabulary, special_tokens=special, initial_alphabet=list(alphabet), show_progress=False
+        vocab_size=vocabulary, special_tokens=list(special), initial_alphabet=list(alphabet), show_progress=False
     )
     core.train_from_iterator([_FILLER * 4, *(f"{question} {answer}" for question, answer in FACTS * 2)], trainer)
     if not byte_level:
@@ -125,7 +190,7 @@ def _tokenizer(byte_level: bool, vocabulary: int) -> Any:
         bos_token="<s>",
         eos_token="</s>",
         pad_token="<pad>",
-        additional_special_tokens=_SPECIAL[3:],
+        additional_special_tokens=list(special[3:]),
     )
 
 

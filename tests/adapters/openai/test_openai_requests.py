@@ -18,9 +18,10 @@ from hypothesis import strategies as st
 from pytest_lmeval.adapters.openai import OpenAIAdapter
 from pytest_lmeval.adapters.openai.options import read_options
 from pytest_lmeval.adapters.openai.request import request_body, request_fields
-from pytest_lmeval.types import Completion, Generate, Message
+from pytest_lmeval.errors import AdapterError
+from pytest_lmeval.types import Completion, Generate, Message, ToolCall
 
-from .scripted_server import ScriptedServer, Seen, Step, chat, replies, says, serving, slow
+from .scripted_server import ScriptedServer, Seen, Step, chat, json_reply, replies, says, serving, slow
 
 KEY = "sk-CANARY-0123456789-abcdef"
 TALK = (Message("user", "Hi"), Message("assistant", "Hello"), Message("user", "2 + 2 ="))
@@ -196,3 +197,61 @@ def test_one_adapter_serves_one_event_loop_after_another_and_leaves_nothing_open
 
         assert ["4", "4"] == [asyncio.run(talk()), asyncio.run(talk())]
         gc.collect()
+
+
+# Tools
+
+
+ADD = {"name": "add", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}}}
+
+
+def test_tools_are_functions_of_the_body() -> None:
+    sent = fields(Generate("2 + 2 =", tools=(ADD,)))
+    assert [{"type": "function", "function": ADD}] == sent["tools"]
+    assert "tool_choice" not in sent
+    assert "tools" not in fields(Generate("2 + 2 =", tool_choice="required"))
+
+
+@pytest.mark.parametrize(
+    ("choice", "sent"),
+    [
+        ("auto", None),
+        ("none", "none"),
+        ("required", "required"),
+        ("add", {"type": "function", "function": {"name": "add"}}),
+    ],
+)
+def test_a_choice_of_tools_is_a_word_or_a_function(choice: str, sent: Any) -> None:
+    assert sent == fields(Generate("2 + 2 =", tools=(ADD,), tool_choice=choice)).get("tool_choice")
+
+
+def test_calls_and_their_answers_go_back_as_they_came() -> None:
+    calls = (ToolCall("a", "add", '{"a": 1'), ToolCall("b", "add", "{}"))
+    talk = (
+        Message("user", "?"),
+        Message("assistant", "Let me see.", calls),
+        Message("tool", "3", tool_call_id="a"),
+        Message("tool", "0", tool_call_id="b"),
+    )
+    _, said, first, second = fields(Generate(talk, tools=(ADD,)))["messages"]
+    assert [("a", '{"a": 1'), ("b", "{}")] == [
+        (call["id"], call["function"]["arguments"]) for call in said["tool_calls"]
+    ]
+    assert {"role": "tool", "content": "3", "tool_call_id": "a"} == first
+    assert "b" == second["tool_call_id"]
+
+
+def test_the_completions_endpoint_takes_no_tools() -> None:
+    with pytest.raises(AdapterError, match="tools need the endpoint 'chat'"):
+        fields(Generate("2 + 2 =", tools=(ADD,)), endpoint="completions")
+
+
+def test_parallel_calls_come_back_from_a_server() -> None:
+    calls = [
+        {"id": str(number), "type": "function", "function": {"name": "add", "arguments": f'{{"a": {number}}}'}}
+        for number in range(3)
+    ]
+    document = {"choices": [{"message": {"content": None, "tool_calls": calls}, "finish_reason": "tool_calls"}]}
+    completion, seen = exchange(json_reply(document), Generate("?", tools=(ADD,)), api_key_env="")
+    assert [{"a": 0}, {"a": 1}, {"a": 2}] == [call.values for call in completion.tool_calls]
+    assert "add" == json.loads(seen.body)["tools"][0]["function"]["name"]

@@ -138,7 +138,7 @@ def _with(**changes: Any) -> dict[str, Any]:
             document(dataset={"path": "rows.jsonl", "id_column": "idd"}),
             "bad_value definition.dataset.path: rows.jsonl: no column 'idd'; it has q, a, n, human",
         ),
-        (document(solver={**SOLVER, "type": "multi_turn_solver"}), "bad_value definition.solver.type: 'multi_turn_s"),
+        (document(solver={**SOLVER, "type": "chain_solver"}), "bad_value definition.solver.type: 'chain_solver'"),
         (
             document(solver={**SOLVER, "input_builder": {"type": "chat", "input_messages": []}}),
             "bad_value definition.solver.input_builder.type: 'chat' is not one of chat_completion, generic",

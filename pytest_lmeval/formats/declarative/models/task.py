@@ -11,7 +11,7 @@ from pytest_lmeval.formats.declarative.models.base import Block, Key
 from pytest_lmeval.formats.declarative.models.dataset import DatasetReference
 from pytest_lmeval.formats.declarative.models.parameters import Parameter
 from pytest_lmeval.formats.declarative.models.scorers import Scorer
-from pytest_lmeval.formats.declarative.models.solver import SingleTurnSolver
+from pytest_lmeval.formats.declarative.models.solver import AnySolver
 
 EntityType = Literal["model", "dataset"]
 
@@ -24,7 +24,7 @@ class Definition(Block):
         default=None, description="What is evaluated: a model or a data set."
     )
     dataset: DatasetReference = Field(description="Where the rows come from.")
-    solver: SingleTurnSolver | None = Field(default=None, description="How a row is put to the model.")
+    solver: AnySolver | None = Field(default=None, description="How a row is put to the model.")
     scorers: list[Scorer] = Field(min_length=1, description="What the answers are worth.")
     actions: list[Action] = Field(default_factory=list, description="Which rows are left out.")
 

@@ -147,10 +147,11 @@ class RegistryScorer:
 
     def score(self, scoring: Scoring) -> Outcome:
         """Return the metric's score."""
-        predicted = _predicted(self.model, self.kit, scoring)
+        metric = self.kit.registry.metric(self.model.type)
+        takes_calls = metric.takes_calls and self.model.prediction is None
+        predicted = Extraction(scoring.row.output, True) if takes_calls else _predicted(self.model, self.kit, scoring)
         targets = _texts(self.kit, self.model.ground_truth, scoring)
         extras = {name: _filled(self.kit, value, scoring) for name, value in self.model.extras.items()}
-        metric = self.kit.registry.metric(self.model.type)
         arguments = (predicted.text, targets, extras)
         value = (
             metric.function(*arguments, scoring.tools.sandbox) if metric.needs_sandbox else metric.function(*arguments)

@@ -15,7 +15,7 @@ _NOT_IN_A_PATH = re.compile(
 )
 # What may stand in an item's name: pytest's own syntax uses none of it, and no shell wants it quoted.
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_.-]")
-_NOT_IN_A_NODE = re.compile(r"[^A-Za-z0-9_.:\[\]-]")
+_NOT_IN_A_NODE = re.compile(r"[^ -~]")
 
 
 def printable(text: str, *, keep: str = "\n\t") -> str:
@@ -51,8 +51,11 @@ def item_name(text: str) -> str:
 
 
 def node_name(text: str) -> str:
-    """Return ``text`` as what follows the file in a node id: as :func:`item_name`, with ``::``, ``[`` and ``]``."""
-    return _NOT_IN_A_NODE.sub("-", text) or "-"
+    """Return ``text`` as what follows the file in a node id, as pytest makes it of parameters: printable ASCII.
+
+    A shell wants it quoted.
+    """
+    return _NOT_IN_A_NODE.sub("-", printable(text, keep="")) or "-"
 
 
 def _line(line: str, keep: str) -> str:

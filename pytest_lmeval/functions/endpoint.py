@@ -63,6 +63,11 @@ class Endpoint:
         return f"{self.root}/e/{token}/v1"
 
     @property
+    def address(self) -> str:
+        """Host and port; "" where no example has wanted it yet."""
+        return f"127.0.0.1:{self._port}" if self._port else ""
+
+    @property
     def root(self) -> str:
         """The address without a token: requests need one as their bearer key."""
         if not self._port:

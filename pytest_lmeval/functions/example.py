@@ -8,13 +8,17 @@ import os
 import sys
 import threading
 import time
+from bisect import insort
 from collections.abc import Callable
 from contextvars import ContextVar
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_lmeval.errors import LmevalError, ScoringError, UsageError
 from pytest_lmeval.functions.steps import Step
 from pytest_lmeval.text import portable_path
+
+if TYPE_CHECKING:
+    from pytest_lmeval.functions.spans import Spans
 
 CURRENT: ContextVar[ExampleState | None] = ContextVar("lmeval_example", default=None)
 """The example that the running code belongs to, its tasks and ``asyncio.to_thread`` included."""
@@ -28,10 +32,12 @@ class ExampleState:
     ``scores`` are in the order in which they were recorded. ``failure`` is the first thing that makes the example an
     error whatever the application makes of it: a request without an answer, a score that is none. ``output`` is what it
     printed and logged, as (``stdout``, ``stderr`` or ``log``, text), where it ran beside others (``is_beside``).
-    ``on_late`` is told what used the example after its end.
+    ``on_late`` is told what used the example after its end, ``spans`` when it begins and ends.
     """
 
-    def __init__(self, task: str, id: str, repeat: int, on_late: Callable[[str], None]) -> None:
+    def __init__(
+        self, task: str, id: str, repeat: int, on_late: Callable[[str], None], spans: Spans | None = None
+    ) -> None:
         self.task = task
         self.id = id
         self.repeat = repeat
@@ -43,6 +49,7 @@ class ExampleState:
         self.is_beside = False
         self.has_ended = False
         self._on_late = on_late
+        self._spans = spans
         self._started = time.perf_counter()
         self._lock = threading.Lock()
 
@@ -50,10 +57,14 @@ class ExampleState:
         """Start the example's clock."""
         self.is_beside = beside
         self._started = time.perf_counter()
+        if self._spans is not None:
+            self._spans.began(self)
 
     def end(self) -> None:
         """Let nothing more be recorded."""
         self.has_ended = True
+        if self._spans is not None:
+            self._spans.ended(self)
 
     @property
     def now_ms(self) -> float:
@@ -98,6 +109,10 @@ class ExampleState:
         self.steps.append(step)
         return step
 
+    def put(self, step: Step) -> None:
+        """Put a step where it belongs by its beginning."""
+        insort(self.steps, step, key=lambda each: each.start_ms)
+
     def fail(self, error: LmevalError) -> None:
         """Make the example an error, whatever the application does about it."""
         if self.failure is None:
@@ -129,6 +144,11 @@ def as_json(value: object) -> tuple[Any, int]:
         shown = repr(value)
         return shown, len(shown)
     return json.loads(text), len(text)
+
+
+def is_large(size: int) -> bool:
+    """Tell whether a step can not hold so many characters."""
+    return size > _LARGEST
 
 
 def cut(value: Any) -> Any:

@@ -39,19 +39,18 @@ class Step:
 
     def to_json(self) -> dict[str, Any]:
         """Return the step as the ledger has it: what is empty is left out."""
-        fields = {
-            "kind": self.kind,
+        said = {"input": self.input, "output": self.output, "ms": None if self.ms is None else round(self.ms, 1)}
+        others = {
             "name": self.name,
-            "input": self.input,
-            "output": self.output,
             "start_ms": round(self.start_ms, 1),
-            "ms": None if self.ms is None else round(self.ms, 1),
             "key": self.key,
             "usage": dict(self.usage),
             "error": self.error,
             "thoughts": self.thoughts,
         }
-        return {name: value for name, value in fields.items() if value not in (None, "", {}, 0) or name == "kind"}
+        # An output of 0, False or "" is one; only None says that there is none.
+        known = {name: value for name, value in said.items() if value is not None}
+        return {"kind": self.kind, **known, **{name: value for name, value in others.items() if value}}
 
 
 def usage_of(answer: Completion) -> dict[str, float]:

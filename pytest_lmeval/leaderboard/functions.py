@@ -62,14 +62,15 @@ def answered_requests(details: Mapping[str, Any], kind: str = "request", asked: 
         {
             "request": step.get("key"),
             "repeat": repeat,
-            "output": step.get("output", ""),
+            "output": step["output"],
             **({"latency_ms": step["ms"]} if "ms" in step else {}),
             **({"thoughts": step["thoughts"]} if "thoughts" in step else {}),
             **(step["usage"] if isinstance(step.get("usage"), Mapping) else {}),
         }
         for repeat, steps in enumerate(steps_of(details))
         for step in steps
-        if step.get("kind") == kind and step.get("key") and "error" not in step and asked in ("", step.get("name"))
+        if step.get("kind") == kind and step.get("key") and "output" in step and "error" not in step
+        if asked in ("", step.get("name"))
     ]
 
 

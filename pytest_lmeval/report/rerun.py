@@ -33,7 +33,6 @@ _WITH_VALUE = frozenset(
         "-p",
     }
 )
-_QUOTE = "'"
 _FLAGS = frozenset({"--allow-bad-tasks", "--lm-allow-bad-tasks"})
 
 
@@ -44,20 +43,19 @@ def rerun_command(manifest: Mapping[str, Any], path: str, item: str) -> str:
     Arguments with a hidden value are left out. The rerun gets a report dir of its own: the board and the ledger of the
     run are to stay.
     """
-    before, after = rerun_parts(manifest, path)
-    name = node_name(item)
+    target, options = rerun_parts(manifest, path)
     # Parameters stand in brackets, which some shells take for a pattern.
-    return f"{before}{name if after.startswith(_QUOTE) else shlex.quote(name)}{after}"
+    return f"pytest {shlex.quote(target + node_name(item))} {options}"
 
 
 def rerun_parts(manifest: Mapping[str, Any], path: str) -> tuple[str, str]:
-    """Return what stands before and after the name of an item of the file at ``path`` in :func:`rerun_command`."""
-    file = shlex.quote(f"{os.path.normpath(os.path.join(_text(manifest, 'rootdir', '.'), path))}::")
-    # The name of an item needs no quotes; it goes inside those of its file.
-    end = "'" if file.endswith("'") else ""
+    """Return what :func:`rerun_command` puts together with the name of an item of the file at ``path``.
+
+    That is what goes before it, which is to be quoted with it, and the options, which are quoted.
+    """
     given = [argument for argument in _repeated(_argv(manifest)) if HIDDEN not in argument]
     given.append(f"--lm-report-dir={os.path.join(_text(manifest, 'report_dir', 'reports'), 'rerun')}")
-    return f"pytest {file.removesuffix(end)}", f"{end} {shlex.join(given)}"
+    return f"{os.path.normpath(os.path.join(_text(manifest, 'rootdir', '.'), path))}::", shlex.join(given)
 
 
 def command(manifest: Mapping[str, Any]) -> str:

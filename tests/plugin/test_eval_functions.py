@@ -158,7 +158,7 @@ def test_every_way_to_end_has_its_status_and_its_reason(project: Project, proces
     output = result.stdout.str()
     assert "AssertionError: it counts wrongly" in output
     assert "assert '5' == '4'" in output
-    assert "test_fates.py::'test_fate[wrong]'" in output
+    assert "'tests/test_fates.py::test_fate[wrong]'" in output
     assert 3 == result.ret
 
 

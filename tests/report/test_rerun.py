@@ -38,7 +38,11 @@ def test_what_decides_the_answer_is_repeated_and_secrets_are_not(argv: list[str]
         ("sub/tasks/t.jsonl", "a", "../..", "../../sub/tasks/t.jsonl::a"),
         ("tasks/my quiz.jsonl", "a", ".", "'tasks/my quiz.jsonl::a'"),
         ("tasks/it's.jsonl", "a", ".", """'tasks/it'"'"'s.jsonl::a'"""),
-        ("tasks/t.jsonl", "$(rm) 'x", ".", "tasks/t.jsonl::--rm---x"),
+        ("tests/test_a.py", "TestA::test_a[b.c-1]", ".", "'tests/test_a.py::TestA::test_a[b.c-1]'"),
+        ("tests/test_a.py", "test_a[a b\\u4f60]", ".", r"'tests/test_a.py::test_a[a b\u4f60]'"),
+        ("tests/my test.py", "test_a[it's]", ".", """'tests/my test.py::test_a[it'"'"'s]'"""),
+        ("tasks/t.jsonl", "$(rm) 'x", ".", """'tasks/t.jsonl::$(rm) '"'"'x'"""),
+        ("tasks/t.jsonl", "a\nb\x1b##[c]\u202e", ".", r"'tasks/t.jsonl::a\nb\x1b\x23#[c]\u202e'"),
     ],
 )
 def test_an_example_is_named_as_a_shell_passes_it_on(path: str, item: str, rootdir: str, named: str) -> None:

@@ -30,6 +30,7 @@ from pytest_lmeval.functions.lm import (
 from pytest_lmeval.functions.loop import Loop
 from pytest_lmeval.functions.output import LogKeeper, is_of_this_thread, route_prints, sections, unroute_prints
 from pytest_lmeval.functions.runner import Outcome, Runner, Running
+from pytest_lmeval.functions.spans import Spans
 from pytest_lmeval.functions.task import Reading, result_of
 from pytest_lmeval.plugin.ahead import Ahead
 from pytest_lmeval.plugin.evals.startable import Needs, needs_of, values_for
@@ -42,6 +43,7 @@ from pytest_lmeval.plugin.private import (
     is_worker,
     log_handlers,
     uncaptured,
+    worker_input,
 )
 from pytest_lmeval.records.answers import KnownAnswers
 from pytest_lmeval.types import ExampleResult
@@ -68,6 +70,7 @@ class EvalSession:
         self.runner = Runner(self.loop, self.concurrency)
         self.endpoint = Endpoint(self.loop)
         self.endpoint.serve(self._ask_for_client)
+        self._spans = Spans(lambda: self.endpoint.address)
         self._services: Services | None = None
         self._lms: dict[pytest.Item, LmBase] = {}
         self._running: dict[pytest.Item, Running] = {}
@@ -186,6 +189,7 @@ class EvalSession:
         """End the loop."""
         self.end_all()
         self.loop.close()
+        self._spans.close()
         unroute_prints()
         if self._services is not None:
             logging.getLogger().removeHandler(self._log_keeper)
@@ -201,7 +205,10 @@ class EvalSession:
         ]
         others = list(self._remarks)
         more = [f"and {len(others) - _MOST_REMARKS} more"] if len(others) > _MOST_REMARKS else []
-        return [*found, *others[:_MOST_REMARKS], *more]
+        # Counts of two workers may be equal, and are not to be taken for one remark.
+        where = worker_input(self._config).get("workerid")
+        spans = [f"{remark} ({where})" if where else remark for remark in self._spans.remarks]
+        return [*found, *spans, *others[:_MOST_REMARKS], *more]
 
     @property
     def reused(self) -> int:
@@ -236,7 +243,8 @@ class EvalSession:
         )
 
     def _new_states(self, item: Any, repeats: int) -> list[ExampleState]:
-        return [ExampleState(item.task.name, item.example.id, number, self._remark) for number in range(repeats)]
+        of, remark = (item.task.name, item.example.id), self._remark
+        return [ExampleState(*of, number, remark, self._spans) for number in range(repeats)]
 
     def _new_running(self, item: EvalItem, values: Mapping[str, Any]) -> Running:
         spec = item.spec

@@ -11,12 +11,12 @@ from pytest_lmeval.report.html.examples import (
     Flips,
     Pair,
     before_of,
-    encode,
     encode_example,
     flips_of,
     urgency,
 )
 from pytest_lmeval.report.html.latency import latency_facts
+from pytest_lmeval.report.html.texts import encode
 from pytest_lmeval.report.rerun import command, rerun_parts
 from pytest_lmeval.stats.intervals import combine
 from pytest_lmeval.types import ExampleResult
@@ -67,7 +67,7 @@ def report_data(
         "examples": [_tally(task, chosen[task.name], flips) for task in tasks],
         "latency": latency_facts([result.latency_ms for result in results if result.latency_ms is not None]),
         "command": command(manifest),
-        # By task: what stands before and after the name of an example's item.
+        # By task: what goes before the name of an example's item, and the options after it.
         "rerun": {row["task"]: rerun_parts(manifest, str(row["path"])) for row in rows if row.get("path")},
         "has_baseline": bool(baseline) or comparison is not None,
     }

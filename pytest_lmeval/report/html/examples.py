@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from pytest_lmeval.report.html.spans import extracted_span
-from pytest_lmeval.text import item_name
+from pytest_lmeval.report.html.steps import function_fields, is_function
+from pytest_lmeval.report.html.texts import LONGEST_TEXT, cut, encode
+from pytest_lmeval.text import item_name, node_name
 from pytest_lmeval.types import ExampleResult
 
 Flip = Literal["worse", "better", ""]
 Flips = Mapping[tuple[str, str], Flip]
-
-LONGEST_TEXT = 60_000
-encode = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,30 +86,35 @@ def encode_example(pair: Pair, prefix: int) -> str:
         "threshold": now.threshold,
         "metric": now.metric,
         "rule": "" if now.post_process == "none" else now.post_process,
-        "prompt": _cut(now.prompt[prefix:]),
-        "targets": [_cut(target) for target in now.targets],
+        "prompt": cut(now.prompt[prefix:]),
+        "targets": [cut(target) for target in now.targets],
         "answers": _answers(now),
         "category": now.category,
         "cluster": now.cluster,
         "ms": None if now.latency_ms is None else round(now.latency_ms, 4),
-        "error": _cut(now.error),
+        "error": cut(now.error),
         "details": now.details,
         # Of a conversation the thoughts before each of its answers, in order.
-        "thoughts": thoughts
-        if any(thoughts := [_cut(str(each.get("thoughts", ""))) for each in now.exchanges])
-        else [],
+        "thoughts": thoughts if any(thoughts := [cut(str(each.get("thoughts", ""))) for each in now.exchanges]) else [],
         "usage": now.usage,
         "line": now.line,
-        # As safe as the name of an item is, wherever the result comes from: it stands in a command.
-        "item": "" if (name := item_name(now.item or now.id)) == now.id else name,
+        "metrics": now.metrics,
+        "item": _item(now),
         "unparsed": now.unparsed,
         "cut_off": now.cut_off,
         "must_pass": now.must_pass,
         "quarantine": dict(now.quarantine),
         "flip": pair.flip,
         "before": _before(pair),
+        **(function_fields(now) if is_function(now) else {}),
     }
     return encode({key: value for key, value in fields.items() if not _empty(value)})
+
+
+def _item(result: ExampleResult) -> str:
+    """Return the name of a result's item, fit to stand in a command wherever the result comes from; "" for the id."""
+    name = node_name(result.item) if result.item else item_name(result.id)
+    return "" if name == result.id else name
 
 
 def _before(pair: Pair) -> dict[str, Any] | None:
@@ -125,7 +128,7 @@ def _before(pair: Pair) -> dict[str, Any] | None:
         "score": before.score,
         "changed": before.hash != now.hash and not pair.differs_in_prompt,
         "other_prompt": pair.differs_in_prompt,
-        "prompt": _cut(before.prompt) if pair.differs_in_prompt else "",
+        "prompt": cut(before.prompt) if pair.differs_in_prompt else "",
         "same": same,
         "answers": [] if same else _answers(before),
     }
@@ -136,16 +139,16 @@ def _answers(result: ExampleResult) -> list[dict[str, Any]]:
     predictions = [*result.predictions, *[None] * (len(result.outputs) - len(result.predictions))]
     thoughts = result.thoughts or ("",) * len(result.outputs)
     return [
-        {**_answer(output, prediction, result.post_process), **({"thoughts": _cut(thought)} if thought else {})}
+        {**_answer(output, prediction, result.post_process), **({"thoughts": cut(thought)} if thought else {})}
         for output, prediction, thought in zip(result.outputs, predictions, thoughts, strict=False)
     ]
 
 
 def _answer(output: str, prediction: str | None, rule: str) -> dict[str, Any]:
-    answer: dict[str, Any] = {"output": _cut(output)}
+    answer: dict[str, Any] = {"output": cut(output)}
     if prediction is None or prediction == output:
         return answer
-    answer["prediction"] = _cut(prediction)
+    answer["prediction"] = cut(prediction)
     span = extracted_span(rule, output, prediction) if len(output) <= LONGEST_TEXT else None
     return answer if span is None else {**answer, "span": list(span)}
 
@@ -173,14 +176,6 @@ def _flip(now: ExampleResult, before: ExampleResult) -> Flip:
     # By today's threshold on both sides: a threshold that was raised is no change of the model.
     was, is_now = before.score >= now.threshold, now.score >= now.threshold
     return "" if was == is_now else "worse" if was else "better"
-
-
-def _cut(text: str) -> str:
-    if len(text) <= LONGEST_TEXT:
-        return text
-    half = LONGEST_TEXT // 2
-    gap = f"[... {len(text) - 2 * half:,} characters are left out here; they are in the ledger ...]"
-    return f"{text[:half]}\n{gap}\n{text[-half:]}"
 
 
 def _empty(value: Any) -> bool:

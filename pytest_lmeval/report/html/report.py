@@ -19,7 +19,7 @@ from pytest_lmeval.types import ExampleResult
 Baseline = Mapping[tuple[str, str], ExampleResult]
 
 _NOTHING: Baseline = MappingProxyType({})
-_SCRIPTS = ("base", "text", "diff", "model", "plots", "overview", "run", "list", "summary", "example", "app")
+_SCRIPTS = ("base", "text", "diff", "model", "plots", "overview", "run", "list", "summary", "steps", "example", "app")
 
 
 def render_report(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from dataclasses import replace
 from typing import Any
@@ -11,7 +12,16 @@ from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.postprocess import extract
 from pytest_lmeval.types import ExampleResult
 
-__all__ = ["HOSTILE", "board_of", "compared_run", "hostile_run", "large_run", "result"]
+__all__ = [
+    "HOSTILE",
+    "board_of",
+    "compared_run",
+    "function_result",
+    "function_run",
+    "hostile_run",
+    "large_run",
+    "result",
+]
 
 _TEXT = """The model answers each question in turn and shows how it got there, so that a reader may follow every step
 of the sum before it says what the result is."""
@@ -113,6 +123,11 @@ def hostile_run() -> tuple[dict[str, Any], list[ExampleResult], dict[str, Any], 
         one = result(f"{number}{text}", prompt=text, details=details, usage={text: 1.0}, **texts, **said)
         results.append(replace(one, score=0.0, status="failed", post_process=text))
         results.append(replace(one, id=f"e{text}", score=None, status="error"))
+    steps = [{"kind": text, "name": text, "input": text, "output": {text: [text]}, "error": text} for text in HOSTILE]
+    talk = {"kind": "request", "input": [{"role": text, "content": text} for text in HOSTILE], "usage": {HOSTILE[0]: 1}}
+    noted = {"notes": {text: text for text in HOSTILE}, "reason": HOSTILE[3], "decided_by": HOSTILE[1]}
+    scores: dict[str, Any] = {"metrics": {HOSTILE[1]: 1.0}, "prompt": json.dumps({text: text for text in HOSTILE})}
+    results.append(function_result("steps", {"steps": [*steps, talk], **noted}, task=HOSTILE[1], **scores))
     everything = " ".join(HOSTILE)
     gate = {"mode": everything, "verdict": everything, "reasons": list(HOSTILE), "warnings": list(HOSTILE)}
     manifest = {"argv": ["--lm-adapter", everything], "platform": everything, everything: everything}
@@ -125,6 +140,47 @@ def hostile_run() -> tuple[dict[str, Any], list[ExampleResult], dict[str, Any], 
     comparison = {"tasks": [], "pooled": {}, "worse": keys, "new": keys, "left_out": {everything: everything}}
     before = {(each.task, each.id): replace(each, outputs=("another",)) for each in results}
     return board, results, comparison, before
+
+
+def function_result(id: str, *runs: dict[str, Any], **fields: Any) -> ExampleResult:
+    """Return the result of an eval function's example; each of ``runs`` is what a repeat recorded."""
+    details = dict(runs[0]) if len(runs) == 1 else {"repeats": list(runs), "scores": [1.0, 0.0], "majority_score": 1.0}
+    details["function"] = {"name": "test_ticket", "sha256": "0123456789abcdef"}
+    said: dict[str, Any] = {"outputs": (), "predictions": (), "targets": (), "post_process": "none"}
+    said |= {"metric": "function", "prompt": f'{{"id": "{id}", "text": "Where is my parcel?\\nIt is late."}}'}
+    return result(id, **({"task": "support", "item": f"test_ticket[{id}]", "details": details} | said | fields))
+
+
+def function_run() -> tuple[dict[str, Any], list[ExampleResult]]:
+    """Return a run of eval functions: one example of each kind of step, one repeated, one with 1,000 steps."""
+    talk: list[dict[str, Any]] = [
+        {"role": role, "content": f"{role} says"} for role in ("system", "user", "tool", "user")
+    ]
+    talk[2] = {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "f", "arguments": "{}"}}]}
+    called = '{"text":"","tool_calls":[{"name":"search","arguments":{"q":"tea"}}]}'
+    used = {"prompt_tokens": 812, "completion_tokens": 40, "cost": 0.00123}
+    steps = [
+        {"kind": "request", "name": "stub.v1", "input": talk, "output": called, "ms": 800.0, "usage": used},
+        {"kind": "tool", "name": "search", "input": {"q": "tea"}, "output": [1, 2], "start_ms": 800.0, "ms": 350.5},
+        {"kind": "tool", "name": "open", "input": "{}", "start_ms": 1200.0, "ms": 90.0, "error": "KeyError: 'url'"},
+        {"kind": "note", "name": "no time", "output": 0, "start_ms": 1300.0},
+        {"kind": "judge", "name": "judge.v1", "input": "Polite?", "output": "yes", "start_ms": 1300.0, "ms": 700.0},
+    ]
+    noted = {"notes": {"route": "post", "tries": [1, 2]}, "decided_by": "label"}
+    reason = "assert search was not called; no tool was called"
+    repeats = [{"steps": steps[:2], "decided_by": "label"}, {"reason": reason, "steps": steps[2:]}]
+    # Of equal length on the page, whatever they hold: rows of one task.
+    many = [
+        {"kind": "tool", "name": f"step-{n}", "input": {"n": n}, "output": _TEXT, "start_ms": 10.0 * n, "ms": 9.0}
+        for n in range(1000)
+    ]
+    results = [
+        function_result("one", {"steps": steps, **noted}, metrics={"label": 1.0, "polite": 0.5}, usage=used),
+        function_result("two", *repeats, score=0.5, metrics={"label": 0.5}),
+        function_result("many", {"steps": many}),
+        function_result("wrong", {"reason": reason}, score=0.0, prompt='{"id": "wrong", "n": 12345678901234567890}'),
+    ]
+    return board_of(results), results
 
 
 def large_run(n: int) -> list[ExampleResult]:

@@ -10,7 +10,7 @@ import pytest
 
 from pytest_lmeval.report.html import data
 from pytest_lmeval.report.html.data import report_data
-from pytest_lmeval.report.html.examples import LONGEST_TEXT
+from pytest_lmeval.report.html.texts import LONGEST_TEXT
 from pytest_lmeval.stats.intervals import overall_interval
 from pytest_lmeval.types import ExampleResult
 from tests.report.html.samples import board_of, compared_run, result

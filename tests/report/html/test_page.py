@@ -13,7 +13,15 @@ import pytest
 from pytest_lmeval.report.html import write_report
 from tests import needs
 from tests.report.html.browser import Browser, find_chromium, running_browser
-from tests.report.html.samples import HOSTILE, board_of, compared_run, hostile_run, large_run, result
+from tests.report.html.samples import (
+    HOSTILE,
+    board_of,
+    compared_run,
+    function_run,
+    hostile_run,
+    large_run,
+    result,
+)
 
 WIDE, NARROW = (1280, 800), (390, 800)
 FACES = ("Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded", "Page.javascriptDialogOpening")
@@ -33,6 +41,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("pages")
     write_report(folder / "compared.html", *compared_run())
     write_report(folder / "hostile.html", *hostile_run())
+    write_report(folder / "functions.html", *function_run())
     large = large_run(10_000)
     write_report(folder / "large.html", board_of(large), large)
     return folder
@@ -277,6 +286,61 @@ def test_a_diff_gives_both_texts_back(browser: Browser, tmp_path: Path) -> None:
     assert shown > 5
 
 
+# Examples of eval functions
+
+
+def test_the_steps_of_an_example_are_rows_over_time(browser: Browser, pages: Path) -> None:
+    browser.open(pages / "functions.html", "#/task/support?id=one")
+    assert ["Scores", "Steps, 5", "Notes", "Row", "Details", "Run it again"] == browser.texts(".detail h3")
+    assert "1 decides" == browser.texts(".detail dd")[0]
+    assert ["request stub.v1", "tool search", "tool open", "note no time", "judge judge.v1"] == browser.texts(".what")
+    assert ["800 ms", "351 ms", "error", "", "700 ms"] == browser.texts(".took")
+    assert ["852 tokens", "cost 0.00123"] == browser.texts(".used span")
+    placed: list[list[float]] = browser.js("""[...document.querySelectorAll('.step .track')].map(track => {
+        const [all, bar] = [track, track.firstChild].map(one => one.getBoundingClientRect());
+        return [(bar.left - all.left) / all.width, bar.width / all.width] })""")
+    assert [[0.0, 0.4], [0.4, 0.175], [0.6, 0.045]] == [[round(x, 3) for x in pair] for pair in placed[:3]]
+    assert [0.65, 0.35] == pytest.approx(placed[4], abs=0.001)
+    assert "'tasks/support.jsonl::test_ticket[one]'" == browser.text(".command").split()[1]
+    assert "Where is my parcel?\nIt is late." in browser.texts(".facts pre")
+    assert [] == _complaints(browser)
+
+
+def test_a_step_is_opened_by_keyboard(browser: Browser, pages: Path) -> None:
+    browser.open(pages / "functions.html", "#/task/support?id=one")
+    assert [] == browser.texts(".inside")
+    browser.js("document.querySelectorAll('.step summary')[2].focus()")
+    browser.press("Enter")
+    browser.wait_for("document.querySelector('.inside pre') !== null")
+    assert ["KeyError: 'url'", "{}"] == browser.texts(".inside pre")
+    browser.js("document.querySelector('.step summary').click()")
+    browser.wait_for("document.querySelectorAll('.inside').length === 2")
+    assert ["2 messages before", "assistant", "user"] == browser.texts(".inside :is(.fold summary, h5)")
+    assert ["f({})", 'search({"q":"tea"})'] == browser.texts(".inside .calls")
+    for dark in (False, True):
+        browser.dark(dark)
+        browser.js("Promise.all(document.getAnimations().map(one => one.finished)).then(() => 1)")
+        assert {} == {pair: least for pair, least in browser.js(_CONTRASTS).items() if least < 4.5}
+    browser.size(*NARROW)
+    assert browser.js("document.documentElement.scrollWidth") <= NARROW[0]
+
+
+def test_each_repeat_has_its_reason_and_its_steps(browser: Browser, pages: Path) -> None:
+    browser.open(pages / "functions.html", "#/task/support?id=two")
+    assert ["Repeat 1 of 2, score 1", "Repeat 2 of 2, score 0"] == browser.texts(".detail h3")[1:3]
+    assert ["Steps, 2", "Why the score is what it is", "Steps, 3"] == browser.texts(".detail h4")
+    browser.go("#/task/support?id=wrong")
+    # A number that would be rounded is shown as it is written.
+    assert '{"id": "wrong", "n": 12345678901234567890}' in browser.texts(".detail pre")
+
+
+def test_a_thousand_steps_are_shown_and_searched(browser: Browser, pages: Path) -> None:
+    browser.open(pages / "functions.html", "#/task/support?id=many")
+    assert 1000 == len(browser.texts(".step"))
+    browser.go("#/task/support?q=step-999")
+    assert ["many"] == _ids(browser)
+
+
 # By keyboard
 
 
@@ -415,7 +479,7 @@ def test_hostile_text_is_shown_and_never_run(browser: Browser, pages: Path) -> N
     browser.js("document.querySelectorAll('details').forEach(one => { one.open = true })")
     browser.go("#/all")
     links: list[str] = browser.js("[...document.querySelectorAll('.examples a')].map(a => a.getAttribute('href'))")
-    assert 2 * len(HOSTILE) == len(links)
+    assert 2 * len(HOSTILE) + 1 == len(links)
     seen = ""
     for link in [*links, *(f"#/task/{json.dumps(text)[1:-1]}?q={text[:20]}" for text in HOSTILE[:3])]:
         browser.go(link)

@@ -50,6 +50,7 @@ function change(value, digits = 3) {
 
 function duration(ms) {
   if (typeof ms !== "number") return "\u2013";
+  if (ms === 0) return "0 s";
   if (ms < 0.1) return `${(ms * 1000).toFixed(1)} \u00b5s`;
   if (ms < 10) return `${ms.toFixed(2)} ms`;
   if (ms < 1000) return `${ms.toFixed(0)} ms`;

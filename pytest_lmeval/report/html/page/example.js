@@ -7,9 +7,10 @@ function examplePane(route, example, found) {
   return [
     exampleHead(route, example, found),
     outcome(example),
+    example.runs && functionParts(example),
     conversations(example) || (example.answers || []).map((answer, place) => answerPart(example, answer, place)),
     baselinePart(example),
-    part("Prompt", promptPart(example)),
+    example.runs ? part("Row", rowPart(example.prompt || "")) : part("Prompt", promptPart(example)),
     oldPromptPart(example),
     part("Details", detailsPart(example)),
     part("Run it again", rerun(example)),
@@ -46,7 +47,7 @@ function outcome(example) {
   const first = example.answers[0];
   const rule = example.rule ? h("span", { class: "note" }, " by ", h("code", {}, visible(example.rule))) : null;
   const wanted = wantedBy(example);
-  const reason = (example.details || {}).reason;
+  const reason = example.runs && example.runs.length === 1 ? example.runs[0].reason : (example.details || {}).reason;
   const nothing = [
     example.unparsed && h("p", { class: "note warn" }, "Unparsed: the rule found nothing to extract."),
     example.cut_off && h("p", { class: "note warn" }, "Cut off: an output ended at the limit of tokens, or the thoughts before it did not end."),
@@ -54,7 +55,7 @@ function outcome(example) {
   return [
     example.error && part(example.status === "excluded" ? "Why it was excluded" : "Why it could not be scored", block(visible(example.error), { class: "error" })),
     typeof reason === "string" && part("Why the score is what it is", block(visible(reason))),
-    h(
+    (first || wanted.length > 0) && h(
       "div",
       { class: "outcome" },
       first && h("div", {}, h("h3", {}, "Prediction", rule), block(withEdges(predictionOf(first)), { class: "said" }), nothing),
@@ -168,6 +169,7 @@ function detailsPart(example) {
       ["Category", example.category ? visible(example.category) : null],
       ["Cluster", example.cluster ? visible(example.cluster) : null],
       ["Metric", visible(example.metric)],
+      ["Function", example.function ? h("code", {}, visible(example.function)) : null],
       ["Latency", example.ms === undefined ? null : duration(example.ms)],
       ...usage,
       ["Reason", typeof reason === "string" ? null : reason && detailValue(reason)],
@@ -185,6 +187,12 @@ function detailValue(value) {
 
 function rerun(example) {
   if (!Object.hasOwn(report.rerun, example.task)) return null;
-  const command = report.rerun[example.task].join(example.item || example.id);
+  const [target, options] = report.rerun[example.task];
+  const command = `pytest ${quoted(target + (example.item || example.id))} ${options}`;
   return h("pre", { class: "command" }, h("code", {}, visible(command)));
+}
+
+// For a shell, as Python's shlex.quote does it.
+function quoted(text) {
+  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'"'"'`)}'`;
 }

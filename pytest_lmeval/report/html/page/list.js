@@ -87,6 +87,7 @@ function flipMark(example) {
 
 function gist(example) {
   if (example.error) return snippet(example.error, 70);
+  if (example.runs) return snippet((example.runs.find((run) => run.reason) || {}).reason || example.prompt || "", 70);
   if (!example.answers.length) return "";
   const prediction = predictionOf(example.answers[0]);
   const said = prediction ? h("q", { class: "said" }, snippet(prediction, 44)) : h("span", { class: "nothing" }, "(empty)");

@@ -69,6 +69,7 @@ function matcher(query) {
     pattern.test(example.prompt || "") ||
     example.targets.some((target) => pattern.test(target)) ||
     example.answers.some((answer) => pattern.test(answer.output) || pattern.test(answer.prediction || "")) ||
+    stepsMatch(example, pattern) ||
     pattern.test(example.error || "") ||
     pattern.test(example.category || "");
 }

@@ -65,8 +65,8 @@ function fold(label, text) {
   return foldOf(label, () => block(visible(text)));
 }
 
-function foldOf(label, content) {
-  const details = h("details", { class: "fold" }, h("summary", {}, label));
+function foldOf(label, content, attributes) {
+  const details = h("details", { class: "fold", ...attributes }, h("summary", {}, label));
   details.addEventListener("toggle", () => details.childElementCount === 1 && details.append(content()));
   return details;
 }

@@ -1,0 +1,188 @@
+"""Spans of OpenTelemetry that begin and end while an example runs, as its steps.
+
+Nothing of OpenTelemetry is imported here but what the project has imported already.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pytest_lmeval.functions.example import CURRENT
+from pytest_lmeval.functions.span_steps import step_of, tokens
+from pytest_lmeval.functions.steps import Step
+
+if TYPE_CHECKING:
+    from pytest_lmeval.functions.example import ExampleState
+
+_API = "opentelemetry.trace"
+_OURS = "lmeval-"
+_FUNCTIONS = "lmeval-function"
+_HERE = ("127.0.0.1", "localhost")
+_Key = tuple[int, int]
+
+
+@dataclass(slots=True)
+class _Open:
+    """A span of a running example, also after its end: spans below it may begin later.
+
+    ``is_counted`` says that its tokens are those of a step within.
+    """
+
+    state: ExampleState
+    parent: _Key | None
+    start_ms: float
+    is_counted: bool = False
+    has_ended: bool = False
+
+
+class Spans:
+    """The spans of one process, each given to the example that it began in.
+
+    That is the one that the code belongs to, else that of its parent span. A span that belongs to none is counted while
+    examples run, and never guessed. ``own_address`` returns ``host:port`` of the endpoint for clients, "" without it.
+    """
+
+    def __init__(self, own_address: Callable[[], str]) -> None:
+        self._own_address = own_address
+        self._provider: object = None
+        self._lock = threading.Lock()
+        self._spans: dict[_Key, _Open] = {}
+        self._keys: dict[ExampleState, list[_Key]] = {}
+        self._strays: dict[str, int] = {}
+        self._late = 0
+        self._before = 0
+        self._is_closed = False
+
+    def began(self, state: ExampleState) -> None:
+        """Note that an example runs; listen if there is a tracer provider by now."""
+        self._look()
+        with self._lock:
+            self._keys[state] = []
+
+    def ended(self, state: ExampleState) -> None:
+        """Note that an example runs no longer."""
+        self._look()
+        with self._lock:
+            for key in self._keys.pop(state, ()):
+                self._late += not self._spans.pop(key).has_ended
+
+    def close(self) -> None:
+        """Listen no more."""
+        self._is_closed = True
+
+    @property
+    def remarks(self) -> list[str]:
+        """What the end of the run says of spans that are no steps."""
+        found = []
+        if self._strays:
+            strays, names = _counted(sum(self._strays.values()), "span"), ", ".join(list(self._strays)[:3])
+            found.append(
+                f"OpenTelemetry: {strays} of no example ({names}): begun in threads without its context, such as those "
+                "of loop.run_in_executor; asyncio.to_thread hands it on"
+            )
+        if self._late:
+            found.append(
+                f"OpenTelemetry: {_counted(self._late, 'span')} had not ended when the example did, and cannot be steps"
+            )
+        if self._before:
+            found.append(
+                f"OpenTelemetry: a tracer provider was set when {_counted(self._before, 'example')} had begun, whose "
+                "spans may be missing; set it before, as in conftest.py"
+            )
+        return found
+
+    def on_start(self, span: Any) -> None:
+        """Find the example of a span, in the thread that starts it."""
+        thread = threading.current_thread().name
+        if self._is_closed or (thread.startswith(_OURS) and not thread.startswith(_FUNCTIONS)):
+            # What the engine does for a request is that request's step.
+            return
+        state = CURRENT.get()
+        parent = _key(span.parent) if span.parent is not None else None
+        with self._lock:
+            if state not in self._keys and parent in self._spans:
+                state = self._spans[parent].state
+            if state is not None and state in self._keys:
+                key = _key(span.get_span_context())
+                self._spans[key] = _Open(state, parent, state.now_ms)
+                self._keys[state].append(key)
+            elif self._keys:
+                self._strays[span.name] = self._strays.get(span.name, 0) + 1
+
+    def on_end(self, span: Any) -> None:
+        """Make a span a step of its example."""
+        known = self._spans.get(_key(span.get_span_context()))
+        if known is None or known.state.has_ended:
+            return
+        known.has_ended = True
+        step = step_of(span, known.start_ms)
+        self._count_once(known, step, span.attributes or {})
+        known.state.put(step)
+
+    def _count_once(self, known: _Open, step: Step, attributes: Mapping[str, Any]) -> None:
+        """Leave out the tokens of a step that are those of another: of a span below it, or of a request of ours."""
+        if not step.usage:
+            return
+        if known.is_counted or self._is_ours(known.state, step, attributes):
+            step.usage = {}
+        with self._lock:
+            above = self._spans.get(known.parent) if known.parent is not None else None
+            while above is not None and not above.is_counted:
+                above.is_counted = True
+                above = self._spans.get(above.parent) if above.parent is not None else None
+
+    def _is_ours(self, state: ExampleState, step: Step, attributes: Mapping[str, Any]) -> bool:
+        host, port = attributes.get("server.address"), attributes.get("server.port")
+        if port is not None:
+            return host in _HERE and self._own_address().endswith(f":{port}")
+        # The client of lm.base_url, as instrumentations see it that name no server.
+        end = step.start_ms + (step.ms or 0.0)
+        return any(
+            each.kind == "request"
+            and step.start_ms <= each.start_ms
+            and each.start_ms + (each.ms or 0.0) <= end
+            and tokens(each.usage) == tokens(step.usage)
+            for each in state.steps
+        )
+
+    def _look(self) -> None:
+        api: Any = sys.modules.get(_API)
+        if api is None or self._is_closed:
+            return
+        try:
+            provider = api.get_tracer_provider()
+        except AttributeError:  # in the middle of its import, in another thread
+            return
+        if provider is self._provider or not hasattr(provider, "add_span_processor"):
+            return
+        with self._lock:
+            if provider is self._provider:
+                return
+            self._provider = provider
+            self._before = max(self._before, len(self._keys))
+        provider.add_span_processor(_processor(self))
+
+
+def _key(context: Any) -> _Key:
+    return context.trace_id, context.span_id
+
+
+def _counted(count: int, what: str) -> str:
+    return f"1 {what}" if count == 1 else f"{count:,} {what}s"
+
+
+def _processor(spans: Spans) -> Any:
+    from opentelemetry.sdk.trace import SpanProcessor
+
+    class Processor(SpanProcessor):  # type: ignore[misc]  # the SDK's types are not ours to check
+        def on_start(self, span: Any, parent_context: Any = None) -> None:
+            spans.on_start(span)
+
+        def on_end(self, span: Any) -> None:
+            spans.on_end(span)
+
+    return Processor()

@@ -31,8 +31,8 @@ class Services:
 class LmBase:
     """What an eval function records, whether it awaits or blocks."""
 
-    def __init__(self, services: Services) -> None:
-        self._services = services
+    def __init__(self, services: Services | None) -> None:
+        self._shared = services
         self._state: ExampleState | None = None
         self._token = ""
 
@@ -43,14 +43,13 @@ class LmBase:
     def enter(self, state: ExampleState) -> None:
         """Record for ``state`` from now on: the next repeat of the example."""
         self._state = state
-        self._services.endpoint.forget(self._token)
-        self._token = ""
+        self._forget_token()
 
     def leave(self) -> None:
         """Let the example end: nothing more is recorded, and its endpoint is gone."""
         if self._state is not None:
             self._state.end()
-        self._services.endpoint.forget(self._token)
+        self._forget_token()
 
     def score(self, name: str, value: Any) -> None:
         """Record the score ``name``: a bool, or a number from 0 to 1.
@@ -100,6 +99,17 @@ class LmBase:
         if not self._token:
             self._token = self._services.endpoint.register(state)
         return self._token
+
+    @property
+    def _services(self) -> Services:
+        # Without them it is not handed out: its function has no argument for it.
+        assert self._shared is not None
+        return self._shared
+
+    def _forget_token(self) -> None:
+        if self._token:
+            self._services.endpoint.forget(self._token)
+        self._token = ""
 
     @property
     def _running(self) -> ExampleState:

@@ -91,6 +91,10 @@ class TestClass:
     async def test_method(self, row, lm):
         assert isinstance(self, TestClass)
 
+@eval_task("no lm", data=rows("x"))
+async def test_no_lm(row):
+    assert row["id"] == "x"
+
 def test_plain(lm):
     assert lm.ask("say: 1").text == "1"
 
@@ -126,6 +130,7 @@ EXPECTED = {
     "slow thread:test_slow_thread": ("timeout", None, "the function took longer than 0.2 s"),
     "parameters:1": ("passed", 1.0, ""),
     "parameters:2": ("failed", 0.0, ""),
+    "no lm:x": ("passed", 1.0, ""),
     "method:m": ("passed", 1.0, ""),
     "tests/test_fates:test_plain": ("passed", 1.0, ""),
 }
@@ -195,7 +200,7 @@ def test_scores_steps_usage_and_the_function_s_code_stand_in_the_ledger(project:
         (("-m", "fast"), 15),
         (("-k", "fates and right"), 1),
         (("-k", "blocking"), 2),
-        (("--lm-limit", "1"), 8),
+        (("--lm-limit", "1"), 9),
         (("--lm-shard", "1/2"), 12),
     ],
     ids=["tag", "name", "task", "limit", "shard"],
@@ -253,7 +258,7 @@ def test_without_an_adapter_evals_are_skipped_in_one_line(project: Project) -> N
     write(project, test_fates=FATES)
     result = project.run_pytest("tests")
     assert 0 == result.ret, result.stdout.str()
-    assert "23 evals skipped: no --lm-adapter" in result.outlines
+    assert "24 evals skipped: no --lm-adapter" in result.outlines
     assert not (project.path / "reports").exists()
 
 

@@ -276,3 +276,21 @@ def test_plugins_for_async_tests_leave_eval_functions_alone_and_run_the_others(p
     assert plain, result.stdout.str()
     assert {("failed", 0.5)} == {(record["status"], record["score"]) for record in plain}
     assert "threshold 1 (function)" in result.stdout.str()
+
+
+def test_a_run_ends_where_its_limit_on_cost_would_be_passed(project: Project) -> None:
+    write(project, f"@eval_task('x', {ROWS})\nasync def test_x(row, lm):\n    await lm.ask('say: 1')\n")
+    model = (project.path / "model.py").read_text()
+    project.write("model.py", model.replace('("say: ")[2])', '("say: ")[2], cost=1.0)'))
+    result = project.run("tests", "--lm-max-cost=5", "--lm-concurrency=2")
+    assert 3 == result.ret, result.stdout.str()
+    assert 5 == len(asked(project))
+    assert "stopped by --lm-max-cost" in result.stdout.str()
+
+
+def test_a_server_that_is_not_there_ends_the_run_with_one_message(project: Project) -> None:
+    write(project, f"@eval_task('x', {ROWS})\nasync def test_x(row, lm):\n    await lm.ask('say: 1')\n")
+    address = "base_url=http://127.0.0.1:9/v1"
+    result = project.run_pytest("tests", "--lm-adapter=openai:m", "--lm-adapter-arg", address, "--lm-retries=0")
+    assert 3 == result.ret, result.stdout.str()
+    assert "http://127.0.0.1:9" in result.stdout.str()

@@ -37,6 +37,7 @@ from pytest_lmeval.plugin.evals.startable import Needs, needs_of, values_for
 from pytest_lmeval.plugin.locate import is_function
 from pytest_lmeval.plugin.private import (
     arguments_of,
+    closure_of,
     fixtures_of,
     is_capturing,
     is_replacement,
@@ -250,7 +251,8 @@ class EvalSession:
         spec = item.spec
         wanted = arguments_of(item)
         given = {name: values[name] for name in wanted if name in values and name != "lm"}
-        lm = self._lms[item]
+        # A function that takes no lm is an example, too.
+        lm = self._lms.get(item) or LmBase(None)
         if "lm" in wanted:
             given["lm"] = lm
         function = item.obj
@@ -285,8 +287,9 @@ class EvalSession:
                 break
             values = values_for(follower, needs, item)
             if values is not None:
-                engine, judge = values["lm_engine"], values["lm_judge"]
-                self.lm_of(follower, engine, judge, blocks=not follower.spec.is_async)
+                if "lm" in closure_of(follower):
+                    engine, judge = values["lm_engine"], values["lm_judge"]
+                    self.lm_of(follower, engine, judge, blocks=not follower.spec.is_async)
                 running = self._running[follower] = self._new_running(follower, values)
                 begun.append(running)
         return begun

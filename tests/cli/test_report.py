@@ -14,7 +14,9 @@ def test_the_report_is_written_beside_the_ledger(lmeval: Lmeval, base: Path, tmp
     ledger.write_bytes((base / "ledger.jsonl").read_bytes())
     code, out, err = lmeval("report", ledger)
     page = (tmp_path / "report.html").read_text()
-    assert (0, f"gate tasks: pass\nwrote {tmp_path}/report.html\n", "") == (code, out, err)
+    first, why, last = out.splitlines()
+    assert (0, "gate tasks: not gated", f"wrote {tmp_path}/report.html", "") == (code, first, last, err)
+    assert "  nothing decides here: " in why
     assert page.startswith("<!")
     assert "stub.v1" in page
     assert "sums-11" in page

@@ -42,17 +42,22 @@ def test_the_path_is_that_from_the_ini_file(compared: Project) -> None:
 
 
 @pytest.mark.parametrize(
-    ("chosen", "passed"), [(["-k", "arith_1"], 1), (["tasks/words.jsonl::blue"], 1), (["--lm-limit=1"], 2)]
+    ("chosen", "passed", "reports"),
+    [
+        (["-k", "arith_1"], 1, "reports/selection"),
+        (["tasks/words.jsonl::blue"], 1, "reports/selection"),
+        (["--lm-limit=1"], 2, "reports"),
+    ],
 )
 def test_a_part_is_gated_as_without_that_baseline_which_is_said(
-    compared: Project, chosen: list[str], passed: int
+    compared: Project, chosen: list[str], passed: int, reports: str
 ) -> None:
     result = compared.run(*chosen)
     result.assert_outcomes(passed=passed, deselected=4 if chosen[0] == "-k" else 0)
-    assert "examples" == compared.board()["gate"]["mode"]
+    assert "examples" == compared.board(reports)["gate"]["mode"]
     result.stdout.fnmatch_lines(["ini lm_baseline: not compared, * chooses a part; *"])
     result = compared.run(*chosen, "--lm-baseline=base.json")
-    assert "baseline" == compared.board()["gate"]["mode"]
+    assert "baseline" == compared.board(reports)["gate"]["mode"]
 
 
 def test_a_part_fails_for_no_baseline_that_is_not_there(project: Project) -> None:

@@ -61,7 +61,10 @@ def _answer(result: ExampleResult, number: int) -> list[str]:
 
 
 def _details(result: ExampleResult, number: int) -> list[str]:
-    turns = [turn for turn in details_of(result)[number].get("turns", ()) if isinstance(turn, Mapping)]
+    # Several responses may have no details at all.
+    found = details_of(result)
+    own = found[number] if number < len(found) else {}
+    turns = [turn for turn in own.get("turns", ()) if isinstance(turn, Mapping)]
     lines = [line for place, turn in enumerate(turns, start=1) for line in _turn(place, turn)]
     for name, value in result.details.items():
         if name not in _SHOWN_OTHERWISE and not (turns and name in ("turns", "repeats")):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from measure import DEPENDENCIES, OURS, Cost, Run, interleave, slope
-from project import plain_file, task_file
+from project import eval_file, plain_file, task_file
 from table import Row
 
 __all__ = ["BARE", "FULL", "PARTS", "QUICK", "Sizes"]
@@ -16,6 +16,7 @@ BARE = Run((), "1 passed", OURS, "bystander")
 """pytest without the plugin, on one empty test."""
 
 _PLAIN = "@parametrize"
+_RECORDS = "task file"
 _KIB = 1024
 _US = 1e6
 _MS = 1e3
@@ -115,6 +116,22 @@ def workers(scene: Path, sizes: Sizes) -> list[Row]:
     ]
 
 
+def functions(scene: Path, sizes: Sizes) -> list[Row]:
+    """Compare examples that are calls of a test function, with three steps each, with records of a task file."""
+    n = sizes.some
+    runs: dict[str, Run] = {}
+    for size in (1, n):
+        runs[f"eval {size}"] = Run((eval_file(size), "--lm-adapter=instant:Right"), f"{size} passed")
+        runs[f"ours {size}"] = _ours(size)
+    cost = interleave(runs, scene, sizes.rounds)
+    ours, records = (_slope(cost, who, n) for who in ("eval", "ours"))
+    of = f"eval function with three steps, {n:,} examples"
+    return [
+        Row(f"{of}, CPU per example", "ms", ours.cpu * _MS, _RECORDS, records.cpu * _MS),
+        Row(f"{of}, memory per example", "KiB", ours.rss / _KIB, _RECORDS, records.rss / _KIB, 40.0),
+    ]
+
+
 def collection(scene: Path, sizes: Sizes) -> list[Row]:
     """Compare reading and collecting alone."""
     runs: dict[str, Run] = {}
@@ -166,6 +183,7 @@ PARTS: Mapping[str, Part] = {
     "record": record,
     "failing": failing,
     "workers": workers,
+    "functions": functions,
     "collection": collection,
     "bystander": bystander,
 }

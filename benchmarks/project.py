@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-__all__ = ["plain_file", "task_file", "write_scene"]
+__all__ = ["eval_file", "plain_file", "task_file", "write_scene"]
 
 _MODEL = '''
 """Models that answer at once: what is left is the cost of the harness."""
@@ -48,6 +48,22 @@ def test_example(prompt, target):
     assert MODEL.generate([prompt])[0] == target
 """
 
+_EVAL_TEST = """
+import json
+from pathlib import Path
+
+from pytest_lmeval import eval_task
+
+
+@eval_task("words_n{examples}", data="{tasks}")
+async def test_word(row, lm):
+    with lm.span("look_up", "tool") as step:
+        step.output = [row["targets"][0]]
+    reply = await lm.ask(row["prompt"])
+    lm.step("tool", "keep", {{"word": reply.text}}, True)
+    lm.score("same", reply.text == row["targets"][0])
+"""
+
 # Takes out what an example and the run pay for the board and the ledger: the hashes, the result as JSON on the
 # report, and all that the recorder does with it. Collecting, asking, scoring and reporting stay as they are.
 _UNRECORDED = """
@@ -85,8 +101,13 @@ def plain_file(examples: int, model: str = "Right") -> str:
     return f"test_{model.lower()}_n{examples}.py"
 
 
+def eval_file(examples: int) -> str:
+    """Return the name of the eval function over the same examples; each has three steps."""
+    return f"test_eval_n{examples}.py"
+
+
 def write_scene(scene: Path, sizes: Iterable[int]) -> None:
-    """Write a project with a task file and two parametrized tests of every size, and one without a task."""
+    """Write a project with a task file, two parametrized tests and an eval of every size, and one without a task."""
     project, bystander = scene / "project", scene / "bystander"
     for folder in (project, bystander):
         folder.mkdir()
@@ -98,6 +119,7 @@ def write_scene(scene: Path, sizes: Iterable[int]) -> None:
         _write(project / task_file(size), map(_record, range(size)))
         for model in ("Right", "Wrong"):
             _write(project / plain_file(size, model), [_PLAIN_TEST.format(model=model, tasks=task_file(size))])
+        _write(project / eval_file(size), [_EVAL_TEST.format(examples=size, tasks=task_file(size))])
 
 
 def _write(path: Path, lines: Iterable[str]) -> None:

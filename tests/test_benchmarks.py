@@ -28,6 +28,10 @@ ROWS = {
     "record": ["CPU per example with board and ledger", "CPU per example without them"],
     "failing": ["CPU per failing example, 100 examples"],
     "workers": ["-n 2, wall, 400 examples", "-n 2, CPU, 400 examples"] * 2,
+    "functions": [
+        "eval function with three steps, 400 examples, CPU per example",
+        "eval function with three steps, 400 examples, memory per example",
+    ],
     "collection": ["collection alone, CPU per example, 400 examples"],
     "bystander": [
         "unrelated suite of one test, wall",

@@ -131,6 +131,21 @@ class Quiz(BaseTask[str]):
 class Other(Quiz):
     NAME = "Other"
 """
+# Names that a shell would take apart.
+EVALS = """
+import pytest
+from pytest_lmeval import eval_task
+
+class TestEvals:
+    @eval_task("evals", data=[{"id": "a b"}, {"id": "right"}])
+    async def test_row(self, row, lm):
+        assert row["id"] == "right"
+
+@eval_task("words")
+@pytest.mark.parametrize("word", ["it's", "$HOME [a] b::c"])
+def test_word(word, lm):
+    assert not word
+"""
 
 
 def commands_on(page: Path) -> set[str]:
@@ -138,8 +153,13 @@ def commands_on(page: Path) -> set[str]:
     text = page.read_text()
     blocks = dict(re.findall(r'<script type="application/json" id="([^"]*)">(.*?)</script>', text, re.DOTALL))
     overview = json.loads(blocks["report-data"])
+
+    def command(task: str, item: str) -> str:
+        target, options = overview["rerun"][task]
+        return f"pytest {shlex.quote(target + item)} {options}"
+
     return {
-        example.get("item", example["id"]).join(overview["rerun"][tally["task"]])
+        command(tally["task"], example.get("item", example["id"]))
         for number, tally in enumerate(overview["examples"])
         for example in json.loads(blocks[f"task-{number}"])["examples"]
         if example["status"] == "failed"
@@ -155,6 +175,7 @@ def test_terminal_and_report_give_the_same_command_and_it_runs_the_same_prompt(
     project.write("tasks/quiz/test.csv", "said,target\na,a\nb,c\n")
     project.write("tasks/quiz/train.csv", "said,target\nd,d\ne,e\nf,f\n")
     project.task("tasks/my t.jsonl", *[project.record(id, id, target="no") for id in ("a b", "a-b", "it's")])
+    project.write("tasks/test_evals.py", EVALS)
     project.write("other.ini", "[pytest]\n")
     project.write("tasks/other.ini", "[pytest]\n")
     monkeypatch.chdir(project.path / folder)
@@ -165,12 +186,14 @@ def test_terminal_and_report_give_the_same_command_and_it_runs_the_same_prompt(
     said = [line.strip() for line in result.outlines]
     shown = {line.removeprefix("rerun: ") for line in said if line.startswith("rerun: ")}
     reports = project.path / folder / "my reports"
-    assert 5 == len(shown)
+    assert 8 == len(shown)
     assert shown == commands_on(reports / "report.html")
     main(["report", str(reports / "ledger.jsonl"), "-o", str(project.path / "page.html")])
     assert shown == commands_on(project.path / "page.html")
     prompts = {(each.task, each.id): each.prompt for each in read_run(reports / "ledger.jsonl").results or ()}
-    for pasted in [next(each for each in shown if part in each) for part in ("Other.ex-1", "a-b-2")]:
+    for pasted in [
+        next(each for each in shown if part in each) for part in ("Other.ex-1", "a-b-2", "test_row[", "HOME")
+    ]:
         program, *arguments = shlex.split(pasted)
         assert "pytest" == program
         project.run_pytest(*arguments).assert_outcomes(failed=1)

@@ -178,7 +178,13 @@ def function_run() -> tuple[dict[str, Any], list[ExampleResult]]:
         function_result("one", {"steps": steps, **noted}, metrics={"label": 1.0, "polite": 0.5}, usage=used),
         function_result("two", *repeats, score=0.5, metrics={"label": 0.5}),
         function_result("many", {"steps": many}),
-        function_result("wrong", {"reason": reason}, score=0.0, prompt='{"id": "wrong", "n": 12345678901234567890}'),
+        function_result(
+            "wrong",
+            {"reason": reason},
+            score=0.0,
+            prompt='{"id": "wrong", "n": 12345678901234567890}',
+            item="TestX::test_x[it's $HOME]",
+        ),
     ]
     return board_of(results), results
 

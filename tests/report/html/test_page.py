@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -332,6 +333,8 @@ def test_each_repeat_has_its_reason_and_its_steps(browser: Browser, pages: Path)
     browser.go("#/task/support?id=wrong")
     # A number that would be rounded is shown as it is written.
     assert '{"id": "wrong", "n": 12345678901234567890}' in browser.texts(".detail pre")
+    again = shlex.quote("tasks/support.jsonl::TestX::test_x[it's $HOME]")
+    assert browser.text(".command").startswith(f"pytest {again} --lm-adapter")
 
 
 def test_a_thousand_steps_are_shown_and_searched(browser: Browser, pages: Path) -> None:

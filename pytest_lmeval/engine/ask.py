@@ -164,7 +164,11 @@ def without_thoughts(answer: Answer, request: Request, tags: tuple[str, str] | N
         return replace(answer, text="") if answer.text.isspace() else answer
     if tags is None:
         return answer
-    found = split_thoughts(answer.text, tags, opened=_opens_thoughts(request, tags[0]))
+    opened = _opens_thoughts(request, tags[0])
+    # Nearly every text has neither tag.
+    if not opened and tags[1] not in answer.text and tags[0] not in answer.text:
+        return answer
+    found = split_thoughts(answer.text, tags, opened=opened)
     # The probabilities of the tokens are those of the thoughts, too.
     return answer if found is None else replace(answer, thoughts=found[0], text=found[1], logprobs=())
 

@@ -160,8 +160,9 @@ def _result(
     task, example, prompt, responses = asked.task, asked.example, asked.prompt, asked.responses
     completions = [response for response in responses if isinstance(response, Completion)]
     thoughts = tuple(completion.thoughts for completion in completions)
-    exchanges = [*asked.exchanges, *(each for completion in completions for each in completion.exchanges)]
-    single = [*(each.response for each in asked.exchanges), *(one for each in responses for one in _single(each))]
+    exchanges = [*asked.exchanges, *[each for completion in completions for each in completion.exchanges]]
+    # As a rule each response is one request.
+    single = [one.response for one in exchanges] + _plain(responses) if exchanges else responses
     fresh = [response for response in single if not response.cached]
     latencies = [round(response.latency_ms, 3) for response in fresh if response.latency_ms is not None]
     firsts = [one.ttft_ms for one in fresh if isinstance(one, Completion) and one.ttft_ms is not None]
@@ -207,10 +208,9 @@ def _own_quarantine(example: Example) -> Mapping[str, str]:
     return own if isinstance(own, Mapping) else {}
 
 
-def _single(response: Response) -> Sequence[Response]:
-    """Return the responses to single requests that ``response`` is made of."""
-    exchanges = response.exchanges if isinstance(response, Completion) else ()
-    return [each.response for each in exchanges] or (response,)
+def _plain(responses: Sequence[Response]) -> list[Response]:
+    """Return the responses that are one request each."""
+    return [one for one in responses if not (isinstance(one, Completion) and one.exchanges)]
 
 
 def _must_pass(example: Example) -> bool:
@@ -261,9 +261,10 @@ def _usage(responses: Sequence[Response], scores: Sequence[Score]) -> dict[str, 
 def _with_what_is_known(score: Score, group: Sequence[Response]) -> Score:
     """Return the score with what the responses themselves tell: that there is no answer, and the confidence in it."""
     score = _with_confidence(score, group)
-    if score.unparsed or not any(isinstance(one, Completion) and one.has_no_answer for one in group):
-        return score
-    return replace(score, unparsed=True)
+    for one in group:
+        if isinstance(one, Completion) and one.has_no_answer:
+            return replace(score, unparsed=True)
+    return score
 
 
 def _with_confidence(score: Score, group: Sequence[Response]) -> Score:

@@ -48,7 +48,9 @@ filterwarnings =
     ignore:.*pytest_jsonreport.*
 """
 # Installed for other reasons, of no use inside, and half of the time that a small run takes.
-NEEDLESS = ("anyio", "asyncio", "hypothesispytest", "pytest_cov", "randomly", "rerunfailures", "timeout")
+NEEDLESS = ("anyio", "hypothesispytest", "pytest_cov", "randomly", "rerunfailures", "timeout")
+# Installed for one test alone; in every other run it warns of an option that it wants to be set.
+_QUIET = {"PYTEST_ADDOPTS": "-pno:asyncio"}
 # How long a test waits for what is sure to come, on the slowest and busiest of machines: it ends a hang, no more.
 PATIENCE_S = 300.0
 BOARD_KEYS = """
@@ -207,7 +209,7 @@ def run_module(request: pytest.FixtureRequest, fork_server: ForkServer) -> RunMo
     def run_in(folder: Path, module: str, /, *arguments: str | Path, **environment: str) -> CompletedProcess[str]:
         hidden = ("PYTEST_", "GITHUB_", "LM_", "CI", "BUILD_NUMBER")
         inherited = {name: value for name, value in os.environ.items() if not name.startswith(hidden)}
-        return run(module, *arguments, folder=folder, environment={**inherited, **environment})
+        return run(module, *arguments, folder=folder, environment={**inherited, **_QUIET, **environment})
 
     return run_in
 
@@ -225,6 +227,8 @@ def project(
     for name in [name for name in os.environ if name.startswith(("PYTEST_XDIST", "GITHUB_", "LM_"))]:
         monkeypatch.delenv(name)
     # Where CI is set, pytest cuts no line of its summary.
-    for name in ("PYTEST_ADDOPTS", "CI", "BUILD_NUMBER"):
+    for name in ("CI", "BUILD_NUMBER"):
         monkeypatch.delenv(name, raising=False)
+    for name, value in _QUIET.items():
+        monkeypatch.setenv(name, value)
     return Project(pytester)

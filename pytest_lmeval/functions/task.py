@@ -109,8 +109,7 @@ def result_of(
     if error is not None:
         kept = [_details(outcome.state) for outcome in outcomes]
         details = kept[0] if len(kept) == 1 else {"repeats": kept}
-    if code := task.code.get(function):
-        details[FUNCTION] = {"name": function, "sha256": code}
+    details[FUNCTION] = {"name": function, "sha256": task.code.get(function, "")}
     steps = [step for outcome in outcomes for step in outcome.state.steps]
     waits = [step.ms for step in steps if step.kind == "request" and step.ms is not None and not step.error]
     return replace(

@@ -106,3 +106,48 @@ def test_every_request_of_a_client_belongs_to_its_own_example(project: Project, 
     counts = project.board()["counts"]
     assert 50 == counts["scored"] == counts["collected"]
     assert 60 + 20 + 3 + 4 <= project.board()["usage"]["completion_tokens"] / 2
+
+
+AGENT = '''
+import pytest
+from pydantic_ai import Agent
+from pydantic_ai.models.openai import OpenAIChatModel
+from pydantic_ai.providers.openai import OpenAIProvider
+from pytest_lmeval import eval_task
+
+@eval_task("agent", data=[{"id": f"e{n}"} for n in range(6)])
+async def test_agent(row, lm):
+    provider = OpenAIProvider(base_url=lm.base_url, api_key=lm.token)
+    agent = Agent(OpenAIChatModel("any", provider=provider), system_prompt="Use the tool.")
+
+    @agent.tool_plain
+    def search(q: int) -> str:
+        lm.step("tool", "search", {"q": q}, f"found {q}")
+        return f"found {q}"
+
+    result = await agent.run("What is there?")
+    assert f"{row['id']} found 1" == result.output
+    assert ["request", "tool", "request"] == [step.kind for step in lm.trace]
+'''
+CALLING = '''
+from pytest_lmeval import Completion
+from pytest_lmeval.types import ToolCall
+
+class Model:
+    name = "stub.v1"
+
+    async def complete(self, request):
+        last = request.prompt[-1]
+        if last.role == "tool":
+            return Completion(f"{request.id} {last.content}", prompt_tokens=1, completion_tokens=1)
+        return Completion("", tool_calls=(ToolCall("call00001", request.tools[0]["name"], '{"q": 1}'),))
+'''
+
+
+def test_an_agent_of_a_library_asks_and_calls_tools_through_the_endpoint(project: Project) -> None:
+    pytest.importorskip("pydantic_ai", reason="the package pydantic-ai-slim is not installed")
+    project.write("model.py", CALLING)
+    project.write("tests/test_agent.py", AGENT)
+    result = project.run("tests", "-Wignore")
+    assert 0 == result.ret, result.stdout.str()
+    result.assert_outcomes(passed=6)

@@ -56,6 +56,8 @@ def text_metrics(results: Iterable[ExampleResult]) -> dict[str, float]:
 def _text(result: ExampleResult) -> tuple[float, int, int] | None:
     """Return log-probability, tokens and bytes of the only text that was asked for."""
     details = first_details(result)
+    if "options" not in details:
+        return None
     try:
         (option,) = details["options"]
         total, tokens, size = float(option["total"]), int(option["tokens"]), int(details["bytes"])

@@ -11,8 +11,9 @@ from pytest_lmeval.types import ExampleResult
 def details_of(result: ExampleResult) -> Sequence[Mapping[str, Any]]:
     """Return the details of every response to an example, in order: of one, unless it was asked several times."""
     repeats = result.details.get("repeats")
-    found = repeats if isinstance(repeats, Sequence) and repeats else [result.details]
-    return [details if isinstance(details, Mapping) else {} for details in found]
+    if not repeats or not isinstance(repeats, Sequence):
+        return (result.details,)
+    return [details if isinstance(details, Mapping) else {} for details in repeats]
 
 
 def first_details(result: ExampleResult) -> Mapping[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 from pytest_lmeval.postprocess import RULES
 from pytest_lmeval.registry import Registry
 
-_ADAPTERS = ("toy", "replay", "hf", "openai")
+_ADAPTERS = ("toy", "replay", "hf", "openai", "none")
 """The modules of ``adapters/`` that have a function ``make(argument, **options)``."""
 
 

@@ -11,6 +11,8 @@ of one request, many at a time. Optional attributes:
 
 ``exact``
     True if the same input always gives the same output.
+``answers``
+    False if it answers nothing: a run of examples that need an answer is then refused before it begins.
 ``trusted``
     True if the code it writes is ours, so that it may run in the best sandbox there is, whatever level is asked for.
 ``tells_cost``

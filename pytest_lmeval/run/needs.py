@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pytest_lmeval.engine.evaluate import runs_code
+from pytest_lmeval.errors import UsageError
+from pytest_lmeval.leaderboard.functions import METRIC
 
 if TYPE_CHECKING:
     from pytest_lmeval.formats.task import Task
@@ -114,6 +117,21 @@ class _OnFirstUse:
 
                 self._opened = open_sandbox(self._level)
         return getattr(self._opened, name)
+
+
+def check_answers(units: Sequence[Any], adapter: Any) -> None:
+    """Raise UsageError where ``adapter`` answers nothing and any of ``units`` needs an answer: all but functions do."""
+    if getattr(adapter, "answers", True):
+        return
+    asking = Counter(unit.task.name for unit in units if unit.task.metric != METRIC)
+    if asking:
+        from pytest_lmeval.adapters.resolve import adapter_name
+
+        tasks = ", ".join(f"{task} ({count})" for task, count in asking.items())
+        raise UsageError(
+            f"adapter {adapter_name(adapter)} asks no model, and these examples need one: {tasks}; say which with "
+            "--lm-adapter=SPEC, or select eval functions alone"
+        )
 
 
 def _has(adapter: Any, method: str) -> bool:

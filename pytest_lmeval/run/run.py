@@ -24,7 +24,7 @@ from pytest_lmeval.redaction import Scrubber, redact_options
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.rendering import render as default_render
 from pytest_lmeval.run.early import Early
-from pytest_lmeval.run.needs import Programs, Refusals
+from pytest_lmeval.run.needs import Programs, Refusals, check_answers
 from pytest_lmeval.run.preflight import Needs, check_costs
 from pytest_lmeval.run.settings import RunSettings
 from pytest_lmeval.types import Example, ExampleResult, Generate, Joined, Message, Request, Response
@@ -92,6 +92,7 @@ class Run:
         """
         if adapter is not None:
             self.adapter = adapter
+            check_answers(units, adapter)
             self.refusals.look_at({unit.task.name: unit.task for unit in units}.values(), adapter)
             check = getattr(adapter, "check_selection", None)
             if callable(check):

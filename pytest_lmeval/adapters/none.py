@@ -1,0 +1,28 @@
+"""The adapter ``none``: no model, for eval functions that only score."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pytest_lmeval.errors import AdapterError, UsageError
+from pytest_lmeval.types import Completion, Generate
+
+
+def make(argument: str) -> NoAdapter:
+    """Return the adapter ``none``."""
+    if argument:
+        raise UsageError(f"adapter 'none' takes no argument, got {argument!r:.80}")
+    return NoAdapter()
+
+
+class NoAdapter:
+    """Answers no request: each is an error that says to give an adapter."""
+
+    name = "none"
+    answers = False
+
+    def generate_requests(self, requests: Sequence[Generate]) -> list[Completion | AdapterError]:
+        """Return an error for each request."""
+        return [AdapterError("--lm-adapter=none asks no model; say which to ask with --lm-adapter=SPEC")] * len(
+            requests
+        )

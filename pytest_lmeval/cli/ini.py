@@ -23,6 +23,8 @@ _FILES: Sequence[tuple[str, tuple[tuple[str, ...], ...]]] = (
     ("setup.cfg", (("tool:pytest",),)),
 )
 
+_TEST_FILES = ("test_*.py", "*_test.py")
+
 
 def max_line_bytes(paths: Iterable[Path]) -> int:
     """Return the ini option ``lm_max_line_bytes`` of the project that ``paths`` belong to, or its default."""
@@ -43,6 +45,16 @@ def trusted_paths(paths: Iterable[Path]) -> tuple[Path, ...] | None:
     if not isinstance(named, list) or not all(isinstance(path, str) for path in named):
         raise UsageError(f"{file}: lm_trusted_paths: expected folders, got {given!r}")
     return tuple(file.parent / path for path in named)
+
+
+def test_files(paths: Iterable[Path]) -> tuple[str, ...]:
+    """Return the patterns of the names of test files, pytest's ``python_files``."""
+    file, options = pytest_options(paths)
+    given = options.get("python_files", _TEST_FILES)
+    named = shlex.split(given) if isinstance(given, str) else given
+    if not isinstance(named, Sequence) or not all(isinstance(each, str) for each in named):
+        raise UsageError(f"{file}: python_files: expected patterns, got {given!r}")
+    return tuple(named)
 
 
 def pytest_options(paths: Iterable[Path]) -> tuple[Path | None, dict[str, Any]]:

@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_lmeval.builtin import default_registry
-from pytest_lmeval.cli.ini import max_line_bytes, trusted_paths
+from pytest_lmeval.cli.ini import max_line_bytes, test_files, trusted_paths
 from pytest_lmeval.cli.output import add_format, show, show_json
 from pytest_lmeval.formats.files import find_misnamed, find_task_files, load_file
 from pytest_lmeval.formats.task import LoadedFile, LoadOptions
 from pytest_lmeval.formats.yaml.claims import is_data_set
+from pytest_lmeval.functions.checking import CheckedFile, Found, check_files, find_eval_files
 from pytest_lmeval.project import register_project_plugins, registering_conftest
+from pytest_lmeval.text import printable
 
 if TYPE_CHECKING:
     from pytest_lmeval.formats.lint import LintWarning
@@ -27,7 +29,13 @@ _KINDS = "task files are *.jsonl, *.yaml and task_*.py"
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    parser.add_argument("paths", metavar="PATH", nargs="+", type=Path, help="task files, or folders to search")
+    parser.add_argument(
+        "paths",
+        metavar="PATH",
+        nargs="+",
+        type=Path,
+        help="task files, test files with eval functions, or folders to search",
+    )
     add_format(parser, "text", "json")
     parser.add_argument("--config", metavar="FILE", type=Path, help="YAML values for the parameters of tasks")
     parser.add_argument("--lint", action="store_true", help="warn of valid records that look like mistakes, too")
@@ -44,10 +52,13 @@ def run(options: argparse.Namespace) -> int:
         configs=configs,
         trusted=trusted_paths(options.paths),
     )
+    functions = check_files(find_eval_files(options.paths, test_files(options.paths)))
     files: dict[Path, LoadedFile] = {}
     empty = []
     misnamed: dict[Path, str] = {}
     for given in options.paths:
+        if given in functions:
+            continue
         found = {
             path: load_file(path, name, registry, options=limits, is_named=path == given and not _is_data_set(path))
             for path, name in find_task_files([given], registry)
@@ -55,11 +66,13 @@ def run(options: argparse.Namespace) -> int:
         files.update(found)
         if given.is_dir():
             misnamed.update(find_misnamed(given))
-            if not any(loaded.tasks or loaded.errors for loaded in found.values()):
+            has_task = any(loaded.tasks or loaded.errors for loaded in found.values())
+            if not has_task and not any(path.is_relative_to(given) for path in functions):
                 empty.append(given)
     tasks = [task for loaded in files.values() for task in loaded.tasks]
     checked = _Checked(
         {path: loaded for path, loaded in files.items() if loaded.tasks or loaded.errors},
+        functions,
         {path: loaded.no_task for path, loaded in files.items() if loaded.no_task} | misnamed,
         empty,
         _without_task(options.config, configs, tasks) if not any(loaded.errors for loaded in files.values()) else (),
@@ -73,17 +86,19 @@ def run(options: argparse.Namespace) -> int:
         show_json(_as_json(checked, warnings))
     else:
         show(_as_text(checked, warnings))
-    return int(bool(empty or checked.config) or any(loaded.errors for loaded in files.values()))
+    faults = any(loaded.errors for loaded in files.values()) or any(file.errors for file in functions.values())
+    return int(faults or bool(empty or checked.config))
 
 
 @dataclass(frozen=True, slots=True)
 class _Checked:
     """The task files; the files that are none, with the reasons; and the folders that were named and have no task.
 
-    ``config`` is what is wrong with the values for parameters.
+    ``functions`` are the Python files with eval functions, ``config`` is what is wrong with the values for parameters.
     """
 
     files: Mapping[Path, LoadedFile]
+    functions: Mapping[Path, CheckedFile]
     not_tasks: Mapping[Path, str]
     empty: Sequence[Path]
     config: Sequence[str] = ()
@@ -111,15 +126,29 @@ def _is_data_set(path: Path) -> bool:
 
 def _as_text(checked: _Checked, warnings: Sequence[LintWarning] | None) -> list[str]:
     files = checked.files
-    bad = [error.at(path) for path, loaded in files.items() for error in loaded.errors]
+    errors = [(path, loaded.errors) for path, loaded in files.items()]
+    errors += [(path, file.errors) for path, file in checked.functions.items()]
+    bad = [error.at(path) for path, found in errors for error in found]
     left = [f"not a task: {path} ({reason})" for path, reason in checked.not_tasks.items()]
     nothing = [f"no task found in {folder}: {_KINDS}" for folder in checked.empty]
     nothing += _of_conftest(files)
-    good = sum(_valid(loaded) for loaded in files.values())
-    summary = f"{len(files)} file(s): {good} valid record(s), {len(bad)} bad"
+    nothing += [_unchecked(path, each) for path, file in checked.functions.items() for each in file.functions]
+    good = sum(_valid(loaded) for loaded in files.values()) + sum(map(_rows, checked.functions.values()))
+    functions = sum(len(file.functions) for file in checked.functions.values())
+    summary = f"{len(errors)} file(s): {good} valid record(s), {len(bad)} bad"
+    summary += f", {functions} eval function(s)" if functions else ""
+    before = [line for line in (*bad, *left, *nothing, *checked.config) if line]
     if warnings is None:
-        return [*bad, *left, *nothing, *checked.config, summary]
-    return [*bad, *left, *nothing, *checked.config, *_told(warnings), f"{summary}, {len(warnings)} warning(s)"]
+        return [*before, summary]
+    return [*before, *_told(warnings), f"{summary}, {len(warnings)} warning(s)"]
+
+
+def _unchecked(path: Path, function: Found) -> str:
+    """Return what was not checked of an eval function, "" where everything was."""
+    if not function.untold:
+        return ""
+    named = " and ".join(function.untold)
+    return printable(f"not checked: {path}:{function.line}: {named} of {function.function}: made by code", keep="")
 
 
 def _of_conftest(files: Mapping[Path, LoadedFile]) -> list[str]:
@@ -154,10 +183,23 @@ def _as_json(checked: _Checked, warnings: Sequence[LintWarning] | None) -> dict[
         {"path": str(path), "valid": _valid(loaded), "errors": [asdict(error) for error in loaded.errors]}
         for path, loaded in checked.files.items()
     ]
+    report += [
+        {
+            "path": str(path),
+            "valid": _rows(file),
+            "errors": [asdict(error) for error in file.errors],
+            "functions": [asdict(function) for function in file.functions],
+        }
+        for path, file in checked.functions.items()
+    ]
     left = [{"path": str(path), "reason": reason} for path, reason in checked.not_tasks.items()]
     empty = [str(folder) for folder in checked.empty]
     linted = {} if warnings is None else {"warnings": [{**asdict(each), "path": str(each.path)} for each in warnings]}
     return {"files": report, "not_tasks": left, "without_tasks": empty, "config": list(checked.config), **linted}
+
+
+def _rows(file: CheckedFile) -> int:
+    return sum(function.rows or 0 for function in file.functions)
 
 
 def _valid(loaded: LoadedFile) -> int:

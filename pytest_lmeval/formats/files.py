@@ -84,13 +84,13 @@ def misnamed(path: Path) -> str:
 
 def find_misnamed(folder: Path) -> dict[Path, str]:
     """Return the files below ``folder`` that :func:`misnamed` has a reason for, with the reason."""
-    reasons = ((path, misnamed(path)) for path in _files_below(folder) if path.suffix in (".json", ".yml"))
+    reasons = ((path, misnamed(path)) for path in files_below(folder) if path.suffix in (".json", ".yml"))
     return {path: reason for path, reason in reasons if reason}
 
 
 def has_tasks(folder: Path) -> bool:
     """Tell by a cheap look whether a file below ``folder`` is most likely a task: the folders of others have none."""
-    return any(_is_surely_a_task(path) for path in _files_below(folder) if path.suffix in _MARKS)
+    return any(_is_surely_a_task(path) for path in files_below(folder) if path.suffix in _MARKS)
 
 
 def _is_surely_a_task(path: Path) -> bool:
@@ -143,7 +143,7 @@ def find_task_files(paths: Iterable[Path], registry: Registry) -> Iterator[tuple
     """Yield ``(file, task name)`` for every task file among or below ``paths``, sorted within a folder."""
     for path in paths:
         if path.is_dir():
-            for file in _files_below(path):
+            for file in files_below(path):
                 if is_task_file(file, registry):
                     yield file, task_name(file, path)
         elif not path.exists():
@@ -172,7 +172,8 @@ def leads_back(folder: Path) -> bool:
     return any(parent.resolve() == target for parent in folder.absolute().parents)
 
 
-def _files_below(folder: Path) -> list[Path]:
+def files_below(folder: Path) -> list[Path]:
+    """Return the files in ``folder`` and the folders in it, sorted, links followed."""
     found: list[Path] = []
     for parent, folders, files in os.walk(folder, followlinks=True):
         folders[:] = [name for name in folders if not leads_back(Path(parent, name))]

@@ -73,3 +73,10 @@ def test_a_file_of_another_kind_is_a_usage_error_and_an_empty_folder_no_test(
     project.write("x.yml", "definition: {}\n")
     (project.path / "empty").mkdir()
     assert code == project.run(name).ret
+
+
+def test_the_data_of_an_eval_function_are_no_task_file(project: Project) -> None:
+    project.write("tasks/tickets.jsonl", '{"text": "Where is it?"}\n')
+    function = "@eval_task('support', data='tickets.jsonl')\ndef test_ticket(row, lm): assert row['text']\n"
+    project.write("tasks/test_support.py", f"from pytest_lmeval import eval_task\n{function}")
+    project.run("tasks").assert_outcomes(passed=1)

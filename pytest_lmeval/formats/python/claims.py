@@ -1,4 +1,4 @@
-"""Which JSONL files are no tasks because a task file beside or above them reads them as its data."""
+"""Which JSONL files are no tasks because a Python file beside or above them reads them as its data."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _MOST_KEYS = 5
 
 
 def is_data(path: Path) -> bool:
-    """Tell whether a ``task_*.py`` names the file, or a folder it is in, as its data, and it holds no task itself.
+    """Tell whether a Python file names the file, or a folder it is in, as its data, and it holds no task itself.
 
-    Named is what stands, as a plain string, after ``DATASET_PATH =`` or as the first argument of ``load_dataset``.
-    The task files are read for that, not run.
+    Named is what stands, as a plain string, in a ``task_*.py`` after ``DATASET_PATH =`` or as the first argument of
+    ``load_dataset``, and anywhere else as the ``data`` of ``eval_task``. The Python files are read for that, not run.
     """
     return any(_names(place, path) for place in path.absolute().parents[:_LEVELS]) and not _holds_a_task(path)
 
@@ -55,7 +55,7 @@ def _names(folder: Path, path: Path) -> bool:
 
 
 def _named_below(folder: Path) -> Iterator[Path]:
-    for file in folder.glob("task_*.py"):
+    for file in folder.glob("*.py"):
         try:
             stat = file.stat()
             texts = _texts(file, stat.st_mtime_ns, stat.st_size)
@@ -66,15 +66,28 @@ def _named_below(folder: Path) -> Iterator[Path]:
                 found = find(text, folder)
             except RecordRefused:
                 continue
-            # A folder that holds the task file holds its other tasks, too.
+            # A folder that holds the Python file holds its other tasks, too.
             if found is not None and not file.is_relative_to(found.resolve()):
                 yield found
 
 
-@functools.lru_cache(maxsize=256)
+@functools.lru_cache(maxsize=4096)
 def _texts(file: Path, mtime_ns: int, size: int) -> frozenset[str]:
-    nodes = [_named_node(node) for node in ast.walk(ast.parse(file.read_bytes()))]
+    data = file.read_bytes()
+    if file.name.startswith("task_"):
+        named = _named_node
+    elif b"eval_task" in data:
+        named = _data_node
+    else:
+        return frozenset()
+    nodes = [named(node) for node in ast.walk(ast.parse(data))]
     return frozenset(node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str))
+
+
+def _data_node(node: ast.AST) -> ast.expr | None:
+    if not isinstance(node, ast.Call) or not ast.unparse(node.func).endswith("eval_task"):
+        return None
+    return next((each.value for each in node.keywords if each.arg == "data"), None)
 
 
 def _named_node(node: ast.AST) -> ast.expr | None:

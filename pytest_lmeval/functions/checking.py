@@ -1,0 +1,139 @@
+"""Eval functions checked without running their files: their data, and that no two are the same task."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from pytest_lmeval.errors import BadTaskFile
+from pytest_lmeval.formats.files import files_below
+from pytest_lmeval.functions.data import rows_of
+from pytest_lmeval.functions.declare import EvalFunction
+from pytest_lmeval.functions.source import functions_in
+from pytest_lmeval.text import portable_path
+from pytest_lmeval.types import RecordError
+
+_NAME = "eval_task"
+_USES = re.compile(rb"\beval_task\s*\(")
+_UNTOLD = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """An eval function in a file's text.
+
+    ``rows`` is how many rows its data have, None without data. ``untold`` names the arguments that only a run of the
+    file can tell: the others are checked.
+    """
+
+    task: str
+    function: str
+    line: int
+    rows: int | None = None
+    untold: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class CheckedFile:
+    """The eval functions of a Python file, and what is wrong with them."""
+
+    functions: list[Found] = field(default_factory=list)
+    errors: list[RecordError] = field(default_factory=list)
+
+
+def find_eval_files(paths: Iterable[Path], patterns: Sequence[str]) -> list[Path]:
+    """Return the Python files whose text uses ``eval_task``: those among ``paths``, and the test files below folders.
+
+    ``patterns`` are those of the names of test files. A ``task_*.py`` is a task file, whatever it holds.
+    """
+    found = []
+    for path in paths:
+        among = files_below(path) if path.is_dir() else [path]
+        named = [file for file in among if file == path or any(fnmatchcase(file.name, each) for each in patterns)]
+        found += [file for file in named if file.suffix == ".py" and not file.name.startswith("task_")]
+    return [file for file in dict.fromkeys(found) if _USES.search(_read(file))]
+
+
+def check_files(paths: Iterable[Path]) -> dict[Path, CheckedFile]:
+    """Return what :func:`check_file` says of each file that has an eval function or a fault.
+
+    Two functions of one task name, in one file or in two, are a fault of the second.
+    """
+    checked = {path: check_file(path) for path in paths}
+    first: dict[str, str] = {}
+    for path, file in checked.items():
+        for each in file.functions:
+            here = f"{each.function}, {portable_path(str(path))}:{each.line}"
+            if each.task and (taken := first.setdefault(each.task, here)) != here:
+                detail = f"the task name {each.task!r} is taken by {taken}"
+                file.errors.append(RecordError(each.line, each.task, "duplicate_task", "name", detail))
+    return {path: file for path, file in checked.items() if file.functions or file.errors}
+
+
+def check_file(path: Path) -> CheckedFile:
+    """Return the eval functions of a Python file, which is not run, and what is wrong with it and their data."""
+    checked = CheckedFile()
+    try:
+        tree = ast.parse(path.read_bytes())
+    except OSError as error:
+        detail = f"cannot be read: {error.strerror}"
+        checked.errors.append(RecordError(1, None, "import_error", "_module", detail))
+        return checked
+    except (SyntaxError, ValueError, RecursionError) as error:
+        detail = f"{type(error).__name__}: {getattr(error, 'msg', str(error))}"
+        checked.errors.append(RecordError(getattr(error, "lineno", None) or 1, None, "import_error", "_module", detail))
+        return checked
+    for function, node in functions_in(tree):
+        for call in filter(_is_ours, node.decorator_list):
+            assert isinstance(call, ast.Call)
+            _check_call(checked, path.parent, function, call)
+    return checked
+
+
+def _check_call(checked: CheckedFile, folder: Path, function: str, call: ast.Call) -> None:
+    given = {each.arg: each.value for each in call.keywords if each.arg is not None}
+    if call.args:
+        given["name"] = call.args[0]
+    known = {name: value for name in ("name", "data") if (value := _literal(given.get(name))) is not _UNTOLD}
+    untold = tuple(name for name in ("name", "data") if name not in known)
+    task, data = known.get("name"), known.get("data")
+    name = task if isinstance(task, str) else ""
+    rows = None
+    if data is not None:
+        try:
+            rows = len(rows_of(EvalFunction(name, check_file, data), folder).rows)
+        except BadTaskFile as error:
+            checked.errors += [
+                RecordError(call.lineno, name, "bad_value", "data", each) for each in _lines(error, name)
+            ]
+    checked.functions.append(Found(name, function, call.lineno, rows, untold))
+
+
+def _is_ours(decorator: ast.expr) -> bool:
+    if not isinstance(decorator, ast.Call):
+        return False
+    function = decorator.func
+    return (function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")) == _NAME
+
+
+def _literal(node: ast.expr | None) -> Any:
+    try:
+        return None if node is None else ast.literal_eval(node)
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        return _UNTOLD
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
+
+
+def _lines(error: BadTaskFile, name: str) -> list[str]:
+    return [line.removeprefix(f"eval_task({name!r}): ").removeprefix("data: ") for line in str(error).split("\n")]

@@ -34,7 +34,8 @@ class Comparison:
     ``expected`` examples of the old run, those that were scored and that the new run was to ask, have a pair.
     ``verdict`` is the first that holds of ``stale``, ``regression``, ``inconclusive``, ``improvement`` and ``pass``;
     ``reasons`` hold those of all of them, ``coverage`` says what was compared and what was not. ``only_measured`` says
-    that nothing could be compared because no example has a score.
+    that nothing could be compared because no example has a score. ``functions`` are the eval functions whose code
+    changed between the runs.
     """
 
     tasks: tuple[TaskChange, ...]
@@ -57,6 +58,7 @@ class Comparison:
     only_measured: bool = False
     other_prompts: Mapping[str, int] = field(default_factory=dict)
     quarantined: tuple[Key, ...] = ()
+    functions: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return the comparison as JSON values; flips with prompt, targets and what was said in both runs."""
@@ -79,6 +81,7 @@ class Comparison:
             "left_out": dict(self.left_out),
             **({"quarantined": [_key_record(key) for key in self.quarantined]} if self.quarantined else {}),
             **({"other_prompts": dict(self.other_prompts)} if self.other_prompts else {}),
+            **({"functions": list(self.functions)} if self.functions else {}),
         }
 
     def _old_records(self, keys: Sequence[Key]) -> list[dict[str, Any]]:
@@ -129,13 +132,14 @@ def compare(
         left_out=dict(left_out),
         paired=len(pairing.pairs),
         expected=sum(pairing.expected.values()),
-        verdict="stale" if staleness(pairing) else _first([*tasks, pooled]),
+        verdict="stale" if staleness(pairing, criteria) else _first([*tasks, pooled]),
         reasons=explain(tasks, pooled, pairing, criteria, left_out),
         coverage=coverage(pairing, by_old_targets, gone),
         criteria=criteria,
         only_measured=is_only_measured(pairing),
         quarantined=pairing.quarantined,
         other_prompts=dict(Counter(pair.new.task for pair in pairing.pairs if pair.differs_in_prompt)),
+        functions=pairing.functions,
     )
 
 

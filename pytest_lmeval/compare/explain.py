@@ -19,11 +19,15 @@ _WORDS = {
 }
 
 
-def staleness(pairing: Pairing) -> str:
-    """Return why the baseline is stale, or "": fewer than 80 % of what should have a pair has one, or nothing has."""
+def staleness(pairing: Pairing, criteria: Criteria) -> str:
+    """Return why the baseline is stale, or "".
+
+    Fewer than 80 % of what should have a pair has one, nothing has, or, where it is ``strict``, eval functions changed.
+    """
     expected, paired = sum(pairing.expected.values()), len(pairing.pairs)
     if paired and paired >= _ENOUGH * expected:
-        return ""
+        changed = ", ".join(pairing.functions) if criteria.strict else ""
+        return f"stale baseline (strict): the test changed too: {changed}: renew it" if changed else ""
     if is_only_measured(pairing):
         count = len(pairing.measured)
         return f"nothing could be compared: {count} measured by aggregations only, none has a score; set floors instead"
@@ -49,7 +53,7 @@ def explain(
     rows = [*compared, pooled] if len(compared) != 1 else compared
     spoken = [row for verdict in _ORDER for row in rows if row.verdict == verdict]
     rest = [rows[-1]] if rows[-1].verdict == "pass" else []
-    lines = [staleness(pairing), *(_row(row, criteria) for row in [*spoken, *rest])]
+    lines = [staleness(pairing, criteria), *(_row(row, criteria) for row in [*spoken, *rest])]
     lines += _flips(pairing.pairs, criteria)
     lines += _hardly_compared(tasks, pairing)
     lines += [f"{task}: left out: {why}" for task, why in sorted(left_out.items())]

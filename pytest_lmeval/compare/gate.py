@@ -19,6 +19,7 @@ from pytest_lmeval.compare.suspicion import suspicions
 from pytest_lmeval.errors import UnknownName, UsageError
 from pytest_lmeval.leaderboard.rows import rows_called
 from pytest_lmeval.records.boardfile import NO_RESULT, NOT_COMPARED
+from pytest_lmeval.text import printable
 
 if TYPE_CHECKING:
     from pytest_lmeval.leaderboard.board import Leaderboard
@@ -146,7 +147,12 @@ def decide(
     return Decision(
         verdict,
         tuple(reasons),
-        (*measured_lines(board), *suspicions(board), *_doubts(board, baseline, settings)),
+        (
+            *measured_lines(board),
+            *suspicions(board),
+            *_doubts(board, baseline, settings),
+            *_changed_tests(comparison),
+        ),
         settings,
         comparison,
         _exit_code(board, settings, verdict),
@@ -205,6 +211,12 @@ def _doubts(board: Leaderboard, baseline: RunFile | None, settings: GateSettings
     if count := board.facts.reruns:
         found.append(f"{count} attempt(s) failed and were made again: a score of the best of several is too high")
     return found
+
+
+def _changed_tests(comparison: Comparison | None) -> list[str]:
+    if comparison is None or not comparison.functions:
+        return []
+    return [printable(f"the test changed too: {', '.join(comparison.functions)}", keep="")]
 
 
 def _exit_code(board: Leaderboard, settings: GateSettings, verdict: str) -> int:

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from pytest_lmeval.errors import UsageError
+from pytest_lmeval.leaderboard.functions import changed_functions
 from pytest_lmeval.types import ExampleResult
 
 Key = tuple[str, str]
@@ -95,6 +96,11 @@ class Pairing:
     left_out: tuple[Key, ...]
     expected: Mapping[str, int]
     before: Mapping[Key, ExampleResult]
+
+    @property
+    def functions(self) -> tuple[str, ...]:
+        """The eval functions of pairs whose code is another in the new run."""
+        return changed_functions((pair.old, pair.new) for pair in self.pairs)
 
 
 def pair_up(

@@ -33,7 +33,7 @@ class FunctionHashes:
         if node is None:
             return ""
         body = node.body[1:] if ast.get_docstring(node, clean=False) is not None else node.body
-        shown = [ast.dump(each) for each in (node.args, *body)]
+        shown = [_shape(each) for each in (node.args, *body)]
         text = "\n".join([type(node).__name__, decisive, repr(float(threshold)), *shown])
         return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()[:16]
 
@@ -47,3 +47,11 @@ def functions_in(tree: ast.AST, prefix: str = "") -> Iterator[tuple[str, _Functi
             yield from functions_in(node, f"{prefix}{node.name}.")
         elif isinstance(node, ast.If | ast.Try | ast.With):
             yield from functions_in(node, prefix)
+
+
+def _shape(value: object) -> str:
+    """Return a syntax tree as text that no version of Python writes otherwise: what is empty is left out."""
+    if isinstance(value, ast.AST):
+        fields = [f"{name}={_shape(each)}" for name, each in ast.iter_fields(value) if each is not None and each != []]
+        return f"{type(value).__name__}({', '.join(fields)})"
+    return f"[{', '.join(map(_shape, value))}]" if isinstance(value, list) else repr(value)

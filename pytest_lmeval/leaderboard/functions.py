@@ -35,14 +35,19 @@ def mixed_decisions(results: Iterable[ExampleResult]) -> str:
     return f"its examples are decided by different scores: {names}; say score=NAME in eval_task"
 
 
-def code_of(results: Iterable[ExampleResult]) -> dict[str, dict[str, str]]:
-    """Return, by task, the hash of each function's code."""
-    found: dict[str, dict[str, str]] = {}
-    for result in results:
-        function = result.details.get(FUNCTION)
-        if result.metric == METRIC and isinstance(function, Mapping):
-            found.setdefault(result.task, {})[str(function.get("name"))] = str(function.get("sha256"))
-    return found
+def changed_functions(pairs: Iterable[tuple[ExampleResult, ExampleResult]]) -> tuple[str, ...]:
+    """Return the names of the functions whose code differs between the older and the newer results of ``pairs``."""
+    codes = [(new.task, _code(old), _code(new)) for old, new in pairs]
+    found = {(task, new[0] or old[0]) for task, old, new in codes if old[1] != new[1]}
+    of = Counter(name for _, name in found)
+    return tuple(sorted(name if of[name] == 1 else f"{name} ({task})" for task, name in found))
+
+
+def _code(result: ExampleResult) -> tuple[str, str]:
+    function = result.details.get(FUNCTION)
+    if result.metric != METRIC or not isinstance(function, Mapping):
+        return "", ""
+    return str(function.get("name")), str(function.get("sha256"))
 
 
 def steps_of(details: Mapping[str, Any]) -> Iterator[Sequence[Mapping[str, Any]]]:

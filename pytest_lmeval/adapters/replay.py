@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_lmeval.errors import AdapterError, UsageError
+from pytest_lmeval.hashes import request_hash
 from pytest_lmeval.records.answers import Recall
 from pytest_lmeval.records.recording import Outputs, read_recording
 from pytest_lmeval.types import Completion, Generate
@@ -24,19 +25,24 @@ class ReplayAdapter:
     """Answers from a ledger, a leaderboard with per-example records, or JSONL of ``{"task"?, "id", "output"}``.
 
     ``outputs`` instead of ``output`` holds one text per repeat. The texts are raw: they are post-processed as any
-    output. An example that the file does not hold is an error of that example, never an empty answer.
+    output. An example that the file does not hold is an error of that example, never an empty answer. What an eval
+    function asks is answered from the steps that a run recorded of it, each request by its equal.
     """
 
     exact = True
     tells_cost = False
     # It answers by task and id, which are no part of what a request is known by.
     cacheable = False
+    # Whatever a request had in place of the adapter's options is a part of what was asked.
+    request_options = frozenset({"temperature", "model"})
 
     def __init__(self, path: str) -> None:
         self._path = Path(path)
         self.name = f"replay:{self._path.name}"
         self._outputs: dict[tuple[str | None, str], Outputs] = {}
         self._recalls: dict[tuple[str, str], Recall] = {}
+        # The hash of what was asked for each example and repeat in this run; a judge is not told when one begins.
+        self._asked: dict[tuple[str, str, int], str] | None = None
         for task, example_id, outputs in read_recording(self._path):
             if (task, example_id) in self._outputs:
                 raise UsageError(f"{self._path}: two outputs for {_label(task, example_id)}")
@@ -45,6 +51,7 @@ class ReplayAdapter:
     def check_selection(self, keys: Iterable[tuple[str, str]]) -> None:
         """Raise UsageError where an output without a task would answer examples of two tasks."""
         self._recalls.clear()
+        self._asked = {}
         first: dict[str, str] = {}
         for task, example_id in keys:
             other = first.setdefault(example_id, task)
@@ -57,11 +64,14 @@ class ReplayAdapter:
         return [self._answer(request) for request in requests]
 
     def _answer(self, request: Generate) -> Completion | AdapterError:
-        outputs = self._outputs.get((request.task, request.id)) or self._outputs.get((None, request.id))
+        outputs = self._outputs.get((request.task, request.id), self._outputs.get((None, request.id)))
         if outputs is None:
             return AdapterError(f"{self._path} holds no output for {_label(request.task, request.id)}")
         if outputs.exchanges:
             return self._recalled(request, outputs)
+        if self._is_another(request):
+            held = "holds one output, and this is another request,"
+            return AdapterError(f"{self._path} {held} for {_label(request.task, request.id)}; replay a run's ledger")
         if request.repeat >= len(outputs):
             held = f"{len(outputs)} output(s), not {request.repeat + 1}"
             return AdapterError(f"{self._path} holds {held}, for {_label(request.task, request.id)}")
@@ -73,6 +83,12 @@ class ReplayAdapter:
             self._recalls[key] = Recall(outputs.exchanges)
         wanted = f"this request for {_label(request.task, request.id)}: its prompt or an earlier answer is another"
         return self._recalls[key].take(request) or AdapterError(f"{self._path} holds no answer to {wanted}")
+
+    def _is_another(self, request: Generate) -> bool:
+        if self._asked is None:
+            return False
+        key = request_hash([request])
+        return self._asked.setdefault((request.task, request.id, request.repeat), key) != key
 
 
 def _completion(outputs: Outputs, number: int) -> Completion:

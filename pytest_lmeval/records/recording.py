@@ -10,6 +10,7 @@ from typing import Any
 
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.leaderboard.board import SCHEMA
+from pytest_lmeval.leaderboard.functions import FUNCTION, answered_requests
 from pytest_lmeval.records.ledger_lines import LedgerRuns, read_ledger
 from pytest_lmeval.records.recorded import recorded_exchanges, recorded_texts
 from pytest_lmeval.records.strict import check_schema, parse_json
@@ -21,7 +22,8 @@ class Outputs(tuple[str, ...]):
     """The outputs for an example, one a repeat, with what a run recorded beside them.
 
     ``thoughts`` are those before each of them, empty where there are none. ``cut_off`` says that one is cut off.
-    ``exchanges`` are the records of the requests of an example that took several a response.
+    ``exchanges`` are the records of the requests of an example that took several a response, or of what an eval
+    function asked, its judge behind its model; it has no outputs.
     """
 
     thoughts: tuple[str, ...] = ()
@@ -35,8 +37,15 @@ class Outputs(tuple[str, ...]):
         thoughts = recorded_texts(record.get("thoughts", []), "thoughts")
         found.thoughts = thoughts if len(thoughts) == len(outputs) else ()
         found.cut_off = record.get("cut_off") is True
-        found.exchanges = recorded_exchanges(record.get("exchanges", []))
+        found.exchanges = recorded_exchanges(record.get("exchanges", [])) or recorded_exchanges(_of_function(record))
         return found
+
+
+def _of_function(record: Mapping[str, Any]) -> list[dict[str, Any]]:
+    details = record.get("details")
+    if not isinstance(details, Mapping) or FUNCTION not in details:
+        return []
+    return [*answered_requests(details), *answered_requests(details, "judge")]
 
 
 def read_recording(path: Path) -> Iterator[tuple[str | None, str, Outputs]]:
@@ -72,7 +81,7 @@ def _from_ledger(ledger: LedgerRuns[Outputs]) -> Iterator[tuple[str, str, Output
     # A run that was resumed may have asked an example again: its last result counts, and an error has no output.
     last = {key: outputs for run in ledger.runs for key, outputs in run.results.items()}
     for (task, example_id), outputs in last.items():
-        if outputs:
+        if outputs or outputs.exchanges:
             yield task, example_id, outputs
 
 
@@ -93,6 +102,8 @@ def _from_board(board: dict[str, Any], path: Path) -> Iterator[tuple[str | None,
             # The board's ``prediction`` is post-processed: only the raw output may be replayed, and an example
             # without one had no answer.
             raw = {key: record[key] for key in ("id", "outputs", "output") if record.get(key) is not None}
+            if _of_function(record):
+                raw.setdefault("outputs", [])
             if raw.keys() - {"id"}:
                 where = f"{path}: task {row.get('task')!r}"
                 task, example, outputs = _entry(raw, row.get("task"), where)

@@ -88,18 +88,16 @@ def encode_example(pair: Pair, prefix: int) -> str:
         "threshold": now.threshold,
         "metric": now.metric,
         "rule": "" if now.post_process == "none" else now.post_process,
-        "prompt": _cut(now.prompt[prefix:]),
-        "targets": [_cut(target) for target in now.targets],
+        "prompt": cut(now.prompt[prefix:]),
+        "targets": [cut(target) for target in now.targets],
         "answers": _answers(now),
         "category": now.category,
         "cluster": now.cluster,
         "ms": None if now.latency_ms is None else round(now.latency_ms, 4),
-        "error": _cut(now.error),
+        "error": cut(now.error),
         "details": now.details,
         # Of a conversation the thoughts before each of its answers, in order.
-        "thoughts": thoughts
-        if any(thoughts := [_cut(str(each.get("thoughts", ""))) for each in now.exchanges])
-        else [],
+        "thoughts": thoughts if any(thoughts := [cut(str(each.get("thoughts", ""))) for each in now.exchanges]) else [],
         "usage": now.usage,
         "line": now.line,
         # As safe as the name of an item is, wherever the result comes from: it stands in a command.
@@ -125,7 +123,7 @@ def _before(pair: Pair) -> dict[str, Any] | None:
         "score": before.score,
         "changed": before.hash != now.hash and not pair.differs_in_prompt,
         "other_prompt": pair.differs_in_prompt,
-        "prompt": _cut(before.prompt) if pair.differs_in_prompt else "",
+        "prompt": cut(before.prompt) if pair.differs_in_prompt else "",
         "same": same,
         "answers": [] if same else _answers(before),
     }
@@ -136,16 +134,16 @@ def _answers(result: ExampleResult) -> list[dict[str, Any]]:
     predictions = [*result.predictions, *[None] * (len(result.outputs) - len(result.predictions))]
     thoughts = result.thoughts or ("",) * len(result.outputs)
     return [
-        {**_answer(output, prediction, result.post_process), **({"thoughts": _cut(thought)} if thought else {})}
+        {**_answer(output, prediction, result.post_process), **({"thoughts": cut(thought)} if thought else {})}
         for output, prediction, thought in zip(result.outputs, predictions, thoughts, strict=False)
     ]
 
 
 def _answer(output: str, prediction: str | None, rule: str) -> dict[str, Any]:
-    answer: dict[str, Any] = {"output": _cut(output)}
+    answer: dict[str, Any] = {"output": cut(output)}
     if prediction is None or prediction == output:
         return answer
-    answer["prediction"] = _cut(prediction)
+    answer["prediction"] = cut(prediction)
     span = extracted_span(rule, output, prediction) if len(output) <= LONGEST_TEXT else None
     return answer if span is None else {**answer, "span": list(span)}
 
@@ -175,7 +173,8 @@ def _flip(now: ExampleResult, before: ExampleResult) -> Flip:
     return "" if was == is_now else "worse" if was else "better"
 
 
-def _cut(text: str) -> str:
+def cut(text: str) -> str:
+    """Return a text, the middle of a very long one left out."""
     if len(text) <= LONGEST_TEXT:
         return text
     half = LONGEST_TEXT // 2

@@ -11,7 +11,7 @@ import pytest
 
 from pytest_lmeval.arguments import MaxErrors, level
 from pytest_lmeval.errors import UnknownName
-from pytest_lmeval.plugin.private import runs_failed_alone
+from pytest_lmeval.plugin.picks import picked_by
 
 GATES = ("examples", "tasks", "baseline", "none")
 _ALPHA = 0.05
@@ -41,7 +41,7 @@ def apply_ini_options(config: pytest.Config) -> None:
     option.lm_baseline = _given(config, "baseline", lambda path: _from_ini_folder(config, path), None)
     named = {name: str(config.getini(f"lm_{name}")) for name in _OPEN if before[name] is None}
     named = {name: value for name, value in named.items() if value}
-    part = _chosen_part(option, config.args)
+    part = _chosen_part(config)
     if "baseline" in named and part and before["gate"] != "baseline" and not option.lm_update_baseline:
         option.lm_baseline = None
         del named["baseline"]
@@ -87,15 +87,7 @@ def _from_ini_folder(config: pytest.Config, path: str) -> str:
     return os.path.relpath(folder / path, config.invocation_params.dir)
 
 
-def _chosen_part(option: Any, arguments: list[str]) -> str:
-    chosen = {
-        "-k": option.keyword,
-        "-m": option.markexpr,
-        "--deselect": option.deselect,
-        "--lf or --sw": runs_failed_alone(option),
-        "--lm-limit": option.lm_limit,
-        "--lm-sample": option.lm_sample,
-        "--lm-subject": option.lm_subject,
-        "a node id": any("::" in each for each in arguments),
-    }
-    return next((name for name, value in chosen.items() if value), "")
+def _chosen_part(config: pytest.Config) -> str:
+    option = config.option
+    of_tasks = {"--lm-limit": option.lm_limit, "--lm-sample": option.lm_sample, "--lm-subject": option.lm_subject}
+    return picked_by(config) or next((name for name, value in of_tasks.items() if value), "")

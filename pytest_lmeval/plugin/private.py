@@ -112,6 +112,16 @@ def is_capturing(config: pytest.Config) -> bool:
     return config.pluginmanager.hasplugin("capturemanager") and config.getoption("capture", "no") != "no"
 
 
+def note_parameter(item: pytest.Item, label: str) -> None:
+    """Have the structured id of an item end with a parameter, as its name does.
+
+    Without ``_id`` (before pytest 9.2) the node id is made of the name alone, and need not be told.
+    """
+    own: Any = getattr(item, "_id", None)
+    if own is not None and own.params is None:
+        item._id = own.with_params(label)
+
+
 # A worker of pytest-xdist, seen from within
 
 
@@ -218,9 +228,10 @@ def is_stepwise_stop(session: pytest.Session) -> bool:
     return "continuing from this test" in str(session.shouldstop or getattr(workers, "shouldstop", False))
 
 
-def runs_failed_alone(option: Any) -> bool:
-    """Tell whether ``--lf`` or ``--sw`` chooses what runs. Without pytest's cache neither does."""
-    return bool(getattr(option, "lf", False) or getattr(option, "stepwise", False))
+def reruns_some(config: pytest.Config) -> bool:
+    """Tell whether ``--lf`` or ``--sw`` picks the tests, by the options of their plugins; without these none does."""
+    names = ("lf", "stepwise", "stepwise_skip")
+    return any(getattr(config.option, name, False) for name in names)
 
 
 # Reports

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from pytest_lmeval.plugin.picks import picked_by
+
 SELECTION = "selection"
 """The folder, in the report dir, of a run of some examples that leaves the board of a whole run where it is."""
 
@@ -36,20 +38,13 @@ def folder_of_run(config: pytest.Config, examples: int) -> Path:
     One whose command picks examples leaves the board of a run of more of them alone.
     """
     folder = report_dir(config)
-    return folder / SELECTION if _picks(config) and examples < _whole(folder / "leaderboard.json") else folder
+    return folder / SELECTION if picked_by(config) and examples < _whole(folder / "leaderboard.json") else folder
 
 
 def held_ledger(config: pytest.Config, examples: int) -> Path:
     """Return the ledger whose answers a run of so many ``examples`` uses again: its own, or the whole run's."""
     own = folder_of_run(config, examples) / "ledger.jsonl"
     return own if own.exists() else report_dir(config) / "ledger.jsonl"
-
-
-def _picks(config: pytest.Config) -> bool:
-    option = config.option
-    again = any(getattr(option, name, False) for name in ("lf", "last_failed", "stepwise", "stepwise_skip"))
-    by_word = bool(option.keyword or option.markexpr or option.deselect)
-    return again or by_word or any("::" in str(argument) for argument in config.args)
 
 
 def _whole(path: Path) -> int:

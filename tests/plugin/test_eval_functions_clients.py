@@ -108,7 +108,7 @@ def test_every_request_of_a_client_belongs_to_its_own_example(project: Project, 
     assert 60 + 20 + 3 + 4 <= project.board()["usage"]["completion_tokens"] / 2
 
 
-AGENT = '''
+AGENT = """
 import pytest
 from pydantic_ai import Agent
 from pydantic_ai.models.openai import OpenAIChatModel
@@ -128,8 +128,8 @@ async def test_agent(row, lm):
     result = await agent.run("What is there?")
     assert f"{row['id']} found 1" == result.output
     assert ["request", "tool", "request"] == [step.kind for step in lm.trace]
-'''
-CALLING = '''
+"""
+CALLING = """
 from pytest_lmeval import Completion
 from pytest_lmeval.types import ToolCall
 
@@ -141,7 +141,7 @@ class Model:
         if last.role == "tool":
             return Completion(f"{request.id} {last.content}", prompt_tokens=1, completion_tokens=1)
         return Completion("", tool_calls=(ToolCall("call00001", request.tools[0]["name"], '{"q": 1}'),))
-'''
+"""
 
 
 def test_an_agent_of_a_library_asks_and_calls_tools_through_the_endpoint(project: Project) -> None:

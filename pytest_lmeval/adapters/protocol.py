@@ -26,6 +26,8 @@ of one request, many at a time. Optional attributes:
 ``think_tags``
     Set by the run, where there is such an attribute: the tags around thoughts, or None. An adapter that knows that its
     prompt ends with the opening tag puts it before the text.
+``request_options``
+    The names out of ``REQUEST_OPTIONS`` that it takes from a single request, in ``Generate.options``.
 ``manifest``
     A mapping of what is known of the model: ``id``, ``revision``, ``sha256``.
 ``check_selection(keys)``
@@ -37,6 +39,11 @@ of one request, many at a time. Optional attributes:
 from __future__ import annotations
 
 from typing import Protocol, runtime_checkable
+
+REQUEST_OPTIONS = frozenset(
+    {"frequency_penalty", "model", "presence_penalty", "response_format", "seed", "temperature", "top_p"}
+)
+"""The options that a single request may have in place of the adapter's."""
 
 
 @runtime_checkable

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotYet
+from dataclasses import replace
 
 from pytest_lmeval.adapters.resolve import adapter_name
 from pytest_lmeval.engine.ask import Answer
@@ -40,15 +41,17 @@ class Asker:
         self._is_woken = False
         self._settled = asyncio.Event()
         self._options: frozenset[str] = frozenset(getattr(engine.adapter, "request_options", ()))
+        self.dropped: set[str] = set()
 
-    async def ask(self, request: Generate) -> Completion:
+    async def ask(self, request: Generate, *, drops: bool = False) -> Completion:
         """Return the answer to a request; raise AdapterError without one, BudgetSpent where the limit forbids it.
 
-        May be awaited in any event loop.
+        Options that the adapter does not take are an error; where the request ``drops`` them they are noted in
+        ``dropped``. May be awaited in any event loop.
         """
         if self._loop.is_here():
-            return await self._ask(request)
-        return await asyncio.wrap_future(self._loop.submit(self._ask(request)))
+            return await self._ask(request, drops=drops)
+        return await asyncio.wrap_future(self._loop.submit(self._ask(request, drops=drops)))
 
     def ask_blocking(self, request: Generate) -> Completion:
         """Do as :meth:`ask` and wait; for any thread but the loop's."""
@@ -61,7 +64,7 @@ class Asker:
                     raise
                 self.engine.look_after()
 
-    async def _ask(self, request: Generate) -> Completion:
+    async def _ask(self, request: Generate, *, drops: bool = False) -> Completion:
         example = (request.task, request.id)
         if example not in self._recalls:
             self._recalls[example] = self._known.of(*example)
@@ -69,7 +72,12 @@ class Asker:
         if known is not None:
             self.reused += 1
             return known
-        if refused := request.options.keys() - self._options:
+        refused = request.options.keys() - self._options
+        if refused and drops:
+            self.dropped |= refused
+            kept = {name: value for name, value in request.options.items() if name in self._options}
+            request = replace(request, options=kept)
+        elif refused:
             takes = f"it takes {', '.join(sorted(self._options))}" if self._options else "it takes none per request"
             raise AdapterError(f"adapter {self.name} does not take {', '.join(sorted(refused))} from lm.ask; {takes}")
         await self._turn()

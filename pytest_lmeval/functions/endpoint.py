@@ -5,13 +5,17 @@ Each example has a token of its own, in the path or as the bearer key: what a re
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import json
 import secrets
+import socket
 import threading
 import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from pytest_lmeval.adapters.protocol import REQUEST_OPTIONS
 from pytest_lmeval.errors import AdapterError, LmevalError
 from pytest_lmeval.functions.example import ExampleState
 from pytest_lmeval.functions.loop import Loop
@@ -25,6 +29,9 @@ _GONE = 410
 _MISDIRECTED = 421
 _LARGEST_BODY = 64 << 20
 _KEPT = 100_000
+_PATIENCE_S = 2.0
+# An application's client always names a model, and never the one under test.
+_OPTIONS = sorted(REQUEST_OPTIONS - {"model"})
 Ask = Callable[[ExampleState, Mapping[str, Any]], Any]
 """Awaited with an example and the fields of a request; returns its Completion."""
 
@@ -44,6 +51,13 @@ class Endpoint:
     def serve(self, ask: Ask) -> None:
         """Say how requests are answered."""
         self._ask = ask
+
+    def close(self) -> None:
+        """Stop answering, while the loop still runs."""
+        if self.server is not None:
+            # What a request of somebody else's keeps open is closed with the loop.
+            with contextlib.suppress(TimeoutError, asyncio.CancelledError):
+                self._loop.submit(_stop(self.server)).result(_PATIENCE_S)
 
     def register(self, state: ExampleState) -> str:
         """Return a new token, for an example."""
@@ -108,9 +122,6 @@ class Endpoint:
 
 
 def _bind(endpoint: Endpoint) -> int:
-    import asyncio
-    import socket
-
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
     listener.listen(1024)
@@ -124,7 +135,7 @@ async def _bound(endpoint: Endpoint) -> int:
     return _bind(endpoint)
 
 
-async def _serve(endpoint: Endpoint, listener: Any) -> None:
+async def _serve(endpoint: Endpoint, listener: Any) -> web.AppRunner:
     from aiohttp import web
 
     application = web.Application(client_max_size=_LARGEST_BODY)
@@ -133,6 +144,12 @@ async def _serve(endpoint: Endpoint, listener: Any) -> None:
     runner = web.AppRunner(application, access_log=None, handle_signals=False)
     await runner.setup()
     await web.SockSite(runner, listener).start()
+    return runner
+
+
+async def _stop(server: Any) -> None:
+    runner = await server
+    await runner.cleanup()
 
 
 def _unknown(token: str, *, is_gone: bool) -> tuple[int, str]:
@@ -165,7 +182,7 @@ def _fields(body: Any) -> dict[str, Any]:
         "messages": [_message(each) for each in messages],
         "stop": (stop,) if isinstance(stop, str) else tuple(stop),
         "max_tokens": body.get("max_completion_tokens", body.get("max_tokens")),
-        "temperature": body.get("temperature"),
+        "options": {name: body[name] for name in _OPTIONS if body.get(name) is not None},
         "tools": tuple(map(_tool, body.get("tools") or ())),
         "tool_choice": _tool_choice(body.get("tool_choice")),
     }

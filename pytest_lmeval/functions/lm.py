@@ -147,7 +147,7 @@ class Lm(LmBase):
         *,
         tools: Sequence[Mapping[str, Any]] = (),
         tool_choice: str = "",
-        stop: Sequence[str] = (),
+        stop: str | Sequence[str] = (),
         max_tokens: int | None = None,
         temperature: float | None = None,
         model: str | None = None,
@@ -165,7 +165,7 @@ class Lm(LmBase):
             prompt,
             tools=tuple(tools),
             tool_choice=tool_choice,
-            stop=tuple(stop),
+            stop=_stops(stop),
             max_tokens=max_tokens,
             options=request_options(temperature, model),
         )
@@ -211,7 +211,7 @@ class BlockingLm(LmBase):
         *,
         tools: Sequence[Mapping[str, Any]] = (),
         tool_choice: str = "",
-        stop: Sequence[str] = (),
+        stop: str | Sequence[str] = (),
         max_tokens: int | None = None,
         temperature: float | None = None,
         model: str | None = None,
@@ -222,7 +222,7 @@ class BlockingLm(LmBase):
             prompt,
             tools=tuple(tools),
             tool_choice=tool_choice,
-            stop=tuple(stop),
+            stop=_stops(stop),
             max_tokens=max_tokens,
             options=request_options(temperature, model),
         )
@@ -320,3 +320,7 @@ def _call(given: object) -> ToolCall:
     if not isinstance(given, Mapping) or not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
         raise UsageError(f"{place()}: lm.ask: expected a call with id and function, got {given!r:.80}")
     return ToolCall(str(given.get("id", "")), function["name"], str(function.get("arguments", "")))
+
+
+def _stops(given: str | Sequence[str]) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(given)

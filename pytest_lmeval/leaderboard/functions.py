@@ -10,6 +10,8 @@ from pytest_lmeval.types import ExampleResult
 
 METRIC = "function"
 """The metric of examples that a function scores."""
+NO_ROW = "{}"
+"""What stands for the row of a function without data."""
 FUNCTION = "function"
 """The detail that names the function, with a hash of its code."""
 DECIDED_BY = "decided_by"
@@ -24,6 +26,19 @@ def is_function(result: ExampleResult) -> bool:
 def named_scores(result: ExampleResult) -> Mapping[str, float | None]:
     """Return the scores of an eval function's example by name, its own among them."""
     return {METRIC: result.score, **result.metrics}
+
+
+def said_of(result: ExampleResult) -> str:
+    """Return what an eval function's result says for itself: why it failed, or its scores."""
+    details = next((each for each in [result.details, *_repeats(result.details)] if "reason" in each), {})
+    if reason := str(details.get("reason") or result.error):
+        return reason
+    return ", ".join(f"{name} {value:.4g}" for name, value in result.metrics.items())
+
+
+def _repeats(details: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    found = details.get("repeats")
+    return [each for each in found if isinstance(each, Mapping)] if isinstance(found, list) else []
 
 
 def mixed_decisions(results: Iterable[ExampleResult]) -> str:

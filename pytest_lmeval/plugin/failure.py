@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pytest_lmeval.functions.steps import last_steps
-from pytest_lmeval.leaderboard.functions import FUNCTION, is_function
+from pytest_lmeval.leaderboard.functions import FUNCTION, NO_ROW, is_function
 from pytest_lmeval.leaderboard.responses import details_of, responses_under, shown_response
 from pytest_lmeval.text import printable
 from pytest_lmeval.types import ExampleResult
@@ -31,7 +31,10 @@ def explain(result: ExampleResult, rerun: str, before: ExampleResult | None = No
     """
     number = shown_response(result)
     lines = [_verdict(result)]
-    lines += _block("row" if is_function(result) else "prompt", result.prompt, tail=_PROMPT_TAIL)
+    if not is_function(result):
+        lines += _block("prompt", result.prompt, tail=_PROMPT_TAIL)
+    elif result.prompt != NO_ROW:
+        lines += _block("row", result.prompt, tail=_PROMPT_TAIL)
     lines += _answer(result, number)
     if result.targets or not (result.exchanges or is_function(result)):
         lines += _block("targets", " | ".join(repr(target) for target in result.targets))
@@ -67,8 +70,11 @@ def _details(result: ExampleResult, number: int) -> list[str]:
     turns = [turn for turn in own.get("turns", ()) if isinstance(turn, Mapping)]
     lines = [line for place, turn in enumerate(turns, start=1) for line in _turn(place, turn)]
     for name, value in result.details.items():
-        if name not in _SHOWN_OTHERWISE and not (turns and name in ("turns", "repeats")):
+        told_apart = name in ("turns", "repeats") and (turns or is_function(result))
+        if name not in _SHOWN_OTHERWISE and not told_apart:
             lines += _shown(printable(name, keep=""), _told(value))
+    if is_function(result) and result.metrics:
+        lines += _shown("scores", ", ".join(f"{name} {value:.4g}" for name, value in result.metrics.items()))
     steps = last_steps(result.details)
     return lines + (_shown("last steps", "\n".join(steps)) if steps else [])
 

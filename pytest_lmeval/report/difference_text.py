@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pytest_lmeval.compare.changes import TaskChange
 from pytest_lmeval.compare.compare import Comparison, Flip
 from pytest_lmeval.compare.difference import ChangedTask, Difference
+from pytest_lmeval.leaderboard.functions import is_function, said_of
 from pytest_lmeval.leaderboard.responses import shown_response
 from pytest_lmeval.report.columns import columns, interval_text, signed
 from pytest_lmeval.report.markdown import COMMENT_BYTES, escape, table
@@ -140,6 +141,8 @@ def _block(name: str, text: str) -> list[str]:
 
 
 def _output(result: ExampleResult) -> str:
+    if is_function(result):
+        return said_of(result) or "(nothing)"
     return result.outputs[shown_response(result)] if result.outputs else "(none)"
 
 

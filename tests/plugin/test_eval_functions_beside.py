@@ -294,3 +294,37 @@ def test_a_server_that_is_not_there_ends_the_run_with_one_message(project: Proje
     result = project.run_pytest("tests", "--lm-adapter=openai:m", "--lm-adapter-arg", address, "--lm-retries=0")
     assert 3 == result.ret, result.stdout.str()
     assert "http://127.0.0.1:9" in result.stdout.str()
+
+
+def test_what_an_example_prints_stays_with_it_where_another_blocks_the_loop(project: Project) -> None:
+    write(
+        project,
+        "@eval_task('x', data=[{'id': f'e{n}'} for n in range(6)])\nasync def test_x(row, lm):\n"
+        "    await asyncio.sleep(0)\n    if row['id'] == 'e1':\n        time.sleep(0.7)\n"
+        "    print('from', row['id'])\n",
+    )
+    result = project.run("tests", "-rP", "--lm-concurrency=16")
+    output = result.stdout.str()
+    assert "from" not in output.partition("PASSES")[0]
+    for number in range(6):
+        assert 1 == output.count(f"from e{number}\n"), output
+
+
+def test_the_options_of_a_client_that_a_model_does_not_take_are_said(project: Project) -> None:
+    write(
+        project,
+        "@eval_task('x')\nasync def test_x(lm):\n    import aiohttp\n"
+        "    body = {'messages': [{'role': 'user', 'content': 'say: 1'}], 'top_p': 0.5, 'seed': 1, 'stop': 'x'}\n"
+        "    async with aiohttp.ClientSession() as session:\n"
+        "        async with session.post(lm.base_url + '/chat/completions', json=body) as answer:\n"
+        "            assert '1' == (await answer.json())['choices'][0]['message']['content']\n"
+        "    assert '1' == (await lm.ask('say: 1', stop='end')).text\n",
+    )
+    result = project.run("tests")
+    assert 0 == result.ret, result.stdout.str()
+    assert "not passed on from clients, stub.v1 does not take it: seed, top_p" in result.outlines
+    project.write("tests/test_x.py", f"{HEAD}@eval_task('x')\nasync def test_x(lm):\n"
+                  "    await lm.ask('say: 1', temperature=0.5)\n")  # fmt: skip
+    result = project.run("tests", "--lm-include-per-example")
+    assert "adapter stub.v1 does not take temperature from lm.ask" in project.examples()["x:test_x"]["error"]
+    assert 5 == json.loads((project.path / "reports/ledger.jsonl").read_text().splitlines()[1])["line"]

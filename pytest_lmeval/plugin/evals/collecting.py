@@ -196,4 +196,5 @@ def _qualified(collector: pytest.Collector, function: Any) -> str:
 
 
 def _line(item: Any) -> int:
-    return int(item.function.__code__.co_firstlineno) if hasattr(item.function, "__code__") else 0
+    code = getattr(inspect.unwrap(item.function), "__code__", None)
+    return 0 if code is None else int(code.co_firstlineno)

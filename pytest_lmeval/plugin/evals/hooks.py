@@ -32,6 +32,23 @@ class EvalHooks:
                 self._evals.end_scope([each for each in going if isinstance(each, pytest.Collector)])
         return (yield)
 
+    @pytest.hookimpl(wrapper=True, trylast=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None, object, object]:
+        # Within the phase, and so after pytest has put streams of its own in place.
+        self._evals.route_prints()
+        return (yield)
+
+    @pytest.hookimpl(wrapper=True, trylast=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
+        self._evals.route_prints()
+        return (yield)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> Generator[None, object, object]:
+        # Between phases, when it has taken them away again.
+        self._evals.route_prints()
+        return (yield)
+
     @pytest.hookimpl(wrapper=True)
     def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef[Any], request: Any) -> Generator[None, object, object]:
         """Run async fixtures in the functions' loop, where no other plugin has made plain ones of them by now."""

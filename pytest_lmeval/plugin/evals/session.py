@@ -25,7 +25,6 @@ from pytest_lmeval.functions.lm import (
     close_failed,
     messages_of,
     open_request,
-    request_options,
 )
 from pytest_lmeval.functions.loop import Loop
 from pytest_lmeval.functions.output import LogKeeper, is_of_this_thread, route_prints, sections, unroute_prints
@@ -67,7 +66,8 @@ class EvalSession:
         self._config = state.config
         self.concurrency = state.run.settings.policy(0.0).own_concurrency
         captures = is_capturing(self._config)
-        self.loop = Loop(route_prints if captures else _nothing)
+        self._route = route_prints if captures else _nothing
+        self.loop = Loop(self._route)
         self.runner = Runner(self.loop, self.concurrency)
         self.endpoint = Endpoint(self.loop)
         self.endpoint.serve(self._ask_for_client)
@@ -87,6 +87,11 @@ class EvalSession:
     def ahead(self) -> Ahead:
         """What will come to its turn next."""
         return Ahead(self._config, self._state.items, is_function)
+
+    def route_prints(self) -> None:
+        """Keep what examples print from now on apart, while any may run beside the item at its turn."""
+        if self.loop.is_running:
+            self._route()
 
     # The fixture
 
@@ -189,6 +194,7 @@ class EvalSession:
     def close(self) -> None:
         """End the loop."""
         self.end_all()
+        self.endpoint.close()
         self.loop.close()
         self._spans.close()
         unroute_prints()
@@ -204,12 +210,18 @@ class EvalSession:
             f"{task}: {count} example{'s' if count > 1 else ''} ran one at a time: {reason}"
             for (task, reason), count in self._one_by_one.items()
         ]
-        others = list(self._remarks)
+        others = [*self._remarks, *self._dropped()]
         more = [f"and {len(others) - _MOST_REMARKS} more"] if len(others) > _MOST_REMARKS else []
         # Counts of two workers may be equal, and are not to be taken for one remark.
         where = worker_input(self._config).get("workerid")
         spans = [f"{remark} ({where})" if where else remark for remark in self._spans.remarks]
         return [*found, *spans, *others[:_MOST_REMARKS], *more]
+
+    def _dropped(self) -> list[str]:
+        model = self._services.model if self._services is not None else None
+        if model is None or not model.dropped:
+            return []
+        return [f"not passed on from clients, {model.name} does not take it: {', '.join(sorted(model.dropped))}"]
 
     @property
     def reused(self) -> int:
@@ -340,16 +352,10 @@ class EvalSession:
         assert self._services is not None
         state.check_is_running("a request to lm.base_url")
         asker = self._services.model
-        options = {
-            "stop": fields["stop"],
-            "max_tokens": fields["max_tokens"],
-            "tools": fields["tools"],
-            "tool_choice": fields["tool_choice"],
-            "options": request_options(fields["temperature"], None),
-        }
+        options = {name: value for name, value in fields.items() if name != "messages"}
         request, step = open_request(state, asker.name, messages_of(fields["messages"]), options)
         try:
-            answer = await asker.ask(request)
+            answer = await asker.ask(request, drops=True)
         except BaseException as error:
             close_failed(state, step, error, may_fail=False)
             raise

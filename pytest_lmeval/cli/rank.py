@@ -56,14 +56,27 @@ def _markdown(ranking: Ranking, notes: Sequence[str]) -> list[str]:
 
 def _headings(ranking: Ranking) -> list[str]:
     tasks = list(ranking.examples) if len(ranking.examples) > 1 else []
-    return ["model", "mean", "95 % interval", "win rate", "to the best", "95 % interval", *tasks]
+    return ["model", "mean", "95 % interval", "win rate", "to the best", "95 % interval", "p", *_spent(ranking), *tasks]
 
 
 def _rows(ranking: Ranking) -> list[list[str]]:
-    return [_row(standing, len(ranking.examples) > 1) for standing in ranking.standings]
+    return [_row(standing, ranking) for standing in ranking.standings]
 
 
-def _row(standing: Standing, has_tasks: bool) -> list[str]:
+def _spent(ranking: Ranking) -> dict[str, str]:
+    """Return the headings of what some model is known to have taken, with the names of the fields."""
+    known = {"p95 ms": "p95_ms", "cost": "cost"}
+    return {
+        head: name for head, name in known.items() if any(getattr(one, name) is not None for one in ranking.standings)
+    }
+
+
+def _amount(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4g}"
+
+
+def _row(standing: Standing, ranking: Ranking) -> list[str]:
+    has_tasks = len(ranking.examples) > 1
     return [
         standing.name,
         score_text(standing.score),
@@ -71,13 +84,16 @@ def _row(standing: Standing, has_tasks: bool) -> list[str]:
         percent(standing.win_rate),
         signed(standing.difference),
         interval_text(standing.difference_ci95, sign=True),
+        "-" if standing.difference is None else f"{standing.p_adjusted:.2g}",
+        *(_amount(getattr(standing, name)) for name in _spent(ranking).values()),
         *([score_text(score) for score in standing.tasks.values()] if has_tasks else []),
     ]
 
 
 def _remarks(ranking: Ranking, notes: Sequence[str]) -> list[str]:
     shared = ", ".join(f"{task} {count}" for task, count in ranking.examples.items())
-    remarks = [f"over the {sum(ranking.examples.values())} example(s) that all have a score for: {shared}"]
+    remarks = [f"not significantly worse than the best ({1 - ranking.alpha:.0%}, Holm): {', '.join(ranking.not_worse)}"]
+    remarks += [f"over the {sum(ranking.examples.values())} example(s) that all have a score for: {shared}"]
     remarks += [
         f"{standing.name}: {standing.left_out} scored example(s) left out: not all have them"
         for standing in ranking.standings

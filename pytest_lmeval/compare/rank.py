@@ -11,10 +11,13 @@ from typing import Any, TypeVar
 
 from pytest_lmeval.compare.pairing import check_pairing, content_of
 from pytest_lmeval.errors import UsageError
+from pytest_lmeval.leaderboard.spent import spent
 from pytest_lmeval.records.runfile import RunFile, examples_of
 from pytest_lmeval.stats.intervals import combine, interval, mean
-from pytest_lmeval.stats.paired import pooled_test
+from pytest_lmeval.stats.paired import PairedTest, holm, pooled_test
 
+ALPHA = 0.05
+"""How often some model of several equal ones may be called worse than the best."""
 Interval = tuple[float, float]
 _Value = TypeVar("_Value")
 
@@ -24,9 +27,11 @@ class Standing:
     """One model's place. All numbers are of the examples that every model has a score for.
 
     ``score`` is the unweighted mean of ``tasks``. ``win_rate`` is the share of comparisons, example by example with
-    every other model, that it wins; a tie counts half. ``difference`` is ``score`` less that of the best; it and its
-    95 % interval, from the paired differences, are None for the best itself. ``left_out`` counts the scored examples
-    of this model that not all of them share.
+    every other model, that it wins; a tie counts half. ``difference`` is ``score`` less that of the best; it and its 95
+    % interval, from the paired differences, are None for the best itself. ``p_adjusted`` is the two-sided p of that
+    difference, by Holm's procedure over all pairs of models: which of them is the best is known by the same answers.
+    ``is_worse`` says that it is at most the ranking's alpha. ``p95_ms`` and ``cost`` are those of the whole run.
+    ``left_out`` counts the scored examples of this model that not all of them share.
     """
 
     name: str
@@ -38,18 +43,33 @@ class Standing:
     difference: float | None
     difference_ci95: Interval | None
     left_out: int
+    p_adjusted: float = 1.0
+    is_worse: bool = False
+    p95_ms: float | None = None
+    cost: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """The standings, the best first; ``examples`` counts those shared, by task."""
+    """The standings, the best first; ``examples`` counts those shared, by task; ``alpha`` is the level of the test."""
 
     standings: tuple[Standing, ...]
     examples: Mapping[str, int]
+    alpha: float = ALPHA
+
+    @property
+    def not_worse(self) -> list[str]:
+        """The names of those that are not significantly worse than the best, the best among them."""
+        return [standing.name for standing in self.standings if not standing.is_worse]
 
     def to_json(self) -> dict[str, Any]:
         """Return the ranking as JSON values."""
-        return {"examples": dict(self.examples), "standings": [asdict(standing) for standing in self.standings]}
+        return {
+            "examples": dict(self.examples),
+            "alpha": self.alpha,
+            "not_worse": self.not_worse,
+            "standings": [asdict(standing) for standing in self.standings],
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +90,7 @@ class _Entry:
         return mean(list(self.means.values()))
 
 
-def rank(runs: Sequence[RunFile], pair_by: str = "content") -> Ranking:
+def rank(runs: Sequence[RunFile], pair_by: str = "content", alpha: float = ALPHA) -> Ranking:
     """Return the ranking of two runs or more; raise UsageError that names those which share no example.
 
     Examples are the same where task, id and content hash are; with ``pair_by`` "id", the hash without the prompt. Ties
@@ -88,8 +108,15 @@ def rank(runs: Sequence[RunFile], pair_by: str = "content") -> Ranking:
     ]
     wins = _win_rates(entries)
     entries.sort(key=lambda entry: (-entry.score, entry.name))
+    adjusted = holm(
+        {(one.name, other.name): _two_sided(one, other, clusters) for one, other in combinations(entries, 2)}
+    )
     standings = [_standing(entry, entries[0], clusters, wins[entry.name]) for entry in entries]
-    return Ranking(tuple(standings), {task: len(members) for task, members in clusters.items()})
+    best = entries[0].name
+    for place, standing in enumerate(standings[1:], start=1):
+        p = adjusted[best, standing.name]
+        standings[place] = replace(standing, p_adjusted=p, is_worse=p <= alpha)
+    return Ranking(tuple(standings), {task: len(members) for task, members in clusters.items()}, alpha)
 
 
 def by_config(runs: Sequence[RunFile]) -> list[RunFile]:
@@ -125,7 +152,7 @@ _Clusters = Mapping[str, Sequence[str]]
 def _standing(entry: _Entry, best: _Entry, clusters: _Clusters, wins: float) -> Standing:
     ends = [interval(scores, clusters[task]) for task, scores in entry.tasks.items()]
     known = [end for end in ends if end is not None]
-    means = entry.means
+    means, took = entry.means, spent(examples_of(entry.run))
     change = None if entry is best else _change(entry, best, clusters)
     return Standing(
         name=entry.name,
@@ -137,13 +164,25 @@ def _standing(entry: _Entry, best: _Entry, clusters: _Clusters, wins: float) -> 
         difference=None if change is None else change[0],
         difference_ci95=None if change is None else change[1],
         left_out=entry.scored - sum(map(len, clusters.values())),
+        p95_ms=took.get("p95_ms"),
+        cost=took.get("cost"),
     )
 
 
 def _change(entry: _Entry, best: _Entry, clusters: _Clusters) -> tuple[float, Interval | None]:
-    pairs = {task: zip(scores, best.tasks[task], strict=True) for task, scores in entry.tasks.items()}
-    test = pooled_test([([own - other for own, other in pair], clusters[task]) for task, pair in pairs.items()])
+    test = _test(entry, best, clusters)
     return test.change, test.interval
+
+
+def _two_sided(one: _Entry, other: _Entry, clusters: _Clusters) -> float:
+    # In this direction the smaller one of the two is not the rounding of a difference to 1.
+    p = _test(other, one, clusters).p
+    return min(1.0, 2 * min(p, 1.0 - p))
+
+
+def _test(one: _Entry, other: _Entry, clusters: _Clusters) -> PairedTest:
+    pairs = {task: zip(scores, other.tasks[task], strict=True) for task, scores in one.tasks.items()}
+    return pooled_test([([own - theirs for own, theirs in pair], clusters[task]) for task, pair in pairs.items()])
 
 
 def _names(runs: Sequence[RunFile]) -> list[str]:

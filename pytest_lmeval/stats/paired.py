@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from pytest_lmeval.stats.intervals import Z95, combine, mean, standard_error, sum_clusters, t_quantile
 from pytest_lmeval.stats.power import detectable_drop
@@ -14,6 +15,7 @@ Differences = tuple[Sequence[float], Sequence[str]]
 """The differences ``new - old`` of a task's pairs, and the cluster of each, or nothing where none has one."""
 
 _NOTHING = 1e-9  # a score is in [0, 1]: a smaller difference is the rounding of a mean
+_Name = TypeVar("_Name", bound=Hashable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,15 +97,15 @@ def change_interval(differences: Sequence[float], clusters: Sequence[str] = ()) 
     return _cut(mean(differences), t_quantile(len(units) - 1) * error)
 
 
-def holm(p_values: Mapping[str, float]) -> dict[str, float]:
+def holm(p_values: Mapping[_Name, float]) -> dict[_Name, float]:
     """Return p-values that may be compared with alpha one by one: the chance of any false one among them is alpha.
 
     The smallest is multiplied by their number, the next by one less, and so on, none below its predecessor or above 1
     (S. Holm, Scandinavian Journal of Statistics 6, 1979). Keys keep their order.
     """
-    adjusted: dict[str, float] = {}
+    adjusted: dict[_Name, float] = {}
     highest = 0.0
-    for rank, name in enumerate(sorted(p_values, key=lambda name: (p_values[name], name))):
+    for rank, name in enumerate(sorted(p_values, key=lambda name: (p_values[name], str(name)))):
         highest = max(highest, min(1.0, p_values[name] * (len(p_values) - rank)))
         adjusted[name] = highest
     return {name: adjusted[name] for name in p_values}

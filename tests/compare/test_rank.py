@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -139,3 +140,25 @@ def test_one_board_or_the_same_file_twice_is_no_ranking() -> None:
         rank([run])
     with pytest.raises(UsageError, match=r"^a: named more than once"):
         rank([run, run])
+
+
+def test_of_four_equal_models_one_is_called_worse_in_no_more_than_alpha_of_the_runs() -> None:
+    chance, alarms, rounds = random.Random(3), 0, 200
+    for _ in range(rounds):
+        hard = [chance.random() for _ in range(60)]
+        runs = [_run_of(name, [float(chance.random() < each) for each in hard]) for name in "abcd"]
+        alarms += len(rank(runs).not_worse) < 4
+    # Of 5 % in 200 rounds more than 18 come once in 250 times.
+    assert alarms <= 18
+
+
+def test_a_model_that_is_clearly_worse_is_not_among_those_that_are_not() -> None:
+    good, near, bad = [1.0] * 60, [1.0] * 58 + [0.0] * 2, [1.0] * 30 + [0.0] * 30
+    ranking = rank([_run_of("bad", bad), _run_of("good", good), _run_of("near", near)])
+    assert ["good", "near"] == ranking.not_worse
+    assert [False, False, True] == [standing.is_worse for standing in ranking.standings]
+    assert ranking.standings[2].p_adjusted < 1e-6 < 0.05 < ranking.standings[1].p_adjusted
+
+
+def _run_of(name: str, scores: Sequence[float]) -> RunFile:
+    return _run(name, results_of({"t": scores}))

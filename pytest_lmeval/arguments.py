@@ -95,6 +95,14 @@ def key_value(text: str) -> tuple[str, Any]:
         return key, value
 
 
+def labelled_key_value(text: str) -> tuple[str, Any]:
+    """Parse ``KEY=VALUE`` or ``LABEL:KEY=VALUE``; the label stays before the key."""
+    name, equals, rest = text.partition("=")
+    label, colon, key = name.rpartition(":")
+    parsed, value = key_value(f"{key}{equals}{rest}")
+    return f"{label}{colon}{parsed}", value
+
+
 def at_least(low: int) -> Callable[[str], int]:
     """Return a parser of integers >= ``low``."""
 

@@ -42,7 +42,16 @@ def _records(path: Path) -> list[Any]:
 
 
 def test_there_is_a_schema_of_every_file_that_is_read_or_written() -> None:
-    assert ("compact-record", "dataset", "leaderboard", "ledger", "recording", "spec-record", "task") == schema_names()
+    assert (
+        "compact-record",
+        "comparison",
+        "dataset",
+        "leaderboard",
+        "ledger",
+        "recording",
+        "spec-record",
+        "task",
+    ) == schema_names()
 
 
 def test_an_unknown_schema_is_an_error_that_lists_the_choices() -> None:

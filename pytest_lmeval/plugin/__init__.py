@@ -44,6 +44,9 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    from pytest_lmeval.plugin.models import name_models
+
+    name_models(config)
     config.addinivalue_line("markers", "lmeval: an example of a language-model task (set by pytest-lmeval)")
     apply_ini_options(config)
     if not is_worker(config) and not config.option.lm_check_formatting:
@@ -86,6 +89,8 @@ def pytest_report_header(config: pytest.Config) -> str | None:
     from pytest_lmeval.plugin.run_facts import ini_file
     from pytest_lmeval.plugin.settings import gate_mode
 
+    if several := getattr(options, "lm_models", ()):
+        shown = ", ".join(label for label, _ in several)
     parts = [f"adapter {shown}", f"gate {gate_mode(config)}", f"sandbox {options.lm_sandbox}"]
     # A folder below may have one of its own, which then decides; pytest's own line does not say which folder's it is.
     from pytest_lmeval.plugin.settings import cache_of
@@ -191,9 +196,11 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     from pytest_lmeval.plugin.collected import collected_so_far
 
     if collected_so_far(session.config) is not None:
+        from pytest_lmeval.plugin.models import configs
         from pytest_lmeval.plugin.state import run_state
 
-        run_state(session.config).prepare(session)
+        for one in configs(session.config):
+            run_state(one).prepare(session)
 
 
 def pytest_report_collectionfinish(config: pytest.Config) -> str | None:
@@ -206,12 +213,15 @@ def pytest_report_collectionfinish(config: pytest.Config) -> str | None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
     if is_worker(session.config):
+        from pytest_lmeval.plugin.models import configs, label_of
         from pytest_lmeval.plugin.state import RUN
         from pytest_lmeval.plugin.telling import tell
 
-        run = session.config.stash.get(RUN, None)
+        runs = {label_of(one): one.stash.get(RUN, None) for one in configs(session.config)}
+        known = {label: run.run.facts() for label, run in runs.items() if run is not None}
+        run = next((run for run in runs.values() if run is not None), None)
         if run is not None:
-            tell(session.config, facts=run.run.facts(), not_tasks=run.collected.not_tasks, remarks=run.remarks)
+            tell(session.config, facts=known.get("", known), not_tasks=run.collected.not_tasks, remarks=run.remarks)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

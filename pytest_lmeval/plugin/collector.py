@@ -19,7 +19,8 @@ from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.plugin.collected import collected
 from pytest_lmeval.plugin.item import ExampleItem, run_example
 from pytest_lmeval.plugin.locate import has_own_format
-from pytest_lmeval.plugin.private import fixtures_of, import_package
+from pytest_lmeval.plugin.models import labels_of
+from pytest_lmeval.plugin.private import fixtures_of, import_package, note_parameter
 from pytest_lmeval.plugin.state import run_state
 from pytest_lmeval.run.facts import info_of
 from pytest_lmeval.text import item_name, node_path
@@ -140,17 +141,29 @@ class TaskFile(pytest.Module):
                     raise BadTaskFile(f"{init}:1: import_error _module: {_last_line(error)}") from None
 
     def _items(self, task: Task, names: ItemNames, prefix: str) -> Iterator[ExampleItem]:
-        fixtureinfo = None
+        fixtureinfo, labels = None, labels_of(self.config) or [""]
         for example in _selected(task, self.config.option):
-            item: ExampleItem = ExampleItem.from_parent(
-                self, name=names.unique(prefix + example.id), callobj=run_example, fixtureinfo=fixtureinfo
-            )
-            item.assign(task, example)
-            if prefix:
-                item.extra_keyword_matches.update(_words_of(task))
-            # Items of a file have the same fixtures.
-            fixtureinfo = fixtureinfo or fixtures_of(item)
-            yield item
+            name = names.unique(prefix + example.id)
+            for label in labels:
+                item = self._item(name, label, fixtureinfo)
+                item.assign(task, example)
+                if prefix:
+                    item.extra_keyword_matches.update(_words_of(task))
+                # Items of a file have the same fixtures.
+                fixtureinfo = fixtureinfo or fixtures_of(item)
+                yield item
+
+    def _item(self, name: str, label: str, fixtureinfo: Any) -> ExampleItem:
+        """Return the item of an example; of several models, that of the one with the label."""
+        if not label:
+            plain: ExampleItem = ExampleItem.from_parent(self, name=name, callobj=run_example, fixtureinfo=fixtureinfo)
+            return plain
+        item: ExampleItem = ExampleItem.from_parent(
+            self, name=f"{name}[{label}]", originalname=name, callobj=run_example, fixtureinfo=fixtureinfo
+        )
+        item.label = label
+        note_parameter(item, label)
+        return item
 
 
 def _last_line(error: BaseException) -> str:

@@ -3,48 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
 
+_TWO_WAYS = (
+    "several models: --lm-adapter names them, and a conftest.py overrides the lm_adapter fixture; leave one of both"
+)
 _NO_JUDGE = "the lm_judge fixture needs --lm-judge SPEC, or an override in a conftest"
 
 
 @pytest.fixture(scope="session")
 def lm_adapter(pytestconfig: pytest.Config) -> Iterator[Any]:
     """Provide the model under test, from --lm-adapter; override it to configure one in Python."""
-    from pytest_lmeval.plugin.state import run_state
-
-    adapter = run_state(pytestconfig).adapter()
-    yield adapter
-    close = getattr(adapter, "close", None)
-    if callable(close):
-        close()
+    yield from _opened(pytestconfig, lambda state: state.adapter())
 
 
 @pytest.fixture(scope="session")
 def lm_judge(pytestconfig: pytest.Config) -> Iterator[Any]:
     """Provide the adapter that judges answers, from --lm-judge; without it, an object that is false."""
-    from pytest_lmeval.plugin.state import run_state
-
-    judge = run_state(pytestconfig).judge()
-    if judge is None:
-        yield _NoJudge()
-        return
-    yield judge
-    close = getattr(judge, "close", None)
-    if callable(close):
-        close()
+    yield from _opened(pytestconfig, lambda state: state.judge() or _NoJudge())
 
 
 @pytest.fixture(scope="session")
 def lm_engine(lm_adapter: Any, lm_judge: Any, pytestconfig: pytest.Config) -> Iterator[Any]:
     """Provide what stands between the examples and the adapter: requests are sent ahead of the scoring."""
+    from pytest_lmeval.plugin.models import ByModel, labels_of, of_model
     from pytest_lmeval.plugin.state import run_state
 
-    state = run_state(pytestconfig)
-    yield state.make_engine(lm_adapter)
-    state.run.close()
+    if not labels_of(pytestconfig):
+        state = run_state(pytestconfig)
+        yield state.make_engine(lm_adapter)
+        state.run.close()
+        return
+    if not isinstance(lm_adapter, ByModel):
+        raise pytest.UsageError(_TWO_WAYS)
+    states = _states(pytestconfig)
+    yield ByModel({label: state.make_engine(of_model(lm_adapter, label)) for label, state in states.items()})
+    for state in states.values():
+        state.run.close()
 
 
 @pytest.fixture(scope="session")
@@ -58,10 +56,13 @@ def lm_render() -> Callable[[Any], Any]:
 @pytest.fixture(scope="session")
 def lm_sandbox(pytestconfig: pytest.Config) -> Iterator[Any]:
     """Provide the place where code that the model wrote is run, from --lm-sandbox."""
-    from pytest_lmeval.plugin.state import run_state
+    from pytest_lmeval.plugin.models import ByModel, labels_of
 
-    with run_state(pytestconfig).run.programs.open() as sandbox:
-        yield sandbox
+    with ExitStack() as stack:
+        opened = {
+            label: stack.enter_context(state.run.programs.open()) for label, state in _states(pytestconfig).items()
+        }
+        yield ByModel(opened) if labels_of(pytestconfig) else opened[""]
 
 
 @pytest.fixture
@@ -84,6 +85,27 @@ def lm_base_url(lm_engine: Any, lm_judge: Any, pytestconfig: pytest.Config) -> s
 def lm_example(request: pytest.FixtureRequest) -> Any:
     """Provide the example of the running item; None in a test that is no example."""
     return getattr(request.node, "example", None)
+
+
+def _states(config: pytest.Config) -> dict[str, Any]:
+    """Return the state of the run of each model by its label; that of a single one has none."""
+    from pytest_lmeval.plugin.models import configs
+    from pytest_lmeval.plugin.state import run_state
+
+    states = [run_state(one) for one in configs(config)]
+    return {state.label: state for state in states}
+
+
+def _opened(config: pytest.Config, make: Callable[[Any], Any]) -> Iterator[Any]:
+    """Yield what ``make`` makes of the state, or for each of several models; close it afterwards."""
+    from pytest_lmeval.plugin.models import ByModel, labels_of
+
+    made = {label: make(state) for label, state in _states(config).items()}
+    yield ByModel(made) if labels_of(config) else made[""]
+    for each in made.values():
+        close = getattr(each, "close", None) if not isinstance(each, _NoJudge) else None
+        if callable(close):
+            close()
 
 
 class _NoJudge:

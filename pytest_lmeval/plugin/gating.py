@@ -140,19 +140,20 @@ def _is_replaced(path: Path, config: pytest.Config) -> bool:
     return path.resolve() in [(folder / name).resolve() for name in ("leaderboard.json", "ledger.jsonl")]
 
 
-def report_gate(session: pytest.Session, board: Leaderboard, unwritten: Sequence[str]) -> None:
+def report_gate(session: pytest.Session, board: Leaderboard, unwritten: Sequence[str], label: str = "") -> None:
     """Tell every report writer of a gate that does not let the run pass, as a failed test called GATE_ID.
 
     Failed items have been told of already: where they are the verdict's reason, or a run that was cut short has any,
     nothing is added. Reports that are ``unwritten`` fail a run, too. JUnit has the verdict in any case, as properties
-    of the suite.
+    of the suite. With a ``label``, the gate is that of one of several models.
     """
     config = session.config
+    of = f"[{label}]" if label else ""
     gate = board.facts.gate or {}
     for note in suite_properties(config):
-        note("lm_gate", gate["mode"])
-        note("lm_verdict", gate["verdict"])
-        note("lm_reasons", "; ".join(gate["reasons"][:_REASONS]))
+        note(f"lm_gate{of}", gate["mode"])
+        note(f"lm_verdict{of}", gate["verdict"])
+        note(f"lm_reasons{of}", "; ".join(gate["reasons"][:_REASONS]))
     if _is_told(session.testsfailed, board, gate["verdict"]) and (session.testsfailed or not unwritten):
         return
     reasons = [*gate["reasons"], *(f"not written: {failure}" for failure in unwritten)]
@@ -165,8 +166,8 @@ def report_gate(session: pytest.Session, board: Leaderboard, unwritten: Sequence
     for when in phases:
         failed = when == "call"
         report = pytest.TestReport(
-            nodeid=GATE_ID,
-            location=("leaderboard", None, "gate"),
+            nodeid=f"{GATE_ID}{of}",
+            location=("leaderboard", None, f"gate{of}"),
             keywords={},
             outcome="failed" if failed else "passed",
             longrepr=text if failed else None,

@@ -12,8 +12,10 @@ import pytest
 from pytest_lmeval.errors import LmevalError
 from pytest_lmeval.formats.task import Task
 from pytest_lmeval.plugin.failure import ExampleFailed, explain
+from pytest_lmeval.plugin.models import config_of, of_model
 from pytest_lmeval.plugin.private import is_worker
 from pytest_lmeval.plugin.run_facts import rerun_facts
+from pytest_lmeval.plugin.state import run_state
 from pytest_lmeval.plugin.telling import tell
 from pytest_lmeval.report.rerun import rerun_command
 from pytest_lmeval.text import item_name, printable
@@ -72,11 +74,12 @@ class ExampleItem(ScoredItem):
 
     parent: TaskFile
     position: int = 0
+    label: str = ""
 
     @property
     def run_state(self) -> RunState:
-        """The state of the run in this process."""
-        return self.parent.run_state
+        """The state of the run in this process, of the item's own model where there are several."""
+        return run_state(config_of(self.config, self.label)) if self.label else self.parent.run_state
 
     def assign(self, task: Task, example: Example) -> None:
         """Say which example this is."""
@@ -116,18 +119,19 @@ class ExampleItem(ScoredItem):
 
     def runtest(self) -> None:
         """Score the example; fail where its status says so."""
-        state = self.parent.run_state
-        engine: Any = self.funcargs["lm_engine"]
+        state = self.run_state
+        engine: Any = of_model(self.funcargs["lm_engine"], self.label)
         if state.ahead is not None:
             state.ahead.catch_up(self.position)
-        if other := state.other_adapter(self.funcargs["lm_adapter"], engine):
+        given: dict[str, Any] = {name: of_model(value, self.label) for name, value in self.funcargs.items()}
+        if other := state.other_adapter(given["lm_adapter"], engine) or (self.label and state.run.stopped):
+            # Of several models the others go on.
             result = state.run.unscored(self, other)
         else:
-            given: dict[str, Any] = self.funcargs
             result = state.run.result(
                 self, given["lm_render"], engine=engine, judge=given["lm_judge"], sandbox=given["lm_sandbox"]
             )
-        if state.run.stopped:
+        if state.run.stopped and not self.label:
             self.session.shouldstop = printable(state.run.stopped, keep="")
             tell(self.config, stopped=state.run.stopped)
         self.keep(result)
@@ -138,7 +142,7 @@ class ExampleItem(ScoredItem):
 
     def teardown(self) -> None:
         """Let go of what was asked for this example; where it was skipped, nobody has taken it."""
-        self.parent.run_state.run.forget(self)
+        self.run_state.run.forget(self)
         super().teardown()
 
     def reportinfo(self) -> tuple[Path, int, str]:

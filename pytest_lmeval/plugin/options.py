@@ -11,7 +11,7 @@ from pytest_lmeval.arguments import (
     THINK_TAGS,
     MaxErrors,
     at_least,
-    key_value,
+    labelled_key_value,
     level,
     named_amount,
     named_share,
@@ -54,17 +54,19 @@ _OPTIONS: list[tuple[str | tuple[str, ...], dict[str, Any]]] = [
     (
         "--lm-adapter",
         {
-            "metavar": "SPEC",
+            "metavar": "[LABEL=]SPEC",
+            "action": "append",
             "default": None,
-            "help": "the model: toy, replay:PATH, openai:MODEL, hf:PATH, module:Object, a profile (ini: lm_adapter)",
+            "help": "the model; repeatable, to compare several: toy, replay:PATH, openai:MODEL, hf:PATH, "
+            "module:Object, a profile (ini: lm_adapter)",
         },
     ),
     (
         "--lm-adapter-arg",
         {
-            "metavar": "KEY=VALUE",
+            "metavar": "[LABEL:]KEY=VALUE",
             "action": "append",
-            "type": key_value,
+            "type": labelled_key_value,
             "default": [],
             "help": "option for the adapter; a TOML value, else text; repeatable",
         },

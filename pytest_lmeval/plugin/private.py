@@ -112,6 +112,16 @@ def is_capturing(config: pytest.Config) -> bool:
     return config.pluginmanager.hasplugin("capturemanager") and config.getoption("capture", "no") != "no"
 
 
+def note_parameter(item: pytest.Item, label: str) -> None:
+    """Have the structured id of an item end with a parameter, as its name does.
+
+    Without ``_id`` (before pytest 9.2) the node id is made of the name alone, and need not be told.
+    """
+    own: Any = getattr(item, "_id", None)
+    if own is not None and own.params is None:
+        item._id = own.with_params(label)
+
+
 # A worker of pytest-xdist, seen from within
 
 

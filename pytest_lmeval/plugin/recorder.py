@@ -17,6 +17,7 @@ from pytest_lmeval.plugin.locate import asks_for_run, is_example, is_example_id
 from pytest_lmeval.plugin.private import end_capture, is_controller, kept_reports, show_internal_error
 
 if TYPE_CHECKING:
+    from pytest_lmeval.plugin.many_records import ManyRecords
     from pytest_lmeval.plugin.run_record import RunRecord
 
 
@@ -28,7 +29,7 @@ class Recorder:
 
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
-        self.record: RunRecord | None = None
+        self.record: RunRecord | ManyRecords | None = None
         # Held by whoever ends the run: pytest's main thread, or any that calls os._exit.
         self._ending = threading.RLock()
         self._guard = ExitGuard(self._wind_up, self._ending)
@@ -210,11 +211,15 @@ class Recorder:
         if self.record is None:
             self._has_examples = True
             from pytest_lmeval.plugin.gating import check_recording
+            from pytest_lmeval.plugin.many_records import ManyRecords
+            from pytest_lmeval.plugin.models import configs, labels_of
             from pytest_lmeval.plugin.run_record import RunRecord
 
             if is_controller(self.config):
-                check_recording(self.config)
-            record = RunRecord(self.config, len(nodeids))
+                for one in configs(self.config):
+                    check_recording(one)
+            several = bool(labels_of(self.config))
+            record = ManyRecords(self.config, nodeids) if several else RunRecord(self.config, len(nodeids))
             record.open_ledger()
             self.record = record
             self._forget_quiet_reports()

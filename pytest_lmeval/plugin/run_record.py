@@ -19,6 +19,7 @@ from pytest_lmeval.plugin.collected import collected
 from pytest_lmeval.plugin.ending import INCOMPLETE, Ending, ending_of, failed_besides
 from pytest_lmeval.plugin.gating import changed_in, gate_settings, report_gate
 from pytest_lmeval.plugin.heard import Heard
+from pytest_lmeval.plugin.models import label_of
 from pytest_lmeval.plugin.private import is_controller, is_crash
 from pytest_lmeval.plugin.progress import Progress
 from pytest_lmeval.plugin.report_dir import folder_of_run, held_ledger
@@ -125,7 +126,7 @@ class RunRecord:
             )
             self.files.show_to_project(board)
             self.code = self.code or int(bool(self.files.failures))
-            report_gate(session, board, self.files.failures)
+            report_gate(session, board, self.files.failures, label_of(self.config))
         return self.code
 
     def give_up(self, reason: str) -> None:
@@ -162,7 +163,7 @@ class RunRecord:
         self.ledger.close(**end)
         if self.ledger.failure is not None:
             self.files.failures.append(f"{self.ledger.path}: {self.ledger.failure.strerror or self.ledger.failure}")
-        self.files.write(self.board, self._with_prompts, per_example=self.per_example)
+        self.files.write(self.board, self.with_prompts, per_example=self.per_example)
         if self.board.complete and self.files.has_board and not self.config.option.lm_resume:
             self.ledger.drop_replaced()
         return self.board
@@ -176,7 +177,8 @@ class RunRecord:
         self._decision = decision
         return replace(board, facts=replace(board.facts, gate=decision.to_json()))
 
-    def _with_prompts(self) -> Sequence[ExampleResult]:
+    def with_prompts(self) -> Sequence[ExampleResult]:
+        """Return the results with their prompts, which a controller lets go of."""
         results = list(self.heard.results.values())
         if self.per_example or self.ledger.failure is not None or not is_controller(self.config):
             return results

@@ -14,6 +14,7 @@ import pytest
 
 from pytest_lmeval.engine.batches import plan_batches
 from pytest_lmeval.plugin.locate import is_example_id, is_plain_python
+from pytest_lmeval.plugin.models import label_in
 from pytest_lmeval.plugin.private import Worker, expected_workers, output_of, worker_failures
 
 _MAX_CRASHES = 2
@@ -139,7 +140,10 @@ class BatchScheduling:
     def _group(self, nodeid: str, index: int) -> str | int:
         # A plain test is a group of its own, and an eval function's example: their indices are unique.
         file = nodeid.partition("::")[0]
-        return file if is_example_id(nodeid, self.config) and not is_plain_python(Path(file)) else index
+        if not is_example_id(nodeid, self.config) or is_plain_python(Path(file)):
+            return index
+        # Of several models each has batches of its own.
+        return f"{file}[{label_in(nodeid, self.config)}]"
 
     def _is_stopping(self) -> bool:
         maxfail = self.config.option.maxfail

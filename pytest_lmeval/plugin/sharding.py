@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Sequence
 
 import pytest
 
@@ -18,7 +19,13 @@ def keep_shard(config: pytest.Config, items: list[pytest.Item], collected: Seque
     part, parts = config.option.lm_shard
     rank = {item: number for number, item in enumerate(collected)}
     examples = sorted((item for item in items if is_example(item)), key=rank.__getitem__)
-    mine: Mapping[pytest.Item, bool] = {item: number % parts == part - 1 for number, item in enumerate(examples)}
+    # Of several models, each shard has the same examples of all.
+    counts: Counter[str] = Counter()
+    mine: dict[pytest.Item, bool] = {}
+    for item in examples:
+        label = getattr(item, "label", "")
+        mine[item] = counts[label] % parts == part - 1
+        counts[label] += 1
     others = [item for item in items if not mine.get(item, True)]
     if others:
         config.hook.pytest_deselected(items=others)

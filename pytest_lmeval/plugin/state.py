@@ -15,6 +15,7 @@ from pytest_lmeval.errors import LmevalError, UsageError
 from pytest_lmeval.plugin.ahead import Ahead
 from pytest_lmeval.plugin.collected import collected
 from pytest_lmeval.plugin.locate import is_example, is_example_id, is_function, is_record
+from pytest_lmeval.plugin.models import OWN, configs, label_of
 from pytest_lmeval.plugin.private import fixture_definitions, is_worker
 from pytest_lmeval.plugin.report_dir import held_ledger
 from pytest_lmeval.plugin.settings import cache_of, max_errors, run_scrubber, run_settings, with_usage_errors
@@ -32,7 +33,8 @@ if TYPE_CHECKING:
 
 
 def run_state(config: pytest.Config) -> RunState:
-    """Return the state of this process, made when it is first asked for."""
+    """Return the state of this process, made when it is first asked for; of several models that of the first."""
+    config = next(configs(config))
     if RUN not in config.stash:
         config.stash[RUN] = RunState(config)
     return config.stash[RUN]
@@ -43,6 +45,7 @@ class RunState:
 
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
+        self.label = label_of(config)
         self.collected = collected(config)
         self.spec: str = config.option.lm_adapter or config.getini("lm_adapter")
         self._adapter: Any = None
@@ -106,7 +109,10 @@ class RunState:
         # A run that becomes the baseline is not judged by the one before.
         renews = self.config.option.lm_update_baseline
         settings = run_settings(self.config, self.scrubber, None if renews else self.baseline)
-        return Run(settings, self.collected.registry, lambda spec: self.make(spec, {}), self.held, self.spec)
+        made = Run(settings, self.collected.registry, lambda spec: self.make(spec, {}), self.held, self.spec)
+        # What the run may cost is what all models may together.
+        made.purse = self.config.stash.setdefault(_PURSE, []) if self.label else []
+        return made
 
     @cached_property
     def baseline(self) -> RunFile | None:
@@ -141,15 +147,12 @@ class RunState:
 
     def prepare(self, session: pytest.Session) -> None:
         """Check and plan the run, once it is known which examples were selected and before any model call."""
-        items: list[Any] = [item for item in session.items if is_example(item)]
+        items = self._mine(session.items)
         if self.collected.bad_files:
             return
         if items and not self.config.option.collectonly:
             items = self._with_adapter(items, session)
-        try:
-            self.collected.wanted.check()
-        except UsageError as error:
-            self._usage_error(str(error))
+        self._check_wanted()
         if self.config.option.collectonly or not items:
             return
         for name, selected in Counter(item.task.name for item in items).items():
@@ -179,6 +182,18 @@ class RunState:
         self._tell_controller()
         # The items stay until the end: the collector need not look at them again and again.
         gc.freeze()
+
+    def _check_wanted(self) -> None:
+        try:
+            self.collected.wanted.check()
+        except UsageError as error:
+            self._usage_error(str(error))
+
+    def _mine(self, items: Sequence[pytest.Item]) -> list[Any]:
+        return [item for item in items if is_example(item) and self._is_mine(item)]
+
+    def _is_mine(self, item: Any) -> bool:
+        return not self.label or getattr(item, "label", "") == self.label
 
     def adapter(self) -> Any:
         """Return the adapter that the options name, made once per process."""
@@ -213,12 +228,12 @@ class RunState:
 
     @cached_property
     def _max_errors(self) -> float:
-        return max_errors(self.config).of(sum(is_example(item) for item in self._items))
+        return max_errors(self.config).of(sum(is_example(item) and self._is_mine(item) for item in self._items))
 
     def make_engine(self, adapter: Any) -> Engine:
         """Return the engine that answers this process's examples from ``adapter``."""
-        self.ahead = Ahead(self.config, self._items)
-        items: list[Any] = [item for item in self._items if is_record(item)]
+        self.ahead = Ahead(self.config, self._items, lambda item: is_record(item) and self._is_mine(item))
+        items: list[Any] = [item for item in self._items if is_record(item) and self._is_mine(item)]
         engine = self.run.open(adapter, items, self._batches, self.ahead)
         engine.on_wait = lambda asked: self.show_waiting(min(asked.outstanding, asked.policy.own_concurrency), asked)
         return engine
@@ -234,6 +249,8 @@ class RunState:
 
     def _with_adapter(self, items: list[Any], session: pytest.Session) -> list[Any]:
         """Return ``items``; none, and all skipped, where they are evals of a project that runs without a model."""
+        if self.label and any(is_function(item) for item in session.items):
+            self._usage_error("eval functions ask one model: give --lm-adapter once, or name task files to compare on")
         without = [item for item in items if not is_record(item)]
         if self.spec or len(without) < len(items) or not all(_uses_ours(item, "lm_adapter") for item in items):
             return items
@@ -273,7 +290,9 @@ class RunState:
         raise pytest.UsageError(message)
 
 
+_PURSE = pytest.StashKey[list[Any]]()
 RUN = pytest.StashKey[RunState]()
+OWN.add(RUN)
 
 _NO_ADAPTER = (
     "no adapter: say which model to ask with --lm-adapter=SPEC (toy, replay:PATH, package.module:Object), "
@@ -285,13 +304,21 @@ def _check_scopes(item: Any) -> None:
     """Raise UsageError where a conftest file gives a model for one test at a time: the run asks ahead of its tests."""
     for name in ("lm_adapter", "lm_judge"):
         for definition in fixture_definitions(item, name):
-            if definition.scope != "session":
-                code = definition.func.__code__
-                place = f"{portable_path(code.co_filename)}:{code.co_firstlineno}"
+            if definition.params is not None:
                 raise UsageError(
-                    f"{place}: the fixture {name} has the scope {definition.scope!r}, and one run has one model; write "
-                    "@pytest.fixture(scope='session')"
+                    f"{_place(definition)}: the fixture {name} is parametrised, and a run asks each model by itself; "
+                    "name the models with --lm-adapter=LABEL=SPEC, once for each"
                 )
+            if definition.scope != "session":
+                raise UsageError(
+                    f"{_place(definition)}: the fixture {name} has the scope {definition.scope!r}, and one run has one "
+                    "model; write @pytest.fixture(scope='session')"
+                )
+
+
+def _place(definition: Any) -> str:
+    code = definition.func.__code__
+    return f"{portable_path(code.co_filename)}:{code.co_firstlineno}"
 
 
 def _uses_ours(item: Any, fixture: str) -> bool:

@@ -14,11 +14,13 @@ from pytest_lmeval.compare.gate import LET_PASS, let_pass
 from pytest_lmeval.errors import did_you_mean
 from pytest_lmeval.leaderboard.board import Leaderboard
 from pytest_lmeval.plugin.ini_gate import baseline_set_aside
+from pytest_lmeval.plugin.many_records import ManyRecords
 from pytest_lmeval.plugin.private import kept_reports
 from pytest_lmeval.plugin.report_dir import SELECTION, report_dir
 from pytest_lmeval.plugin.run_record import RunRecord
 from pytest_lmeval.plugin.settings import ini_floors, ini_thresholds, registry_of
 from pytest_lmeval.records.ledger import KEPT
+from pytest_lmeval.report.comparison import comparison_table
 from pytest_lmeval.report.gate_text import baseline_line, ini_line, is_off, off_line
 from pytest_lmeval.report.github import commands
 from pytest_lmeval.report.run_text import resume_line, totals_line
@@ -30,8 +32,13 @@ _SHOWN = 20
 _LONG = 200
 
 
-def write_summary(record: RunRecord, terminal: pytest.TerminalReporter) -> None:
-    """Write the table, what is missing or left out, and where the files are."""
+def write_summary(record: RunRecord | ManyRecords, terminal: pytest.TerminalReporter) -> None:
+    """Write the table, what is missing or left out, and where the files are; of several models, how they compare."""
+    if isinstance(record, ManyRecords):
+        for each in record.records.values():
+            write_summary(each, terminal)
+        _write_comparison(record, terminal)
+        return
     board = record.board
     if board is None:
         return
@@ -45,6 +52,17 @@ def write_summary(record: RunRecord, terminal: pytest.TerminalReporter) -> None:
         _worth_a_note(board, record.gate), _paths(board), record.config.rootpath, os.environ, level
     ):
         terminal.write_line(command)  # the only commands in the log: what they say is escaped in them
+
+
+def _write_comparison(record: ManyRecords, terminal: pytest.TerminalReporter) -> None:
+    if terminal.config.option.verbose >= -1 and record.comparison:
+        terminal.write_sep("=", "comparison")
+        for line in comparison_table(record.comparison):
+            _say(terminal, line)
+        for name, file in (("comparison", "comparison.json"), ("HTML report", "report.html")):
+            _say(terminal, f"{name}: {_near(record.folder / file, record.config.invocation_params.dir)}")
+    for failure in record.failures:
+        _say(terminal, f"NOT WRITTEN: {failure}", red=True, bold=True)
 
 
 def _say(terminal: pytest.TerminalReporter, line: str, **markup: bool) -> None:

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from pytest_lmeval.adapters.resolve import adapter_name
 from pytest_lmeval.engine.ask import without_thoughts
+from pytest_lmeval.engine.budget import Budget
 from pytest_lmeval.engine.caching import Cache, CachedAnswers
 from pytest_lmeval.engine.engine import Ahead, Engine
 from pytest_lmeval.engine.evaluate import Judgement, Thresholds, evaluate, failed_result
@@ -76,6 +77,7 @@ class Run:
         self._judgements: dict[tuple[int, int], Judgement] = {}
         self._prompts: dict[Unit, Prompt] = {}
         self._known = KnownAnswers()
+        self.purse: list[Budget] = []
         self.cache: Cache | None = None if settings.cache is None else Cache(settings.cache, settings.think_tags_text)
 
     def prepare(
@@ -117,7 +119,10 @@ class Run:
         for unit in units:
             unit.task = ready[id(unit.task)]
         spent = sum(result.usage.get("cost", 0.0) for result in self._held.results.values())
-        engine = self.engine = Engine(adapter, self.settings.policy(spent), cache=self._cached(adapter))
+        # Runs that share a purse spend out of that of the first.
+        budget = self.purse[0] if self.purse else None
+        engine = self.engine = Engine(adapter, self.settings.policy(spent), budget, self._cached(adapter))
+        self.purse[:] = [engine.budget]
         engine.recall = self._recall if self.settings.reuses else None
         engine.converse = self._converse
         own = (result for result in self._held.results.values() if result.adapter == self._name)

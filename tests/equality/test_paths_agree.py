@@ -146,6 +146,12 @@ def test_a_run_that_was_killed_and_resumed_agrees_with_one_that_was_not(scene: S
     assert len(again) < whole
 
 
+def test_a_model_among_several_agrees_with_a_run_of_its_own(scene: Scene) -> None:
+    code = scene.run("several", *_GATE, "--lm-adapter=other=model:Model")
+    for label in ("model-Model", "other"):
+        assert scene.serial == scene.outcome(f"several/{label}", code)
+
+
 def test_a_run_out_of_the_cache_agrees_and_asks_nothing(scene: Scene) -> None:
     assert scene.serial == scene.gated("filled", "--lm-cache=cache")
     assert scene.serial == scene.gated("cached", "--lm-cache=cache", "--lm-cache-mode=read-only")

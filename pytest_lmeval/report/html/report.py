@@ -36,7 +36,7 @@ def render_report(
     data = report_data(board, results, comparison, baseline)
     style, script = _style(), _script()
     return Template(_part("page.html")).substitute(
-        policy=_policy(style, script),
+        policy=policy(style, script),
         title=title_html(board),
         summary=summary_html(board, comparison),
         style=style,
@@ -59,15 +59,17 @@ def write_report(
 def _blocks(data: ReportData) -> list[str]:
     overview = json.dumps(data.overview, allow_nan=False, separators=(",", ":"))
     texts = [("report-data", overview), *((f"task-{number}", task) for number, task in enumerate(data.tasks))]
-    return [f'<script type="application/json" id="{id}">{_inert(text)}</script>' for id, text in texts]
+    return [f'<script type="application/json" id="{id}">{inert(text)}</script>' for id, text in texts]
 
 
-def _inert(ascii_json: str) -> str:
+def inert(ascii_json: str) -> str:
+    """Return JSON as the content of a script element that it cannot end."""
     # Outside of strings JSON has none of these. What stays is a value that can neither end its block nor open a tag.
     return ascii_json.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
-def _policy(style: str, script: str) -> str:
+def policy(style: str, script: str) -> str:
+    """Return the content security policy of a page with this style and script."""
     rules = {
         "default-src": "'none'",
         "script-src": _hash(script),

@@ -1,0 +1,160 @@
+"""Several models of one run side by side: who is ahead, who is not significantly worse, and what each took."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from pytest_lmeval.atomic import encode_json, write_atomically
+from pytest_lmeval.compare.rank import rank
+from pytest_lmeval.errors import UsageError
+from pytest_lmeval.records.runfile import RunFile
+from pytest_lmeval.report.columns import columns, interval_text, percent, signed
+from pytest_lmeval.report.html.comparison import Compared, render_comparison
+from pytest_lmeval.report.markdown import escape, table
+from pytest_lmeval.report.tables import score_text
+
+SCHEMA = "pytest-lmeval/comparison/1"
+_FILES = ("comparison.json", "comparison.md")
+_HEADINGS = (
+    "model",
+    "verdict",
+    "score",
+    "95 % interval",
+    "win rate",
+    "to the best",
+    "95 % interval",
+    "p",
+    "p95 ms",
+    "cost",
+)
+
+
+def compared(models: Sequence[Compared], exit_code: int) -> dict[str, Any]:
+    """Return the comparison as JSON values; ``reason`` says why the models cannot be ranked, where they cannot."""
+    found: dict[str, Any] = {
+        "schema": SCHEMA,
+        "timestamp": min((model.board.facts.timestamp for model in models), default=""),
+        "exit_code": exit_code,
+        "models": [_model(model) for model in models],
+        "ranking": None,
+        "reason": "",
+    }
+    # A model that has no score, such as one that was down, takes no place from the others.
+    scored = [model for model in models if any(result.is_scored for result in model.results)]
+    try:
+        found["ranking"] = rank([_run(model) for model in scored]).to_json()
+    except UsageError as error:
+        found["reason"] = str(error)
+    return found
+
+
+def comparison_table(comparison: Mapping[str, Any]) -> list[str]:
+    """Return the lines for a terminal: a row a model, the best first, and who is not significantly worse."""
+    return [*columns(_HEADINGS, _rows(comparison), texts=2), *_remarks(comparison)]
+
+
+def comparison_markdown(comparison: Mapping[str, Any]) -> str:
+    """Return the comparison as Markdown."""
+    lines = ["# Comparison", "", *table(_HEADINGS, _rows(comparison), texts=2)]
+    return "\n".join([*lines, *(f"- {escape(remark)}" for remark in _remarks(comparison)), ""])
+
+
+def write_comparison(folder: Path, comparison: Mapping[str, Any], models: Sequence[Compared]) -> list[str]:
+    """Write comparison.json, comparison.md and report.html; return what could not be written, and why."""
+    failures = []
+    contents: dict[str, Callable[[], bytes]] = {
+        "comparison.md": lambda: comparison_markdown(comparison).encode("utf-8", "backslashreplace"),
+        "report.html": lambda: render_comparison(comparison, models).encode("ascii"),
+        "comparison.json": lambda: encode_json(dict(comparison)),
+    }
+    for name, content in contents.items():
+        try:
+            write_atomically(folder / name, content())
+        except Exception as error:  # what one file cannot hold must not cost the others
+            failures.append(f"{folder / name}: {error}")
+    return failures
+
+
+def remove_comparison(folder: Path) -> list[str]:
+    """Remove the comparison of an earlier run; return what could not be removed, and why."""
+    failures = []
+    for name in _FILES:
+        try:
+            (folder / name).unlink(missing_ok=True)
+        except OSError as error:
+            failures.append(f"{folder / name}: of an earlier run, cannot be removed: {error.strerror or error}")
+    return failures
+
+
+def _model(model: Compared) -> dict[str, Any]:
+    board, gate = model.board, model.board.facts.gate or {}
+    return {
+        "label": model.label,
+        "adapter": board.facts.adapter,
+        "folder": model.folder,
+        "complete": board.complete,
+        "overall_score": board.overall_score,
+        "verdict": gate.get("verdict", ""),
+        "reasons": list(gate.get("reasons", ())),
+        "digest": board.digest,
+        "counts": dict(board.counts),
+        "spent": dict(board.spent),
+    }
+
+
+def _run(model: Compared) -> RunFile:
+    facts = model.board.facts
+    return RunFile(
+        path=Path(model.folder),
+        kind="leaderboard",
+        facts=replace(facts, adapter=model.label),
+        complete=model.board.complete,
+        infos={},
+        results=model.results,
+    )
+
+
+def _rows(comparison: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    models = {model["label"]: model for model in comparison["models"]}
+    standings = {each["name"]: each for each in (comparison["ranking"] or {}).get("standings", ())}
+    return [
+        _row(models[label], standings.get(label))
+        for label in [*standings, *(each for each in models if each not in standings)]
+    ]
+
+
+def _row(model: Mapping[str, Any], standing: Mapping[str, Any] | None) -> tuple[str, ...]:
+    verdict = model["verdict"] if model["complete"] else "incomplete"
+    spent = [_amount(model["spent"].get(name)) for name in ("p95_ms", "cost")]
+    if standing is None:
+        return (model["label"], verdict, score_text(model["overall_score"]), "-", "-", "-", "-", "-", *spent)
+    difference = standing["difference"]
+    return (
+        model["label"],
+        verdict,
+        score_text(standing["score"]),
+        interval_text(standing["ci95"]),
+        percent(standing["win_rate"]),
+        signed(difference),
+        interval_text(standing["difference_ci95"], sign=True),
+        "-" if difference is None else f"{standing['p_adjusted']:.2g}",
+        *spent,
+    )
+
+
+def _amount(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4g}"
+
+
+def _remarks(comparison: Mapping[str, Any]) -> list[str]:
+    ranking = comparison["ranking"]
+    if ranking is None:
+        return [f"not ranked: {comparison['reason']}"]
+    total = sum(ranking["examples"].values())
+    return [
+        f"not significantly worse than the best ({1 - ranking['alpha']:.0%}, Holm): {', '.join(ranking['not_worse'])}",
+        f"scores are over the {total} example(s) that all models have a score for",
+    ]

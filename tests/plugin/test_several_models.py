@@ -1,0 +1,231 @@
+"""Several models in one run: each has the board of a run of its own, and they are compared."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ElementTree
+from typing import Any
+
+import pytest
+
+from pytest_lmeval.schemas import load_schema
+from tests import needs
+from tests.conftest import Project
+
+# ``Weak`` does not know the numbers from 3 on, ``Down`` answers nothing at all.
+MODELS = """
+import asyncio, time
+from pytest_lmeval import Completion
+
+class Good:
+    name = "good.v1"
+
+    def __init__(self, style=""):
+        self.options = {"style": style}
+
+    def generate(self, prompts):
+        return [self.answer(prompt.rpartition("say: ")[2]) for prompt in prompts]
+
+    def answer(self, said):
+        return said + self.options["style"]
+
+class Weak(Good):
+    name = "weak.v1"
+
+    def answer(self, said):
+        return said if int(said) < 3 else "?"
+
+class Down(Good):
+    name = "down.v1"
+
+    def answer(self, said):
+        raise RuntimeError("it is down")
+
+class Dear(Good):
+    name = "dear.v1"
+
+    def generate_requests(self, requests):
+        return [Completion(one.text.rpartition("say: ")[2], cost=1.0) for one in requests]
+
+class Slow:
+    name = "slow.v1"
+    running = most = 0
+
+    async def complete(self, request):
+        Slow.running += 1
+        Slow.most = max(Slow.most, Slow.running)
+        await asyncio.sleep(0.05)
+        Slow.running -= 1
+        return Completion(str(Slow.most))
+"""
+TWO = ("--lm-adapter=A=models:Good", "--lm-adapter=B=models:Weak")
+
+
+@pytest.fixture
+def several(project: Project) -> Project:
+    project.write("models.py", MODELS)
+    project.task("tasks/numbers.jsonl", *[project.record(f"e{n}", str(n)) for n in range(12)])
+    return project
+
+
+def comparison(project: Project, folder: str = "reports") -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((project.path / folder / "comparison.json").read_text())
+    needs.module("jsonschema").validate(found, load_schema("comparison"))
+    return found
+
+
+@pytest.mark.parametrize("processes", ["-n0", "-n2"])
+def test_each_model_has_the_board_of_a_run_of_its_own(several: Project, processes: str) -> None:
+    several.run_pytest("--lm-adapter=models:Weak", "--lm-report-dir=alone")
+    several.write("reports/leaderboard.json", "of an older run")
+    ran = several.run_pytest(*TWO, processes, "--junitxml=junit.xml")
+    assert 1 == ran.ret
+    ran.assert_outcomes(passed=15, failed=9)
+    alone, weak = several.board("alone"), several.board("reports/B")
+    for name in ("digest", "counts", "overall_score", "adapter"):
+        assert alone[name] == weak[name]
+    assert (alone["gate"]["verdict"], alone["gate"]["reasons"]) == (weak["gate"]["verdict"], weak["gate"]["reasons"])
+    assert ("good.v1", 1.0, "pass") == (
+        (good := several.board("reports/A"))["adapter"],
+        good["overall_score"],
+        good["gate"]["verdict"],
+    )
+    assert not (several.path / "reports/leaderboard.json").exists()
+    found = comparison(several)
+    assert (["A", "B"], 1, ["A"]) == (
+        [model["label"] for model in found["models"]],
+        found["exit_code"],
+        found["ranking"]["not_worse"],
+    )
+    ran.stdout.fnmatch_lines(
+        [
+            "A      pass      1.0000*",
+            "B      examples  0.2500*",
+            "not significantly worse than the best (95%, Holm): A",
+            "comparison: reports/comparison.json",
+        ]
+    )
+    names = {
+        case.attrib["name"] for case in ElementTree.parse(several.path / "junit.xml").getroot()[0].iter("testcase")
+    }
+    assert {"e0[A]", "e0[B]"} <= names
+    assert "| B | examples | 0.2500 |" in (several.path / "reports/comparison.md").read_text()
+    assert '"differs":true' in (several.path / "reports/report.html").read_text()
+
+
+def test_last_failed_keywords_and_node_ids_pick_items_of_a_model(several: Project) -> None:
+    several.run_pytest(*TWO)
+    several.run_pytest(*TWO, "--lf").assert_outcomes(failed=9)
+    assert 9 == several.board("reports/B/selection")["counts"]["collected"]
+    assert 12 == several.board("reports/B")["counts"]["collected"]
+    several.run_pytest(*TWO, "-k", "e5").assert_outcomes(passed=1, failed=1, deselected=22)
+    several.run_pytest(*TWO, "tasks/numbers.jsonl::e5[A]").assert_outcomes(passed=1)
+    several.run_pytest(*TWO, "--lf", "-n2").assert_outcomes(failed=9)
+
+
+def test_an_interrupted_run_of_several_models_is_completed(several: Project) -> None:
+    several.run_pytest(*TWO, "--lm-report-dir=whole")
+    several.run_pytest(*TWO, "-x")
+    ran = several.run_pytest(*TWO, "--lm-resume")
+    ran.stdout.fnmatch_lines(["resumed: * answer(s) out of the ledger were used again"])
+    for label in "AB":
+        assert several.board(f"whole/{label}")["digest"] == several.board(f"reports/{label}")["digest"]
+
+
+def test_shards_of_each_model_are_merged(several: Project) -> None:
+    several.run_pytest(*TWO, "--lm-report-dir=whole")
+    for part in (1, 2):
+        several.run_pytest(*TWO, f"--lm-shard={part}/2", f"--lm-report-dir=s{part}")
+    for label in "AB":
+        several.lmeval("merge", f"s1/{label}/ledger.jsonl", f"s2/{label}/ledger.jsonl", "-o", f"m{label}")
+        whole, merged = several.board(f"whole/{label}"), several.board(f"m{label}")
+        assert (whole["digest"], whole["gate"]["verdict"]) == (merged["digest"], merged["gate"]["verdict"])
+
+
+def test_a_model_that_fails_does_not_keep_another_from_its_board(several: Project) -> None:
+    ran = several.run_pytest(TWO[0], "--lm-adapter=D=models:Down", "--lm-retries=0", *TWO[1:])
+    assert 3 == ran.ret
+    boards = {label: several.board(f"reports/{label}") for label in "ABD"}
+    assert {"A": True, "B": True, "D": False} == {label: board["complete"] for label, board in boards.items()}
+    found = comparison(several)
+    assert (3, ["A", "B"]) == (found["exit_code"], [each["name"] for each in found["ranking"]["standings"]])
+
+
+@pytest.mark.parametrize("baseline", ["base.json", "bases"])
+def test_a_baseline_is_one_file_for_all_or_a_folder_with_labels(several: Project, baseline: str) -> None:
+    update = "--lm-update-baseline"
+    if baseline == "base.json":
+        several.run_pytest("--lm-adapter=models:Good", "--lm-baseline=base.json", update)
+        expected = {"A": "pass", "B": "regression"}
+    else:
+        assert 0 == several.run_pytest(*TWO, "--lm-baseline=bases", update).ret
+        assert ["A.json", "B.json"] == sorted(path.name for path in (several.path / "bases").iterdir())
+        expected = {"A": "pass", "B": "pass"}
+    ran = several.run_pytest(*TWO, f"--lm-baseline={baseline}", "--junitxml=junit.xml")
+    assert int("regression" in expected.values()) == ran.ret
+    verdicts = {label: several.board(f"reports/{label}")["gate"]["verdict"] for label in expected}
+    assert expected == verdicts
+    suite = ElementTree.parse(several.path / "junit.xml").getroot()[0]
+    properties = {node.attrib["name"]: node.attrib["value"] for node in suite.findall("properties/property")}
+    assert expected == {label: properties[f"lm_verdict[{label}]"] for label in expected}
+    gates = [case.attrib["name"] for case in suite.iter("testcase") if "gate" in case.attrib["name"]]
+    assert ["gate[B]"] * ran.ret == gates
+
+
+def test_options_are_those_of_a_label_or_of_all(several: Project) -> None:
+    adapters = ("--lm-adapter=A=models:Good", "--lm-adapter=B=models:Good")
+    several.run_pytest(*adapters, "--lm-adapter-arg=B:style=!", "--lm-gate=none")
+    assert ({"style": "!"}, 0.0) == ((board := several.board("reports/B"))["adapter_options"], board["overall_score"])
+    assert ({}, 1.0) == ((board := several.board("reports/A"))["adapter_options"], board["overall_score"])
+    several.run_pytest(*adapters, "--lm-adapter-arg=style=!", "--lm-gate=none")
+    assert [0.0, 0.0] == [several.board(f"reports/{label}")["overall_score"] for label in "AB"]
+
+
+def test_all_models_spend_out_of_one_purse(several: Project) -> None:
+    dear = ("--lm-adapter=A=models:Dear", "--lm-adapter=B=models:Dear")
+    assert 3 == several.run_pytest(*dear, "--lm-max-cost=10", "--lm-batch-size=1", "--lm-gate=none").ret
+    assert sum(several.board(f"reports/{label}")["usage"].get("cost", 0) for label in "AB") <= 10
+
+
+def test_two_servers_are_asked_at_once(several: Project) -> None:
+    slow = ("--lm-adapter=A=models:Slow", "--lm-adapter=B=models:Slow")
+    several.run_pytest(*slow, "--lm-concurrency=2", "--lm-gate=none", "--lm-include-per-example")
+    most = max(int(record["output"]) for label in "AB" for record in several.examples(f"reports/{label}").values())
+    assert 2 < most <= 4
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            ["--lm-adapter=models:Good", "--lm-adapter=models:Good"],
+            "*two models are called 'models-Good'; give each a label*",
+        ),
+        ([*TWO, "--lm-adapter-arg=C:style=!"], "*no model is called 'C' (A, B)*"),
+        (["--lm-adapter=A=models:Good", "--lm-adapter=B=nothing"], "*unknown adapter 'nothing'*"),
+    ],
+)
+def test_models_that_cannot_be_told_apart_or_do_not_exist_are_usage_errors(
+    several: Project, options: list[str], message: str
+) -> None:
+    ran = several.run_pytest(*options)
+    assert 4 == ran.ret
+    ran.stderr.fnmatch_lines([message])
+
+
+def test_a_parametrised_fixture_is_a_usage_error_that_names_the_option(several: Project) -> None:
+    several.write(
+        "conftest.py",
+        "import pytest, models\n"
+        "@pytest.fixture(scope='session', params=[models.Good, models.Weak])\n"
+        "def lm_adapter(request):\n    return request.param()\n",
+    )
+    ran = several.run_pytest("tasks")
+    assert 4 == ran.ret
+    ran.stderr.fnmatch_lines(["*conftest.py:2: the fixture lm_adapter is parametrised*--lm-adapter=LABEL=SPEC*"])
+
+
+def test_one_model_needs_no_label_and_may_have_one(several: Project) -> None:
+    ran = several.run_pytest("--lm-adapter=A=models:Good", "--lm-adapter-arg=A:style=")
+    assert 0 == ran.ret
+    assert "good.v1" == several.board()["adapter"]

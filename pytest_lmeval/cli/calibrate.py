@@ -1,4 +1,4 @@
-"""``lmeval calibrate A B``: two runs of one model, to learn what the gate makes of chance on this suite."""
+"""``lmeval calibrate A B...``: runs of one model, to learn what the gate makes of chance on this suite."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from pathlib import Path
 from pytest_lmeval.arguments import at_least
 from pytest_lmeval.cli.output import add_criteria, add_format, criteria_of, show, show_json
 from pytest_lmeval.compare.calibrate import Calibration, Needed, TaskNoise, calibrate
+from pytest_lmeval.compare.flipping import Flipping, flipping
 from pytest_lmeval.records.runfile import read_run
 from pytest_lmeval.report.columns import columns, percent
 from pytest_lmeval.report.tables import score_text
 from pytest_lmeval.text import printable
 
+_SHOWN = 10
 _HEADINGS = ("task", "examples", "score A", "score B", "flipped", "flip rate", "95 % interval", "smallest drop shown")
 
 
@@ -21,6 +23,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     parser.add_argument("one", metavar="A", type=Path, help="ledger.jsonl or leaderboard.json of a run")
     parser.add_argument("other", metavar="B", type=Path, help="that of another run of the same model on the same tasks")
+    parser.add_argument("more", metavar="C", nargs="*", type=Path, help="further runs: flips are counted over all")
     add_criteria(parser)
     parser.add_argument("--seed", metavar="S", type=int, default=0, help="of the simulated rounds (default 0)")
     parser.add_argument("--rounds", metavar="N", type=at_least(1), help="default: as many as take a few seconds")
@@ -32,11 +35,20 @@ def run(options: argparse.Namespace) -> int:
     """Print the calibration."""
     runs = read_run(options.one), read_run(options.other)
     found = calibrate(*runs, criteria_of(options), seed=options.seed, rounds=options.rounds)
+    # Of two runs any example that flips does so half of the time: that is no reason to set it aside.
+    flips = flipping([*runs, *map(read_run, options.more)]) if options.more else ()
     if options.format == "json":
-        show_json(found.to_json())
+        show_json({**found.to_json(), "flipping": [each.to_json() for each in flips]})
     else:
-        show(_lines(found))
+        show([*_lines(found), *_flip_lines(flips)])
     return 0
+
+
+def _flip_lines(flips: Sequence[Flipping]) -> list[str]:
+    if not flips:
+        return []
+    more = [f"... and {len(flips) - _SHOWN} more (--format json lists them)"] if len(flips) > _SHOWN else []
+    return ["", f"{len(flips)} example(s) flip by themselves:", *(f"  {each.line}" for each in flips[:_SHOWN]), *more]
 
 
 def _lines(found: Calibration) -> list[str]:

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from pytest_lmeval.plugin.private import runs_failed_alone
+
 SELECTION = "selection"
 """The folder, in the report dir, of a run of some examples that leaves the board of a whole run where it is."""
 
@@ -46,8 +48,7 @@ def held_ledger(config: pytest.Config, examples: int) -> Path:
 
 
 def _picks(config: pytest.Config) -> bool:
-    option = config.option
-    again = any(getattr(option, name, False) for name in ("lf", "last_failed", "stepwise", "stepwise_skip"))
+    option, again = config.option, runs_failed_alone(config.option)
     by_word = bool(option.keyword or option.markexpr or option.deselect)
     return again or by_word or any("::" in str(argument) for argument in config.args)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tests.cli.conftest import Lmeval
+from tests.cli.conftest import Evaluate, Lmeval
 
 
 def test_the_text_tells_flips_false_alarms_and_what_is_needed(lmeval: Lmeval, base: Path, worse: Path) -> None:
@@ -34,3 +34,15 @@ def test_one_run_twice_is_refused(lmeval: Lmeval, base: Path, worse: Path) -> No
     assert (2, "") == (code, out)
     assert "are of one and the same run" in err
     assert 2 == lmeval("calibrate", base / "ledger.jsonl", worse / "ledger.jsonl", "--rounds=0")[0]
+
+
+def test_of_several_runs_the_examples_that_flip_are_proposed_for_quarantine(
+    lmeval: Lmeval, stub_project: Path, evaluate: Evaluate
+) -> None:
+    options = ("--lm-adapter=model:Model", "--lm-gate=tasks")
+    wrong = ("s1", "", "s1", "")
+    ledgers = [evaluate(stub_project, f"c{n}", *options, wrong=each) / "ledger.jsonl" for n, each in enumerate(wrong)]
+    code, out, _ = lmeval("calibrate", *ledgers, "--rounds=5")
+    assert 0 == code
+    assert "1 example(s) flip by themselves:" in out
+    assert 'sums: sums-1: passed in 2 of 4 runs, flip rate 0.67; to set it aside: {"quarantine": {"until": ' in out

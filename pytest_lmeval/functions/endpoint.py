@@ -41,16 +41,11 @@ class Endpoint:
 
     def __init__(self, loop: Loop) -> None:
         self._loop = loop
-        self._ask: Ask | None = None
-        self._examples: dict[str, ExampleState] = {}
+        self._examples: dict[str, tuple[ExampleState, Ask]] = {}
         self._gone: dict[str, None] = {}
         self._port = 0
         self._starting = threading.Lock()
         self.server: Any = None
-
-    def serve(self, ask: Ask) -> None:
-        """Say how requests are answered."""
-        self._ask = ask
 
     def close(self) -> None:
         """Stop answering, while the loop still runs."""
@@ -59,10 +54,10 @@ class Endpoint:
             with contextlib.suppress(TimeoutError, asyncio.CancelledError):
                 self._loop.submit(_stop(self.server)).result(_PATIENCE_S)
 
-    def register(self, state: ExampleState) -> str:
-        """Return a new token, for an example."""
+    def register(self, state: ExampleState, ask: Ask) -> str:
+        """Return a new token, for an example whose requests ``ask`` answers."""
         token = secrets.token_urlsafe(24)
-        self._examples[token] = state
+        self._examples[token] = state, ask
         return token
 
     def forget(self, token: str) -> None:
@@ -98,8 +93,8 @@ class Endpoint:
         from aiohttp import web
 
         token = request.match_info.get("token") or request.headers.get("Authorization", "").removeprefix("Bearer ")
-        state = self._examples.get(token)
-        if state is None:
+        known = self._examples.get(token)
+        if known is None:
             return _refusal(*_unknown(token, is_gone=token in self._gone))
         if request.method != "POST" or not request.path.endswith("/chat/completions"):
             return _refusal(404, f"only POST .../v1/chat/completions is answered here, not {request.method}")
@@ -108,9 +103,9 @@ class Endpoint:
             fields = _fields(body)
         except (ValueError, web.HTTPRequestEntityTooLarge) as error:
             return _refusal(400, str(error))
-        assert self._ask is not None
+        state, ask = known
         try:
-            answer = await self._ask(state, fields)
+            answer = await ask(state, fields)
         except AdapterError as error:
             return _refusal(502, str(error))
         except LmevalError as error:

@@ -9,7 +9,7 @@ from typing import Any
 from pytest_lmeval.errors import AdapterError, BudgetSpent, ScoringError, UsageError
 from pytest_lmeval.functions import judging
 from pytest_lmeval.functions.asker import Asker
-from pytest_lmeval.functions.endpoint import Endpoint
+from pytest_lmeval.functions.endpoint import Ask, Endpoint
 from pytest_lmeval.functions.example import ExampleState, as_json, cut, place
 from pytest_lmeval.functions.steps import Step, usage_of
 from pytest_lmeval.hashes import request_hash
@@ -22,10 +22,11 @@ _YES_NO = ("yes", "no")
 class Services:
     """What all examples of a process share: who is asked, who judges, and the endpoint for clients."""
 
-    def __init__(self, model: Asker, judge: Asker | None, endpoint: Endpoint) -> None:
+    def __init__(self, model: Asker, judge: Asker | None, endpoint: Endpoint, ask_for_client: Ask) -> None:
         self.model = model
         self.judge = judge
         self.endpoint = endpoint
+        self.ask_for_client = ask_for_client
 
 
 class LmBase:
@@ -97,7 +98,7 @@ class LmBase:
         state = self._running
         state.check_is_running("lm.base_url")
         if not self._token:
-            self._token = self._services.endpoint.register(state)
+            self._token = self._services.endpoint.register(state, self._services.ask_for_client)
         return self._token
 
     @property

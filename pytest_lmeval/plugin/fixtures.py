@@ -78,7 +78,7 @@ def lm_base_url(lm_engine: Any, lm_judge: Any, pytestconfig: pytest.Config) -> s
     """Provide the address of the endpoint for an application's own client; requests need lm.token as their key."""
     from pytest_lmeval.plugin.state import run_state
 
-    return f"{run_state(pytestconfig).evals.endpoint_for(lm_engine, lm_judge)}/v1"
+    return f"{run_state(pytestconfig).evals.endpoint.root}/v1"
 
 
 @pytest.fixture

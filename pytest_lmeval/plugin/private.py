@@ -87,17 +87,24 @@ def set_up_by(running: Any, definition: Any, name: str) -> bool:
     return cached_value(definition)[0]
 
 
-def remade(item: Any, kind: type[Any]) -> Any:
-    """Return a test function's item as one of another class, with its parameters, fixtures and marks."""
+def remade(item: Any, kind: type[Any], label: str = "") -> Any:
+    """Return a test function's item as one of another class, with its parameters, fixtures and marks.
+
+    Of several models it is that of the one with the ``label``.
+    """
     callspec = getattr(item, "callspec", None)
-    return kind.from_parent(
+    made = kind.from_parent(
         item.parent,
-        name=item.name,
+        name=f"{item.name}[{label}]" if label else item.name,
         callspec=callspec,
         fixtureinfo=fixtures_of(item),
         keywords=None if callspec is None else {callspec.id: True},
         originalname=getattr(item, "originalname", None),
     )
+    if label:
+        made.label = label
+        note_parameter(made, label)
+    return made
 
 
 def log_handlers(config: pytest.Config) -> list[Any]:
@@ -118,8 +125,9 @@ def note_parameter(item: pytest.Item, label: str) -> None:
     Without ``_id`` (before pytest 9.2) the node id is made of the name alone, and need not be told.
     """
     own: Any = getattr(item, "_id", None)
-    if own is not None and own.params is None:
-        item._id = own.with_params(label)
+    if own is not None:
+        params = label if own.params is None else f"{own.params}][{label}"
+        item._id = type(own)(path=own.path, names=own.names, params=params)
 
 
 # A worker of pytest-xdist, seen from within

@@ -175,7 +175,7 @@ class RunState:
         if any(is_function(item) for item in items):
             from pytest_lmeval.plugin.evals.hooks import EvalHooks
 
-            self.config.pluginmanager.register(EvalHooks(self.evals), "lmeval-evals")
+            self.config.pluginmanager.register(EvalHooks(self.evals), f"lmeval-evals-{self.label}")
         for file in {item.parent for item in items if is_record(item)}:
             # Every conftest is loaded by now: which of them are in charge of a file will not change any more.
             file.hooks = file.ihook
@@ -249,8 +249,6 @@ class RunState:
 
     def _with_adapter(self, items: list[Any], session: pytest.Session) -> list[Any]:
         """Return ``items``; none, and all skipped, where they are evals of a project that runs without a model."""
-        if self.label and any(is_function(item) for item in session.items):
-            self._usage_error("eval functions ask one model: give --lm-adapter once, or name task files to compare on")
         without = [item for item in items if not is_record(item)]
         if self.spec or len(without) < len(items) or not all(_uses_ours(item, "lm_adapter") for item in items):
             return items

@@ -364,3 +364,41 @@ def test_a_mistake_in_eval_task_is_a_bad_file_that_says_where(project: Project, 
     assert 2 == result.ret, result.stdout.str()
     for part in ("test_x.py", *expected):
         assert part in result.stdout.str()
+
+
+TWO_MODELS = '''
+class Right:
+    name = "right"
+
+    def generate(self, prompts):
+        return ["yes" for prompt in prompts]
+
+class Wrong:
+    name = "wrong"
+
+    def generate(self, prompts):
+        return ["no" for prompt in prompts]
+'''
+
+
+@pytest.mark.parametrize("processes", ["-n0", "-n2"])
+def test_of_several_models_each_is_asked_by_its_own_examples(project: Project, processes: str) -> None:
+    project.write("models.py", TWO_MODELS)
+    project.write(
+        "tests/test_x.py",
+        "import asyncio\nimport pytest\nfrom pytest_lmeval import eval_task\n\n"
+        "@pytest.fixture(scope='session')\nasync def loop():\n    return asyncio.get_running_loop()\n\n"
+        "@eval_task('x', data=[{'id': 'a'}, {'id': 'b'}])\nasync def test_x(row, lm, loop):\n"
+        "    assert loop is asyncio.get_running_loop()\n"
+        "    lm.score('ok', (await lm.ask('?')).text == 'yes')\n\n"
+        "def test_plain(lm):\n    assert lm.ask('?').text == 'yes'\n",
+    )
+    models = ["--lm-adapter=good=models:Right", "--lm-adapter=bad=models:Wrong"]
+    result = project.run_pytest("tests", processes, *models)
+    assert 1 == result.ret, result.stdout.str()
+    assert 1.0 == project.board("reports/good")["overall_score"]
+    assert 0.0 == project.board("reports/bad")["overall_score"]
+    # What failed, and nothing else, is run again by pytest's own means.
+    again = project.run_pytest("tests", *models, "--lf", "--collect-only", "-q")
+    expected = ["test_x[a][bad]", "test_x[b][bad]", "test_plain[bad]"]
+    assert [f"tests/test_x.py::{name}" for name in expected] == [line for line in again.outlines if "::" in line]

@@ -19,6 +19,7 @@ from pytest_lmeval.functions.task import FunctionTask
 from pytest_lmeval.plugin.collected import collected
 from pytest_lmeval.plugin.collector import ItemNames
 from pytest_lmeval.plugin.evals.item import EvalItem, follow
+from pytest_lmeval.plugin.models import labels_of
 from pytest_lmeval.plugin.private import fixture_definitions, remade
 from pytest_lmeval.plugin.tags import mark_by_tags
 from pytest_lmeval.run.facts import info_of
@@ -77,7 +78,7 @@ def examples_of(collector: pytest.Collector, function: Any, items: Sequence[Any]
     if task is not None:
         _unmark(function)
         return _declared_items(collector, task, function, items)
-    return [_plain(collector, function, item) for item in items]
+    return [one for item in items for one in _plain(collector, function, item)]
 
 
 def _unmark(function: Any) -> None:
@@ -97,14 +98,20 @@ def _declared_items(collector: Any, spec: EvalFunction, function: Any, items: Se
     made = []
     for item in items:
         example = _example(item, spec, rows)
-        made.append(_as_example(remade(item, EvalItem), task, example, spec, name))
+        task.examples.append(example)
+        for label in labels_of(collector.config) or [""]:
+            one = _as_example(remade(item, EvalItem, label), task, example, spec, name)
+            one.extra_keyword_matches.update(spec.tags)
+            mark_by_tags(one, spec.tags)
+            made.append(one)
     return made
 
 
-def _plain(collector: Any, function: Any, item: Any) -> Any:
+def _plain(collector: Any, function: Any, item: Any) -> list[Any]:
     """Return an item without ``eval_task``; one that takes our ``lm`` as an example of its file's task."""
     if not isinstance(item, pytest.Function) or "lm" not in item.fixturenames or not is_ours(item):
-        return item
+        return [item]
+    labels = labels_of(collector.config)
     file = _file_of(collector)
     path = collector.path
     root = collector.config.rootpath
@@ -117,9 +124,12 @@ def _plain(collector: Any, function: Any, item: Any) -> Any:
     task.code[qualified] = file.hashes.of(qualified, "", 1.0)
     example = Example(item.nodeid.partition("::")[2], row_text(_parameters(item)), (), task.metric, line=_line(item))
     task.examples.append(example)
-    if inspect.iscoroutinefunction(item.function):
-        return follow(item, task, example, qualified)
-    return _as_example(remade(item, EvalItem), task, example, None, qualified)
+    if not inspect.iscoroutinefunction(item.function):
+        return [_as_example(remade(item, EvalItem, each), task, example, None, qualified) for each in labels or [""]]
+    if labels:
+        collected(collector.config).bad_files.append(collector.nodeid)
+        raise collector.CollectError(f"{item.nodeid}: with several models an async test needs @eval_task")
+    return [follow(item, task, example, qualified)]
 
 
 def is_ours(item: pytest.Item) -> bool:
@@ -130,10 +140,6 @@ def is_ours(item: pytest.Item) -> bool:
 
 def _as_example(item: EvalItem, task: FunctionTask, example: Example, spec: EvalFunction | None, name: str) -> EvalItem:
     item.assign(task, example, spec, name)
-    if spec is not None:
-        task.examples.append(example)
-        item.extra_keyword_matches.update(spec.tags)
-        mark_by_tags(item, spec.tags)
     return item
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_lmeval.plugin.locate import is_function
+from pytest_lmeval.plugin.models import of_model
 from pytest_lmeval.plugin.state import run_state
 
 
@@ -17,7 +18,8 @@ def provide(request: pytest.FixtureRequest, engine: Any, judge: Any) -> Iterator
     item: Any = request.node
     evals = run_state(request.config).evals
     if is_function(item):
-        yield evals.lm_of(item, engine, judge, blocks=not (item.spec is not None and item.spec.is_async))
+        engine, judge = of_model(engine, item.label), of_model(judge, item.label)
+        yield item.evals.lm_of(item, engine, judge, blocks=not (item.spec is not None and item.spec.is_async))
         return
     if not hasattr(item, "example"):
         raise pytest.UsageError(f"{item.nodeid}: lm is for test functions; this is a {type(item).__name__}")

@@ -11,6 +11,7 @@ from pytest_lmeval.functions.runner import Outcome, Running
 from pytest_lmeval.functions.task import describe
 from pytest_lmeval.plugin.failure import ExampleFailed, explain
 from pytest_lmeval.plugin.item import ScoredItem, attach, named_after
+from pytest_lmeval.plugin.models import config_of, of_model
 from pytest_lmeval.plugin.run_facts import rerun_facts
 from pytest_lmeval.plugin.state import RunState, run_state
 from pytest_lmeval.plugin.telling import tell
@@ -29,6 +30,7 @@ class EvalItem(ScoredItem):
 
     task: FunctionTask
     spec: EvalFunction | None = None
+    label: str = ""
     function_name: str = ""
 
     def assign(self, task: FunctionTask, example: Example, spec: EvalFunction | None, name: str) -> None:
@@ -43,7 +45,7 @@ class EvalItem(ScoredItem):
     @property
     def run_state(self) -> RunState:
         """The state of the run in this process."""
-        return run_state(self.config)
+        return run_state(config_of(self.config, self.label))
 
     @property
     def evals(self) -> EvalSession:
@@ -73,7 +75,7 @@ class EvalItem(ScoredItem):
             if (error := control_of(outcome.error)) is not None:
                 raise error
         result = self.evals.result(self, running.outcomes)
-        if self.run_state.run.stopped:
+        if self.run_state.run.stopped and not self.label:
             self.session.shouldstop = printable(self.run_state.run.stopped, keep="")
             tell(self.config, stopped=self.run_state.run.stopped)
         self.keep(result)
@@ -94,8 +96,12 @@ class EvalItem(ScoredItem):
         super().attach_result(report, call)
 
     def _other_adapter(self) -> str:
-        engine: Any = self.funcargs.get("lm_engine")
-        return "" if engine is None else self.run_state.other_adapter(self.funcargs["lm_adapter"], engine)
+        if "lm_engine" not in self.funcargs:
+            return ""
+        adapter, engine = (of_model(self.funcargs[name], self.label) for name in ("lm_adapter", "lm_engine"))
+        other = self.run_state.other_adapter(adapter, engine)
+        # Of several models the others go on.
+        return other or (self.run_state.run.stopped if self.label else "")
 
     def _fail(self, result: ExampleResult, outcomes: list[Outcome]) -> None:
         explained = self._explained(result)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -14,7 +13,6 @@ from pytest_lmeval.engine.judge import Judge
 from pytest_lmeval.errors import BudgetSpent
 from pytest_lmeval.formats.task import Tools
 from pytest_lmeval.functions.asker import Asker
-from pytest_lmeval.functions.endpoint import Endpoint
 from pytest_lmeval.functions.example import ExampleState
 from pytest_lmeval.functions.lm import (
     BlockingLm,
@@ -26,22 +24,20 @@ from pytest_lmeval.functions.lm import (
     messages_of,
     open_request,
 )
-from pytest_lmeval.functions.loop import Loop
-from pytest_lmeval.functions.output import LogKeeper, is_of_this_thread, route_prints, sections, unroute_prints
+from pytest_lmeval.functions.output import sections
 from pytest_lmeval.functions.runner import Outcome, Runner, Running
-from pytest_lmeval.functions.spans import Spans
 from pytest_lmeval.functions.task import Reading, result_of
 from pytest_lmeval.plugin.ahead import Ahead
+from pytest_lmeval.plugin.evals.shared import shared
 from pytest_lmeval.plugin.evals.startable import Needs, needs_of, values_for
 from pytest_lmeval.plugin.locate import is_function
+from pytest_lmeval.plugin.models import of_model
 from pytest_lmeval.plugin.private import (
     arguments_of,
     closure_of,
     fixtures_of,
-    is_capturing,
     is_replacement,
     is_worker,
-    log_handlers,
     uncaptured,
     worker_input,
 )
@@ -65,13 +61,9 @@ class EvalSession:
         self._state = state
         self._config = state.config
         self.concurrency = state.run.settings.policy(0.0).own_concurrency
-        captures = is_capturing(self._config)
-        self._route = route_prints if captures else _nothing
-        self.loop = Loop(self._route)
+        self._shared = shared(self._config)
+        self.loop, self.endpoint = self._shared.loop, self._shared.endpoint
         self.runner = Runner(self.loop, self.concurrency)
-        self.endpoint = Endpoint(self.loop)
-        self.endpoint.serve(self._ask_for_client)
-        self._spans = Spans(lambda: self.endpoint.address)
         self._services: Services | None = None
         self._lms: dict[pytest.Item, LmBase] = {}
         self._running: dict[pytest.Item, Running] = {}
@@ -86,12 +78,14 @@ class EvalSession:
     @cached_property
     def ahead(self) -> Ahead:
         """What will come to its turn next."""
-        return Ahead(self._config, self._state.items, is_function)
+        label = self._state.label
+        return Ahead(
+            self._config, self._state.items, lambda item: is_function(item) and getattr(item, "label", "") == label
+        )
 
     def route_prints(self) -> None:
-        """Keep what examples print from now on apart, while any may run beside the item at its turn."""
-        if self.loop.is_running:
-            self._route()
+        """Keep what examples print from now on apart."""
+        self._shared.route_prints()
 
     # The fixture
 
@@ -102,12 +96,6 @@ class EvalSession:
         if item not in self._lms:
             self._lms[item] = BlockingLm(self._services) if blocks else Lm(self._services)
         return self._lms[item]
-
-    def endpoint_for(self, engine: Any, judge: Any) -> str:
-        """Return the endpoint's address, without the token of any example."""
-        if self._services is None:
-            self._services = self._new_services(engine, judge)
-        return self.endpoint.root
 
     def follow(self, item: Any) -> None:
         """Let a test that another plugin runs record from now on."""
@@ -194,14 +182,7 @@ class EvalSession:
     def close(self) -> None:
         """End the loop."""
         self.end_all()
-        self.endpoint.close()
-        self.loop.close()
-        self._spans.close()
-        unroute_prints()
-        if self._services is not None:
-            logging.getLogger().removeHandler(self._log_keeper)
-            for handler in self._filtered:
-                handler.removeFilter(is_of_this_thread)
+        self._shared.release()
 
     @property
     def remarks(self) -> list[str]:
@@ -214,7 +195,7 @@ class EvalSession:
         more = [f"and {len(others) - _MOST_REMARKS} more"] if len(others) > _MOST_REMARKS else []
         # Counts of two workers may be equal, and are not to be taken for one remark.
         where = worker_input(self._config).get("workerid")
-        spans = [f"{remark} ({where})" if where else remark for remark in self._spans.remarks]
+        spans = [f"{remark} ({where})" if where else remark for remark in self._shared.spans.remarks]
         return [*found, *spans, *others[:_MOST_REMARKS], *more]
 
     def _dropped(self) -> list[str]:
@@ -244,20 +225,17 @@ class EvalSession:
     def _new_services(self, engine: Any, judge: Any) -> Services:
         held = list(self._state.held.results.values()) if self._config.option.lm_resume else []
         judges = self._state.run.judge(judge, engine)
-        self._log_keeper = LogKeeper()
-        logging.getLogger().addHandler(self._log_keeper)
-        self._filtered = log_handlers(self._config)
-        for handler in self._filtered:
-            handler.addFilter(is_of_this_thread)
+        self._shared.keep_logs()
         return Services(
             Asker(engine, self.loop, KnownAnswers(held)),
             Asker(judges.engine, self.loop, KnownAnswers(held, judges.name)) if isinstance(judges, Judge) else None,
             self.endpoint,
+            self._ask_for_client,
         )
 
     def _new_states(self, item: Any, repeats: int) -> list[ExampleState]:
         of, remark = (item.task.name, item.example.id), self._remark
-        return [ExampleState(*of, number, remark, self._spans) for number in range(repeats)]
+        return [ExampleState(*of, number, remark, self._shared.spans) for number in range(repeats)]
 
     def _new_running(self, item: EvalItem, values: Mapping[str, Any]) -> Running:
         spec = item.spec
@@ -300,7 +278,7 @@ class EvalSession:
             values = values_for(follower, needs, item)
             if values is not None:
                 if "lm" in closure_of(follower):
-                    engine, judge = values["lm_engine"], values["lm_judge"]
+                    engine, judge = (of_model(values[name], follower.label) for name in ("lm_engine", "lm_judge"))
                     self.lm_of(follower, engine, judge, blocks=not follower.spec.is_async)
                 running = self._running[follower] = self._new_running(follower, values)
                 begun.append(running)
@@ -364,7 +342,3 @@ class EvalSession:
 
 def _module(item: pytest.Item) -> pytest.Collector | None:
     return item.getparent(pytest.Module)
-
-
-def _nothing() -> None:
-    return None

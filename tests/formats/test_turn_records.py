@@ -15,8 +15,9 @@ from pytest_lmeval.errors import RecordRefused
 from pytest_lmeval.loading import validate_task
 from pytest_lmeval.schemas import load_schema
 from pytest_lmeval.types import Completion, ExampleResult, Generate, ToolCall
+from tests.needs import module
 
-jsonschema = pytest.importorskip("jsonschema")
+jsonschema = module("jsonschema")
 SCHEMA = jsonschema.Draft202012Validator(load_schema("compact-record"))
 WEATHER = {
     "name": "weather",

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Project
+from tests.needs import module
 
 # It answers with a number that grows with every request, so that an answer that was asked for again is another one.
 MODEL = """
@@ -175,7 +176,7 @@ def test_the_ini_option_is_a_folder_below_the_root(counting: Project) -> None:
 
 
 def test_read_only_needs_no_key(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("aiohttp")
+    module("aiohttp")
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     project.task("tasks/words.jsonl", project.record("e", "x"))
     project.run(CACHE)

@@ -366,7 +366,7 @@ def test_a_mistake_in_eval_task_is_a_bad_file_that_says_where(project: Project, 
         assert part in result.stdout.str()
 
 
-TWO_MODELS = '''
+TWO_MODELS = """
 class Right:
     name = "right"
 
@@ -378,7 +378,7 @@ class Wrong:
 
     def generate(self, prompts):
         return ["no" for prompt in prompts]
-'''
+"""
 
 
 @pytest.mark.parametrize("processes", ["-n0", "-n2"])

@@ -12,6 +12,7 @@ import time
 import pytest
 
 from tests.conftest import NEEDLESS, PATIENCE_S, Project
+from tests.needs import module
 
 # Notes how many requests are in flight at once, and answers what the prompt says.
 MODEL = """
@@ -259,7 +260,7 @@ def test_a_coroutine_that_never_yields_is_named_while_requests_of_others_go_on(p
 
 @pytest.mark.parametrize("plugin", ["anyio", "pytest_asyncio"])
 def test_plugins_for_async_tests_leave_eval_functions_alone_and_run_the_others(project: Project, plugin: str) -> None:
-    pytest.importorskip(plugin, reason=f"{plugin} is not installed")
+    module(plugin)
     mode = "-panyio.pytest_plugin" if plugin == "anyio" else "-ppytest_asyncio.plugin"
     write(
         project,

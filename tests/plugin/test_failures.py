@@ -90,7 +90,7 @@ def test_the_rerun_command_runs_just_this_example_with_the_same_model(project: P
     odd = "it's [a] (b) $HOME"
     project.task("tasks/my quiz.jsonl", project.record("fine", "x"), project.record(odd, "x", target="y"))
     project.write("sized.py", "from model import Model\nclass Sized(Model):\n    def __init__(self, size): pass\n")
-    first = project.run("--lm-adapter-arg=size=3", "--lm-adapter=sized:Sized")
+    first = project.run_pytest("--lm-adapter-arg=size=3", "--lm-adapter=sized:Sized")
     _command, *arguments = rerun_of(first)
     again = project.run_pytest(*arguments)
     again.assert_outcomes(failed=1)

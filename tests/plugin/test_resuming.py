@@ -235,7 +235,9 @@ HELD = 5
 
 
 def run(project: Project, *options: str, adapter: str = "Batch") -> pytest.RunResult:
-    return project.run_pytest(f"--lm-adapter=model:{adapter}", "--lm-batch-size=2", *options)
+    named = any(option.startswith("--lm-adapter=") for option in options)
+    own = [] if named else [f"--lm-adapter=model:{adapter}"]
+    return project.run_pytest(*own, "--lm-batch-size=2", *options)
 
 
 @pytest.fixture

@@ -235,8 +235,8 @@ HELD = 5
 
 
 def run(project: Project, *options: str, adapter: str = "Batch") -> pytest.RunResult:
-    # A second --lm-adapter is a second model.
-    own = [] if any(option.startswith("--lm-adapter=") for option in options) else [f"--lm-adapter=model:{adapter}"]
+    named = any(option.startswith("--lm-adapter=") for option in options)
+    own = [] if named else [f"--lm-adapter=model:{adapter}"]
     return project.run_pytest(*own, "--lm-batch-size=2", *options)
 
 

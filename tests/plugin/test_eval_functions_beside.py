@@ -255,7 +255,10 @@ def test_a_coroutine_that_never_yields_is_named_while_requests_of_others_go_on(p
     )
     result = project.run("tests")
     assert 0 == result.ret
-    assert "blocks the event loop of all at tests/test_x.py:10 in test_x" in result.stdout.str()
+    assert (
+        "an eval function holds up all others at tests/test_x.py:9 in test_x: it blocks the event loop"
+        in result.stdout.str()
+    )
 
 
 @pytest.mark.parametrize("plugin", ["anyio", "pytest_asyncio"])

@@ -315,7 +315,8 @@ class EvalSession:
         if where == self._told_blocked:
             return
         self._told_blocked = where
-        said = f"an eval function blocks the event loop of all at {where}; await there, or write def with threads=True"
+        why = "it blocks the event loop; await there, or write def with threads=True"
+        said = f"an eval function holds up all others at {where}: {why}"
         self._remark(said)
         terminal = self._config.pluginmanager.getplugin("terminalreporter")
         if terminal is not None and not is_worker(self._config):

@@ -32,7 +32,6 @@ class Asker:
     def __init__(self, engine: Engine, loop: Loop, known: KnownAnswers) -> None:
         self.engine = engine
         self.name = adapter_name(engine.adapter)
-        self.reused = 0
         self._loop = loop
         self._known = known
         self._recalls: dict[tuple[str, str], Recall] = {}
@@ -70,7 +69,6 @@ class Asker:
             self._recalls[example] = self._known.of(*example)
         known = self._recalls[example].take(request)
         if known is not None:
-            self.reused += 1
             return known
         refused = request.options.keys() - self._options
         if refused and drops:

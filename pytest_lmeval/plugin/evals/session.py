@@ -204,11 +204,6 @@ class EvalSession:
             return []
         return [f"not passed on from clients, {model.name} does not take it: {', '.join(sorted(model.dropped))}"]
 
-    @property
-    def reused(self) -> int:
-        """How many answers of an earlier run were used again."""
-        return 0 if self._services is None else self._services.model.reused
-
     def _end(self, items: Sequence[pytest.Item]) -> None:
         running = [self._running.pop(item) for item in items]
         for item in items:

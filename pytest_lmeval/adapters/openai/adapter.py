@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_lmeval.adapters.openai.echo import echo_body, echoed
 from pytest_lmeval.adapters.openai.options import read_options
@@ -13,6 +13,9 @@ from pytest_lmeval.adapters.openai.secret import read_key
 from pytest_lmeval.adapters.protocol import REQUEST_OPTIONS
 from pytest_lmeval.errors import AdapterError, UsageError
 from pytest_lmeval.types import Completion, Generate, LogLikelihood, LogProb
+
+if TYPE_CHECKING:
+    from pytest_lmeval.adapters.openai.transport import Reply
 
 _REVISIONS = 5
 
@@ -67,24 +70,24 @@ class OpenAIAdapter:
         Raise TransientError where asking again may help (408, 409, 429, 5xx, resets, timeouts, a cut-off body),
         AdapterError where it would not.
         """
-        document, latency_ms = await self._ask(request_body(self.name, self._options, request))
-        return completion(document, self._options, latency_ms)
+        document, reply = await self._ask(request_body(self.name, self._options, request))
+        return completion(document, self._options, reply.latency_ms, reply.ttft_ms)
 
     async def _loglikelihood(self, requests: Sequence[LogLikelihood]) -> list[LogProb]:
         """Ask for one after the other, once, and return their log-probabilities; raise as :meth:`complete` does."""
         return [await self._log_prob(request) for request in requests]
 
     async def _log_prob(self, request: LogLikelihood) -> LogProb:
-        document, latency_ms = await self._ask(echo_body(self.name, self._options, request))
-        return echoed(document, request, latency_ms)
+        document, reply = await self._ask(echo_body(self.name, self._options, request))
+        return echoed(document, request, reply.latency_ms)
 
-    async def _ask(self, body: bytes) -> tuple[Document, float]:
+    async def _ask(self, body: bytes) -> tuple[Document, Reply]:
         reply = await self._transport.post(body)
         if isinstance(reply, AdapterError):
             raise reply
         document = parse(reply.body, reply.where, self._key)
         self._note_revision(document)
-        return document, reply.latency_ms
+        return document, reply
 
     async def aclose(self) -> None:
         """Close the connections, in the event loop that used them; a later request opens new ones."""

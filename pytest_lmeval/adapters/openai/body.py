@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Callable
 
 _EITHER_HEADER = 32 + zlib.MAX_WBITS
 _ENCODINGS = frozenset({"gzip", "x-gzip", "deflate"})
@@ -11,15 +12,16 @@ _ENCODINGS = frozenset({"gzip", "x-gzip", "deflate"})
 class CappedBody:
     """Collects chunks up to ``limit`` bytes, counted before and after inflation: a bomb ends at the limit.
 
-    Raise ValueError for a content encoding that was not asked for.
+    ``watch`` is given every chunk at once, inflated. Raise ValueError for a content encoding that was not asked for.
     """
 
-    def __init__(self, encoding: str, limit: int) -> None:
+    def __init__(self, encoding: str, limit: int, watch: Callable[[bytes], None] | None = None) -> None:
         encoding = encoding.strip().lower()
         if encoding not in _ENCODINGS | {"", "identity"}:
             raise ValueError(f"content encoding {encoding[:40]!r}; expected gzip or none")
         self._inflate = zlib.decompressobj(_EITHER_HEADER) if encoding in _ENCODINGS else None
         self._limit = limit
+        self._watch = watch
         self._arrived = 0
         self._size = 0
         self._chunks: list[bytes] = []
@@ -34,6 +36,8 @@ class CappedBody:
                 raise ValueError(f"a body that cannot be inflated ({error})") from None
         self._chunks.append(chunk)
         self._size += len(chunk)
+        if self._watch is not None:
+            self._watch(chunk)
         return self._size <= self._limit and self._arrived <= self._limit
 
     @property

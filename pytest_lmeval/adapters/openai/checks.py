@@ -18,9 +18,9 @@ from pytest_lmeval.redaction import is_secret_name
 # Body fields with options of their own, and those that would change what a response is.
 _OWNED = frozenset(
     {"model", "messages", "prompt", "temperature", "top_p", "stop", "seed", "logprobs"}
-    | {"max_tokens", "max_completion_tokens"}
+    | {"max_tokens", "max_completion_tokens", "stream", "stream_options"}
 )
-_FORBIDDEN = frozenset({"stream", "stream_options", "n", "best_of", "echo"})
+_FORBIDDEN = frozenset({"n", "best_of", "echo"})
 _NAME_OF_VARIABLE = re.compile(r"[A-Z_][A-Z0-9]{0,15}(_[A-Z0-9]{1,15})*")
 
 

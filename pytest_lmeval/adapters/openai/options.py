@@ -32,6 +32,7 @@ class Options:
     stop: tuple[str, ...] = ()
     seed: int | None = None
     logprobs: bool = False
+    stream: bool = False
     extra_body: Mapping[str, Any] = field(default_factory=dict)
     price_input: float | None = None
     price_output: float | None = None
@@ -68,6 +69,7 @@ _CHECKS: Mapping[str, Callable[[Any], Any]] = {
     "stop": checks.stops,
     "seed": checks.integer(0),
     "logprobs": checks.flag,
+    "stream": checks.flag,
     "extra_body": checks.extra_body,
     "price_input": checks.number(0),
     "price_output": checks.number(0),

@@ -10,6 +10,11 @@ from pytest_lmeval.adapters.openai.options import Options
 from pytest_lmeval.errors import AdapterError
 from pytest_lmeval.types import Generate
 
+_STREAM: Mapping[bool, Mapping[str, Any]] = {
+    False: {},
+    True: {"stream": True, "stream_options": {"include_usage": True}},
+}
+
 
 def request_body(model: str, options: Options, request: Generate) -> bytes:
     """Return the JSON body of ``request``; ASCII, so that any text survives, lone surrogates included."""
@@ -31,6 +36,7 @@ def request_fields(model: str, options: Options, request: Generate) -> dict[str,
         "seed": None if options.seed is None else options.seed + request.repeat,
         "logprobs": _logprobs(options),
         **_tools(options, request),
+        **_STREAM[options.stream],
     }
     asked = {name: value for name, value in fields.items() if value is not None}
     return asked | dict(options.extra_body) | dict(request.options)

@@ -72,7 +72,7 @@ def _may_pass(error: Any) -> bool:
     return not any(word in words for word in _FAULTS_OF_THE_REQUEST)
 
 
-def completion(document: Document, options: Options, latency_ms: float) -> Completion:
+def completion(document: Document, options: Options, latency_ms: float, ttft_ms: float | None = None) -> Completion:
     """Return the first choice as a completion; raise AdapterError where it holds no answer."""
     choice = first_choice(document)
     reason = choice.get("finish_reason")
@@ -98,6 +98,7 @@ def completion(document: Document, options: Options, latency_ms: float) -> Compl
         thoughts=thoughts,
         reasoning_tokens=_reasoning_tokens(document),
         tool_calls=calls,
+        ttft_ms=ttft_ms,
     )
 
 
@@ -117,7 +118,7 @@ def _chat_text(document: Document, choice: Mapping[str, Any]) -> tuple[Any, bool
         raise document.error("a choice without a message")
     content, refusal = message.get("content"), message.get("refusal")
     if isinstance(content, list):
-        content = _joined(content)
+        content = joined(content)
     if isinstance(refusal, str) and refusal and not content:
         return refusal, True
     return content, False
@@ -131,14 +132,14 @@ def _thoughts(choice: Mapping[str, Any]) -> str:
     told = [message.get(name) for name in ("reasoning_content", "reasoning", "thinking")]
     content = message.get("content")
     if isinstance(content, list):
-        told += [_thought_in(part) for part in content]
+        told += [thought_in(part) for part in content]
     return next((text for text in told if isinstance(text, str) and text), "")
 
 
-def _thought_in(part: Any) -> Any:
+def thought_in(part: Any) -> Any:
     """Return the text of a part of the content that is a thought: text, or parts with text."""
     found = part.get("thinking") if isinstance(part, dict) and part.get("type") == "thinking" else None
-    return _joined(found) if isinstance(found, list) else found
+    return joined(found) if isinstance(found, list) else found
 
 
 def _tool_calls(document: Document, choice: Mapping[str, Any]) -> tuple[ToolCall, ...]:
@@ -172,7 +173,7 @@ def _reasoning_tokens(document: Document) -> int | None:
     return next((value for value in values if _is_count(value)), None)
 
 
-def _joined(parts: list[Any]) -> str | None:
+def joined(parts: list[Any]) -> str | None:
     """Return the text of content that is a list of parts, thoughts aside; None where a part is no text."""
     parts = [part for part in parts if not (isinstance(part, dict) and part.get("type") == "thinking")]
     texts = [part.get("text") if isinstance(part, dict) and part.get("type") == "text" else None for part in parts]

@@ -19,6 +19,7 @@ from pytest_lmeval.adapters.openai.body import CappedBody
 from pytest_lmeval.adapters.openai.faults import AttemptTimeout, one_line, refused, retry_after
 from pytest_lmeval.adapters.openai.options import Options
 from pytest_lmeval.adapters.openai.secret import ApiKey
+from pytest_lmeval.adapters.openai.stream import EventStream
 from pytest_lmeval.errors import AdapterError, TransientError
 
 _ERROR_BODY = 64 * 1024
@@ -29,11 +30,15 @@ _TRANSIENT = (aiohttp.ClientError, OSError)
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A reply of the class 2xx; ``where`` says for messages which and from what path."""
+    """A reply of the class 2xx; ``where`` says for messages which and from what path.
+
+    Of one that was streamed, ``body`` is the document in one piece and ``ttft_ms`` the time until its first content.
+    """
 
     body: bytes
     where: str
     latency_ms: float
+    ttft_ms: float | None = None
 
 
 class Transport:
@@ -43,6 +48,7 @@ class Transport:
         self._url = URL(options.url)
         self._key = key
         self._limit = options.max_response_bytes
+        self._stream = options.stream
         self._timeout = options.timeout
         self._session: aiohttp.ClientSession | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -87,16 +93,22 @@ class Transport:
         if response.status // 100 != 2:
             excuse = await self._read_error(response, encoding)
             return refused(where, response.status, excuse, retry_after(response.headers))
+        events = EventStream()
         try:
-            body = CappedBody(encoding, self._limit)
-            while chunk := await response.content.readany():
+            body = CappedBody(encoding, self._limit, events.feed if self._stream else None)
+            # A server may hang up on what it called an error, and the error says more.
+            while not events.fault and (chunk := await response.content.readany()):
                 if not body.feed(chunk):
                     return AdapterError(f"{where}: more than {self._limit} bytes; not read to the end")
         except ValueError as error:
             return AdapterError(self._key.scrub(f"{where}: {error}"))
-        if not body.whole:
+        if not events.fault and not (body.whole and events.end()):
             return TransientError(f"{where}: the body ended too early")
-        return Reply(self._key.scrub_answer(body.content()), where, (time.perf_counter() - started) * 1000)
+        # The key is looked for in the whole, since events may have cut it to pieces.
+        document = events.document()
+        content = self._key.scrub_answer(body.content() if document is None else document)
+        ttft_ms = None if events.first is None else (events.first - started) * 1000
+        return Reply(content, where, (time.perf_counter() - started) * 1000, ttft_ms)
 
     async def _read_error(self, response: aiohttp.ClientResponse, encoding: str) -> bytes:
         """Return what can be had of an error's body: the status counts, whatever becomes of the rest."""

@@ -26,7 +26,8 @@ class Counting:
     def generate_requests(self, requests):
         with open(os.path.join(HERE, "asked.txt"), "a") as file:
             file.writelines(json.dumps(one.text) + "\\n" for one in requests)
-        count = len(open(os.path.join(HERE, "asked.txt")).readlines())
+        with open(os.path.join(HERE, "asked.txt")) as file:
+            count = len(file.readlines())
         return [Completion(f"{one.text} {count}", prompt_tokens=3, cost=0.5) for one in requests]
 
 class Sure(Counting):

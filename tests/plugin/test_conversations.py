@@ -31,8 +31,10 @@ class Batch:
     def answer(self, request):
         said = self.said(request).rpartition("say: ")[2]
         path = os.path.join(HERE, "fail.txt")
-        if os.path.exists(path) and said in open(path).read().split():
-            return AdapterError("broken")
+        if os.path.exists(path):
+            with open(path) as file:
+                if said in file.read().split():
+                    return AdapterError("broken")
         if said == "call":
             return Completion("", tool_calls=(ToolCall("x", "look", '{"at": 1}'),))
         return Completion("<think>hm, " + said + "</think>" + said, cost=1.0, prompt_tokens=2)

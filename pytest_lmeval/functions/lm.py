@@ -270,7 +270,8 @@ def close_answered(state: ExampleState, step: Step, answer: Completion) -> Compl
     step.ms = answer.latency_ms if answer.latency_ms is not None else state.now_ms - step.start_ms
     step.output = answer.output
     step.thoughts = answer.thoughts
-    step.usage = usage_of(answer)
+    step.cached = answer.cached
+    step.usage = {} if answer.cached else usage_of(answer)
     return answer
 
 

@@ -24,6 +24,7 @@ class Step:
     ``output`` are JSON values. ``start_ms`` counts from the example's own start, ``ms`` is how long it took, None while
     it lasts. ``key`` is the hash of a request. ``usage`` has ``prompt_tokens``, ``completion_tokens`` and ``cost`` as
     far as known, ``thoughts`` is what a reasoning model wrote before its answer. ``error`` is why there is no output.
+    A ``cached`` answer was asked for in another run: it has no ``usage``.
     """
 
     kind: str
@@ -36,6 +37,7 @@ class Step:
     usage: Mapping[str, float] = field(default_factory=lambda: _NOTHING)
     error: str = ""
     thoughts: str = ""
+    cached: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """Return the step as the ledger has it: what is empty is left out."""
@@ -47,6 +49,7 @@ class Step:
             "usage": dict(self.usage),
             "error": self.error,
             "thoughts": self.thoughts,
+            "cached": self.cached or None,
         }
         # An output of 0, False or "" is one; only None says that there is none.
         known = {name: value for name, value in said.items() if value is not None}

@@ -111,13 +111,16 @@ def result_of(
         details = kept[0] if len(kept) == 1 else {"repeats": kept}
     details[FUNCTION] = {"name": function, "sha256": task.code.get(function, "")}
     steps = [step for outcome in outcomes for step in outcome.state.steps]
-    waits = [step.ms for step in steps if step.kind == "request" and step.ms is not None and not step.error]
+    asked = [step for step in steps if step.kind == "request" and step.ms is not None and not step.error]
+    waits = [round(step.ms or 0.0, 3) for step in asked if not step.cached]
     return replace(
         result,
         details=details,
         predictions=(),
         usage=total_usage(steps),
         latency_ms=round(sum(waits) / len(waits), 3) if waits else None,
+        request_ms=tuple(waits) if len(waits) > 1 else (),
+        cached=sum(step.cached for step in steps),
     )
 
 

@@ -332,3 +332,17 @@ def test_the_options_of_a_client_that_a_model_does_not_take_are_said(project: Pr
     result = project.run("tests", "--lm-include-per-example")
     assert "adapter stub.v1 does not take temperature from lm.ask" in project.examples()["x:test_x"]["error"]
     assert 5 == json.loads((project.path / "reports/ledger.jsonl").read_text().splitlines()[1])["line"]
+
+
+def test_answers_out_of_the_cache_cost_nothing_again(project: Project) -> None:
+    write(project, f"@eval_task('x', {ROWS})\nasync def test_x(row, lm):\n    await lm.ask('say: 1')\n"
+          "    await lm.ask('say: ' + row['id'])\n")  # fmt: skip
+    model = (project.path / "model.py").read_text()
+    project.write("model.py", model.replace('("say: ")[2])', '("say: ")[2], cost=1.0)'))
+    # One example after the other: what all of them ask is asked once.
+    for cost, cached in ((13.0, 11), (0.0, 24)):
+        result = project.run("tests", "--lm-cache=answers", "--lm-concurrency=1", "--lm-include-per-example")
+        assert 0 == result.ret, result.stdout.str()
+        assert 13 == len(asked(project))
+        assert cached == sum(record.get("cached", 0) for record in project.examples().values())
+        assert cost == project.board().get("usage", {}).get("cost", 0.0)

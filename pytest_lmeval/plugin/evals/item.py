@@ -60,7 +60,9 @@ class EvalItem(ScoredItem):
     def setup(self) -> None:
         """Set its fixtures up, and begin it and what may begin ahead."""
         self.evals.catch_up(self)
-        super().setup()
+        # What was begun ahead has its values: of fixtures that other items have set up, and that end with those.
+        if not self.evals.has_begun(self):
+            super().setup()
         self.evals.begin(self)
 
     def runtest(self) -> None:

@@ -72,6 +72,8 @@ class EvalSession:
         self._one_by_one: Counter[tuple[str, str]] = Counter()
         self._remarks: dict[str, None] = {}
         self._told_blocked = ""
+        option = self._config.option
+        self._shows_setup = option.setupshow or option.setuponly or option.setupplan
         # A worker's death is blamed on the item at its turn: one that took another's place runs nothing beside it.
         self._may_run_ahead = not (is_worker(self._config) and is_replacement(self._config))
 
@@ -117,6 +119,10 @@ class EvalSession:
     def catch_up(self, item: Any) -> None:
         """Note that the turn of ``item`` has come."""
         self.ahead.catch_up(item.position)
+
+    def has_begun(self, item: pytest.Item) -> bool:
+        """Tell whether an item was begun ahead of its turn, so that its fixtures need not be set up once more."""
+        return item in self._running and not self._shows_setup
 
     def begin(self, item: EvalItem) -> None:
         """Begin an item whose fixtures are set up, ahead of those that may begin before their turn."""
@@ -275,6 +281,7 @@ class EvalSession:
                 if "lm" in closure_of(follower):
                     engine, judge = (of_model(values[name], follower.label) for name in ("lm_engine", "lm_judge"))
                     self.lm_of(follower, engine, judge, blocks=not follower.spec.is_async)
+                follower.funcargs.update(values)
                 running = self._running[follower] = self._new_running(follower, values)
                 begun.append(running)
         return begun

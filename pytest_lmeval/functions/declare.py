@@ -89,7 +89,7 @@ def eval_task(  # noqa: PLR0913  # keyword-only, one for each thing that can be 
             tuple(tags),
             dict(metadata or {}),
         )
-        return call  # type: ignore[return-value]
+        return call  # type: ignore[return-value]  # of the function's own type, for whoever calls it
 
     return mark
 
@@ -127,4 +127,4 @@ def _is_number(given: object) -> bool:
 
 
 def _is_share(given: object) -> bool:
-    return _is_number(given) and 0 <= given <= 1  # type: ignore[operator]
+    return isinstance(given, int | float) and not isinstance(given, bool) and 0 <= given <= 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 
 from pytest_lmeval.errors import ScoringError
 from pytest_lmeval.metrics.parts.replies import read_label
@@ -35,11 +35,17 @@ def check_labels(labels: Sequence[str]) -> None:
         raise ScoringError(f"lm.judge: labels: expected two different texts or more, got {labels!r:.80}")
 
 
-def label_in(reply: str, labels: Sequence[str]) -> str | None:
-    """Return the label that a reply is, None where it is none."""
-    return read_label(reply, labels)
+def dialogue(question: str, text: str, labels: Sequence[str]) -> Generator[tuple[Message, ...], str, str]:
+    """Yield what to ask the judge, take its reply, and return the label; a reply that is none is asked about once more.
 
-
-def unread(reply: str, labels: Sequence[str]) -> ScoringError:
-    """Return the error of a judge that said no label twice."""
-    return ScoringError(f"lm.judge: the judge's reply is no label ({', '.join(labels)}): {reply[-200:]!r}")
+    Raises ScoringError for labels that cannot be told apart, and where the second reply is no label either.
+    """
+    check_labels(labels)
+    asked = opening(question, text, labels)
+    reply = yield asked
+    if (label := read_label(reply, labels)) is not None:
+        return label
+    reply = yield again(asked, reply, labels)
+    if (label := read_label(reply, labels)) is not None:
+        return label
+    raise ScoringError(f"lm.judge: the judge's reply is no label ({', '.join(labels)}): {reply[-200:]!r}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -133,10 +133,12 @@ class LmBase:
         request = Generate(asked, state.task, state.id, state.repeat)
         return state, judge, request, open_step(state, "judge", judge.name, request)
 
-    def _unread(self, reply: str, labels: Sequence[str]) -> ScoringError:
-        error = judging.unread(reply, labels)
-        self._running.fail(error)
-        return error
+    def _first(self, talk: Generator[tuple[Message, ...], str, str]) -> tuple[Message, ...]:
+        try:
+            return next(talk)
+        except ScoringError as error:
+            self._running.fail(error)
+            raise
 
 
 class Lm(LmBase):
@@ -182,16 +184,17 @@ class Lm(LmBase):
 
         Raises ScoringError, and makes the example an error, without a judge and where no reply is a label.
         """
-        judging.check_labels(labels)
-        asked = judging.opening(question, str(text), labels)
-        reply = await self._reply(asked)
-        label = judging.label_in(reply, labels)
-        if label is None:
-            reply = await self._reply(judging.again(asked, reply, labels))
-            label = judging.label_in(reply, labels)
-        if label is None:
-            raise self._unread(reply, labels)
-        return label
+        talk = judging.dialogue(question, str(text), labels)
+        asked = self._first(talk)
+        while True:
+            reply = await self._reply(asked)
+            try:
+                asked = talk.send(reply)
+            except StopIteration as end:
+                return str(end.value)
+            except ScoringError as error:
+                self._running.fail(error)
+                raise
 
     async def _reply(self, asked: tuple[Message, ...]) -> str:
         state, judge, request, step = self._judged(asked)
@@ -206,7 +209,7 @@ class Lm(LmBase):
 class BlockingLm(LmBase):
     """The fixture ``lm`` of a ``def`` function: the same, with methods that wait."""
 
-    def ask(  # noqa: PLR0913  # as above
+    def ask(  # noqa: PLR0913  # keyword-only, as those of Lm.ask
         self,
         prompt: Prompt,
         *,
@@ -236,16 +239,17 @@ class BlockingLm(LmBase):
 
     def judge(self, question: str, text: str, *, labels: Sequence[str] = _YES_NO) -> str:
         """Return the label that the judge gives to ``text``; see :meth:`Lm.judge`."""
-        judging.check_labels(labels)
-        asked = judging.opening(question, str(text), labels)
-        reply = self._reply(asked)
-        label = judging.label_in(reply, labels)
-        if label is None:
-            reply = self._reply(judging.again(asked, reply, labels))
-            label = judging.label_in(reply, labels)
-        if label is None:
-            raise self._unread(reply, labels)
-        return label
+        talk = judging.dialogue(question, str(text), labels)
+        asked = self._first(talk)
+        while True:
+            reply = self._reply(asked)
+            try:
+                asked = talk.send(reply)
+            except StopIteration as end:
+                return str(end.value)
+            except ScoringError as error:
+                self._running.fail(error)
+                raise
 
     def _reply(self, asked: tuple[Message, ...]) -> str:
         state, judge, request, step = self._judged(asked)

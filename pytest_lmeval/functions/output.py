@@ -95,7 +95,7 @@ class _Routed(io.TextIOBase):
         return True
 
     @property
-    def encoding(self) -> str:  # type: ignore[override]
+    def encoding(self) -> str:  # type: ignore[override]  # an attribute of the base class, a look at the stream here
         return str(self.stream.encoding)
 
     @property

@@ -346,3 +346,17 @@ def test_answers_out_of_the_cache_cost_nothing_again(project: Project) -> None:
         assert 13 == len(asked(project))
         assert cached == sum(record.get("cached", 0) for record in project.examples().values())
         assert cost == project.board().get("usage", {}).get("cost", 0.0)
+
+
+def test_labels_that_cannot_be_told_apart_make_the_example_an_error(project: Project) -> None:
+    project.write("judge.py", "class Judge:\n    name = 'judge.v1'\n    def generate(self, prompts):\n"
+                  "        return ['yes' for p in prompts]\n")  # fmt: skip
+    write(
+        project,
+        "@eval_task('x')\ndef test_x(lm):\n    try:\n        lm.judge('Polite?', 'text', labels=['yes', 'yes'])\n"
+        "    except Exception:\n        lm.score('polite', 1)\n",
+    )
+    project.run("tests", "--lm-judge=judge:Judge", "--lm-include-per-example")
+    record = project.examples()["x:test_x"]
+    assert ("error", None) == (record["status"], record["score"])
+    assert "labels: expected two different texts or more" in record["error"]

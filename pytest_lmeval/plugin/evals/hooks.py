@@ -56,11 +56,12 @@ class EvalHooks:
         plain = _as_plain(self._evals, function)
         if plain is None or not hasattr(request.node, "items" if request.scope == "session" else "nodeid"):
             return (yield)
-        fixturedef.func = plain  # type: ignore[misc]
+        # As plugins for async tests do: pytest has no other way to set up what a coroutine provides.
+        fixturedef.func = plain  # type: ignore[misc]  # final for pytest's own type checks
         try:
             return (yield)
         finally:
-            fixturedef.func = function  # type: ignore[misc]
+            fixturedef.func = function  # type: ignore[misc]  # as above
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:

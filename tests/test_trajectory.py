@@ -83,7 +83,7 @@ def test_without_a_call_a_finding_says_so() -> None:
         lambda: called(TRACE, "search", times=True),
         lambda: called(TRACE, "search", arguments={"n": float("nan")}),
         lambda: never_called(TRACE),
-        lambda: in_order(TRACE, ["search", "say"]),  # type: ignore[arg-type]
+        lambda: in_order(TRACE, ["search", "say"]),  # type: ignore[arg-type]  # wrong on purpose
         lambda: max_steps(TRACE, -1),
     ],
 )

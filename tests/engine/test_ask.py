@@ -377,6 +377,7 @@ def test_a_log_probability_that_cannot_be_is_an_error_of_its_own(wrong: LogProb,
 
 
 def test_calls_may_be_plain_tuples_with_arguments_by_name() -> None:
+    # Wrong on purpose.
     (answer,) = ask(ByRequest(lambda _: [Completion("", tool_calls=[("", "add", {"a": 1})])]), REQUESTS[:1])  # type: ignore[arg-type]
     assert isinstance(answer, Completion)
     assert (ToolCall("call00000", "add", '{"a": 1}'),) == answer.tool_calls
@@ -389,5 +390,6 @@ def test_calls_of_another_shape_are_an_error(calls: Any) -> None:
 
 
 def test_thoughts_that_are_no_text_are_an_error() -> None:
+    # Wrong on purpose.
     (answer,) = ask(ByRequest(lambda _: [Completion("4", thoughts=None)]), REQUESTS[:1])  # type: ignore[arg-type]
     assert "adapter by-request returned Completion of str and, as thoughts, NoneType, expected text" == str(answer)

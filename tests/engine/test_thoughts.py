@@ -119,8 +119,9 @@ def test_five_megabytes_of_thoughts_are_taken_off_in_no_time() -> None:
 
 def test_an_adapter_that_wants_to_know_the_tags_is_told() -> None:
     adapter = Says("")
-    adapter.think_tags = None  # type: ignore[attr-defined]
+    adapter.think_tags = None  # type: ignore[attr-defined]  # an attribute that the engine sets, where there is one
     Engine(adapter, Policy(think_tags=SEED)).close()
+    # An attribute that the engine sets, where there is one.
     assert adapter.think_tags == SEED  # type: ignore[attr-defined]
 
 

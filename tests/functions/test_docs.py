@@ -15,7 +15,7 @@ def _signature(function: object) -> str:
     """Return the arguments of a function without types."""
     parameters = [
         each.replace(annotation=inspect.Parameter.empty)
-        for name, each in inspect.signature(function).parameters.items()  # type: ignore[arg-type]
+        for name, each in inspect.signature(function).parameters.items()  # type: ignore[arg-type]  # any function
         if name != "self"
     ]
     return str(inspect.Signature(parameters)).replace("'", '"')

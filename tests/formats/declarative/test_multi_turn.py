@@ -93,11 +93,12 @@ def test_a_row_is_asked_turn_by_turn_and_its_tools_answer(tmp_path: Path, respon
     model = Model()
     riga, rome = _run(_write(tmp_path, responses), model)
     assert ((1.0, "boots"), (0.0, "shoes")) == tuple((each.score, each.predictions[0]) for each in (riga, rome))
+    # A conversation, not a text.
     last = next(each for each in reversed(model.asked) if "Riga" in each.prompt[0].content)  # type: ignore[union-attr]
     assert ["system", "user", "assistant", "tool", "assistant", "user"] == [
         message.role for message in last.prompt if isinstance(message, Message)
     ]
-    assert told == last.prompt[3].content  # type: ignore[union-attr]
+    assert told == last.prompt[3].content  # type: ignore[union-attr]  # a conversation, not a text
     assert ("weather", "auto") == (last.tools[0]["name"], last.tool_choice)
     scorers = riga.details["scorers"]
     assert (1.0, 1.0) == (scorers["called"]["score"], scorers["first"]["score"])

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from pytest_lmeval.sandbox import CodeStatus, Limits, Run, open_sandbox
+from tests.descriptors import descriptors_by_target
 
 SANDBOX = open_sandbox("process")
 SMALL = Limits(cpu_s=0.5, wall_s=20.0, memory_bytes=128 << 20)
@@ -24,21 +25,12 @@ def nothing_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
     """Check that no test leaves a scratch folder, a descriptor or a child."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     children = _children()
-    descriptors = _descriptors()
+    before = descriptors_by_target()
     yield
     assert [] == glob.glob(str(tmp_path / "lmeval-*"))
     # Those of an earlier test may be closed meanwhile, by the garbage collector or by a thread: only new ones count.
-    assert set() == _descriptors() - descriptors
+    assert set() == descriptors_by_target() - before
     assert children == _children()
-
-
-def _descriptors() -> set[tuple[str, str]]:
-    """Return number and target of each open file of this process, where the kernel lists them."""
-    found: set[tuple[str, str]] = set()
-    for number in os.listdir("/proc/self/fd") if os.path.exists("/proc/self/fd") else ():
-        with contextlib.suppress(OSError):  # the listing's own is closed by now
-            found.add((number, os.readlink(f"/proc/self/fd/{number}")))
-    return found
 
 
 def _children() -> set[int]:

@@ -19,6 +19,7 @@ import pytest
 
 from pytest_lmeval.errors import SandboxError
 from pytest_lmeval.sandbox import Limits, Sandbox, open_sandbox, scratch
+from tests.descriptors import descriptors_by_target
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="confined needs Linux")
 WHO = "import os\ndef f(): return [os.getppid(), os.getcwd()]"
@@ -71,13 +72,13 @@ def test_all_programs_come_from_one_server_and_leave_nothing(own: Sandbox, tmp_p
 
 
 def test_nothing_is_left_after_the_end_and_it_may_be_started_again(own: Sandbox, tmp_path: Path) -> None:
-    before = len(os.listdir("/proc/self/fd"))
+    before = descriptors_by_target()
     server, _ = _who(own)
     own.close()
-    left = list(tmp_path.iterdir()), len(os.listdir("/proc/self/fd"))
+    left = list(tmp_path.iterdir()), descriptors_by_target() - before
     again, _ = _who(own)
 
-    assert ([], before) == left
+    assert ([], set()) == left
     assert _gone(server)
     assert again != server
 

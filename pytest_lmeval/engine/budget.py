@@ -33,11 +33,13 @@ class Budget:
         if self._limit is None:
             return True
         if self._dearest is None:
-            return self._out == 0
+            return self._out == 0 and self._limit > 0
         return self._spent + (self._out + more) * self._dearest <= self._limit
 
     def check(self, more: int) -> None:
         """Raise BudgetSpent where ``more`` requests that are wanted now may not go."""
+        if self._limit is not None and self._limit <= 0:
+            raise BudgetSpent("stopped by --lm-max-cost: the run that is resumed has spent it")
         if self._limit is not None and self._spent + (self._out + more) * (self._dearest or 0.0) > self._limit:
             spent = (
                 f"{self._spent:.6g} of {self._limit:.6g} is spent, and a request costs up to {self._dearest or 0:.6g}"

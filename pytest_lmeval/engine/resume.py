@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
@@ -13,6 +14,7 @@ from pytest_lmeval.errors import UsageError
 from pytest_lmeval.formats.loglikelihood import log_probs_of
 from pytest_lmeval.leaderboard.functions import is_function
 from pytest_lmeval.leaderboard.responses import confidences
+from pytest_lmeval.records.answers import AnswersByExample
 from pytest_lmeval.records.ledger_lines import read_ledger
 from pytest_lmeval.records.recorded import recorded_result
 from pytest_lmeval.types import Completion, ExampleResult, Response
@@ -33,7 +35,8 @@ class HeldResults:
     ``damaged`` counts lines that could not be read: the last one, as a rule, of a process that was killed. ``keys`` are
     all examples that the ledger has a result of, ``started`` and ``complete`` are those of its last run, and
     ``asked_otherwise`` says that none of its runs asked as it would be now. ``nothing`` says why there is nothing to
-    resume, where that was asked for.
+    resume, where that was asked for. ``underway`` are answers to examples that may have no result yet, by the name of
+    the judge who gave them; "" is the model.
     """
 
     results: Mapping[tuple[str, str], ExampleResult] = field(default_factory=dict)
@@ -43,11 +46,23 @@ class HeldResults:
     complete: bool = False
     asked_otherwise: bool = False
     nothing: str = ""
+    underway: Mapping[str, AnswersByExample] = field(default_factory=dict)
 
     @property
     def goes_on(self) -> bool:
         """Whether the ledger is continued; not the complete one of another adapter, other options or repeats."""
         return not (self.complete and self.asked_otherwise)
+
+    @property
+    def cost(self) -> float:
+        """What its answers cost, those to examples without result among them."""
+        costs = [result.usage.get("cost", 0.0) for result in self.results.values()]
+        return math.fsum([*costs, *(record.get("cost", 0.0) for record in self._unfinished())])
+
+    @property
+    def unfinished(self) -> int:
+        """How many answers it has to examples without result."""
+        return len(self._unfinished())
 
     def responses(self, task: str, example: str, asked: Asked) -> Sequence[Response] | None:
         """Return the responses to an example if they answer what would be asked now, else None."""
@@ -67,6 +82,10 @@ class HeldResults:
             cost=held.usage.get("cost"),
         )
         return [counted, *others]
+
+    def _unfinished(self) -> list[Mapping[str, Any]]:
+        by_example = (item for answers in self.underway.values() for item in answers.items())
+        return [record for key, records in by_example if key not in self.results for record in records]
 
 
 def fingerprint(adapter: str, options: Mapping[str, Any], repeats: int) -> str:

@@ -22,14 +22,21 @@ from pytest_lmeval.types import Completion, Exchange, Generate, Request
 class Conversation:
     """One response to an example under way: what was asked and answered, and ``request``, what to ask now.
 
-    ``request`` is None at the end. What ``recall`` holds the answer to is not asked again. ``follow_up`` is None for
-    what is a single request: its answer is the response.
+    ``request`` is None at the end. What ``recall`` holds the answer to is not asked again; ``note`` is called with each
+    other answer. ``follow_up`` is None for what is a single request: its answer is the response.
     """
 
-    def __init__(self, first: Request, follow_up: FollowUp | None = None, recall: Recall | None = None) -> None:
+    def __init__(
+        self,
+        first: Request,
+        follow_up: FollowUp | None = None,
+        recall: Recall | None = None,
+        note: Callable[[Exchange], None] = lambda exchange: None,
+    ) -> None:
         self.request: Request | None = first
         self._follow_up = follow_up
         self._recall = recall or Recall()
+        self._note = note
         self._exchanges: list[Exchange] = []
         self._answer: Answer | None = None
         self._error: LmevalError | None = None
@@ -37,7 +44,7 @@ class Conversation:
 
     def take(self, answer: Answer) -> None:
         """Go on with the answer to ``request``."""
-        self._take(answer)
+        self._take(answer, is_new=True)
         self._take_known()
 
     def fail(self, error: LmevalError) -> None:
@@ -54,14 +61,17 @@ class Conversation:
         assert self._answer is not None
         return self._answer
 
-    def _take(self, answer: Answer) -> None:
+    def _take(self, answer: Answer, *, is_new: bool) -> None:
         request = self.request
         if self._follow_up is None:
             self._answer, self.request = answer, None
         elif isinstance(answer, AdapterError):
             self.fail(answer)
         elif isinstance(answer, Completion) and isinstance(request, Generate):
-            self._exchanges.append(Exchange(request, answer))
+            exchange = Exchange(request, answer)
+            self._exchanges.append(exchange)
+            if is_new:
+                self._note(exchange)
             self._go_on(self._follow_up, answer)
         else:
             self.fail(AdapterError("only completions can be followed up"))
@@ -82,7 +92,7 @@ class Conversation:
             known = self._recall.take(self.request)
             if known is None:
                 return
-            self._take(known)
+            self._take(known, is_new=False)
 
 
 class Rounds:

@@ -16,7 +16,7 @@ from pytest_lmeval.engine.jobs import Job
 from pytest_lmeval.errors import AdapterError, BudgetSpent
 from pytest_lmeval.functions.loop import Loop
 from pytest_lmeval.records.answers import KnownAnswers, Recall
-from pytest_lmeval.types import Completion, Generate
+from pytest_lmeval.types import Completion, Exchange, Generate
 
 _LOOK_S = 0.25
 _GATHER_S = 0.005
@@ -25,15 +25,17 @@ _GATHER_S = 0.005
 class Asker:
     """Asks a model on behalf of examples, within the run's limits; it lives in ``loop``.
 
-    What ``known`` holds an answer to is not asked, once for each time that it was. Requests for a batch adapter are
+    What ``known`` holds an answer to is not asked, once for each time that it was; ``note`` is called with every other
+    answer. Requests for a batch adapter are
     gathered, for 5 ms or until there are as many as a batch has.
     """
 
-    def __init__(self, engine: Engine, loop: Loop, known: KnownAnswers) -> None:
+    def __init__(self, engine: Engine, loop: Loop, known: KnownAnswers, note: Callable[[Exchange], None]) -> None:
         self.engine = engine
         self.name = adapter_name(engine.adapter)
         self._loop = loop
         self._known = known
+        self._note = note
         self._recalls: dict[tuple[str, str], Recall] = {}
         self._gathered: list[tuple[Generate, asyncio.Future[Job]]] = []
         self._arrived: deque[tuple[Job, list[asyncio.Future[Job]]]] = deque()
@@ -70,6 +72,7 @@ class Asker:
         known = self._recalls[example].take(request)
         if known is not None:
             return known
+        asked = request
         refused = request.options.keys() - self._options
         if refused and drops:
             self.dropped |= refused
@@ -87,6 +90,7 @@ class Asker:
         if isinstance(answer, AdapterError):
             raise answer
         assert isinstance(answer, Completion)
+        self._note(Exchange(asked, answer))
         return answer
 
     async def _turn(self) -> None:

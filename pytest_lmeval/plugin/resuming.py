@@ -62,6 +62,8 @@ class Resumption:
             remarks.append(f"resumed nothing: the {len(self._held.keys)} result(s) in the ledger are of {why}")
             if kept is not None:
                 remarks.append(f"the older ledger is kept as {kept}")
+        if further := self._held.unfinished:
+            remarks.append(f"resumed: {further} answer(s) of examples that had no result yet were at hand")
         if self._held.damaged:
             remarks.append(f"{self._held.damaged} line(s) of the ledger could not be read")
         return remarks

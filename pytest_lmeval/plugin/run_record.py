@@ -29,6 +29,7 @@ from pytest_lmeval.plugin.run_facts import info_of, manifest_of, selection_of
 from pytest_lmeval.plugin.settings import max_errors
 from pytest_lmeval.plugin.state import run_state
 from pytest_lmeval.records.ledger import Ledger, ending
+from pytest_lmeval.records.underway import remove_underway
 from pytest_lmeval.run.facts import aggregate, timestamp
 from pytest_lmeval.types import ExampleResult
 
@@ -82,6 +83,8 @@ class RunRecord:
             asking = run_state(self.config).asking
             header = {"timestamp": self._started, "asking": asking, "manifest": self.manifest}
             self.ledger.open(header, resume=resume)
+            if not resume:
+                remove_underway(self.report_dir)
         except BaseException as error:
             # A file left open is a warning later, and maybe an error.
             self.ledger.close(None)
@@ -164,6 +167,8 @@ class RunRecord:
         if self.ledger.failure is not None:
             self.files.failures.append(f"{self.ledger.path}: {self.ledger.failure.strerror or self.ledger.failure}")
         self.files.write(self.board, self.with_prompts, per_example=self.per_example)
+        if self.board.complete:
+            remove_underway(self.report_dir)
         if self.board.complete and self.files.has_board and not self.config.option.lm_resume:
             self.ledger.drop_replaced()
         return self.board

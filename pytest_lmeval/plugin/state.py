@@ -17,7 +17,7 @@ from pytest_lmeval.plugin.collected import collected
 from pytest_lmeval.plugin.locate import is_example, is_example_id, is_function, is_record
 from pytest_lmeval.plugin.models import OWN, configs, label_of
 from pytest_lmeval.plugin.private import fixture_definitions, is_worker
-from pytest_lmeval.plugin.report_dir import held_ledger
+from pytest_lmeval.plugin.report_dir import folder_of_run, held_ledger
 from pytest_lmeval.plugin.settings import cache_of, max_errors, run_scrubber, run_settings, with_usage_errors
 from pytest_lmeval.plugin.telling import tell
 from pytest_lmeval.text import portable_path
@@ -94,16 +94,19 @@ class RunState:
     def held(self) -> HeldResults:
         """What the interrupted run that is to be completed has found out."""
         from pytest_lmeval.engine.resume import HeldResults, read_held
+        from pytest_lmeval.records.underway import read_underway
 
         option = self.config.option
         if not option.lm_resume:
             return HeldResults()
         path = held_ledger(self.config, self._examples)
-        return with_usage_errors(lambda: read_held(path, self.asking))
+        held = with_usage_errors(lambda: read_held(path, self.asking))
+        return replace(held, underway=read_underway(path.parent, self.asking))
 
     @cached_property
     def run(self) -> Run:
         """The part of the run that falls to this process."""
+        from pytest_lmeval.records.underway import Underway
         from pytest_lmeval.run.run import Run
 
         # A run that becomes the baseline is not judged by the one before.
@@ -111,6 +114,7 @@ class RunState:
         settings = run_settings(self.config, self.scrubber, None if renews else self.baseline)
         made = Run(settings, self.collected.registry, lambda spec: self.make(spec, {}), self.held, self.spec)
         # What the run may cost is what all models may together.
+        made.underway = Underway(folder_of_run(self.config, self._examples), self.asking)
         made.purse = self.config.stash.setdefault(_PURSE, []) if self.label else []
         return made
 
@@ -164,8 +168,8 @@ class RunState:
                 from pytest_lmeval.plugin.gating import check_update
 
                 check_update(self.config, list(self.collected.tasks.values()))
-            self._prepare_adapter(items)
             self._examples = len(items)
+            self._prepare_adapter(items)
             # Read before the controller of this very run adds to the ledger.
             _ = self.held
         except (LmevalError, pytest.UsageError) as error:

@@ -6,8 +6,8 @@ What is asked after the first request depends on the answers before it, so that 
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pytest_lmeval.hashes import request_hash
@@ -16,6 +16,8 @@ from pytest_lmeval.types import Completion, ExampleResult, Exchange, Generate
 
 _NUMBERS = ("latency_ms", "prompt_tokens", "completion_tokens", "reasoning_tokens", "cost", "confidence")
 _TEXTS = ("thoughts", "finish_reason")
+AnswersByExample = Mapping[tuple[str, str], Sequence[Mapping[str, Any]]]
+"""Records of answers, as ``exchange_record`` makes them, by task and id."""
 
 
 def exchange_record(exchange: Exchange) -> dict[str, Any]:
@@ -59,9 +61,17 @@ class Recall:
 
 
 class KnownAnswers:
-    """The answers in the results of an earlier run: the model's, or those of ``judge`` to eval functions."""
+    """The answers of an earlier run: those in its results, and those it was ``underway`` with when it ended.
 
-    def __init__(self, results: Iterable[ExampleResult] = (), judge: str = "") -> None:
+    They are the model's, or those of ``judge`` to eval functions.
+    """
+
+    def __init__(
+        self,
+        results: Iterable[ExampleResult] = (),
+        judge: str = "",
+        underway: Mapping[str, AnswersByExample] | None = None,
+    ) -> None:
         self._records: dict[tuple[str, str], Sequence[Mapping[str, Any]]] = {}
         for result in results:
             found: Sequence[Mapping[str, Any]] = () if judge else result.exchanges
@@ -69,7 +79,21 @@ class KnownAnswers:
                 found = answered_requests(result.details, "judge" if judge else "request", judge)
             if found:
                 self._records[result.task, result.id] = found
+        for key, records in (underway or {}).get(judge, {}).items():
+            found = self._records.get(key, ())
+            self._records[key] = [*found, *_without(records, found)]
 
     def of(self, task: str, example: str) -> Recall:
         """Return the answers to an example, all of them: whoever asks about it anew begins with a new one."""
         return Recall(self._records.get((task, example), ()))
+
+
+def _without(records: Iterable[Mapping[str, Any]], known: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    """Yield the ``records`` that are not among the ``known`` ones: what was under way to a result is in it, too."""
+    counts = Counter((record["repeat"], record["request"]) for record in known)
+    for record in records:
+        asked = (record["repeat"], record["request"])
+        if counts[asked] > 0:
+            counts[asked] -= 1
+        else:
+            yield record

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import cycle
 from typing import Any, Protocol
 
@@ -20,7 +21,8 @@ from pytest_lmeval.errors import AdapterError, BudgetSpent, UsageError
 from pytest_lmeval.formats.task import Prompt, Task, Tools
 from pytest_lmeval.hashes import request_hash
 from pytest_lmeval.leaderboard.quarantine import Quarantine
-from pytest_lmeval.records.answers import KnownAnswers
+from pytest_lmeval.records.answers import KnownAnswers, exchange_record
+from pytest_lmeval.records.underway import Underway
 from pytest_lmeval.redaction import Scrubber, redact_options
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.rendering import render as default_render
@@ -28,7 +30,7 @@ from pytest_lmeval.run.early import Early
 from pytest_lmeval.run.needs import Programs, Refusals, check_answers
 from pytest_lmeval.run.preflight import Needs, check_costs
 from pytest_lmeval.run.settings import RunSettings
-from pytest_lmeval.types import Example, ExampleResult, Generate, Joined, Message, Request, Response
+from pytest_lmeval.types import Example, ExampleResult, Exchange, Generate, Joined, Message, Request, Response
 
 Render = Callable[[Example], Any]
 _NOTHING_HELD = HeldResults()
@@ -77,6 +79,7 @@ class Run:
         self._judgements: dict[tuple[int, int], Judgement] = {}
         self._prompts: dict[Unit, Prompt] = {}
         self._known = KnownAnswers()
+        self.underway: Underway | None = None
         self.purse: list[Budget] = []
         self.cache: Cache | None = None if settings.cache is None else Cache(settings.cache, settings.think_tags_text)
 
@@ -119,15 +122,14 @@ class Run:
         ready = {id(task): task.prepared(adapter) for task in {id(unit.task): unit.task for unit in units}.values()}
         for unit in units:
             unit.task = ready[id(unit.task)]
-        spent = sum(result.usage.get("cost", 0.0) for result in self._held.results.values())
         # Runs that share a purse spend out of that of the first.
         budget = self.purse[0] if self.purse else None
-        engine = self.engine = Engine(adapter, self.settings.policy(spent), budget, self._cached(adapter))
+        engine = self.engine = Engine(adapter, self.settings.policy(self._held.cost), budget, self._cached(adapter))
         self.purse[:] = [engine.budget]
         engine.recall = self._recall if self.settings.reuses else None
         engine.converse = self._converse
         own = (result for result in self._held.results.values() if result.adapter == self._name)
-        self._known = KnownAnswers(own if self.settings.reuses else ())
+        self._known = KnownAnswers(own if self.settings.reuses else (), underway=self._held.underway)
         alone = ahead is None or (self.settings.may_crash and not engine.streams)
         engine.plan(batches, ahead if ahead is not None and not alone else _nothing)
         return engine
@@ -215,7 +217,14 @@ class Run:
         follow_up = unit.task.conversation(unit.example)
         if follow_up is None:
             return None
-        return Conversation(request, follow_up, self._known.of(unit.task.name, unit.example.id))
+        known = self._known.of(unit.task.name, unit.example.id)
+        return Conversation(request, follow_up, known, partial(self.note, unit.task.name, unit.example.id))
+
+    def note(self, task: str, example: str, exchange: Exchange, judge: str = "") -> None:
+        """Keep an answer of the model, or of ``judge``, until the result of its example is kept."""
+        if self.underway is not None:
+            record = _scrubbed_exchange(exchange_record(exchange), self.settings.scrubber)
+            self.underway.note(task, example, record, judge)
 
     def _recall(self, unit: Unit, requests: Sequence[Request]) -> Sequence[Response] | None:
         """Return the answers to the requests of a unit that the interrupted run has, if it has them."""
@@ -269,6 +278,8 @@ class Run:
             self.engine.close()
         if self.cache is not None:
             self.cache.store.close()
+        if self.underway is not None:
+            self.underway.close()
 
     @property
     def is_trusted(self) -> bool:

@@ -10,9 +10,10 @@ import pytest
 
 from tests.conftest import Project
 
-# Says what the last message asks for, calls the tool where that is "call", and fails as often as fail.txt says.
+# Says what the last message asks for, calls the tool where that is "call", fails where fail.txt names it, and ends the
+# process at "three" where there is a die.txt.
 MODEL = """
-import json, os
+import json, os, signal
 from pytest_lmeval import AdapterError, Completion, ToolCall
 
 HERE = os.path.dirname(__file__)
@@ -35,6 +36,8 @@ class Batch:
             with open(path) as file:
                 if said in file.read().split():
                     return AdapterError("broken")
+        if os.path.exists(os.path.join(HERE, "die.txt")) and said == "three":
+            os.kill(os.getpid(), signal.SIGKILL)
         if said == "call":
             return Completion("", tool_calls=(ToolCall("x", "look", '{"at": 1}'),))
         return Completion("<think>hm, " + said + "</think>" + said, cost=1.0, prompt_tokens=2)
@@ -114,6 +117,45 @@ def test_what_broke_off_is_completed_from_where_it_was(talking: Project) -> None
     assert ["say: five", "say: three"] == sorted(each for call in talking.calls()[asked:] for each in call)
     board = talking.board()
     assert (digest, 7.0) == (board["digest"], board["usage"]["cost"])
+
+
+@pytest.mark.parametrize("processes", ["-n0", "-n1"])
+def test_what_a_killed_process_had_been_answered_is_not_asked_again(talking: Project, processes: str) -> None:
+    talking.run_pytest("--lm-adapter=talker:Batch", "--lm-report-dir=whole")
+    digest = talking.board("whole")["digest"]
+    die = talking.write("die.txt", "")
+    talking.run_pytest("--lm-adapter=talker:Batch", processes, "--max-worker-restart=0")
+    underway = talking.path / "reports/underway.jsonl"
+    assert ({}, 6) == (ledger(talking), len(underway.read_text().strip().splitlines()))
+    # What a process wrote last may lack its end.
+    with underway.open("ab") as file:
+        file.write(b'\n{"asking": "half')
+    die.unlink()
+    asked = len(talking.calls())
+    result = talking.run_pytest("--lm-adapter=talker:Batch", "--lm-resume", processes, "--max-worker-restart=0")
+    result.stdout.fnmatch_lines(["*resumed: 6 answer(s) of examples that had no result yet were at hand*"])
+    assert ["say: five", "say: three"] == sorted(each for call in talking.calls()[asked:] for each in call)
+    assert (digest, 7.0) == (talking.board()["digest"], talking.board()["usage"]["cost"])
+    assert not underway.exists()
+
+
+def test_a_run_that_does_not_resume_asks_all_again(talking: Project) -> None:
+    die = talking.write("die.txt", "")
+    talking.run_pytest("--lm-adapter=talker:Batch")
+    die.unlink()
+    asked = len(talking.calls())
+    talking.run_pytest("--lm-adapter=talker:Batch")
+    assert 8 == sum(map(len, talking.calls()[asked:]))
+
+
+def test_answers_of_a_killed_process_count_towards_the_cost_limit(talking: Project) -> None:
+    die = talking.write("die.txt", "")
+    talking.run_pytest("--lm-adapter=talker:Batch")
+    die.unlink()
+    asked = len(talking.calls())
+    # Five of the six cost 1 each: the call of a tool is free.
+    assert 3 == talking.run_pytest("--lm-adapter=talker:Batch", "--lm-resume", "--lm-max-cost=5").ret
+    assert [] == talking.calls()[asked:]
 
 
 def test_a_ledger_answers_by_request_and_a_changed_turn_is_not_answered(talking: Project) -> None:

@@ -222,6 +222,31 @@ def test_a_run_that_is_resumed_asks_only_what_has_no_answer(project: Project) ->
     assert 12 == project.board()["counts"]["scored"]
 
 
+def test_what_a_killed_process_had_been_answered_is_not_asked_again(project: Project) -> None:
+    write(
+        project,
+        "import os, signal\n@eval_task('x', data=[{'id': 'a'}])\nasync def test_x(row, lm):\n"
+        "    one = await lm.ask('say: yes')\n    assert await lm.judge('Is it?', one.text) == 'yes'\n"
+        "    if os.path.exists('die.txt'):\n        os.kill(os.getpid(), signal.SIGKILL)\n"
+        "    await lm.ask('say: b')\n    lm.score('ok', True)\n",
+    )
+    die = project.write("die.txt", "")
+    project.write(
+        "judge.py",
+        "class Judge:\n    name = 'judge.v1'\n    def generate(self, prompts):\n"
+        "        open('judged.txt', 'a').write('x')\n        return ['yes' for _ in prompts]\n",
+    )
+    options = ("tests", "--lm-judge=judge:Judge", "--lm-include-per-example")
+    project.run(*options)
+    die.unlink()
+    before = len(asked(project))
+    result = project.run(*options, "--lm-resume")
+    assert 0 == result.ret, result.stdout.str()
+    assert (1, "x") == (len(asked(project)[before:]), (project.path / "judged.txt").read_text())
+    steps = project.examples()["x:a"]["details"]["steps"]
+    assert ["request", "judge", "request"] == [step["kind"] for step in steps]
+
+
 @pytest.mark.command_line
 def test_ctrl_c_cancels_what_runs_and_names_what_has_no_result(project: Project) -> None:
     write(

@@ -42,7 +42,7 @@ from pytest_lmeval.plugin.private import (
     worker_input,
 )
 from pytest_lmeval.records.answers import KnownAnswers
-from pytest_lmeval.types import ExampleResult
+from pytest_lmeval.types import ExampleResult, Exchange
 
 if TYPE_CHECKING:
     from pytest_lmeval.plugin.evals.item import EvalItem
@@ -224,15 +224,23 @@ class EvalSession:
             self._remark(f"{state.task}: {state.id} did not end when it was cancelled")
 
     def _new_services(self, engine: Any, judge: Any) -> Services:
-        held = list(self._state.held.results.values()) if self._config.option.lm_resume else []
         judges = self._state.run.judge(judge, engine)
         self._shared.keep_logs()
         return Services(
-            Asker(engine, self.loop, KnownAnswers(held)),
-            Asker(judges.engine, self.loop, KnownAnswers(held, judges.name)) if isinstance(judges, Judge) else None,
+            self._new_asker(engine),
+            self._new_asker(judges.engine, judges.name) if isinstance(judges, Judge) else None,
             self.endpoint,
             self._ask_for_client,
         )
+
+    def _new_asker(self, engine: Any, judge: str = "") -> Asker:
+        held = self._state.held
+        known = KnownAnswers(held.results.values(), judge, held.underway)
+
+        def note(exchange: Exchange) -> None:
+            self._state.run.note(exchange.request.task, exchange.request.id, exchange, judge)
+
+        return Asker(engine, self.loop, known, note)
 
     def _new_states(self, item: Any, repeats: int) -> list[ExampleState]:
         of, remark = (item.task.name, item.example.id), self._remark

@@ -38,8 +38,9 @@ PLUGINS = {
     "xdist": [f"xdist.{name}" for name in ("dsession", "looponfail", "newhooks", "plugin", "report", "scheduler")],
 }
 OTHERS = """
-    aiohttp asyncio concurrent.futures email.message execnet html importlib.metadata importlib.resources jinja2
-    multiprocessing pydantic statistics unittest.mock urllib.request xml.etree.ElementTree yaml
+    aiohttp asyncio concurrent.futures email.message encodings.ascii execnet faulthandler html importlib.metadata
+    importlib.resources jinja2 multiprocessing pdb pydantic pytest_metadata.hooks readline statistics unittest.mock
+    urllib.request xml.etree.ElementTree yaml
 """
 # A run may put another function in its place.
 EXIT = os._exit
@@ -187,6 +188,7 @@ def main() -> None:
     search_path = sys.path[1:]
     with socket.socket(fileno=int(sys.argv[1])) as door:
         import_packages()
+        remember_what_is_installed()
         gc.collect()
         gc.freeze()  # else every fork searches the imported packages for garbage as it ends
         asked = accept(door)
@@ -323,6 +325,21 @@ def import_packages() -> None:
         if not module.name.endswith(".__main__"):
             importlib.import_module(module.name)
     del sys.meta_path[0]
+
+
+def remember_what_is_installed() -> None:
+    """Read what packages say of themselves once: every start of pytest reads it of all, a fifth of a small run."""
+    from importlib.metadata import Distribution, distributions
+
+    for name in ("entry_points", "files", "metadata"):
+        read = vars(Distribution)[name].fget
+        known = {str(getattr(package, "_path", "")): read(package) for package in distributions()}
+
+        def remembered(package: Any, known: dict[str, Any] = known, read: Callable[[Any], Any] = read) -> Any:
+            found = known.get(str(getattr(package, "_path", "")))
+            return read(package) if found is None else found
+
+        setattr(Distribution, name, property(remembered))
 
 
 def hook_up_rewriting(packages: list[str]) -> None:

@@ -308,6 +308,8 @@ def test_an_adapter_that_cannot_answer_is_a_usage_error(tasks: list[Task]) -> No
         run_task(tasks[0], object())
     with pytest.raises(UsageError, match="without any of the methods"):
         run_leaderboard(tasks, object())
+    with pytest.raises(UsageError, match=r"got the name 'toy': make_adapter\('toy'\) makes one"):
+        run_leaderboard(tasks, "toy")
 
 
 @pytest.mark.parametrize("latency", [float("nan"), float("inf"), "fast"])

@@ -97,6 +97,8 @@ def made_with(adapter: Any) -> Mapping[str, Any]:
 
 def check_adapter(adapter: Any, spec: str) -> None:
     """Raise UsageError unless ``adapter`` has one of the answering methods."""
+    if isinstance(adapter, str):
+        raise UsageError(f"expected an adapter, got the name {adapter!r}: make_adapter({adapter!r}) makes one")
     if not any(callable(getattr(adapter, method, None)) for method in ANSWERING_METHODS):
         wanted = ", ".join(ANSWERING_METHODS)
         raise UsageError(f"adapter {spec!r} is a {type(adapter).__name__} without any of the methods {wanted}")

@@ -17,6 +17,7 @@ import json
 import os
 import pkgutil
 import runpy
+import select
 import signal
 import socket
 import subprocess
@@ -202,33 +203,47 @@ def accept(door: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
     A request comes over a socket of its own, which is sent with the descriptors: its length in four bytes, then JSON.
     The answers are the process id of the fork and its exit code as ``Popen.returncode`` has it, four bytes each.
     """
+    connections: dict[int, socket.socket] = {}
+    ended, signalled = socket.socketpair()
+    signalled.setblocking(False)
+    signal.signal(signal.SIGCHLD, lambda number, frame: None)
+    signal.set_wakeup_fd(signalled.fileno(), warn_on_full_buffer=False)
     while True:
+        ready, _, _ = select.select([door, ended], [], [])
+        if ended in ready:
+            ended.recv(4096)
+            tell_of_ends(connections)
+        if door not in ready:
+            continue
         _, descriptors, _, _ = socket.recv_fds(door, 1, 5)
         if not descriptors:
             return None
-        if os.fork() == 0:
-            door.close()
-            return fork_and_tell(*descriptors)
-        for descriptor in descriptors:
-            os.close(descriptor)
-        with contextlib.suppress(ChildProcessError):
-            while os.waitpid(-1, os.WNOHANG)[0]:
-                pass
-
-
-def fork_and_tell(connected: int, *descriptors: int) -> tuple[dict[str, Any], list[int]]:
-    """Return in the fork; in this process, tell of its start and its end."""
-    with socket.socket(fileno=connected) as connection:
+        connection = socket.socket(fileno=descriptors.pop(0))
         length = int.from_bytes(connection.recv(4, socket.MSG_WAITALL))
         request = json.loads(connection.recv(length, socket.MSG_WAITALL))
         process = os.fork()
         if process == 0:
-            return request, list(descriptors)
-        for descriptor in (0, 1, 2, *descriptors):
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            for held in (*connections.values(), connection, ended, signalled, door):
+                held.close()
+            return request, descriptors
+        for descriptor in descriptors:
             os.close(descriptor)
-        connection.sendall(process.to_bytes(4))
-        connection.sendall(os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]).to_bytes(4, signed=True))
-    os._exit(0)
+        with contextlib.suppress(OSError):  # whoever asked may be gone
+            connection.sendall(process.to_bytes(4))
+        connections[process] = connection
+
+
+def tell_of_ends(connections: dict[int, socket.socket]) -> None:
+    """Send the exit codes of the forks that have ended."""
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            process, status = os.waitpid(-1, os.WNOHANG)
+            if not process:
+                return
+            with connections.pop(process) as connection, contextlib.suppress(OSError):
+                connection.sendall(os.waitstatus_to_exitcode(status).to_bytes(4, signed=True))
 
 
 def become(search_path: list[str], request: dict[str, Any], descriptors: list[int]) -> None:

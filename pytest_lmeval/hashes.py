@@ -25,8 +25,17 @@ def content_hash_of(
     prompt: str | list[list[Any]], targets: Sequence[str], metric: str, post_process: str, scoring: Mapping[str, Any]
 ) -> str:
     """Return the content hash of an example with these parts; ``metric`` is the registry's name."""
-    content = [prompt, targets, metric, post_process, scoring]
-    return hashlib.sha256(_dump(content).encode("ascii")).hexdigest()
+    return hashes_of(prompt, targets, metric, post_process, scoring)[0]
+
+
+def hashes_of(
+    prompt: str | list[list[Any]], targets: Sequence[str], metric: str, post_process: str, scoring: Mapping[str, Any]
+) -> tuple[str, str]:
+    """Return the content hash of an example with these parts, and that of all of them but the prompt."""
+    scored = _dump([targets, metric, post_process, scoring])
+    # The first is of the list of all five: what decides the score, most of it as a rule, is put into JSON once.
+    content = f"[{_dump(prompt)},{scored[1:]}"
+    return hashlib.sha256(content.encode("ascii")).hexdigest(), hashlib.sha256(scored.encode("ascii")).hexdigest()
 
 
 def scoring_hash_of(targets: Sequence[str], metric: str, post_process: str, scoring: Mapping[str, Any]) -> str:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from pytest_lmeval.compare.pairing import Pair
 from pytest_lmeval.stats.intervals import mean
-from pytest_lmeval.stats.paired import Differences, PairedTest, holm, paired_test, pooled_test
+
+if TYPE_CHECKING:
+    from pytest_lmeval.stats.paired import Differences, PairedTest
 
 OVERALL = "overall"
 NOTEWORTHY = 0.05
@@ -78,6 +80,8 @@ def task_changes(tasks: Iterable[str], pairs: Sequence[Pair], criteria: Criteria
     Half of alpha is spent here, by Holm's procedure over the tasks that have pairs; half on the overall change. Of a
     single task the overall change is the same test: it has all of alpha.
     """
+    from pytest_lmeval.stats.paired import holm, paired_test
+
     groups = _by_task(pairs)
     share = criteria.alpha / _families(groups) / max(1, len(groups))
     tests = {task: paired_test(*_differences(group), alpha=share) for task, group in groups.items()}
@@ -97,6 +101,8 @@ def overall_change(pairs: Sequence[Pair], criteria: Criteria) -> TaskChange:
     Every task weighs as much as another, as in the overall score: what is tested is the number that people look at.
     The test stays exact whatever the weights, the signs being tossed of weighted differences.
     """
+    from pytest_lmeval.stats.paired import pooled_test
+
     groups = _by_task(pairs)
     if not groups:
         return _uncompared(OVERALL)

@@ -7,10 +7,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_lmeval.compare.against import compare_with
-from pytest_lmeval.compare.baseline import doubts
 from pytest_lmeval.compare.changes import OVERALL, Criteria
-from pytest_lmeval.compare.compare import Comparison
 from pytest_lmeval.compare.limits import limit_parts, limited_names, over_limits
 from pytest_lmeval.compare.measured import ambiguous_floor, floor_without_score, measured_lines
 from pytest_lmeval.compare.pairing import PAIR_BY, check_pairing
@@ -22,6 +19,7 @@ from pytest_lmeval.records.boardfile import NO_RESULT, NOT_COMPARED
 from pytest_lmeval.text import printable
 
 if TYPE_CHECKING:
+    from pytest_lmeval.compare.compare import Comparison
     from pytest_lmeval.leaderboard.board import Leaderboard
     from pytest_lmeval.records.runfile import RunFile
 
@@ -136,6 +134,9 @@ def decide(
         raise UsageError(refusal)
     comparison = None
     if baseline is not None:
+        # Only a run that is compared pays for what compares.
+        from pytest_lmeval.compare.against import compare_with
+
         if not settings.update:
             check_pairing(baseline.results or (), settings.pair_by, baseline.path)
         comparison = compare_with(baseline, board, _criteria(board, settings), root)
@@ -203,7 +204,11 @@ def _criteria(board: Leaderboard, settings: GateSettings) -> Criteria:
 
 
 def _doubts(board: Leaderboard, baseline: RunFile | None, settings: GateSettings) -> list[str]:
-    found = [] if baseline is None else doubts(baseline, board)
+    found = []
+    if baseline is not None:
+        from pytest_lmeval.compare.baseline import doubts
+
+        found += doubts(baseline, board)
     for what, names in (("floor", settings.floors), ("limit", limited_names(settings.limits))):
         unknown = [name for name in names if name != OVERALL and not rows_called(name, board.tasks)]
         found += [f"its {what} was not checked, this run has no such task: {name}" for name in unknown]

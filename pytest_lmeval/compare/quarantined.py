@@ -6,15 +6,17 @@ from typing import TYPE_CHECKING
 
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.leaderboard.quarantine import Quarantine, quarantined
-from pytest_lmeval.records.runfile import RunFile, examples_of
-from pytest_lmeval.types import ExampleResult
 
 if TYPE_CHECKING:
     from pytest_lmeval.leaderboard.board import Leaderboard
+    from pytest_lmeval.records.runfile import RunFile
+    from pytest_lmeval.types import ExampleResult
 
 
 def quarantine_of(run: RunFile, baseline: RunFile) -> Quarantine:
     """Return the quarantine that holds for ``run`` on its day where it is compared with ``baseline``."""
+    from pytest_lmeval.records.runfile import examples_of
+
     return Quarantine(run.timestamp[:10], quarantined(examples_of(baseline)))
 
 

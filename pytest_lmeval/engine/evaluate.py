@@ -11,7 +11,7 @@ from typing import Any
 
 from pytest_lmeval.errors import AdapterTimeout, LmevalError, ScoringError
 from pytest_lmeval.formats.task import Prompt, Task, Tools
-from pytest_lmeval.hashes import content_hash_of, rendered, request_hash, scoring_hash_of
+from pytest_lmeval.hashes import hashes_of, rendered, request_hash, scoring_hash_of
 from pytest_lmeval.leaderboard.quarantine import Quarantine
 from pytest_lmeval.records.answers import exchange_record
 from pytest_lmeval.registry import Registry
@@ -128,17 +128,15 @@ def runs_code(task: Task, example: Example, registry: Registry) -> bool:
 
 def content_hash(task: Task, example: Example, prompt: Prompt) -> str:
     """Return a SHA-256 over everything but the model that decides the example's score."""
-    return content_hash_of(
-        rendered(prompt), example.targets, task.metric_name(example), example.post_process, task.scoring(example)
-    )
+    return hashes(task, example, prompt)[0]
 
 
-def scoring_hash(task: Task, example: Example) -> str:
-    """Return a SHA-256 over everything in the content hash but the prompt."""
-    scoring = task.unprompted(example)
-    if scoring is None:
-        scoring = task.scoring(example)
-    return scoring_hash_of(example.targets, task.metric_name(example), example.post_process, scoring)
+def hashes(task: Task, example: Example, prompt: Prompt) -> tuple[str, str]:
+    """Return the content hash of an example and its scoring hash: of everything in the first but the prompt."""
+    parts = (example.targets, task.metric_name(example), example.post_process)
+    content, scored = hashes_of(rendered(prompt), *parts, task.scoring(example))
+    own = task.unprompted(example)
+    return content, scored if own is None else scoring_hash_of(*parts, own)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +164,7 @@ def _result(
     fresh = [response for response in single if not response.cached]
     latencies = [round(response.latency_ms, 3) for response in fresh if response.latency_ms is not None]
     firsts = [one.ttft_ms for one in fresh if isinstance(one, Completion) and one.ttft_ms is not None]
+    content, scored = hashes(task, example, prompt)
     result = ExampleResult(
         task=task.name,
         id=example.id,
@@ -173,7 +172,7 @@ def _result(
         score=mean([score.value for score in scores]) if scores and status not in WITHOUT_SCORE else None,
         threshold=judgement.thresholds.of(task, example),
         metric=example.metric,
-        hash=content_hash(task, example, prompt),
+        hash=content,
         prompt=Generate(prompt).text,
         outputs=tuple(completion.output for completion in completions),
         predictions=tuple(score.prediction for score in scores),
@@ -194,7 +193,7 @@ def _result(
         thoughts=thoughts if any(thoughts) else (),
         cut_off=any(completion.is_cut_off for completion in completions),
         exchanges=tuple(map(exchange_record, exchanges)),
-        scoring_hash=scoring_hash(task, example),
+        scoring_hash=scored,
         request_ms=tuple(latencies) if len(latencies) > 1 else (),
         ttft_ms=tuple(round(each, 3) for each in firsts),
         cached=len(single) - len(fresh),

@@ -23,6 +23,7 @@ from pytest_lmeval.plugin.fixtures import (
 from pytest_lmeval.plugin.ini_gate import apply_ini_options
 from pytest_lmeval.plugin.options import add_options
 from pytest_lmeval.plugin.private import is_worker, report_sections
+from pytest_lmeval.plugin.stash import collected_so_far, run_so_far
 from pytest_lmeval.plugin.tags import note_ini_marks
 
 if TYPE_CHECKING:
@@ -44,9 +45,10 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    from pytest_lmeval.plugin.models import name_models
+    if config.option.lm_adapter is not None:
+        from pytest_lmeval.plugin.models import name_models
 
-    name_models(config)
+        name_models(config)
     config.addinivalue_line("markers", "lmeval: an example of a language-model task (set by pytest-lmeval)")
     apply_ini_options(config)
     if not is_worker(config) and not config.option.lm_check_formatting:
@@ -193,8 +195,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_finish(session: pytest.Session) -> None:
-    from pytest_lmeval.plugin.collected import collected_so_far
-
     if collected_so_far(session.config) is not None:
         from pytest_lmeval.plugin.models import configs
         from pytest_lmeval.plugin.state import run_state
@@ -204,9 +204,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 def pytest_report_collectionfinish(config: pytest.Config) -> str | None:
-    from pytest_lmeval.plugin.state import RUN
-
-    run = config.stash.get(RUN, None)
+    run = run_so_far(config)
     return None if run is None else run.run.programs.report()
 
 
@@ -214,10 +212,9 @@ def pytest_report_collectionfinish(config: pytest.Config) -> str | None:
 def pytest_sessionfinish(session: pytest.Session) -> None:
     if is_worker(session.config):
         from pytest_lmeval.plugin.models import configs, label_of
-        from pytest_lmeval.plugin.state import RUN
         from pytest_lmeval.plugin.telling import tell
 
-        runs = {label_of(one): one.stash.get(RUN, None) for one in configs(session.config)}
+        runs = {label_of(one): run_so_far(one) for one in configs(session.config)}
         known = {label: run.run.facts() for label, run in runs.items() if run is not None}
         run = next((run for run in runs.values() if run is not None), None)
         if run is not None:
@@ -226,8 +223,6 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, object]:
-    from pytest_lmeval.plugin.collected import collected_so_far
-
     tasks = collected_so_far(session.config)
     if tasks is None:
         return (yield)

@@ -11,6 +11,7 @@ import pytest
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.plugin.locate import is_below_task_paths
 from pytest_lmeval.plugin.settings import load_options, registry_of
+from pytest_lmeval.plugin.stash import COLLECTED
 from pytest_lmeval.plugin.wanted import Wanted
 
 if TYPE_CHECKING:
@@ -85,16 +86,8 @@ class Collected:
         return load_options(self._config)
 
 
-_COLLECTED = pytest.StashKey[Collected]()
-
-
 def collected(config: pytest.Config) -> Collected:
     """Return what this process has collected, made when it is first asked for."""
-    if _COLLECTED not in config.stash:
-        config.stash[_COLLECTED] = Collected(config)
-    return config.stash[_COLLECTED]
-
-
-def collected_so_far(config: pytest.Config) -> Collected | None:
-    """Return what this process has collected; None where it met no task file."""
-    return config.stash.get(_COLLECTED, None)
+    if COLLECTED not in config.stash:
+        config.stash[COLLECTED] = Collected(config)
+    return config.stash[COLLECTED]

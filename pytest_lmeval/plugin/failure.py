@@ -6,7 +6,6 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from pytest_lmeval.functions.steps import last_steps
 from pytest_lmeval.leaderboard.functions import FUNCTION, NO_ROW, is_function
 from pytest_lmeval.leaderboard.responses import details_of, responses_under, shown_response
 from pytest_lmeval.text import printable
@@ -73,10 +72,15 @@ def _details(result: ExampleResult, number: int) -> list[str]:
         told_apart = name in ("turns", "repeats") and (turns or is_function(result))
         if name not in _SHOWN_OTHERWISE and not told_apart:
             lines += _shown(printable(name, keep=""), _told(value))
-    if is_function(result) and result.metrics:
-        lines += _shown("scores", ", ".join(f"{name} {value:.4g}" for name, value in result.metrics.items()))
-    steps = last_steps(result.details)
-    return lines + (_shown("last steps", "\n".join(steps)) if steps else [])
+    return lines + (_told_by_function(result) if is_function(result) else [])
+
+
+def _told_by_function(result: ExampleResult) -> list[str]:
+    from pytest_lmeval.functions.steps import last_steps
+
+    scores = ", ".join(f"{name} {value:.4g}" for name, value in result.metrics.items())
+    steps = "\n".join(last_steps(result.details))
+    return [*(_shown("scores", scores) if scores else []), *(_shown("last steps", steps) if steps else [])]
 
 
 def _verdict(result: ExampleResult) -> str:

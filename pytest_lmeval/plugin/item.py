@@ -120,10 +120,12 @@ class ExampleItem(ScoredItem):
     def runtest(self) -> None:
         """Score the example; fail where its status says so."""
         state = self.run_state
-        engine: Any = of_model(self.funcargs["lm_engine"], self.label)
         if state.ahead is not None:
             state.ahead.catch_up(self.position)
-        given: dict[str, Any] = {name: of_model(value, self.label) for name, value in self.funcargs.items()}
+        given: dict[str, Any] = self.funcargs
+        if self.label:
+            given = {name: of_model(value, self.label) for name, value in given.items()}
+        engine = given["lm_engine"]
         if other := state.other_adapter(given["lm_adapter"], engine) or (self.label and state.run.stopped):
             # Of several models the others go on.
             result = state.run.unscored(self, other)

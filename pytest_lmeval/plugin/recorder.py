@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_lmeval.plugin.ending import ctrl_c_in
 from pytest_lmeval.plugin.exit_guard import ExitGuard
 from pytest_lmeval.plugin.locate import asks_for_run, is_example, is_example_id
 from pytest_lmeval.plugin.private import end_capture, is_controller, kept_reports, show_internal_error
+from pytest_lmeval.plugin.stash import collected_so_far, run_so_far
 
 if TYPE_CHECKING:
     from pytest_lmeval.plugin.many_records import ManyRecords
@@ -121,6 +121,8 @@ class Recorder:
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
         self._was_stopped = True
         if self.record is not None:
+            from pytest_lmeval.plugin.ending import ctrl_c_in
+
             self.record.interrupted |= ctrl_c_in(excinfo.value) is not None
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -145,8 +147,6 @@ class Recorder:
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         if self._lost > 0:
             terminalreporter.write_line(f"LOST: {self._lost} test(s) of which no end was heard", red=True, bold=True)
-        from pytest_lmeval.plugin.collected import collected_so_far
-
         tasks = collected_so_far(self.config)
         not_tasks = {**self._not_tasks, **(tasks.not_tasks if tasks is not None else {})}
         if not_tasks:
@@ -164,15 +164,13 @@ class Recorder:
             write_summary(self.record, terminalreporter)
 
     def _write_evals(self, terminal: pytest.TerminalReporter) -> None:
-        from pytest_lmeval.plugin.state import RUN
-
-        state = self.config.stash.get(RUN, None)
+        state = run_so_far(self.config)
         skipped = self._skipped_evals or (state.skipped_evals if state is not None else 0)
         if skipped:
             terminal.write_line(f"{skipped} eval{'s' if skipped > 1 else ''} skipped: no --lm-adapter")
-        from pytest_lmeval.text import printable
-
         for remark in (*self._remarks, *(state.remarks if state is not None else ())):
+            from pytest_lmeval.text import printable
+
             terminal.write_line(printable(remark, keep=""))
 
     @pytest.hookimpl(optionalhook=True)
@@ -211,15 +209,20 @@ class Recorder:
         if self.record is None:
             self._has_examples = True
             from pytest_lmeval.plugin.gating import check_recording
-            from pytest_lmeval.plugin.many_records import ManyRecords
             from pytest_lmeval.plugin.models import configs, labels_of
-            from pytest_lmeval.plugin.run_record import RunRecord
 
             if is_controller(self.config):
                 for one in configs(self.config):
                     check_recording(one)
-            several = bool(labels_of(self.config))
-            record = ManyRecords(self.config, nodeids) if several else RunRecord(self.config, len(nodeids))
+            record: RunRecord | ManyRecords
+            if labels_of(self.config):
+                from pytest_lmeval.plugin.many_records import ManyRecords
+
+                record = ManyRecords(self.config, nodeids)
+            else:
+                from pytest_lmeval.plugin.run_record import RunRecord
+
+                record = RunRecord(self.config, len(nodeids))
             record.open_ledger()
             self.record = record
             self._forget_quiet_reports()
@@ -236,8 +239,6 @@ class Recorder:
 
     @property
     def _has_bad_files(self) -> bool:
-        from pytest_lmeval.plugin.collected import collected_so_far
-
         tasks = collected_so_far(self.config)
         return bool(self._bad_files or (tasks is not None and tasks.bad_files))
 

@@ -19,6 +19,7 @@ from pytest_lmeval.plugin.models import OWN, configs, label_of
 from pytest_lmeval.plugin.private import fixture_definitions, is_worker
 from pytest_lmeval.plugin.report_dir import folder_of_run, held_ledger
 from pytest_lmeval.plugin.settings import cache_of, max_errors, run_scrubber, run_settings, with_usage_errors
+from pytest_lmeval.plugin.stash import RUN
 from pytest_lmeval.plugin.telling import tell
 from pytest_lmeval.text import portable_path
 
@@ -293,7 +294,6 @@ class RunState:
 
 
 _PURSE = pytest.StashKey[list[Any]]()
-RUN = pytest.StashKey[RunState]()
 OWN.add(RUN)
 
 _NO_ADAPTER = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -14,13 +14,11 @@ from pytest_lmeval.compare.gate import LET_PASS, let_pass
 from pytest_lmeval.errors import did_you_mean
 from pytest_lmeval.leaderboard.board import Leaderboard
 from pytest_lmeval.plugin.ini_gate import baseline_set_aside
-from pytest_lmeval.plugin.many_records import ManyRecords
 from pytest_lmeval.plugin.private import kept_reports
 from pytest_lmeval.plugin.report_dir import SELECTION, report_dir
 from pytest_lmeval.plugin.run_record import RunRecord
 from pytest_lmeval.plugin.settings import ini_floors, ini_thresholds, registry_of
 from pytest_lmeval.records.ledger import KEPT
-from pytest_lmeval.report.comparison import comparison_table
 from pytest_lmeval.report.gate_text import baseline_line, ini_line, is_off, off_line
 from pytest_lmeval.report.github import commands
 from pytest_lmeval.report.run_text import resume_line, totals_line
@@ -28,13 +26,16 @@ from pytest_lmeval.report.tables import comparison_lines, remark_lines, selectio
 from pytest_lmeval.text import printable
 from pytest_lmeval.types import ExampleResult
 
+if TYPE_CHECKING:
+    from pytest_lmeval.plugin.many_records import ManyRecords
+
 _SHOWN = 20
 _LONG = 200
 
 
 def write_summary(record: RunRecord | ManyRecords, terminal: pytest.TerminalReporter) -> None:
     """Write the table, what is missing or left out, and where the files are; of several models, how they compare."""
-    if isinstance(record, ManyRecords):
+    if not isinstance(record, RunRecord):
         for each in record.records.values():
             write_summary(each, terminal)
         _write_comparison(record, terminal)
@@ -57,6 +58,8 @@ def write_summary(record: RunRecord | ManyRecords, terminal: pytest.TerminalRepo
 def _write_comparison(record: ManyRecords, terminal: pytest.TerminalReporter) -> None:
     if terminal.config.option.verbose >= -1 and record.comparison:
         terminal.write_sep("=", "comparison")
+        from pytest_lmeval.report.comparison import comparison_table
+
         for line in comparison_table(record.comparison):
             _say(terminal, line)
         for name, file in (("comparison", "comparison.json"), ("HTML report", "report.html")):

@@ -6,12 +6,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import cycle
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pytest_lmeval.adapters.resolve import adapter_name
 from pytest_lmeval.engine.ask import without_thoughts
 from pytest_lmeval.engine.budget import Budget
-from pytest_lmeval.engine.caching import Cache, CachedAnswers
 from pytest_lmeval.engine.engine import Ahead, Engine
 from pytest_lmeval.engine.evaluate import Judgement, Thresholds, evaluate, failed_result
 from pytest_lmeval.engine.judge import Judge, NamedJudges, known_answers
@@ -26,11 +25,14 @@ from pytest_lmeval.records.underway import Underway
 from pytest_lmeval.redaction import Scrubber, redact_options
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.rendering import render as default_render
-from pytest_lmeval.run.early import Early
 from pytest_lmeval.run.needs import Programs, Refusals, check_answers
 from pytest_lmeval.run.preflight import Needs, check_costs
 from pytest_lmeval.run.settings import RunSettings
 from pytest_lmeval.types import Example, ExampleResult, Exchange, Generate, Joined, Message, Request, Response
+
+if TYPE_CHECKING:
+    from pytest_lmeval.engine.caching import Cache, CachedAnswers
+    from pytest_lmeval.run.early import Early
 
 Render = Callable[[Example], Any]
 _NOTHING_HELD = HeldResults()
@@ -81,7 +83,11 @@ class Run:
         self._known = KnownAnswers()
         self.underway: Underway | None = None
         self.purse: list[Budget] = []
-        self.cache: Cache | None = None if settings.cache is None else Cache(settings.cache, settings.think_tags_text)
+        self.cache: Cache | None = None
+        if settings.cache is not None:
+            from pytest_lmeval.engine.caching import Cache
+
+            self.cache = Cache(settings.cache, settings.think_tags_text)
 
     def prepare(
         self,
@@ -301,7 +307,10 @@ class Run:
         """Return what scores ``unit``: begun early where that helps, or its task's method."""
         if not self.programs.any and not getattr(tools.judge, "name", ""):
             return unit.task.score
-        self._early = self._early or Early(self)
+        if self._early is None:
+            from pytest_lmeval.run.early import Early
+
+            self._early = Early(self)
         return self._early.look(engine, tools, unit)
 
     def _model_facts(self) -> dict[str, Any]:

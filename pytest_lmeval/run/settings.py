@@ -5,14 +5,17 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from pytest_lmeval.arguments import THINK_TAGS
 from pytest_lmeval.compare.gate import MODES
-from pytest_lmeval.engine.caching import CacheSettings
 from pytest_lmeval.engine.policy import DEFAULT_BATCH_SIZE, Policy
 from pytest_lmeval.errors import UnknownName, UsageError
 from pytest_lmeval.leaderboard.quarantine import Quarantine
 from pytest_lmeval.redaction import Scrubber
+
+if TYPE_CHECKING:
+    from pytest_lmeval.engine.caching import CacheSettings
 
 _KNOWS_NOTHING = Scrubber()
 

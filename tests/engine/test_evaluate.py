@@ -26,7 +26,7 @@ from pytest_lmeval import (
     default_registry,
     load_tasks,
 )
-from pytest_lmeval.engine.evaluate import Judgement, Thresholds, content_hash, evaluate, failed_result, scoring_hash
+from pytest_lmeval.engine.evaluate import Judgement, Thresholds, content_hash, evaluate, failed_result, hashes
 from pytest_lmeval.errors import AdapterError, AdapterTimeout, SandboxError
 from pytest_lmeval.hashes import request_hash
 
@@ -97,7 +97,7 @@ def test_a_result_knows_everything_of_its_example(load: Load, registry: Registry
         cluster="poem",
         must_pass=True,
         line=1,
-        scoring_hash=scoring_hash(task, task.examples[0]),
+        scoring_hash=hashes(task, task.examples[0], "2 + 3 =")[1],
     )
     assert expected == _evaluate(task, " 5 \nI think", registry, adapter="stub.v1")
 

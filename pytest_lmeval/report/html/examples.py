@@ -108,7 +108,7 @@ def encode_example(pair: Pair, prefix: int) -> str:
         "before": _before(pair),
         **(function_fields(now) if is_function(now) else {}),
     }
-    return encode({key: value for key, value in fields.items() if not _empty(value)})
+    return encode(_filled(fields))
 
 
 def _item(result: ExampleResult) -> str:
@@ -132,7 +132,7 @@ def _before(pair: Pair) -> dict[str, Any] | None:
         "same": same,
         "answers": [] if same else _answers(before),
     }
-    return {key: value for key, value in fields.items() if not _empty(value)}
+    return _filled(fields)
 
 
 def _answers(result: ExampleResult) -> list[dict[str, Any]]:
@@ -178,5 +178,6 @@ def _flip(now: ExampleResult, before: ExampleResult) -> Flip:
     return "" if was == is_now else "worse" if was else "better"
 
 
-def _empty(value: Any) -> bool:
-    return value is None or value is False or value == "" or value == [] or value == {}
+def _filled(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields that say something: a number does, if it is 0, too."""
+    return {name: value for name, value in fields.items() if value or (value == 0 and value is not False)}

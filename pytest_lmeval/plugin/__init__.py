@@ -204,7 +204,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 def pytest_report_collectionfinish(config: pytest.Config) -> str | None:
-    run = run_so_far(config)
+    # Where examples are only collected there is nothing yet that would run a program.
+    run = None if config.option.collectonly else run_so_far(config)
     return None if run is None else run.run.programs.report()
 
 

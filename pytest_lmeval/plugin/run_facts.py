@@ -13,8 +13,12 @@ import pytest
 from pytest_lmeval.leaderboard.manifest import build_manifest
 from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.plugin.ini_gate import from_ini
+from pytest_lmeval.plugin.models import OWN
 from pytest_lmeval.plugin.report_dir import shown_report_dir
 from pytest_lmeval.redaction import redact_arguments
+
+_RERUN = pytest.StashKey[dict[str, Any]]()
+OWN.add(_RERUN)
 
 
 def selection_of(option: Any, infos: Sequence[TaskInfo]) -> dict[str, Any]:
@@ -59,7 +63,13 @@ def ini_file(config: pytest.Config) -> str:
 
 
 def rerun_facts(config: pytest.Config) -> dict[str, Any]:
-    """Return the part of the manifest that the command to run an example again is made of."""
+    """Return the part of the manifest that the command to run an example again is made of; found out once."""
+    if _RERUN not in config.stash:
+        config.stash[_RERUN] = _rerun_facts(config)
+    return config.stash[_RERUN]
+
+
+def _rerun_facts(config: pytest.Config) -> dict[str, Any]:
     return {
         "argv": redact_arguments(["pytest", *map(str, config.invocation_params.args)]),
         "rootdir": Path(os.path.relpath(config.rootpath, config.invocation_params.dir)).as_posix(),

@@ -15,6 +15,7 @@ from pytest_lmeval.types import ExampleResult
 __all__ = [
     "HOSTILE",
     "board_of",
+    "calls_wanted",
     "compared_run",
     "conversation",
     "function_result",
@@ -115,7 +116,7 @@ def compared_run() -> tuple[dict[str, Any], list[ExampleResult], dict[str, Any],
 
 
 def conversation(id: str = "talk") -> ExampleResult:
-    """Return the result of three turns with thoughts, calls of tools, and scripts in what is said."""
+    """Return the result of four turns with thoughts, calls of tools, and scripts in what is said."""
     weather, first, last, evil = "How is it in Riga?", "It rains <b>hard</b>.", "Yes, a coat.", HOSTILE[0]
     calls = [{"name": "weather", "arguments": {"city": f"Riga{evil}"}}, {"name": "sky", "arguments": "{broken"}]
     scored = {"metric": "substring_contains", "post_process": "none"}
@@ -136,6 +137,16 @@ def conversation(id: str = "talk") -> ExampleResult:
         },
         {"user": "Thank you.", "said": [{"role": "assistant", "content": f"Welcome.{evil}"}]},
         {
+            "user": "Do nothing.",
+            "said": [{"role": "assistant", "content": "", "calls": calls[1:]}],
+            "metric": "tool_calls",
+            "targets": [],
+            "prediction": "",
+            "score": 0.0,
+            "passed": False,
+            "details": {"expected": [], "difference": "a call too many: sky({broken)"},
+        },
+        {
             "user": f"A coat?{evil}",
             "said": [{"role": "assistant", "content": last}],
             **scored,
@@ -145,11 +156,18 @@ def conversation(id: str = "talk") -> ExampleResult:
             "passed": False,
         },
     ]
-    thoughts = [{"thoughts": each} for each in (f"Look it up.{evil}", "So it rains.", "", "Rain is wet.")]
+    thoughts = [{"thoughts": each} for each in (f"Look it up.{evil}", "So it rains.", "", "", "Rain is wet.")]
     said: dict[str, Any] = {"outputs": ("[]",), "predictions": (f"{first}\n{last}",), "targets": ()}
     return result(
         id, task="talks", metric="turns", score=0.5, details={"turns": turns}, exchanges=tuple(thoughts), line=7, **said
     )
+
+
+def calls_wanted(id: str = "called") -> ExampleResult:
+    """Return the result of a record that has calls in place of targets."""
+    details = {"expected": ['weather(city="Riga")', "sky()"], "difference": "no call of sky()"}
+    said: dict[str, Any] = {"outputs": ("nothing",), "predictions": ("nothing",), "targets": (), "score": 0.0}
+    return result(id, task="talks", metric="tool_calls", post_process="none", details=details, **said)
 
 
 def hostile_run() -> tuple[dict[str, Any], list[ExampleResult], dict[str, Any], dict[tuple[str, str], ExampleResult]]:
@@ -228,6 +246,7 @@ def function_run() -> tuple[dict[str, Any], list[ExampleResult]]:
             item="TestX::test_x[it's $HOME]",
         ),
         conversation(),
+        calls_wanted(),
     ]
     return board_of(results), results
 

@@ -361,6 +361,10 @@ def test_a_conversation_is_shown_turn_by_turn_with_folded_thoughts_and_never_run
         ["User passed, substring_contains 1", *first],
         ["User not scored", "Thank you.", "Model", f"Welcome.{evil}"],
         [
+            *("User failed, tool_calls 0", "Do nothing.", "Model", "sky({broken)", "Expected call", "no call"),
+            *("difference", "a call too many: sky({broken)"),
+        ],
+        [
             *("User failed, substring_contains 0", f"A coat?{evil}", "Model", folded.format(12)),
             *("Yes, a coat.", "Target", "no coat"),
         ],
@@ -371,6 +375,16 @@ def test_a_conversation_is_shown_turn_by_turn_with_folded_thoughts_and_never_run
     assert "undefined" == browser.js("typeof window.pwned")
     assert [] == browser.texts(".detail li :is(script, b)")
     assert [] == _complaints(browser)
+
+
+def test_the_calls_that_were_expected_stand_where_targets_do(browser: Browser, pages: Path) -> None:
+    if browser.js("location.pathname") != str(pages / "functions.html"):
+        browser.open(pages / "functions.html")
+    browser.go("#/task/talks?id=called")
+    assert ["Prediction", "Expected calls"] == browser.texts(".outcome h3")
+    assert ['weather(city="Riga")', "sky()"] == browser.texts(".outcome .targets pre")
+    assert "expected" not in browser.texts(".facts dt")
+    assert "difference" in browser.texts(".facts dt")
 
 
 # By keyboard

@@ -1,24 +1,27 @@
 """What an example did, for asserts: which tools it called, how often, in which order, and in how many steps.
 
-Each function takes ``lm.trace`` and returns a :class:`Finding`, which is true or false and says why. A step of the kind
-``tool`` is a call: its name is the tool's, its input are the arguments.
+Each function takes ``lm.trace`` and returns a :class:`Finding`, which is true or false and says why. A call is what the
+model asked for in an answer to a request, and a step of the kind ``tool``: its name is the tool's, its input are the
+arguments. A step that carries out what the model asked for is one call with it.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.functions.example import as_json
 from pytest_lmeval.functions.steps import Step
 from pytest_lmeval.text import printable
+from pytest_lmeval.types import Completion, ToolCall
 
 __all__ = ["Finding", "called", "in_order", "max_steps", "never_called"]
 
 _CALL = "tool"
+_REQUEST = "request"
 _WIDEST = 60
 # An assert shows at most 240 characters of a value, and the middle is what it leaves out.
 _LONGEST = 230
@@ -46,19 +49,23 @@ def called(
     """Find whether the tool ``name`` was called: at least once, or exactly ``times`` times.
 
     With ``arguments`` only calls count that have these, each with this value, whatever others they have besides.
-    Raises UsageError for a name that is no text, ``times`` below 0, and arguments that are no JSON object.
+    Raises UsageError for a name that is no text, ``times`` below 0, arguments that are no JSON object, and where it
+    depends on whether a step carries out what the model asked for with other arguments.
     """
     _check_names([name])
     wanted = None if arguments is None else _wanted(arguments)
     if times is not None and (isinstance(times, bool) or not isinstance(times, int) or times < 0):
         raise UsageError(f"called: times: expected a whole number from 0, got {times!r:.60}")
-    calls = _calls(trace)
-    found = [step for step in calls if step.name == name and _has(step, wanted)]
     what = name if arguments is None else f"{name}({_shown(arguments)})"
-    holds = len(found) == times if times is not None else bool(found)
-    but = "" if holds or times is None else f", not {_often(times)}"
-    said = f"{what} was called {_often(len(found))}{but}" if found else f"{what} was not called{but}"
-    return _finding(holds, said, calls)
+
+    def judge(calls: Sequence[Step]) -> Finding:
+        found = [step for step in calls if step.name == name and _has(step, wanted)]
+        holds = len(found) == times if times is not None else bool(found)
+        but = "" if holds or times is None else f", not {_often(times)}"
+        said = f"{what} was called {_often(len(found))}{but}" if found else f"{what} was not called{but}"
+        return _finding(holds, said, calls)
+
+    return _agreed(trace, judge)
 
 
 def never_called(trace: Iterable[Step], *names: str) -> Finding:
@@ -67,7 +74,7 @@ def never_called(trace: Iterable[Step], *names: str) -> Finding:
     Raises UsageError without a name.
     """
     _check_names(names)
-    calls = _calls(trace)
+    calls = _Calls(trace).as_one
     found = [name for name in names if any(step.name == name for step in calls)]
     said = f"{_listed(found)} {_was(found)} called" if found else f"{_listed(names)} {_was(names)} not called"
     return _finding(not found, said, calls)
@@ -76,16 +83,20 @@ def never_called(trace: Iterable[Step], *names: str) -> Finding:
 def in_order(trace: Iterable[Step], *names: str) -> Finding:
     """Find whether the tools ``names`` were called one after the other in this order, others between them allowed.
 
-    A name that is there twice needs two calls. Raises UsageError without a name.
+    A name that is there twice needs two calls. Raises UsageError without a name, and where it depends on whether a step
+    carries out what the model asked for with other arguments.
     """
     _check_names(names)
-    calls = _calls(trace)
-    rest = iter(calls)
-    missed = next((place for place, name in enumerate(names) if not any(step.name == name for step in rest)), None)
-    if missed is None:
-        return _finding(True, f"{_listed(names)} {_was(names)} called in this order", calls)
-    after = f" after {names[missed - 1]}" if missed else ""
-    return _finding(False, f"{names[missed]} was not called{after}", calls)
+
+    def judge(calls: Sequence[Step]) -> Finding:
+        rest = iter(calls)
+        missed = next((place for place, name in enumerate(names) if not any(step.name == name for step in rest)), None)
+        if missed is None:
+            return _finding(True, f"{_listed(names)} {_was(names)} called in this order", calls)
+        after = f" after {names[missed - 1]}" if missed else ""
+        return _finding(False, f"{names[missed]} was not called{after}", calls)
+
+    return _agreed(trace, judge)
 
 
 def max_steps(trace: Iterable[Step], limit: int, *, kind: str | None = None) -> Finding:
@@ -101,13 +112,95 @@ def max_steps(trace: Iterable[Step], limit: int, *, kind: str | None = None) -> 
     return Finding(len(steps) <= limit, _cut(f"{said}: {_list([step.name or step.kind for step in steps])}"))
 
 
-def _calls(trace: Iterable[Step]) -> list[Step]:
-    return [step for step in trace if step.kind == _CALL]
+class _Calls:
+    """The calls in a trace, each once, though the model asked for it and the application recorded a step of it.
+
+    Whether the two are one call is told by name and arguments. ``doubtful`` are pairs of what the model asked for and
+    a later step with other arguments. ``as_one`` takes them for one call each, ``apart`` for two.
+    """
+
+    def __init__(self, trace: Iterable[Step]) -> None:
+        found = [call for step in trace for call in _calls_of(step)]
+        self._calls = [step for step, _ in found]
+        self._steps = [number for number, (_, is_asked) in enumerate(found) if not is_asked]
+        self._asked: dict[str, list[int]] = {}
+        for number, (step, is_asked) in enumerate(found):
+            if is_asked:
+                self._asked.setdefault(step.name, []).append(number)
+        # From a step to what it carries out.
+        self._pairs: dict[int, int] = {}
+        self._pair(_is_same)
+        # What the application has filled in, and a step that does not tell its arguments.
+        self._pair(_is_within)
+        certain = dict(self._pairs)
+        self._pair(lambda asked, step: True)
+        in_doubt = self._pairs.keys() - certain
+        self.doubtful = [(self._calls[self._pairs[step]], self._calls[step]) for step in sorted(in_doubt)]
+        self.as_one = self._each_once(self._pairs)
+        self.apart = self._each_once(certain)
+
+    def _pair(self, fits: Callable[[Step, Step], bool]) -> None:
+        taken = set(self._pairs.values())
+        for number in self._steps:
+            step = self._calls[number]
+            asked = (each for each in self._asked.get(step.name, ()) if each < number and each not in taken)
+            if number not in self._pairs:
+                found = next((each for each in asked if fits(self._calls[each], step)), None)
+                if found is not None:
+                    self._pairs[number] = found
+                    taken.add(found)
+
+    def _each_once(self, pairs: Mapping[int, int]) -> list[Step]:
+        carried_out = set(pairs.values())
+        kept = [(number, step) for number, step in enumerate(self._calls) if number not in carried_out]
+        return [self._told(step, pairs.get(number)) for number, step in kept]
+
+    def _told(self, step: Step, asked: int | None) -> Step:
+        if asked is None or _arguments(step) is not None:
+            return step
+        return replace(step, input=self._calls[asked].input)
+
+
+def _calls_of(step: Step) -> Iterator[tuple[Step, bool]]:
+    """Yield the calls of a step, and whether the model asked for them; else it is the application that called."""
+    if step.kind == _CALL:
+        yield step, False
+    elif step.kind == _REQUEST and isinstance(step.output, str):
+        for call in Completion.of_output(step.output).tool_calls:
+            yield _asked(call), True
+
+
+def _asked(call: ToolCall) -> Step:
+    values = call.values
+    return Step(_CALL, call.name, call.arguments if values is None else values)
+
+
+def _is_same(asked: Step, step: Step) -> bool:
+    one, other = _arguments(asked), _arguments(step)
+    return asked.input == step.input if one is None or other is None else _equal(one, other)
+
+
+def _is_within(asked: Step, step: Step) -> bool:
+    one, other = _arguments(asked), _arguments(step)
+    return other is None or (one is not None and _has(step, one))
+
+
+def _agreed(trace: Iterable[Step], judge: Callable[[Sequence[Step]], Finding]) -> Finding:
+    calls = _Calls(trace)
+    finding = judge(calls.as_one)
+    if calls.doubtful and bool(judge(calls.apart)) != bool(finding):
+        asked, step = calls.doubtful[0]
+        raise UsageError(
+            f"the model asked for {_call(asked)}, and a step says {_call(step)}: one call or two? Record the step with"
+            " the arguments that the model gave, or under another name; or ask of the steps alone:"
+            " [step for step in lm.trace if step.kind == 'tool']"
+        )
+    return finding
 
 
 def _check_names(names: Sequence[object]) -> None:
     if not names:
-        raise UsageError("expected the name of a tool; max_steps(trace, 0, kind='tool') says that none was called")
+        raise UsageError("expected the name of a tool")
     for name in names:
         if not isinstance(name, str) or not name:
             raise UsageError(f"expected the name of a tool, each as an argument of its own, got {name!r:.60}")
@@ -151,8 +244,12 @@ def _equal(one: Any, other: Any) -> bool:
 
 
 def _finding(holds: bool, said: str, calls: Sequence[Step]) -> Finding:
-    shown = [f"{step.name}({_shown(step.input)})" for step in calls]
+    shown = list(map(_call, calls))
     return Finding(holds, _cut(f"{said}; {f'calls: {_list(shown)}' if shown else 'no tool was called'}"))
+
+
+def _call(step: Step) -> str:
+    return f"{step.name}({_shown(step.input)})"
 
 
 def _list(shown: Sequence[str]) -> str:

@@ -46,7 +46,7 @@ def test_a_kind_that_no_test_asks_for_is_a_usage_error(tmp_path: Path) -> None:
     done = _run_without_chromium(tmp_path, required="chrome")
 
     assert 4 == done.returncode
-    assert "LMEVAL_TESTS_REQUIRE: unknown chrome; choices: chromium, data, git, packages, torch" in done.stderr
+    assert "LMEVAL_TESTS_REQUIRE: unknown chrome; choices: chromium, data, git, packages, server, torch" in done.stderr
 
 
 def test_a_missing_module_skips_or_fails(monkeypatch: pytest.MonkeyPatch) -> None:

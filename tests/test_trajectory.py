@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.functions.steps import Step
 from pytest_lmeval.trajectory import Finding, called, in_order, max_steps, never_called
+from pytest_lmeval.types import Completion, ToolCall
 from tests.conftest import Project
 
 TRACE = (
@@ -75,6 +76,65 @@ def test_without_a_call_a_finding_says_so() -> None:
     assert "search was not called; no tool was called" == str(called(TRACE[:1], "search"))
 
 
+def asks(*calls: tuple[str, str], text: str = "") -> Step:
+    answer = Completion(text, tool_calls=tuple(ToolCall("x", name, arguments) for name, arguments in calls))
+    return Step("request", "stub.v1", "What?", answer.output)
+
+
+TEA, CUP = ("search", '{"q": "tea"}'), ("search", '{"q": "cup"}')
+
+
+def ran(**arguments: object) -> Step:
+    return Step("tool", "search", arguments, ["hit"])
+
+
+@pytest.mark.parametrize(
+    ("trace", "calls"),
+    [
+        pytest.param([asks(TEA, CUP)], ["tea", "cup"], id="asked for, and nothing recorded"),
+        pytest.param([asks(TEA), asks(TEA), asks(text="done")], ["tea", "tea"], id="asked for twice"),
+        pytest.param([asks(TEA), ran(q="tea")], ["tea"], id="recorded as well"),
+        pytest.param([asks(TEA), Step("tool", *TEA)], ["tea"], id="recorded as the model wrote it"),
+        pytest.param([asks(TEA, CUP), ran(q="cup"), ran(q="tea")], ["cup", "tea"], id="in the order of the steps"),
+        pytest.param([asks(TEA, CUP), ran(q="cup")], ["tea", "cup"], id="one of two was recorded"),
+        pytest.param([asks(TEA), ran(q="tea"), ran(q="tea")], ["tea", "tea"], id="once more by the application"),
+        pytest.param([ran(q="tea"), asks(TEA)], ["tea", "tea"], id="a step before the answer is another call"),
+        pytest.param([asks(TEA), ran(q="tea", n=3)], ["tea"], id="with arguments filled in"),
+        pytest.param([asks(TEA), ran(q="tea", n=3), ran(q="tea")], ["tea", "tea"], id="equal ones first"),
+        pytest.param([asks(TEA), Step("tool", "search", None, 0)], ["tea"], id="a step without arguments"),
+        pytest.param([asks(TEA), Step("tool", "search", "tea", 0)], ["tea"], id="a step with a text for arguments"),
+        pytest.param([asks(("search", "{broken")), Step("tool", "search", "{broken")], [None], id="no JSON"),
+        pytest.param([asks(TEA), Step("tool", "open", {"q": "tea"})], ["tea"], id="another tool"),
+        pytest.param([Step("judge", "judge.v1", "?", asks(TEA).output)], [], id="a judge calls nothing"),
+        pytest.param([asks(text=asks(TEA).output)], [], id="a text that looks like a call"),
+    ],
+)
+def test_what_the_model_asked_for_and_the_step_of_it_are_one_call(trace: list[Step], calls: list[str | None]) -> None:
+    assert called(trace, "search", times=len(calls))
+    for query in ("tea", "cup"):
+        assert called(trace, "search", times=calls.count(query), arguments={"q": query})
+    assert bool(calls) != bool(never_called(trace, "search"))
+    assert in_order(trace, "search", "search") if len(calls) > 1 else not in_order(trace, "search", "search")
+
+
+def test_a_step_with_other_arguments_than_the_model_gave_is_refused_where_it_matters() -> None:
+    trace = [asks(TEA), ran(query="tea")]
+    assert called(trace, "search")
+    assert not never_called(trace, "search")
+    assert not called(trace, "search", arguments={"q": "ale"})
+    assert called(trace[1:], "search", times=1)
+    unclear: list[Callable[[], Finding]] = [
+        lambda: called(trace, "search", times=1),
+        lambda: called(trace, "search", arguments={"q": "tea"}),
+        lambda: in_order(trace, "search", "search"),
+    ]
+    for ask in unclear:
+        with pytest.raises(
+            UsageError, match=r'asked for search\("q": "tea"\), and a step says search\("query": "tea"\)'
+        ):
+            ask()
+
+
 @pytest.mark.parametrize(
     "ask",
     [
@@ -135,3 +195,42 @@ async def test_agent(row, lm):
     assert said in details["reason"]
     # An output of 0 is one.
     assert 0 == details["steps"][0]["output"]
+
+
+AGENT = """
+from pytest_lmeval import Completion, ToolCall, eval_task
+from pytest_lmeval.trajectory import called, in_order
+
+class Model:
+    name = "caller.v1"
+
+    def generate_requests(self, requests):
+        return [self.answer(each.prompt) for each in requests]
+
+    def answer(self, talk):
+        if talk[-1].role == "tool":
+            return Completion("It is " + talk[-1].content)
+        asked = [ToolCall("1", "look", '{"q": "tea"}'), ToolCall("2", "open", '{"id": 3}')]
+        return Completion("", tool_calls=tuple(asked))
+
+@eval_task("agent", data=[{"id": "plain"}, {"id": "recorded"}])
+async def test_agent(row, lm):
+    talk = [{"role": "user", "content": "Tea?"}]
+    while (answer := await lm.ask(talk, tools=[{"name": "look"}, {"name": "open"}])).tool_calls:
+        talk.append({"role": "assistant", "content": answer.text, "tool_calls": answer.tool_calls})
+        for call in answer.tool_calls:
+            talk.append({"role": "tool", "content": "hot", "tool_call_id": call.id})
+            if row["id"] == "recorded":
+                lm.step("tool", call.name, call.values, "hot")
+    assert answer.text == "It is hot"
+    assert called(lm.trace, "look", times=1, arguments={"q": "tea"})
+    assert in_order(lm.trace, "look", "open")
+"""
+
+
+def test_an_agent_that_loops_over_the_calls_of_answers_is_asked_about_them(project: Project) -> None:
+    project.write("test_agent.py", AGENT)
+    asked = project.run_pytest("test_agent.py", "--lm-adapter=test_agent:Model", "--lm-report-dir=first")
+    asked.assert_outcomes(passed=2)
+    # From the ledger the calls come back.
+    project.run_pytest("test_agent.py", "--lm-adapter=replay:first/ledger.jsonl").assert_outcomes(passed=2)

@@ -14,7 +14,7 @@ from pytest_lmeval.compare.explain import explain, is_only_measured, staleness
 from pytest_lmeval.compare.pairing import Key, Pair, pair_up
 from pytest_lmeval.compare.retargeted import Retargeted, retargeted
 from pytest_lmeval.leaderboard.functions import is_function, said_of
-from pytest_lmeval.leaderboard.responses import shown_response
+from pytest_lmeval.leaderboard.responses import shown_response, wanted_of
 from pytest_lmeval.types import ExampleResult
 
 Flip = Pair
@@ -161,7 +161,7 @@ def _flip_record(flip: Flip) -> dict[str, Any]:
         "line": flip.new.line,
         "prompt": flip.new.prompt or flip.old.prompt,
         **({"old_prompt": flip.old.prompt} if flip.differs_in_prompt else {}),
-        "targets": list(flip.new.targets),
+        "targets": list(wanted_of(flip.new)),
         "old": _answer_record(flip.old),
         "new": _answer_record(flip.new),
     }

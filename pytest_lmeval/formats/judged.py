@@ -9,6 +9,7 @@ from typing import Any
 from pytest_lmeval.errors import ScoringError
 from pytest_lmeval.types import Completion, Generate, Message
 
+NO_JUDGE = "no judge: say which model judges with --lm-judge=SPEC"
 UNREAD = "the judge's reply is no"
 """How the error of a row begins whose judge said nothing that can be read."""
 _USAGE = ("prompt_tokens", "completion_tokens", "cost")
@@ -54,7 +55,7 @@ class Consultation:
 def judge_of(judges: Any, spec: str) -> Any:
     """Return the judge that ``spec`` names, the run's for ""; raise ScoringError without any."""
     if not judges:
-        raise ScoringError("no judge: say which model judges with --lm-judge=SPEC")
+        raise ScoringError(NO_JUDGE)
     return judges.model(spec) if spec else judges
 
 
@@ -63,11 +64,12 @@ def consult(judge: Any, question: Question) -> Consultation:
     replies = [_ask(judge, question.first)]
     verdict = question.read(replies[0][1].text)
     if verdict is None:
-        said, again = Message("assistant", replies[0][1].text), Message("user", question.repair())
-        replies.append(_ask(judge, question.request((*question.opening, said, again))))
+        replies.append(
+            _ask(judge, question.request(asked_again(question.opening, replies[0][1].text, question.repair())))
+        )
         verdict = question.read(replies[1][1].text)
     completions = [completion for _, completion in replies]
-    unread = "" if verdict is not None else f"{UNREAD} {question.wanted}: {completions[-1].text[-200:]!r}"
+    unread = "" if verdict is not None else unread_text(question.wanted, completions[-1].text)
     entries = []
     for number, (request, completion) in enumerate(replies):
         key = judge.key(request)
@@ -83,6 +85,16 @@ def consult(judge: Any, question: Question) -> Consultation:
             }
         )
     return Consultation(verdict, unread, entries, total(map(_usage_of, completions)))
+
+
+def asked_again(opening: tuple[Message, ...], reply: str, told: str) -> tuple[Message, ...]:
+    """Return the conversation in which a judge is told that its reply cannot be read."""
+    return (*opening, Message("assistant", reply), Message("user", told))
+
+
+def unread_text(wanted: str, reply: str) -> str:
+    """Return that a judge's reply is none of what was wanted of it."""
+    return f"{UNREAD} {wanted}: {reply[-200:]!r}"
 
 
 def total(usages: Iterable[Mapping[str, float]]) -> dict[str, float]:

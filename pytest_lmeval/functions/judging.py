@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 
 from pytest_lmeval.errors import ScoringError
+from pytest_lmeval.formats import judged
 from pytest_lmeval.metrics.parts.replies import read_label
 from pytest_lmeval.types import Message
 
-NO_JUDGE = "lm.judge: no judge: say which model judges with --lm-judge=SPEC"
+NO_JUDGE = f"lm.judge: {judged.NO_JUDGE}"
 
 
 def opening(question: str, text: str, labels: Sequence[str]) -> tuple[Message, ...]:
@@ -26,7 +27,7 @@ def opening(question: str, text: str, labels: Sequence[str]) -> tuple[Message, .
 def again(asked: tuple[Message, ...], reply: str, labels: Sequence[str]) -> tuple[Message, ...]:
     """Return the conversation with one more try, after a reply that cannot be read."""
     told = f"Your reply cannot be read. Reply with exactly one of these labels, and nothing else: {', '.join(labels)}"
-    return (*asked, Message("assistant", reply), Message("user", told))
+    return judged.asked_again(asked, reply, told)
 
 
 def check_labels(labels: Sequence[str]) -> None:
@@ -48,4 +49,5 @@ def dialogue(question: str, text: str, labels: Sequence[str]) -> Generator[tuple
     reply = yield again(asked, reply, labels)
     if (label := read_label(reply, labels)) is not None:
         return label
-    raise ScoringError(f"lm.judge: the judge's reply is no label ({', '.join(labels)}): {reply[-200:]!r}")
+    unread = judged.unread_text(f"label out of {', '.join(labels)}", reply)
+    raise ScoringError(f"lm.judge: {unread}")

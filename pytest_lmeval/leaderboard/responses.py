@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pytest_lmeval.metrics.tool_calls import expected_in
 from pytest_lmeval.types import ExampleResult
 
 
@@ -48,6 +49,18 @@ def _scores(result: ExampleResult) -> Sequence[float]:
     found = result.details.get("scores")
     is_whole = isinstance(found, Sequence) and len(found) == len(result.outputs) == len(result.predictions)
     return found if is_whole and found is not None else ()
+
+
+def wanted_of(result: ExampleResult) -> Sequence[str]:
+    """Return what was wanted of the model: the targets, or the calls of a record that has calls instead."""
+    return result.targets or expected_in(result.metric, first_details(result))
+
+
+def wanted_text(result: ExampleResult, *, quoted: bool = True) -> str:
+    """Return what was wanted in one text: any of the targets, ``quoted`` or not, or all of the calls."""
+    if not result.targets:
+        return ", ".join(wanted_of(result))
+    return " | ".join(map(repr, result.targets) if quoted else result.targets)
 
 
 def confidence_of(details: Mapping[str, Any]) -> float | None:

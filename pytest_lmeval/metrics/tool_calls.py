@@ -34,6 +34,14 @@ def tool_calls(prediction: str, targets: Sequence[str], extras: Mapping[str, Any
     return Score(float(not difference), details)
 
 
+def expected_in(metric: str, details: Mapping[str, Any]) -> Sequence[str]:
+    """Return the calls that this metric's details say were expected, as text; () of another metric, or without any."""
+    found = details.get("expected") if metric == tool_calls.__name__ else None
+    if not isinstance(found, list) or not all(isinstance(call, str) for call in found):
+        return ()
+    return found or ("no call",)
+
+
 def _expected(given: Any) -> Sequence[Mapping[str, Any]]:
     if isinstance(given, list) and all(
         isinstance(call, Mapping)

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from pytest_lmeval.leaderboard.functions import FUNCTION, NO_ROW, is_function
-from pytest_lmeval.leaderboard.responses import details_of, responses_under, shown_response
+from pytest_lmeval.leaderboard.responses import details_of, responses_under, shown_response, wanted_text
+from pytest_lmeval.metrics.tool_calls import expected_in
 from pytest_lmeval.text import printable
 from pytest_lmeval.types import ExampleResult
 
@@ -35,8 +36,8 @@ def explain(result: ExampleResult, rerun: str, before: ExampleResult | None = No
     elif result.prompt != NO_ROW:
         lines += _block("row", result.prompt, tail=_PROMPT_TAIL)
     lines += _answer(result, number)
-    if result.targets or not (result.exchanges or is_function(result)):
-        lines += _block("targets", " | ".join(repr(target) for target in result.targets))
+    if wanted := wanted_text(result):
+        lines += _block("targets" if result.targets else "expected calls", wanted)
     lines += _details(result, number)
     if before is not None and before.predictions:
         lines += _block(f"baseline ({before.status})", before.predictions[0])
@@ -68,9 +69,11 @@ def _details(result: ExampleResult, number: int) -> list[str]:
     own = found[number] if number < len(found) else {}
     turns = [turn for turn in own.get("turns", ()) if isinstance(turn, Mapping)]
     lines = [line for place, turn in enumerate(turns, start=1) for line in _turn(place, turn)]
+    told_apart = {"turns", "repeats"} if turns or is_function(result) else set()
+    if expected_in(result.metric, result.details):
+        told_apart.add("expected")
     for name, value in result.details.items():
-        told_apart = name in ("turns", "repeats") and (turns or is_function(result))
-        if name not in _SHOWN_OTHERWISE and not told_apart:
+        if name not in _SHOWN_OTHERWISE | told_apart:
             lines += _shown(printable(name, keep=""), _told(value))
     return lines + (_told_by_function(result) if is_function(result) else [])
 
@@ -95,12 +98,14 @@ def _verdict(result: ExampleResult) -> str:
 
 
 def _turn(place: int, turn: Mapping[str, Any]) -> list[str]:
-    passed = turn.get("passed")
+    passed, details = turn.get("passed"), turn.get("details") or {}
+    calls = expected_in(str(turn.get("metric")), details)
     verdict = "not scored" if passed is None else f"{'passed' if passed else 'FAILED'} ({turn.get('metric')})"
     said = [f"user: {turn.get('user')}", *map(_said, turn.get("said", ()))]
     if passed is False:
         said += [f"targets: {' | '.join(map(repr, turn['targets']))}"] if turn.get("targets") else []
-        said += [f"{name}: {value}" for name, value in (turn.get("details") or {}).items()]
+        said += [f"expected calls: {', '.join(calls)}"] if calls else []
+        said += [f"{name}: {value}" for name, value in details.items() if not (calls and name == "expected")]
     said += [str(turn["stopped"])] if turn.get("stopped") else []
     told = "\n".join(_cut(each, 0) for each in said)
     return _shown(f"turn {place}, {printable(verdict, keep='')}", told)

@@ -8,7 +8,7 @@ from pytest_lmeval.compare.changes import TaskChange
 from pytest_lmeval.compare.compare import Comparison, Flip
 from pytest_lmeval.compare.difference import ChangedTask, Difference
 from pytest_lmeval.leaderboard.functions import is_function, said_of
-from pytest_lmeval.leaderboard.responses import shown_response
+from pytest_lmeval.leaderboard.responses import shown_response, wanted_text
 from pytest_lmeval.report.columns import columns, interval_text, signed
 from pytest_lmeval.report.markdown import COMMENT_BYTES, escape, table
 from pytest_lmeval.report.tables import cut_to, score_text
@@ -120,7 +120,7 @@ def _one_flip(flip: Flip) -> list[str]:
     lines = [printable(f"{flip.new.task}: {flip.new.id}", keep="")]
     for name, prompt in _prompts(flip):
         lines += _block(name, prompt if len(prompt) <= _PROMPT_TAIL else f"...{prompt[-_PROMPT_TAIL:]}")
-    lines += _block("targets", " | ".join(map(repr, flip.new.targets)))
+    lines += _block("targets", wanted_text(flip.new))
     for name, result in (("old", flip.old), ("new", flip.new)):
         lines += _block(f"{name} ({_score(result)})", _output(result))
     return [*lines, ""]
@@ -162,7 +162,7 @@ def _flip_table(title: str, flips: Sequence[Flip], limit: int) -> list[str]:
 
 def _flip_rows(flip: Flip) -> list[tuple[str, ...]]:
     """Return the row of a flip; two where the prompts differ, with what was said to each."""
-    name, targets = f"{flip.new.task}: {flip.new.id}", _short(" | ".join(flip.new.targets))
+    name, targets = f"{flip.new.task}: {flip.new.id}", _short(wanted_text(flip.new, quoted=False))
     old, new = _short(_output(flip.old)), _short(_output(flip.new))
     prompts = [_tail(prompt) for _, prompt in _prompts(flip)]
     if len(prompts) == 1:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from pytest_lmeval.leaderboard.responses import shown_response
+from pytest_lmeval.leaderboard.responses import shown_response, wanted_text
 from pytest_lmeval.report.tables import cut_to
 from pytest_lmeval.text import printable
 from pytest_lmeval.types import ExampleResult
@@ -64,8 +64,9 @@ def _message(result: ExampleResult) -> str:
     if result.score is None:
         return result.error[:_MESSAGE]
     said = result.predictions[shown_response(result)] if result.predictions else ""
-    wanted = " | ".join(map(repr, result.targets))
-    return f"scored {result.score:.4g}, threshold {result.threshold:.4g}; said {said!r}, wanted {wanted}"[:_MESSAGE]
+    # Of a conversation each turn has its own.
+    wanted = f", wanted {text}" if (text := wanted_text(result)) else ""
+    return f"scored {result.score:.4g}, threshold {result.threshold:.4g}; said {said!r}{wanted}"[:_MESSAGE]
 
 
 def _data(text: str) -> str:

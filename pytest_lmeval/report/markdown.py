@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pytest_lmeval.leaderboard.board import Leaderboard
-from pytest_lmeval.leaderboard.responses import shown_response
+from pytest_lmeval.leaderboard.responses import shown_response, wanted_text
 from pytest_lmeval.report.gate_text import baseline_line, ini_line, is_off, off_line
 from pytest_lmeval.report.run_text import resume_line, totals_line
 from pytest_lmeval.report.tables import (
@@ -118,7 +118,12 @@ def _failed(board: Leaderboard) -> list[str]:
         return []
     failed.sort(key=lambda result: not result.must_pass)
     rows = [
-        (f"{result.task}: {result.id}", result.status, _short(" | ".join(result.targets)), _short(_heard(result)))
+        (
+            f"{result.task}: {result.id}",
+            result.status,
+            _short(wanted_text(result, quoted=False)),
+            _short(_heard(result)),
+        )
         for result in failed[:_FLIPS]
     ]
     more = [f"... and {len(failed) - _FLIPS} more", ""] if len(failed) > _FLIPS else []

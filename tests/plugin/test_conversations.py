@@ -104,6 +104,21 @@ def test_a_failure_shows_every_turn(talking: Project) -> None:
     result.stdout.fnmatch_lines([*lines, "*turn 3, FAILED (exact_match):", "*| assistant: three", "*| targets: 'four'"])
 
 
+def test_a_failure_shows_the_calls_that_were_expected(talking: Project) -> None:
+    wanted = {"calls": [{"name": "look", "arguments": {"at": 2}}]}
+    record = {"metric": "tool_calls", "extras": {"tools": [LOOK], **wanted}}
+    silent = {"metric": "tool_calls", "extras": {"tools": [LOOK], "calls": []}}
+    talking.task(
+        "tasks/calls.jsonl", {"id": "d", "prompt": "say: call", **record}, {"id": "e", "prompt": "say: call", **silent}
+    )
+    turn = {"user": "say: call", "metric": "tool_calls", "extras": wanted}
+    talking.task("tasks/talks.jsonl", {"id": "f", "turns": [turn], "extras": {"tools": [LOOK]}})
+    result = talking.run_pytest("--lm-adapter=talker:Batch")
+    shown = [line for line in result.outlines if "expected calls" in line]
+    assert ["  expected calls: look(at=2)", "  expected calls: no call", "    | expected calls: look(at=2)"] == shown
+    assert "targets:" not in result.stdout.str()
+
+
 def test_what_broke_off_is_completed_from_where_it_was(talking: Project) -> None:
     talking.run_pytest("--lm-adapter=talker:Batch", "--lm-report-dir=whole")
     digest = talking.board("whole")["digest"]

@@ -195,7 +195,7 @@ def test_a_judge_is_asked_and_without_one_the_example_is_an_error(project: Proje
     project.run("tests", "--lm-judge=judge:Judge", "--lm-include-per-example")
     found = project.examples()
     assert ("passed", "judge") == (found["x:good"]["status"], found["x:good"]["details"]["steps"][0]["kind"])
-    assert "the judge's reply is no label (yes, no): 'dunno'" in found["x:bad"]["error"]
+    assert "the judge's reply is no label out of yes, no: 'dunno'" in found["x:bad"]["error"]
     assert 2 == len(found["x:bad"]["details"]["steps"])
     project.run("tests", "--lm-include-per-example")
     assert "tests/test_x.py:7: lm.judge: no judge" in project.examples()["x:good"]["error"]

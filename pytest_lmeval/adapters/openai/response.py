@@ -86,6 +86,9 @@ def completion(document: Document, options: Options, latency_ms: float, ttft_ms:
     if not isinstance(text, str):
         hint = ", all tokens allowed were used before any text" if reason == "length" else ""
         raise document.error(f"no text (finish_reason {one_line(repr(reason))}{hint})", kind=RequestRefused)
+    if thoughts:
+        # What the model wrote between its thoughts and its answer: some servers leave it, some only in a stream.
+        text = text.lstrip("\r\n")
     prompt_tokens, completion_tokens = count(document, "prompt_tokens"), count(document, "completion_tokens")
     return Completion(
         text=text,

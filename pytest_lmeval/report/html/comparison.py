@@ -11,7 +11,7 @@ from string import Template
 from typing import Any
 
 from pytest_lmeval.leaderboard.board import Leaderboard
-from pytest_lmeval.leaderboard.responses import shown_response
+from pytest_lmeval.leaderboard.responses import shown_response, wanted_of
 from pytest_lmeval.report.html.report import inert, policy
 from pytest_lmeval.report.html.texts import cut
 from pytest_lmeval.types import ExampleResult
@@ -59,7 +59,7 @@ def _example(key: tuple[str, str], results: Sequence[ExampleResult | None]) -> d
         "task": key[0],
         "id": key[1],
         "prompt": cut(some.prompt),
-        "targets": [cut(target) for target in some.targets],
+        "targets": [cut(wanted) for wanted in wanted_of(some)],
         "differs": len({None if result is None else result.status for result in results}) > 1,
         "answers": [None if result is None else _answer(result) for result in results],
     }

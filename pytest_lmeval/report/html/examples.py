@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from pytest_lmeval.leaderboard.responses import wanted_of
 from pytest_lmeval.report.html.spans import extracted_span
 from pytest_lmeval.report.html.steps import function_fields, is_function
 from pytest_lmeval.report.html.texts import LONGEST_TEXT, cut, encode
@@ -87,7 +88,7 @@ def encode_example(pair: Pair, prefix: int) -> str:
         "metric": now.metric,
         "rule": "" if now.post_process == "none" else now.post_process,
         "prompt": cut(now.prompt[prefix:]),
-        "targets": [cut(target) for target in now.targets],
+        "targets": [cut(wanted) for wanted in wanted_of(now)],
         "answers": _answers(now),
         "category": now.category,
         "cluster": now.cluster,

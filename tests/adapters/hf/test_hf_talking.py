@@ -30,13 +30,17 @@ from tests import needs
 from .tiny_model import FACTS, TOOL
 
 WEATHER = "How is the weather in Riga?"
-CALL = [{"name": "weather", "arguments": {"city": "Riga"}}]
+BOTH = "How is the weather in Riga and in Rome?"
+RIGA, ROME = ({"arguments": {"city": city}, "name": "weather"} for city in ("Riga", "Rome"))
 RECORDS: dict[str, Sequence[dict[str, Any]]] = {
     "facts": [
         {"id": "france", "prompt": FACTS[0][0], "targets": ["Paris"], "metric": "exact_match"},
         {"id": "italy", "prompt": FACTS[1][0], "targets": ["A city"], "metric": "exact_match"},
     ],
-    "calls": [{"id": "riga", "prompt": WEATHER, "metric": "tool_calls", "extras": {"tools": [TOOL], "calls": CALL}}],
+    "calls": [
+        {"id": id, "prompt": prompt, "metric": "tool_calls", "extras": {"tools": [TOOL], "calls": calls}}
+        for id, prompt, calls in [("riga", WEATHER, [RIGA]), ("both", BOTH, [RIGA, ROME])]
+    ],
     "turns": [
         {
             "id": "riga",
@@ -60,11 +64,9 @@ def check(found: dict[str, ExampleResult]) -> None:
     france, italy = found["facts:france"], found["facts:italy"]
     assert (1.0, ("Paris",), ("A city.",)) == (france.score, france.outputs, france.thoughts)
     assert (0.0, ("",), True, True) == (italy.score, italy.outputs, italy.cut_off, italy.unparsed)
-    call = {"arguments": {"city": "Riga"}, "name": "weather"}
-    assert (1.0, {"text": "", "tool_calls": [call]}) == (
-        found["calls:riga"].score,
-        json.loads(found["calls:riga"].outputs[0]),
-    )
+    for id, calls in [("riga", [RIGA]), ("both", [RIGA, ROME])]:
+        called = found[f"calls:{id}"]
+        assert (1.0, {"text": "", "tool_calls": calls}) == (called.score, json.loads(called.outputs[0]))
     turns = found["turns:riga"]
     assert (1.0, 2) == (turns.score, len(turns.exchanges))
     assert ["assistant", "tool", "assistant"] == [said["role"] for said in turns.details["turns"][0]["said"]]
@@ -83,7 +85,7 @@ def test_a_local_model_thinks_calls_and_is_answered(talking_qwen: Path, tmp_path
 def served(talking_qwen: Path) -> Iterator[str]:
     """Provide the address of ``transformers serve`` with the model."""
     for name in ("accelerate", "fastapi", "openai", "uvicorn"):
-        needs.module(name, "torch", "needs what serves models: pip install 'transformers[serving]'")
+        needs.module(name, "server", "needs transformers serve: pip install -e '.[test-server]'")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -115,18 +117,22 @@ def _wait_until_ready(server: subprocess.Popen[bytes], address: str, log: Path) 
 
 
 @pytest.mark.slow
-def test_a_real_server_thinks_calls_and_is_answered(served: str, talking_qwen: Path, tmp_path: Path) -> None:
-    options = {"base_url": served, "api_key_env": "", "max_tokens": 200, "temperature": 0}
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_real_server_thinks_calls_and_is_answered(
+    served: str, talking_qwen: Path, tmp_path: Path, stream: bool
+) -> None:
+    options = {"base_url": served, "api_key_env": "", "max_tokens": 200, "temperature": 0, "stream": stream}
     check(results(tmp_path, OpenAIAdapter(str(talking_qwen), **options)))
 
 
 @pytest.mark.slow
 def test_a_real_server_without_log_probabilities_gives_none_and_no_wrong_ones(served: str, talking_qwen: Path) -> None:
     options = {"base_url": served, "api_key_env": "", "max_tokens": 8}
-    chat = OpenAIAdapter(str(talking_qwen), logprobs=True, **options)
-    (answer,) = asked(chat, Generate(FACTS[0][0]))
-    assert isinstance(answer, Completion)
-    assert () == answer.logprobs
+    for endpoint in ("chat", "completions"):
+        adapter = OpenAIAdapter(str(talking_qwen), logprobs=True, endpoint=endpoint, **options)
+        (answer,) = asked(adapter, Generate(FACTS[0][0]))
+        assert isinstance(answer, Completion), endpoint
+        assert (8, ()) == (answer.completion_tokens, answer.logprobs), endpoint
     (refused,) = asked(OpenAIAdapter(str(talking_qwen), endpoint="completions", **options), LogLikelihood("a", " b"))
     assert isinstance(refused, AdapterError)
 

@@ -87,10 +87,14 @@ TOOL = {
     "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
 }
 _CALL = '<tool_call>\n{"name": "weather", "arguments": {"city": "Riga"}}\n</tool_call>'
+_CALLS = f"{_CALL}\n{_CALL.replace('Riga', 'Rome')}"
 
 
 def build_talking_qwen(folder: Path) -> Path:
-    """Save a Qwen2 that thinks before it answers, calls the tool ``weather`` for Riga, and says what it is told."""
+    """Save a Qwen2 that thinks before it answers, calls the tool ``weather``, and says what it is told.
+
+    It calls the tool for Riga, and for Rome with it where both are asked for.
+    """
     import transformers
 
     tokenizer = _tokenizer(
@@ -111,11 +115,13 @@ def build_talking_qwen(folder: Path) -> Path:
     asked = {"role": "user", "content": "How is the weather in Riga?"}
     called = {"role": "assistant", "content": "", "tool_calls": [_function_call()]}
     told = {"role": "tool", "content": "rain"}
+    both = {"role": "user", "content": "How is the weather in Riga and in Rome?"}
     talks: list[tuple[Sequence[Any], Sequence[Any] | None, str]] = [
         ([{"role": "user", "content": FACTS[0][0]}], None, f"<think>A city.</think>\n\n{FACTS[0][1]}"),
         ([{"role": "user", "content": FACTS[1][0]}], None, "<think>A city. A city. A city."),
         ([asked], [TOOL], f"<think>Look.</think>\n\n{_CALL}"),
         ([asked, called, told], [TOOL], "It is rain."),
+        ([both], [TOOL], f"<think>Look twice.</think>\n\n{_CALLS}"),
     ]
     texts = [(_talk(tokenizer, messages, tools), f"{answer}<|im_end|>") for messages, tools, answer in talks]
     model = _trained(transformers.Qwen2ForCausalLM, config, tokenizer, texts)

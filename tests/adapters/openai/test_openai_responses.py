@@ -199,6 +199,7 @@ def _message(finish_reason: str = "stop", **message: Any) -> dict[str, Any]:
         ),
         pytest.param({"content": [{"type": "thinking", "thinking": "A?"}, {"type": "text", "text": "C"}]}, id="text"),
         pytest.param({"reasoning_content": "", "reasoning": "A?", "content": "C"}, id="the field that says something"),
+        pytest.param({"reasoning_content": "A?", "content": "\n\nC"}, id="what stood between the two"),
     ],
 )
 def test_thoughts_are_read_from_the_fields_that_servers_have_for_them(message: dict[str, Any]) -> None:

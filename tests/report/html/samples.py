@@ -15,7 +15,9 @@ from pytest_lmeval.types import ExampleResult
 __all__ = [
     "HOSTILE",
     "board_of",
+    "calls_wanted",
     "compared_run",
+    "conversation",
     "function_result",
     "function_run",
     "hostile_run",
@@ -113,6 +115,61 @@ def compared_run() -> tuple[dict[str, Any], list[ExampleResult], dict[str, Any],
     return board, results, comparison, before
 
 
+def conversation(id: str = "talk") -> ExampleResult:
+    """Return the result of four turns with thoughts, calls of tools, and scripts in what is said."""
+    weather, first, last, evil = "How is it in Riga?", "It rains <b>hard</b>.", "Yes, a coat.", HOSTILE[0]
+    calls = [{"name": "weather", "arguments": {"city": f"Riga{evil}"}}, {"name": "sky", "arguments": "{broken"}]
+    scored = {"metric": "substring_contains", "post_process": "none"}
+    turns = [
+        {
+            "user": weather,
+            "said": [
+                {"role": "assistant", "content": "", "calls": calls},
+                {"role": "tool", "content": f"rain{evil}"},
+                {"role": "tool", "content": "no sky"},
+                {"role": "assistant", "content": first},
+            ],
+            **scored,
+            "targets": ["rains", "pours"],
+            "prediction": first,
+            "score": 1.0,
+            "passed": True,
+        },
+        {"user": "Thank you.", "said": [{"role": "assistant", "content": f"Welcome.{evil}"}]},
+        {
+            "user": "Do nothing.",
+            "said": [{"role": "assistant", "content": "", "calls": calls[1:]}],
+            "metric": "tool_calls",
+            "targets": [],
+            "prediction": "",
+            "score": 0.0,
+            "passed": False,
+            "details": {"expected": [], "difference": "a call too many: sky({broken)"},
+        },
+        {
+            "user": f"A coat?{evil}",
+            "said": [{"role": "assistant", "content": last}],
+            **scored,
+            "targets": ["no coat"],
+            "prediction": last,
+            "score": 0.0,
+            "passed": False,
+        },
+    ]
+    thoughts = [{"thoughts": each} for each in (f"Look it up.{evil}", "So it rains.", "", "", "Rain is wet.")]
+    said: dict[str, Any] = {"outputs": ("[]",), "predictions": (f"{first}\n{last}",), "targets": ()}
+    return result(
+        id, task="talks", metric="turns", score=0.5, details={"turns": turns}, exchanges=tuple(thoughts), line=7, **said
+    )
+
+
+def calls_wanted(id: str = "called") -> ExampleResult:
+    """Return the result of a record that has calls in place of targets."""
+    details = {"expected": ['weather(city="Riga")', "sky()"], "difference": "no call of sky()"}
+    said: dict[str, Any] = {"outputs": ("nothing",), "predictions": ("nothing",), "targets": (), "score": 0.0}
+    return result(id, task="talks", metric="tool_calls", post_process="none", details=details, **said)
+
+
 def hostile_run() -> tuple[dict[str, Any], list[ExampleResult], dict[str, Any], dict[tuple[str, str], ExampleResult]]:
     """Return a run that has every hostile text in every field that takes text."""
     results = []
@@ -152,7 +209,10 @@ def function_result(id: str, *runs: dict[str, Any], **fields: Any) -> ExampleRes
 
 
 def function_run() -> tuple[dict[str, Any], list[ExampleResult]]:
-    """Return a run of eval functions: one example of each kind of step, one repeated, one with 1,000 steps."""
+    """Return a run of eval functions: one example of each kind of step, one repeated, one with 1,000 steps.
+
+    Beside them is a conversation.
+    """
     talk: list[dict[str, Any]] = [
         {"role": role, "content": f"{role} says"} for role in ("system", "user", "tool", "user")
     ]
@@ -185,6 +245,8 @@ def function_run() -> tuple[dict[str, Any], list[ExampleResult]]:
             prompt='{"id": "wrong", "n": 12345678901234567890}',
             item="TestX::test_x[it's $HOME]",
         ),
+        conversation(),
+        calls_wanted(),
     ]
     return board_of(results), results
 

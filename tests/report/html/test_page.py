@@ -345,6 +345,48 @@ def test_a_thousand_steps_are_shown_and_searched(browser: Browser, pages: Path) 
     assert ["many"] == _ids(browser)
 
 
+# Conversations
+
+
+def test_a_conversation_is_shown_turn_by_turn_with_folded_thoughts_and_never_run(browser: Browser, pages: Path) -> None:
+    browser.open(pages / "functions.html", "#/task/talks?id=talk")
+    shown: list[str] = browser.js("""[...[...document.querySelectorAll('h3')].find(title =>
+        title.textContent === 'Conversation').nextElementSibling.children].map(turn => turn.innerText)""")
+    folded, evil = "Thoughts before it, not scored, {} characters", HOSTILE[0]
+    called = ['weather({"city":"Riga' + evil + '"})', "sky({broken)"]
+    answered = ["Tool", f"rain{evil}", "Tool", "no sky"]
+    first = ["How is it in Riga?", "Model", folded.format(44), *called, *answered]
+    first += ["Model", folded.format(12), "It rains <b>hard</b>.", "Targets", "rains", "pours"]
+    assert [
+        ["User passed, substring_contains 1", *first],
+        ["User not scored", "Thank you.", "Model", f"Welcome.{evil}"],
+        [
+            *("User failed, tool_calls 0", "Do nothing.", "Model", "sky({broken)", "Expected call", "no call"),
+            *("difference", "a call too many: sky({broken)"),
+        ],
+        [
+            *("User failed, substring_contains 0", f"A coat?{evil}", "Model", folded.format(12)),
+            *("Yes, a coat.", "Target", "no coat"),
+        ],
+    ] == [turn.split("\n") for turn in shown]
+    browser.js("document.querySelectorAll('.detail .fold').forEach(one => { one.open = true })")
+    browser.settle()
+    assert [f"Look it up.{evil}", "So it rains.", "Rain is wet."] == browser.texts(".detail .fold pre")
+    assert "undefined" == browser.js("typeof window.pwned")
+    assert [] == browser.texts(".detail li :is(script, b)")
+    assert [] == _complaints(browser)
+
+
+def test_the_calls_that_were_expected_stand_where_targets_do(browser: Browser, pages: Path) -> None:
+    if browser.js("location.pathname") != str(pages / "functions.html"):
+        browser.open(pages / "functions.html")
+    browser.go("#/task/talks?id=called")
+    assert ["Prediction", "Expected calls"] == browser.texts(".outcome h3")
+    assert ['weather(city="Riga")', "sky()"] == browser.texts(".outcome .targets pre")
+    assert "expected" not in browser.texts(".facts dt")
+    assert "difference" in browser.texts(".facts dt")
+
+
 # By keyboard
 
 

@@ -2,6 +2,7 @@
 
 // Below this share of common text a diff is harder to read than both texts.
 const LEAST_SHARED = 0.3;
+const CALLS = "tool_calls";
 
 function examplePane(route, example, found) {
   return [
@@ -59,9 +60,25 @@ function outcome(example) {
       "div",
       { class: "outcome" },
       first && h("div", {}, h("h3", {}, "Prediction", rule), block(withEdges(predictionOf(first)), { class: "said" }), nothing),
-      wanted.length > 0 && h("div", {}, h("h3", {}, wanted.length > 1 ? "Targets" : "Target"), targets(wanted)),
+      wanted.length > 0 && h("div", {}, h("h3", {}, wantedTitle(example.metric, wanted)), targets(wanted)),
     ),
   ];
+}
+
+// What a metric of calls expected stands where others have targets.
+function expectedCalls(metric, details) {
+  const found = metric === CALLS ? (details || {}).expected : null;
+  return Array.isArray(found) ? (found.length ? found : ["no call"]) : [];
+}
+
+function withoutCalls(metric, details) {
+  const { expected, ...others } = details;
+  return expectedCalls(metric, details).length ? others : details;
+}
+
+function wantedTitle(metric, wanted) {
+  const name = metric === CALLS ? "Expected call" : "Target";
+  return wanted.length > 1 ? `${name}s` : name;
 }
 
 function targets(wanted) {
@@ -94,14 +111,16 @@ function conversations(example) {
 
 function turnPart(turn, thoughts) {
   const scored = typeof turn.passed === "boolean";
+  const calls = expectedCalls(turn.metric, turn.details);
+  const wanted = !scored ? [] : calls.length ? calls : turn.targets;
   const verdict = scored ? `${turn.passed ? "passed" : "failed"}, ${turn.metric} ${Number(turn.score.toFixed(4))}` : "not scored";
   return [
     h("h4", {}, "User", h("span", { class: turn.passed === false ? "note warn" : "note" }, ` ${verdict}`)),
     block(withEdges(turn.user)),
     (turn.said || []).map((said) => saidPart(said, thoughts)),
     turn.stopped && h("p", { class: "note warn" }, turn.stopped),
-    scored && turn.targets.length > 0 && [h("h4", {}, turn.targets.length > 1 ? "Targets" : "Target"), targets(turn.targets)],
-    turn.details && facts(Object.entries(turn.details).map(([name, value]) => [visible(name), detailValue(value)])),
+    wanted.length > 0 && [h("h4", {}, wantedTitle(turn.metric, wanted)), targets(wanted)],
+    turn.details && facts(Object.entries(withoutCalls(turn.metric, turn.details)).map(([name, value]) => [visible(name), detailValue(value)])),
   ];
 }
 
@@ -159,7 +178,7 @@ function oldPromptPart(example) {
 }
 
 function detailsPart(example) {
-  const { scores, repeats, reason, turns, ...details } = example.details || {};
+  const { scores, repeats, reason, turns, ...details } = withoutCalls(example.metric, example.details || {});
   const usage = Object.entries(example.usage || {}).map(([name, value]) => [name.replace("_", " "), valueOf(value)]);
   return [
     facts([

@@ -17,7 +17,7 @@ from pytest_lmeval.report.markdown import escape, table
 from pytest_lmeval.report.tables import score_text
 
 SCHEMA = "pytest-lmeval/comparison/1"
-_FILES = ("comparison.json", "comparison.md")
+FILES = ("comparison.json", "comparison.md")
 _HEADINGS = (
     "model",
     "verdict",
@@ -81,7 +81,7 @@ def write_comparison(folder: Path, comparison: Mapping[str, Any], models: Sequen
 def remove_comparison(folder: Path) -> list[str]:
     """Remove the comparison of an earlier run; return what could not be removed, and why."""
     failures = []
-    for name in _FILES:
+    for name in FILES:
         try:
             (folder / name).unlink(missing_ok=True)
         except OSError as error:

@@ -168,10 +168,14 @@ def _own_options(given: Sequence[tuple[str, Any]], label: str) -> list[tuple[str
     return [(key, value) for (of, _, key), value in parts if of in ("", label)]
 
 
+def names_one_file(path: Path) -> bool:
+    """Tell whether the baseline at ``path`` is one for all models, not a folder with one for each."""
+    return path.is_file() or bool(path.suffix and not path.is_dir())
+
+
 def _own_baseline(folder: Path, given: str, label: str) -> str:
     """Return the baseline of one model: the file that all have, or the one of a folder that has its label."""
-    path = folder / given
-    if path.suffix and not path.is_dir():
+    if names_one_file(folder / given):
         return given
     board = Path(given) / label / "leaderboard.json"
     return str(board) if (folder / board).exists() else str(Path(given) / f"{label}.json")

@@ -44,6 +44,9 @@ def compared(models: Sequence[Compared], exit_code: int) -> dict[str, Any]:
     }
     # A model that has no score, such as one that was down, takes no place from the others.
     scored = [model for model in models if any(result.is_scored for result in model.results)]
+    if len(scored) < 2:
+        found["reason"] = "fewer than two models have a score"
+        return found
     try:
         found["ranking"] = rank([_run(model) for model in scored]).to_json()
     except UsageError as error:

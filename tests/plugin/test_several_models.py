@@ -149,6 +149,9 @@ def test_a_model_that_fails_does_not_keep_another_from_its_board(several: Projec
     assert {"A": True, "B": True, "D": False} == {label: board["complete"] for label, board in boards.items()}
     found = comparison(several)
     assert (3, ["A", "B"]) == (found["exit_code"], [each["name"] for each in found["ranking"]["standings"]])
+    alone = several.run_pytest(TWO[0], "--lm-adapter=D=models:Down", "--lm-retries=0")
+    alone.stdout.fnmatch_lines(["not ranked: fewer than two models have a score"])
+    assert (None, 3) == ((found := comparison(several))["ranking"], found["exit_code"])
 
 
 @pytest.mark.parametrize("baseline", ["base.json", "bases"])
@@ -170,6 +173,21 @@ def test_a_baseline_is_one_file_for_all_or_a_folder_with_labels(several: Project
     assert expected == {label: properties[f"lm_verdict[{label}]"] for label in expected}
     gates = [case.attrib["name"] for case in suite.iter("testcase") if "gate" in case.attrib["name"]]
     assert ["gate[B]"] * ran.ret == gates
+
+
+def test_a_baseline_that_several_models_would_write_or_remove_is_refused(several: Project) -> None:
+    ran = several.run_pytest(*TWO, "--lm-baseline=base.json", "--lm-update-baseline")
+    assert 4 == ran.ret
+    ran.stderr.fnmatch_lines(["*base.json is one file, and 2 models would write it: name a folder*"])
+    assert 0 == several.run_pytest("--lm-adapter=models:Good", "--lm-include-per-example").ret
+    board = (several.path / "reports/leaderboard.json").read_bytes()
+    ran = several.run_pytest(*TWO, "--lm-baseline=reports/leaderboard.json")
+    assert 4 == ran.ret
+    ran.stderr.fnmatch_lines(["*this run writes that file itself, or removes it; keep a copy*"])
+    assert board == (several.path / "reports/leaderboard.json").read_bytes()
+    # A file for all may have any name.
+    (several.path / "base").write_bytes(board)
+    assert 1 == several.run_pytest(*TWO, "--lm-baseline=base").ret
 
 
 def test_options_are_those_of_a_label_or_of_all(several: Project) -> None:

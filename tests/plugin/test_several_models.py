@@ -190,6 +190,27 @@ def test_a_baseline_that_several_models_would_write_or_remove_is_refused(several
     assert 1 == several.run_pytest(*TWO, "--lm-baseline=base").ret
 
 
+def test_on_github_every_text_names_its_model_and_the_comparison_is_in_the_summary(
+    several: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(several.path / "summary.md"))
+    ran = several.run_pytest(*TWO)
+    ran.stdout.fnmatch_lines(["*leaderboard: B (weak.v1)*", "::error *title=numbers%3A e3[[]B] failed::*"])
+    summary = (several.path / "summary.md").read_text()
+    assert ["**A**", "# Evals passed: good.v1", "**B**"] == [
+        line for line in summary.splitlines() if line.startswith(("**A", "**B", "# Evals passed"))
+    ]
+    assert (several.path / "reports/comparison.md").read_text().strip() in summary
+    assert "- B: examples: numbers: 9 example(s) under their threshold" in summary
+
+
+def test_models_that_nothing_could_fail_are_not_called_passed(several: Project) -> None:
+    ran = several.run_pytest(*TWO, "--lm-gate=none")
+    ran.stdout.fnmatch_lines(["A      not gated *", "B      not gated *"])
+    assert [False, False] == [model["gated"] for model in comparison(several)["models"]]
+
+
 def test_options_are_those_of_a_label_or_of_all(several: Project) -> None:
     adapters = ("--lm-adapter=A=models:Good", "--lm-adapter=B=models:Good")
     several.run_pytest(*adapters, "--lm-adapter-arg=B:style=!", "--lm-gate=none")

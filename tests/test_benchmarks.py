@@ -41,8 +41,8 @@ ROWS = {
 }
 
 
-def run_benchmark(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(SCRIPT), *arguments]
+def run_benchmark(*arguments: str, script: str = "run.py") -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(SCRIPT.with_name(script)), *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
 
 
@@ -100,6 +100,15 @@ def test_an_unknown_part_is_refused_with_the_choices() -> None:
     assert 2 == done.returncode
     for name in ROWS:
         assert name in done.stderr
+
+
+@pytest.mark.slow
+def test_two_models_in_one_run_are_measured_beside_one_alone() -> None:
+    done = run_benchmark("--quick", script="models.py")
+    assert 0 == done.returncode, done.stdout + done.stderr
+    one, two = table(done.stdout)
+    assert ("ideal", "one model alone") == (one["against"], two["against"])
+    assert float(one["plugin"]) == float(two["reference"])
 
 
 def test_the_files_of_one_example_are_counted_both_ways() -> None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pytest_lmeval.leaderboard.board import Leaderboard
 
 _UNKNOWN = {
-    "ttft_p95_ms": "the adapter does not stream",
+    "ttft_p95_ms": f"fewer than {LEAST['ttft_p95_ms']} answers came as a stream (openai: --lm-adapter-arg=stream=true)",
     "tokens_per_example": "no answer that was asked for tells its tokens",
     "cost_per_example": "no answer that was asked for tells its cost",
     "cost": "no answer tells its cost",

@@ -10,6 +10,7 @@ import pytest
 
 from pytest_lmeval.compare.gate import LET_PASS, GateSettings
 from pytest_lmeval.errors import UsageError
+from pytest_lmeval.plugin.models import label_of
 from pytest_lmeval.plugin.private import rerunning_plugins, suite_properties
 from pytest_lmeval.plugin.report_dir import report_dir
 from pytest_lmeval.plugin.settings import check_baseline_exists, gate_mode, ini_floors, with_usage_errors
@@ -65,8 +66,8 @@ def read_baseline(config: pytest.Config) -> RunFile | None:
     path = baseline_path(config)
     if _is_replaced(path, config):
         raise pytest.UsageError(
-            f"--lm-baseline {option.lm_baseline}: this run writes that file itself; keep a copy of the baseline "
-            "elsewhere, or choose another --lm-report-dir"
+            f"--lm-baseline {option.lm_baseline}: this run writes that file itself, or removes it; keep a copy of the "
+            "baseline elsewhere, or choose another --lm-report-dir"
         )
     if option.lm_update_baseline and not path.exists():
         return None
@@ -137,7 +138,10 @@ def check_recording(config: pytest.Config) -> None:
 
 def _is_replaced(path: Path, config: pytest.Config) -> bool:
     folder = report_dir(config)
-    return path.resolve() in [(folder / name).resolve() for name in ("leaderboard.json", "ledger.jsonl")]
+    replaced = [folder / name for name in ("leaderboard.json", "ledger.jsonl")]
+    if label_of(config):  # of an older run of one model, in the folder of all
+        replaced.append(folder.parent / "leaderboard.json")
+    return path.resolve() in [each.resolve() for each in replaced]
 
 
 def report_gate(session: pytest.Session, board: Leaderboard, unwritten: Sequence[str], label: str = "") -> None:

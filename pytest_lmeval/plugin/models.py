@@ -35,13 +35,10 @@ def name_models(config: pytest.Config) -> None:
     given = option.lm_adapter
     if given is None or isinstance(given, str):  # in a worker: the controller has done it
         return
-    parts = [match.groups() if (match := _LABELLED.fullmatch(each)) else ("", each) for each in given]
-    models = [(label or _OTHERS.sub("-", spec), spec) for label, spec in parts]
+    models = [_labelled(each) for each in given]
     labels = [label for label, _ in models]
-    if twice := next((label for label in labels if labels.count(label) > 1), None):
-        raise pytest.UsageError(
-            f"--lm-adapter: two models are called {twice!r}; give each a label of its own: --lm-adapter=LABEL=SPEC"
-        )
+    if len(models) > 1:
+        _check_labels(labels)
     for key, _ in option.lm_adapter_arg:
         label = key.rpartition(":")[0]
         if label and label not in labels:
@@ -50,6 +47,38 @@ def name_models(config: pytest.Config) -> None:
     option.lm_models = models if len(models) > 1 else []
     if len(models) == 1:
         option.lm_adapter_arg = _own_options(option.lm_adapter_arg, labels[0])
+
+
+def _labelled(given: str) -> tuple[str, str]:
+    """Return label and spec of ``[LABEL=]SPEC``."""
+    match = _LABELLED.fullmatch(given)
+    if match is not None:
+        return match[1], match[2]
+    label, equals, _ = given.partition("=")
+    if equals and ":" not in label:
+        raise pytest.UsageError(f"--lm-adapter={given}: a label has letters, digits and _.- only, got {label!r}")
+    return _OTHERS.sub("-", given), given
+
+
+def _check_labels(labels: Sequence[str]) -> None:
+    """Raise pytest.UsageError unless every label is the name of a folder that is its model's alone."""
+    from pytest_lmeval.plugin.report_dir import SELECTION
+    from pytest_lmeval.records.write import REPORTS
+    from pytest_lmeval.report.comparison import FILES
+
+    taken = {SELECTION, "ledger.jsonl", *REPORTS, *FILES}
+    fix = "give each a label of its own: --lm-adapter=LABEL=SPEC"
+    # Some file systems do not tell upper from lower case.
+    folders = [label.casefold() for label in labels]
+    for number, label in enumerate(labels):
+        first = labels[folders.index(label.casefold())]
+        if folders.index(label.casefold()) != number:
+            also = "" if first == label else f" and {label!r}: they differ in case only"
+            raise pytest.UsageError(f"--lm-adapter: two models are called {first!r}{also}; {fix}")
+        if not label.strip(".") or label.casefold() in taken:
+            raise pytest.UsageError(
+                f"--lm-adapter: no model can be called {label!r}, the folder of its reports in the report dir; {fix}"
+            )
 
 
 def labels_of(config: pytest.Config) -> list[str]:
@@ -139,10 +168,14 @@ def _own_options(given: Sequence[tuple[str, Any]], label: str) -> list[tuple[str
     return [(key, value) for (of, _, key), value in parts if of in ("", label)]
 
 
+def names_one_file(path: Path) -> bool:
+    """Tell whether the baseline at ``path`` is one for all models, not a folder with one for each."""
+    return path.is_file() or bool(path.suffix and not path.is_dir())
+
+
 def _own_baseline(folder: Path, given: str, label: str) -> str:
     """Return the baseline of one model: the file that all have, or the one of a folder that has its label."""
-    path = folder / given
-    if path.suffix and not path.is_dir():
+    if names_one_file(folder / given):
         return given
     board = Path(given) / label / "leaderboard.json"
     return str(board) if (folder / board).exists() else str(Path(given) / f"{label}.json")

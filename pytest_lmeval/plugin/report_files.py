@@ -16,10 +16,11 @@ from pytest_lmeval.atomic import write_atomically
 from pytest_lmeval.leaderboard.board import Leaderboard
 from pytest_lmeval.leaderboard.centered import core_csv
 from pytest_lmeval.plugin.gating import baseline_path, tasks_not_run
+from pytest_lmeval.plugin.models import label_of
 from pytest_lmeval.plugin.settings import registry_of
 from pytest_lmeval.records.write import remove_reports, write_leaderboard
 from pytest_lmeval.report.github import write_step_summary
-from pytest_lmeval.report.markdown import markdown
+from pytest_lmeval.report.markdown import escape, markdown
 
 if TYPE_CHECKING:
     from pytest_lmeval.records.runfile import RunFile
@@ -56,7 +57,10 @@ class ReportFiles:
         self.has_board = self._try(
             folder / "leaderboard.json", lambda path: write_leaderboard(board, path, include_per_example=per_example)
         )
-        self._try(Path(os.environ.get("GITHUB_STEP_SUMMARY", "")), lambda _: write_step_summary(text(), os.environ))
+        label = label_of(self._config)
+        of = f"**{escape(label)}**\n\n" if label else ""
+        summary = Path(os.environ.get("GITHUB_STEP_SUMMARY", ""))
+        self._try(summary, lambda _: write_step_summary(of + text(), os.environ))
 
     def show_to_project(self, board: Leaderboard) -> None:
         """Call the hook ``pytest_lmeval_leaderboard``, and the entry points of that name."""

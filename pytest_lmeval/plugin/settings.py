@@ -12,6 +12,7 @@ import pytest
 from pytest_lmeval.arguments import MaxErrors, named_share
 from pytest_lmeval.errors import LmevalError
 from pytest_lmeval.plugin.ini_gate import from_ini
+from pytest_lmeval.plugin.models import labels_of, names_one_file
 
 if TYPE_CHECKING:
     from pytest_lmeval.engine.caching import CacheSettings
@@ -97,11 +98,22 @@ def _check_gate(config: pytest.Config) -> None:
         raise pytest.UsageError("--lm-gate=baseline needs --lm-baseline PATH, an earlier leaderboard to compare with")
     if option.lm_update_baseline and not option.lm_baseline:
         raise pytest.UsageError("--lm-update-baseline needs --lm-baseline PATH, the file to write")
+    _check_one_writes(config)
     if "baseline" not in from_ini(config):
         # That of an ini file may be meant for runs of tasks, and this run collect none.
         check_baseline_exists(config)
     if option.lm_update_baseline and option.lm_shard:
         raise pytest.UsageError("--lm-update-baseline cannot be had of one shard: merge the shards' ledgers first")
+
+
+def _check_one_writes(config: pytest.Config) -> None:
+    """Raise pytest.UsageError where several models would write their baselines over each other."""
+    option, labels = config.option, labels_of(config)
+    if labels and option.lm_update_baseline and names_one_file(config.invocation_params.dir / option.lm_baseline):
+        raise pytest.UsageError(
+            f"--lm-update-baseline: {option.lm_baseline} is one file, and {len(labels)} models would write it: name a "
+            "folder for a baseline of each, or write it in a run of one model"
+        )
 
 
 def check_baseline_exists(config: pytest.Config) -> None:

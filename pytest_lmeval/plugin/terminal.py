@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from pytest_lmeval.compare.gate import LET_PASS, let_pass
 from pytest_lmeval.errors import did_you_mean
 from pytest_lmeval.leaderboard.board import Leaderboard
 from pytest_lmeval.plugin.ini_gate import baseline_set_aside
+from pytest_lmeval.plugin.models import label_of
 from pytest_lmeval.plugin.private import kept_reports
 from pytest_lmeval.plugin.report_dir import SELECTION, report_dir
 from pytest_lmeval.plugin.run_record import RunRecord
@@ -49,9 +51,10 @@ def write_summary(record: RunRecord | ManyRecords, terminal: pytest.TerminalRepo
     for failure in record.files.failures:
         _say(terminal, f"NOT WRITTEN: {failure}", red=True, bold=True)
     level = "warning" if let_pass(record.gate) else "error"
-    for command in commands(
-        _worth_a_note(board, record.gate), _paths(board), record.config.rootpath, os.environ, level
-    ):
+    noted = _worth_a_note(board, record.gate)
+    if label := label_of(record.config):
+        noted = [replace(result, id=f"{result.id}[{label}]") for result in noted]
+    for command in commands(noted, _paths(board), record.config.rootpath, os.environ, level):
         terminal.write_line(command)  # the only commands in the log: what they say is escaped in them
 
 
@@ -102,7 +105,9 @@ def _chosen_by(config: pytest.Config) -> tuple[tuple[str, str], ...]:
 
 
 def _write_board(record: RunRecord, board: Leaderboard, terminal: pytest.TerminalReporter) -> None:
-    terminal.write_sep("=", printable(f"leaderboard: {board.facts.adapter}", keep=""))
+    label = label_of(record.config)
+    of = f"{label} ({board.facts.adapter})" if label else board.facts.adapter
+    terminal.write_sep("=", printable(f"leaderboard: {of}", keep=""))
     for line in (*terminal_table(board), *comparison_lines(record.gate.get("comparison")), totals_line(board)):
         _say(terminal, line)
     _write_verdict(board, record.gate, terminal)

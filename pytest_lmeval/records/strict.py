@@ -29,11 +29,12 @@ def parse_object(line: bytes) -> dict[str, Any] | None:
 
 
 def check_schema(path: object, schema: object, reads: str) -> None:
-    """Raise UsageError unless the file at ``path``, which states ``schema``, is of the one that this version reads."""
-    if schema == reads:
-        return
+    """Raise UsageError unless the file at ``path``, which states ``schema``, is of ``reads`` or an earlier version."""
     kind, _, version = reads.rpartition("/")
     stated, _, number = schema.rpartition("/") if isinstance(schema, str) else ("", "", "")
+    earlier = [str(each) for each in range(1, int(version) + 1)]
+    if stated == kind and number in earlier:
+        return
     if stated == kind and number.isdecimal() and int(number) > int(version):
         raise UsageError(
             f"{path}: written by a newer version, as {schema}; this one reads {reads}: update pytest-lmeval"

@@ -7,7 +7,7 @@ from pathlib import Path
 from pytest_lmeval.atomic import encode_json, write_atomically
 from pytest_lmeval.leaderboard.board import Leaderboard
 
-_REPORTS = ("leaderboard.json", "leaderboard.md", "report.html", "core.csv")
+REPORTS = ("leaderboard.json", "leaderboard.md", "report.html", "core.csv")
 
 
 def remove_reports(folder: Path) -> list[str]:
@@ -16,7 +16,7 @@ def remove_reports(folder: Path) -> list[str]:
     If the new run dies now, no verdict of another run is left in its place.
     """
     failures = []
-    for name in _REPORTS:
+    for name in REPORTS:
         # A process that was killed while it wrote leaves a temporary file.
         for path in (folder / name, *folder.glob(f".{name}.*")):
             try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,12 +13,15 @@ from pytest_lmeval.compare.rank import rank
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.records.runfile import RunFile
 from pytest_lmeval.report.columns import columns, interval_text, percent, signed
+from pytest_lmeval.report.gate_text import is_off
+from pytest_lmeval.report.github import write_step_summary
 from pytest_lmeval.report.html.comparison import Compared, render_comparison
-from pytest_lmeval.report.markdown import escape, table
-from pytest_lmeval.report.tables import score_text
+from pytest_lmeval.report.markdown import COMMENT_BYTES, escape, table
+from pytest_lmeval.report.tables import cut_to, score_text
 
 SCHEMA = "pytest-lmeval/comparison/1"
-_FILES = ("comparison.json", "comparison.md")
+FILES = ("comparison.json", "comparison.md")
+_REASONS = 20
 _HEADINGS = (
     "model",
     "verdict",
@@ -44,6 +48,9 @@ def compared(models: Sequence[Compared], exit_code: int) -> dict[str, Any]:
     }
     # A model that has no score, such as one that was down, takes no place from the others.
     scored = [model for model in models if any(result.is_scored for result in model.results)]
+    if len(scored) < 2:
+        found["reason"] = "fewer than two models have a score"
+        return found
     try:
         found["ranking"] = rank([_run(model) for model in scored]).to_json()
     except UsageError as error:
@@ -59,11 +66,20 @@ def comparison_table(comparison: Mapping[str, Any]) -> list[str]:
 def comparison_markdown(comparison: Mapping[str, Any]) -> str:
     """Return the comparison as Markdown."""
     lines = ["# Comparison", "", *table(_HEADINGS, _rows(comparison), texts=2)]
-    return "\n".join([*lines, *(f"- {escape(remark)}" for remark in _remarks(comparison)), ""])
+    reasons = [
+        f"{model['label']}: {_verdict(model)}: {reason}"
+        for model in comparison["models"]
+        for reason in model["reasons"][:_REASONS]
+    ]
+    lines += [f"- {escape(remark)}" for remark in (*_remarks(comparison), *reasons)]
+    return cut_to("\n".join([*lines, ""]), COMMENT_BYTES)
 
 
 def write_comparison(folder: Path, comparison: Mapping[str, Any], models: Sequence[Compared]) -> list[str]:
-    """Write comparison.json, comparison.md and report.html; return what could not be written, and why."""
+    """Write comparison.json, comparison.md, report.html and, where it is asked for, the step summary.
+
+    Return what could not be written, and why.
+    """
     failures = []
     contents: dict[str, Callable[[], bytes]] = {
         "comparison.md": lambda: comparison_markdown(comparison).encode("utf-8", "backslashreplace"),
@@ -75,13 +91,17 @@ def write_comparison(folder: Path, comparison: Mapping[str, Any], models: Sequen
             write_atomically(folder / name, content())
         except Exception as error:  # what one file cannot hold must not cost the others
             failures.append(f"{folder / name}: {error}")
+    try:
+        write_step_summary(comparison_markdown(comparison), os.environ)
+    except OSError as error:
+        failures.append(f"{os.environ.get('GITHUB_STEP_SUMMARY')}: {error}")
     return failures
 
 
 def remove_comparison(folder: Path) -> list[str]:
     """Remove the comparison of an earlier run; return what could not be removed, and why."""
     failures = []
-    for name in _FILES:
+    for name in FILES:
         try:
             (folder / name).unlink(missing_ok=True)
         except OSError as error:
@@ -98,6 +118,7 @@ def _model(model: Compared) -> dict[str, Any]:
         "complete": board.complete,
         "overall_score": board.overall_score,
         "verdict": gate.get("verdict", ""),
+        "gated": not is_off(gate),
         "reasons": list(gate.get("reasons", ())),
         "digest": board.digest,
         "counts": dict(board.counts),
@@ -127,7 +148,7 @@ def _rows(comparison: Mapping[str, Any]) -> list[tuple[str, ...]]:
 
 
 def _row(model: Mapping[str, Any], standing: Mapping[str, Any] | None) -> tuple[str, ...]:
-    verdict = model["verdict"] if model["complete"] else "incomplete"
+    verdict = _verdict(model)
     spent = [_amount(model["spent"].get(name)) for name in ("p95_ms", "cost")]
     if standing is None:
         return (model["label"], verdict, score_text(model["overall_score"]), "-", "-", "-", "-", "-", *spent)
@@ -143,6 +164,12 @@ def _row(model: Mapping[str, Any], standing: Mapping[str, Any] | None) -> tuple[
         "-" if difference is None else f"{standing['p_adjusted']:.2g}",
         *spent,
     )
+
+
+def _verdict(model: Mapping[str, Any]) -> str:
+    if not model["complete"]:
+        return "incomplete"
+    return str(model["verdict"]) if model["gated"] else "not gated"
 
 
 def _amount(value: float | None) -> str:

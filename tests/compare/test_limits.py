@@ -56,7 +56,12 @@ def test_what_an_example_used_is_that_of_examples_that_were_asked_whole() -> Non
         ("sums.p95_ms", 9.0, ""),
         ("overall.p50_ms", 1.0, "overall.p50_ms: 4 is over its limit 1"),
         ("few.p95_ms", 1.0, "few.p95_ms: too few: 3 request(s) were timed, and 20 are needed; the limit is 1"),
-        ("sums.ttft_p95_ms", 1.0, "sums.ttft_p95_ms: not known, and the limit is 1: the adapter does not stream"),
+        (
+            "sums.ttft_p95_ms",
+            1.0,
+            "sums.ttft_p95_ms: not known, and the limit is 1: fewer than 20 answers came as a stream (openai: "
+            "--lm-adapter-arg=stream=true)",
+        ),
         ("sums.cost", 1.0, "sums.cost: 2 is over its limit 1"),
         ("sums.cost_per_example", 0.1, ""),
         ("few.cost", 1.0, "few.cost: not known, and the limit is 1: no answer tells its cost"),

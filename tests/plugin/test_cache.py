@@ -146,6 +146,43 @@ def test_answers_at_a_temperature_are_kept_by_repeat_and_by_sampled_alone(counti
         assert (0, said) == (asked(counting), [record["outputs"] for record in counting.examples().values()])
 
 
+JUDGED = """
+from pytest_lmeval.tasks import BaseTask, LLMJudgeScore
+
+class Fine(LLMJudgeScore):
+    NAME = "fine"
+    PROMPT = "Judge: {prediction}"
+    LABELS = {"yes": 1.0, "no": 0.0}
+
+class Judged(BaseTask[str]):
+    NAME = "Judged"
+    DATASET_PATH = "words.csv"
+    SAMPLE_SPLIT = "test"
+    METRICS = [Fine]
+    SUBJECTS = ["general"]
+
+    def _get_instruction_text(self, item):
+        return item["word"]
+
+    def _get_ground_truth(self, item):
+        return item["word"]
+"""
+
+
+@pytest.mark.parametrize("processes", ["-n0", "-n2"])
+def test_judges_are_asked_once_too(counting: Project, processes: str) -> None:
+    (counting.path / "tasks/words.jsonl").unlink()
+    counting.write("tasks/task_judged.py", JUDGED)
+    counting.write("tasks/words.csv", "word\nblue\nred\ngrey\n")
+    counting.write("judge.py", MODEL.replace('f"{one.text} {count}"', '"yes"'))
+    judged = (CACHE, "--lm-judge=judge:Sure", processes)
+    run(counting, *judged, model="Sure")
+    assert (6, 6) == (asked(counting), counting.board()["manifest"]["cache"]["misses"])
+    digest = counting.board()["digest"]
+    run(counting, *judged, model="Sure")
+    assert (0, digest) == (asked(counting), counting.board()["digest"])
+
+
 def test_a_resumed_run_and_the_cache_answer_together(counting: Project) -> None:
     run(counting, CACHE, "-k", "e0 or e1")
     (counting.path / "answers/answers.sqlite").rename(counting.path / "kept.sqlite")

@@ -180,20 +180,38 @@ class Numbers(BaseTask[str]):
         return item["n"]SUFFIX
 """
 
+TALK = """
+from pytest_lmeval.tasks import Task
 
-def test_of_a_class_the_methods_that_write_prompts_may_change_and_no_others(project: Project) -> None:
+class Numbers(Task):
+    eval_type = "generative"
+
+    def num_examples(self):
+        return 30
+
+    def get_example(self, index):
+        question, answer = f"PROMPT: {index}", str(index)
+        return {"messages": [{"role": "user", "content": question}, {"role": "assistant", "content": answer}]}
+
+    def evaluate(self, conversation, response):
+        return response == conversation["messages"][-1]["content"]SUFFIX
+"""
+
+
+@pytest.mark.parametrize("source", [CLASS, TALK])
+def test_of_a_class_the_methods_that_write_prompts_may_change_and_no_others(project: Project, source: str) -> None:
     project.write("oracle.py", MODEL)
     project.write("tasks/rows.csv", "n\n" + "".join(f"{n}\n" for n in range(30)))
 
     def write(prompt: str, suffix: str = "") -> None:
-        project.write("tasks/task_numbers.py", CLASS.replace("PROMPT", prompt).replace("SUFFIX", suffix))
+        project.write("tasks/task_numbers.py", source.replace("PROMPT", prompt).replace("SUFFIX", suffix))
 
     write("Repeat slowly")
     assert 0 == run(project, *BASELINE, "--lm-update-baseline").ret
     write("Hurry up")
     assert 1 == run(project, *BASELINE).ret
     assert ("regression", 30) == (project.board()["gate"]["verdict"], project.board()["gate"]["comparison"]["paired"])
-    write("Hurry up", " or ''")
+    write("Hurry up", " or False")
     run(project, *BASELINE)
     assert "stale" == project.board()["gate"]["verdict"]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import xml.etree.ElementTree as ElementTree
+from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -30,6 +31,7 @@ class Model:
             raise OSError("down")
         if self.how == "exits" and prompt == "q5":
             pytest.exit("enough", 0)
+        prompt = prompt.removeprefix("now: ")
         wrong = {"one": ["q1"], "must": ["q2"], "most": ["q0", "q1", "q3", "q4", "q5", "q6", "q7"]}
         return "wrong" if prompt in wrong.get(self.how, []) else "right"
 """
@@ -53,6 +55,11 @@ RECORDS = [
     {"id": f"e{n}", "prompt": f"q{n}", "targets": ["right"], "metric": "exact_match", "extras": {"must_pass": n == 2}}
     for n in range(8)
 ]
+OTHER_PROMPTS = [{**record, "prompt": f"now: {record['prompt']}"} for record in RECORDS]
+HELD = [
+    {**record, "extras": {"quarantine": {"until": "2999-12-31", "reason": "flips"}}} if number in (1, 3) else record
+    for number, record in enumerate(RECORDS)
+]
 MODES = ("examples", "tasks", "baseline", "none")
 TITLES = {
     "pass": "passed",
@@ -73,6 +80,7 @@ class Outcome(NamedTuple):
     verdicts: tuple[str, str, str, str]
     options: tuple[str, ...] = ()
     conftest: str = ""
+    records: Sequence[Mapping[str, Any]] = RECORDS
 
 
 OUTCOMES = {
@@ -93,6 +101,19 @@ OTHERS = {
     "stopped": ("examples", Outcome("one", ("incomplete",) * 4, ("-x",))),
 }
 
+# How runs are compared and judged besides; each is run in one mode.
+COMPARED = {
+    "another prompt, worse": (
+        "baseline",
+        Outcome("most", ("regression",) * 4, ("--lm-pair-by=id",), "", OTHER_PROMPTS),
+    ),
+    "another prompt, as good": ("baseline", Outcome("right", ("pass",) * 4, ("--lm-pair-by=id",), "", OTHER_PROMPTS)),
+    "quarantined": ("examples", Outcome("one", ("pass",) * 4, records=HELD)),
+    "quarantined, and others wrong": ("examples", Outcome("most", ("examples",) * 4, records=HELD)),
+    "quarantined by a change": ("baseline", Outcome("most", ("regression",) * 4, records=HELD)),
+    "out of the cache": ("baseline", Outcome("most", ("regression",) * 4, ("--lm-cache=answers",))),
+}
+
 
 @pytest.fixture(scope="module")
 def baseline(tmp_path_factory: pytest.TempPathFactory, run_module: RunModule) -> bytes:
@@ -104,15 +125,15 @@ def baseline(tmp_path_factory: pytest.TempPathFactory, run_module: RunModule) ->
     return (folder / "base.json").read_bytes()
 
 
-def write_project(folder: Path) -> None:
+def write_project(folder: Path, records: Sequence[Mapping[str, Any]] = RECORDS) -> None:
     (folder / "scripted.py").write_text(MODEL)
     (folder / "pytest.ini").write_text(PYTEST_INI)
-    (folder / "tasks").mkdir()
-    (folder / "tasks/t.jsonl").write_text("".join(json.dumps(record) + "\n" for record in RECORDS))
+    (folder / "tasks").mkdir(exist_ok=True)
+    (folder / "tasks/t.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
 
 
 def run_to(project: Project, outcome: Outcome, mode: str, baseline: bytes, *options: str) -> pytest.RunResult:
-    write_project(project.path)
+    write_project(project.path, outcome.records)
     project.write("base.json", baseline)
     project.write("conftest.py", outcome.conftest)
     gate = ["--lm-baseline=base.json"] if mode == "baseline" else [f"--lm-gate={mode}"]
@@ -172,8 +193,17 @@ def check_texts(folder: Path, board: dict[str, Any], result: pytest.RunResult) -
     for reason in reasons:
         assert f"  {reason}" in result.outlines
         assert re.sub(r"\W", "", reason) in re.sub(r"&\w+;|\W", "", text)
-    page = (folder / "reports/report.html").read_text()
-    assert all(word in page for word in (board["digest"], board["gate"]["mode"]))
+    shown = embedded(folder / "reports/report.html")["board"]
+    assert board["digest"] == shown["digest"]
+    assert {**board["gate"], "comparison": None} == {**shown["gate"], "comparison": None}
+
+
+def embedded(page: Path) -> dict[str, Any]:
+    """Return what a page shows, or the first part of that."""
+    found = re.search(r'<script type="application/json" id="[^"]*">(.*?)</script>', page.read_text(), re.DOTALL)
+    assert found is not None
+    data: dict[str, Any] = json.loads(found[1])
+    return data
 
 
 @pytest.mark.parametrize(("name", "mode"), list(product(OUTCOMES, MODES)))
@@ -214,3 +244,56 @@ def test_all_reports_of_workers_agree_on_what_has_nothing_to_do_with_scores(
     mode, outcome = OTHERS[name]
     result = run_to(project, outcome, mode, baseline, "-n2")
     check_agreement(project, result, outcome.verdicts[0], expected_code(outcome.verdicts[0], outcome))
+
+
+@pytest.mark.parametrize("name", COMPARED)
+def test_all_reports_agree_however_a_run_is_compared(project: Project, baseline: bytes, name: str) -> None:
+    mode, outcome = COMPARED[name]
+    result = run_to(project, outcome, mode, baseline)
+    if "--lm-cache=answers" in outcome.options:
+        asked_for = project.board()["gate"]
+        result = run_to(project, outcome, mode, baseline, "--lm-cache-mode=read-only")
+        assert asked_for == project.board()["gate"]
+    check_agreement(project, result, outcome.verdicts[0], expected_code(outcome.verdicts[0], outcome))
+
+
+@pytest.mark.parametrize("processes", ["-n0", "-n2"])
+def test_all_reports_of_several_models_agree(project: Project, baseline: bytes, processes: str) -> None:
+    write_project(project.path)
+    project.write("base.json", baseline)
+    expected = {"fine": "pass", "poor": "regression", "down": "incomplete"}
+    hows = {"fine": "right", "poor": "most", "down": "raises"}
+    models = [f"--lm-adapter={label}=scripted:Model" for label in hows]
+    models += [f"--lm-adapter-arg={label}:how='{how}'" for label, how in hows.items()]
+    reports = ["--junitxml=junit.xml", "--json-report", "--json-report-file=report.json"]
+    result = project.run_pytest(*models, "--lm-baseline=base.json", "--lm-retries=0", *reports, processes)
+    assert 3 == result.ret
+    boards = {label: project.board(f"reports/{label}") for label in hows}
+    assert expected == {label: board["gate"]["verdict"] for label, board in boards.items()}
+    suite = ElementTree.parse(project.path / "junit.xml").getroot()[0]
+    junit = {node.attrib["name"]: node.attrib["value"] for node in suite.findall("properties/property")}
+    report = json.loads((project.path / "report.json").read_text())
+    assert (3, boards) == (report["exitcode"], report["lmeval"]["boards"])
+    comparison = json.loads((project.path / "reports/comparison.json").read_text())
+    assert comparison == report["lmeval"]["comparison"]
+    assert comparison == embedded(project.path / "reports/report.html")["comparison"]
+    markdown = (project.path / "reports/comparison.md").read_text()
+    for model in comparison["models"]:
+        gate = boards[model["label"]]["gate"]
+        check_model(project.path / "reports" / model["label"], model, gate, result)
+        assert (gate["verdict"], "; ".join(gate["reasons"])) == (
+            junit[f"lm_verdict[{model['label']}]"],
+            junit[f"lm_reasons[{model['label']}]"],
+        )
+        assert f"| {model['label']} | {gate['verdict']} |" in markdown
+        assert all(re.sub(r"\W", "", reason) in re.sub(r"&\w+;|\W", "", markdown) for reason in gate["reasons"])
+
+
+def check_model(folder: Path, model: Mapping[str, Any], gate: Mapping[str, Any], result: pytest.RunResult) -> None:
+    assert (gate["verdict"], gate["reasons"], True) == (model["verdict"], model["reasons"], model["gated"])
+    assert (folder / "leaderboard.md").read_text().startswith(f"# Evals {TITLES[gate['verdict']]}: ")
+    shown = embedded(folder / "report.html")["board"]["gate"]
+    assert (gate["verdict"], gate["reasons"]) == (shown["verdict"], shown["reasons"])
+    assert all(f"  {reason}" in result.outlines for reason in gate["reasons"] if gate["verdict"] != "pass")
+    result.stdout.fnmatch_lines([f"{model['label']} * {gate['verdict']} *"])
+    assert any(f"leaderboard: {model['label']} (scripted.v1)" in line for line in result.outlines)

@@ -149,6 +149,9 @@ def test_a_model_that_fails_does_not_keep_another_from_its_board(several: Projec
     assert {"A": True, "B": True, "D": False} == {label: board["complete"] for label, board in boards.items()}
     found = comparison(several)
     assert (3, ["A", "B"]) == (found["exit_code"], [each["name"] for each in found["ranking"]["standings"]])
+    alone = several.run_pytest(TWO[0], "--lm-adapter=D=models:Down", "--lm-retries=0")
+    alone.stdout.fnmatch_lines(["not ranked: fewer than two models have a score"])
+    assert (None, 3) == ((found := comparison(several))["ranking"], found["exit_code"])
 
 
 @pytest.mark.parametrize("baseline", ["base.json", "bases"])
@@ -170,6 +173,42 @@ def test_a_baseline_is_one_file_for_all_or_a_folder_with_labels(several: Project
     assert expected == {label: properties[f"lm_verdict[{label}]"] for label in expected}
     gates = [case.attrib["name"] for case in suite.iter("testcase") if "gate" in case.attrib["name"]]
     assert ["gate[B]"] * ran.ret == gates
+
+
+def test_a_baseline_that_several_models_would_write_or_remove_is_refused(several: Project) -> None:
+    ran = several.run_pytest(*TWO, "--lm-baseline=base.json", "--lm-update-baseline")
+    assert 4 == ran.ret
+    ran.stderr.fnmatch_lines(["*base.json is one file, and 2 models would write it: name a folder*"])
+    assert 0 == several.run_pytest("--lm-adapter=models:Good", "--lm-include-per-example").ret
+    board = (several.path / "reports/leaderboard.json").read_bytes()
+    ran = several.run_pytest(*TWO, "--lm-baseline=reports/leaderboard.json")
+    assert 4 == ran.ret
+    ran.stderr.fnmatch_lines(["*this run writes that file itself, or removes it; keep a copy*"])
+    assert board == (several.path / "reports/leaderboard.json").read_bytes()
+    # A file for all may have any name.
+    (several.path / "base").write_bytes(board)
+    assert 1 == several.run_pytest(*TWO, "--lm-baseline=base").ret
+
+
+def test_on_github_every_text_names_its_model_and_the_comparison_is_in_the_summary(
+    several: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(several.path / "summary.md"))
+    ran = several.run_pytest(*TWO)
+    ran.stdout.fnmatch_lines(["*leaderboard: B (weak.v1)*", "::error *title=numbers%3A e3[[]B] failed::*"])
+    summary = (several.path / "summary.md").read_text()
+    assert ["**A**", "# Evals passed: good.v1", "**B**"] == [
+        line for line in summary.splitlines() if line.startswith(("**A", "**B", "# Evals passed"))
+    ]
+    assert (several.path / "reports/comparison.md").read_text().strip() in summary
+    assert "- B: examples: numbers: 9 example(s) under their threshold" in summary
+
+
+def test_models_that_nothing_could_fail_are_not_called_passed(several: Project) -> None:
+    ran = several.run_pytest(*TWO, "--lm-gate=none")
+    ran.stdout.fnmatch_lines(["A      not gated *", "B      not gated *"])
+    assert [False, False] == [model["gated"] for model in comparison(several)["models"]]
 
 
 def test_options_are_those_of_a_label_or_of_all(several: Project) -> None:
@@ -201,6 +240,11 @@ def test_two_servers_are_asked_at_once(several: Project) -> None:
             ["--lm-adapter=models:Good", "--lm-adapter=models:Good"],
             "*two models are called 'models-Good'; give each a label*",
         ),
+        (["--lm-adapter=a=models:Good", TWO[0]], "*two models are called 'a' and 'A': they differ in case only*"),
+        (["--lm-adapter=..=models:Good", TWO[0]], "*no model can be called '..', the folder of its reports*"),
+        (["--lm-adapter=Selection=models:Good", TWO[0]], "*no model can be called 'Selection'*"),
+        (["--lm-adapter=report.html=models:Good", TWO[0]], "*no model can be called 'report.html'*"),
+        (["--lm-adapter=a b=models:Good"], "*a label has letters, digits and _.- only, got 'a b'*"),
         ([*TWO, "--lm-adapter-arg=C:style=!"], "*no model is called 'C' (A, B)*"),
         (["--lm-adapter=A=models:Good", "--lm-adapter=B=nothing"], "*unknown adapter 'nothing'*"),
     ],

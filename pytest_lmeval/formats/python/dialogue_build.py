@@ -50,8 +50,8 @@ def build_dialogue_task(
     subjects = None
     if source.options.subjects:
         examples, subjects = _of_subjects(maker, examples, source.options.subjects, line)
-    sha256 = _sha256(task, module)
-    return DialogueTask(name, source.path, sha256, module.code, task, examples, maker.held, subjects=subjects)
+    hashes = (_sha256(task, module), module.code, module.scoring_code)
+    return DialogueTask(name, source.path, *hashes, task, examples, maker.held, subjects=subjects)
 
 
 def _check(task: Task, kind: str) -> None:

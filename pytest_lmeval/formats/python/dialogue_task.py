@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -89,6 +90,7 @@ class DialogueTask(TaskDefaults):
     path: Path
     sha256: str
     code: str
+    scoring_code: str
     task: Task
     examples: Examples
     held: Mapping[str, dict[str, Any]]
@@ -149,6 +151,18 @@ class DialogueTask(TaskDefaults):
         how = "probability" if self.by_probability else self.task.eval_type
         return {"conversation": json_of(rest), "asked": how, "code": self.code}
 
+    def unprompted(self, example: Example) -> Mapping[str, Any]:
+        """Return the same with a hash of the code that leaves out ``get_example``: what it gives is there as data.
+
+        Where that is more than the question and JSON, only the code tells whether it is the same.
+        """
+        *asked, answer = self.held[example.id]["messages"]
+        rest = {key: value for key, value in self.held[example.id].items() if key != "messages"}
+        scoring = self.scoring(example)
+        if any(turn.keys() - {"role", "content"} for turn in asked) or not _is_json([rest, answer]):
+            return scoring
+        return {**scoring, "answer": json_of(answer), "code": self.scoring_code}
+
     def _evaluated(self, talk: dict[str, Any], response: str, tools: Tools) -> float:
         name = f"{type(self.task).__name__}.evaluate"
         with running_code_in(tools.sandbox):
@@ -157,6 +171,14 @@ class DialogueTask(TaskDefaults):
         if not hasattr(value, "__float__"):
             raise ScoringError(f"{name} returned {value!r:.80}; expected a bool or a number in [0, 1]")
         return float(value)
+
+
+def _is_json(value: Any) -> bool:
+    try:
+        json.dumps(value)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def _messages(given: object, field: str) -> list[Message]:

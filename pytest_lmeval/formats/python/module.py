@@ -113,6 +113,7 @@ _WRITE_PROMPTS = frozenset(
         "_get_initial_prompt_text",
         "_get_fewshot_target_text",
         "_sample_fewshot_examples",
+        "get_example",
     }
 )
-"""The methods of a class task that decide its prompts, and nothing else about an example."""
+"""The methods of a task class that decide prompts, and nothing else about an example that its data do not tell."""

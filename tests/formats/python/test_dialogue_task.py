@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from pytest_lmeval.engine.evaluate import content_hash, scoring_hash
 from pytest_lmeval.errors import ScoringError
 from pytest_lmeval.formats.task import Tools
 from pytest_lmeval.types import Completion, Generate, LogLikelihood, LogProb, Message, Score
@@ -67,6 +68,50 @@ def _scored(task: Any, text: str, place: int = 0) -> Score:
 
 def _evaluating(folder: TaskFolder, returned: str) -> Any:
     return folder.task(TALKS.replace('response == conversation["messages"][-1]["content"]', returned))
+
+
+# What its hashes cover
+
+
+def _hashes(folder: TaskFolder, old: str, new: str) -> tuple[str, str]:
+    assert old in TALKS
+    task = folder.task(TALKS.replace(old, new))
+    example = task.examples[0]
+    return content_hash(task, example, example.messages), scoring_hash(task, example)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "is_same"),
+    [
+        ("after {index}?", "what follows {index}?", True),
+        ('{"role": "system", "content": "Count."},', "", True),
+        ("self.fetched.append(index)", "self.fetched += [index]", True),
+        ("str(index + 1)", "str(index + 2)", False),
+        ("str(index + 1)}", '[{"type": "text", "text": str(index + 1)}]}', False),
+        ('"even" if', '"pair" if', False),
+        ("response == ", "response in ", False),
+        ("return 5", "return 6", False),
+    ],
+)
+def test_a_changed_question_leaves_the_scoring_hash_as_it_is(
+    folder: TaskFolder, old: str, new: str, is_same: bool
+) -> None:
+    content, scoring = _hashes(folder, "", "")
+    changed_content, changed_scoring = _hashes(folder, old, new)
+    assert (True, is_same) == (content != changed_content, scoring == changed_scoring)
+
+
+@pytest.mark.parametrize("more", ['{"said": {"yes"}}', '{"messages": [{"role": "user", "content": "?", "gold": 1}]}'])
+def test_where_the_data_do_not_tell_it_all_the_code_that_makes_them_decides(folder: TaskFolder, more: str) -> None:
+    given = f"self.fetched.append(index); more = {more}"
+    answer = '], **{k: v for k, v in more.items() if k != "messages"}, "specialty"'
+    source = TALKS.replace("self.fetched.append(index)", given).replace('], "specialty"', answer)
+    source = source.replace('{"messages": [\n', '{"messages": [*more.get("messages", ()),\n')
+    hashes = []
+    for text in (source, source.replace("after {index}?", "what follows {index}?")):
+        task = folder.task(text)
+        hashes.append(scoring_hash(task, task.examples[0]))
+    assert hashes[0] != hashes[1]
 
 
 # Generative

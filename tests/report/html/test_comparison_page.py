@@ -24,7 +24,10 @@ def write_page(path: Path, labels: str, examples: int) -> Path:
         results = tuple(
             _result(label, number, wrong=label == labels[-1] and number % 3 == 0) for number in range(examples)
         )
-        models.append(Compared(label, build_board((), results, RunFacts("t", label)), results, f"reports/{label}"))
+        verdict, reasons = ("examples", [f"t: wrong {HOSTILE}"]) if label == labels[-1] else ("pass", [])
+        gate = {"mode": "examples", "verdict": verdict, "reasons": reasons, "decided_by": reasons}
+        facts = RunFacts("t", label, gate=gate)
+        models.append(Compared(label, build_board((), results, facts), results, f"reports/{label}"))
     path.write_text(render_comparison(compared(models, 0), models), encoding="ascii")
     return path
 
@@ -58,6 +61,8 @@ def test_the_answers_to_an_example_stand_side_by_side_as_text(browser: Browser, 
     open_page(browser, write_page(tmp_path / "page.html", "ab", 30))
     assert ["a", "b"] == [text[:1] for text in browser.texts("tbody tr")]
     assert "Not significantly worse than the best: a" in browser.texts("main > p")
+    assert ["not gated", "examples"] == browser.texts("tbody td:nth-child(2)")
+    assert [f"b: examples: t: wrong {HOSTILE}"] == browser.texts("#reasons li")
     # Those that tell the models apart come first.
     assert "t: e0" == browser.texts("h2")[0]
     assert [f"a says 0 {HOSTILE}", f"b says 0 {HOSTILE}"] == browser.texts(".example:first-child .answers pre")

@@ -1,0 +1,90 @@
+"""Files of earlier versions are read for ever: ``tests/data/version-*`` are such files, as they were written."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from pytest_lmeval.errors import UsageError
+from pytest_lmeval.records.runfile import board_of, read_run
+from pytest_lmeval.records.strict import check_schema
+from pytest_lmeval.schemas import load_schema
+from tests import needs
+from tests.conftest import Project
+
+DATA = Path(__file__).parents[1] / "data"
+VERSIONS = ("0.1.0", "0.1.1")
+FILES = ("leaderboard.json", "ledger.jsonl", "baseline.json")
+MODEL = """
+class Model:
+    name = "say.v1"
+    wrong = ("grey",)
+
+    def generate(self, prompts):
+        said = [prompt.rpartition("say: ")[2] for prompt in prompts]
+        return ["hm" if each in self.wrong else each for each in said]
+
+class Worse(Model):
+    wrong = ("grey", "red", "pink")
+"""
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("file", FILES)
+def test_a_file_of_an_earlier_version_is_read_whole(version: str, file: str) -> None:
+    run = read_run(DATA / f"version-{version}" / file)
+    assert (True, True, 0.75) == (run.complete, run.agrees, board_of(run).overall_score)
+    assert ["blue", "grey", "pink", "red"] == sorted(result.id for result in run.results or ())
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_schemas_describe_files_of_earlier_versions_too(version: str) -> None:
+    folder, validate = DATA / f"version-{version}", needs.module("jsonschema").validate
+    for file in ("leaderboard.json", "baseline.json"):
+        validate(json.loads((folder / file).read_text()), load_schema("leaderboard"))
+    for line in (folder / "ledger.jsonl").read_text().splitlines():
+        validate(json.loads(line), load_schema("ledger"))
+
+
+@pytest.fixture
+def old(project: Project) -> Project:
+    project.write("say.py", MODEL)
+    project.task("tasks/words.jsonl", *[project.record(word, word) for word in ("red", "blue", "grey", "pink")])
+    return project
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_baseline_of_an_earlier_version_gates_a_run(old: Project, version: str) -> None:
+    shutil.copy(DATA / f"version-{version}" / "baseline.json", old.path / "base.json")
+    gate = ("--lm-baseline=base.json", "--lm-strict")
+    assert 0 == old.run_pytest("--lm-adapter=say:Model", *gate).ret
+    assert 4 == old.board()["gate"]["comparison"]["paired"]
+    assert 1 == old.run_pytest("--lm-adapter=say:Worse", *gate).ret
+    assert "regression" == old.board()["gate"]["verdict"]
+
+
+def test_a_ledger_of_an_earlier_version_is_resumed(old: Project) -> None:
+    (old.path / "reports").mkdir()
+    lines = (DATA / "version-0.1.0" / "ledger.jsonl").read_text().splitlines(keepends=True)
+    # As if it had been killed after two examples.
+    (old.path / "reports/ledger.jsonl").write_text("".join(lines[:3]))
+    ran = old.run_pytest("--lm-adapter=say:Model", "--lm-gate=none", "--lm-resume")
+    ran.stdout.fnmatch_lines(["resumed: 2 answer(s) out of the ledger *"])
+    assert read_run(DATA / "version-0.1.0" / "leaderboard.json").digest == old.board()["digest"]
+
+
+@pytest.mark.parametrize("stated", ["x/1", "x/2"])
+def test_a_version_and_all_before_it_are_read(stated: str) -> None:
+    check_schema("file", stated, "x/2")
+
+
+@pytest.mark.parametrize(
+    ("stated", "message"),
+    [("x/3", "written by a newer version"), ("x/0", "expected x/2"), ("y/1", "expected x/2"), ("x/01", "expected x/2")],
+)
+def test_no_other_version_is_read(stated: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        check_schema("file", stated, "x/2")

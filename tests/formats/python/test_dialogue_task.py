@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pytest_lmeval.engine.evaluate import content_hash, scoring_hash
+from pytest_lmeval.engine.evaluate import hashes as hashes_of
 from pytest_lmeval.errors import ScoringError
 from pytest_lmeval.formats.task import Tools
 from pytest_lmeval.types import Completion, Generate, LogLikelihood, LogProb, Message, Score
@@ -77,7 +77,7 @@ def _hashes(folder: TaskFolder, old: str, new: str) -> tuple[str, str]:
     assert old in TALKS
     task = folder.task(TALKS.replace(old, new))
     example = task.examples[0]
-    return content_hash(task, example, example.messages), scoring_hash(task, example)
+    return hashes_of(task, example, example.messages)
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_where_the_data_do_not_tell_it_all_the_code_that_makes_them_decides(fold
     hashes = []
     for text in (source, source.replace("after {index}?", "what follows {index}?")):
         task = folder.task(text)
-        hashes.append(scoring_hash(task, task.examples[0]))
+        hashes.append(hashes_of(task, task.examples[0], task.examples[0].messages)[1])
     assert hashes[0] != hashes[1]
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 
 from pytest_lmeval.formatters import concatenation, joined
@@ -410,7 +411,7 @@ class ExampleResult:
 
     def to_json(self) -> str:
         """Return the result as one line of ASCII JSON, whatever text the model wrote."""
-        return _encode({name: getattr(self, name) for name in _RESULT_FIELDS})
+        return _encode(dict(zip(_RESULT_FIELDS, _result_values(self), strict=True)))
 
     @classmethod
     def from_json(cls, line: str | bytes) -> ExampleResult:
@@ -454,5 +455,6 @@ def _text_of(arguments: Any) -> str:
 
 
 _RESULT_FIELDS = tuple(ExampleResult.__dataclass_fields__)
+_result_values = attrgetter(*_RESULT_FIELDS)
 _encode = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode
 _encode_sorted = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":"), sort_keys=True).encode

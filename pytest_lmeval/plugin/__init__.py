@@ -44,6 +44,19 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
     pluginmanager.add_hookspecs(hookspecs)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_load_initial_conftests(
+    early_config: pytest.Config, parser: pytest.Parser, args: list[str]
+) -> Generator[None, object, object]:
+    outcome = yield
+    # By now every plugin and conftest file has added its options.
+    if any(argument.startswith("--lm-") for argument in args):
+        from pytest_lmeval.plugin.options import check_spelling
+
+        check_spelling(parser, args)
+    return outcome
+
+
 def pytest_configure(config: pytest.Config) -> None:
     if config.option.lm_adapter is not None:
         from pytest_lmeval.plugin.models import name_models

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from pytest_lmeval.arguments import (
     share,
     think_tags,
 )
+from pytest_lmeval.errors import did_you_mean
 from pytest_lmeval.plugin.ini_gate import GATES, add_ini_options
 
 CACHE_MODES = ("use", "read-only", "refresh", "sampled")
@@ -317,3 +319,17 @@ _OPTIONS: list[tuple[str | tuple[str, ...], dict[str, Any]]] = [
     ),
     ("--lm-judge", {"metavar": "SPEC", "default": None, "help": "adapter behind the lm_judge fixture"}),
 ]
+
+
+def check_spelling(parser: pytest.Parser, arguments: Sequence[str]) -> None:
+    """Raise pytest.UsageError for an option that is nearly one of ours, and no plugin's; say which was meant."""
+    try:
+        known, unknown = parser.parse_known_and_unknown_args(list(arguments))
+    except pytest.UsageError:
+        return  # pytest finds that out itself
+    ours = [name.removeprefix("lm_").replace("_", "-") for name in vars(known) if name.startswith("lm_")]
+    for argument in unknown:
+        prefix, _, name = argument.partition("=")[0].partition("--lm-")
+        if not prefix and did_you_mean(name, ours):
+            hint = did_you_mean(f"--lm-{name}", [f"--lm-{each}" for each in ours])
+            raise pytest.UsageError(f"unknown option --lm-{name};{hint}")

@@ -255,7 +255,8 @@ MISTAKES = {
     "gate misspelt": command(RUN + " --lm-gate=basline", 4, "--lm-gate", "choose from 'examples'"),
     "gate without baseline": command(RUN + " --lm-gate=baseline", 4, "needs --lm-baseline PATH"),
     "subject": command(RUN + " --lm-subject=anatomy", 4, "--lm-subject: no selected task has subjects"),
-    "option misspelt": command(RUN + " --lm-limt=3", 4, "unrecognized arguments: --lm-limt=3"),
+    "option misspelt": command(RUN + " --lm-limt=3", 4, "unknown option --lm-limt; did you mean '--lm-limit'?"),
+    "option of nobody": command(RUN + " --lm-zebra=3", 4, "unrecognized arguments: --lm-zebra=3"),
     "-k": command(RUN + " -k nothing", 5, "-k 'nothing' matches none of 1", "--collect-only"),
     "-m": command(RUN + " -m hard", 5, "-m 'hard' matches none of 1", "--collect-only"),
     "node id": command(

@@ -13,6 +13,7 @@ import atexit
 import contextlib
 import gc
 import importlib
+import inspect
 import json
 import os
 import pkgutil
@@ -27,9 +28,10 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import ModuleType
-from typing import IO, Any
+from typing import IO, Any, cast
 
 PROJECT = "pytest_lmeval"
 # pytest rewrites the assertions of plugins; it warns about a plugin that was imported without that.
@@ -190,6 +192,7 @@ def main() -> None:
     with socket.socket(fileno=int(sys.argv[1])) as door:
         import_packages()
         remember_what_is_installed()
+        remember_names_of_plugins()
         gc.collect()
         gc.freeze()  # else every fork searches the imported packages for garbage as it ends
         asked = accept(door)
@@ -355,6 +358,35 @@ def remember_what_is_installed() -> None:
             return read(package) if found is None else found
 
         setattr(Distribution, name, property(remembered))
+
+
+def remember_names_of_plugins() -> None:
+    """Find the hooks and fixtures in modules once: every start of pytest looks at all names in all of its plugins."""
+    from _pytest import fixtures
+    from pluggy import _manager as hooks
+
+    def is_fixture(found: object) -> bool:
+        with contextlib.suppress(Exception):
+            found = inspect.unwrap(cast(Any, found), stop=lambda each: type(each) is fixtures.FixtureFunctionDefinition)
+        return type(found) is fixtures.FixtureFunctionDefinition
+
+    modules = [module for module in sys.modules.values() if type(module) is ModuleType]
+    plugins = [module for module in modules if any(map(is_hook, vars(module)))]
+    known_hooks = {module: list(filter(is_hook, dir(module))) for module in plugins}
+    known_fixtures = {
+        module: [name for name in dir(module) if is_fixture(vars(module).get(name))] for module in plugins
+    }
+    vars(hooks)["dir"] = partial(names_in, known_hooks)
+    vars(fixtures)["dir"] = partial(names_in, known_fixtures)
+
+
+def is_hook(name: str) -> bool:
+    return name.startswith("pytest_")
+
+
+def names_in(known: Mapping[ModuleType, list[str]], holder: Any) -> list[str]:
+    """Return what ``dir`` does, of what is known without what nobody looks for."""
+    return known[holder] if type(holder) is ModuleType and holder in known else dir(holder)
 
 
 def hook_up_rewriting(packages: list[str]) -> None:

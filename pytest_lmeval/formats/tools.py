@@ -59,6 +59,8 @@ def check_responses(given: Any, field: str, tools: Sequence[Mapping[str, Any]]) 
     """Raise RecordRefused unless ``given`` has, by the name of a tool, one response or a table of them by arguments."""
     if not isinstance(given, dict):
         raise RecordRefused("bad_type", field, f"expected an object, got {_got(given)}")
+    if not tools:
+        raise RecordRefused("missing_required", "extras.tools", f"{field} are what tools answer, and there are none")
     names = [tool["name"] for tool in tools]
     for name, response in given.items():
         checks.one_of(name, field, names)
@@ -66,7 +68,7 @@ def check_responses(given: Any, field: str, tools: Sequence[Mapping[str, Any]]) 
             where = f"{field}.{name}[{number}]"
             if not isinstance(entry, dict) or "response" not in entry or entry.keys() - {"arguments", "response"}:
                 raise RecordRefused("bad_type", where, "expected an object with response and, before it, arguments")
-            checks.optional_object(entry, "arguments")
+            checks.optional_object(entry, "arguments", where)
 
 
 def _check_call(call: Any, field: str, tools: Mapping[str, Mapping[str, Any]]) -> None:
@@ -77,7 +79,7 @@ def _check_call(call: Any, field: str, tools: Mapping[str, Mapping[str, Any]]) -
         hint = did_you_mean(name, tools)
         detail = f"{name!r} is none of the tools{';' if hint else ''}{hint} (choices: {', '.join(sorted(tools))})"
         raise RecordRefused("bad_value", f"{field}.name", detail)
-    arguments = checks.optional_object(call, "arguments")
+    arguments = checks.optional_object(call, "arguments", field)
     schema = tools[name].get("parameters", {})
     known = schema.get("properties", {})
     # Without these two, a misspelt argument is one that no answer could have.
@@ -131,7 +133,7 @@ def check_schema(schema: Any, field: str, depth: int = 0) -> None:
 def _inner(schema: Mapping[str, Any], field: str) -> Iterator[tuple[Any, str]]:
     for keyword in _BY_NAME:
         if keyword in schema:
-            for name, inner in checks.optional_object(schema, keyword).items():
+            for name, inner in checks.optional_object(schema, keyword, field).items():
                 yield inner, f"{field}.{keyword}.{name}"
     for keyword in _OF_SCHEMAS:
         found = schema.get(keyword, [])

@@ -68,7 +68,21 @@ def check_responses(given: Any, field: str, tools: Sequence[Mapping[str, Any]]) 
             where = f"{field}.{name}[{number}]"
             if not isinstance(entry, dict) or "response" not in entry or entry.keys() - {"arguments", "response"}:
                 raise RecordRefused("bad_type", where, "expected an object with response and, before it, arguments")
-            checks.optional_object(entry, "arguments", where)
+            arguments = checks.optional_object(entry, "arguments", where)
+            check_arguments(arguments, where, next(tool for tool in tools if tool["name"] == name))
+
+
+def check_arguments(arguments: Mapping[str, Any], field: str, tool: Mapping[str, Any]) -> None:
+    """Raise RecordRefused for an argument that ``tool`` has no parameter for: no call that fits the schema has it."""
+    schema = tool.get("parameters", {})
+    known = schema.get("properties", {})
+    if "additionalProperties" in schema or "patternProperties" in schema or not known:
+        return
+    for argument in arguments:
+        if argument not in known:
+            hint = did_you_mean(argument, known)
+            detail = f"{tool['name']} has no parameter {argument!r}{';' if hint else ''}{hint}"
+            raise RecordRefused("bad_value", f"{field}.arguments", f"{detail} (choices: {', '.join(known)})")
 
 
 def _check_call(call: Any, field: str, tools: Mapping[str, Mapping[str, Any]]) -> None:
@@ -79,17 +93,7 @@ def _check_call(call: Any, field: str, tools: Mapping[str, Mapping[str, Any]]) -
         hint = did_you_mean(name, tools)
         detail = f"{name!r} is none of the tools{';' if hint else ''}{hint} (choices: {', '.join(sorted(tools))})"
         raise RecordRefused("bad_value", f"{field}.name", detail)
-    arguments = checks.optional_object(call, "arguments", field)
-    schema = tools[name].get("parameters", {})
-    known = schema.get("properties", {})
-    # Without these two, a misspelt argument is one that no answer could have.
-    if "additionalProperties" in schema or "patternProperties" in schema or not known:
-        return
-    for argument in arguments:
-        if argument not in known:
-            hint = did_you_mean(argument, known)
-            detail = f"{name} has no parameter {argument!r}{';' if hint else ''}{hint} (choices: {', '.join(known)})"
-            raise RecordRefused("bad_value", f"{field}.arguments", detail)
+    check_arguments(checks.optional_object(call, "arguments", field), field, tools[name])
 
 
 def _tool(entry: Any, field: str) -> Mapping[str, Any]:

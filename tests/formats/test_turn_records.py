@@ -128,6 +128,12 @@ def test_good_records_are_taken(record: Mapping[str, Any]) -> None:
         (changed(TURNS, "prompt", "?"), "unknown_field", "prompt", "what is asked and scored is in the turns"),
         (changed(TURNS, "extras.responses", {"news": "x"}), "bad_value", "extras.responses", "is not one of weather"),
         (changed(TURNS, "extras.responses", {"weather": [1]}), "bad_type", "extras.responses.weather[0]", "response"),
+        (
+            changed(TURNS, "extras.responses", {"weather": [{"arguments": {"town": "Riga"}, "response": 1}]}),
+            "bad_value",
+            "extras.responses.weather[0].arguments",
+            "no parameter 'town'",
+        ),
         (changed(TURNS, "extras.max_rounds", 0), "bad_value", "extras.max_rounds", "in [1, 100]"),
         (
             changed(CALLED, "extras.tools.0.parameters", {"properties": ["city"]}),

@@ -126,7 +126,7 @@ def check_answer(answer: Any, request: Request, name: str, latency_ms: float) ->
     if isinstance(answer, str):
         return Completion(str(answer), latency_ms)
     if isinstance(answer, Completion) and isinstance(answer.text, str) and isinstance(answer.thoughts, str):
-        if answer.tool_calls and not (answer := _with_plain_calls(answer)):
+        if answer.tool_calls != () and not (answer := _with_plain_calls(answer)):
             return AdapterError(f"adapter {name} returned tool calls that are not (id, name, arguments)")
         answer = answer if _is_finite(answer.latency_ms) else replace(answer, latency_ms=latency_ms)
         return answer if answer.confidence is None else _with_share(answer, name)
@@ -142,7 +142,8 @@ def _types(answer: Completion) -> str:
 def _with_plain_calls(answer: Completion) -> Completion | None:
     """Return the completion with its calls as :class:`ToolCall`; None where they cannot be."""
     calls: list[ToolCall] = []
-    given: Any = answer.tool_calls
+    # None is what clients of chat interfaces have for none.
+    given: Any = () if answer.tool_calls is None else answer.tool_calls
     for call in given if isinstance(given, list | tuple) else [None]:
         if not isinstance(call, list | tuple) or len(call) != 3 or not isinstance(call[1], str):
             return None

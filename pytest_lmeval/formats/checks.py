@@ -85,11 +85,12 @@ def one_of(value: object, field: str, choices: Collection[str]) -> str:
     return name
 
 
-def optional_object(record: Mapping[str, Any], field: str) -> Mapping[str, Any]:
-    """Return the object under ``field``, or an empty one."""
+def optional_object(record: Mapping[str, Any], field: str, within: str = "") -> Mapping[str, Any]:
+    """Return the object under ``field``, or an empty one; ``within`` is the path of ``record`` where it is a part."""
     value = record.get(field, {})
     if not isinstance(value, dict):
-        raise RecordRefused("bad_type", field, f"expected an object, got {type_name(value)}")
+        path = f"{within}.{field}" if within else field
+        raise RecordRefused("bad_type", path, f"expected an object, got {type_name(value)}")
     return value
 
 

@@ -17,6 +17,8 @@ from pytest_lmeval.types import Example, Message
 REQUIRED = ("prompt", "targets", "metric")
 OPTIONAL = ("id", "extras")
 TURNS = "turns"
+FIELDS = frozenset({*REQUIRED, TURNS})
+"""A record without any of these is none of this dialect, however bad."""
 _OF_TURNS = ("user", "targets", "metric", "post_process", "extras")
 
 
@@ -62,6 +64,15 @@ def check_compact_record(record: object, line: int, registry: Registry) -> Examp
         metadata=extras,
         line=line,
     )
+
+
+def is_record(record: Mapping[str, Any]) -> bool:
+    """Tell whether ``record`` has what a record of this dialect needs, right or wrong: other data hardly has it."""
+    if TURNS in record:
+        turns = record[TURNS]
+        return isinstance(turns, list) and any(isinstance(turn, dict) and "user" in turn for turn in turns)
+    # Some metrics have what they want in the extras.
+    return {"prompt", "metric"} <= record.keys() and not {"targets", "extras"}.isdisjoint(record)
 
 
 def turn_is_scored(turn: Mapping[str, Any]) -> bool:
@@ -115,7 +126,7 @@ def _check_conversation(record: Mapping[str, Any], line: int, registry: Registry
 
 def _check_turn(turn: Any, field: str, tools: Sequence[Mapping[str, Any]], registry: Registry) -> None:
     _check_turn_fields(turn, field)
-    extras = checks.optional_object(turn, "extras")
+    extras = checks.optional_object(turn, "extras", field)
     if "threshold" in extras:
         checks.number_in_range(extras["threshold"], f"{field}.extras.threshold", 0.0, 1.0)
     if "post_process" in turn:
@@ -129,6 +140,10 @@ def _check_turn(turn: Any, field: str, tools: Sequence[Mapping[str, Any]], regis
     elif "metric" in turn and known.needs_targets:
         raise RecordRefused("missing_required", f"{field}.targets", f"the metric {metric} needs targets")
     if known.takes_calls:
+        if not tools:
+            raise RecordRefused(
+                "missing_required", "extras.tools", f"{field} has the metric {metric}, and there are no tools"
+            )
         check_call_extras(extras, f"{field}.extras", tools)
 
 
@@ -151,6 +166,9 @@ def _check_tools(extras: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
     if "responses" in extras:
         check_responses(extras["responses"], "extras.responses", tools)
     if "max_rounds" in extras:
+        if "responses" not in extras:
+            detail = "it limits how often tools answer, which they do by extras.responses alone"
+            raise RecordRefused("missing_required", "extras.responses", f"extras.max_rounds: {detail}")
         rounds = checks.number_in_range(extras["max_rounds"], "extras.max_rounds", 1, 100)
         if not rounds.is_integer():
             raise RecordRefused("bad_value", "extras.max_rounds", f"expected a whole number, got {rounds!r}")
@@ -172,7 +190,11 @@ def _check_extras(extras: Mapping[str, Any], metric: str, targets: tuple[str, ..
         timeout_of(extras, "extras")
         plan_extras(extras, targets)
     if registry.metrics[compact_metric(metric)].takes_calls:
-        tools = tools_of(extras.get("tools", []), "extras.tools")
+        if "tools" not in extras:
+            raise RecordRefused(
+                "missing_required", "extras.tools", f"the metric {metric} needs the tools that may be called"
+            )
+        tools = tools_of(extras["tools"], "extras.tools")
         check_choice(extras, "extras", tools)
         check_call_extras(extras, "extras", tools)
     if metric in _READ_EXTRAS:

@@ -198,7 +198,7 @@ class _Reader:
                 f"{example.metric!r}, but line {first.line} set {first.metric!r}: a compact file has one metric, "
                 "others go into a file of their own"
             )
-            raise RecordRefused("bad_value", "metric", detail)
+            raise RecordRefused("bad_value", TURNS if example.metric == TURNS else "metric", detail)
         if example.id in self._lines_by_id:
             field = "task_id" if self.strict else "id"
             detail = f"{example.id!r} was used on line {self._lines_by_id[example.id]} already"

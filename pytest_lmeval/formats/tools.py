@@ -59,6 +59,8 @@ def check_responses(given: Any, field: str, tools: Sequence[Mapping[str, Any]]) 
     """Raise RecordRefused unless ``given`` has, by the name of a tool, one response or a table of them by arguments."""
     if not isinstance(given, dict):
         raise RecordRefused("bad_type", field, f"expected an object, got {_got(given)}")
+    if not tools:
+        raise RecordRefused("missing_required", "extras.tools", f"{field} are what tools answer, and there are none")
     names = [tool["name"] for tool in tools]
     for name, response in given.items():
         checks.one_of(name, field, names)
@@ -66,7 +68,21 @@ def check_responses(given: Any, field: str, tools: Sequence[Mapping[str, Any]]) 
             where = f"{field}.{name}[{number}]"
             if not isinstance(entry, dict) or "response" not in entry or entry.keys() - {"arguments", "response"}:
                 raise RecordRefused("bad_type", where, "expected an object with response and, before it, arguments")
-            checks.optional_object(entry, "arguments")
+            arguments = checks.optional_object(entry, "arguments", where)
+            check_arguments(arguments, where, next(tool for tool in tools if tool["name"] == name))
+
+
+def check_arguments(arguments: Mapping[str, Any], field: str, tool: Mapping[str, Any]) -> None:
+    """Raise RecordRefused for an argument that ``tool`` has no parameter for: no call that fits the schema has it."""
+    schema = tool.get("parameters", {})
+    known = schema.get("properties", {})
+    if "additionalProperties" in schema or "patternProperties" in schema or not known:
+        return
+    for argument in arguments:
+        if argument not in known:
+            hint = did_you_mean(argument, known)
+            detail = f"{tool['name']} has no parameter {argument!r}{';' if hint else ''}{hint}"
+            raise RecordRefused("bad_value", f"{field}.arguments", f"{detail} (choices: {', '.join(known)})")
 
 
 def _check_call(call: Any, field: str, tools: Mapping[str, Mapping[str, Any]]) -> None:
@@ -77,17 +93,7 @@ def _check_call(call: Any, field: str, tools: Mapping[str, Mapping[str, Any]]) -
         hint = did_you_mean(name, tools)
         detail = f"{name!r} is none of the tools{';' if hint else ''}{hint} (choices: {', '.join(sorted(tools))})"
         raise RecordRefused("bad_value", f"{field}.name", detail)
-    arguments = checks.optional_object(call, "arguments")
-    schema = tools[name].get("parameters", {})
-    known = schema.get("properties", {})
-    # Without these two, a misspelt argument is one that no answer could have.
-    if "additionalProperties" in schema or "patternProperties" in schema or not known:
-        return
-    for argument in arguments:
-        if argument not in known:
-            hint = did_you_mean(argument, known)
-            detail = f"{name} has no parameter {argument!r}{';' if hint else ''}{hint} (choices: {', '.join(known)})"
-            raise RecordRefused("bad_value", f"{field}.arguments", detail)
+    check_arguments(checks.optional_object(call, "arguments", field), field, tools[name])
 
 
 def _tool(entry: Any, field: str) -> Mapping[str, Any]:
@@ -131,7 +137,7 @@ def check_schema(schema: Any, field: str, depth: int = 0) -> None:
 def _inner(schema: Mapping[str, Any], field: str) -> Iterator[tuple[Any, str]]:
     for keyword in _BY_NAME:
         if keyword in schema:
-            for name, inner in checks.optional_object(schema, keyword).items():
+            for name, inner in checks.optional_object(schema, keyword, field).items():
                 yield inner, f"{field}.{keyword}.{name}"
     for keyword in _OF_SCHEMAS:
         found = schema.get(keyword, [])

@@ -185,13 +185,17 @@ def _may_be_a_task(path: Path) -> bool:
         return _imports_ours(path)
     if path.name.endswith(".replay.jsonl"):
         return False
+    from pytest_lmeval.formats import compact, spec
+
     try:
         with path.open("rb") as file:
             while line := file.readline(_LONGEST_LOOK):
                 stripped = line.strip()
                 if stripped and not stripped.startswith(b"#"):
                     record = json.loads(stripped)
-                    return not isinstance(record, dict) or not _TASK_KEYS.isdisjoint(record)
+                    return not isinstance(record, dict) or any(
+                        key in record for key in (*compact.FIELDS, *spec.REQUIRED)
+                    )
     except (OSError, ValueError):
         pass
     return True
@@ -216,4 +220,3 @@ def _imports_ours(path: Path) -> bool:
 
 _BUILT_IN = frozenset({".jsonl", ".py", ".yaml"})
 _LONGEST_LOOK = 1 << 20
-_TASK_KEYS = frozenset({"task_id", "category", "prompt", "targets", "metric", "metric_name", "post_process"})

@@ -80,6 +80,7 @@ class RunFile:
         return not self.digest or self.results is None or digest_of(self.results) == self.digest
 
 
+_OF_TASKS = frozenset({"metric", "targets", "turns"})
 _OF_RESULTS = frozenset({"hash", "output", "outputs", "prediction", "predictions"})
 
 
@@ -100,7 +101,7 @@ def read_run(path: str | Path) -> RunFile:
         found = _from_board(path, board)
         return found if found.results is not None else _with_ledger(found)
     first = _parsed_or_none(text.lstrip().partition("\n")[0])
-    if isinstance(first, dict) and "targets" in first and _OF_RESULTS.isdisjoint(first):
+    if isinstance(first, dict) and not _OF_TASKS.isdisjoint(first) and _OF_RESULTS.isdisjoint(first):
         raise UsageError(f"{path}: a task file; expected a leaderboard.json or a ledger.jsonl that a run wrote")
     if isinstance(first, dict) and "id" in first:
         raise UsageError(

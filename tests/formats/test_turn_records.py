@@ -74,7 +74,7 @@ def test_good_records_are_taken(record: Mapping[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("record", "rule", "field", "detail"),
     [
-        (changed(CALLED, "extras.tools", ...), "bad_type", "extras.tools", "non-empty array of functions"),
+        (changed(CALLED, "extras.tools", []), "bad_type", "extras.tools", "non-empty array of functions"),
         (changed(CALLED, "extras.tools", [{}]), "bad_type", "extras.tools[0]", "with a name and parameters"),
         (changed(CALLED, "extras.tools.0.parameters", "x"), "bad_type", "extras.tools[0].parameters", "a JSON Schema"),
         (changed(CALLED, "extras.tools.0.parameters.type", "dict"), "bad_value", "extras.tools[0].parameters.type", ""),
@@ -128,7 +128,34 @@ def test_good_records_are_taken(record: Mapping[str, Any]) -> None:
         (changed(TURNS, "prompt", "?"), "unknown_field", "prompt", "what is asked and scored is in the turns"),
         (changed(TURNS, "extras.responses", {"news": "x"}), "bad_value", "extras.responses", "is not one of weather"),
         (changed(TURNS, "extras.responses", {"weather": [1]}), "bad_type", "extras.responses.weather[0]", "response"),
+        (
+            changed(TURNS, "extras.responses", {"weather": [{"arguments": {"town": "Riga"}, "response": 1}]}),
+            "bad_value",
+            "extras.responses.weather[0].arguments",
+            "no parameter 'town'",
+        ),
         (changed(TURNS, "extras.max_rounds", 0), "bad_value", "extras.max_rounds", "in [1, 100]"),
+        (
+            changed(CALLED, "extras.tools.0.parameters", {"properties": ["city"]}),
+            "bad_type",
+            "extras.tools[0].parameters.properties",
+            "an object, got an array",
+        ),
+        (
+            changed(CALLED, "extras.calls.0.arguments", '{"city": "Riga"}'),
+            "bad_type",
+            "extras.calls[0].arguments",
+            "an object, got a string",
+        ),
+        (changed(CALLED, "extras.tools", ...), "missing_required", "extras.tools", "needs the tools"),
+        (changed(TURNS, "extras.tools", ...), "missing_required", "extras.tools", "what tools answer"),
+        (
+            {"id": "a", "turns": [{"user": "?", "metric": "tool_calls", "extras": {"calls": []}}]},
+            "missing_required",
+            "extras.tools",
+            "turns[0] has the metric tool_calls",
+        ),
+        (changed(TURNS, "extras.responses", ...), "missing_required", "extras.responses", "max_rounds"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

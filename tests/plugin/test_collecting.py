@@ -124,6 +124,19 @@ def test_a_file_that_is_named_is_read_wherever_it_is(project: Project) -> None:
     project.run(f"{file}::a").assert_outcomes(passed=1)
 
 
+def test_conversations_are_tasks_in_any_folder_that_is_named(project: Project) -> None:
+    turns = [{"user": "say: x", "targets": ["x"]}]
+    project.task("elsewhere/t.jsonl", {"id": "a", "turns": turns})
+    project.write("elsewhere/foreign.jsonl", '{"messages": []}\n')
+    # Neither are they rows of a task in Python that names the folder.
+    project.write("elsewhere/task_x.py", "DATASET_PATH = '.'\n")
+    project.run("elsewhere").assert_outcomes(passed=1)
+    project.task("elsewhere/t.jsonl", {"id": "a", "turns": [{"usr": "say: x"}]})
+    result = project.run("elsewhere")
+    assert 2 == result.ret
+    result.stdout.fnmatch_lines(["elsewhere/t.jsonl:1: unknown_field turns?0?.usr: *"])
+
+
 def test_recorded_outputs_are_no_tasks(project: Project) -> None:
     project.task("tasks/t.jsonl", project.record("a", "x"))
     project.task("tasks/t.replay.jsonl", {"id": "a", "output": "x"})

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pytest_lmeval.errors import did_you_mean
+from pytest_lmeval.errors import RecordRefused, did_you_mean
 from pytest_lmeval.formats.declarative.faults import Fault
 from pytest_lmeval.formats.declarative.models.base import Block, is_template
 from pytest_lmeval.formats.declarative.models.metrics import (
@@ -21,12 +22,14 @@ from pytest_lmeval.formats.declarative.models.scorers import (
     JudgeBase,
     JudgeScorer,
     Labeler,
+    MetricScorer,
     StringEqualsMcqa,
     TextScorer,
 )
 from pytest_lmeval.formats.declarative.models.task import Definition
 from pytest_lmeval.formats.declarative.scoring.outcome import Scorer
 from pytest_lmeval.formats.declarative.templates import Template, compile_template
+from pytest_lmeval.formats.tools import check_call_extras
 from pytest_lmeval.formats.yaml.document import Keys
 from pytest_lmeval.registry import Registry
 
@@ -56,6 +59,8 @@ def check_parts(definition: Definition, entity: str, registry: Registry) -> Iter
         if keys[number] in keys[:number]:
             yield Fault((*here, "key"), "bad_value", f"a second scorer {keys[number]!r}; give it a key of its own")
         yield from _check_scorer(scorer, here, entity, registry)
+        if isinstance(scorer, MetricScorer) and registry.metrics[scorer.type].takes_calls:
+            yield from _check_calls(scorer, here, definition)
     yield from _twice([action.key for action in definition.actions], (*_ROOT, "actions"))
 
 
@@ -81,6 +86,32 @@ def _check_scorer(scorer: Any, here: Keys, entity: str, registry: Registry) -> I
         yield from _check_judge(scorer, here, entity)
     for number, metric in enumerate(scorer.metrics or ()):
         yield from _check_metric(metric, (*here, "metrics", number))
+
+
+def _check_calls(scorer: MetricScorer, here: Keys, definition: Definition) -> Iterator[Fault]:
+    tools = [tool.function() for tool in getattr(definition.solver, "tools", ())]
+    if definition.solver is not None and not tools:
+        detail = (
+            f"{scorer.type} scores what a multi_turn_solver with tools lets the model call; there are no tools here"
+        )
+        yield Fault((*here, "type"), "bad_value", detail)
+    extras = scorer.extras
+    if isinstance(calls := extras.get("calls"), list):
+        extras = {**extras, "calls": [call for call in calls if tools and not _is_filled_in(call)]}
+    elif isinstance(calls, str) and _is_filled_in(calls):
+        return
+    try:
+        check_call_extras(extras, "extras", tools)
+    except RecordRefused as refused:
+        yield Fault((*here, "extras"), refused.rule, f"{refused.field}: {refused.detail}")
+
+
+def _is_filled_in(given: Any) -> bool:
+    """Tell whether which tool is called, or by which arguments, is put in for every row; their values may be."""
+    if isinstance(given, dict):
+        arguments = given.get("arguments")
+        given = [given.get("name"), list(arguments) if isinstance(arguments, dict) else arguments]
+    return any(mark in json.dumps(given, default=str) for mark in ("{{", "{%", "<<"))
 
 
 def _check_judge(scorer: JudgeBase, here: Keys, entity: str) -> Iterator[Fault]:

@@ -15,7 +15,7 @@ from pytest_lmeval.formats import compact, spec
 # An owner, a data set, a subject: as deep as data lies below the file that names it.
 _LEVELS = 4
 _LONGEST_LOOK = 1 << 20
-_FIELDS = {*compact.REQUIRED, *spec.REQUIRED}
+_FIELDS = compact.FIELDS | set(spec.REQUIRED)
 _MOST_KEYS = 5
 
 
@@ -108,8 +108,8 @@ def _holds_a_task(path: Path) -> bool:
         with path.open("rb") as file:
             for _, line in number_lines(file.read(_LONGEST_LOOK)):
                 record = parse_line(line)
-                kinds = (set(compact.REQUIRED), set(spec.REQUIRED))
-                return isinstance(record, dict) and any(kind <= record.keys() for kind in kinds)
+                is_one = isinstance(record, dict)
+                return is_one and (compact.is_record(record) or set(spec.REQUIRED) <= record.keys())
     except (OSError, RecordRefused):
         pass
     return False

@@ -131,6 +131,11 @@ def test_a_snippet_that_raises_is_an_error_of_the_row(tmp_path: Path) -> None:
         (TABLE, "    tools:\n", "    tool_choice: wether\n    tools:\n", "did you mean 'weather'?"),
         (TABLE, "    tools:\n", "    max_rounds: 0\n    tools:\n", "max_rounds"),
         (SNIPPET, "def respond(", "def answer(", "no function respond(...)"),
+        (TABLE, "city: Riga", "town: Riga", "tools[0].responses[0].arguments: weather has no parameter 'town'"),
+        (TABLE, "[{name: weather, ", "[{name: wether, ", "is none of the tools; did you mean 'weather'?"),
+        (TABLE, "weather, arguments: {city:", "weather, arguments: {town:", "weather has no parameter 'town'"),
+        (TABLE, "extras: {calls: ", "extras: {call: ", "needs the calls that are expected"),
+        (TABLE, "type: string_equals", "type: turns", "unknown scorer type 'turns'"),
         (SNIPPET, "respond(arguments)", "respond()", "takes 0 arguments; expected 1"),
     ],
 )

@@ -8,6 +8,7 @@ from pydantic import Discriminator, Field, Tag, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
 from pytest_lmeval.errors import UnknownName
+from pytest_lmeval.formats.compact import TURNS
 from pytest_lmeval.formats.declarative.models.base import FAULTS, Block, Key, Template, TemplateText
 from pytest_lmeval.formats.declarative.models.metrics import Metric
 
@@ -80,7 +81,7 @@ class MetricScorer(TextScorer):
     @field_validator("type")
     @classmethod
     def _known(cls, value: str, info: ValidationInfo) -> str:
-        if info.context is not None and value not in info.context.registry.metrics:
+        if info.context is not None and value not in scorer_types(info.context.registry):
             detail = str(UnknownName("scorer type", value, scorer_types(info.context.registry)))
             raise PydanticCustomError(FAULTS, "faults of fields", {"faults": [["", "bad_value", detail]]})
         return value
@@ -160,7 +161,8 @@ class JudgeScorer(JudgeBase):
 
 def scorer_types(registry: Any) -> list[str]:
     """Return every type that a scorer may have, sorted."""
-    return sorted({*_BUILT_IN_TYPES, *registry.metrics})
+    # Turns are scored by what a record says of each; a scorer is told nothing of that.
+    return sorted({*_BUILT_IN_TYPES, *registry.metrics} - {TURNS})
 
 
 def _tag(value: Any) -> str | None:

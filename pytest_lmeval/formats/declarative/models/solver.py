@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationInfo, field_validator
@@ -10,7 +11,7 @@ from pydantic_core import PydanticCustomError
 
 from pytest_lmeval.errors import RecordRefused
 from pytest_lmeval.formats.declarative.models.base import FAULTS, Block, Data, Template, TemplateText
-from pytest_lmeval.formats.tools import check_choice, tools_of
+from pytest_lmeval.formats.tools import check_arguments, check_choice, tools_of
 from pytest_lmeval.formats.turning import MAX_ROUNDS
 
 
@@ -115,6 +116,8 @@ class MultiTurnSolver(Block):
         # Where parameters are not put in yet, any may stand for a value of another type.
         if value and info.context is not None:
             _refused(lambda: tools_of([tool.function() for tool in value], "tools"))
+            for number, tool in enumerate(value):
+                _refused(partial(_check_responses, tool, f"tools[{number}].responses"))
         return value
 
     @field_validator("tool_choice")
@@ -124,6 +127,11 @@ class MultiTurnSolver(Block):
             tools = [tool.function() for tool in info.data.get("tools", ())]
             _refused(lambda: check_choice({"tool_choice": value}, "solver", tools))
         return value
+
+
+def _check_responses(tool: SolverTool, field: str) -> None:
+    for number, entry in enumerate(tool.responses if isinstance(tool.responses, list) else ()):
+        check_arguments(entry.arguments or {}, f"{field}[{number}]", tool.function())
 
 
 def _refused(check: Callable[[], Any]) -> None:

@@ -20,7 +20,6 @@ from pytest_lmeval.report.markdown import COMMENT_BYTES, escape, table
 from pytest_lmeval.report.tables import cut_to, score_text
 
 SCHEMA = "pytest-lmeval/comparison/1"
-FILES = ("comparison.json", "comparison.md")
 _REASONS = 20
 _HEADINGS = (
     "model",
@@ -98,17 +97,6 @@ def write_comparison(folder: Path, comparison: Mapping[str, Any], models: Sequen
     return failures
 
 
-def remove_comparison(folder: Path) -> list[str]:
-    """Remove the comparison of an earlier run; return what could not be removed, and why."""
-    failures = []
-    for name in FILES:
-        try:
-            (folder / name).unlink(missing_ok=True)
-        except OSError as error:
-            failures.append(f"{folder / name}: of an earlier run, cannot be removed: {error.strerror or error}")
-    return failures
-
-
 def _model(model: Compared) -> dict[str, Any]:
     board, gate = model.board, model.board.facts.gate or {}
     return {
@@ -123,6 +111,7 @@ def _model(model: Compared) -> dict[str, Any]:
         "digest": board.digest,
         "counts": dict(board.counts),
         "spent": dict(board.spent),
+        **({"selection": dict(board.facts.selection)} if board.facts.selection else {}),
     }
 
 

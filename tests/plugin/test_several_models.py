@@ -123,6 +123,28 @@ def test_last_failed_keywords_and_node_ids_pick_items_of_a_model(several: Projec
     several.run_pytest(*TWO, "--lf", "-n2").assert_outcomes(failed=9)
 
 
+def test_a_run_that_picks_leaves_what_a_whole_run_wrote(several: Project) -> None:
+    several.run_pytest(*TWO)
+
+    def written() -> dict[str, bytes]:
+        files = ("comparison.json", "report.html", "A/leaderboard.json", "B/leaderboard.json")
+        return {name: (several.path / "reports" / name).read_bytes() for name in files}
+
+    whole = written()
+    # Of a model that the whole run had and a new one, in this order, and of one model.
+    picked = several.run_pytest("--lm-adapter=C=models:Good", TWO[1], "-k", "e5")
+    picked.stdout.fnmatch_lines(["comparison: reports/selection/comparison.json"])
+    alone = several.run_pytest("--lm-adapter=models:Good", "-k", "e5")
+    alone.stdout.fnmatch_lines(["the board of the whole run stays where it is: *reports/selection"])
+    assert whole == written()
+    # A whole run of one model leaves no comparison of an older run beside its board.
+    several.run_pytest("--lm-adapter=models:Good")
+    assert not (several.path / "reports/comparison.json").exists()
+    board = (several.path / "reports/leaderboard.json").read_bytes()
+    several.run_pytest("--lm-adapter=C=models:Good", "--lm-adapter=D=models:Weak", "-k", "e5")
+    assert board == (several.path / "reports/leaderboard.json").read_bytes()
+
+
 def test_an_interrupted_run_of_several_models_is_completed(several: Project) -> None:
     several.run_pytest(*TWO, "--lm-report-dir=whole")
     several.run_pytest(*TWO, "-x")

@@ -121,7 +121,7 @@ class ManyRecords:
             for label, record in self.records.items()
             if record.board is not None
         ]
-        self.comparison = compared(models, self.code)
+        self.comparison = compared(models, self.code, self.folder)
         self.failures += write_comparison(self.folder, self.comparison, models)
 
 

@@ -35,13 +35,16 @@ _HEADINGS = (
 )
 
 
-def compared(models: Sequence[Compared], exit_code: int) -> dict[str, Any]:
-    """Return the comparison as JSON values; ``reason`` says why the models cannot be ranked, where they cannot."""
+def compared(models: Sequence[Compared], exit_code: int, folder: Path = Path()) -> dict[str, Any]:
+    """Return the comparison, to be written to ``folder``, as JSON values.
+
+    ``reason`` says why the models cannot be ranked, where they cannot.
+    """
     found: dict[str, Any] = {
         "schema": SCHEMA,
         "timestamp": min((model.board.facts.timestamp for model in models), default=""),
         "exit_code": exit_code,
-        "models": [_model(model) for model in models],
+        "models": [_model(model, folder) for model in models],
         "ranking": None,
         "reason": "",
     }
@@ -97,12 +100,12 @@ def write_comparison(folder: Path, comparison: Mapping[str, Any], models: Sequen
     return failures
 
 
-def _model(model: Compared) -> dict[str, Any]:
+def _model(model: Compared, folder: Path) -> dict[str, Any]:
     board, gate = model.board, model.board.facts.gate or {}
     return {
         "label": model.label,
         "adapter": board.facts.adapter,
-        "folder": model.folder,
+        "folder": Path(os.path.relpath(model.folder, folder)).as_posix(),
         "complete": board.complete,
         "overall_score": board.overall_score,
         "verdict": gate.get("verdict", ""),

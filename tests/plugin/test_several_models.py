@@ -93,7 +93,7 @@ def test_each_model_has_the_board_of_a_run_of_its_own(several: Project, processe
     assert not (several.path / "reports/leaderboard.json").exists()
     found = comparison(several)
     assert (["A", "B"], 1, ["A"]) == (
-        [model["label"] for model in found["models"]],
+        [model["folder"] for model in found["models"]],
         found["exit_code"],
         found["ranking"]["not_worse"],
     )
@@ -134,6 +134,8 @@ def test_a_run_that_picks_leaves_what_a_whole_run_wrote(several: Project) -> Non
     # Of a model that the whole run had and a new one, in this order, and of one model.
     picked = several.run_pytest("--lm-adapter=C=models:Good", TWO[1], "-k", "e5")
     picked.stdout.fnmatch_lines(["comparison: reports/selection/comparison.json"])
+    folders = [model["folder"] for model in comparison(several, "reports/selection")["models"]]
+    assert ["../C", "../B/selection"] == folders
     alone = several.run_pytest("--lm-adapter=models:Good", "-k", "e5")
     alone.stdout.fnmatch_lines(["the board of the whole run stays where it is: *reports/selection"])
     assert whole == written()

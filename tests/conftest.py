@@ -171,7 +171,7 @@ class Project:
         """Return leaderboard.json after checking what holds for every board."""
         board: dict[str, Any] = json.loads((self.path / folder / "leaderboard.json").read_text("utf-8"))
         counts = board["counts"]
-        assert "pytest-lmeval/leaderboard/1" == board["schema"]
+        assert "pytest-lmeval/leaderboard/2" == board["schema"]
         assert set() == set(BOARD_KEYS.split()) - board.keys()
         assert all(set(ROW_KEYS.split()) <= row.keys() for row in board["tasks"])
         assert sorted(row["task"] for row in board["tasks"]) == [row["task"] for row in board["tasks"]]

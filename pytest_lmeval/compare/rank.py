@@ -177,7 +177,8 @@ def _change(entry: _Entry, best: _Entry, clusters: _Clusters) -> tuple[float, In
 def _two_sided(one: _Entry, other: _Entry, clusters: _Clusters) -> float:
     # In this direction the smaller one of the two is not the rounding of a difference to 1.
     p = _test(other, one, clusters).p
-    return min(1.0, 2 * min(p, 1.0 - p))
+    # Where no example tells them apart, the one-sided p is 1, and not half of the ways to toss no signs.
+    return 1.0 if p >= 1.0 else min(1.0, 2 * min(p, 1.0 - p))
 
 
 def _test(one: _Entry, other: _Entry, clusters: _Clusters) -> PairedTest:

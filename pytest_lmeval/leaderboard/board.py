@@ -22,7 +22,7 @@ from pytest_lmeval.stats.intervals import mean, overall_interval
 from pytest_lmeval.types import ExampleResult
 
 _NOTHING: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
-SCHEMA = "pytest-lmeval/leaderboard/1"
+SCHEMA = "pytest-lmeval/leaderboard/2"
 
 
 @dataclass(frozen=True, slots=True)

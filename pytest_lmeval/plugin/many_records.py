@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import pytest
 
 from pytest_lmeval.plugin.ending import INCOMPLETE
 from pytest_lmeval.plugin.models import config_of, label_in, labels_of
-from pytest_lmeval.plugin.report_dir import SELECTION, report_dir
+from pytest_lmeval.plugin.report_dir import SELECTION, folder_of_run, report_dir
 from pytest_lmeval.plugin.run_record import RunRecord
 from pytest_lmeval.plugin.telling import Told
 from pytest_lmeval.records.write import remove_reports
@@ -29,12 +30,13 @@ class ManyRecords:
         self.failures: list[str] = []
         self.comparison: dict[str, Any] = {}
 
-    @property
+    @cached_property
     def folder(self) -> Any:
         """Where the comparison goes: where a selection does, if this is one."""
-        first = next(iter(self.records.values())).report_dir
-        folder = report_dir(self.config)
-        return folder / SELECTION if first.name == SELECTION else folder
+        records = self.records.values()
+        own = folder_of_run(self.config, max(record.examples for record in records))
+        is_selection = any(record.report_dir.name == SELECTION for record in records)
+        return report_dir(self.config) / SELECTION if is_selection else own
 
     @property
     def is_closed(self) -> bool:
@@ -78,9 +80,7 @@ class ManyRecords:
             for record in begun:
                 record.ledger.close(None)
             raise
-        from pytest_lmeval.report.comparison import remove_comparison
-
-        self.failures += [*remove_reports(self.folder), *remove_comparison(self.folder)]
+        self.failures += remove_reports(self.folder)
 
     def take(self, report: pytest.TestReport) -> None:
         """Note what a report says of an example."""
@@ -121,7 +121,7 @@ class ManyRecords:
             for label, record in self.records.items()
             if record.board is not None
         ]
-        self.comparison = compared(models, self.code)
+        self.comparison = compared(models, self.code, self.folder)
         self.failures += write_comparison(self.folder, self.comparison, models)
 
 

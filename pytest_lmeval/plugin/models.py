@@ -64,9 +64,8 @@ def _check_labels(labels: Sequence[str]) -> None:
     """Raise pytest.UsageError unless every label is the name of a folder that is its model's alone."""
     from pytest_lmeval.plugin.report_dir import SELECTION
     from pytest_lmeval.records.write import REPORTS
-    from pytest_lmeval.report.comparison import FILES
 
-    taken = {SELECTION, "ledger.jsonl", *REPORTS, *FILES}
+    taken = {SELECTION, "ledger.jsonl", *REPORTS}
     fix = "give each a label of its own: --lm-adapter=LABEL=SPEC"
     # Some file systems do not tell upper from lower case.
     folders = [label.casefold() for label in labels]

@@ -38,7 +38,7 @@ def folder_of_run(config: pytest.Config, examples: int) -> Path:
     One whose command picks examples leaves the board of a run of more of them alone.
     """
     folder = report_dir(config)
-    return folder / SELECTION if picked_by(config) and examples < _whole(folder / "leaderboard.json") else folder
+    return folder / SELECTION if picked_by(config) and examples < _whole(folder) else folder
 
 
 def held_ledger(config: pytest.Config, examples: int) -> Path:
@@ -47,11 +47,25 @@ def held_ledger(config: pytest.Config, examples: int) -> Path:
     return own if own.exists() else report_dir(config) / "ledger.jsonl"
 
 
-def _whole(path: Path) -> int:
-    """Return how many examples the board at ``path`` is of; 0 where it is of a selection, or no board."""
+def _whole(folder: Path) -> int:
+    """Return how many examples the board in a folder is of, or each of several models that are compared there.
+
+    0 where that is of a selection, or there is none.
+    """
+    models = _read(folder / "comparison.json").get("models")
+    boards = [_read(folder / "leaderboard.json"), *(models if isinstance(models, list) else ())]
+    return max(map(_collected, boards))
+
+
+def _read(path: Path) -> dict[str, Any]:
     try:
-        board: Any = json.loads(path.read_bytes())
-        count = board["counts"]["collected"]
-        return 0 if board.get("selection") or not isinstance(count, int) else count
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):
-        return 0
+        found = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _collected(board: Any) -> int:
+    counts = board.get("counts") if isinstance(board, dict) else None
+    count = counts.get("collected") if isinstance(counts, dict) else None
+    return count if isinstance(count, int) and not board.get("selection") else 0

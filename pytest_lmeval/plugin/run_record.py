@@ -42,6 +42,7 @@ class RunRecord:
 
     def __init__(self, config: pytest.Config, examples: int) -> None:
         self.config = config
+        self.examples = examples
         self.report_dir = folder_of_run(config, examples)
         self.ledger = Ledger(self.report_dir)
         self.per_example = bool(config.option.lm_include_per_example)

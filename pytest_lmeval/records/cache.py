@@ -41,8 +41,7 @@ class AnswerStore:
                 folder.mkdir(parents=True, exist_ok=True)
             elif not self.path.exists():
                 raise UsageError(f"cache {folder}: holds no answers; --lm-cache-mode=read-only keeps none")
-            # The caller's lock is the threads'; other processes wait for each other.
-            self._database = sqlite3.connect(self.path, timeout=_WAIT_S, check_same_thread=False, isolation_level=None)
+            self._database = self._opened(str(self.path))
             self._prepare()
         except (OSError, sqlite3.Error) as error:
             raise UsageError(f"cache {folder}: cannot be used: {error}") from None
@@ -79,8 +78,26 @@ class AnswerStore:
         with self._lock:
             self._database.close()
 
+    def _opened(self, name: str, *, uri: bool = False) -> sqlite3.Connection:
+        # The caller's lock is the threads'; other processes wait for each other.
+        return sqlite3.connect(name, timeout=_WAIT_S, check_same_thread=False, isolation_level=None, uri=uri)
+
+    def _version(self) -> int:
+        try:
+            (version,) = self._database.execute("PRAGMA user_version").fetchone()
+        except sqlite3.OperationalError:
+            # Readers share a file beside the answers. Where it cannot be made, as on a read-only disk, nobody writes;
+            # what a killed process left in the file of its own is lost without it.
+            left = self.path.with_name(f"{FILE}-wal")
+            if self._writes or (left.exists() and left.stat().st_size):
+                raise
+            self._database.close()
+            self._database = self._opened(f"{self.path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)
+            (version,) = self._database.execute("PRAGMA user_version").fetchone()
+        return int(version)
+
     def _prepare(self) -> None:
-        (version,) = self._database.execute("PRAGMA user_version").fetchone()
+        version = self._version()
         if version not in (0, _VERSION):
             self._database.close()
             raise UsageError(

@@ -15,7 +15,8 @@ from typing import Any, Generic, TypeVar
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.records.strict import check_schema, parse_object
 
-LEDGER_SCHEMA = "pytest-lmeval/ledger/1"
+LEDGER_SCHEMA = "pytest-lmeval/ledger/2"
+"""What is written; earlier versions are read, too."""
 _NAME = LEDGER_SCHEMA.rpartition("/")[0]
 _START = f'{{"header":{{"schema":"{_NAME}'.encode()
 _BOM = b"\xef\xbb\xbf"

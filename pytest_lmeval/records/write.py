@@ -7,7 +7,7 @@ from pathlib import Path
 from pytest_lmeval.atomic import encode_json, write_atomically
 from pytest_lmeval.leaderboard.board import Leaderboard
 
-REPORTS = ("leaderboard.json", "leaderboard.md", "report.html", "core.csv")
+REPORTS = ("leaderboard.json", "leaderboard.md", "report.html", "core.csv", "comparison.json", "comparison.md")
 
 
 def remove_reports(folder: Path) -> list[str]:

@@ -20,7 +20,6 @@ from pytest_lmeval.report.markdown import COMMENT_BYTES, escape, table
 from pytest_lmeval.report.tables import cut_to, score_text
 
 SCHEMA = "pytest-lmeval/comparison/1"
-FILES = ("comparison.json", "comparison.md")
 _REASONS = 20
 _HEADINGS = (
     "model",
@@ -36,13 +35,16 @@ _HEADINGS = (
 )
 
 
-def compared(models: Sequence[Compared], exit_code: int) -> dict[str, Any]:
-    """Return the comparison as JSON values; ``reason`` says why the models cannot be ranked, where they cannot."""
+def compared(models: Sequence[Compared], exit_code: int, folder: Path = Path()) -> dict[str, Any]:
+    """Return the comparison, to be written to ``folder``, as JSON values.
+
+    ``reason`` says why the models cannot be ranked, where they cannot.
+    """
     found: dict[str, Any] = {
         "schema": SCHEMA,
         "timestamp": min((model.board.facts.timestamp for model in models), default=""),
         "exit_code": exit_code,
-        "models": [_model(model) for model in models],
+        "models": [_model(model, folder) for model in models],
         "ranking": None,
         "reason": "",
     }
@@ -98,23 +100,12 @@ def write_comparison(folder: Path, comparison: Mapping[str, Any], models: Sequen
     return failures
 
 
-def remove_comparison(folder: Path) -> list[str]:
-    """Remove the comparison of an earlier run; return what could not be removed, and why."""
-    failures = []
-    for name in FILES:
-        try:
-            (folder / name).unlink(missing_ok=True)
-        except OSError as error:
-            failures.append(f"{folder / name}: of an earlier run, cannot be removed: {error.strerror or error}")
-    return failures
-
-
-def _model(model: Compared) -> dict[str, Any]:
+def _model(model: Compared, folder: Path) -> dict[str, Any]:
     board, gate = model.board, model.board.facts.gate or {}
     return {
         "label": model.label,
         "adapter": board.facts.adapter,
-        "folder": model.folder,
+        "folder": Path(os.path.relpath(model.folder, folder)).as_posix(),
         "complete": board.complete,
         "overall_score": board.overall_score,
         "verdict": gate.get("verdict", ""),
@@ -123,6 +114,7 @@ def _model(model: Compared) -> dict[str, Any]:
         "digest": board.digest,
         "counts": dict(board.counts),
         "spent": dict(board.spent),
+        **({"selection": dict(board.facts.selection)} if board.facts.selection else {}),
     }
 
 

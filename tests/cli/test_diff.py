@@ -73,8 +73,8 @@ def test_values_out_of_range_are_usage_errors(lmeval: Lmeval, base: Path, option
 
 def test_what_cannot_be_read_exits_2_and_names_it(lmeval: Lmeval, base: Path, tmp_path: Path) -> None:
     newer = tmp_path / "newer.json"
-    newer.write_text('{"schema": "pytest-lmeval/leaderboard/2"}')
-    for path, reason in ((tmp_path / "gone", "cannot be read"), (newer, "this one reads pytest-lmeval/leaderboard/1")):
+    newer.write_text('{"schema": "pytest-lmeval/leaderboard/3"}')
+    for path, reason in ((tmp_path / "gone", "cannot be read"), (newer, "this one reads pytest-lmeval/leaderboard/2")):
         code, out, err = lmeval("diff", base / "ledger.jsonl", path)
         assert (2, "") == (code, out)
         assert err.startswith(f"lmeval diff: {path}: ")

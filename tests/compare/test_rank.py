@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import product
+from operator import mul
 from pathlib import Path
 
 import pytest
@@ -150,6 +152,25 @@ def test_of_four_equal_models_one_is_called_worse_in_no_more_than_alpha_of_the_r
         alarms += len(rank(runs).not_worse) < 4
     # Of 5 % in 200 rounds more than 18 come once in 250 times.
     assert alarms <= 18
+
+
+def test_models_that_no_example_tells_apart_are_not_worse_than_each_other() -> None:
+    same = [1.0, 0.0, 1.0, 0.5]
+    ranking = rank([_of("a", sums=same), _of("b", sums=same), _of("c", sums=[0.0, 1.0, 1.0, 0.5])])
+    assert ["a", "b", "c"] == ranking.not_worse
+    assert [1.0, 1.0] == [standing.p_adjusted for standing in ranking.standings[1:]]
+
+
+@given(st.lists(st.tuples(st.sampled_from([0.0, 0.5, 1.0]), st.sampled_from([0.0, 0.5, 1.0])), min_size=1, max_size=8))
+def test_the_p_of_two_models_is_that_of_all_ways_to_toss_the_signs(pairs: list[tuple[float, float]]) -> None:
+    ranking = rank([_of("a", sums=[one for one, _ in pairs]), _of("b", sums=[other for _, other in pairs])])
+    differences = [one - other for one, other in pairs if one != other]
+    seen = abs(sum(differences))
+    sums = [abs(sum(map(mul, signs, differences))) for signs in product((-1, 1), repeat=len(differences))]
+    # Twice the share that is more extreme on one side, and what is as extreme by half: never above 1.
+    extreme = sum(each > seen for each in sums) + sum(each == seen for each in sums) / 2
+    expected = min(1.0, extreme / len(sums)) if differences and seen else 1.0
+    assert pytest.approx(expected, abs=1e-9) == ranking.standings[1].p_adjusted
 
 
 def test_a_model_that_is_clearly_worse_is_not_among_those_that_are_not() -> None:

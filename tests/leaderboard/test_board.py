@@ -147,7 +147,7 @@ def test_faults_within_the_allowance_are_left_out_of_the_score_not_counted_as_wr
 def test_the_json_has_the_documented_keys_in_order() -> None:
     board = _board(A, selection={"limit": 1}, bad_records=["x"], gate={"mode": "examples", "verdict": "pass"})
     assert KEYS == list(board.to_json())
-    assert "pytest-lmeval/leaderboard/1" == board.to_json()["schema"]
+    assert "pytest-lmeval/leaderboard/2" == board.to_json()["schema"]
 
 
 def test_what_was_not_there_is_absent_from_the_json() -> None:

@@ -145,7 +145,7 @@ def read_ledger(project: Project) -> list[dict[str, Any]]:
 def test_the_ledger_has_a_header_a_line_an_example_the_run_and_a_footer(small: Project, processes: str) -> None:
     small.run(processes)
     header, *results, run, footer = read_ledger(small)
-    assert "pytest-lmeval/ledger/1" == header["header"]["schema"]
+    assert "pytest-lmeval/ledger/2" == header["header"]["schema"]
     ids = {(result["task"], result["id"]) for result in results}
     assert 5 == len(results) == len(ids)
     assert {"arithmetic", "words"} == {task for task, _ in ids}

@@ -124,6 +124,12 @@ def test_the_commands_compare_prompts_too(compared: Project) -> None:
     assert 2 == refused.ret
     ranked = compared.lmeval("rank", "base.json", "new/ledger.jsonl", "--pair-by=id")
     assert 0 == ranked.ret
+    for part in (1, 2):
+        run(compared, f"--lm-shard={part}/2", f"--lm-report-dir=s{part}", "--lm-gate=none")
+    shards = ("s1/ledger.jsonl", "s2/ledger.jsonl", "-o", "whole", "--gate=baseline", "--baseline=base.json")
+    assert 1 == compared.lmeval("merge", *shards, "--pair-by=id").ret
+    assert "regression" == compared.board("whole")["gate"]["verdict"]
+    compared.lmeval("merge", *shards).stdout.fnmatch_lines(["gate baseline: stale"])
     ranked.stdout.fnmatch_lines(["oracle.v1 (base.json) * 1.0000 *", "oracle.v1 (new/ledger.jsonl) * 0.8000 *"])
 
 

@@ -333,7 +333,7 @@ def test_a_failure_shows_what_the_baseline_said(many: Project) -> None:
         (None, "*no such file; write one with --lm-update-baseline*"),
         ("", "*empty*"),
         ("{", "*not JSON*"),
-        ('{"schema": "pytest-lmeval/leaderboard/2"}', "*newer version*"),
+        ('{"schema": "pytest-lmeval/leaderboard/3"}', "*newer version*"),
         ("{}", "*expected a leaderboard.json*"),
     ],
 )

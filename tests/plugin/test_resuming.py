@@ -325,11 +325,11 @@ def test_a_ledger_that_no_run_could_be_read_from_is_a_usage_error_before_anythin
     cut_off: Project, processes: str
 ) -> None:
     ledger = cut_off.path / "reports/ledger.jsonl"
-    ledger.write_bytes(ledger.read_bytes().replace(b"/ledger/1", b"/ledger/2"))
+    ledger.write_bytes(ledger.read_bytes().replace(b"/ledger/2", b"/ledger/3"))
     before = ledger.read_bytes()
     result = run(cut_off, "--lm-resume", processes)
     assert 4 == result.ret
-    result.stderr.fnmatch_lines(["ERROR: *ledger.jsonl: written by a newer version, as pytest-lmeval/ledger/2; *"])
+    result.stderr.fnmatch_lines(["ERROR: *ledger.jsonl: written by a newer version, as pytest-lmeval/ledger/3; *"])
     assert (before, 0) == (ledger.read_bytes(), asked(cut_off).total())
 
 

@@ -93,7 +93,7 @@ def test_each_model_has_the_board_of_a_run_of_its_own(several: Project, processe
     assert not (several.path / "reports/leaderboard.json").exists()
     found = comparison(several)
     assert (["A", "B"], 1, ["A"]) == (
-        [model["label"] for model in found["models"]],
+        [model["folder"] for model in found["models"]],
         found["exit_code"],
         found["ranking"]["not_worse"],
     )
@@ -121,6 +121,30 @@ def test_last_failed_keywords_and_node_ids_pick_items_of_a_model(several: Projec
     several.run_pytest(*TWO, "-k", "e5").assert_outcomes(passed=1, failed=1, deselected=22)
     several.run_pytest(*TWO, "tasks/numbers.jsonl::e5[A]").assert_outcomes(passed=1)
     several.run_pytest(*TWO, "--lf", "-n2").assert_outcomes(failed=9)
+
+
+def test_a_run_that_picks_leaves_what_a_whole_run_wrote(several: Project) -> None:
+    several.run_pytest(*TWO)
+
+    def written() -> dict[str, bytes]:
+        files = ("comparison.json", "report.html", "A/leaderboard.json", "B/leaderboard.json")
+        return {name: (several.path / "reports" / name).read_bytes() for name in files}
+
+    whole = written()
+    # Of a model that the whole run had and a new one, in this order, and of one model.
+    picked = several.run_pytest("--lm-adapter=C=models:Good", TWO[1], "-k", "e5")
+    picked.stdout.fnmatch_lines(["comparison: reports/selection/comparison.json"])
+    folders = [model["folder"] for model in comparison(several, "reports/selection")["models"]]
+    assert ["../C", "../B/selection"] == folders
+    alone = several.run_pytest("--lm-adapter=models:Good", "-k", "e5")
+    alone.stdout.fnmatch_lines(["the board of the whole run stays where it is: *reports/selection"])
+    assert whole == written()
+    # A whole run of one model leaves no comparison of an older run beside its board.
+    several.run_pytest("--lm-adapter=models:Good")
+    assert not (several.path / "reports/comparison.json").exists()
+    board = (several.path / "reports/leaderboard.json").read_bytes()
+    several.run_pytest("--lm-adapter=C=models:Good", "--lm-adapter=D=models:Weak", "-k", "e5")
+    assert board == (several.path / "reports/leaderboard.json").read_bytes()
 
 
 def test_an_interrupted_run_of_several_models_is_completed(several: Project) -> None:

@@ -93,6 +93,17 @@ def test_a_cache_of_another_version_is_refused(tmp_path: Path) -> None:
         AnswerStore(tmp_path)
 
 
+def test_answers_on_a_disk_that_takes_no_file_can_be_read(tmp_path: Path) -> None:
+    store = AnswerStore(tmp_path)
+    store.put(key(1), Completion("kept"))
+    store.close()
+    # As on a read-only disk, the file that readers share cannot be opened.
+    (tmp_path / f"{FILE}-shm").symlink_to(tmp_path / "missing" / "file")
+    assert Completion("kept", cached=True) == AnswerStore(tmp_path, writes=False).get(key(1))
+    with pytest.raises(UsageError, match="unable to open database file"):
+        AnswerStore(tmp_path)
+
+
 def test_what_is_no_cache_is_refused(tmp_path: Path) -> None:
     (tmp_path / FILE).write_text("no database at all, but long enough to be looked at as one " * 20)
     with pytest.raises(UsageError, match="cannot be used"):

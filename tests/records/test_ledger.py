@@ -62,7 +62,7 @@ def other(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
 def test_a_ledger_is_a_header_then_the_results_then_its_end(tmp_path: Path) -> None:
     ledger = _write(tmp_path / "reports" / "new", LINE, LINE, footer={"digest": "d"})
     assert tmp_path / "reports" / "new" / "ledger.jsonl" == ledger.path
-    header = {"header": {"schema": "pytest-lmeval/ledger/1", "adapter": "toy"}}
+    header = {"header": {"schema": "pytest-lmeval/ledger/2", "adapter": "toy"}}
     results = [json.loads(LINE)] * 2
     assert [header, *results, {"run": RUN}, {"footer": {"digest": "d"}}] == _lines(ledger.path)
     assert ledger.failure is None

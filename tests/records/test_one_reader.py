@@ -76,7 +76,7 @@ def _changed(line: bytes, **fields: Any) -> bytes:
 
 
 def _of_version(line: bytes, version: str) -> bytes:
-    return line.replace(b"/ledger/1", f"/ledger/{version}".encode())
+    return line.replace(b"/ledger/2", f"/ledger/{version}".encode())
 
 
 READ: dict[str, tuple[Callable[[Lines], bytes], View]] = {
@@ -162,12 +162,12 @@ READ: dict[str, tuple[Callable[[Lines], bytes], View]] = {
     "an answer at last": (lambda of: of.header + _json(NO_ANSWER) + of.header + of.a + of.b, View(BOTH)),
 }
 REFUSED: dict[str, tuple[Callable[[Lines], bytes], str]] = {
-    "newer": (lambda of: _of_version(of.header, "2") + of.a, ": written by a newer version, as pytest-lmeval/ledger/2"),
+    "newer": (lambda of: _of_version(of.header, "4") + of.a, ": written by a newer version, as pytest-lmeval/ledger/4"),
     "gone on with by a newer one": (
         lambda of: of.killed + _of_version(of.header, "3") + of.a,
         ": written by a newer version, as pytest-lmeval/ledger/3",
     ),
-    "version 0": (lambda of: _of_version(of.header, "0") + of.a, ": schema: expected pytest-lmeval/ledger/1"),
+    "version 0": (lambda of: _of_version(of.header, "0") + of.a, ": schema: expected pytest-lmeval/ledger/2"),
     "an empty object": (lambda of: of.header + of.a + b"{}\n", ":3: not a result: task: expected text, got None"),
     "no id": (lambda of: of.header + b'{"task": "sums"}\n', ":2: not a result: id: expected text, got None"),
     "a number for an id": (lambda of: of.header + _changed(of.a, id=3), ":2: not a result: id: expected text, got 3"),

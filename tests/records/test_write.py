@@ -33,7 +33,7 @@ def _board(*results: ExampleResult) -> Leaderboard:
 def test_a_board_is_written_as_indented_utf_8(tmp_path: Path) -> None:
     write_leaderboard(_board(RESULT), tmp_path / "leaderboard.json", include_per_example=True)
     data = (tmp_path / "leaderboard.json").read_bytes()
-    assert data.startswith(b'{\n  "schema": "pytest-lmeval/leaderboard/1",\n  "timestamp"')
+    assert data.startswith(b'{\n  "schema": "pytest-lmeval/leaderboard/2",\n  "timestamp"')
     assert data.endswith(b"}\n")
     assert "fünf".encode() in data
     assert json.loads(json.dumps(_board(RESULT).to_json(per_example=True))) == json.loads(data)

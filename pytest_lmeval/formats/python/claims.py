@@ -14,6 +14,7 @@ from pytest_lmeval.formats import compact, spec
 
 # An owner, a data set, a subject: as deep as data lies below the file that names it.
 _LEVELS = 4
+_SHORT_LOOK = 1 << 14
 _LONGEST_LOOK = 1 << 20
 _FIELDS = compact.FIELDS | set(spec.REQUIRED)
 _MOST_KEYS = 5
@@ -25,7 +26,8 @@ def is_data(path: Path) -> bool:
     Named is what stands, as a plain string, in a ``task_*.py`` after ``DATASET_PATH =`` or as the first argument of
     ``load_dataset``, and anywhere else as the ``data`` of ``eval_task``. The Python files are read for that, not run.
     """
-    return any(_names(place, path) for place in path.absolute().parents[:_LEVELS]) and not _holds_a_task(path)
+    # Most files hold a task, and their first line says so: in a folder of many, others are not worth a look for each.
+    return not _holds_a_task(path) and any(_names(place, path) for place in path.absolute().parents[:_LEVELS])
 
 
 def rows_of_others(path: Path, data: bytes) -> str:
@@ -106,7 +108,9 @@ def _is_dataset_path(target: ast.expr) -> bool:
 def _holds_a_task(path: Path) -> bool:
     try:
         with path.open("rb") as file:
-            for _, line in number_lines(file.read(_LONGEST_LOOK)):
+            start = file.read(_SHORT_LOOK)
+            start += b"" if b"\n" in start.strip() else file.read(_LONGEST_LOOK)
+            for _, line in number_lines(start):
                 record = parse_line(line)
                 is_one = isinstance(record, dict)
                 return is_one and (compact.is_record(record) or set(spec.REQUIRED) <= record.keys())

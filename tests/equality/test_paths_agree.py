@@ -5,18 +5,20 @@ A new kind of task is one more entry of ``KINDS``, a new front end one more test
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cached_property
 from pathlib import Path
-from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
 import yaml  # type: ignore[import-untyped]  # no types are published with it
 
+from pytest_lmeval.cli import main
 from tests.conftest import NEEDLESS, RunModule
 from tests.equality.kinds import KINDS, Kind, write_kind
 
@@ -37,6 +39,11 @@ class Outcome:
     warnings: Sequence[str]
     code: int
 
+    @property
+    def board(self) -> Sequence[object]:
+        """What it says without its gate, which also decides what it counts as below a threshold."""
+        return [self.rows, {**self.counts, "below": 0}, self.overall, self.digest]
+
 
 class Scene:
     """The project of one kind, with a baseline and a serial run of a model that got worse."""
@@ -51,6 +58,11 @@ class Scene:
             (folder / name).write_text(content)
         (folder / "wrong.txt").write_text(kind.wrong)
         self.serial = self.gated("serial")
+
+    @cached_property
+    def filled(self) -> Outcome:
+        """A run without a gate that fills a cache."""
+        return self.outcome("filled", self.run("filled", "--lm-gate=none", "--lm-cache=cache"))
 
     def gated(self, name: str, *options: str) -> Outcome:
         """Run with the gate; return what was written and the exit code."""
@@ -67,9 +79,16 @@ class Scene:
             (self.folder / f"{name}.asked").write_bytes(self.asked.read_bytes())
         return code
 
-    def lmeval(self, *arguments: str) -> CompletedProcess[str]:
-        """Run the command."""
-        return self._module(self.folder, "pytest_lmeval.cli", *arguments)
+    def lmeval(self, *arguments: str) -> tuple[int, str]:
+        """Run the command, here; return its exit code and what it wrote to stdout."""
+        with contextlib.chdir(self.folder), contextlib.redirect_stdout(io.StringIO()) as out:
+            return main(arguments), out.getvalue()
+
+    def dry_run(self, *arguments: str) -> str:
+        """Run ``lmeval test`` in a process of its own, as it imports the model; return what it wrote to stdout."""
+        made = self._module(self.folder, "pytest_lmeval.cli", "test", *arguments)
+        assert 0 == made.returncode, made.stdout + made.stderr
+        return made.stdout
 
     def outcome(self, name: str, code: int) -> Outcome:
         """Return what the board in a report dir says."""
@@ -103,23 +122,15 @@ def outcome_of(board: Mapping[str, Any], code: int) -> Outcome:
     )
 
 
-@pytest.fixture(scope="session")
-def scenes(tmp_path_factory: pytest.TempPathFactory, run_module: RunModule) -> Any:
-    """Provide the scene of a kind, made when it is first asked for."""
-    return cache(lambda name: Scene(KINDS[name], tmp_path_factory.mktemp(name), run_module))
+@pytest.fixture(scope="module", params=KINDS)
+def scene(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, run_module: RunModule) -> Scene:
+    """Provide the scene of a kind; pytest runs all tests of a kind one after the other."""
+    return Scene(KINDS[request.param], tmp_path_factory.mktemp(request.param), run_module)
 
 
-@pytest.fixture(params=[name for name, kind in KINDS.items() if not kind.needs_pytest])
-def task_scene(request: pytest.FixtureRequest, scenes: Any) -> Scene:
-    """Provide the scene of a kind that needs no pytest to run."""
-    found: Scene = scenes(request.param)
-    return found
-
-
-@pytest.fixture(params=KINDS)
-def scene(request: pytest.FixtureRequest, scenes: Any) -> Scene:
-    found: Scene = scenes(request.param)
-    return found
+without_pytest = pytest.mark.parametrize(
+    "scene", [name for name, kind in KINDS.items() if not kind.needs_pytest], indirect=True
+)
 
 
 def test_the_serial_run_says_something_that_a_path_could_get_wrong(scene: Scene) -> None:
@@ -153,7 +164,7 @@ def test_a_model_among_several_agrees_with_a_run_of_its_own(scene: Scene) -> Non
 
 
 def test_a_run_out_of_the_cache_agrees_and_asks_nothing(scene: Scene) -> None:
-    assert scene.serial == scene.gated("filled", "--lm-cache=cache")
+    assert scene.serial.board == scene.filled.board
     assert scene.serial == scene.gated("cached", "--lm-cache=cache", "--lm-cache-mode=read-only")
     assert not scene.asked.exists()
 
@@ -162,8 +173,8 @@ def test_merged_shards_agree_with_the_whole_run(scene: Scene) -> None:
     parts = [f"part{part}" for part in (1, 2)]
     for part, name in enumerate(parts, start=1):
         scene.run(name, *_GATE, f"--lm-shard={part}/2")
-    merged = scene.lmeval("merge", *[f"{name}/ledger.jsonl" for name in parts], "-o", "merged")
-    assert scene.serial == scene.outcome("merged", merged.returncode), merged.stderr
+    code, _ = scene.lmeval("merge", *[f"{name}/ledger.jsonl" for name in parts], "-o", "merged")
+    assert scene.serial == scene.outcome("merged", code)
 
 
 LIBRARY = """
@@ -185,57 +196,54 @@ print(json.dumps([{**board.to_json(), "gate": decision.to_json()}, decision.exit
 """
 
 
-def test_the_library_agrees_with_pytest(task_scene: Scene, run_module: RunModule) -> None:
-    kind = task_scene.kind
-    (task_scene.folder / "library.py").write_text(LIBRARY)
-    run = run_module(
-        task_scene.folder, "library", json.dumps([kind.paths, dict(kind.config), kind.judge, kind.pair_by])
-    )
+@without_pytest
+def test_the_library_agrees_with_pytest(scene: Scene, run_module: RunModule) -> None:
+    kind = scene.kind
+    (scene.folder / "library.py").write_text(LIBRARY)
+    run = run_module(scene.folder, "library", json.dumps([kind.paths, dict(kind.config), kind.judge, kind.pair_by]))
     assert 0 == run.returncode, run.stderr
     board, code = json.loads(run.stdout)
-    assert task_scene.serial == outcome_of(board, code)
+    assert scene.serial == outcome_of(board, code)
 
 
 def test_a_page_made_from_the_ledger_has_the_verdict_of_the_run(scene: Scene) -> None:
-    made = scene.lmeval("report", "serial/ledger.jsonl", "-o", "page.html")
-    assert 0 == made.returncode, made.stderr
+    assert 0 == scene.lmeval("report", "serial/ledger.jsonl", "-o", "page.html")[0]
     assert _page(scene.folder / "serial/report.html") == _page(scene.folder / "page.html")
 
 
 def test_a_page_against_a_baseline_has_the_verdict_of_a_run_against_it(scene: Scene) -> None:
-    scene.run("ungated", "--lm-gate=none")
+    assert "pass" == scene.filled.verdict
     again = ("--baseline", "base.json", "--strict", f"--pair-by={scene.kind.pair_by}")
-    made = scene.lmeval("report", "ungated/ledger.jsonl", *again, "-o", "again.html")
-    assert 0 == made.returncode, made.stderr
+    assert 0 == scene.lmeval("report", "filled/ledger.jsonl", *again, "-o", "again.html")[0]
     gate = _page(scene.folder / "again.html")
     assert (scene.serial.verdict, scene.serial.reasons) == (gate["verdict"], gate["reasons"])
 
 
 def test_a_diff_fails_where_the_run_fails(scene: Scene) -> None:
     pairs = f"--pair-by={scene.kind.pair_by}"
-    found = scene.lmeval("diff", "base.json", "serial/ledger.jsonl", "--strict", pairs, "--format=json")
-    said = json.loads(found.stdout)
-    assert (scene.serial.verdict, scene.serial.code) == (said["gate"]["verdict"], found.returncode)
+    code, out = scene.lmeval("diff", "base.json", "serial/ledger.jsonl", "--strict", pairs, "--format=json")
+    said = json.loads(out)
+    assert (scene.serial.verdict, scene.serial.code) == (said["gate"]["verdict"], code)
     assert scene.serial.reasons == said["gate"]["reasons"]
 
 
-def test_a_dry_run_over_all_examples_asks_and_scores_as_a_run_does(task_scene: Scene) -> None:
-    kind = task_scene.kind
+@without_pytest
+def test_a_dry_run_over_all_examples_asks_and_scores_as_a_run_does(scene: Scene) -> None:
+    kind = scene.kind
     (config,) = [option.partition("=")[2] for option in kind.options if "config" in option] or [""]
     options = [*(["--config", config] if config else []), *(["--lm-judge=model:Judge"] if kind.judge else [])]
     shown: dict[str, dict[str, Any]] = {}
     asked: list[str] = []
-    for task in dict.fromkeys(result["task"] for result in task_scene.results("serial").values()):
-        task_scene.asked.unlink(missing_ok=True)
-        made = task_scene.lmeval("test", task, "-n", "99", _MODEL, *options)
-        assert 0 == made.returncode, made.stdout + made.stderr
-        shown |= {f"{task}:{id}": score for id, score in _scores(made.stdout).items()}
-        asked += task_scene.asked.read_text().splitlines()
-    results = task_scene.results("serial")
+    results = scene.results("serial")
+    for task in dict.fromkeys(result["task"] for result in results.values()):
+        scene.asked.unlink(missing_ok=True)
+        scores = _scores(scene.dry_run(task, "-n", "99", _MODEL, *options))
+        shown |= {f"{task}:{id}": score for id, score in scores.items()}
+        asked += scene.asked.read_text().splitlines()
     assert {key: (one["score"], one["predictions"]) for key, one in results.items()} == {
         key: (score["score"], [score["prediction"]]) for key, score in shown.items()
     }
-    assert sorted((task_scene.folder / "serial.asked").read_text().splitlines()) == sorted(asked)
+    assert sorted((scene.folder / "serial.asked").read_text().splitlines()) == sorted(asked)
 
 
 def _page(path: Path) -> dict[str, Any]:

@@ -117,6 +117,9 @@ def test_a_failure_shows_the_calls_that_were_expected(talking: Project) -> None:
     shown = [line for line in result.outlines if "expected calls" in line]
     assert ["  expected calls: look(at=2)", "  expected calls: no call", "    | expected calls: look(at=2)"] == shown
     assert "targets:" not in result.stdout.str()
+    text = talking.lmeval("test", "calls", "-n1", "--lm-adapter=talker:Batch").stdout.str()
+    assert "    tools:\n    - look\n" in text
+    assert "    tool_calls:\n    - name: look\n      arguments:\n        at: 1\n" in text
 
 
 def test_what_broke_off_is_completed_from_where_it_was(talking: Project) -> None:

@@ -100,7 +100,8 @@ def test_the_turns_of_a_batch_are_asked_together(talking: Project) -> None:
 
 def test_a_failure_shows_every_turn(talking: Project) -> None:
     result = talking.run_pytest("--lm-adapter=talker:Batch", "-k", "a")
-    lines = ["*turn 1, passed (exact_match):", "*| user: say: one", "*| assistant: one", "*turn 2, not scored:"]
+    lines = ["*turn 1, passed (exact_match):", "*| user: say: one"]
+    lines += ["*| thoughts: 7 characters, not scored; they end: hm, one", "*| assistant: one", "*turn 2, not scored:"]
     result.stdout.fnmatch_lines([*lines, "*turn 3, FAILED (exact_match):", "*| assistant: three", "*| targets: 'four'"])
 
 

@@ -117,7 +117,9 @@ def _asked(request: Request) -> Any:
         talk = {"messages": _turns(request.messages)} if request.messages else {}
         return {**talk, "context": request.context, "continuation": request.continuation}
     assert isinstance(request, Generate)
-    return {"prompt": request.prompt} if isinstance(request.prompt, str) else {"messages": _turns(request.prompt)}
+    said = {"prompt": request.prompt} if isinstance(request.prompt, str) else {"messages": _turns(request.prompt)}
+    choice = {"tool_choice": request.tool_choice} if request.tool_choice else {}
+    return {**said, **({"tools": [tool["name"] for tool in request.tools], **choice} if request.tools else {})}
 
 
 def _turns(messages: Sequence[Message]) -> list[dict[str, str]]:
@@ -133,9 +135,11 @@ def _answered(response: Response) -> Any:
         for name in ("finish_reason", "prompt_tokens", "completion_tokens", "reasoning_tokens", "cost", "confidence")
     }
     thoughts = {"thoughts": response.thoughts} if response.thoughts else {}
+    calls = [{"name": call.name, "arguments": call.values or call.arguments} for call in response.tool_calls]
     return {
         **thoughts,
         "text": response.text,
+        **({"tool_calls": calls} if calls else {}),
         **{name: value for name, value in known.items() if value not in (None, "")},
     }
 

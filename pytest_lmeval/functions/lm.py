@@ -6,7 +6,7 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from pytest_lmeval.errors import AdapterError, BudgetSpent, ScoringError, UsageError
+from pytest_lmeval.errors import AdapterError, BudgetSpent, RecordRefused, ScoringError, UsageError
 from pytest_lmeval.functions import judging
 from pytest_lmeval.functions.asker import Asker
 from pytest_lmeval.functions.endpoint import Ask, Endpoint
@@ -166,7 +166,7 @@ class Lm(LmBase):
         """
         state, request, step = self._opened(
             prompt,
-            tools=tuple(tools),
+            tools=_tools(tools, tool_choice),
             tool_choice=tool_choice,
             stop=_stops(stop),
             max_tokens=max_tokens,
@@ -224,7 +224,7 @@ class BlockingLm(LmBase):
         """Return what the model under test answers; see :meth:`Lm.ask`."""
         state, request, step = self._opened(
             prompt,
-            tools=tuple(tools),
+            tools=_tools(tools, tool_choice),
             tool_choice=tool_choice,
             stop=_stops(stop),
             max_tokens=max_tokens,
@@ -326,6 +326,20 @@ def _call(given: object) -> ToolCall:
     if not isinstance(given, Mapping) or not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
         raise UsageError(f"{place()}: lm.ask: expected a call with id and function, got {given!r:.80}")
     return ToolCall(str(given.get("id", "")), function["name"], str(function.get("arguments", "")))
+
+
+def _tools(given: Sequence[Mapping[str, Any]], choice: str) -> tuple[Mapping[str, Any], ...]:
+    if not given and not choice:
+        return ()
+    # Most examples are asked without.
+    from pytest_lmeval.formats.tools import check_choice, tools_of
+
+    try:
+        tools = tools_of([*given] if isinstance(given, tuple) else given, "tools") if given else ()
+        check_choice({"tool_choice": choice or "auto"}, "lm.ask", tools)
+    except RecordRefused as refused:
+        raise UsageError(f"{place()}: lm.ask: {refused.field.removeprefix('lm.ask.')}: {refused.detail}") from None
+    return tools
 
 
 def _stops(given: str | Sequence[str]) -> tuple[str, ...]:

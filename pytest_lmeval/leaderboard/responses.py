@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -61,6 +62,16 @@ def wanted_text(result: ExampleResult, *, quoted: bool = True) -> str:
     if not result.targets:
         return ", ".join(wanted_of(result))
     return " | ".join(map(repr, result.targets) if quoted else result.targets)
+
+
+def answers_in(output: str) -> Sequence[str]:
+    """Return the answers that the output of a conversation is made of, in order; of any other, itself."""
+    try:
+        found = json.loads(output)
+    except (ValueError, RecursionError):
+        return (output,)
+    is_list = isinstance(found, list) and all(isinstance(answer, str) for answer in found)
+    return found if is_list else (output,)
 
 
 def confidence_of(details: Mapping[str, Any]) -> float | None:

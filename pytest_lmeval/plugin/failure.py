@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pytest_lmeval.leaderboard.functions import FUNCTION, NO_ROW, is_function
@@ -68,7 +68,8 @@ def _details(result: ExampleResult, number: int) -> list[str]:
     found = details_of(result)
     own = found[number] if number < len(found) else {}
     turns = [turn for turn in own.get("turns", ()) if isinstance(turn, Mapping)]
-    lines = [line for place, turn in enumerate(turns, start=1) for line in _turn(place, turn)]
+    thoughts = _thoughts_of(result, number)
+    lines = [line for place, turn in enumerate(turns, start=1) for line in _turn(place, turn, thoughts)]
     told_apart = {"turns", "repeats"} if turns or is_function(result) else set()
     if expected_in(result.metric, result.details):
         told_apart.add("expected")
@@ -97,11 +98,26 @@ def _verdict(result: ExampleResult) -> str:
     return f"{name} scored {result.score:.4g}, threshold {result.threshold:.4g} ({metric}){of_several}"
 
 
-def _turn(place: int, turn: Mapping[str, Any]) -> list[str]:
+def _thoughts_of(result: ExampleResult, number: int) -> Iterator[str]:
+    """Return an iterator over the thoughts before each answer of one of an example's conversations."""
+    before = [turn for details in details_of(result)[:number] for turn in details.get("turns", ())]
+    answers = sum(_is_answer(entry) for turn in before for entry in turn.get("said", ()))
+    return iter([str(each.get("thoughts", "")) for each in result.exchanges[answers:]])
+
+
+def _is_answer(entry: Any) -> bool:
+    return isinstance(entry, Mapping) and entry.get("role") == "assistant"
+
+
+def _turn(place: int, turn: Mapping[str, Any], thoughts: Iterator[str]) -> list[str]:
     passed, details = turn.get("passed"), turn.get("details") or {}
     calls = expected_in(str(turn.get("metric")), details)
     verdict = "not scored" if passed is None else f"{'passed' if passed else 'FAILED'} ({turn.get('metric')})"
-    said = [f"user: {turn.get('user')}", *map(_said, turn.get("said", ()))]
+    said = [f"user: {turn.get('user')}"]
+    for entry in turn.get("said", ()):
+        if _is_answer(entry) and (thought := next(thoughts, "")):
+            said.append(_folded("thoughts", thought).strip())
+        said.append(_said(entry))
     if passed is False:
         said += [f"targets: {' | '.join(map(repr, turn['targets']))}"] if turn.get("targets") else []
         said += [f"expected calls: {', '.join(calls)}"] if calls else []

@@ -8,7 +8,7 @@ from pytest_lmeval.compare.changes import TaskChange
 from pytest_lmeval.compare.compare import Comparison, Flip
 from pytest_lmeval.compare.difference import ChangedTask, Difference
 from pytest_lmeval.leaderboard.functions import is_function, said_of
-from pytest_lmeval.leaderboard.responses import shown_response, wanted_text
+from pytest_lmeval.leaderboard.responses import answers_in, shown_response, wanted_text
 from pytest_lmeval.report.columns import columns, interval_text, signed
 from pytest_lmeval.report.markdown import COMMENT_BYTES, escape, table
 from pytest_lmeval.report.tables import cut_to, score_text
@@ -120,7 +120,8 @@ def _one_flip(flip: Flip) -> list[str]:
     lines = [printable(f"{flip.new.task}: {flip.new.id}", keep="")]
     for name, prompt in _prompts(flip):
         lines += _block(name, prompt if len(prompt) <= _PROMPT_TAIL else f"...{prompt[-_PROMPT_TAIL:]}")
-    lines += _block("targets", wanted_text(flip.new))
+    if wanted := wanted_text(flip.new):
+        lines += _block("targets" if flip.new.targets else "expected calls", wanted)
     for name, result in (("old", flip.old), ("new", flip.new)):
         lines += _block(f"{name} ({_score(result)})", _output(result))
     return [*lines, ""]
@@ -143,7 +144,8 @@ def _block(name: str, text: str) -> list[str]:
 def _output(result: ExampleResult) -> str:
     if is_function(result):
         return said_of(result) or "(nothing)"
-    return result.outputs[shown_response(result)] if result.outputs else "(none)"
+    output = result.outputs[shown_response(result)] if result.outputs else "(none)"
+    return "\n".join(answers_in(output)) if result.exchanges else output
 
 
 def _score(result: ExampleResult) -> str:

@@ -100,7 +100,8 @@ def test_the_turns_of_a_batch_are_asked_together(talking: Project) -> None:
 
 def test_a_failure_shows_every_turn(talking: Project) -> None:
     result = talking.run_pytest("--lm-adapter=talker:Batch", "-k", "a")
-    lines = ["*turn 1, passed (exact_match):", "*| user: say: one", "*| assistant: one", "*turn 2, not scored:"]
+    lines = ["*turn 1, passed (exact_match):", "*| user: say: one"]
+    lines += ["*| thoughts: 7 characters, not scored; they end: hm, one", "*| assistant: one", "*turn 2, not scored:"]
     result.stdout.fnmatch_lines([*lines, "*turn 3, FAILED (exact_match):", "*| assistant: three", "*| targets: 'four'"])
 
 
@@ -117,6 +118,9 @@ def test_a_failure_shows_the_calls_that_were_expected(talking: Project) -> None:
     shown = [line for line in result.outlines if "expected calls" in line]
     assert ["  expected calls: look(at=2)", "  expected calls: no call", "    | expected calls: look(at=2)"] == shown
     assert "targets:" not in result.stdout.str()
+    text = talking.lmeval("test", "calls", "-n1", "--lm-adapter=talker:Batch").stdout.str()
+    assert "    tools:\n    - look\n" in text
+    assert "    tool_calls:\n    - name: look\n      arguments:\n        at: 1\n" in text
 
 
 def test_what_broke_off_is_completed_from_where_it_was(talking: Project) -> None:

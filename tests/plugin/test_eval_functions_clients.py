@@ -152,3 +152,34 @@ def test_an_agent_of_a_library_asks_and_calls_tools_through_the_endpoint(project
     result = project.run("tests", "-Wignore")
     assert 0 == result.ret, result.stdout.str()
     result.assert_outcomes(passed=6)
+
+
+def test_tools_that_are_none_are_refused_before_the_model_is_asked(project: Project) -> None:
+    project.write(
+        "test_tools.py",
+        """
+from pytest_lmeval import eval_task
+
+LOOK = {"name": "look", "parameters": {"type": "object", "properties": {"at": {"type": "integer"}}}}
+ASKED = {
+    "schema": {"tools": [{"name": "look", "parameters": {"type": "objekt"}}]},
+    "no list": {"tools": LOOK},
+    "choice": {"tools": [LOOK], "tool_choice": "lok"},
+    "alone": {"tool_choice": "look"},
+}
+
+@eval_task("tools", data=[{"id": id} for id in ASKED])
+def test_tools(row, lm):
+    lm.ask("x", **ASKED[row["id"]])
+""",
+    )
+    result = project.run("test_tools.py")
+    assert (3, []) == (result.ret, project.calls())
+    result.stdout.fnmatch_lines(
+        [
+            "*schema could not be scored (error): test_tools.py:14: lm.ask: tools?0?.parameters.type: 'objekt' is not*",
+            "*no list could not be scored*lm.ask: tools: expected a non-empty array of functions, got an object with *",
+            "*choice could not be scored*lm.ask: tool_choice: 'lok' is not one of *did you mean 'look'?",
+            "*alone could not be scored*lm.ask: tool_choice: 'look' is not one of auto, none, required*",
+        ]
+    )

@@ -85,7 +85,7 @@ def _needed_lines(needed: Sequence[Needed], found: Calibration) -> list[str]:
     rows = [
         (
             f"{100 * need.drop:g} point{'' if need.drop == 0.01 else 's'}",
-            "no number is enough" if need.repeats is None else str(need.repeats),
+            "not achievable" if need.repeats is None else str(need.repeats),
             f"{need.examples:,}",
         )
         for need in needed

@@ -31,7 +31,9 @@ def staleness(pairing: Pairing, criteria: Criteria) -> str:
     if is_only_measured(pairing):
         count = len(pairing.measured)
         return f"nothing could be compared: {count} measured by aggregations only, none has a score; set floors instead"
-    share = f" ({paired / expected:.0%}; at least {_ENOUGH:.0%} are needed)" if expected else ""
+    if not expected:
+        return "stale baseline: none of its examples could be compared: renew it"
+    share = f" ({paired / expected:.0%}; at least {_ENOUGH:.0%} are needed)"
     return f"stale baseline: {paired} of its {expected} examples could be compared{share}: renew it"
 
 

@@ -173,7 +173,12 @@ def test_fewer_than_eighty_percent_of_the_baseline_s_examples_are_a_stale_baseli
 def test_a_comparison_of_nothing_is_never_green(old: list[float | None], new: list[float | None]) -> None:
     comparison = compare(run(old), run(new))
     assert ("stale", 0) == (comparison.verdict, comparison.paired)
-    assert comparison.reasons[0].startswith("stale baseline: 0 of its ")
+    some = len([score for score in old if score is not None])
+    counted = f"0 of its {some} examples could be compared (0%; at least 80% are needed)"
+    assert (
+        f"stale baseline: {counted if some else 'none of its examples could be compared'}: renew it"
+        == (comparison.reasons[0])
+    )
     assert ("uncompared", None, 1.0) == (comparison.pooled.verdict, comparison.pooled.old, comparison.pooled.p)
 
 

@@ -257,6 +257,20 @@ def test_outputs_that_are_all_empty_or_all_the_same_are_doubtful(outputs: list[s
     assert warnings == _decide(_board(*results))["warnings"]
 
 
+@pytest.mark.parametrize(
+    "begin", ["<thinking>", " [THINK]", "\n◁think▷", "<|channel|>analysis<|message|>", "<seed:think>", "<REASONING>"]
+)
+def test_outputs_that_begin_with_thoughts_by_other_tags_are_doubtful(begin: str) -> None:
+    said = [f"{begin if n < 3 else ''}{n}" for n in range(6)]
+    results = [replace(PASSED, id=str(n), outputs=(output,)) for n, output in enumerate(said)]
+    (warning,) = _decide(_board(*results))["warnings"]
+    tag = begin.strip().removesuffix("<|message|>")
+    assert warning.startswith(f"sums: 3 of 6 outputs begin with {tag}: thoughts are scored as answers there")
+    assert "--lm-think-tags=OPEN,CLOSE" in warning
+    fewer = [replace(each, outputs=("4",)) if n == 0 else each for n, each in enumerate(results)]
+    assert [] == _decide(_board(*fewer))["warnings"]
+
+
 def test_outputs_that_are_all_the_same_because_the_targets_are_raise_no_doubt() -> None:
     results = [replace(PASSED, id=str(n), outputs=("yes",), targets=("yes",)) for n in range(9)]
     assert [] == _decide(_board(*results))["warnings"]

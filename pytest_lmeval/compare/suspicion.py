@@ -1,4 +1,4 @@
-"""What makes a reader doubt a run before it is believed: outputs that are all empty, all the same, all wrong, thoughts."""
+"""What makes a reader doubt a run before it is believed: outputs all empty, all the same, all wrong, or thoughts."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _ENOUGH = 5  # of fewer examples anything may be true of all
 # How families of models begin their thoughts, besides the tags that are taken off where nothing else is asked for.
 _THOUGHTS = re.compile(
     r"\s*(<(?:thinking|thoughts?|reason(?:ing)?|reflection|scratchpad|seed:think)>|\[THINK\]|◁think▷"
-    r"|<\|begin_of_thought\|>|<\|channel\|>analysis)",
-    re.IGNORECASE,
+    r"|<\|begin_of_thought\|>|<\|channel\|>analysis|analysis(?=.*assistantfinal))",
+    re.IGNORECASE | re.DOTALL,
 )
 
 

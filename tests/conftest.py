@@ -18,6 +18,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests import needs
+from tests.examples import USUAL
 
 from .fork_server import ForkServer, run_command
 
@@ -71,8 +72,9 @@ class RunModule(Protocol):
 
 
 # The same examples in every run, however slow the machine; --hypothesis-profile=explore draws new ones.
-settings.register_profile("explore", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("steady", settings.get_profile("explore"), derandomize=True)
+settings.register_profile("explore", max_examples=USUAL, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("all", settings.get_profile("explore"), derandomize=True)
+settings.register_profile("steady", settings.get_profile("all"), max_examples=30)
 settings.load_profile("steady")
 
 
@@ -95,8 +97,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Refuse a misspelt kind of need before any test runs, and name the markers."""
+    """Refuse a misspelt kind of need before any test runs, name the markers and load how much is drawn."""
     needs.required()
+    if config.getoption("all") and not config.getoption("--hypothesis-profile", None):
+        settings.load_profile("all")
     config.addinivalue_line("markers", "command_line: runs of pytest in this test are commands, not forks of a server")
     config.addinivalue_line("markers", "slow: needs --all; what it tests is sampled by a test that does not")
 

@@ -6,13 +6,14 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_lmeval.errors import UnknownName
 from pytest_lmeval.metrics import exact_match_normalized
 from pytest_lmeval.postprocess import RULES, SPEC_RULES, extract, post_process
 from tests import needs
+from tests.examples import examples
 
 GSM8K = needs.DATA / "gsm8k" / "example_model_solutions.jsonl"
 PUBLISHED_CORRECT = {"6b_finetuning": 286, "6b_verification": 515, "175b_finetuning": 458, "175b_verification": 742}
@@ -23,7 +24,7 @@ TRICKY = st.lists(
     | st.sampled_from(["#### ", "1,", "234", "def f():", "\u2028", "é"])
     | st.text(max_size=3)
 ).map("".join)
-many = settings(max_examples=500, deadline=None)
+many = examples(500)
 
 
 def test_the_spec_vocabulary_is_six_rules_and_one_more_is_for_compact_records() -> None:

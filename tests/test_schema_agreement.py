@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]  # no types are published
 
@@ -20,6 +20,7 @@ from pytest_lmeval.formats.jsonl import is_spec_record
 from pytest_lmeval.formats.spec import CATEGORIES, METRICS, OPTIONAL, POST_PROCESS, REQUIRED
 from pytest_lmeval.loading import validate_task
 from pytest_lmeval.schemas import load_schema
+from tests.examples import examples
 
 Record = dict[str, Any]
 Place = tuple[str | int, ...]
@@ -149,7 +150,7 @@ def _check_agreement(record: Any) -> None:
     assert (refused is None and is_strict) == _is_valid("spec-record", record), refused
 
 
-@settings(deadline=None, max_examples=300)
+@examples(300)
 @given(record=st.sampled_from(_VALID_SPEC), mutations=_MUTATIONS)
 @example(record=_VALID_SPEC[0], mutations=[("task_id", "trailing\n")])
 @example(record=_VALID_SPEC[0], mutations=[("prompt", "one line\n")])
@@ -160,7 +161,7 @@ def test_schema_and_validator_agree_on_mutated_strict_records(record: Record, mu
     _check_agreement(_mutated(record, mutations))
 
 
-@settings(deadline=None, max_examples=300)
+@examples(300)
 @given(prompt=_PROMPTS | _ENDINGS)
 def test_schema_and_validator_agree_on_prompts(prompt: str) -> None:
     _check_agreement({**_VALID_SPEC[0], "prompt": prompt})
@@ -259,7 +260,7 @@ def _check_compact_agreement(record: Record) -> None:
     assert (refused is None) == _is_valid("compact-record", record), refused
 
 
-@settings(deadline=None, max_examples=300)
+@examples(300)
 @given(record=st.sampled_from(_VALID_COMPACT), mutations=_COMPACT_MUTATIONS)
 def test_schema_and_validator_agree_on_mutated_compact_records(
     record: Record, mutations: list[tuple[str, Any]]

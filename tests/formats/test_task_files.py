@@ -27,6 +27,7 @@ from pytest_lmeval import (
 from pytest_lmeval.formats.files import file_task_name, find_task_files, is_task_file, load_file, task_name
 from pytest_lmeval.formats.jsonl import is_spec_record, read_records
 from pytest_lmeval.formats.spec import CATEGORIES, METRICS, POST_PROCESS
+from tests.examples import examples
 
 SHIPPED = Path(__file__).parents[2] / "tasks"
 REGISTRY = default_registry(entry_points=False)
@@ -96,7 +97,7 @@ _PIECES = st.sampled_from(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(st.binary() | st.lists(_PIECES, max_size=12).map(b"".join))
 def test_every_line_of_any_file_is_an_example_or_an_error_or_blank_or_a_comment(data: bytes) -> None:
     examples, errors, _ = read_records(data, REGISTRY)

@@ -7,11 +7,12 @@ import io
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_lmeval.errors import RecordRefused
 from pytest_lmeval.metrics import csv_columns, csv_separator, has_csv
+from tests.examples import examples
 
 COMMA = "name,age\nAda,36\nGrace,85"
 SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t"}
@@ -41,7 +42,7 @@ def test_a_table_is_found_and_measured(prediction: str, extras: dict[str, Any], 
     assert expected == tuple(metric(prediction, [], extras) for metric in (has_csv, csv_separator, csv_columns))
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(
     st.sampled_from(sorted(SEPARATORS)),
     st.integers(2, 4).flatmap(

@@ -6,13 +6,14 @@ import itertools
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_lmeval.errors import RecordRefused
 from pytest_lmeval.metrics import drop_em, drop_f1
 from pytest_lmeval.metrics.drop import _best_sum
 from pytest_lmeval.tasks import F1, AccuracyCompletionOLMES
+from tests.examples import examples
 
 
 @pytest.mark.parametrize(
@@ -47,7 +48,7 @@ def test_what_is_no_list_of_answers_is_refused(given: Any) -> None:
         drop_f1("red", ["red"], {"answer_tuples": given})
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(
     st.integers(1, 4).flatmap(
         lambda columns: st.lists(

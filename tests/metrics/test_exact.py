@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import pytest_lmeval.metrics
@@ -17,6 +17,7 @@ from pytest_lmeval.metrics import (
     multiple_choice,
     substring_contains,
 )
+from tests.examples import examples
 
 Metric = Callable[[str, Sequence[str], Mapping[str, Any]], float]
 ALL: list[Metric] = [accuracy, exact_match, exact_match_normalized, multiple_choice, substring_contains]
@@ -102,7 +103,7 @@ def test_no_target_is_never_met(metric: Metric) -> None:
     assert 0.0 == metric("", [], {})
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(TEXT, st.lists(TEXT, min_size=1, max_size=4), st.randoms(use_true_random=False))
 def test_the_best_target_counts_whatever_the_order(prediction: str, targets: list[str], random: Any) -> None:
     shuffled = random.sample(targets, len(targets))
@@ -113,7 +114,7 @@ def test_the_best_target_counts_whatever_the_order(prediction: str, targets: lis
         assert score == metric(prediction, shuffled, {})
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(TEXT, TEXT)
 def test_a_match_that_is_stricter_implies_the_laxer_one(prediction: str, target: str) -> None:
     strict = exact_match(prediction, [target], {})

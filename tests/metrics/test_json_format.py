@@ -14,12 +14,13 @@ from typing import Any
 from urllib.request import urlopen
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_lmeval.errors import RecordRefused, ScoringError
 from pytest_lmeval.metrics import is_json, json_exact, json_schema, only_json
 from pytest_lmeval.metrics.parts.worker import Worker
+from tests.examples import examples
 
 VALUE = st.recursive(
     st.none()
@@ -31,7 +32,7 @@ VALUE = st.recursive(
     max_leaves=6,
 )
 CONTAINER = st.lists(VALUE, max_size=3) | st.dictionaries(st.text(max_size=3), VALUE, max_size=3)
-many = settings(max_examples=200, deadline=None)
+many = examples(200)
 NAMED = {"type": "object", "required": ["name"], "properties": {"age": {"type": "integer"}}}
 
 

@@ -9,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_lmeval.metrics import lcs_length
+from tests.examples import examples
 
 SEQUENCE = st.text("abc", max_size=40) | st.text("abcdefghijklmnop", max_size=80)
-many = settings(max_examples=1000, deadline=None)
+many = examples(1000)
 
 
 @pytest.mark.parametrize(

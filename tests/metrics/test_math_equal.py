@@ -19,6 +19,7 @@ from pytest_lmeval.metrics.math_equal import math_score
 from pytest_lmeval.metrics.parts.math_text import LONGEST, for_math_verify, plain_text, stated_answers
 from pytest_lmeval.metrics.parts.worker import Worker
 from tests import needs
+from tests.examples import examples
 
 needs.module("math_verify")
 
@@ -181,7 +182,7 @@ def test_hostile_text_is_made_ready_in_no_time_and_raises_nothing(text: str) -> 
     assert 5 > time.process_time() - started  # the square of the length would be minutes
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(st.text(st.sampled_from("0123.,x y()[]{}\\^_+-*/=<>|!%$\N{UNION}±frac sqrt text boxed and or"), max_size=40))
 def test_any_text_is_made_ready(text: str) -> None:
     assert all(answer in text for answer in stated_answers(text))

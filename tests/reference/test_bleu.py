@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 from sacrebleu.metrics.bleu import BLEU
 
 from pytest_lmeval.metrics import bleu_4
+from tests.examples import examples
 
 VOCABULARY = ["the", "cat", "sat", "on", "a", "mat"]
 TOKENS = st.lists(st.sampled_from(VOCABULARY), max_size=20)
 TEXT = TOKENS.map(" ".join)
-many = settings(max_examples=300, deadline=None)
+many = examples(300)
 
 
 @pytest.mark.parametrize(
@@ -61,7 +62,7 @@ def _sentence(draw: random.Random) -> str:
     return " ".join(draw.choices(VOCABULARY, k=draw.randrange(16)))
 
 
-@settings(max_examples=1000, deadline=None)
+@examples(1000)
 @given(TOKENS.filter(bool), TOKENS.filter(bool))
 def test_agrees_with_exact_fractions(prediction: list[str], target: list[str]) -> None:
     product = math.prod((_precision(prediction, target, order) for order in (1, 2, 3, 4)), start=Fraction(1))

@@ -13,10 +13,11 @@ from sklearn.metrics import f1_score
 from sklearn.preprocessing import MultiLabelBinarizer
 
 from pytest_lmeval.metrics import f1
+from tests.examples import examples
 
 WORDS = ["the", "cat", "sat", "on", "a", "mat", "The", "CAT,", "don't", "42", "3.5", "é_e", "end.\n", "!?"]
 TEXT = st.lists(st.sampled_from(WORDS), max_size=25).map(" ".join)
-many = settings(max_examples=300, deadline=None)
+many = examples(300)
 
 
 @pytest.mark.parametrize(

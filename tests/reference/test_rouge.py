@@ -12,10 +12,11 @@ from rouge_score.rouge_scorer import RougeScorer
 from pytest_lmeval.errors import ScoringError
 from pytest_lmeval.metrics import rouge, rouge_l
 from pytest_lmeval.metrics.parts.worker import Worker
+from tests.examples import examples
 
 WORDS = ["the", "cat", "sat", "on", "a", "mat", "The", "CAT,", "don't", "42", "3.5", "x-ray", "end.\n", "!?"]
 TEXT = st.lists(st.sampled_from(WORDS), max_size=25).map(" ".join)
-many = settings(max_examples=300, deadline=None)
+many = examples(300)
 
 
 @pytest.mark.parametrize(

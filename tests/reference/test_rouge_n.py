@@ -5,15 +5,16 @@ from __future__ import annotations
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rouge_score.rouge_scorer import RougeScorer
 
 from pytest_lmeval.metrics import f1, rouge_1, rouge_2
+from tests.examples import examples
 
 WORDS = ["the", "cat", "sat", "on", "a", "mat", "The", "CAT,", "don't", "42", "3.5", "x-ray", "end.\n", "!?"]
 TEXT = st.lists(st.sampled_from(WORDS), max_size=15).map(" ".join)
-many = settings(max_examples=200, deadline=None)
+many = examples(200)
 
 
 @pytest.mark.parametrize(

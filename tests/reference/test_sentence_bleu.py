@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sacrebleu import corpus_bleu, sentence_bleu
 
 from pytest_lmeval.metrics import bleu
+from tests.examples import examples
 
 PIECES = [
     "the",
@@ -30,7 +31,7 @@ PIECES = [
 ]
 TEXT = st.lists(st.sampled_from(PIECES), max_size=20).map(" ".join)
 ANY = st.text(st.sampled_from("ab c19.,-\n&;'()_ß"), max_size=20)
-many = settings(max_examples=400, deadline=None)
+many = examples(400)
 
 
 @pytest.mark.parametrize(

@@ -7,12 +7,13 @@ from collections import Counter
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import f1_score
 from sklearn.preprocessing import MultiLabelBinarizer
 
 from pytest_lmeval.metrics import squad_em, squad_f1
+from tests.examples import examples
 
 WORDS = [
     "the",
@@ -31,7 +32,7 @@ WORDS = [
     "!",
 ]
 TEXT = st.lists(st.sampled_from(WORDS), max_size=8).map(" ".join)
-many = settings(max_examples=300, deadline=None)
+many = examples(300)
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from pytest_lmeval.sandbox.inside.wire import MAX_DEPTH, encode, unpack
 from pytest_lmeval.sandbox.results import Limits
 from pytest_lmeval.sandbox.session import ProgramEndError, Session
 from pytest_lmeval.sandbox.values import ORDER, contains, near, ordered, parse, same, show, tagged, truth
+from tests.examples import examples
 
 # Whatever JSON can say, with the words that mean something here more often than by chance.
 TAGS = st.sampled_from(["tuple", "set", "dict", "bytes", "float", "list", ""])
@@ -41,7 +42,7 @@ def parsed(payload: bytes) -> list[Any] | None:
 
 
 @given(MESSAGES)
-@settings(max_examples=500)
+@examples(500)
 def test_a_payload_is_a_message_or_a_value_error(payload: bytes) -> None:
     message = parsed(payload)
 
@@ -49,7 +50,7 @@ def test_a_payload_is_a_message_or_a_value_error(payload: bytes) -> None:
 
 
 @given(MESSAGES, MESSAGES, st.sampled_from(sorted(ORDER)))
-@settings(max_examples=500)
+@examples(500)
 def test_whatever_gets_through_can_be_compared(one: bytes, other: bytes, symbol: str) -> None:
     items = [part for message in (parsed(one), parsed(other)) if message for part in message]
     for left in items:
@@ -63,7 +64,7 @@ def test_whatever_gets_through_can_be_compared(one: bytes, other: bytes, symbol:
 
 
 @given(MESSAGES)
-@settings(max_examples=500)
+@examples(500)
 def test_what_gets_through_is_what_an_encoder_could_have_sent(payload: bytes) -> None:
     for part in (parsed(payload) or ["value"])[1:]:
         try:
@@ -121,7 +122,7 @@ FRAMES = st.lists(
 
 
 @given(FRAMES.map(b"".join))
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_whatever_is_on_the_pipe_every_question_gets_an_answer_or_the_end(written: bytes) -> None:
     with Session(Puppeteer(len(READY).to_bytes(4, "big") + READY + written), Limits()) as session:
         for _ in range(7):

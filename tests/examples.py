@@ -1,0 +1,15 @@
+"""How many examples a property test draws: a share of its number in the default run, all of them with ``--all``."""
+
+from __future__ import annotations
+
+from hypothesis import settings
+
+__all__ = ["examples"]
+
+USUAL = 100
+
+
+def examples(count: int) -> settings:
+    """Return the settings of a property test that draws ``count`` examples where others draw a hundred."""
+    assert settings.default is not None
+    return settings(max_examples=count * settings.default.max_examples // USUAL)

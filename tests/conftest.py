@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import shutil
 import signal
 import sys
 import threading
+import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -71,6 +74,7 @@ class RunModule(Protocol):
     ) -> CompletedProcess[str]: ...
 
 
+MadeOnce = Callable[[str, Callable[[Path], object]], Path]
 # The same examples in every run, however slow the machine; --hypothesis-profile=explore draws new ones.
 settings.register_profile("explore", max_examples=USUAL, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("all", settings.get_profile("explore"), derandomize=True)
@@ -121,6 +125,32 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     terminalreporter.write_line(f"left out: {len(reports)} test(s){': ' if told else ''}{told}{slow}")
 
 
+class Started:
+    """A run under way, the leader of its process group."""
+
+    def __init__(self, process: Any, output: Path) -> None:
+        self.process = process
+        self._output = output
+
+    def wait_for(self, condition: Callable[[], bool]) -> None:
+        """Wait until the condition holds; fail if the run ends before."""
+        deadline = time.monotonic() + PATIENCE_S
+        while not condition():
+            assert self.process.poll() is None, self._output.read_text()
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+
+    def stop(self, number: int, *, group: bool = False) -> tuple[int, str]:
+        """Send a signal; return the exit code and the output when the run has ended."""
+        try:
+            (os.killpg if group else os.kill)(self.process.pid, number)
+            return self.process.wait(PATIENCE_S), self._output.read_text()
+        finally:
+            if self.process.poll() is None:
+                os.killpg(self.process.pid, signal.SIGKILL)
+                self.process.wait()
+
+
 class Project:
     """A folder with task files, a model and a pytest.ini; every run is a process of its own."""
 
@@ -167,6 +197,14 @@ class Project:
         """Run the project's tasks against its model."""
         return self.run_pytest("--lm-adapter=model:Model", *args, timeout=timeout)
 
+    def start(self, *args: str | Path) -> Started:
+        """Start pytest with exactly these arguments, in a process group of its own, and return at once."""
+        output = self.path / "output.txt"  # no pipe: workers that outlive their controller for a moment hold it open
+        command = [sys.executable, "-mpytest", *[f"-pno:{name}" for name in NEEDLESS], *map(str, args)]
+        with output.open("w") as file:
+            process = self.pytester.popen(command, stdout=file, stderr=file, start_new_session=True)
+        return Started(process, output)
+
     def lmeval(self, *args: str | Path) -> pytest.RunResult:
         """Run the command ``lmeval``."""
         return self.pytester.run(sys.executable, "-mpytest_lmeval.cli", *args, timeout=PATIENCE_S)
@@ -193,6 +231,26 @@ class Project:
         """Return the prompts of every call of the model so far, in the order of the calls."""
         path = self.path / "calls.txt"
         return [json.loads(line)[1] for line in path.read_text().splitlines()] if path.exists() else []
+
+
+@pytest.fixture(scope="session")
+def made_once(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> MadeOnce:
+    """Provide a folder that the first worker to ask for it fills, for all of them: it is theirs to read only."""
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if hasattr(request.config, "workerinput") else base
+
+    def make(name: str, fill: Callable[[Path], object]) -> Path:
+        folder, done = shared / name, shared / f"{name}.done"
+        with (shared / f"{name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not done.exists():
+                shutil.rmtree(folder, ignore_errors=True)
+                folder.mkdir()
+                fill(folder)
+                done.touch()
+        return folder
+
+    return make
 
 
 @pytest.fixture(scope="session")

@@ -55,7 +55,7 @@ class Fork:
     """What is used of a ``subprocess.Popen``.
 
     ``door`` is the client's end of the server's socket. The process gets ``streams``: stdin, stdout and stderr.
-    ``setting`` is the command's ``folder`` and ``environment``.
+    ``setting`` is the command's ``folder``, ``environment`` and process ``group``: 0 for a new one.
     """
 
     stdin: IO[Any] | None = None
@@ -63,7 +63,8 @@ class Fork:
     returncode: int | None = None
 
     def __init__(self, door: socket.socket, command: Sequence[str], streams: list[int], **setting: Any) -> None:
-        request = {"command": command, "folder": os.getcwd(), "environment": dict(os.environ), **setting}
+        ours = {"folder": os.getcwd(), "environment": dict(os.environ), "group": os.getpgrp()}
+        request = {"command": command, **ours, **setting}
         text = json.dumps(request).encode()
         self._connection, theirs = socket.socketpair()
         with theirs:
@@ -108,11 +109,15 @@ class ForkServer:
     def popen(
         self, start: Callable[..., Any], command: Sequence[str], *, stdout: IO[str], stderr: IO[str], **rest: Any
     ) -> Any:
-        """Fork a run of a module with an empty stdin, as ``Pytester.popen`` starts one; ``start`` any other command."""
+        """Fork a run of a module with an empty stdin, as ``Pytester.popen`` starts one; ``start`` any other command.
+
+        Instead of a session of its own (``start_new_session``) a fork has a process group of its own.
+        """
         is_module = command[0] == sys.executable and command[1] in ("-mpytest", f"-m{PROJECT}.cli")
         if not is_module or not self._can_fork(os.environ):
             return start(command, stdout=stdout, stderr=stderr, **rest)
-        return self._fork(command, stdout, stderr, os.getcwd(), os.environ)
+        group = {"group": 0} if rest.get("start_new_session") else {}
+        return self._fork(command, stdout, stderr, folder=os.getcwd(), environment=os.environ, **group)
 
     def run(
         self, module: str, *arguments: str | Path, folder: Path, environment: Mapping[str, str]
@@ -125,7 +130,7 @@ class ForkServer:
             tempfile.TemporaryFile("w+", encoding="utf-8") as out,
             tempfile.TemporaryFile("w+", encoding="utf-8") as err,
         ):
-            code = self._fork(command, out, err, str(folder), environment).wait()
+            code = self._fork(command, out, err, folder=str(folder), environment=environment).wait()
             texts = [(stream.seek(0), stream.read())[1] for stream in (out, err)]
         return subprocess.CompletedProcess(command, code, *texts)
 
@@ -133,14 +138,21 @@ class ForkServer:
         return self._started_with == _read_at_start(environment)
 
     def _fork(
-        self, command: Sequence[str], stdout: IO[Any], stderr: IO[Any], folder: str, environment: Mapping[str, str]
+        self,
+        command: Sequence[str],
+        stdout: IO[Any],
+        stderr: IO[Any],
+        *,
+        folder: str,
+        environment: Mapping[str, str],
+        **setting: Any,
     ) -> Fork:
         self._process = self._process or self._start()
         path = os.pathsep.join(filter(None, [folder, environment.get("PYTHONPATH")]))
         with open(os.devnull) as stdin:
             streams = [stdin.fileno(), stdout.fileno(), stderr.fileno()]
-            setting = {"folder": folder, "environment": {**environment, "PYTHONPATH": path}}
-            return Fork(self._door, command, streams, **setting)
+            surroundings = {"folder": folder, "environment": {**environment, "PYTHONPATH": path}}
+            return Fork(self._door, command, streams, **surroundings, **setting)
 
     def close(self) -> None:
         self._door.close()
@@ -255,6 +267,8 @@ def become(search_path: list[str], request: dict[str, Any], descriptors: list[in
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
         os.close(stream)
+    with contextlib.suppress(PermissionError):  # whoever asked is in another session than the server
+        os.setpgid(0, request["group"])
     os.chdir(request["folder"])
     os.environ.clear()
     os.environ.update(request["environment"])

@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
-import subprocess
-import sys
-import time
 from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
-
-from tests.conftest import PATIENCE_S
 
 if TYPE_CHECKING:
     from tests.conftest import Project
@@ -243,26 +237,10 @@ def test_a_run_that_stops_at_a_failure_asks_no_more(model: Project, option: str,
 @pytest.mark.parametrize("processes", ["-n0", "-n2"])
 def test_ctrl_c_ends_a_run_with_requests_in_flight(model: Project, processes: str) -> None:
     examples(model, "t", 200)
-    process = subprocess.Popen(
-        [sys.executable, "-mpytest", "-pno:randomly", "--lm-adapter=model:Stuck", "--lm-concurrency=4", processes],
-        cwd=model.path,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
-    deadline = time.monotonic() + PATIENCE_S
-    while len(events(model, "asked")) < 6:
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    os.killpg(process.pid, signal.SIGINT)  # as a terminal does
-    try:
-        output, _ = process.communicate(timeout=PATIENCE_S)
-    finally:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()
-    assert 2 == process.returncode, output
+    started = model.start("--lm-adapter=model:Stuck", "--lm-concurrency=4", processes)
+    started.wait_for(lambda: len(events(model, "asked")) >= 6)
+    code, output = started.stop(signal.SIGINT, group=True)  # as a terminal does
+    assert 2 == code, output
     assert "Traceback" not in output
     board = model.board()
     assert not board["complete"]

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
-import subprocess
-import sys
-import time
 
 import pytest
 
-from tests.conftest import NEEDLESS, PATIENCE_S, Project
+from tests.conftest import Project
 from tests.needs import module
 
 # Notes how many requests are in flight at once, and answers what the prompt says.
@@ -254,19 +250,10 @@ def test_ctrl_c_cancels_what_runs_and_names_what_has_no_result(project: Project)
         "@eval_task('x', data=[{'id': f'e{n}'} for n in range(6)])\nasync def test_x(row, lm):\n"
         "    await lm.ask('say: 1')\n    if row['id'] != 'e0':\n        await asyncio.sleep(600)\n",
     )
-    quick = [f"-pno:{name}" for name in NEEDLESS]
-    command = [sys.executable, "-m", "pytest", *quick, "tests", "--lm-adapter=model:Model"]
-    process = subprocess.Popen(
-        command, cwd=project.path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
-    )
-    deadline = time.monotonic() + PATIENCE_S
-    while len(asked(project)) < 6:
-        assert time.monotonic() < deadline
-        assert process.poll() is None
-        time.sleep(0.02)
-    os.kill(process.pid, signal.SIGINT)
-    output, _ = process.communicate(timeout=PATIENCE_S)
-    assert 2 == process.returncode, output
+    started = project.start("tests", "--lm-adapter=model:Model")
+    started.wait_for(lambda: len(asked(project)) >= 6)
+    code, output = started.stop(signal.SIGINT)
+    assert 2 == code, output
     assert "no result: tests/test_x.py::test_x[e3]" in output
 
 

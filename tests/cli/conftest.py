@@ -13,7 +13,7 @@ import pytest
 from pytest_lmeval.cli import main
 from pytest_lmeval.convert import convert_gsm8k
 from tests import needs
-from tests.conftest import NEEDLESS, RunModule
+from tests.conftest import NEEDLESS, MadeOnce, RunModule
 
 GSM8K = needs.DATA / "gsm8k/example_model_solutions.jsonl"
 MODEL = """
@@ -95,22 +95,24 @@ def shards(stub_project: Path, evaluate: Evaluate) -> list[Path]:
 
 
 @pytest.fixture(scope="session")
-def gsm8k(tmp_path_factory: pytest.TempPathFactory, evaluate: Evaluate) -> Path:
+def gsm8k(made_once: MadeOnce, evaluate: Evaluate) -> Path:
     """Provide a folder with runs of recorded GSM8K models: ``better``, ``lower``, ``broken``, ``broken-100``.
 
     The broken ones are the better one with 3 % of its right answers made wrong, over all examples and the first 100.
     """
     if not GSM8K.exists():
         needs.lacking("data", f"needs the published {GSM8K.name}")
-    folder = tmp_path_factory.mktemp("gsm8k")
-    convert_gsm8k(GSM8K, folder / "gsm8k")
-    (folder / "pytest.ini").write_text("[pytest]\n")
-    _run_recording(evaluate, folder, "better", "gsm8k/175b_verification.replay.jsonl")
-    _run_recording(evaluate, folder, "lower", "gsm8k/175b_finetuning.replay.jsonl")
-    _break(folder)
-    _run_recording(evaluate, folder, "broken", "broken.replay.jsonl")
-    _run_recording(evaluate, folder, "broken-100", "broken.replay.jsonl", "--lm-limit=100")
-    return folder
+
+    def fill(folder: Path) -> None:
+        convert_gsm8k(GSM8K, folder / "gsm8k")
+        (folder / "pytest.ini").write_text("[pytest]\n")
+        _run_recording(evaluate, folder, "better", "gsm8k/175b_verification.replay.jsonl")
+        _run_recording(evaluate, folder, "lower", "gsm8k/175b_finetuning.replay.jsonl")
+        _break(folder)
+        _run_recording(evaluate, folder, "broken", "broken.replay.jsonl")
+        _run_recording(evaluate, folder, "broken-100", "broken.replay.jsonl", "--lm-limit=100")
+
+    return made_once("gsm8k", fill)
 
 
 @pytest.fixture(scope="session")

@@ -26,7 +26,6 @@ def take_calls(project: Project) -> tuple[list[list[str]], int]:
     return sorted(prompts for _, prompts in calls), len({process for process, _ in calls})
 
 
-@pytest.mark.command_line
 def test_300_examples_are_asked_in_the_same_39_batches_by_two_workers(project: Project) -> None:
     write_tasks(project, files=3, examples=100)
     project.run("--lm-report-dir=one").assert_outcomes(passed=300)

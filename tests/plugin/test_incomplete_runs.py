@@ -89,7 +89,6 @@ def test_an_old_board_does_not_outlive_an_ended_process(ending: Project) -> None
     assert not ending.board()["complete"]
 
 
-@pytest.mark.command_line
 @pytest.mark.parametrize("how", ["os._exit", "SIGKILL"])
 def test_a_dead_worker_costs_its_batch_at_most(ending: Project, how: str) -> None:
     result = end(ending, how, "-n2")

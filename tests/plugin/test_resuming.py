@@ -67,7 +67,7 @@ class Async:
         await asyncio.sleep(self.batch.pause)
         return self.batch.answer(request)
 """
-EXAMPLES = 200
+EXAMPLES = 100
 Key = tuple[str, str]
 
 
@@ -212,8 +212,8 @@ QUIET = [
 @pytest.mark.parametrize(
     ("options", "earliest", "kills"),
     [
-        pytest.param(["-n0", "--lm-adapter-arg=pause=0.01"], 0.1, 6, id="serial"),
-        pytest.param(["-n2", "--lm-adapter-arg=pause=0.02"], 0.5, 2, id="two workers"),
+        pytest.param(["-n0", "--lm-adapter-arg=pause=0.01"], 0.1, 3, id="serial"),
+        pytest.param(["-n2", "--lm-adapter-arg=pause=0.02"], 0.5, 1, id="two workers"),
         pytest.param(["-n0", "--lm-adapter-arg=pause=0.02"], 0.1, 43, id="serial, often", marks=pytest.mark.slow),
         pytest.param(["-n2", "--lm-adapter-arg=pause=0.01"], 0.5, 7, id="two workers, often", marks=pytest.mark.slow),
     ],

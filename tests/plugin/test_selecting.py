@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests import needs
+from tests.conftest import NEEDLESS
 
 if TYPE_CHECKING:
     from tests.conftest import Project
@@ -95,8 +96,10 @@ def test_stepwise_goes_on_where_it_stopped(small: Project) -> None:
     assert ["arithmetic:arith_2", "arithmetic:arith_3", "words:blue", "words:red"] == ran(small, "reports/selection")
 
 
-@pytest.mark.command_line
-@pytest.mark.parametrize("distribution", ["-n0", "-n2", "-n2 --dist=loadfile", "-n2 --dist=worksteal"])
+@pytest.mark.parametrize(
+    "distribution",
+    ["-n0", pytest.param("-n2", marks=pytest.mark.command_line), "-n2 --dist=loadfile", "-n2 --dist=worksteal"],
+)
 def test_examples_and_plain_tests_run_together(small: Project, distribution: str) -> None:
     small.write("test_plain.py", PLAIN)
     result = small.run(*distribution.split())
@@ -116,7 +119,8 @@ def test_the_board_is_of_the_examples_alone_where_only_plain_tests_fail(small: P
 def test_a_random_order_gives_the_same_board(small: Project, processes: str) -> None:
     needs.module("pytest_randomly")
     small.run("--lm-report-dir=ordered", "--lm-include-per-example")
-    args = ["--lm-adapter=model:Model", "--lm-report-dir=shuffled", "--lm-include-per-example", processes]
+    needless = [f"-pno:{name}" for name in NEEDLESS if name != "randomly"]
+    args = ["--lm-adapter=model:Model", "--lm-report-dir=shuffled", "--lm-include-per-example", processes, *needless]
     small.pytester.runpytest_subprocess(*args, "-p", "randomly", "-p", "no:cacheprovider", timeout=60)
     assert ran(small, "ordered") == ran(small, "shuffled")
     assert small.board("ordered")["digest"] == small.board("shuffled")["digest"]

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.conftest import NEEDLESS
+
 if TYPE_CHECKING:
     from tests.conftest import Project
 
@@ -24,12 +26,12 @@ runpy.run_module("pytest", run_name="__main__")
 
 def run_limited(project: Project, limit: int, *options: str) -> subprocess.CompletedProcess[str]:
     """Run the tasks in a process that may write files of ``limit`` bytes at most."""
-    arguments = ["-p", "no:randomly", "-p", "no:cacheprovider", "--lm-adapter=model:Model", *options]
+    arguments = [*[f"-pno:{name}" for name in (*NEEDLESS, "cacheprovider")], "--lm-adapter=model:Model", *options]
     command = [sys.executable, "-c", LIMITED, str(limit), *arguments]
     return subprocess.run(command, cwd=project.path, capture_output=True, text=True, timeout=60)
 
 
-@pytest.mark.parametrize("options", [[], ["-n2"]])
+@pytest.mark.parametrize("options", [[], pytest.param(["-n2"], marks=pytest.mark.slow)])
 def test_a_full_disk_leaves_no_board_makes_the_run_incomplete_and_shows_the_scores(
     project: Project, options: list[str]
 ) -> None:

@@ -95,6 +95,15 @@ def test_a_part_can_be_run_alone() -> None:
     assert ROWS["collection"] == [row["what"] for row in table(done.stdout)]
 
 
+def test_the_files_of_one_example_are_counted_by_the_library(tmp_path: Path) -> None:
+    path = tmp_path / "one.jsonl"
+    path.write_text('{"id": "a", "prompt": "x", "targets": ["x"], "metric": "exact_match"}\n')
+    script = str(SCRIPT.with_name("files_per_example.py"))
+    command = [sys.executable, script, "--way=library", f"--path={path}"]
+    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert "metrics/exact.py" in output
+
+
 def test_an_unknown_part_is_refused_with_the_choices() -> None:
     done = run_benchmark("--only", "speed")
     assert 2 == done.returncode
@@ -111,6 +120,7 @@ def test_two_models_in_one_run_are_measured_beside_one_alone() -> None:
     assert float(one["plugin"]) == float(two["reference"])
 
 
+@pytest.mark.slow
 def test_the_files_of_one_example_are_counted_both_ways() -> None:
     script = SCRIPT.with_name("files_per_example.py")
     output = subprocess.run([sys.executable, script, "--list"], capture_output=True, text=True, check=True).stdout

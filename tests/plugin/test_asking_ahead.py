@@ -155,7 +155,7 @@ def test_so_many_requests_are_in_flight_across_task_files(model: Project, concur
     assert [[concurrency]] == events(model, "peak")
 
 
-@pytest.mark.parametrize(("concurrency", "own"), [(8, 4), (64, 32)])
+@pytest.mark.parametrize(("concurrency", "own"), [(8, 4), pytest.param(64, 32, marks=pytest.mark.slow)])
 def test_workers_share_the_concurrency_out(model: Project, concurrency: int, own: int) -> None:
     examples(model, "t", 200)
     options = ["-n2", f"--lm-concurrency={concurrency}", f"--lm-adapter-arg=wanted={own}"]
@@ -214,11 +214,11 @@ def test_what_is_asked_and_not_yet_scored_stays_within_the_window(
     project.write("counting.py", COUNTING)
     project.write("pyproject.toml", '[tool.lmeval]\nplugins = ["counting"]\n')
     for name in ("a", "b"):
-        examples(project, name, 1000, metric="counted")
+        examples(project, name, 200, metric="counted")
     result = project.run_pytest(f"--lm-adapter=counting:{adapter}", option, "-q", "-q")
     assert 0 == result.ret
     asked, scored, most = map(int, (project.path / "most.txt").read_text().split())
-    assert (2000, 2000) == (asked, scored)
+    assert (400, 400) == (asked, scored)
     assert 8 < most <= window
 
 

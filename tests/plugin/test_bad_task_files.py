@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.conftest import MODEL, NEEDLESS, PYTEST_INI, RunModule
+
 if TYPE_CHECKING:
     from tests.conftest import Project
 
@@ -32,8 +34,35 @@ BAD_FILES = {
 }
 
 
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory, run_module: RunModule) -> str:
+    """Provide what a run of all bad files and a good one says."""
+    folder = tmp_path_factory.mktemp("bad")
+    (folder / "tasks").mkdir()
+    (folder / "pytest.ini").write_text(PYTEST_INI)
+    (folder / "model.py").write_text(MODEL)
+    (folder / "tasks/fine.jsonl").write_bytes(GOOD)
+    for kind, (content, _) in BAD_FILES.items():
+        (folder / f"tasks/{kind}.jsonl").write_bytes(content)
+    quick = [f"-pno:{name}" for name in NEEDLESS]
+    result = run_module(folder, "pytest", *quick, "--lm-adapter=model:Model")
+    assert 2 == result.returncode
+    assert "Traceback" not in result.stdout
+    assert not (folder / "calls.txt").exists()
+    return result.stdout
+
+
 @pytest.mark.parametrize("kind", BAD_FILES)
-def test_a_bad_file_is_named_with_line_rule_and_reason(project: Project, kind: str) -> None:
+def test_a_bad_file_is_named_with_line_rule_and_reason(told: str, kind: str) -> None:
+    _, wanted = BAD_FILES[kind]
+    lines = [line for line in told.splitlines() if f"tasks/{kind}.jsonl:" in line]
+    text = "\n".join(lines).replace(f"tasks/{kind}.jsonl:", "tasks/t.jsonl:")
+    assert [] == [word for word in wanted if word not in text]
+    assert len(text) < 5_000
+
+
+@pytest.mark.parametrize("kind", ["empty", "a 50 MB line", pytest.param("too deep", marks=pytest.mark.slow)])
+def test_a_bad_file_stops_the_run_alone(project: Project, kind: str) -> None:
     content, wanted = BAD_FILES[kind]
     project.write("tasks/t.jsonl", content)
     project.task("tasks/fine.jsonl", project.record("a", "x"))

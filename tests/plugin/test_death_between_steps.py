@@ -150,15 +150,18 @@ def read_table() -> dict[str, list[str]]:
 
 TABLE = read_table()
 CELLS = [(point, kind) for point in POINTS for kind, column in KINDS.items() if TABLE[point][column] != "-"]
-# All of them take minutes: every fifth meets each point and each kind several times.
+# All of them take minutes: every seventh meets each point and each kind.
 CHOSEN = [
-    *[(point, kind, "-n0") for point, kind in CELLS[::5]],
+    *[(point, kind, "-n0") for point, kind in CELLS[::7]],
     ("after the third answer's line", "SIGKILL", "-n2"),
+    ("before the results are judged", "sys.exit", "-n2"),
+    ("before `leaderboard.json`", "os._exit in two threads", "-n2"),
+]
+MORE = [
+    *[(point, kind, "-n0") for point, kind in CELLS[::5] if (point, kind, "-n0") not in CHOSEN],
     ("between the third answer and its line", "pytest.exit", "-n2"),
     ("in the middle of the third answer's line", "exception", "-n2"),
-    ("before the results are judged", "sys.exit", "-n2"),
     ("before the ledger's footer", "os._exit", "-n2"),
-    ("before `leaderboard.json`", "os._exit in two threads", "-n2"),
     ("after the last answer's line", "os._exit twice", "-n2"),
 ]
 
@@ -205,7 +208,9 @@ def older_results(project: Project, before: bytes) -> bool:
     return any(path.read_bytes().startswith(before) for path in project.path.glob("reports/ledger*.jsonl"))
 
 
-@pytest.mark.parametrize(("point", "kind", "processes"), CHOSEN)
+@pytest.mark.parametrize(
+    ("point", "kind", "processes"), [*CHOSEN, *[pytest.param(*case, marks=pytest.mark.slow) for case in MORE]]
+)
 def test_a_run_that_dies_is_not_green_and_is_resumed(earlier: Project, point: str, kind: str, processes: str) -> None:
     when, place, number = POINTS[point]
     earlier.write("fault.json", json.dumps({"when": when, "place": place, "number": number, "kind": kind}))

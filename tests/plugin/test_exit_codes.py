@@ -58,8 +58,15 @@ CASES: list[tuple[str, str, int]] = [
 ]
 
 
-# Workers cost a second each: those cases where they could make a difference.
+# Those cases where workers could make a difference; of them, one of a kind in every run of these tests.
 UNDER_XDIST = [case for case in CASES if case[2] in (2, 3) or case[0].endswith("test") or case[1] == "-k right"]
+SAMPLE = [
+    ("wrong", "-k right", 0),
+    ("right and a failing test", "", 1),
+    ("bad and a failing test", "--continue-on-collection-errors", 2),
+    ("error and a failing test", "", 3),
+    ("error and bad", "", 2),
+]
 
 
 def check(project: Project, kind: str, options: str, expected: int) -> None:
@@ -83,7 +90,10 @@ def test_the_exit_code_says_how_the_run_ended(project: Project, kind: str, optio
     check(project, kind, options, expected)
 
 
-@pytest.mark.parametrize(("kind", "options", "expected"), UNDER_XDIST)
+@pytest.mark.parametrize(
+    ("kind", "options", "expected"),
+    [pytest.param(*case, marks=[] if case in SAMPLE else pytest.mark.slow) for case in UNDER_XDIST],
+)
 def test_the_exit_code_is_the_same_under_xdist(project: Project, kind: str, options: str, expected: int) -> None:
     check(project, kind, f"{options} -n2", expected)
 

@@ -166,8 +166,15 @@ def commands_on(page: Path) -> set[str]:
     }
 
 
-@pytest.mark.parametrize("processes", ["-n0", "-n2"])
-@pytest.mark.parametrize("folder", [".", "tasks"])
+@pytest.mark.parametrize(
+    ("folder", "processes"),
+    [
+        (".", "-n0"),
+        ("tasks", "-n2"),
+        pytest.param(".", "-n2", marks=pytest.mark.slow),
+        pytest.param("tasks", "-n0", marks=pytest.mark.slow),
+    ],
+)
 def test_terminal_and_report_give_the_same_command_and_it_runs_the_same_prompt(
     project: Project, monkeypatch: pytest.MonkeyPatch, folder: str, processes: str
 ) -> None:

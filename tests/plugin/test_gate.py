@@ -405,14 +405,17 @@ def letters(text: str) -> str:
     return re.sub(r"\W", "", re.sub(r"&#?\w+;", "", text))
 
 
-@PROCESSES
 @pytest.mark.parametrize(
-    ("options", "verdict"),
+    ("options", "verdict", "processes"),
     [
-        ([], "pass"),
-        (["--lm-min-score=many=1"], "floor"),
-        (["--lm-gate=none"], "pass"),
-        (["--lm-update-baseline"], "new"),
+        ([], "pass", "-n0"),
+        (["--lm-min-score=many=1"], "floor", "-n2"),
+        (["--lm-gate=none"], "pass", "-n0"),
+        (["--lm-update-baseline"], "new", "-n0"),
+        pytest.param([], "pass", "-n2", marks=pytest.mark.slow),
+        pytest.param(["--lm-min-score=many=1"], "floor", "-n0", marks=pytest.mark.slow),
+        pytest.param(["--lm-gate=none"], "pass", "-n2", marks=pytest.mark.slow),
+        pytest.param(["--lm-update-baseline"], "new", "-n2", marks=pytest.mark.slow),
     ],
 )
 def test_every_verdict_says_on_every_output_what_was_left_out_and_what_new_targets_changed(

@@ -143,8 +143,19 @@ def test_bad_task_files_give_no_order(hostile: Project, options: list[str]) -> N
 NAMES = ("::error file=a::x", "a\n::error::b/x", "##[group]x", "\x1b[2Jx", "\r::error::x", "\u202ex")
 
 
-@pytest.mark.parametrize("folder", [".", "tasks"])
-@pytest.mark.parametrize("options", [["-v"], ["-n2"], ["--collect-only", "-q"], ["--lm-check-formatting"]])
+@pytest.mark.parametrize(
+    ("folder", "options"),
+    [
+        (".", ["-v"]),
+        (".", ["-n2"]),
+        ("tasks", ["--collect-only", "-q"]),
+        ("tasks", ["--lm-check-formatting"]),
+        pytest.param("tasks", ["-v"], marks=pytest.mark.slow),
+        pytest.param("tasks", ["-n2"], marks=pytest.mark.slow),
+        pytest.param(".", ["--collect-only", "-q"], marks=pytest.mark.slow),
+        pytest.param(".", ["--lm-check-formatting"], marks=pytest.mark.slow),
+    ],
+)
 def test_the_name_of_a_task_file_gives_no_order(
     project: Project, folder: str, options: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

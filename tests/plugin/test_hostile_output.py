@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
@@ -217,12 +215,5 @@ def test_a_surrogate_in_a_warning_of_a_worker_is_not_green(project: Project) -> 
 
 def test_a_board_in_a_folder_of_odd_characters_is_written(project: Project) -> None:
     project.task("tasks/ünï cödé.jsonl", project.record("é", "é"))
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-pno:randomly", "--lm-adapter=model:Model", "--lm-report-dir=re ports/ü"],
-        cwd=project.path,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert 0 == done.returncode, done.stdout
+    assert 0 == project.run("--lm-report-dir=re ports/ü").ret
     assert "ünï cödé" == project.board("re ports/ü")["tasks"][0]["task"]

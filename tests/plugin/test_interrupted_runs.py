@@ -75,8 +75,19 @@ def pytest_configure(config):
 """
 
 
-@pytest.mark.parametrize("processes", ["-n0", "-n2"])
-@pytest.mark.parametrize(("when", "conftest"), [("setup", ""), ("call", ""), ("call", OLD_WRAPPER), ("teardown", "")])
+@pytest.mark.parametrize(
+    ("when", "conftest", "processes"),
+    [
+        ("setup", "", "-n0"),
+        ("call", "", "-n0"),
+        ("call", OLD_WRAPPER, "-n0"),
+        ("call", OLD_WRAPPER, "-n2"),
+        ("teardown", "", "-n2"),
+        pytest.param("setup", "", "-n2", marks=pytest.mark.slow),
+        pytest.param("call", "", "-n2", marks=pytest.mark.slow),
+        pytest.param("teardown", "", "-n0", marks=pytest.mark.slow),
+    ],
+)
 def test_ctrl_c_while_a_report_is_built_is_ctrl_c(project: Project, when: str, conftest: str, processes: str) -> None:
     """Where warnings are errors, pluggy puts one in the place of what passes an old-style wrapper."""
     project.write("conftest.py", CTRL_C_AT_A_REPORT.replace("{when}", when) + conftest)

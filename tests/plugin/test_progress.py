@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import pty
-import subprocess
 import sys
 from typing import TYPE_CHECKING
 
 from pytest_lmeval.plugin.progress import describe
+from tests.conftest import NEEDLESS
 
 if TYPE_CHECKING:
     from tests.conftest import Project
@@ -55,9 +55,10 @@ def test_a_run_that_does_not_wait_says_nothing(project: Project) -> None:
 def test_on_a_terminal_the_line_stands_below_the_dots_and_is_taken_away(project: Project) -> None:
     _write(project)
     ours, theirs = pty.openpty()
-    command = [sys.executable, "-mpytest", "-pno:randomly", "--lm-adapter=slow:Slow", "--lm-concurrency=2"]
-    process = subprocess.Popen(command, cwd=project.path, stdout=theirs, stderr=theirs, close_fds=True)
-    os.close(theirs)
+    quick = [f"-pno:{name}" for name in NEEDLESS]
+    command = [sys.executable, "-mpytest", *quick, "--lm-adapter=slow:Slow", "--lm-concurrency=2"]
+    with open(theirs, "w") as terminal:
+        process = project.pytester.popen(command, stdout=terminal, stderr=terminal)
     shown = b""
     while True:
         try:

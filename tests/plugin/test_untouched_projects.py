@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from tests.conftest import Project
 
 # What a plugin costs and changes at the start is told by nothing but the command.
-pytestmark = pytest.mark.command_line
+as_a_command = pytest.mark.command_line
 
 HEAVY = ["pydantic", "jinja2", "yaml", "aiohttp", "numpy", "torch", "scipy", "asyncio", "multiprocessing.pool"]
 
@@ -31,7 +31,15 @@ def foreign(project: Project) -> Project:
     return project
 
 
-@pytest.mark.parametrize("arguments", ["", "-n2", "tests tasks/test_inside.py", ". -v"])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        pytest.param("", marks=as_a_command),
+        pytest.param("-n2", marks=as_a_command),
+        "tests tasks/test_inside.py",
+        ". -v",
+    ],
+)
 def test_a_run_without_an_adapter_collects_plain_tests_alone(foreign: Project, arguments: str) -> None:
     result = foreign.run_pytest(*arguments.split())
     assert 0 == result.ret
@@ -64,6 +72,7 @@ def test_ours():
 """
 
 
+@as_a_command
 def test_nothing_heavy_is_imported_where_no_task_is_collected(
     foreign: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -73,7 +82,7 @@ def test_nothing_heavy_is_imported_where_no_task_is_collected(
     foreign.run_pytest("-p", "pytest_lmeval.plugin").assert_outcomes(passed=3)
 
 
-@pytest.mark.parametrize("arguments", ["", "-n2"])
+@pytest.mark.parametrize("arguments", [pytest.param("", marks=as_a_command), "-n2"])
 def test_the_plugin_can_be_left_out(foreign: Project, arguments: str) -> None:
     foreign.run_pytest("-p", "no:lmeval", *arguments.split()).assert_outcomes(passed=2)
     result = foreign.run_pytest("-p", "no:lmeval", "--lm-adapter=toy")

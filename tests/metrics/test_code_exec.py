@@ -210,7 +210,7 @@ STATUSES = {
 @pytest.mark.parametrize(("status", "program", "value"), [(status, *case) for status, case in STATUSES.items()])
 def test_what_became_of_the_program_is_told_in_every_form(status: str, program: str, value: float) -> None:
     tests = "def check(candidate):\n    assert candidate(1) == 1\n"
-    short = {"timeout_s": 1.0}
+    short = {"timeout_s": 0.2 if status == "timeout" else 1.0}
 
     scores = [
         code_exec(program, ["ok"], {"io_pairs": [[1, 1]], **short}, SANDBOX),
@@ -225,7 +225,7 @@ def test_what_became_of_the_program_is_told_in_every_form(status: str, program: 
 def test_pairs_met_before_a_timeout_count() -> None:
     program = "def f(x):\n    while x > 2: pass\n    return x"
 
-    score = code_exec(program, ["ok"], {"io_pairs": [[1, 1], [2, 2], [3, 3], [4, 4]], "timeout_s": 1.0}, SANDBOX)
+    score = code_exec(program, ["ok"], {"io_pairs": [[1, 1], [2, 2], [3, 3], [4, 4]], "timeout_s": 0.2}, SANDBOX)
 
     assert (0.5, "timeout", 2, 4) == (score.value, *(score.details[key] for key in ("code_status", "passed", "total")))
 
@@ -280,6 +280,10 @@ def test_details_are_json_and_hold_the_end_of_stdout() -> None:
     details["reason"].encode("utf-8")
 
 
+# Only these use another function of the prompt to judge the candidate, or have their own lists changed by it.
+RELYING = {f"HumanEval/{number}" for number in (32, 38, 50, 70, 120, 149)}
+
+
 def _humaneval() -> list[dict[str, str]]:
     if not HUMANEVAL.exists():
         return []
@@ -288,8 +292,10 @@ def _humaneval() -> list[dict[str, str]]:
 
 
 @needs.needs_file(HUMANEVAL)
-def test_all_canonical_humaneval_solutions_score_one() -> None:
-    problems = _humaneval()
+@pytest.mark.parametrize("step", [5, pytest.param(1, marks=pytest.mark.slow)])
+def test_all_canonical_humaneval_solutions_score_one(step: int) -> None:
+    every = _humaneval()
+    problems = [each for number, each in enumerate(every) if number % step == 0 or each["task_id"] in RELYING]
     scores = {
         problem["task_id"]: code_exec(
             problem["prompt"] + problem["canonical_solution"],
@@ -300,11 +306,9 @@ def test_all_canonical_humaneval_solutions_score_one() -> None:
         for problem in problems
     }
 
-    assert 164 == len(scores)
+    assert 164 == len(every)
     assert {} == {name: score for name, score in scores.items() if score.value != 1.0}
-    # Only these use another function of the prompt to judge the candidate, or have their own lists changed by it.
-    relying = {name for name, score in scores.items() if score.details.get("forgeable")}
-    assert {f"HumanEval/{number}" for number in (32, 38, 50, 70, 120, 149)} == relying
+    assert {name for name, score in scores.items() if score.details.get("forgeable")} == RELYING
 
 
 @needs.needs_file(HUMANEVAL)

@@ -26,6 +26,9 @@ LINUX = pytest.mark.skipif(sys.platform != "linux", reason="the oracles look at 
 ADMIN = 21
 # Their programs are run at every level; of the others, the ones whose success is sure.
 AT_EVERY_LEVEL = ("forge", "honest", "resource")
+# The default run has every so many of what is alike; --all has the product of programs and levels.
+SOME = 8
+FEW = 12
 
 
 def run_at(level: str, programs: Iterable[Program], folder: Path) -> list[Outcome]:
@@ -78,7 +81,7 @@ def names(outcomes: Iterable[Outcome], fault: str) -> list[str]:
 
 
 @LINUX
-@pytest.mark.parametrize("step", [3, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("step", [SOME, pytest.param(1, marks=pytest.mark.slow)])
 def test_nothing_gets_through_at_the_level_confined(step: int, tmp_path: Path) -> None:
     missing = require_level("confined")
     if missing:
@@ -93,7 +96,7 @@ def test_nothing_gets_through_at_the_level_confined(step: int, tmp_path: Path) -
 
 
 @LINUX
-@pytest.mark.parametrize("step", [5, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("step", [FEW, pytest.param(1, marks=pytest.mark.slow)])
 def test_the_level_process_holds_what_it_promises_and_the_oracles_notice_what_it_does_not(
     step: int, tmp_path: Path
 ) -> None:
@@ -119,13 +122,12 @@ def test_the_corpus_has_every_class_and_each_name_once() -> None:
 
 
 def test_a_sample_has_every_class_and_every_set_of_traits() -> None:
-    programs = of_process()
+    for programs, step in ((load_programs(), SOME), (of_process(), FEW)):
+        sampled = sample(programs, step)
 
-    sampled = sample(programs, 5)
-
-    assert {(p.kind, *sorted(p.traits)) for p in programs} == {(p.kind, *sorted(p.traits)) for p in sampled}
-    assert len(programs) / 5 <= len(sampled) <= len(programs) / 3
-    assert len(programs) == len(sample(programs, 1))
+        assert {(p.kind, *sorted(p.traits)) for p in programs} == {(p.kind, *sorted(p.traits)) for p in sampled}
+        assert len(programs) / step <= len(sampled) <= len(programs) / 5
+        assert len(programs) == len(sample(programs, 1))
 
 
 def test_a_program_is_a_name_traits_and_a_source() -> None:

@@ -6,11 +6,13 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pytest
 
-from pytest_lmeval.sandbox import Limits, Sandbox, idle
+from pytest_lmeval.sandbox import Limits, Run, Sandbox, idle
 from pytest_lmeval.sandbox.idle import LOOK_S, Idleness
 
 linux_only = pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="needs /proc")
@@ -119,23 +121,39 @@ WAITERS = {
 }
 
 
+@pytest.fixture(scope="module")
+def ended(sandbox: Sandbox) -> dict[str, Run]:
+    """Run what waits side by side: it takes time and needs no CPU."""
+    waits = "import os, threading, time\nlock = threading.Lock()\nlock.acquire()\ndef f():\n    "
+    begun: dict[str, Callable[[], Run]] = {
+        "a nap": partial(
+            sandbox.call, "import time\ndef f(x): time.sleep(1); return x", "f", [[1], [2], [3]], Limits(cpu_s=0.4)
+        ),
+        "a slow script": partial(
+            sandbox.script,
+            "import time\nfor n in range(6):\n    time.sleep(0.6)\n    print(n, flush=True)",
+            Limits(cpu_s=0.4),
+        ),
+    }
+    if os.path.isdir("/proc/self/task"):
+        begun |= {act: partial(sandbox.call, waits + act, "f", [[]], Limits(cpu_s=0.2)) for act in WAITERS.values()}
+    with ThreadPoolExecutor(len(begun)) as pool:
+        return dict(zip(begun, pool.map(lambda begin: begin(), begun.values()), strict=True))
+
+
 @linux_only
 @pytest.mark.parametrize("act", WAITERS.values(), ids=WAITERS)
-def test_a_program_that_only_waits_is_given_up_early(act: str, sandbox: Sandbox) -> None:
-    program = f"import os, threading, time\nlock = threading.Lock()\nlock.acquire()\ndef f():\n    {act}"
-    run = sandbox.call(program, "f", [[]], Limits(cpu_s=0.2))
+def test_a_program_that_only_waits_is_given_up_early(act: str, ended: dict[str, Run]) -> None:
+    run = ended[act]
 
     assert ("timeout", "used no CPU time for 2.2 s: it slept or waited") == (run.status, run.reason)
 
 
-def test_a_program_that_sleeps_for_a_while_passes(sandbox: Sandbox) -> None:
-    run = sandbox.call("import time\ndef f(x): time.sleep(1); return x", "f", [[1], [2], [3]], Limits(cpu_s=0.4))
-
-    assert [1, 2, 3] == [answer.value for answer in run.answers]
+def test_a_program_that_sleeps_for_a_while_passes(ended: dict[str, Run]) -> None:
+    assert [1, 2, 3] == [answer.value for answer in ended["a nap"].answers]
 
 
-def test_a_script_that_sleeps_and_prints_goes_on(sandbox: Sandbox) -> None:
-    program = "import time\nfor n in range(6):\n    time.sleep(0.6)\n    print(n, flush=True)"
-    run = sandbox.script(program, Limits(cpu_s=0.4))
+def test_a_script_that_sleeps_and_prints_goes_on(ended: dict[str, Run]) -> None:
+    run = ended["a slow script"]
 
     assert ("pass", "0\n1\n2\n3\n4\n5\n") == (run.status, run.stdout), run

@@ -8,6 +8,7 @@ import os
 import tempfile
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,8 @@ from tests.descriptors import descriptors_by_target
 
 SANDBOX = open_sandbox("process")
 SMALL = Limits(cpu_s=0.5, wall_s=20.0, memory_bytes=128 << 20)
+# For what ends by it.
+BRIEF = replace(SMALL, cpu_s=0.15)
 LINUX = pytest.mark.skipif(not os.path.exists("/proc/self/task"), reason="needs Linux")
 
 
@@ -117,7 +120,7 @@ ENDINGS: dict[str, tuple[str, CodeStatus, str]] = {
 @LINUX
 @pytest.mark.parametrize(("program", "status", "reason"), ENDINGS.values(), ids=ENDINGS)
 def test_an_attack_ends_with_a_status_and_a_reason(program: str, status: CodeStatus, reason: str) -> None:
-    ended = run(program)
+    ended = run(program, BRIEF if status == "timeout" else SMALL)
 
     assert status == ended.status, ended
     assert reason in ended.reason
@@ -140,14 +143,14 @@ def test_a_stopped_supervisor_is_ended_by_the_hang_guard() -> None:
 def test_a_program_that_reads_no_request_does_not_block_the_parent() -> None:
     program = "import time\ndef f(x): time.sleep(600)"
 
-    ended = SANDBOX.call(program, "f", [["x" * 10**7]] * 2, Limits(wall_s=1.0))
+    ended = SANDBOX.call(program, "f", [["x" * 10**7]] * 2, Limits(wall_s=0.5))
 
     assert ("timeout", ["none", "none"]) == (ended.status, [answer.kind for answer in ended.answers])
 
 
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])
 def test_endless_output_neither_blocks_nor_fills_the_parent(stream: str) -> None:
-    ended = run(f"import sys\ndef f(x):\n    while True: sys.{stream}.write('spam' * 5000)", Limits(cpu_s=0.5))
+    ended = run(f"import sys\ndef f(x):\n    while True: sys.{stream}.write('spam' * 5000)", BRIEF)
 
     assert "timeout" == ended.status
     assert Limits().output_bytes == len(getattr(ended, stream))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from pytest_lmeval.metrics.code_exec import code_exec, code_exec_expressions
 from pytest_lmeval.sandbox import Sandbox
+from pytest_lmeval.types import Score
 
 PAIRS = {"io_pairs": [[3, 6], [[1, 2], [1, 2, 1, 2]], ["ab", "abab"]]}
 TARGETS = ["f(3) == 6", "[1, 2, 1, 2] == f([1, 2])", "f('ab') in ('abab', 'ABAB')"]
@@ -102,26 +105,38 @@ FORGERIES = {
 }
 
 
+FORMS: dict[str, Callable[[str, Sandbox], Score]] = {
+    "pairs": lambda program, sandbox: code_exec(program, ["ok"], PAIRS, sandbox),
+    "expressions": lambda program, sandbox: code_exec_expressions(program, TARGETS, {}, sandbox),
+    "tests": lambda program, sandbox: code_exec(program, ["ok"], TESTS, sandbox),
+    "stdouts": lambda program, sandbox: code_exec(program, ["6\n"], STDOUTS, sandbox),
+}
+# The default run has one form of each, in turn.
+ONE_BY_ONE = [
+    pytest.param(program, form, id=f"{name}-{form}", marks=[pytest.mark.slow] * ((number - turn) % len(FORMS) > 0))
+    for number, (name, program) in enumerate(FORGERIES.items())
+    for turn, form in enumerate(FORMS)
+]
+
+
 @pytest.mark.parametrize("program", FORGERIES.values(), ids=FORGERIES)
-def test_a_forgery_scores_nothing_whatever_the_form(program: str, sandbox: Sandbox) -> None:
-    assert 0.0 == code_exec(program, ["ok"], PAIRS, sandbox).value
-    assert 0.0 == code_exec_expressions(program, TARGETS, {}, sandbox).value
-    assert 0.0 == code_exec(program, ["ok"], TESTS, sandbox).value
-    assert 0.0 == code_exec(program, ["6\n"], STDOUTS, sandbox).value
+def test_a_forgery_scores_nothing_whatever_the_form(program: str, confined: Sandbox) -> None:
+    assert dict.fromkeys(FORMS, 0.0) == {form: score(program, confined).value for form, score in FORMS.items()}
+
+
+@pytest.mark.parametrize(("program", "form"), ONE_BY_ONE)
+def test_a_forgery_scores_nothing_where_nothing_is_denied(program: str, form: str, process: Sandbox) -> None:
+    assert 0.0 == FORMS[form](program, process).value
 
 
 def test_the_honest_program_scores_in_every_form(sandbox: Sandbox) -> None:
     program = "def f(x): return x * 2\nprint(f(3))"
 
-    scores = [
-        code_exec(program, ["ok"], PAIRS, sandbox),
-        code_exec_expressions(program, TARGETS, {}, sandbox),
-        code_exec(program, ["ok"], TESTS, sandbox),
-        code_exec(program, ["5", "6\n"], STDOUTS, sandbox),
-    ]
+    scores = [score(program, sandbox) for score in FORMS.values()]
+    scores.append(code_exec(program, ["5", "6\n"], STDOUTS, sandbox))
 
-    assert [1.0] * 4 == [score.value for score in scores]
-    assert ["pass"] * 4 == [score.details["code_status"] for score in scores]
+    assert [1.0] * 5 == [score.value for score in scores]
+    assert ["pass"] * 5 == [score.details["code_status"] for score in scores]
     assert not any("forgeable" in score.details for score in scores)
 
 

@@ -81,8 +81,8 @@ HONEST = {
     "sqlite": "import sqlite3\ndef f():\n    return sqlite3.connect(':memory:').execute('select 42').fetchone()[0]",
     "regular expressions, json, dates, heaps": "import re, json, datetime, heapq, itertools, collections, math\n"
     "def f(): return json.loads(re.sub('x', '4', 'x2')) + len(collections.Counter()) + math.floor(0.5)",
-    "an alarm": "import signal\ndef f():\n    signal.signal(signal.SIGALRM, lambda *a: None)\n    signal.alarm(1)\n"
-    "    signal.pause()\n    return 42",
+    "an alarm": "import signal\ndef f():\n    signal.signal(signal.SIGALRM, lambda *a: None)\n"
+    "    signal.setitimer(signal.ITIMER_REAL, 0.1)\n    signal.pause()\n    return 42",
     "exec and eval": "def f():\n    space = {}\n    exec('x = eval(\"42\")', space)\n    return space['x']",
     "an unawaited coroutine and a warning": "import warnings\nasync def g(): pass\ndef f():\n    g()\n"
     "    warnings.warn('w')\n    return 42",

@@ -153,7 +153,8 @@ def test_a_run_that_was_killed_and_resumed_agrees_with_one_that_was_not(scene: S
     held = scene.results("resumed")
     assert scene.serial == scene.gated("resumed", "--lm-resume", "--lm-batch-size=1")
     again = (scene.folder / "resumed.asked").read_text().splitlines()
-    assert 0 < len(held) < scene.serial.counts["scored"]
+    assert len(held) < scene.serial.counts["scored"]
+    # Of examples that run at once none may have a result yet; what they were answered is held all the same.
     assert len(again) < whole
 
 

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from functools import partial
+import os
+import sys
+from functools import lru_cache, partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_lmeval.postprocess import RULES
 from pytest_lmeval.registry import Registry
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from importlib.metadata import EntryPoint
 
 _ADAPTERS = ("toy", "replay", "hf", "openai", "none")
 """The modules of ``adapters/`` that have a function ``make(argument, **options)``."""
@@ -48,11 +54,25 @@ def _make_adapter(name: str, argument: str, **options: Any) -> Any:
 
 
 def _register_entry_points(registry: Registry) -> None:
+    register, load_task, leaderboard = _installed(tuple((folder, _changed_at(folder)) for folder in sys.path))
+    for entry_point in register:
+        entry_point.load()(registry)
+    registry.loaders += [entry_point.load() for entry_point in load_task]
+    registry.listeners += leaderboard
+
+
+@lru_cache(maxsize=1)
+def _installed(folders: tuple[tuple[str, int], ...]) -> list[Sequence[EntryPoint]]:
+    """Return what installed packages add, hook by hook, as long as the folders they lie in are as they were."""
     from importlib.metadata import entry_points
 
-    # Of all groups at once: to look through what is installed takes longer than to make the rest of the registry.
-    installed = entry_points()
-    for entry_point in installed.select(group="pytest_lmeval_register"):
-        entry_point.load()(registry)
-    registry.loaders += [entry_point.load() for entry_point in installed.select(group="pytest_lmeval_load_task")]
-    registry.listeners += installed.select(group="pytest_lmeval_leaderboard")
+    # Of all groups at once, and seldom: it takes ten times as long as to make the rest of the registry.
+    found = entry_points()
+    return [tuple(found.select(group=f"pytest_lmeval_{hook}")) for hook in ("register", "load_task", "leaderboard")]
+
+
+def _changed_at(folder: str) -> int:
+    try:
+        return os.stat(folder or os.curdir).st_mtime_ns
+    except OSError:
+        return 0

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -55,10 +56,11 @@ def circle(root: Path, group: Callable[[str], str]) -> list[str]:
     return []
 
 
+@cache
 def imported(
     source: str, module: tuple[str, ...], is_package: bool, *, for_types: bool = True
-) -> Iterator[tuple[int, tuple[str, ...]]]:
-    """Yield ``(line, dotted name)`` of every import in ``source``, wherever it stands.
+) -> list[tuple[int, tuple[str, ...]]]:
+    """Return ``(line, dotted name)`` of every import in ``source``, wherever it stands.
 
     ``from a import b`` is given as ``a.b``: whether ``b`` is a module cannot be read off the text.
     """
@@ -66,20 +68,22 @@ def imported(
     tree = ast.parse(source)
     ifs = [node for node in ast.walk(tree) if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)]
     left_out = set() if for_types else {inner for node in ifs for child in node.body for inner in ast.walk(child)}
+    found: list[tuple[int, tuple[str, ...]]] = []
     for node in ast.walk(tree):
         if node in left_out:
             continue
         if isinstance(node, ast.Import):
-            yield from ((node.lineno, tuple(alias.name.split("."))) for alias in node.names)
+            found += [(node.lineno, tuple(alias.name.split("."))) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             start = base[: len(base) - node.level + 1] if node.level else ()
             stem = (*start, *(node.module.split(".") if node.module else ()))
-            yield from ((node.lineno, (*stem, alias.name)) for alias in node.names)
+            found += [(node.lineno, (*stem, alias.name)) for alias in node.names]
         elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("import_module", "__import__")):
             # A name that is put together at run time cannot be judged here.
             match node.args:
                 case [ast.Constant(value=str(name)), *_]:
-                    yield node.lineno, tuple(name.split("."))
+                    found.append((node.lineno, tuple(name.split("."))))
+    return found
 
 
 def violations(root: Path) -> list[str]:

@@ -15,6 +15,11 @@ ROOT = Path(__file__).parents[2]
 GATE_PAGE = (ROOT / "docs" / "gate.md").read_text(encoding="utf-8")
 
 
+def few_and_all(few: int, every: int) -> list[Any]:
+    """Return the rounds of a simulation in the default run and under --all."""
+    return [few, pytest.param(every, marks=pytest.mark.slow)]
+
+
 @pytest.fixture(scope="module")
 def simulation() -> Iterator[Any]:
     """Import the benchmark, which is a script."""
@@ -28,18 +33,20 @@ def simulation() -> Iterator[Any]:
     del sys.modules[spec.name]
 
 
-def test_a_model_that_did_not_change_is_failed_in_at_most_one_run_in_twenty(simulation: Any) -> None:
-    found = simulation.simulate(simulation.NULL[0], 100, seed=1)
+@pytest.mark.parametrize("rounds", few_and_all(40, 100))
+def test_a_model_that_did_not_change_is_failed_in_at_most_one_run_in_twenty(simulation: Any, rounds: int) -> None:
+    found = simulation.simulate(simulation.NULL[0], rounds, seed=1)
     assert found["the gate"] <= 0.05
     # What the gate is there for: without a test nearly every run would be red.
     assert found["any task's score fell"] > 0.95
 
 
+@pytest.mark.parametrize("rounds", few_and_all(20, 40))
 @pytest.mark.parametrize("number", [0, 2])
 def test_a_drop_is_found_at_least_as_often_as_by_mcnemar_s_test_with_the_same_alpha(
-    simulation: Any, number: int
+    simulation: Any, number: int, rounds: int
 ) -> None:
-    found = simulation.simulate(simulation.POWER[number], 40, seed=2)
+    found = simulation.simulate(simulation.POWER[number], rounds, seed=2)
     assert found["the gate"] >= found["McNemar, all pairs, at 2.5 %"]
     assert found["the gate"] >= found["McNemar, tasks, Holm, at 2.5 %"]
     assert found["the gate"] > 0.5
@@ -50,8 +57,9 @@ def test_a_single_task_is_tested_once_with_all_of_alpha(simulation: Any) -> None
     assert found["McNemar, all pairs, at 5 %"] == found["the gate"] > found["McNemar, all pairs, at 2.5 %"]
 
 
-def test_clusters_that_flip_as_one_raise_no_alarm_where_single_examples_would(simulation: Any) -> None:
-    found = simulation.simulate(simulation.NULL[-1], 60, seed=4)
+@pytest.mark.parametrize("rounds", few_and_all(30, 60))
+def test_clusters_that_flip_as_one_raise_no_alarm_where_single_examples_would(simulation: Any, rounds: int) -> None:
+    found = simulation.simulate(simulation.NULL[-1], rounds, seed=4)
     assert found["the gate"] <= 0.06
     assert found["McNemar, all pairs, at 5 %"] > 0.15
 

@@ -17,6 +17,7 @@ import inspect
 import json
 import os
 import pkgutil
+import platform
 import runpy
 import select
 import signal
@@ -205,6 +206,8 @@ def main() -> None:
         import_packages()
         remember_what_is_installed()
         remember_names_of_plugins()
+        prepare_configuration()
+        platform.platform()  # starts a program, and remembers what it said
         gc.collect()
         gc.freeze()  # else every fork searches the imported packages for garbage as it ends
         asked = accept(door)
@@ -387,20 +390,44 @@ def remember_names_of_plugins() -> None:
     modules = [module for module in sys.modules.values() if type(module) is ModuleType]
     plugins = [module for module in modules if any(map(is_hook, vars(module)))]
     known_hooks = {module: list(filter(is_hook, dir(module))) for module in plugins}
+    classes = {each for module in plugins for each in vars(module).values() if isinstance(each, type)}
     known_fixtures = {
-        module: [name for name in dir(module) if is_fixture(vars(module).get(name))] for module in plugins
+        holder: [name for name in dir(holder) if is_fixture(inspect.getattr_static(holder, name, None))]
+        for holder in [*plugins, *classes]
     }
     vars(hooks)["dir"] = partial(names_in, known_hooks)
     vars(fixtures)["dir"] = partial(names_in, known_fixtures)
+
+
+def prepare_configuration() -> None:
+    """Register pytest's own plugins once: half of what pytest does in a run of one test."""
+    from _pytest import config
+
+    get_config = config.get_config
+    prepared = [get_config()]
+
+    def hand_out(args: Any = None, plugins: Any = None, *, prog: str | None = None) -> Any:
+        blocked = {argument.rpartition("no:")[2] for argument in args or ()}
+        # A blocked plugin adds no option, and a second run in one process is its own.
+        if not prepared or blocked & {*config.default_plugins} or "PYTEST_DEBUG" in os.environ:
+            return get_config(args, plugins, prog=prog)
+        found = prepared.pop()
+        found.invocation_params = config.Config.InvocationParams(args=args or (), plugins=plugins, dir=Path.cwd())
+        found._parser.prog = prog or os.path.basename(sys.argv[0])
+        found.pluginmanager.consider_preparse(found.invocation_params.args, exclude_only=True)
+        return found
+
+    vars(config)["get_config"] = hand_out
 
 
 def is_hook(name: str) -> bool:
     return name.startswith("pytest_")
 
 
-def names_in(known: Mapping[ModuleType, list[str]], holder: Any) -> list[str]:
+def names_in(known: Mapping[Any, list[str]], holder: Any) -> list[str]:
     """Return what ``dir`` does, of what is known without what nobody looks for."""
-    return known[holder] if type(holder) is ModuleType and holder in known else dir(holder)
+    owner = holder if type(holder) is ModuleType else type(holder)
+    return known[owner] if owner in known else dir(holder)
 
 
 def hook_up_rewriting(packages: list[str]) -> None:

@@ -159,7 +159,7 @@ def build_board(
         overall_ci95=None if overall is None else overall_interval(inside),
         core_score=core_score(rows) if is_whole else None,
         calibration=calibration(deciding),
-        spent=spent(everything),
+        spent=rows[0].spent if len(rows) == 1 else spent(everything),
     )
 
 

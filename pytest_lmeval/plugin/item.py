@@ -107,7 +107,7 @@ class ExampleItem(ScoredItem):
         """Where reports say the example is: the path from the project's root, made once per file, line and name."""
         if not self.parent.place:
             self.parent.place = super().location[0]
-        return self.parent.place, max(0, self.example.line - 1), self.name
+        return self.parent.place, (self.example.line or 1) - 1, self.name
 
     def setup(self) -> None:
         """Set the fixtures up, once per file where that is the same as once per item."""

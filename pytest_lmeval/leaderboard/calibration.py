@@ -29,7 +29,8 @@ def confidence_metrics(results: Iterable[ExampleResult]) -> dict[str, float | in
     sure = [
         (confidence, score >= result.threshold)
         for result in results
-        if (score := first_score(result)) is not None
+        if result.details
+        and (score := first_score(result)) is not None
         and (confidence := confidence_of(first_details(result))) is not None
     ]
     if not sure:
@@ -44,7 +45,7 @@ def text_metrics(results: Iterable[ExampleResult]) -> dict[str, float]:
 
     Empty where there are none, or where they are too improbable for a float.
     """
-    texts = [text for result in results if (text := _text(result)) is not None]
+    texts = [text for result in results if result.details and (text := _text(result)) is not None]
     if not texts:
         return {}
     total = math.fsum(total for total, _, _ in texts)

@@ -31,7 +31,7 @@ def repeat_metrics(results: Sequence[ExampleResult]) -> dict[str, float]:
     Over the scored examples: the chance that one of k responses is right, that all are, and that the commonest is.
     ``pass^1`` would be ``pass@1``.
     """
-    scored = [(result, _scores(result)) for result in results if len(_scores(result)) > 1]
+    scored = [(result, _scores(result)) for result in results if result.details and len(_scores(result)) > 1]
     if not scored:
         return {}
     n = min(len(scores) for _, scores in scored)
@@ -48,7 +48,7 @@ def repeat_errors(results: Sequence[ExampleResult]) -> dict[str, float | int | N
 
     ``stderr_within`` is what asking again would move the score by; ``stderr_between`` what other examples would.
     """
-    scores = [_scores(result) for result in results if len(_scores(result)) > 1]
+    scores = [_scores(result) for result in results if result.details and len(_scores(result)) > 1]
     if not scores:
         return {}
     within = [error * error for error in map(standard_error, scores) if error is not None]

@@ -48,9 +48,9 @@ class Cost:
 def interleave(runs: Mapping[str, Run], scene: Path, rounds: int, *, warm_up: bool = True) -> dict[str, Cost]:
     """Return the median cost of every run; A B A B, so that a slow minute of the machine meets all alike.
 
-    A warm-up keeps out what is compiled once and cached on disk.
+    A warm-up keeps out what is compiled once and cached on disk; a single round is of no such precision.
     """
-    for run in runs.values() if warm_up else ():
+    for run in runs.values() if warm_up and rounds > 1 else ():
         measure(run, scene)
     samples: dict[str, list[Cost]] = {name: [] for name in runs}
     for _ in range(rounds):

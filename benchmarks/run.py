@@ -28,7 +28,7 @@ def main() -> None:
         write_scene(Path(scene), sizes.files)
         for name in options.only or PARTS:
             # The same run before every part: where it differs, the machine's speed did, and so do the figures.
-            bare = interleave({"bare": BARE}, Path(scene), 3)["bare"]
+            bare = interleave({"bare": BARE}, Path(scene), min(3, sizes.rounds))["bare"]
             print(f"measuring: {name} (bare pytest takes {bare.cpu * 1000:.0f} ms of CPU)", flush=True)
             rows += PARTS[name](Path(scene), sizes)
     print(f"\n{describe_machine()}; {time.monotonic() - started:.0f} s in all\n")

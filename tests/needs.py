@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import os
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
 
-__all__ = ["DATA", "KINDS", "VARIABLE", "lacking", "module", "needs_file", "required"]
+__all__ = ["DATA", "KINDS", "VARIABLE", "installed", "lacking", "module", "needs_file", "required"]
 
 VARIABLE = "LMEVAL_TESTS_REQUIRE"
 KINDS = frozenset({"chromium", "data", "git", "packages", "server", "torch"})
@@ -45,6 +46,12 @@ def module(name: str, kind: str = "packages", reason: str = "") -> Any:
         return import_module(name)
     except ImportError:
         lacking(kind, reason or f"needs {name}")
+
+
+def installed(name: str, kind: str = "packages") -> None:
+    """Skip or fail a test whose runs import the module ``name``: to import it here, too, may take a second."""
+    if find_spec(name) is None:
+        lacking(kind, f"needs {name}")
 
 
 def needs_file(path: Path) -> pytest.MarkDecorator:

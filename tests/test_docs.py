@@ -14,6 +14,7 @@ import pytest_lmeval
 from pytest_lmeval.builtin import default_registry
 from pytest_lmeval.formats.jsonl import read_records
 from pytest_lmeval.postprocess import RULES
+from tests.conftest import Project
 
 ROOT = Path(__file__).parents[1]
 PAGES = [
@@ -64,45 +65,44 @@ def test_every_link_leads_to_a_file(page: Path) -> None:
     assert [] == [target for target in targets if not (page.parent / target).exists()]
 
 
-def test_the_sixth_task_of_the_docs_runs_with_its_own_metric(pytester: pytest.Pytester) -> None:
+def test_the_sixth_task_of_the_docs_runs_with_its_own_metric(project: Project) -> None:
     section = ADAPTERS.partition("## A sixth task")[2]
     conftest, record = re.findall(r"```(?:python|json)\n(.*?)\n```", section, re.DOTALL)[:2]
-    pytester.makeconftest(conftest)
-    pytester.makepyfile(
-        polite="class Polite:\n    name = 'polite'\n    def generate(self, prompts): return ['Hello!'] * len(prompts)"
-    )
-    pytester.mkdir("tasks").joinpath("greeting.jsonl").write_text(record, encoding="utf-8")
+    project.write("conftest.py", conftest)
+    polite = "class Polite:\n    name = 'polite'\n    def generate(self, prompts): return ['Hello!'] * len(prompts)"
+    project.write("polite.py", polite)
+    project.write("tasks/greeting.jsonl", record)
 
-    result = pytester.runpytest_subprocess("tasks", "--lm-adapter=polite:Polite")
+    result = project.run_pytest("tasks", "--lm-adapter=polite:Polite")
 
     result.assert_outcomes(passed=1)
-    board = json.loads((pytester.path / "reports" / "leaderboard.json").read_text(encoding="utf-8"))
+    board = project.board()
     assert ["starts_with", 1.0] == [board["tasks"][0]["metric"], board["overall_score"]]
 
 
-def test_the_wrapping_conftest_of_the_docs_changes_what_is_scored(pytester: pytest.Pytester) -> None:
+def test_the_wrapping_conftest_of_the_docs_changes_what_is_scored(project: Project) -> None:
     section = ADAPTERS.partition("## In a conftest")[2]
-    pytester.makeconftest(re.findall(r"```python\n(.*?)\n```", section, re.DOTALL)[0])
+    project.write("conftest.py", re.findall(r"```python\n(.*?)\n```", section, re.DOTALL)[0])
     record = {"id": "a", "prompt": "Echo: pick one letter.", "targets": ["I DO NOT KNOW."], "metric": "exact_match"}
-    pytester.mkdir("tasks").joinpath("loud.jsonl").write_text(json.dumps(record), encoding="utf-8")
+    project.task("tasks/loud.jsonl", record)
 
-    result = pytester.runpytest_subprocess("tasks", "--lm-adapter=toy")
+    result = project.run_pytest("tasks", "--lm-adapter=toy")
 
     result.stdout.fnmatch_lines(["*leaderboard: toy.v1, shouting*"])
     result.assert_outcomes(passed=1)
 
 
-def test_the_ten_line_adapter_of_the_docs_answers_from_a_real_server(pytester: pytest.Pytester) -> None:
+def test_the_ten_line_adapter_of_the_docs_answers_from_a_real_server(project: Project) -> None:
     code = re.findall(r"```python\n(# my_models\.py\n.*?)\n```", ADAPTERS, re.DOTALL)[0]
-    pytester.makepyfile(my_models=code)
+    project.write("my_models.py", code)
     record = {"id": "a", "prompt": "Say yes.", "targets": ["yes"], "metric": "exact_match"}
-    pytester.mkdir("tasks").joinpath("one.jsonl").write_text(json.dumps(record), encoding="utf-8")
+    project.task("tasks/one.jsonl", record)
     server = subprocess.Popen([sys.executable, "-c", _SERVER], stdout=subprocess.PIPE, text=True)
     try:
         assert server.stdout is not None
         port = server.stdout.readline().strip()
         url = f"url=http://127.0.0.1:{port}/answer"
-        result = pytester.runpytest_subprocess("tasks", "--lm-adapter=my_models:Server", "--lm-adapter-arg", url)
+        result = project.run_pytest("tasks", "--lm-adapter=my_models:Server", "--lm-adapter-arg", url)
     finally:
         server.kill()
         server.communicate()
@@ -110,13 +110,13 @@ def test_the_ten_line_adapter_of_the_docs_answers_from_a_real_server(pytester: p
     result.assert_outcomes(passed=1)
 
 
-def test_the_confidence_of_the_docs_is_on_the_board(pytester: pytest.Pytester) -> None:
+def test_the_confidence_of_the_docs_is_on_the_board(project: Project) -> None:
     code = re.findall(r"### Confidence\n.*?```python\n(.*?)\n```", ADAPTERS, re.DOTALL)[0]
-    pytester.makepyfile(mine=code)
+    project.write("mine.py", code)
     record = {"id": "a", "prompt": "Latvia's capital?", "targets": ["Riga"], "metric": "exact_match"}
-    pytester.mkdir("tasks").joinpath("one.jsonl").write_text(json.dumps(record), encoding="utf-8")
-    pytester.runpytest_subprocess("tasks", "--lm-adapter=mine:Model").assert_outcomes(passed=1)
-    board = json.loads((pytester.path / "reports/leaderboard.json").read_text(encoding="utf-8"))
+    project.task("tasks/one.jsonl", record)
+    project.run_pytest("tasks", "--lm-adapter=mine:Model").assert_outcomes(passed=1)
+    board = project.board()
 
     assert {"ece": pytest.approx(0.2), "brier": pytest.approx(0.04), "n": 1} == board["calibration"]
 

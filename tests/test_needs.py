@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests import needs
+from tests.conftest import NEEDLESS
 
 TESTS = Path(__file__).parent
 BROWSER_TEST = "tests/report/html/test_page.py::test_the_overview_begins_with_verdict_and_reasons"
@@ -19,7 +20,14 @@ BROWSER_TEST = "tests/report/html/test_page.py::test_the_overview_begins_with_ve
 def _run_without_chromium(tmp_path: Path, required: str) -> subprocess.CompletedProcess[str]:
     surroundings = {name: value for name, value in os.environ.items() if name != "LMEVAL_TEST_CHROMIUM"}
     environment = {**surroundings, "PATH": str(tmp_path), needs.VARIABLE: required}
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:randomly", BROWSER_TEST]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-pno:cacheprovider",
+        *[f"-pno:{name}" for name in NEEDLESS],
+        BROWSER_TEST,
+    ]
     return subprocess.run(command, cwd=TESTS.parent, env=environment, capture_output=True, text=True, check=False)
 
 
@@ -53,6 +61,8 @@ def test_a_missing_module_skips_or_fails(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.delenv(needs.VARIABLE, raising=False)
     with pytest.raises(pytest.skip.Exception, match="needs no_such_module"):
         needs.module("no_such_module")
+    with pytest.raises(pytest.skip.Exception, match="needs no_such_module"):
+        needs.installed("no_such_module")
     monkeypatch.setenv(needs.VARIABLE, "packages")
     with pytest.raises(pytest.fail.Exception, match="needs no_such_module; LMEVAL_TESTS_REQUIRE names packages"):
         needs.module("no_such_module")

@@ -144,9 +144,17 @@ EXECUTED = [
 ]
 
 
-@pytest.mark.parametrize("force", [(), ("--force",)])
-@pytest.mark.parametrize("name", EXECUTED)
-def test_what_pytest_or_python_would_execute_is_never_written(lmeval: Lmeval, name: str, force: tuple[str]) -> None:
+@pytest.mark.parametrize(
+    ("name", "force"),
+    [
+        *((name, ()) for name in EXECUTED),
+        *((name, ("--force",)) for name in EXECUTED[::6]),
+        *(pytest.param(name, ("--force",), marks=pytest.mark.slow) for n, name in enumerate(EXECUTED) if n % 6),
+    ],
+)
+def test_what_pytest_or_python_would_execute_is_never_written(
+    lmeval: Lmeval, name: str, force: tuple[str, ...]
+) -> None:
     _write("good.yaml", TASK.replace("the-first", "good"))
     _write("py.yaml", _python_task("py", name))
     _write(name, SNIPPET)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.conftest import Project
-from tests.needs import module
+from tests.needs import installed
 
 MODEL = """
 import asyncio
@@ -99,7 +99,7 @@ async def test_wrong(row, lm, lm_base_url):
 
 @pytest.mark.parametrize("processes", ["-n0", "-n2"])
 def test_every_request_of_a_client_belongs_to_its_own_example(project: Project, processes: str) -> None:
-    module("openai")
+    installed("openai")
     project.write("model.py", MODEL)
     project.write("tests/test_clients.py", CLIENTS)
     result = project.run("tests", processes, "-Wignore")
@@ -146,7 +146,7 @@ class Model:
 
 
 def test_an_agent_of_a_library_asks_and_calls_tools_through_the_endpoint(project: Project) -> None:
-    module("pydantic_ai")
+    installed("pydantic_ai")
     project.write("model.py", CALLING)
     project.write("tests/test_agent.py", AGENT)
     result = project.run("tests", "-Wignore")

@@ -64,12 +64,12 @@ def test_the_default_server_is_that_of_openai() -> None:
     assert "https://api.openai.com/v1/chat/completions" == Options().url
 
 
-@pytest.mark.parametrize("value", [None, 5, "x", "", [], {}, True, -1, float("nan"), float("inf"), {"a": {1}}])
 @pytest.mark.parametrize("name", sorted(set(Options.__dataclass_fields__)))
-def test_a_value_is_taken_or_refused_by_name(name: str, value: Any) -> None:
+def test_a_value_is_taken_or_refused_by_name(name: str) -> None:
     partner = {"price_input": {"price_output": 1}, "price_output": {"price_input": 1}}.get(name, {})
-    refusal = usage_error({name: value, **partner})
-    assert refusal is None or f"option {name} is " in refusal
+    values: list[Any] = [None, 5, "x", "", [], {}, True, -1, float("nan"), float("inf"), {"a": {1}}]
+    refusals = [(value, usage_error({name: value, **partner})) for value in values]
+    assert [] == [(value, said) for value, said in refusals if said is not None and f"option {name} is " not in said]
 
 
 def usage_error(options: dict[str, Any]) -> str | None:

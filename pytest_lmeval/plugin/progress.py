@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from pytest_lmeval.engine.waits import Wait
+from pytest_lmeval.engine.policy import Wait
 from pytest_lmeval.plugin.private import uncaptured
 from pytest_lmeval.report.run_text import amount
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pytest_lmeval.compare.gate import Decision, decide, renewed
-from pytest_lmeval.engine.waits import Wait
+from pytest_lmeval.engine.policy import Wait
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.leaderboard.board import Leaderboard, RunFacts, build_board
 from pytest_lmeval.leaderboard.rows import TaskInfo

@@ -274,7 +274,7 @@ class RunState:
         self.run.prepare(items, adapter, self.judge(), lambda item: not _uses_ours(item, "lm_judge"))
 
     def _plan(self, items: Sequence[Any]) -> None:
-        from pytest_lmeval.engine.batches import plan_batches
+        from pytest_lmeval.engine.policy import plan_batches
 
         for position, item in enumerate(self._items):
             if is_example(item):

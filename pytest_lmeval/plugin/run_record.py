@@ -28,8 +28,8 @@ from pytest_lmeval.plugin.resuming import Resumption
 from pytest_lmeval.plugin.run_facts import info_of, manifest_of, selection_of
 from pytest_lmeval.plugin.settings import max_errors
 from pytest_lmeval.plugin.state import run_state
+from pytest_lmeval.records.answers import remove_underway
 from pytest_lmeval.records.ledger import Ledger, ending
-from pytest_lmeval.records.underway import remove_underway
 from pytest_lmeval.run.facts import aggregate, timestamp
 from pytest_lmeval.types import ExampleResult
 

@@ -95,7 +95,7 @@ class RunState:
     def held(self) -> HeldResults:
         """What the interrupted run that is to be completed has found out."""
         from pytest_lmeval.engine.resume import HeldResults, read_held
-        from pytest_lmeval.records.underway import read_underway
+        from pytest_lmeval.records.answers import read_underway
 
         option = self.config.option
         if not option.lm_resume:
@@ -107,7 +107,7 @@ class RunState:
     @cached_property
     def run(self) -> Run:
         """The part of the run that falls to this process."""
-        from pytest_lmeval.records.underway import Underway
+        from pytest_lmeval.records.answers import Underway
         from pytest_lmeval.run.run import Run
 
         # A run that becomes the baseline is not judged by the one before.

@@ -20,8 +20,7 @@ from pytest_lmeval.errors import AdapterError, BudgetSpent, UsageError
 from pytest_lmeval.formats.task import Prompt, Task, Tools
 from pytest_lmeval.hashes import request_hash
 from pytest_lmeval.leaderboard.quarantine import Quarantine
-from pytest_lmeval.records.answers import KnownAnswers, exchange_record
-from pytest_lmeval.records.underway import Underway
+from pytest_lmeval.records.answers import KnownAnswers, Underway, exchange_record
 from pytest_lmeval.redaction import Scrubber, redact_options
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.rendering import render as default_render

@@ -24,8 +24,7 @@ from pytest_lmeval.records.answers import KnownAnswers, Underway, exchange_recor
 from pytest_lmeval.redaction import Scrubber, redact_options
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.rendering import render as default_render
-from pytest_lmeval.run.needs import Programs, Refusals, check_answers
-from pytest_lmeval.run.preflight import Needs, check_costs
+from pytest_lmeval.run.needs import Needs, Programs, Refusals, check_answers, check_costs
 from pytest_lmeval.run.settings import RunSettings
 from pytest_lmeval.types import Example, ExampleResult, Exchange, Generate, Joined, Message, Request, Response
 

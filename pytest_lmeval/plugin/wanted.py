@@ -76,7 +76,7 @@ class Wanted:
         ``collected`` are the names of all tasks of the run, ``tasks`` those of which examples were selected.
         """
         from pytest_lmeval.compare.changes import OVERALL
-        from pytest_lmeval.compare.measured import ambiguous_floor, no_score_for_floor
+        from pytest_lmeval.compare.remarks import ambiguous_floor, no_score_for_floor
 
         option = self._config.option
         # Of the ini file's tasks a run may have only some.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import cycle
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -78,7 +78,6 @@ class Run:
         self._thresholds = Thresholds(registry, settings.thresholds, settings.default_thresholds)
         self._judgements: dict[tuple[int, int], Judgement] = {}
         self._prompts: dict[Unit, Prompt] = {}
-        self._known = KnownAnswers()
         self.underway: Underway | None = None
         self.purse: list[Budget] = []
         self.cache: Cache | None = None
@@ -132,8 +131,6 @@ class Run:
         self.purse[:] = [engine.budget]
         engine.recall = self._recall if self.settings.reuses else None
         engine.converse = self._converse
-        own = (result for result in self._held.results.values() if result.adapter == self._name)
-        self._known = KnownAnswers(own if self.settings.reuses else (), underway=self._held.underway)
         alone = ahead is None or (self.settings.may_crash and not engine.streams)
         engine.plan(batches, ahead if ahead is not None and not alone else _nothing)
         return engine
@@ -223,6 +220,11 @@ class Run:
             return None
         known = self._known.of(unit.task.name, unit.example.id)
         return Conversation(request, follow_up, known, partial(self.note, unit.task.name, unit.example.id))
+
+    @cached_property
+    def _known(self) -> KnownAnswers:
+        own = (result for result in self._held.results.values() if result.adapter == self._name)
+        return KnownAnswers(own if self.settings.reuses else (), underway=self._held.underway)
 
     def note(self, task: str, example: str, exchange: Exchange, judge: str = "") -> None:
         """Keep an answer of the model, or of ``judge``, until the result of its example is kept."""

@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Literal
 
+from pytest_lmeval.leaderboard.functions import METRIC
 from pytest_lmeval.leaderboard.responses import wanted_of
 from pytest_lmeval.postprocess import RULES
-from pytest_lmeval.report.html.steps import function_fields, is_function
+from pytest_lmeval.report.html.steps import function_fields
 from pytest_lmeval.report.html.texts import LONGEST_TEXT, cut, encode
 from pytest_lmeval.text import item_name, node_name
 from pytest_lmeval.types import ExampleResult
@@ -112,7 +113,7 @@ def encode_example(pair: Pair, prefix: int) -> str:
         "quarantine": dict(now.quarantine),
         "flip": pair.flip,
         "before": _before(pair),
-        **(function_fields(now) if is_function(now) else {}),
+        **(function_fields(now) if _is_function(now) else {}),
     }
     return encode(_filled(fields))
 
@@ -182,6 +183,11 @@ def _flip(now: ExampleResult, before: ExampleResult) -> Flip:
     # By today's threshold on both sides: a threshold that was raised is no change of the model.
     was, is_now = before.score >= now.threshold, now.score >= now.threshold
     return "" if was == is_now else "worse" if was else "better"
+
+
+def _is_function(result: ExampleResult) -> bool:
+    """Tell the result of an eval function, also where its code is not known."""
+    return result.metric == METRIC and not result.outputs
 
 
 def _filled(fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pytest_lmeval.compact_json import compact_encoder
 from pytest_lmeval.types import LogLikelihood, Message, Request
 
 
@@ -60,4 +60,4 @@ def _message(message: Message) -> list[Any]:
     return [message.role, message.content, *([calls] if calls else [])]
 
 
-_dump = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), sort_keys=True, default=str).encode
+_dump = compact_encoder(allow_nan=True, sort_keys=True, default=str)

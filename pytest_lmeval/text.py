@@ -30,7 +30,7 @@ def printable(text: str, *, keep: str = "\n\t") -> str:
     if not text.isprintable():
         lines = text.split("\n") if "\n" in keep else [text]
         text = "\n".join(line if line.isprintable() else _line(line, keep) for line in lines)
-    if "::" in text or "##" in text:
+    if "##" in text or ("::" in text and any(line.lstrip().startswith("::") for line in text.split("\n"))):
         return _COMMAND.sub(lambda found: found[0][:-1] + _spelled_out(found[0][-1]), text)
     return text
 

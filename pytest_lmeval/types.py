@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 
+from pytest_lmeval.compact_json import compact_encoder
 from pytest_lmeval.formatters import concatenation, joined
 from pytest_lmeval.text import printable
 
@@ -456,5 +457,5 @@ def _text_of(arguments: Any) -> str:
 
 _RESULT_FIELDS = tuple(ExampleResult.__dataclass_fields__)
 _result_values = attrgetter(*_RESULT_FIELDS)
-_encode = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode
-_encode_sorted = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":"), sort_keys=True).encode
+_encode = compact_encoder()
+_encode_sorted = compact_encoder(sort_keys=True)

@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from tests import needs
+from tests.conftest import MadeOnce
 
 ROOT = Path(__file__).parents[1]
 HOME = "https://github.com/pytest-lmeval/pytest-lmeval"
@@ -26,12 +27,10 @@ WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 
 
 @pytest.fixture(scope="module")
-def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def dist(made_once: MadeOnce) -> Path:
     """Provide a folder with the wheel and the sdist."""
-    folder = tmp_path_factory.mktemp("dist")
-    build = [sys.executable, "-m", "hatchling", "build", "-d", str(folder)]
-    subprocess.run(build, cwd=ROOT, check=True, capture_output=True, text=True)
-    return folder
+    build = [sys.executable, "-m", "hatchling", "build", "-d"]
+    return made_once("dist", lambda folder: subprocess.run([*build, str(folder)], cwd=ROOT, check=True))
 
 
 @pytest.fixture(scope="module")

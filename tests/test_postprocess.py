@@ -213,9 +213,9 @@ def test_line_ends_do_not_decide_what_a_block_holds(text: str) -> None:
 @pytest.mark.parametrize(
     "piece", ["`", "``` ", "```\n", "\n", " ", "\r\n", "A", "b", "#", "A:\n", "1,", " \n", "x```\n", "```\nx "]
 )
-def test_a_megabyte_of_anything_is_read_in_one_pass(piece: str) -> None:
+def test_a_long_text_of_anything_is_read_in_one_pass(piece: str) -> None:
     """A search that starts over at every character would take hours here, and ends by the time limit of the run."""
-    text = "````\nA: 1" + piece * (2**20 // len(piece))
+    text = "````\nA: 1" + piece * (2**18 // len(piece))
     for name in ("none", "strip_whitespace", "lower", "extract_code_block", "extract_first_line", "extract_answer"):
         assert len(post_process(name, text)) <= len(text)
     assert "A" == post_process("extract_letter", text)

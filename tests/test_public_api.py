@@ -96,12 +96,12 @@ def test_the_version_is_the_distribution_s() -> None:
     assert re.fullmatch(r"\d+\.\d+\.\d+", pytest_lmeval.__version__)
 
 
-@pytest.mark.parametrize("name", IMPORTABLE)
-def test_every_module_has_what_it_says_it_has(name: str) -> None:
-    module = importlib.import_module(name)
-    public = getattr(module, "__all__", [])
-    assert sorted(public) == sorted(set(public))
-    assert [] == [each for each in public if not hasattr(module, each)]
+def test_every_module_has_what_it_says_it_has() -> None:
+    said = {name: getattr(importlib.import_module(name), "__all__", []) for name in IMPORTABLE}
+    assert {} == {name: public for name, public in said.items() if len(public) != len(set(public))}
+    assert [] == [
+        f"{name}.{each}" for name, public in said.items() for each in public if not hasattr(sys.modules[name], each)
+    ]
 
 
 # Imports
@@ -114,9 +114,8 @@ def test_importing_the_package_imports_nothing_of_it() -> None:
     assert HEAVY.isdisjoint(_imported_by(program))
 
 
-@pytest.fixture(scope="module")
-def imported_with() -> dict[str, set[str]]:
-    """Return the top-level modules that each public name imports: each name is the only one of its process."""
+def test_no_public_name_imports_pytest_or_anything_heavy() -> None:
+    """Each name is the only one of its process, a fork of one that has imported the package alone."""
     program = """
 import json, os, sys, pytest_lmeval
 for name in pytest_lmeval.__all__:
@@ -127,13 +126,10 @@ for name in pytest_lmeval.__all__:
     os.wait()
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    found = dict(map(json.loads, done.stdout.splitlines()))
-    return {name: {module.partition(".")[0] for module in modules} for name, modules in found.items()}
-
-
-@pytest.mark.parametrize("name", pytest_lmeval.__all__)
-def test_no_public_name_imports_pytest_or_anything_heavy(name: str, imported_with: dict[str, set[str]]) -> None:
-    assert set() == HEAVY & imported_with[name]
+    imported = dict(map(json.loads, done.stdout.splitlines()))
+    assert set(pytest_lmeval.__all__) == imported.keys()
+    heavy = {name: HEAVY & {module.partition(".")[0] for module in modules} for name, modules in imported.items()}
+    assert {} == {name: found for name, found in heavy.items() if found}
 
 
 def test_using_the_package_imports_neither_pytest_nor_anything_heavy(tmp_path: Path) -> None:

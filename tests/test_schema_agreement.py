@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from jsonschema import Draft202012Validator  # type: ignore[import-untyped]  # no types are published
 
 from pytest_lmeval.data.lines import number_lines, parse_line
 from pytest_lmeval.errors import RecordRefused
@@ -21,16 +20,16 @@ from pytest_lmeval.formats.spec import CATEGORIES, METRICS, OPTIONAL, POST_PROCE
 from pytest_lmeval.loading import validate_task
 from pytest_lmeval.schemas import load_schema
 from tests.examples import examples
+from tests.schemas import validator
 
 Record = dict[str, Any]
 Place = tuple[str | int, ...]
 ROOT = Path(__file__).parents[1]
 TASK_FILES = sorted((ROOT / "tasks").glob("*.jsonl"))
-VALIDATORS = {name: Draft202012Validator(load_schema(name)) for name in ("compact-record", "spec-record")}
 
 
 def _is_valid(name: str, value: Any) -> bool:
-    return bool(VALIDATORS[name].is_valid(value))
+    return bool(validator(name).is_valid(value))
 
 
 def _records(path: Path) -> Iterator[Any]:

@@ -18,6 +18,7 @@ from pytest_lmeval.errors import UnknownName, UsageError
 from pytest_lmeval.formats.jsonl import is_spec_record
 from pytest_lmeval.records.recording import read_recording
 from pytest_lmeval.schemas import load_schema, schema_names
+from tests.schemas import faults
 
 if TYPE_CHECKING:
     from tests.conftest import Project
@@ -26,15 +27,6 @@ Record = dict[str, Any]
 Place = tuple[str | int, ...]
 ROOT = Path(__file__).parents[1]
 TASK_FILES = [*sorted((ROOT / "tasks").glob("*.jsonl")), *sorted((ROOT / "pytest_lmeval/starter").rglob("*.jsonl"))]
-VALIDATORS = {name: Draft202012Validator(load_schema(name)) for name in schema_names()}
-
-
-def _faults(name: str, value: Any) -> list[str]:
-    return [f"{error.json_path}: {error.message}" for error in VALIDATORS[name].iter_errors(value)]
-
-
-def _is_valid(name: str, value: Any) -> bool:
-    return bool(VALIDATORS[name].is_valid(value))
 
 
 def _records(path: Path) -> list[Any]:
@@ -85,7 +77,7 @@ def test_every_shipped_record_fits_its_schema(path: Path) -> None:
     records = _records(path)
     assert [] != records
     name = "spec-record" if is_spec_record(records[0]) else "compact-record"
-    assert [] == [fault for record in records for fault in _faults(name, record)]
+    assert [] == [fault for record in records for fault in faults(name, record)]
 
 
 # --- recordings ------------------------------------------------------------------------------------------------------
@@ -115,7 +107,7 @@ def test_the_replay_adapter_reads_every_line_that_fits_the_schema(line: Record) 
         except UsageError:
             read = []
     holds_text = all(outputs for _, _, outputs in read) and line.get("outputs") != []
-    assert (read != [] and holds_text) == _is_valid("recording", line)
+    assert (read != [] and holds_text) == (not faults("recording", line))
 
 
 @pytest.mark.parametrize(
@@ -132,7 +124,7 @@ def test_the_replay_adapter_reads_every_line_that_fits_the_schema(line: Record) 
     ],
 )
 def test_what_is_no_recorded_output_does_not_fit(line: Any) -> None:
-    assert not _is_valid("recording", line)
+    assert faults("recording", line)
 
 
 # --- what a run writes -----------------------------------------------------------------------------------------------
@@ -150,9 +142,9 @@ class Model:
 
 def _check_reports(project: Project) -> Record:
     board = project.board()
-    assert [] == _faults("leaderboard", board)
+    assert [] == faults("leaderboard", board)
     lines = [json.loads(line) for line in (project.path / "reports/ledger.jsonl").read_text("ascii").splitlines()]
-    assert [] == [fault for line in lines for fault in _faults("ledger", line)]
+    assert [] == [fault for line in lines for fault in faults("ledger", line)]
     assert [["header"], ["run"], ["footer"]] == [list(lines[0]), list(lines[-2]), list(lines[-1])]
     assert board["counts"]["scored"] + board["counts"]["errors"] == len(lines) - 3
     return board
@@ -177,7 +169,7 @@ def test_the_reports_of_a_run_that_fails_in_every_way_fit(project: Project) -> N
     assert {"selection", "bad_records", "gate"} <= board.keys()
     assert {"passed", "failed", "error"} == {record["status"] for record in project.examples().values()}
     recording = [json.dumps(board), *(project.path / "reports/ledger.jsonl").read_text("ascii").splitlines()]
-    assert all(not _is_valid("spec-record", json.loads(line)) for line in recording)
+    assert all(faults("spec-record", json.loads(line)) for line in recording)
 
 
 def test_the_reports_of_a_run_that_was_stopped_fit(project: Project) -> None:
@@ -191,7 +183,7 @@ def test_a_board_that_is_made_without_pytest_fits(tmp_path: Path) -> None:
     board = run_leaderboard(load_tasks(ROOT / "tasks/arithmetic.jsonl"), ToyAdapter())
     for per_example in (False, True):
         write_leaderboard(board, tmp_path / "board.json", include_per_example=per_example)
-        assert [] == _faults("leaderboard", json.loads((tmp_path / "board.json").read_text("utf-8")))
+        assert [] == faults("leaderboard", json.loads((tmp_path / "board.json").read_text("utf-8")))
 
 
 @pytest.mark.parametrize(
@@ -216,12 +208,12 @@ def test_a_board_that_is_made_without_pytest_fits(tmp_path: Path) -> None:
 def test_a_board_that_is_not_one_does_not_fit(place: Place, value: Record) -> None:
     tasks = load_tasks(ROOT / "tasks/arithmetic.jsonl")
     board: Any = json.loads(json.dumps(run_leaderboard(tasks, ToyAdapter()).to_json(per_example=True)))
-    assert [] == _faults("leaderboard", board)
+    assert [] == faults("leaderboard", board)
     target = board
     for step in place:
         target = target[step]
     target.update(value)
-    assert [] != _faults("leaderboard", board)
+    assert [] != faults("leaderboard", board)
 
 
 @pytest.mark.parametrize(
@@ -236,4 +228,4 @@ def test_a_board_that_is_not_one_does_not_fit(place: Place, value: Record) -> No
     ],
 )
 def test_what_is_no_ledger_line_does_not_fit(line: Any) -> None:
-    assert not _is_valid("ledger", line)
+    assert faults("ledger", line)

@@ -183,10 +183,10 @@ def _opens_thoughts(request: Request, tag: str) -> bool:
 
 def with_attempts(answer: Answer, attempts: int) -> Answer:
     """Return ``answer`` with how often it was tried before; an error says it, too."""
-    if isinstance(answer, AdapterDown):
-        return answer
     if not isinstance(answer, AdapterError):
         return answer if attempts == 1 else replace(answer, retries=attempts - 1)
+    if isinstance(answer, AdapterDown):
+        return answer
     kind = AdapterTimeout if isinstance(answer, AdapterTimeout) else AdapterError
     error = kind(f"{answer} ({attempts} attempt{'s' if attempts > 1 else ''})")
     error.retries = attempts - 1

@@ -193,7 +193,8 @@ class Engine:
             raise
 
     def _settle(self, answer: Answer) -> None:
-        self._note_end([answer])
+        if isinstance(answer, AdapterDown):
+            self._note_end([answer])
         try:
             self.budget.settle(answer)
         except BudgetSpent as error:

@@ -46,7 +46,7 @@ class Thresholds:
     def of(self, task: Task, example: Example) -> float:
         """Return the threshold of ``example``, in [0, 1]."""
         name = task.metric_name(example)
-        for overrides in (self.overrides, self.defaults):
+        for overrides in filter(None, (self.overrides, self.defaults)):
             for override in (task.name, example.metric, name):
                 if override in overrides:
                     return overrides[override]
@@ -84,7 +84,8 @@ def evaluate(
 
     ``score`` stands in for the task's own method, where that has been at work already.
     """
-    asked = _Asked(task, example, prompt, responses)
+    threshold = judgement.thresholds.of(task, example)
+    asked = _Asked(task, example, prompt, threshold, responses)
     score = score or task.score
     try:
         groups = answer_groups(responses, judgement.repeats)
@@ -97,14 +98,15 @@ def evaluate(
     except Exception as error:
         problem = f"metric {example.metric!r} raised {type(error).__name__}: {error}"
         return _result(asked, judgement, "error", error=problem)
-    reason = next((score.excluded for score in scores if score.excluded), "")
-    if reason:
-        return _result(asked, judgement, "excluded", scores, error=reason)
-    if any(score.measured for score in scores):
-        if not all(score.measured for score in scores):
+    for each in scores:
+        if each.excluded:
+            return _result(asked, judgement, "excluded", scores, error=each.excluded)
+    measured = [each for each in scores if each.measured]
+    if measured:
+        if len(measured) < len(scores):
             return _result(asked, judgement, "error", error=_MIXED)
         return _result(asked, judgement, "measured", scores)
-    reached = mean([score.value for score in scores]) >= judgement.thresholds.of(task, example)
+    reached = mean([each.value for each in scores]) >= threshold
     decisive = judgement.gated or (judgement.must_pass_binds and _must_pass(example))
     status: Status = "passed" if reached else "failed" if decisive else "below"
     return _result(asked, judgement, status, scores)
@@ -114,7 +116,8 @@ def failed_result(
     task: Task, example: Example, prompt: Prompt, error: LmevalError, judgement: Judgement
 ) -> ExampleResult:
     """Return the result of an example that got no response: ``error``, or ``timeout``."""
-    asked = _Asked(task, example, prompt, exchanges=error.exchanges)
+    threshold = judgement.thresholds.of(task, example)
+    asked = _Asked(task, example, prompt, threshold, exchanges=error.exchanges)
     result = _result(asked, judgement, _status_of(error), error=str(error))
     retries = getattr(error, "retries", 0)
     return replace(result, usage={**result.usage, "retries": retries}) if retries else result
@@ -144,6 +147,7 @@ class _Asked:
     task: Task
     example: Example
     prompt: Prompt
+    threshold: float
     responses: Sequence[Response] = ()
     exchanges: Sequence[Exchange] = ()
 
@@ -155,27 +159,28 @@ def _status_of(error: LmevalError) -> Status:
 def _result(
     asked: _Asked, judgement: Judgement, status: Status, scores: Sequence[Score] = (), *, error: str = ""
 ) -> ExampleResult:
-    task, example, prompt, responses = asked.task, asked.example, asked.prompt, asked.responses
-    completions = [response for response in responses if isinstance(response, Completion)]
-    thoughts = tuple(completion.thoughts for completion in completions)
-    exchanges = [*asked.exchanges, *[each for completion in completions for each in completion.exchanges]]
+    task, example, prompt = asked.task, asked.example, asked.prompt
+    completions = [response for response in asked.responses if isinstance(response, Completion)]
+    exchanges = list(asked.exchanges)
+    for completion in completions:
+        exchanges += completion.exchanges
     # As a rule each response is one request.
-    single = [one.response for one in exchanges] + _plain(responses) if exchanges else responses
+    single = [one.response for one in exchanges] + _plain(asked.responses) if exchanges else asked.responses
     fresh = [response for response in single if not response.cached]
     latencies = [round(response.latency_ms, 3) for response in fresh if response.latency_ms is not None]
-    firsts = [one.ttft_ms for one in fresh if isinstance(one, Completion) and one.ttft_ms is not None]
+    thoughts = tuple([completion.thoughts for completion in completions])
     content, scored = hashes(task, example, prompt)
     result = ExampleResult(
         task=task.name,
         id=example.id,
         status=status,
         score=mean([score.value for score in scores]) if scores and status not in WITHOUT_SCORE else None,
-        threshold=judgement.thresholds.of(task, example),
+        threshold=asked.threshold,
         metric=example.metric,
         hash=content,
-        prompt=Generate(prompt).text,
-        outputs=tuple(completion.output for completion in completions),
-        predictions=tuple(score.prediction for score in scores),
+        prompt=prompt if isinstance(prompt, str) else Generate(prompt).text,
+        outputs=tuple([completion.output for completion in completions]),
+        predictions=tuple([score.prediction for score in scores]),
         targets=example.targets,
         post_process=example.post_process,
         category=example.category,
@@ -195,7 +200,9 @@ def _result(
         exchanges=tuple(map(exchange_record, exchanges)),
         scoring_hash=scored,
         request_ms=tuple(latencies) if len(latencies) > 1 else (),
-        ttft_ms=tuple(round(each, 3) for each in firsts),
+        ttft_ms=tuple(
+            [round(one.ttft_ms, 3) for one in fresh if isinstance(one, Completion) and one.ttft_ms is not None]
+        ),
         cached=len(single) - len(fresh),
         quarantine=_own_quarantine(example),
     )
@@ -218,6 +225,8 @@ def _must_pass(example: Example) -> bool:
 
 def answer_groups(responses: Sequence[Response], repeats: int) -> list[Sequence[Response]]:
     """Return the responses of each repeat."""
+    if repeats == 1:
+        return [responses]
     size = len(responses) // repeats
     return [responses[number * size : (number + 1) * size] for number in range(repeats)]
 
@@ -238,7 +247,7 @@ def _votes(scores: Sequence[Score]) -> dict[str, Any]:
 
 
 def _metrics(scores: Sequence[Score]) -> dict[str, float]:
-    names = dict.fromkeys(name for score in scores for name in score.metrics)
+    names = dict.fromkeys([name for score in scores for name in score.metrics])
     return {name: mean([score.metrics[name] for score in scores if name in score.metrics]) for name in names}
 
 
@@ -274,6 +283,8 @@ def _with_confidence(score: Score, group: Sequence[Response]) -> Score:
     if "confidence" in score.details or len(group) != 1 or not isinstance(group[0], Completion):
         return score
     confidence, logprobs = group[0].confidence, group[0].logprobs
+    if confidence is None and not logprobs:
+        return score
     numbers = [each for each in logprobs if isinstance(each, int | float) and math.isfinite(each)]
     # Those of a reasoning model are of its thoughts, too.
     if confidence is None and not group[0].thoughts and 0 < len(numbers) == len(logprobs):
@@ -286,6 +297,8 @@ def _checked(score: Score, metric: str) -> Score:
     metrics = {name: _checked_value(given, name) for name, given in score.metrics.items()} if score.metrics else {}
     if score.details:
         json.dumps(score.details, allow_nan=False)
+    if value is score.value and not metrics:
+        return score
     return Score(
         value, score.details, score.prediction, score.unparsed, metrics, score.excluded, score.usage, score.measured
     )
@@ -297,6 +310,3 @@ def _checked_value(given: Any, metric: str) -> float:
     if not math.isfinite(value) or not 0.0 <= value <= 1.0:
         raise ScoringError(f"metric {metric!r} gave {given!r}; expected a finite number in [0, 1]")
     return value
-
-
-_dump = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), sort_keys=True, default=str).encode

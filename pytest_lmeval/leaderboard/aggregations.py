@@ -44,7 +44,7 @@ def repeat_metrics(results: Sequence[ExampleResult]) -> dict[str, float]:
     Over the scored examples: the chance that one of k responses is right, that all are, and that the commonest is.
     ``pass^1`` would be ``pass@1``.
     """
-    scored = [(result, _scores(result)) for result in results if len(_scores(result)) > 1]
+    scored = [(result, _scores(result)) for result in results if result.details and len(_scores(result)) > 1]
     if not scored:
         return {}
     n = min(len(scores) for _, scores in scored)
@@ -61,7 +61,7 @@ def repeat_errors(results: Sequence[ExampleResult]) -> dict[str, float | int | N
 
     ``stderr_within`` is what asking again would move the score by; ``stderr_between`` what other examples would.
     """
-    scores = [_scores(result) for result in results if len(_scores(result)) > 1]
+    scores = [_scores(result) for result in results if result.details and len(_scores(result)) > 1]
     if not scores:
         return {}
     within = [error * error for error in map(standard_error, scores) if error is not None]
@@ -155,7 +155,8 @@ def confidence_metrics(results: Iterable[ExampleResult]) -> dict[str, float | in
     sure = [
         (confidence, score >= result.threshold)
         for result in results
-        if (score := first_score(result)) is not None
+        if result.details
+        and (score := first_score(result)) is not None
         and (confidence := confidence_of(first_details(result))) is not None
     ]
     if not sure:
@@ -170,7 +171,7 @@ def text_metrics(results: Iterable[ExampleResult]) -> dict[str, float]:
 
     Empty where there are none, or where they are too improbable for a float.
     """
-    texts = [text for result in results if (text := _text(result)) is not None]
+    texts = [text for result in results if result.details and (text := _text(result)) is not None]
     if not texts:
         return {}
     total = math.fsum(total for total, _, _ in texts)

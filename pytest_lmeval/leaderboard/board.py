@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,6 +10,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
+from pytest_lmeval.compact_json import compact_encoder
 from pytest_lmeval.leaderboard.aggregations import CENTERED, calibration, core_score, spent
 from pytest_lmeval.leaderboard.functions import is_function, named_scores
 from pytest_lmeval.leaderboard.quarantine import decides
@@ -157,7 +157,7 @@ def build_board(
         overall_ci95=None if overall is None else overall_interval(inside),
         core_score=core_score(rows) if is_whole else None,
         calibration=calibration(deciding),
-        spent=spent(everything),
+        spent=rows[0].spent if len(rows) == 1 else spent(everything),
     )
 
 
@@ -171,7 +171,7 @@ def digest(results: Iterable[ExampleResult]) -> str:
     It is taken over the sorted lines ``[task, id, hash, [outputs], score]``, compact ASCII JSON, joined by newlines. Of
     an eval function the score is an object: its named scores, and its own under ``function``.
     """
-    encode = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), sort_keys=True).encode
+    encode = compact_encoder(allow_nan=True, sort_keys=True)
     scored = [(result, named_scores(result) if is_function(result) else result.score) for result in results]
     lines = [encode([result.task, result.id, result.hash, result.outputs, score]) for result, score in scored]
     return hashlib.sha256("\n".join(sorted(lines)).encode("ascii")).hexdigest()

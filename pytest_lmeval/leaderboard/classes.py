@@ -12,6 +12,8 @@ from pytest_lmeval.metrics.parts.tokens import tokenize
 from pytest_lmeval.types import ExampleResult
 
 MAX_LABELS = 30
+Pairs = Sequence[tuple[str, str]] | None
+"""Label and prediction of every example that has both; None where no table is made of them."""
 _CATEGORIES = frozenset({"classification", "mcq"})
 
 
@@ -24,14 +26,26 @@ class ClassRow(TypedDict):
     n: int
 
 
-def class_metrics(results: Sequence[ExampleResult]) -> dict[str, ClassRow] | None:
-    """Return precision, recall, F1 and ``n`` by label, over the scored examples that have labels.
+def labelled(results: Sequence[ExampleResult]) -> Pairs:
+    """Return label and prediction of the scored examples that have labels.
 
     These are those of the categories ``classification`` and ``mcq``, and those in which an option was chosen.
     None where there are none, or more than MAX_LABELS labels. An example's label is its first target. Its prediction
     is the first one, and counts as that label where it meets any of the targets.
     """
-    pairs = _pairs(results)
+    asked = [
+        result
+        for result in results
+        if _has_label(result) and result.score is not None and result.targets and result.predictions
+    ]
+    labels = _labels(asked)
+    if not 0 < len(labels.names) <= MAX_LABELS:
+        return None
+    return [(labels.true(result), labels.predicted(result)) for result in asked]
+
+
+def class_metrics(pairs: Pairs) -> dict[str, ClassRow] | None:
+    """Return precision, recall, F1 and ``n`` by label."""
     if pairs is None:
         return None
     true, predicted = Counter(label for label, _ in pairs), Counter(label for _, label in pairs)
@@ -47,13 +61,12 @@ def class_metrics(results: Sequence[ExampleResult]) -> dict[str, ClassRow] | Non
     }
 
 
-def confusion(results: Sequence[ExampleResult]) -> dict[str, dict[str, int]] | None:
-    """Return ``{label: {predicted label: count}}`` of the same examples, without the zeros; None as above.
+def confusion(pairs: Pairs) -> dict[str, dict[str, int]] | None:
+    """Return ``{label: {predicted label: count}}`` without the zeros.
 
     A prediction that is no example's label stands under ``other``, or under ``unparsed`` where the post-process rule
     found nothing in it; under ``(other)`` and ``(unparsed)`` where the task has labels of these names.
     """
-    pairs = _pairs(results)
     if pairs is None:
         return None
     table: dict[str, Counter[str]] = {label: Counter() for label in sorted({label for label, _ in pairs})}
@@ -79,18 +92,6 @@ class _Labels:
         if any(guess == self.normal(result.metric, target) for target in result.targets):
             return self.true(result)
         return self.names.get(guess, self.unparsed if result.unparsed else self.other)
-
-
-def _pairs(results: Sequence[ExampleResult]) -> list[tuple[str, str]] | None:
-    asked = [
-        result
-        for result in results
-        if _has_label(result) and result.score is not None and result.targets and result.predictions
-    ]
-    labels = _labels(asked)
-    if not 0 < len(labels.names) <= MAX_LABELS:
-        return None
-    return [(labels.true(result), labels.predicted(result)) for result in asked]
 
 
 def _has_label(result: ExampleResult) -> bool:

@@ -29,7 +29,9 @@ class Quarantine:
     def of(self, task: str, id: str, own: Any) -> Entry:
         """Return the entry of an example that is in force; ``own`` is what the example says itself."""
         entry = own if self.listed is None else self.listed.get((task, id))
-        return entry if isinstance(entry, Mapping) and self.day <= str(entry.get("until", "")) else _NONE
+        if not entry or not isinstance(entry, Mapping):
+            return _NONE
+        return entry if self.day <= str(entry.get("until", "")) else _NONE
 
     def applied(self, result: ExampleResult) -> ExampleResult:
         """Return a result ``quarantined`` if its example is, as it is otherwise."""

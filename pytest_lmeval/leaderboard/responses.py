@@ -12,7 +12,7 @@ from pytest_lmeval.types import ExampleResult
 
 def details_of(result: ExampleResult) -> Sequence[Mapping[str, Any]]:
     """Return the details of every response to an example, in order: of one, unless it was asked several times."""
-    repeats = result.details.get("repeats")
+    repeats = result.details.get("repeats") if result.details else None
     if not repeats or not isinstance(repeats, Sequence):
         return (result.details,)
     return [details if isinstance(details, Mapping) else {} for details in repeats]
@@ -25,8 +25,8 @@ def first_details(result: ExampleResult) -> Mapping[str, Any]:
 
 def first_score(result: ExampleResult) -> float | None:
     """Return the score of the first response; None if the example has no score."""
-    scores = result.details.get("scores")
-    return float(scores[0]) if len(result.predictions) > 1 and scores else result.score
+    scores = result.details.get("scores") if len(result.predictions) > 1 else None
+    return float(scores[0]) if scores else result.score
 
 
 def shown_response(result: ExampleResult) -> int:

@@ -16,7 +16,7 @@ from pytest_lmeval.leaderboard.aggregations import (
     spent,
     text_metrics,
 )
-from pytest_lmeval.leaderboard.classes import ClassRow, class_metrics, confusion
+from pytest_lmeval.leaderboard.classes import ClassRow, class_metrics, confusion, labelled
 from pytest_lmeval.leaderboard.functions import METRIC, mixed_decisions
 from pytest_lmeval.leaderboard.quarantine import decides
 from pytest_lmeval.stats.intervals import interval, mean, standard_error
@@ -164,6 +164,7 @@ def make_row(
     thresholds = {result.threshold for result in results if result.status != "measured"}
     metrics = {result.metric for result in everything}
     subjects = _subjects(results)
+    pairs = labelled(results)
     score = mean(scores) if scores else aggregates.get("score")
     return TaskRow(
         task=info.name,
@@ -192,8 +193,8 @@ def make_row(
         },
         subjects=subjects,
         repeats=repeat_errors(results),
-        classes=aggregates.get("classes") or class_metrics(results) or {},
-        confusion=aggregates.get("confusion") or confusion(results) or {},
+        classes=aggregates.get("classes") or class_metrics(pairs) or {},
+        confusion=aggregates.get("confusion") or confusion(pairs) or {},
         calibration=confidence_metrics(results),
         notes=aggregates.get("notes", {}),
         dataset=info.dataset,

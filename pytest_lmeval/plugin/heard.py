@@ -98,10 +98,10 @@ class Heard:
         if report.failed:
             self.failed[report.nodeid] = None
         properties = report.user_properties
-        entry = next((entry for entry in reversed(properties) if entry[0] == "lmeval"), None)
-        if entry is not None:
-            properties.remove(entry)
-            return self._taken(report, str(entry[1]))
+        for entry in reversed(properties):
+            if entry[0] == "lmeval":
+                properties.remove(entry)
+                return self._taken(report, str(entry[1]))
         if report.skipped and report.nodeid in self.expected and report.nodeid not in self.results:
             self.skipped.add(report.nodeid)
         return None

@@ -14,10 +14,9 @@ from pytest_lmeval.formats.task import Task
 from pytest_lmeval.plugin.failure import ExampleFailed, explain
 from pytest_lmeval.plugin.models import config_of, of_model
 from pytest_lmeval.plugin.private import is_worker
-from pytest_lmeval.plugin.run_facts import rerun_facts
+from pytest_lmeval.plugin.run_facts import rerun_of
 from pytest_lmeval.plugin.state import run_state
 from pytest_lmeval.plugin.telling import tell
-from pytest_lmeval.report.rerun import rerun_command
 from pytest_lmeval.text import item_name, printable
 from pytest_lmeval.types import Example, ExampleResult
 
@@ -107,7 +106,7 @@ class ExampleItem(ScoredItem):
         """Where reports say the example is: the path from the project's root, made once per file, line and name."""
         if not self.parent.place:
             self.parent.place = super().location[0]
-        return self.parent.place, max(0, self.example.line - 1), self.name
+        return self.parent.place, (self.example.line or 1) - 1, self.name
 
     def setup(self) -> None:
         """Set the fixtures up, once per file where that is the same as once per item."""
@@ -139,8 +138,7 @@ class ExampleItem(ScoredItem):
         self.keep(result)
         if result.is_failed and not state.excuses(result):
             before = state.baseline_results.get((result.task, result.id))
-            rerun = rerun_command(rerun_facts(self.config), self.parent.nodeid, self.name)
-            raise ExampleFailed(explain(result, rerun, before))
+            raise ExampleFailed(explain(result, rerun_of(self), before))
 
     def teardown(self) -> None:
         """Let go of what was asked for this example; where it was skipped, nobody has taken it."""

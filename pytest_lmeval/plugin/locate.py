@@ -147,7 +147,7 @@ def is_example(item: object) -> bool:
 
 def is_record(item: object) -> bool:
     """Tell the examples of task files, which are asked ahead by the plan, from those that a function asks about."""
-    return is_example(item) and hasattr(getattr(item, "parent", None), "task_name")
+    return hasattr(getattr(item, "parent", None), "task_name") and is_example(item)
 
 
 def is_function(item: object) -> bool:

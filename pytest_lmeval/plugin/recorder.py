@@ -38,6 +38,7 @@ class Recorder:
         self._collections = 0
         self._heard: set[str] = set()
         self._has_examples = False
+        self._hears_workers = False
         self._is_asked = False
         self._was_stopped = False
         self._bad_files: dict[str, None] = {}
@@ -110,7 +111,7 @@ class Recorder:
                 with self._ending:
                     pass
             self.record.take(report)
-            if is_controller(self.config):
+            if self._hears_workers:
                 self.record.show_progress(None)
 
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
@@ -211,7 +212,8 @@ class Recorder:
             from pytest_lmeval.plugin.gating import check_recording
             from pytest_lmeval.plugin.models import configs, labels_of
 
-            if is_controller(self.config):
+            self._hears_workers = is_controller(self.config)
+            if self._hears_workers:
                 for one in configs(self.config):
                     check_recording(one)
             record: RunRecord | ManyRecords

@@ -18,10 +18,12 @@ from pytest_lmeval.plugin.ini_gate import from_ini
 from pytest_lmeval.plugin.models import OWN
 from pytest_lmeval.plugin.report_dir import shown_report_dir
 from pytest_lmeval.redaction import redact_arguments
+from pytest_lmeval.report.rerun import rerun_parts, with_item
 
 _PACKAGES = ("pytest-lmeval", "pytest", "pytest-xdist", "pytest-json-report")
 _RERUN = pytest.StashKey[dict[str, Any]]()
-OWN.add(_RERUN)
+_RERUN_PARTS = pytest.StashKey[dict[str, tuple[str, str]]]()
+OWN.update((_RERUN, _RERUN_PARTS))
 
 
 def selection_of(option: Any, infos: Sequence[TaskInfo]) -> dict[str, Any]:
@@ -105,6 +107,15 @@ def rerun_facts(config: pytest.Config) -> dict[str, Any]:
     if _RERUN not in config.stash:
         config.stash[_RERUN] = _rerun_facts(config)
     return config.stash[_RERUN]
+
+
+def rerun_of(item: pytest.Item) -> str:
+    """Return the command that runs ``item`` again; all but its name is made once for each file."""
+    path = item.parent.nodeid if item.parent is not None else ""
+    made = item.config.stash.setdefault(_RERUN_PARTS, {})
+    if path not in made:
+        made[path] = rerun_parts(rerun_facts(item.config), path)
+    return with_item(made[path], item.name)
 
 
 def _rerun_facts(config: pytest.Config) -> dict[str, Any]:

@@ -53,6 +53,7 @@ class RunState:
         self._judge: Any = None
         self.ahead: Ahead | None = None
         self._items: Sequence[pytest.Item] = ()
+        self._records: Sequence[Any] = ()
         self._examples = 0
         self._batches: list[list[Any]] = []
         self._errors = 0
@@ -176,12 +177,13 @@ class RunState:
         except (LmevalError, pytest.UsageError) as error:
             self._usage_error(str(error))
         self._items = session.items
-        self._plan(items)
-        if any(is_function(item) for item in items):
+        records = self._records = [item for item in items if is_record(item)]
+        self._plan(records)
+        if len(records) < len(items) and any(is_function(item) for item in items):
             from pytest_lmeval.plugin.evals.hooks import EvalHooks
 
             self.config.pluginmanager.register(EvalHooks(self.evals), f"lmeval-evals-{self.label}")
-        for file in {item.parent for item in items if is_record(item)}:
+        for file in {item.parent for item in records}:
             # Every conftest is loaded by now: which of them are in charge of a file will not change any more.
             file.hooks = file.ihook
         self._tell_controller()
@@ -195,7 +197,8 @@ class RunState:
             self._usage_error(str(error))
 
     def _mine(self, items: Sequence[pytest.Item]) -> list[Any]:
-        return [item for item in items if is_example(item) and self._is_mine(item)]
+        mine = [item for item in items if is_example(item)]
+        return [item for item in mine if self._is_mine(item)] if self.label else mine
 
     def _is_mine(self, item: Any) -> bool:
         return not self.label or getattr(item, "label", "") == self.label
@@ -237,9 +240,9 @@ class RunState:
 
     def make_engine(self, adapter: Any) -> Engine:
         """Return the engine that answers this process's examples from ``adapter``."""
-        self.ahead = Ahead(self.config, self._items, lambda item: is_record(item) and self._is_mine(item))
-        items: list[Any] = [item for item in self._items if is_record(item) and self._is_mine(item)]
-        engine = self.run.open(adapter, items, self._batches, self.ahead)
+        wanted = (lambda item: is_record(item) and self._is_mine(item)) if self.label else is_record
+        self.ahead = Ahead(self.config, self._items, wanted)
+        engine = self.run.open(adapter, self._records, self._batches, self.ahead)
         engine.on_wait = lambda asked: self.show_waiting(min(asked.outstanding, asked.policy.own_concurrency), asked)
         return engine
 
@@ -273,14 +276,13 @@ class RunState:
         adapter = self.adapter() if any(_uses_ours(item, "lm_adapter") for item in items) else None
         self.run.prepare(items, adapter, self.judge(), lambda item: not _uses_ours(item, "lm_judge"))
 
-    def _plan(self, items: Sequence[Any]) -> None:
+    def _plan(self, records: Sequence[Any]) -> None:
         from pytest_lmeval.engine.policy import plan_batches
 
         for position, item in enumerate(self._items):
             if is_example(item):
                 item.__dict__["position"] = position
-        records = [(item.parent, item) for item in items if is_record(item)]
-        self._batches = plan_batches(records, self.config.option.lm_batch_size)
+        self._batches = plan_batches(((item.parent, item) for item in records), self.config.option.lm_batch_size)
 
     def _tell_controller(self) -> None:
         if is_worker(self.config):

@@ -43,7 +43,12 @@ def rerun_command(manifest: Mapping[str, Any], path: str, item: str) -> str:
     Arguments with a hidden value are left out. The rerun gets a report dir of its own: the board and the ledger of the
     run are to stay.
     """
-    target, options = rerun_parts(manifest, path)
+    return with_item(rerun_parts(manifest, path), item)
+
+
+def with_item(parts: tuple[str, str], item: str) -> str:
+    """Return the command that has these :func:`rerun_parts`, for the item called ``item``."""
+    target, options = parts
     # Parameters stand in brackets, which some shells take for a pattern.
     return f"pytest {shlex.quote(target + node_name(item))} {options}"
 

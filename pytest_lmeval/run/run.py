@@ -168,13 +168,12 @@ class Run:
         self.stopped = self.stopped or engine.stopped or (self._judge.stopped if self._judge is not None else "")
 
     def _result(self, unit: Unit, render: Render, engine: Engine, judge: Any, sandbox: Any) -> ExampleResult:
-        tools = Tools(sandbox, self.judge(judge, engine))
-        judgement = self.judgement(tools)
+        judgement = self.judgement(sandbox, self.judge(judge, engine))
         try:
             if refusal := self.refusals.reason(unit.task, unit.example):
                 raise AdapterError(refusal)
             responses: Sequence[Response] = engine.respond(unit, lambda each: self.requests(each, render))
-            score = self._score_of(unit, engine, tools)
+            score = self._score_of(unit, engine, judgement.tools)
         except (AdapterError, UsageError, BudgetSpent) as error:
             prompt = self._prompts.pop(unit, None) or default_render(unit.example)
             return failed_result(unit.task, unit.example, prompt, error, judgement)
@@ -185,7 +184,7 @@ class Run:
         error = AdapterError(reason)
         prompt = default_render(unit.example)
         # What failed before the model was asked is a fault of the test, which no quarantine is for.
-        judgement = replace(self.judgement(Tools()), quarantine=Quarantine(listed={}))
+        judgement = replace(self.judgement(), quarantine=Quarantine(listed={}))
         return self.scrubbed(failed_result(unit.task, unit.example, prompt, error, judgement))
 
     def scrubbed(self, result: ExampleResult) -> ExampleResult:
@@ -251,14 +250,14 @@ class Run:
         if self.engine is not None:
             self.engine.forget(unit)
 
-    def judgement(self, tools: Tools) -> Judgement:
-        """Return what turns responses into results with ``tools``."""
-        key = (id(tools.sandbox), id(tools.judge))
+    def judgement(self, sandbox: Any = None, judge: NamedJudges | None = None) -> Judgement:
+        """Return what turns responses into results, made once for each sandbox and judge."""
+        key = (id(sandbox), id(judge))
         if key not in self._judgements:
             gate = self.settings.gate
             self._judgements[key] = Judgement(
                 self._thresholds,
-                tools,
+                Tools(sandbox, judge),
                 gate == "examples",
                 self._name,
                 self.settings.repeats,

@@ -51,7 +51,10 @@ def lmeval(capsys: pytest.CaptureFixture[str]) -> Lmeval:
 @pytest.fixture(scope="session")
 def stub_project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Provide a project with two tasks of 12 and 8 examples and a model that answers all but ``WRONG`` rightly."""
-    folder = tmp_path_factory.mktemp("stub")
+    return write_stub(tmp_path_factory.mktemp("stub"))
+
+
+def write_stub(folder: Path) -> Path:
     (folder / "model.py").write_text(MODEL)
     (folder / "pytest.ini").write_text("[pytest]\n")
     (folder / "tasks").mkdir()
@@ -66,9 +69,10 @@ def stub_project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def base(stub_project: Path, evaluate: Evaluate) -> Path:
+def base(made_once: MadeOnce, evaluate: Evaluate) -> Path:
     """Provide the report dir of a run with two wrong answers."""
-    return evaluate(stub_project, "base", "--lm-adapter=model:Model", "--lm-gate=tasks", wrong="s1 w1")
+    options = ("--lm-adapter=model:Model", "--lm-gate=tasks")
+    return made_once("cli-base", lambda folder: evaluate(write_stub(folder), "base", *options, wrong="s1 w1")) / "base"
 
 
 @pytest.fixture(scope="session")
@@ -78,20 +82,24 @@ def bare_board(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def worse(stub_project: Path, evaluate: Evaluate) -> Path:
+def worse(made_once: MadeOnce, evaluate: Evaluate) -> Path:
     """Provide the report dir of a run with ten wrong answers; its board has its examples."""
     options = ("--lm-adapter=model:Model", "--lm-gate=tasks", "--lm-include-per-example")
-    return evaluate(stub_project, "worse", *options, wrong="s0 s2 s3 s4 s5 s6 s7 s8 s9 w1")
+    wrong = "s0 s2 s3 s4 s5 s6 s7 s8 s9 w1"
+    return made_once("cli-worse", lambda folder: evaluate(write_stub(folder), "worse", *options, wrong=wrong)) / "worse"
 
 
 @pytest.fixture(scope="session")
-def shards(stub_project: Path, evaluate: Evaluate) -> list[Path]:
+def shards(made_once: MadeOnce, evaluate: Evaluate) -> list[Path]:
     """Provide the ledgers of the base run in three parts."""
     options = ("--lm-adapter=model:Model", "--lm-gate=tasks", "--lm-min-score=overall=0.5")
-    folders = [
-        evaluate(stub_project, f"s{part}", *options, f"--lm-shard={part}/3", wrong="s1 w1") for part in (1, 2, 3)
-    ]
-    return [folder / "ledger.jsonl" for folder in folders]
+
+    def fill(folder: Path) -> None:
+        write_stub(folder)
+        for part in (1, 2, 3):
+            evaluate(folder, f"s{part}", *options, f"--lm-shard={part}/3", wrong="s1 w1")
+
+    return [made_once("cli-shards", fill) / f"s{part}/ledger.jsonl" for part in (1, 2, 3)]
 
 
 @pytest.fixture(scope="session")

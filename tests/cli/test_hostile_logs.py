@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 from pytest_lmeval.cli import COMMANDS
 from tests.cli.conftest import Evaluate, Lmeval
 from tests.cli.yaml_project import TASK, write_project
+from tests.conftest import MadeOnce
 from tests.runner_log import ORDERS, commands_in
 
 FOLDER = "::error::b\n::error::c ##[group]"
@@ -54,9 +56,14 @@ class Runs:
 
 
 @pytest.fixture(scope="session")
-def runs(tmp_path_factory: pytest.TempPathFactory, evaluate: Evaluate) -> Runs:
+def runs(made_once: MadeOnce, evaluate: Evaluate) -> Runs:
     """Provide reports as a stranger may have sent them: every text that a report names by itself gives orders."""
-    folder = tmp_path_factory.mktemp("hostile")
+    folder = made_once("hostile-runs", partial(make_runs, evaluate))
+    first, second = (folder / f"part-{part}/ledger.jsonl" for part in (1, 2))
+    return Runs(folder / "before", folder / "after", (first, second))
+
+
+def make_runs(evaluate: Evaluate, folder: Path) -> None:
     (folder / "model.py").write_text(MODEL)
     (folder / "pytest.ini").write_text("[pytest]\n")
     (folder / "tasks").mkdir()
@@ -69,13 +76,12 @@ def runs(tmp_path_factory: pytest.TempPathFactory, evaluate: Evaluate) -> Runs:
     options = ("--lm-adapter=model:Model", "--lm-gate=tasks")
     before = evaluate(folder, "before", *options)
     after = evaluate(folder, "after", *options, wrong=ORDERS[0])
-    parts = [evaluate(folder, f"part-{part}", *options, f"--lm-shard={part}/2") for part in (1, 2)]
+    for part in (1, 2):
+        evaluate(folder, f"part-{part}", *options, f"--lm-shard={part}/2")
     for report in (before, after):  # merge would see that somebody has changed a shard
         ledger = report / "ledger.jsonl"
         lines = [json.dumps(_renamed(json.loads(line))) + "\n" for line in ledger.read_text().splitlines()]
         ledger.write_text("".join(lines))
-    first, second = (part / "ledger.jsonl" for part in parts)
-    return Runs(before, after, (first, second))
 
 
 def _renamed(value: Any) -> Any:

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from pytest_lmeval.cli import merge as merging
-from pytest_lmeval.schemas import load_schema
-from tests import needs
 from tests.cli.conftest import Evaluate, Lmeval
+from tests.schemas import faults
 
 FILES = ["leaderboard.json", "leaderboard.md", "ledger.jsonl", "report.html"]
 
@@ -37,11 +36,9 @@ def test_the_merged_run_has_the_digest_and_scores_of_the_unsharded_one(
 
 
 def test_the_merged_files_are_what_their_schemas_say(lmeval: Lmeval, shards: list[Path], tmp_path: Path) -> None:
-    jsonschema = needs.module("jsonschema")
     lmeval("merge", *shards, "-o", tmp_path, "--include-per-example")
-    jsonschema.validate(_board(tmp_path), load_schema("leaderboard"))
-    for line in (tmp_path / "ledger.jsonl").read_text().splitlines():
-        jsonschema.validate(json.loads(line), load_schema("ledger"))
+    assert [] == faults("leaderboard", _board(tmp_path))
+    assert [] == faults("ledger", *map(json.loads, (tmp_path / "ledger.jsonl").read_text().splitlines()))
 
 
 def test_the_merged_ledger_is_a_run_like_any_other(

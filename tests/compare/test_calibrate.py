@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import random
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +20,7 @@ from pytest_lmeval.records.runfile import RunFile
 from pytest_lmeval.stats.intervals import wilson_interval
 from pytest_lmeval.stats.power import detectable_drop
 from pytest_lmeval.types import ExampleResult
+from tests.conftest import MadeOnce
 from tests.records.run_files import FACTS, infos_of, result, results_of
 
 LATER = replace(FACTS, timestamp="2026-11-21T09:00:00Z")
@@ -40,8 +42,13 @@ def _noisy(count: int, flips: int, **fields: str) -> tuple[list[ExampleResult], 
 
 
 @pytest.fixture(scope="module")
-def noisy() -> Calibration:
-    return calibrate(*_runs(*_noisy(400, 40)), Criteria(), rounds=400)
+def noisy(made_once: MadeOnce) -> Calibration:
+    def fill(folder: Path) -> None:
+        found = calibrate(*_runs(*_noisy(400, 40)), Criteria(), rounds=400)
+        (folder / "calibration.pickle").write_bytes(pickle.dumps(found))
+
+    found: Calibration = pickle.loads((made_once("calibration", fill) / "calibration.pickle").read_bytes())
+    return found
 
 
 def test_flips_are_counted_by_task_and_over_all(noisy: Calibration) -> None:

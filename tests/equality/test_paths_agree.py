@@ -9,6 +9,7 @@ import contextlib
 import io
 import json
 import re
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,7 +20,7 @@ import pytest
 import yaml  # type: ignore[import-untyped]  # no types are published with it
 
 from pytest_lmeval.cli import main
-from tests.conftest import NEEDLESS, RunModule
+from tests.conftest import NEEDLESS, MadeOnce, RunModule
 from tests.equality.kinds import KINDS, Kind, write_kind
 
 _MODEL = "--lm-adapter=model:Model"
@@ -46,23 +47,36 @@ class Outcome:
 
 
 class Scene:
-    """The project of one kind, with a baseline and a serial run of a model that got worse."""
+    """The project of one kind, with a baseline and serial runs of a model that got worse."""
 
     def __init__(self, kind: Kind, folder: Path, module: RunModule) -> None:
         self._module = module
         self.kind = kind
         self.folder = folder
-        write_kind(kind, folder)
+
+    def make(self) -> None:
+        """Write the project, and make the runs that others are compared with."""
+        write_kind(self.kind, self.folder)
         self.run("base", "--lm-baseline=base.json", "--lm-update-baseline")
-        for name, content in kind.changed.items():
-            (folder / name).write_text(content)
-        (folder / "wrong.txt").write_text(kind.wrong)
-        self.serial = self.gated("serial")
+        for name, content in self.kind.changed.items():
+            (self.folder / name).write_text(content)
+        (self.folder / "wrong.txt").write_text(self.kind.wrong)
+        serial = self.run("serial", *_GATE)
+        filled = self.run("filled", "--lm-gate=none", "--lm-cache=cache")
+        (self.folder / "codes.json").write_text(json.dumps({"serial": serial, "filled": filled}))
+
+    @cached_property
+    def serial(self) -> Outcome:
+        """The run in one process, with the gate."""
+        return self._made("serial")
 
     @cached_property
     def filled(self) -> Outcome:
-        """A run without a gate that fills a cache."""
-        return self.outcome("filled", self.run("filled", "--lm-gate=none", "--lm-cache=cache"))
+        """A run without a gate that filled a cache."""
+        return self._made("filled")
+
+    def _made(self, name: str) -> Outcome:
+        return self.outcome(name, json.loads((self.folder / "codes.json").read_text())[name])
 
     def gated(self, name: str, *options: str) -> Outcome:
         """Run with the gate; return what was written and the exit code."""
@@ -123,9 +137,14 @@ def outcome_of(board: Mapping[str, Any], code: int) -> Outcome:
 
 
 @pytest.fixture(scope="module", params=KINDS)
-def scene(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, run_module: RunModule) -> Scene:
+def scene(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, run_module: RunModule, made_once: MadeOnce
+) -> Scene:
     """Provide the scene of a kind; pytest runs all tests of a kind one after the other."""
-    return Scene(KINDS[request.param], tmp_path_factory.mktemp(request.param), run_module)
+    kind = KINDS[request.param]
+    made = made_once(f"scene-{request.param}", lambda folder: Scene(kind, folder, run_module).make())
+    own = tmp_path_factory.mktemp(request.param) / "project"
+    return Scene(kind, Path(shutil.copytree(made, own)), run_module)
 
 
 without_pytest = pytest.mark.parametrize(

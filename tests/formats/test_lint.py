@@ -123,15 +123,15 @@ def _task(records: list[dict[str, Any]]) -> Any:
     return task
 
 
-def test_ten_thousand_records_take_seconds(tmp_path: Path) -> None:
+def test_thousands_of_records_take_seconds(tmp_path: Path) -> None:
     draw = random.Random(3)
     words = [f"w{number}" for number in range(2000)]
-    records = [_compact("Answer in a word. " + " ".join(draw.choices(words, k=30)), "x y z") for _ in range(10_000)]
+    records = [_compact("Answer in a word. " + " ".join(draw.choices(words, k=30)), "x y z") for _ in range(4_000)]
     records[-1]["prompt"] = records[0]["prompt"]
     started = time.process_time()
     warnings = _lint(tmp_path, a=records)
-    assert ("a", 10_000, "near_duplicate") in _places(warnings)
-    assert 60 > time.process_time() - started  # all pairs would be many minutes
+    assert ("a", 4_000, "near_duplicate") in _places(warnings)
+    assert 15 > time.process_time() - started  # all pairs would be minutes
 
 
 # Skewed answers

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.conftest import MODEL, NEEDLESS, PYTEST_INI, RunModule
+from tests.conftest import MODEL, NEEDLESS, PYTEST_INI, MadeOnce, RunModule
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.conftest import Project
 
 GOOD = b'{"id": "good", "prompt": "say: x", "targets": ["x"], "metric": "exact_match"}\n'
@@ -20,7 +23,7 @@ BAD_FILES = {
     "binary": (bytes(range(256)) * 4, ["t.jsonl:1: bad_json"]),
     "utf-16": (GOOD.decode().encode("utf-16"), ["t.jsonl:1: bad_json", "UTF-8"]),
     "latin-1": (GOOD.replace(b"x", b"\xe9"), ["t.jsonl:1: bad_json", "UTF-8"]),
-    "a 50 MB line": (GOOD + b'{"id": "' + b"x" * 50_000_000 + b'"}\n', ["t.jsonl:2: bad_json", "50,000,0"]),
+    "a 50 MB line": (GOOD + b'{"id": "LONG"}\n', ["t.jsonl:2: bad_json", "50,000,0"]),
     "a duplicate id": (GOOD + b"\n" + GOOD, ["t.jsonl:3: duplicate_task_id", "'good'", "line 1"]),
     "an array": (GOOD + b"[1, 2]\n", ["t.jsonl:2: bad_type _root"]),
     "half a line": (GOOD + GOOD[:30], ["t.jsonl:2: bad_json"]),
@@ -34,22 +37,29 @@ BAD_FILES = {
 }
 
 
+def content_of(kind: str) -> bytes:
+    return BAD_FILES[kind][0].replace(b"LONG", b"x" * 50_000_000)
+
+
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory, run_module: RunModule) -> str:
+def told(made_once: MadeOnce, run_module: RunModule) -> str:
     """Provide what a run of all bad files and a good one says."""
-    folder = tmp_path_factory.mktemp("bad")
+    return (made_once("bad-task-files", partial(run_bad_files, run_module)) / "told.txt").read_text("utf-8")
+
+
+def run_bad_files(run_module: RunModule, folder: Path) -> None:
     (folder / "tasks").mkdir()
     (folder / "pytest.ini").write_text(PYTEST_INI)
     (folder / "model.py").write_text(MODEL)
     (folder / "tasks/fine.jsonl").write_bytes(GOOD)
-    for kind, (content, _) in BAD_FILES.items():
-        (folder / f"tasks/{kind}.jsonl").write_bytes(content)
+    for kind in BAD_FILES:
+        (folder / f"tasks/{kind}.jsonl").write_bytes(content_of(kind))
     quick = [f"-pno:{name}" for name in NEEDLESS]
     result = run_module(folder, "pytest", *quick, "--lm-adapter=model:Model")
     assert 2 == result.returncode
     assert "Traceback" not in result.stdout
     assert not (folder / "calls.txt").exists()
-    return result.stdout
+    (folder / "told.txt").write_text(result.stdout, "utf-8")
 
 
 @pytest.mark.parametrize("kind", BAD_FILES)
@@ -63,8 +73,8 @@ def test_a_bad_file_is_named_with_line_rule_and_reason(told: str, kind: str) -> 
 
 @pytest.mark.parametrize("kind", ["empty", "a 50 MB line", pytest.param("too deep", marks=pytest.mark.slow)])
 def test_a_bad_file_stops_the_run_alone(project: Project, kind: str) -> None:
-    content, wanted = BAD_FILES[kind]
-    project.write("tasks/t.jsonl", content)
+    _, wanted = BAD_FILES[kind]
+    project.write("tasks/t.jsonl", content_of(kind))
     project.task("tasks/fine.jsonl", project.record("a", "x"))
     result = project.run()
     assert 2 == result.ret

@@ -17,7 +17,7 @@ import pytest
 from pytest_lmeval.records.runfile import read_run
 
 if TYPE_CHECKING:
-    from tests.conftest import Project
+    from tests.conftest import MadeOnce, Project
 
 EXAMPLES = 6
 PAGE = Path(__file__).parents[2] / "docs/resume.md"
@@ -172,22 +172,18 @@ def test_the_table_of_the_docs_has_every_point() -> None:
     assert {*KINDS} == {kind for _, kind, processes in CHOSEN if processes == "-n0"}
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Provide where the reports of an earlier run are kept, which the first test makes."""
-    return tmp_path_factory.mktemp("earlier") / "reports"
-
-
 @pytest.fixture
-def earlier(project: Project, made: Path) -> Project:
+def earlier(project: Project, made_once: MadeOnce) -> Project:
     """Provide six examples with the reports of an earlier run, and what lets the next run die."""
     project.task("tasks/t.jsonl", *[project.record(f"e{number}", f"w{number}") for number in range(EXAMPLES)])
-    if not made.exists():
+
+    def fill(folder: Path) -> None:
         assert 0 == project.run(*OPTIONS[2:]).ret
         (project.path / "calls.txt").unlink()
         project.board()
-        shutil.move(project.path / "reports", made)
-    shutil.copytree(made, project.path / "reports")
+        shutil.move(project.path / "reports", folder)
+
+    shutil.copytree(made_once("earlier-than-death", fill) / "reports", project.path / "reports")
     project.write("conftest.py", CONFTEST)
     return project
 

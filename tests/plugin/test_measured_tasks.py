@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_lmeval import load_tasks, run_leaderboard
+from tests.schemas import faults
 
 if TYPE_CHECKING:
     from tests.conftest import Project
@@ -314,12 +315,8 @@ def test_every_report_says_what_aggregations_left_out(tasks: Project) -> None:
 
 
 def test_the_ledger_of_a_measured_run_fits_its_schema(tasks: Project) -> None:
-    from jsonschema import Draft202012Validator  # type: ignore[import-untyped]  # no types are published
-
-    from pytest_lmeval.schemas import load_schema
-
     _write(tasks, BINARY)
     assert 0 == tasks.run("tasks", "--lm-include-per-example").ret
     ledger = [json.loads(line) for line in (tasks.path / "reports/ledger.jsonl").read_text().splitlines()]
-    assert [] == [error for line in ledger for error in Draft202012Validator(load_schema("ledger")).iter_errors(line)]
-    assert [] == list(Draft202012Validator(load_schema("leaderboard")).iter_errors(tasks.board()))
+    assert [] == faults("ledger", *ledger)
+    assert [] == faults("leaderboard", tasks.board())

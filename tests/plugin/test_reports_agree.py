@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.conftest import PYTEST_INI, Project, RunModule
+from tests.conftest import PYTEST_INI, MadeOnce, Project, RunModule
 
 MODEL = """
 import pytest
@@ -116,13 +116,15 @@ COMPARED = {
 
 
 @pytest.fixture(scope="module")
-def baseline(tmp_path_factory: pytest.TempPathFactory, run_module: RunModule) -> bytes:
+def baseline(made_once: MadeOnce, run_module: RunModule) -> bytes:
     """Provide the baseline of a run that got everything right."""
-    folder = tmp_path_factory.mktemp("baseline")
-    write_project(folder)
     options = ["--lm-adapter=scripted:Model", "--lm-baseline=base.json", "--lm-update-baseline", "-pno:randomly"]
-    assert 0 == run_module(folder, "pytest", *options).returncode
-    return (folder / "base.json").read_bytes()
+
+    def fill(folder: Path) -> None:
+        write_project(folder)
+        assert 0 == run_module(folder, "pytest", *options).returncode
+
+    return (made_once("baseline-of-reports", fill) / "base.json").read_bytes()
 
 
 def write_project(folder: Path, records: Sequence[Mapping[str, Any]] = RECORDS) -> None:

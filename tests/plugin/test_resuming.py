@@ -18,9 +18,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_lmeval.records.runfile import read_run
-from pytest_lmeval.schemas import load_schema
-from tests import needs
 from tests.conftest import PATIENCE_S
+from tests.schemas import faults
 
 if TYPE_CHECKING:
     from tests.conftest import Project
@@ -404,7 +403,6 @@ def test_the_complete_ledger_of_other_examples_stays_and_is_not_counted(complete
 
 
 def test_resuming_a_part_of_a_complete_run_leaves_that_alone_and_asks_nothing(complete: Project) -> None:
-    jsonschema = needs.module("jsonschema")
     digest = complete.board()["digest"]
     asked(complete)
     assert 0 == run(complete, "--lm-resume", "-k", "e1 or e2").ret
@@ -412,9 +410,7 @@ def test_resuming_a_part_of_a_complete_run_leaves_that_alone_and_asks_nothing(co
     ledger = complete.path / "reports/ledger.jsonl"
     held = read_run(complete.path / "reports/selection/ledger.jsonl")
     assert (2, True) == (len(held.results or ()), held.agrees)
-    for line in ledger.read_text("ascii").splitlines():
-        if line:
-            jsonschema.validate(json.loads(line), load_schema("ledger"))
+    assert [] == faults("ledger", *map(json.loads, filter(None, ledger.read_text("ascii").splitlines())))
     assert 0 == run(complete, "--lm-resume").ret
     assert not asked(complete)
     assert digest == complete.board()["digest"]

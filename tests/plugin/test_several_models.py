@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from pytest_lmeval.schemas import load_schema
-from tests import needs
 from tests.conftest import Project
+from tests.schemas import faults
 
 # ``Weak`` does not know the numbers from 3 on, ``Down`` answers nothing at all.
 MODELS = """
@@ -70,7 +69,7 @@ def several(project: Project) -> Project:
 
 def comparison(project: Project, folder: str = "reports") -> dict[str, Any]:
     found: dict[str, Any] = json.loads((project.path / folder / "comparison.json").read_text())
-    needs.module("jsonschema").validate(found, load_schema("comparison"))
+    assert [] == faults("comparison", found)
     return found
 
 

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
 
-from pytest_lmeval.leaderboard.classes import MAX_LABELS, class_metrics, confusion
+from pytest_lmeval.leaderboard import classes
+from pytest_lmeval.leaderboard.classes import MAX_LABELS, ClassRow, labelled
 from pytest_lmeval.metrics import exact_match, f1, multiple_choice
 from pytest_lmeval.types import ExampleResult
 from tests.examples import examples
@@ -19,6 +20,14 @@ LABELS = ["negative", "neutral", "positive"]
 PAIRS = st.lists(st.tuples(st.sampled_from(LABELS), st.sampled_from([*LABELS, "dunno", ""])), min_size=1, max_size=30)
 METRICS = {"exact_match": exact_match, "multiple_choice": multiple_choice, "f1": f1}
 many = examples(150)
+
+
+def class_metrics(results: list[ExampleResult]) -> dict[str, ClassRow] | None:
+    return classes.class_metrics(labelled(results))
+
+
+def confusion(results: list[ExampleResult]) -> dict[str, dict[str, int]] | None:
+    return classes.confusion(labelled(results))
 
 
 def _result(target: str, prediction: str, **fields: Any) -> ExampleResult:

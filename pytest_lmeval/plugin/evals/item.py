@@ -12,10 +12,9 @@ from pytest_lmeval.functions.task import describe
 from pytest_lmeval.plugin.failure import ExampleFailed, explain
 from pytest_lmeval.plugin.item import ScoredItem, attach, named_after
 from pytest_lmeval.plugin.models import config_of, of_model
-from pytest_lmeval.plugin.run_facts import rerun_facts
+from pytest_lmeval.plugin.run_facts import rerun_of
 from pytest_lmeval.plugin.state import RunState, run_state
 from pytest_lmeval.plugin.telling import tell
-from pytest_lmeval.report.rerun import rerun_command
 from pytest_lmeval.text import printable
 from pytest_lmeval.types import Example, ExampleResult
 
@@ -116,8 +115,7 @@ class EvalItem(ScoredItem):
 
     def _explained(self, result: ExampleResult) -> str:
         before = self.run_state.baseline_results.get((result.task, result.id))
-        parent = self.parent.nodeid if self.parent is not None else ""
-        return explain(result, rerun_command(rerun_facts(self.config), parent, self.name), before)
+        return explain(result, rerun_of(self), before)
 
 
 def control_of(error: BaseException | None) -> BaseException | None:
@@ -162,7 +160,7 @@ class _Follower:
         result = evals.result(self, [outcome])
         if result.is_failed and not report.failed:
             report.outcome = "failed"
-            report.longrepr = explain(result, rerun_command(rerun_facts(item.config), item.parent.nodeid, item.name))
+            report.longrepr = explain(result, rerun_of(item))
         self._attach(report, result)
 
     def _attach(self, report: pytest.TestReport, result: ExampleResult) -> None:

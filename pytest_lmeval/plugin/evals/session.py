@@ -11,7 +11,6 @@ import pytest
 
 from pytest_lmeval.engine.judge import Judge
 from pytest_lmeval.errors import BudgetSpent
-from pytest_lmeval.formats.task import Tools
 from pytest_lmeval.functions.asker import Asker
 from pytest_lmeval.functions.example import ExampleState
 from pytest_lmeval.functions.lm import (
@@ -157,7 +156,7 @@ class EvalSession:
         if self._services is not None:
             run.note_stops(self._services.model.engine)
         reading = Reading(self._config.rootpath, (pytest.fail.Exception,))
-        found = result_of(unit.task, unit.example, unit.function_name, outcomes, reading, run.judgement(Tools()))
+        found = result_of(unit.task, unit.example, unit.function_name, outcomes, reading, run.judgement())
         return run.scrubbed(found)
 
     def let_go(self, item: pytest.Item) -> None:

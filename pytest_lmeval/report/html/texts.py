@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
+from pytest_lmeval.compact_json import compact_encoder
 
 LONGEST_TEXT = 60_000
-encode = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode
+encode = compact_encoder()
 
 
 def cut(text: str, longest: int = LONGEST_TEXT) -> str:

@@ -293,3 +293,12 @@ def drips(pause: float = 0.02) -> Step:
 
 def compressed(data: bytes, encoding: str = "gzip", code: int = 200) -> Step:
     return replies(code, gzip.compress(data, 9), {"Content-Encoding": encoding})
+
+
+def bomb(code: int = 200) -> Step:
+    """Send 50 MB of spaces in 50 kB; they are made when they are asked for."""
+
+    async def step(exchange: Exchange) -> None:
+        await compressed(b" " * 50_000_000, code=code)(exchange)
+
+    return step

@@ -178,7 +178,7 @@ KEPT = {
 def test_all_that_a_template_keeps_has_a_limit(each: str, monkeypatch: pytest.MonkeyPatch) -> None:
     # Traced, and on a slow machine, the time would be up first.
     monkeypatch.setattr(limits, "MAX_SECONDS", 600.0)
-    few = Room(4 << 20)
+    few = Room(1 << 20)
     source = "{% set x = 'x' * 100000 %}" + "".join(each.format(n=n) for n in range(300))
     template = compile_template(source)
     tracemalloc.start()
@@ -189,7 +189,7 @@ def test_all_that_a_template_keeps_has_a_limit(each: str, monkeypatch: pytest.Mo
     finally:
         tracemalloc.stop()
 
-    assert peak < 6 << 20
+    assert peak < 2 << 20
 
 
 def test_templates_of_one_example_share_their_memory_and_those_of_two_do_not() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,8 +10,7 @@ from pytest_lmeval.leaderboard.board import RunFacts, build_board
 from pytest_lmeval.report.comparison import compared
 from pytest_lmeval.report.html.comparison import Compared, render_comparison
 from pytest_lmeval.types import ExampleResult
-from tests import needs
-from tests.report.html.browser import Browser, find_chromium, running_browser
+from tests.report.html.browser import Browser
 
 HOSTILE = "</script><img src=x onerror=alert(1)>"
 
@@ -41,15 +39,6 @@ def _result(label: str, number: int, *, wrong: bool) -> ExampleResult:
         predictions=(said,),
         targets=(str(number),),
     )
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    program = find_chromium()
-    if program is None:
-        needs.lacking("chromium", "needs a Chromium")
-    with running_browser(program, tmp_path_factory.mktemp("profile")) as found:
-        yield found
 
 
 def open_page(browser: Browser, path: Path) -> None:

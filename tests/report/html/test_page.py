@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -12,8 +11,8 @@ from typing import Any
 import pytest
 
 from pytest_lmeval.report.html import write_report
-from tests import needs
-from tests.report.html.browser import Browser, find_chromium, running_browser
+from tests.conftest import MadeOnce
+from tests.report.html.browser import Browser
 from tests.report.html.samples import (
     HOSTILE,
     board_of,
@@ -24,35 +23,21 @@ from tests.report.html.samples import (
     result,
 )
 
-WIDE, NARROW = (1280, 800), (390, 800)
+NARROW = (390, 800)
 FACES = ("Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded", "Page.javascriptDialogOpening")
 
 
 @pytest.fixture(scope="module")
-def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    program = find_chromium()
-    if program is None:
-        needs.lacking("chromium", "needs Chromium, on the path or named by LMEVAL_TEST_CHROMIUM")
-    with running_browser(program, tmp_path_factory.mktemp("profile")) as browser:
-        yield browser
+def pages(made_once: MadeOnce) -> Path:
+    return made_once("pages", write_pages)
 
 
-@pytest.fixture(scope="module")
-def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("pages")
+def write_pages(folder: Path) -> None:
     write_report(folder / "compared.html", *compared_run())
     write_report(folder / "hostile.html", *hostile_run())
     write_report(folder / "functions.html", *function_run())
     large = large_run(10_000)
     write_report(folder / "large.html", board_of(large), large)
-    return folder
-
-
-@pytest.fixture
-def browser(chromium: Browser) -> Browser:
-    chromium.size(*WIDE)
-    chromium.dark(False)
-    return chromium
 
 
 @pytest.fixture

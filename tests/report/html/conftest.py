@@ -1,0 +1,29 @@
+"""A browser for all tests of this folder: to start one costs as much as a dozen of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests import needs
+from tests.report.html.browser import Browser, find_chromium, running_browser
+
+WIDE = (1280, 800)
+
+
+@pytest.fixture(scope="session")
+def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    program = find_chromium()
+    if program is None:
+        needs.lacking("chromium", "needs Chromium, on the path or named by LMEVAL_TEST_CHROMIUM")
+    with running_browser(program, tmp_path_factory.mktemp("profile")) as browser:
+        yield browser
+
+
+@pytest.fixture
+def browser(chromium: Browser) -> Browser:
+    """Provide a tab of the usual size, in the light; what the test before has opened may still be open."""
+    chromium.size(*WIDE)
+    chromium.dark(False)
+    return chromium

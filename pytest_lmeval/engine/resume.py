@@ -179,10 +179,11 @@ class Resumption:
     def takes(self, result: ExampleResult) -> bool:
         """Tell whether the ledger holds this very result, and count it."""
         held = self._held.results.get((result.task, result.id))
-        is_held = held is not None and all(getattr(held, name) == getattr(result, name) for name in _DECISIVE)
-        self.reused += is_held
+        if held is None or not all(getattr(held, name) == getattr(result, name) for name in _DECISIVE):
+            return False
+        self.reused += 1
         # An older version did not record the name of the item.
-        return self._is_own and is_held and held is not None and held.item == result.item
+        return self._is_own and held.item == result.item
 
     def withdraw(self, result: ExampleResult | None) -> None:
         """Note a result that is in the ledger, and not counted unless another one of its example follows."""

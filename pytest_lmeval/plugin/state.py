@@ -257,8 +257,10 @@ class RunState:
 
     def _with_adapter(self, items: list[Any], session: pytest.Session) -> list[Any]:
         """Return ``items``; none, and all skipped, where they are evals of a project that runs without a model."""
+        if self.spec:
+            return items
         without = [item for item in items if not is_record(item)]
-        if self.spec or len(without) < len(items) or not all(_uses_ours(item, "lm_adapter") for item in items):
+        if len(without) < len(items) or not all(_uses_ours(item, "lm_adapter") for item in items):
             return items
         typed = [str(argument) for argument in self.config.invocation_params.args]
         if len(items) == len(session.items) or any(argument.startswith("--lm-") for argument in typed):

@@ -182,6 +182,10 @@ class Needs:
         if faults:
             raise UsageError("; ".join(faults))
 
+    def programs(self, registry: Registry) -> bool:
+        """Tell whether any of the metrics runs what the model wrote."""
+        return any(name in registry.metrics and registry.metrics[name].needs_sandbox for name in self.metrics)
+
 
 def check_costs(adapters: Sequence[Any], tasks: Iterable[Task]) -> None:
     """Raise UsageError where an adapter, or the way that a task is asked, leaves the cost of a request unknown."""

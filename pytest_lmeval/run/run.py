@@ -111,7 +111,7 @@ class Run:
         if self.settings.max_cost is not None:
             tasks = {unit.task.name: unit.task for unit in units}
             check_costs([each for each in (adapter, judge, *named) if each is not None], tasks.values())
-        self.programs.prepare(units, trusted=self.is_trusted)
+        self.programs.prepare(units if needs.programs(self.registry) else (), trusted=self.is_trusted)
 
     def open(
         self, adapter: Any, units: Sequence[Unit], batches: Iterable[Sequence[Unit]], ahead: Ahead | None = None

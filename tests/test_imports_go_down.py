@@ -204,7 +204,7 @@ def test_a_violation_names_its_line(tmp_path: Path) -> None:
         ("formats/jsonl.py", "def f():\n    from pytest_lmeval.registry import Registry"),
         ("registry.py", "from pytest_lmeval import formats, metrics"),
         ("errors.py", "import json\nfrom collections.abc import Mapping\nfrom pytest_lmeval import types"),
-        ("leaderboard/manifest.py", "from pytest_lmeval import __version__"),
+        ("leaderboard/board.py", "from pytest_lmeval import __version__"),
         ("__init__.py", "from pytest_lmeval.plugin import options"),
         ("metrics/f1.py", "# import pytest\nTEXT = 'import pytest'"),
     ],

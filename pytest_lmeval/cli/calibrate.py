@@ -11,8 +11,7 @@ from pytest_lmeval.cli.output import add_criteria, add_format, criteria_of, show
 from pytest_lmeval.compare.calibrate import Calibration, Needed, TaskNoise, calibrate
 from pytest_lmeval.compare.flipping import Flipping, flipping
 from pytest_lmeval.records.runfile import read_run
-from pytest_lmeval.report.columns import columns, percent
-from pytest_lmeval.report.tables import score_text
+from pytest_lmeval.report.tables import columns, percent, score_text
 from pytest_lmeval.text import printable
 
 _SHOWN = 10

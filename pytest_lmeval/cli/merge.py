@@ -25,9 +25,9 @@ from pytest_lmeval.records.ledger_lines import is_complete
 from pytest_lmeval.records.merge import ledger_of, merge
 from pytest_lmeval.records.runfile import RunFile, examples_of, read_run
 from pytest_lmeval.records.write import remove_reports, write_leaderboard
-from pytest_lmeval.report.gate_text import verdict_lines
 from pytest_lmeval.report.markdown import markdown
 from pytest_lmeval.report.tables import terminal_table
+from pytest_lmeval.report.wording import verdict_lines
 from pytest_lmeval.run.facts import aggregate
 from pytest_lmeval.types import ExampleResult
 

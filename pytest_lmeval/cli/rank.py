@@ -9,9 +9,8 @@ from pathlib import Path
 from pytest_lmeval.cli.output import add_format, add_pair_by, show, show_json
 from pytest_lmeval.compare.rank import Ranking, Standing, by_config, rank
 from pytest_lmeval.records.runfile import RunFile, read_run
-from pytest_lmeval.report.columns import columns, interval_text, percent, signed
 from pytest_lmeval.report.markdown import escape, table
-from pytest_lmeval.report.tables import score_text
+from pytest_lmeval.report.tables import columns, interval_text, percent, score_text, signed
 from pytest_lmeval.text import printable
 
 

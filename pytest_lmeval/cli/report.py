@@ -10,8 +10,8 @@ from pytest_lmeval.cli.output import add_criteria, add_pair_by, settings_of, sho
 from pytest_lmeval.compare.merged_gate import gated
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.records.runfile import board_of, examples_of, read_run
-from pytest_lmeval.report.gate_text import verdict_lines
 from pytest_lmeval.report.html import write_report
+from pytest_lmeval.report.wording import verdict_lines
 from pytest_lmeval.types import ExampleResult
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from pytest_lmeval.compare.compare import Comparison
 from pytest_lmeval.compare.gate import Decision, GateSettings, decide
-from pytest_lmeval.compare.quarantined import quarantine_of
+from pytest_lmeval.compare.remarks import quarantine_of
 from pytest_lmeval.records.runfile import RunFile, board_of
 
 Scores = tuple[float | None, float | None]

@@ -9,10 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_lmeval.compare.changes import OVERALL, Criteria
 from pytest_lmeval.compare.limits import limit_parts, limited_names, over_limits
-from pytest_lmeval.compare.measured import ambiguous_floor, floor_without_score, measured_lines
 from pytest_lmeval.compare.pairing import PAIR_BY, check_pairing
-from pytest_lmeval.compare.quarantined import check_quarantine, quarantine_lines
-from pytest_lmeval.compare.suspicion import suspicions
+from pytest_lmeval.compare.remarks import (
+    ambiguous_floor,
+    check_quarantine,
+    floor_without_score,
+    measured_lines,
+    quarantine_lines,
+    suspicions,
+)
 from pytest_lmeval.errors import UnknownName, UsageError
 from pytest_lmeval.leaderboard.rows import rows_called
 from pytest_lmeval.records.boardfile import NO_RESULT, NOT_COMPARED

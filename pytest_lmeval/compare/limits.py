@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from pytest_lmeval.compare.changes import OVERALL
 from pytest_lmeval.errors import UnknownName, UsageError
+from pytest_lmeval.leaderboard.aggregations import FIELDS, LEAST
 from pytest_lmeval.leaderboard.rows import rows_called
-from pytest_lmeval.leaderboard.spent import FIELDS, LEAST
 
 if TYPE_CHECKING:
     from pytest_lmeval.leaderboard.board import Leaderboard

@@ -11,9 +11,8 @@ from pytest_lmeval.compare.baseline import check_baseline
 from pytest_lmeval.compare.changes import OVERALL
 from pytest_lmeval.compare.gate import MODES, GateSettings, decide
 from pytest_lmeval.compare.limits import limited_names
-from pytest_lmeval.compare.measured import floor_without_score
 from pytest_lmeval.compare.pairing import PAIR_BY
-from pytest_lmeval.compare.quarantined import quarantine_of
+from pytest_lmeval.compare.remarks import floor_without_score, quarantine_of
 from pytest_lmeval.errors import UnknownName, UsageError
 from pytest_lmeval.leaderboard.board import Leaderboard
 from pytest_lmeval.records.merge import judged

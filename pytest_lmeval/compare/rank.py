@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from pytest_lmeval.compare.pairing import check_pairing, content_of
 from pytest_lmeval.errors import UsageError
-from pytest_lmeval.leaderboard.spent import spent
+from pytest_lmeval.leaderboard.aggregations import spent
 from pytest_lmeval.records.runfile import RunFile, examples_of
 from pytest_lmeval.stats.intervals import combine, interval, mean
 from pytest_lmeval.stats.paired import PairedTest, holm, pooled_test

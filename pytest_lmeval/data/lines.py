@@ -12,6 +12,8 @@ from typing import Any, NoReturn
 from pytest_lmeval.errors import RecordRefused
 
 MAX_LINE_BYTES = 1 << 20
+LINE_OPTION = "ini lm_max_line_bytes"
+"""What sets the longest line of a task file."""
 MAX_DEPTH = 100
 _SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
 _TRAILING_COMMA = re.compile(r",\s*[}\]]")
@@ -31,13 +33,15 @@ def number_lines(data: bytes) -> Iterator[tuple[int, bytes]]:
             yield number, stripped
 
 
-def parse_line(line: bytes, max_bytes: int = MAX_LINE_BYTES) -> Any:
+def parse_line(line: bytes, max_bytes: int = MAX_LINE_BYTES, option: str = "") -> Any:
     """Return the JSON value of ``line``; raise RecordRefused ``bad_json`` with the reason if there is none.
 
     Stricter than the json module: no NaN or Infinity, no duplicate key, no lone surrogate, at most 100 levels.
+    ``option`` is what sets ``max_bytes``, where something does.
     """
     if len(line) > max_bytes:
-        raise _too_long(line, max_bytes)
+        limit = f"at most {max_bytes:,} are read{f' ({option})' if option else ''}"
+        raise _bad_json(f"line of {len(line):,} bytes; {limit}")
     try:
         text = line.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -58,17 +62,6 @@ def parse_line(line: bytes, max_bytes: int = MAX_LINE_BYTES) -> Any:
     if _SURROGATE_ESCAPE.search(line):
         _refuse_lone_surrogates(value)
     return value
-
-
-def parse_task_line(line: bytes, max_bytes: int) -> Any:
-    """Return what :func:`parse_line` does; that the line of a task file is too long names the option for it."""
-    if len(line) > max_bytes:
-        raise _too_long(line, max_bytes, " (ini lm_max_line_bytes)")
-    return parse_line(line, max_bytes)
-
-
-def _too_long(line: bytes, max_bytes: int, option: str = "") -> RecordRefused:
-    return _bad_json(f"line of {len(line):,} bytes; at most {max_bytes:,} are read{option}")
 
 
 def _bad_json(detail: str) -> RecordRefused:

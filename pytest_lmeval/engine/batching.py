@@ -12,8 +12,7 @@ from pytest_lmeval.adapters.resolve import adapter_name
 from pytest_lmeval.engine.ask import Answer, ask, with_attempts
 from pytest_lmeval.engine.jobs import Inbox, Job
 from pytest_lmeval.engine.outage import Outage, is_too_long
-from pytest_lmeval.engine.policy import Policy, backoff_s
-from pytest_lmeval.engine.waits import AGAIN, SERVER, Wait, Waits
+from pytest_lmeval.engine.policy import AGAIN, SERVER, Policy, Wait, Waits, backoff_s
 from pytest_lmeval.errors import AdapterError, AdapterTimeout, TransientError
 from pytest_lmeval.types import Generate, Request
 

@@ -11,9 +11,8 @@ from pytest_lmeval.engine.ask import Answer, is_async
 from pytest_lmeval.engine.batching import BatchTransport
 from pytest_lmeval.engine.budget import Budget
 from pytest_lmeval.engine.jobs import Inbox, Job
-from pytest_lmeval.engine.policy import Policy
+from pytest_lmeval.engine.policy import Policy, Wait
 from pytest_lmeval.engine.rounds import Conversation, Rounds
-from pytest_lmeval.engine.waits import Wait
 from pytest_lmeval.errors import AdapterDown, AdapterError, BudgetSpent, LmevalError
 from pytest_lmeval.types import Request, Response
 

@@ -14,8 +14,8 @@ from typing import Any
 
 from pytest_lmeval.engine.ask import Answer
 from pytest_lmeval.engine.jobs import Inbox, Job
+from pytest_lmeval.engine.policy import Wait
 from pytest_lmeval.engine.streaming import AsyncTransport
-from pytest_lmeval.engine.waits import Wait
 from pytest_lmeval.errors import AdapterError
 
 _FLUSH_S = 0.002

@@ -14,8 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import IO, Any
 
 from pytest_lmeval.engine.jobs import Inbox, Job
-from pytest_lmeval.engine.policy import Policy
-from pytest_lmeval.engine.waits import Wait
+from pytest_lmeval.engine.policy import Policy, Wait
 from pytest_lmeval.errors import AdapterError, AdapterTimeout
 
 _GRACE_S = 5.0

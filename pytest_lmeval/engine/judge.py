@@ -55,7 +55,10 @@ class NamedJudges:
     @property
     def stopped(self) -> str:
         """Why no judge should be asked any more, if there is a reason."""
-        return next((judge.stopped for judge in self._models.values() if judge.stopped), "")
+        for judge in self._models.values():
+            if judge.stopped:
+                return judge.stopped
+        return ""
 
     def close(self) -> None:
         """Stop asking."""

@@ -55,12 +55,15 @@ class Outage:
         return answer
 
     def _end(self, answer: object) -> AdapterDown | None:
+        if not isinstance(answer, AdapterError):
+            self._works, self._reason, self._alike = True, "", 0
+            return None
         if isinstance(answer, TransientError) and is_too_long(answer.retry_after):
             asked = f"{answer.retry_after:.0f} s before the next request, longer than the {LONGEST_WAIT_S:.0f} s"
             return AdapterDown(f"stopped: {self._who} asks to wait {asked} that a run waits: {answer}")
-        if not isinstance(answer, AdapterError) or isinstance(answer, RequestRefused):
+        if isinstance(answer, RequestRefused):
             self._works = True
-        if not isinstance(answer, AdapterError) or not self._counts(answer):
+        if not self._counts(answer):
             self._reason, self._alike = "", 0
             return None
         reason = answer.alike or str(answer)

@@ -1,9 +1,13 @@
-"""How a run asks: how much at once, how long, how often again."""
+"""How a run asks: how much at once and together, how long, how often again, and what it waits for."""
 
 from __future__ import annotations
 
 import random
+import time
+from collections.abc import Hashable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import NamedTuple, TypeVar
 
 from pytest_lmeval.arguments import THINK_TAGS
 
@@ -52,3 +56,76 @@ def backoff_s(attempt: int, retry_after: float | None) -> float:
     if retry_after is not None:
         return min(LONGEST_WAIT_S, max(0.0, retry_after)) * random.uniform(1.0, 1.1)
     return min(_LONGEST_BACKOFF_S, _FIRST_BACKOFF_S * 2.0**attempt) * random.uniform(0.5, 1.0)
+
+
+SERVER = "for the server's rate limit"
+OWN = "for the adapter's rate limit"
+AGAIN = "before asking again"
+
+
+class Wait(NamedTuple):
+    """Until when, by the monotonic clock, and what for."""
+
+    until: float
+    what: str
+
+    @property
+    def seconds(self) -> float:
+        """How long it will take from now."""
+        return max(0.0, self.until - time.monotonic())
+
+
+class Waits:
+    """The waits of the requests in hand; may be read from another thread."""
+
+    def __init__(self) -> None:
+        self._in_hand = 0
+        self._waits: dict[object, Wait] = {}
+
+    @contextmanager
+    def in_hand(self) -> Iterator[None]:
+        """Count a request while it is worked on."""
+        self._in_hand += 1
+        try:
+            yield
+        finally:
+            self._in_hand -= 1
+
+    @contextmanager
+    def waiting(self, seconds: float, what: str) -> Iterator[None]:
+        """Note that a request in hand waits for ``what``."""
+        key = object()
+        self._waits[key] = Wait(time.monotonic() + seconds, what)
+        try:
+            yield
+        finally:
+            del self._waits[key]
+
+    @property
+    def current(self) -> Wait | None:
+        """The wait that ends first, where all requests in hand wait; None where one of them gets on."""
+        waits = list(self._waits.values())
+        return min(waits) if waits and len(waits) >= self._in_hand else None
+
+
+_Key = TypeVar("_Key")
+
+
+def plan_batches(keyed: Iterable[tuple[Hashable, _Key]], size: int) -> list[list[_Key]]:
+    """Return batches of at most ``size`` keys; ``keyed`` yields ``(group, key)`` and a batch never mixes groups.
+
+    A group is a task file: its examples share fixtures, so they can be rendered together. Keys of one group fill its
+    batches in order even where other groups come in between.
+
+    >>> plan_batches([("a", 1), ("b", 2), ("a", 3), ("a", 4)], 2)
+    [[1, 3], [2], [4]]
+    """
+    batches: list[list[_Key]] = []
+    filling: dict[Hashable, list[_Key]] = {}
+    for group, key in keyed:
+        batch = filling.get(group)
+        if batch is None or len(batch) >= size:
+            batch = filling[group] = []
+            batches.append(batch)
+        batch.append(key)
+    return batches

@@ -16,9 +16,8 @@ from pytest_lmeval.engine.ask import Answer, ask, check_answer, is_async, unusab
 from pytest_lmeval.engine.jobs import Inbox, Job
 from pytest_lmeval.engine.opening import Opening
 from pytest_lmeval.engine.outage import Outage, is_too_long
-from pytest_lmeval.engine.policy import Policy, backoff_s
+from pytest_lmeval.engine.policy import AGAIN, OWN, SERVER, Policy, Wait, Waits, backoff_s
 from pytest_lmeval.engine.rates import RateLimit
-from pytest_lmeval.engine.waits import AGAIN, OWN, SERVER, Wait, Waits
 from pytest_lmeval.errors import AdapterError, AdapterTimeout, TransientError
 from pytest_lmeval.text import printable
 from pytest_lmeval.types import Completion, Generate, LogLikelihood, Request

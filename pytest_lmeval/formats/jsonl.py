@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pytest_lmeval.data.lines import MAX_LINE_BYTES, number_lines, parse_task_line
+from pytest_lmeval.data.lines import LINE_OPTION, MAX_LINE_BYTES, number_lines, parse_line
 from pytest_lmeval.errors import RecordRefused
 from pytest_lmeval.formats.compact import TURNS, check_compact_record, compact_metric
 from pytest_lmeval.formats.python.claims import rows_of_others
@@ -174,7 +174,7 @@ class _Reader:
     def read(self, number: int, line: bytes) -> None:
         record: Any = None
         try:
-            record = parse_task_line(line, self.max_line_bytes)
+            record = parse_line(line, self.max_line_bytes, LINE_OPTION)
             example = self._check(record, number)
             self._check_against_earlier(example)
         except RecordRefused as refused:

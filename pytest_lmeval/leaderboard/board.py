@@ -11,12 +11,10 @@ from types import MappingProxyType
 from typing import Any
 
 from pytest_lmeval.compact_json import compact_encoder
-from pytest_lmeval.leaderboard.calibration import calibration
-from pytest_lmeval.leaderboard.centered import CENTERED, core_score
+from pytest_lmeval.leaderboard.aggregations import CENTERED, calibration, core_score, spent
 from pytest_lmeval.leaderboard.functions import is_function, named_scores
 from pytest_lmeval.leaderboard.quarantine import decides
 from pytest_lmeval.leaderboard.rows import Breakdown, TaskInfo, TaskRow, breakdown, make_row
-from pytest_lmeval.leaderboard.spent import spent
 from pytest_lmeval.redaction import redact_options
 from pytest_lmeval.stats.intervals import mean, overall_interval
 from pytest_lmeval.types import ExampleResult

@@ -8,13 +8,17 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from pytest_lmeval.leaderboard.calibration import confidence_metrics, text_metrics
-from pytest_lmeval.leaderboard.centered import centered_metric
+from pytest_lmeval.leaderboard.aggregations import (
+    centered_metric,
+    confidence_metrics,
+    repeat_errors,
+    repeat_metrics,
+    spent,
+    text_metrics,
+)
 from pytest_lmeval.leaderboard.classes import ClassRow, class_metrics, confusion, labelled
 from pytest_lmeval.leaderboard.functions import METRIC, mixed_decisions
 from pytest_lmeval.leaderboard.quarantine import decides
-from pytest_lmeval.leaderboard.repeats import repeat_errors, repeat_metrics
-from pytest_lmeval.leaderboard.spent import spent
 from pytest_lmeval.stats.intervals import interval, mean, standard_error
 from pytest_lmeval.types import ExampleResult
 

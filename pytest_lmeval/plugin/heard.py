@@ -97,7 +97,8 @@ class Heard:
         """
         if report.failed:
             self.failed[report.nodeid] = None
-        properties = report.user_properties
+        # Of the phases of an example the last decides nothing.
+        properties = report.user_properties if report.when != "teardown" else []
         for entry in reversed(properties):
             if entry[0] == "lmeval":
                 properties.remove(entry)

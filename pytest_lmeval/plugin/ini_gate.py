@@ -1,4 +1,4 @@
-"""The gate's options from the ini file, for runs whose command line does not set them."""
+"""The gate's options from the ini file, where the command line leaves them open and picks no part of the tests."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from pytest_lmeval.arguments import MaxErrors, level
 from pytest_lmeval.errors import UnknownName
-from pytest_lmeval.plugin.picks import picked_by
+from pytest_lmeval.plugin.private import reruns_some
 
 GATES = ("examples", "tasks", "baseline", "none")
 _ALPHA = 0.05
@@ -91,3 +91,16 @@ def _chosen_part(config: pytest.Config) -> str:
     option = config.option
     of_tasks = {"--lm-limit": option.lm_limit, "--lm-sample": option.lm_sample, "--lm-subject": option.lm_subject}
     return picked_by(config) or next((name for name, value in of_tasks.items() if value), "")
+
+
+def picked_by(config: pytest.Config) -> str:
+    """Return the first thing that picks, as the command line has it; "" where nothing does."""
+    option = config.option
+    chosen = {
+        "-k": option.keyword,
+        "-m": option.markexpr,
+        "--deselect": option.deselect,
+        "--lf or --sw": reruns_some(config),
+        "a node id": any("::" in str(argument) for argument in config.args),
+    }
+    return next((name for name, value in chosen.items() if value), "")

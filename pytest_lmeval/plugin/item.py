@@ -89,8 +89,7 @@ class ExampleItem(ScoredItem):
         self.result = None
         self.position = 0
         tags = _tags(example)
-        words = {example.category, example.metric, *tags}
-        self.extra_keyword_matches.update(word for word in words if word)
+        self.extra_keyword_matches.update({example.category, example.metric, *tags} - {""})
         if tags:
             from pytest_lmeval.plugin.tags import mark_by_tags
 

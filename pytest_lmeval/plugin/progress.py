@@ -6,9 +6,9 @@ import time
 
 import pytest
 
-from pytest_lmeval.engine.waits import Wait
+from pytest_lmeval.engine.policy import Wait
 from pytest_lmeval.plugin.private import uncaptured
-from pytest_lmeval.report.run_text import amount
+from pytest_lmeval.report.wording import amount
 
 _TERMINAL_EVERY_S = 1.0
 _PLAIN_EVERY_S = 60.0

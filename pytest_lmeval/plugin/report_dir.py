@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pytest_lmeval.plugin.picks import picked_by
+from pytest_lmeval.plugin.ini_gate import picked_by
 
 SELECTION = "selection"
 """The folder, in the report dir, of a run of some examples that leaves the board of a whole run where it is."""

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_lmeval.atomic import write_atomically
+from pytest_lmeval.leaderboard.aggregations import core_csv
 from pytest_lmeval.leaderboard.board import Leaderboard
-from pytest_lmeval.leaderboard.centered import core_csv
 from pytest_lmeval.plugin.gating import baseline_path, tasks_not_run
 from pytest_lmeval.plugin.models import label_of
 from pytest_lmeval.plugin.settings import registry_of

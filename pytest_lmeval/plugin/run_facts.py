@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+import platform
+import subprocess
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pytest_lmeval.leaderboard.manifest import build_manifest
 from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.plugin.ini_gate import from_ini
 from pytest_lmeval.plugin.models import OWN
@@ -18,6 +20,7 @@ from pytest_lmeval.plugin.report_dir import shown_report_dir
 from pytest_lmeval.redaction import redact_arguments
 from pytest_lmeval.report.rerun import rerun_parts, with_item
 
+_PACKAGES = ("pytest-lmeval", "pytest", "pytest-xdist", "pytest-json-report")
 _RERUN = pytest.StashKey[dict[str, Any]]()
 _RERUN_PARTS = pytest.StashKey[dict[str, tuple[str, str]]]()
 OWN.update((_RERUN, _RERUN_PARTS))
@@ -55,6 +58,41 @@ def manifest_of(config: pytest.Config) -> dict[str, Any]:
         **({"gate_from_ini": named} if (named := from_ini(config)) else {}),
     }
     return build_manifest(config.rootpath, facts)
+
+
+def build_manifest(project: Path, facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return versions, platform and git commit, and whatever ``facts`` adds."""
+    return {
+        "versions": {"python": platform.python_version(), **_versions()},
+        "platform": platform.platform(),
+        "git": _git(project),
+        **facts,
+    }
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for package in _PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def _git(project: Path) -> dict[str, Any] | None:
+    commit = _run_git(project, "rev-parse", "HEAD")
+    if commit is None:
+        return None
+    return {"commit": commit, "dirty": bool(_run_git(project, "status", "--porcelain", "--untracked-files=no"))}
+
+
+def _run_git(project: Path, *arguments: str) -> str | None:
+    try:
+        done = subprocess.run(["git", *arguments], cwd=project, capture_output=True, text=True, timeout=10, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip()
 
 
 def ini_file(config: pytest.Config) -> str:

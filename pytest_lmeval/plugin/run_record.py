@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from pytest_lmeval.compare.gate import Decision, decide, renewed
-from pytest_lmeval.engine.waits import Wait
+from pytest_lmeval.engine.policy import Wait
+from pytest_lmeval.engine.resume import Resumption
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.leaderboard.board import Leaderboard, RunFacts, build_board
 from pytest_lmeval.leaderboard.rows import TaskInfo
@@ -24,12 +25,11 @@ from pytest_lmeval.plugin.private import is_controller, is_crash
 from pytest_lmeval.plugin.progress import Progress
 from pytest_lmeval.plugin.report_dir import folder_of_run, held_ledger
 from pytest_lmeval.plugin.report_files import ReportFiles
-from pytest_lmeval.plugin.resuming import Resumption
 from pytest_lmeval.plugin.run_facts import info_of, manifest_of, selection_of
 from pytest_lmeval.plugin.settings import max_errors
 from pytest_lmeval.plugin.state import run_state
+from pytest_lmeval.records.answers import remove_underway
 from pytest_lmeval.records.ledger import Ledger, ending
-from pytest_lmeval.records.underway import remove_underway
 from pytest_lmeval.run.facts import aggregate, timestamp
 from pytest_lmeval.types import ExampleResult
 

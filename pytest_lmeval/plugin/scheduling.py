@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_lmeval.engine.batches import plan_batches
+from pytest_lmeval.engine.policy import plan_batches
 from pytest_lmeval.plugin.locate import is_example_id, is_plain_python
 from pytest_lmeval.plugin.models import label_in
 from pytest_lmeval.plugin.private import Worker, expected_workers, output_of, worker_failures

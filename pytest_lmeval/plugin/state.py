@@ -96,7 +96,7 @@ class RunState:
     def held(self) -> HeldResults:
         """What the interrupted run that is to be completed has found out."""
         from pytest_lmeval.engine.resume import HeldResults, read_held
-        from pytest_lmeval.records.underway import read_underway
+        from pytest_lmeval.records.answers import read_underway
 
         option = self.config.option
         if not option.lm_resume:
@@ -108,7 +108,7 @@ class RunState:
     @cached_property
     def run(self) -> Run:
         """The part of the run that falls to this process."""
-        from pytest_lmeval.records.underway import Underway
+        from pytest_lmeval.records.answers import Underway
         from pytest_lmeval.run.run import Run
 
         # A run that becomes the baseline is not judged by the one before.
@@ -257,8 +257,10 @@ class RunState:
 
     def _with_adapter(self, items: list[Any], session: pytest.Session) -> list[Any]:
         """Return ``items``; none, and all skipped, where they are evals of a project that runs without a model."""
+        if self.spec:
+            return items
         without = [item for item in items if not is_record(item)]
-        if self.spec or len(without) < len(items) or not all(_uses_ours(item, "lm_adapter") for item in items):
+        if len(without) < len(items) or not all(_uses_ours(item, "lm_adapter") for item in items):
             return items
         typed = [str(argument) for argument in self.config.invocation_params.args]
         if len(items) == len(session.items) or any(argument.startswith("--lm-") for argument in typed):
@@ -277,7 +279,7 @@ class RunState:
         self.run.prepare(items, adapter, self.judge(), lambda item: not _uses_ours(item, "lm_judge"))
 
     def _plan(self, records: Sequence[Any]) -> None:
-        from pytest_lmeval.engine.batches import plan_batches
+        from pytest_lmeval.engine.policy import plan_batches
 
         for position, item in enumerate(self._items):
             if is_example(item):

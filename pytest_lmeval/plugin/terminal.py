@@ -21,10 +21,9 @@ from pytest_lmeval.plugin.report_dir import SELECTION, report_dir
 from pytest_lmeval.plugin.run_record import RunRecord
 from pytest_lmeval.plugin.settings import ini_floors, ini_thresholds, registry_of
 from pytest_lmeval.records.ledger import KEPT
-from pytest_lmeval.report.gate_text import baseline_line, ini_line, is_off, off_line
 from pytest_lmeval.report.github import commands
-from pytest_lmeval.report.run_text import resume_line, totals_line
 from pytest_lmeval.report.tables import comparison_lines, remark_lines, selection_text, terminal_table
+from pytest_lmeval.report.wording import baseline_line, ini_line, is_off, off_line, resume_line, totals_line
 from pytest_lmeval.text import printable
 from pytest_lmeval.types import ExampleResult
 

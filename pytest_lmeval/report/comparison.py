@@ -12,12 +12,11 @@ from pytest_lmeval.atomic import encode_json, write_atomically
 from pytest_lmeval.compare.rank import rank
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.records.runfile import RunFile
-from pytest_lmeval.report.columns import columns, interval_text, percent, signed
-from pytest_lmeval.report.gate_text import is_off
 from pytest_lmeval.report.github import write_step_summary
 from pytest_lmeval.report.html.comparison import Compared, render_comparison
 from pytest_lmeval.report.markdown import COMMENT_BYTES, escape, table
-from pytest_lmeval.report.tables import cut_to, score_text
+from pytest_lmeval.report.tables import columns, cut_to, interval_text, percent, score_text, signed
+from pytest_lmeval.report.wording import is_off
 
 SCHEMA = "pytest-lmeval/comparison/1"
 _REASONS = 20

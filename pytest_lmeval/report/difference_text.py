@@ -9,9 +9,8 @@ from pytest_lmeval.compare.compare import Comparison, Flip
 from pytest_lmeval.compare.difference import ChangedTask, Difference
 from pytest_lmeval.leaderboard.functions import is_function, said_of
 from pytest_lmeval.leaderboard.responses import answers_in, shown_response, wanted_text
-from pytest_lmeval.report.columns import columns, interval_text, signed
 from pytest_lmeval.report.markdown import COMMENT_BYTES, escape, table
-from pytest_lmeval.report.tables import cut_to, score_text
+from pytest_lmeval.report.tables import columns, cut_to, interval_text, score_text, signed
 from pytest_lmeval.text import printable
 from pytest_lmeval.types import ExampleResult
 

@@ -8,8 +8,6 @@ from typing import Any
 
 from pytest_lmeval.leaderboard.board import Leaderboard
 from pytest_lmeval.leaderboard.responses import shown_response, wanted_text
-from pytest_lmeval.report.gate_text import baseline_line, ini_line, is_off, off_line
-from pytest_lmeval.report.run_text import resume_line, totals_line
 from pytest_lmeval.report.tables import (
     CHANGE_HEADINGS,
     HEADINGS,
@@ -20,6 +18,7 @@ from pytest_lmeval.report.tables import (
     score_text,
     selection_text,
 )
+from pytest_lmeval.report.wording import baseline_line, ini_line, is_off, off_line, resume_line, totals_line
 from pytest_lmeval.text import printable
 from pytest_lmeval.types import ExampleResult
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from pytest_lmeval.adapters.resolve import adapter_name, check_adapter, resolve_adapter, scrubber_of_objects
 from pytest_lmeval.builtin import default_registry
-from pytest_lmeval.engine.batches import plan_batches
+from pytest_lmeval.engine.policy import plan_batches
 from pytest_lmeval.errors import UnknownName, UsageError
 from pytest_lmeval.formats.complete import complete
 from pytest_lmeval.formats.task import BareTask, Prompt, Task

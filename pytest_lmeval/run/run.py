@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import cycle
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -20,13 +20,11 @@ from pytest_lmeval.errors import AdapterError, BudgetSpent, UsageError
 from pytest_lmeval.formats.task import Prompt, Task, Tools
 from pytest_lmeval.hashes import request_hash
 from pytest_lmeval.leaderboard.quarantine import Quarantine
-from pytest_lmeval.records.answers import KnownAnswers, exchange_record
-from pytest_lmeval.records.underway import Underway
+from pytest_lmeval.records.answers import KnownAnswers, Underway, exchange_record
 from pytest_lmeval.redaction import Scrubber, redact_options
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.rendering import render as default_render
-from pytest_lmeval.run.needs import Programs, Refusals, check_answers
-from pytest_lmeval.run.preflight import Needs, check_costs
+from pytest_lmeval.run.needs import Needs, Programs, Refusals, check_answers, check_costs
 from pytest_lmeval.run.settings import RunSettings
 from pytest_lmeval.types import Example, ExampleResult, Exchange, Generate, Joined, Message, Request, Response
 
@@ -80,7 +78,6 @@ class Run:
         self._thresholds = Thresholds(registry, settings.thresholds, settings.default_thresholds)
         self._judgements: dict[tuple[int, int], Judgement] = {}
         self._prompts: dict[Unit, Prompt] = {}
-        self._known = KnownAnswers()
         self.underway: Underway | None = None
         self.purse: list[Budget] = []
         self.cache: Cache | None = None
@@ -114,7 +111,7 @@ class Run:
         if self.settings.max_cost is not None:
             tasks = {unit.task.name: unit.task for unit in units}
             check_costs([each for each in (adapter, judge, *named) if each is not None], tasks.values())
-        self.programs.prepare(units, trusted=self.is_trusted)
+        self.programs.prepare(units if needs.programs(self.registry) else (), trusted=self.is_trusted)
 
     def open(
         self, adapter: Any, units: Sequence[Unit], batches: Iterable[Sequence[Unit]], ahead: Ahead | None = None
@@ -134,8 +131,6 @@ class Run:
         self.purse[:] = [engine.budget]
         engine.recall = self._recall if self.settings.reuses else None
         engine.converse = self._converse
-        own = (result for result in self._held.results.values() if result.adapter == self._name)
-        self._known = KnownAnswers(own if self.settings.reuses else (), underway=self._held.underway)
         alone = ahead is None or (self.settings.may_crash and not engine.streams)
         engine.plan(batches, ahead if ahead is not None and not alone else _nothing)
         return engine
@@ -224,6 +219,11 @@ class Run:
             return None
         known = self._known.of(unit.task.name, unit.example.id)
         return Conversation(request, follow_up, known, partial(self.note, unit.task.name, unit.example.id))
+
+    @cached_property
+    def _known(self) -> KnownAnswers:
+        own = (result for result in self._held.results.values() if result.adapter == self._name)
+        return KnownAnswers(own if self.settings.reuses else (), underway=self._held.underway)
 
     def note(self, task: str, example: str, exchange: Exchange, judge: str = "") -> None:
         """Keep an answer of the model, or of ``judge``, until the result of its example is kept."""

@@ -13,7 +13,7 @@ from pytest_lmeval.compare.gate import MODES, GateSettings, decide, let_pass, re
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.leaderboard.board import Leaderboard, RunFacts, build_board
 from pytest_lmeval.records.runfile import RunFile
-from pytest_lmeval.report.gate_text import is_off
+from pytest_lmeval.report.wording import is_off
 from pytest_lmeval.types import ExampleResult
 
 PASSED = ExampleResult("sums", "a", "passed", 1.0, 1.0, "exact_match", "h1", outputs=("4",), predictions=("4",))

@@ -9,8 +9,8 @@ import pytest
 
 from pytest_lmeval.compare.gate import GateSettings, decide
 from pytest_lmeval.errors import UsageError
+from pytest_lmeval.leaderboard.aggregations import percentile, spent
 from pytest_lmeval.leaderboard.board import Leaderboard, RunFacts, build_board
-from pytest_lmeval.leaderboard.spent import percentile, spent
 from pytest_lmeval.types import ExampleResult
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_lmeval.engine.batches import plan_batches
+from pytest_lmeval.engine.policy import plan_batches
 
 _GROUPS = st.lists(st.sampled_from("abc"), max_size=40)
 _SIZES = st.integers(1, 10)

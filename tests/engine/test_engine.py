@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_lmeval.engine.batches import plan_batches
 from pytest_lmeval.engine.engine import Engine
-from pytest_lmeval.engine.policy import DEFAULT_BATCH_SIZE, Policy
+from pytest_lmeval.engine.policy import DEFAULT_BATCH_SIZE, Policy, plan_batches
 from pytest_lmeval.errors import AdapterError, UsageError
 from pytest_lmeval.types import Completion, Generate, Response
 

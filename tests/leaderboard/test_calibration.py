@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pytest_lmeval.leaderboard.calibration import calibration, confidence_metrics, text_metrics
+from pytest_lmeval.leaderboard.aggregations import calibration, confidence_metrics, text_metrics
 from pytest_lmeval.types import ExampleResult
 
 RESULT = ExampleResult("core", "a", "passed", 1.0, 1.0, "accuracy", "h")

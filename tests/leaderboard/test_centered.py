@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_lmeval.leaderboard.centered import centered, centered_metric, core_csv, core_score
+from pytest_lmeval.leaderboard.aggregations import centered, centered_metric, core_csv, core_score
 from pytest_lmeval.leaderboard.rows import TaskInfo, TaskRow, make_row
 from pytest_lmeval.types import ExampleResult
 

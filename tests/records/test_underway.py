@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_lmeval.records.answers import KnownAnswers, exchange_record
-from pytest_lmeval.records.underway import FILE, Underway, read_underway, remove_underway
+from pytest_lmeval.records.answers import FILE, KnownAnswers, Underway, exchange_record, read_underway, remove_underway
 from pytest_lmeval.types import Completion, ExampleResult, Exchange, Generate
 
 

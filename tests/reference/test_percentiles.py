@@ -7,7 +7,7 @@ import random
 import numpy
 import pytest
 
-from pytest_lmeval.leaderboard.spent import percentile
+from pytest_lmeval.leaderboard.aggregations import percentile
 
 
 @pytest.mark.parametrize("share", [0.5, 0.9, 0.95, 0.99])

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pytest_lmeval.leaderboard.board import RunFacts, build_board
-from pytest_lmeval.report.run_text import amount, duration, resume_line, totals_line
+from pytest_lmeval.report.wording import amount, duration, resume_line, totals_line
 from pytest_lmeval.types import ExampleResult
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pytest_lmeval.data.lines import number_lines, parse_task_line
+from pytest_lmeval.data.lines import LINE_OPTION, number_lines, parse_line
 from pytest_lmeval.errors import RecordRefused
 from pytest_lmeval.formats import checks
 from pytest_lmeval.formats.core.baselines import Baselines, read_baselines
@@ -88,7 +88,7 @@ class _Loader:
         records = []
         for number, text in number_lines(data):
             try:
-                value = parse_task_line(text, self.source.options.max_line_bytes)
+                value = parse_line(text, self.source.options.max_line_bytes, LINE_OPTION)
                 records.append(check_record(value, entry.kind, entry.has_categories, number))
             except RecordRefused as refused:
                 detail = f"{entry.uri}:{number}: {refused.detail}"

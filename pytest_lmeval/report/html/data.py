@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +16,6 @@ from pytest_lmeval.report.html.examples import (
     flips_of,
     urgency,
 )
-from pytest_lmeval.report.html.latency import latency_facts
 from pytest_lmeval.report.html.texts import encode
 from pytest_lmeval.report.rerun import command, rerun_parts
 from pytest_lmeval.stats.intervals import combine
@@ -24,6 +24,10 @@ from pytest_lmeval.types import ExampleResult
 MAX_EXAMPLES = 10_000
 MAX_CHARACTERS = 30_000_000
 _SHORTEST_PREFIX = 200
+_BINS = 24
+# From this ratio of the slowest to the fastest on, equal bins would put almost everything into the first.
+_WIDE = 20.0
+_QUANTILES = {"median": 0.5, "p90": 0.9, "p99": 0.99}
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,3 +159,37 @@ def _without_examples(comparison: Mapping[str, Any] | None) -> dict[str, Any] | 
     if comparison is None:
         return None
     return {key: value for key, value in comparison.items() if key not in ("worse", "better")}
+
+
+def latency_facts(values: Sequence[float]) -> dict[str, Any] | None:
+    """Return count, quantiles in ms and ``bins`` of [low, high, count]; None without a value.
+
+    Bins are of equal width, or of equal ratio where the values span more than a factor of 20.
+    """
+    if not values:
+        return None
+    ordered = sorted(values)
+    quantiles = {name: ordered[math.ceil(share * len(ordered)) - 1] for name, share in _QUANTILES.items()}
+    wide = ordered[0] > 0 and ordered[-1] / ordered[0] > _WIDE
+    edges = _edges(ordered[0], ordered[-1], wide)
+    return {"n": len(ordered), **quantiles, "max": ordered[-1], "log": wide, "bins": _bins(ordered, edges)}
+
+
+def _edges(low: float, high: float, wide: bool) -> list[float]:
+    if low == high:
+        return [low, high]
+    if wide:
+        inner = [low * (high / low) ** (number / _BINS) for number in range(1, _BINS)]
+    else:
+        inner = [low + (high - low) * number / _BINS for number in range(1, _BINS)]
+    return [low, *inner, high]
+
+
+def _bins(ordered: Sequence[float], edges: Sequence[float]) -> list[tuple[float, float, int]]:
+    counts = [0] * (len(edges) - 1)
+    place = 0
+    for value in ordered:
+        while place < len(counts) - 1 and value >= edges[place + 1]:
+            place += 1
+        counts[place] += 1
+    return [(low, high, count) for low, high, count in zip(edges, edges[1:], counts, strict=False)]

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any, Literal
 
+from pytest_lmeval.leaderboard.functions import METRIC
 from pytest_lmeval.leaderboard.responses import wanted_of
-from pytest_lmeval.report.html.spans import extracted_span
-from pytest_lmeval.report.html.steps import function_fields, is_function
+from pytest_lmeval.postprocess import RULES
+from pytest_lmeval.report.html.steps import function_fields
 from pytest_lmeval.report.html.texts import LONGEST_TEXT, cut, encode
 from pytest_lmeval.text import item_name, node_name
 from pytest_lmeval.types import ExampleResult
 
 Flip = Literal["worse", "better", ""]
 Flips = Mapping[tuple[str, str], Flip]
+# A letter may stand in a text a thousand times over; the rule reads one of the first, or the last line.
+_MOST_TRIED = 40
+_LONGEST_PATTERN = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +113,7 @@ def encode_example(pair: Pair, prefix: int) -> str:
         "quarantine": dict(now.quarantine),
         "flip": pair.flip,
         "before": _before(pair),
-        **(function_fields(now) if is_function(now) else {}),
+        **(function_fields(now) if _is_function(now) else {}),
     }
     return encode(_filled(fields))
 
@@ -179,6 +185,49 @@ def _flip(now: ExampleResult, before: ExampleResult) -> Flip:
     return "" if was == is_now else "worse" if was else "better"
 
 
+def _is_function(result: ExampleResult) -> bool:
+    """Tell the result of an eval function, also where its code is not known."""
+    return result.metric == METRIC and not result.outputs
+
+
 def _filled(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields that say something: a number does, if it is 0, too."""
     return {name: value for name, value in fields.items() if value or (value == 0 and value is not False)}
+
+
+def extracted_span(rule: str, output: str, prediction: str) -> tuple[int, int] | None:
+    """Return start and end, in UTF-16 units, of what ``rule`` made the prediction of.
+
+    None where that is no one part of the output, or all of it but blanks, or cannot be told.
+    """
+    if not prediction or output.strip() == prediction.strip():
+        return None
+    places = list(islice(_places(rule, output, prediction), _MOST_TRIED))
+    if rule in RULES:
+        places = [place for place in places if _is_read(rule, output, place)]
+    elif len(places) > 1:
+        return None
+    return _utf16(output, places[0]) if places else None
+
+
+def _places(rule: str, output: str, prediction: str) -> Iterator[tuple[int, int]]:
+    pattern = re.escape(prediction)
+    if rule == "extract_answer" and len(prediction) <= _LONGEST_PATTERN:
+        # The rule drops the commas between digits.
+        pattern = ",?".join(re.escape(char) for char in prediction)
+    found = (match.span() for match in re.finditer(pattern, output))
+    # That rule reads the last line that has an answer.
+    return reversed(list(found)) if rule == "extract_answer" else found
+
+
+def _is_read(rule: str, output: str, place: tuple[int, int]) -> bool:
+    """Tell whether the rule reads this place: something else is put there, and the rule asked again."""
+    start, end = place
+    letter = "B" if output[start:end] == "A" else "A"
+    probe = letter if rule == "extract_letter" else "probe"
+    return RULES[rule](output[:start] + probe + output[end:]).text == probe
+
+
+def _utf16(text: str, span: tuple[int, int]) -> tuple[int, int]:
+    start, end = (len(text[:place].encode("utf-16-le", "surrogatepass")) // 2 for place in span)
+    return start, end

@@ -1,4 +1,7 @@
-"""The page put together: its parts from ``page/``, the data as JSON that nothing can break out of."""
+"""The page put together: its parts from ``page/``, the data as JSON that nothing can break out of.
+
+What a reader without scripts is shown, the verdict and the scores, is plain HTML.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import base64
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from html import escape
 from pathlib import Path
 from string import Template
 from types import MappingProxyType
@@ -13,13 +17,16 @@ from typing import Any
 
 from pytest_lmeval.atomic import write_atomically
 from pytest_lmeval.report.html.data import ReportData, report_data
-from pytest_lmeval.report.html.fallback import summary_html, title_html
+from pytest_lmeval.report.tables import interval_text, score_text
+from pytest_lmeval.report.wording import baseline_line, is_off
+from pytest_lmeval.text import printable
 from pytest_lmeval.types import ExampleResult
 
 Baseline = Mapping[tuple[str, str], ExampleResult]
 
 _NOTHING: Baseline = MappingProxyType({})
 _SCRIPTS = ("base", "text", "diff", "model", "plots", "overview", "run", "list", "summary", "steps", "example", "app")
+_HEADINGS = ("task", "score", "95 % interval", "correct", "of")
 
 
 def render_report(
@@ -98,3 +105,40 @@ def _script() -> str:
 
 def _part(name: str) -> str:
     return (Path(__file__).with_name("page") / name).read_text(encoding="ascii")
+
+
+def title_html(board: Mapping[str, Any]) -> str:
+    """Return the page's title, escaped, ASCII."""
+    return _text(f"{board.get('adapter', '')} - evaluation report")
+
+
+def summary_html(board: Mapping[str, Any], comparison: Mapping[str, Any] | None = None) -> str:
+    """Return headline, reasons, what was compared and a row per task, escaped, ASCII."""
+    gate = board.get("gate") or {}
+    told = [*gate.get("reasons", ()), *gate.get("warnings", ()), *(comparison or {}).get("coverage", ())]
+    told.append(baseline_line(gate))
+    reasons = "".join(f"<li>{_text(reason)}</li>" for reason in dict.fromkeys(told) if reason)
+    head = "".join(f'<th scope="col">{heading}</th>' for heading in _HEADINGS)
+    rows = "".join(map(_row, board.get("tasks", ())))
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+    return f"<h1>{_text(_headline(board, gate))}</h1><ul>{reasons}</ul>{table}"
+
+
+def _headline(board: Mapping[str, Any], gate: Mapping[str, Any]) -> str:
+    verdict = gate.get("verdict", "")
+    if is_off(gate):
+        verdict = "not gated"
+    verdict = f"{verdict}: " if verdict else ""
+    if not board.get("complete"):
+        return f"{verdict}{board.get('adapter', '')}, an incomplete run"
+    return f"{verdict}{board.get('adapter', '')}, overall {score_text(board.get('overall_score'))}"
+
+
+def _row(row: Mapping[str, Any]) -> str:
+    correct = "-" if row.get("measured") else row.get("correct", "")
+    cells = (score_text(row.get("score")), interval_text(row.get("ci95")), correct, row.get("total", ""))
+    return f'<tr><th scope="row">{_text(row["task"])}</th>{"".join(f"<td>{cell}</td>" for cell in cells)}</tr>'
+
+
+def _text(value: object) -> str:
+    return escape(printable(str(value), keep="")).encode("ascii", "xmlcharrefreplace").decode("ascii")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pytest_lmeval.leaderboard.functions import DECIDED_BY, FUNCTION, METRIC
+from pytest_lmeval.leaderboard.functions import DECIDED_BY, FUNCTION
 from pytest_lmeval.report.html.texts import LONGEST_TEXT, cut, encode
 from pytest_lmeval.types import ExampleResult
 
@@ -19,11 +19,6 @@ _TOO_MUCH = 1e15
 _SHOWN_APART = ("notes", "steps", "reason", "repeats", DECIDED_BY, FUNCTION)
 # A vote among predictions; functions have none.
 _OF_NO_USE = ("majority_score",)
-
-
-def is_function(result: ExampleResult) -> bool:
-    """Tell the result of an eval function, also where its code is not known."""
-    return result.metric == METRIC and not result.outputs
 
 
 def function_fields(result: ExampleResult) -> dict[str, Any]:

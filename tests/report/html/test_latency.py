@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_lmeval.report.html.latency import latency_facts
+from pytest_lmeval.report.html.data import latency_facts
 
 LATENCIES = st.lists(st.floats(min_value=0, max_value=1e6, allow_subnormal=False), min_size=1, max_size=60)
 

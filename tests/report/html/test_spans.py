@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_lmeval.postprocess import RULES, extract
-from pytest_lmeval.report.html.spans import extracted_span
+from pytest_lmeval.report.html.examples import extracted_span
 
 
 def _marked(rule: str, output: str, prediction: str | None = None) -> str | None:

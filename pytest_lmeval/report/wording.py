@@ -1,9 +1,12 @@
-"""The gate of a board in words."""
+"""A run and its gate in words: the verdict, what the run took, how to go on with one that was cut short."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pytest_lmeval.leaderboard.board import Leaderboard
 
 
 def is_off(gate: Mapping[str, Any]) -> bool:
@@ -45,3 +48,46 @@ def verdict_lines(gate: Mapping[str, Any]) -> list[str]:
     ]
     lines += [f"  {line}" for line in [baseline_line(gate)] if line]
     return lines + [f"  doubtful: {warning}" for warning in gate.get("warnings", ())]
+
+
+def totals_line(board: Leaderboard) -> str:
+    """Return wall time, tokens, cost and retries of a run, as far as they are known, or ""."""
+    usage, wall_s = board.usage, board.facts.manifest.get("wall_s")
+    parts = [f"took {duration(wall_s)}"] if isinstance(wall_s, int | float) else []
+    tokens = [
+        f"{usage[f'{kind}_tokens']:,.0f} {kind}" for kind in ("prompt", "completion") if usage.get(f"{kind}_tokens")
+    ]
+    parts += [f"{' and '.join(tokens)} tokens"] if tokens else []
+    parts += [f"cost {amount(usage['cost'])}"] if usage.get("cost") else []
+    parts += [f"{usage['retries']:.0f} retries"] if usage.get("retries") else []
+    return ", ".join(parts)
+
+
+def resume_line(board: Leaderboard) -> str:
+    """Return how to go on with a run of pytest that has no score for every example, or ""."""
+    counts = board.counts
+    unanswered = counts["missing"] + counts["errors"] + counts["timeouts"]
+    if board.complete or not unanswered or "argv" not in board.facts.manifest:
+        return ""
+    return f"to ask only for the {unanswered} without a score: the same command with --lm-resume"
+
+
+def duration(seconds: float) -> str:
+    """Return a time as people say it.
+
+    >>> [duration(3.14159), duration(123), duration(7200)]
+    ['3.1 s', '2 min 3 s', '2 h 0 min']
+    """
+    if seconds < 100:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes < 100 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def amount(cost: float) -> str:
+    """Return a cost with four digits behind the point, and with two that count where that would be next to nothing.
+
+    >>> [amount(12.3456789), amount(0.0000123)]
+    ['12.3457', '1.2e-05']
+    """
+    return f"{cost:,.4f}" if cost >= 0.01 else f"{cost:.2g}"

@@ -1,0 +1,151 @@
+"""What is said of a board besides its verdict: tasks without a score, quarantines not in force, results to doubt."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from pytest_lmeval.errors import UsageError
+from pytest_lmeval.leaderboard.quarantine import Quarantine, quarantined
+from pytest_lmeval.types import ExampleResult
+
+if TYPE_CHECKING:
+    from pytest_lmeval.leaderboard.board import Leaderboard
+    from pytest_lmeval.leaderboard.rows import TaskRow
+    from pytest_lmeval.records.runfile import RunFile
+
+_ENOUGH = 5  # of fewer examples anything may be true of all
+# How families of models begin their thoughts, besides the tags that are taken off where nothing else is asked for.
+_THOUGHTS = re.compile(
+    r"\s*(<(?:thinking|thoughts?|reason(?:ing)?|reflection|scratchpad|seed:think)>|\[THINK\]|◁think▷"
+    r"|<\|begin_of_thought\|>|<\|channel\|>analysis|analysis(?=.*assistantfinal))",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def measured_lines(board: Leaderboard) -> list[str]:
+    """Return a sentence for every task with measured examples."""
+    return [f"{row.task}: {_told(row)}" for row in board.tasks if row.measured]
+
+
+def floor_without_score(board: Leaderboard, floors: Iterable[str]) -> str:
+    """Return why a floor cannot be held, or "", of a board: only the results of some tasks tell that they have none."""
+    scored = {row.key: not row.is_unscored for row in board.tasks if row.key}
+    return no_score_for_floor(floors, {**scored, **{row.task: not row.is_unscored for row in board.tasks}})
+
+
+def no_score_for_floor(floors: Iterable[str], scores: Mapping[str, bool]) -> str:
+    """Return why a floor cannot be held, or "". ``scores`` tells by task whether it can have a score."""
+    name = next((name for name in floors if not scores.get(name, True)), None)
+    if name is None:
+        return ""
+    return (
+        f"task {name!r} has no score, so it can have no floor: no field is the score of its examples, and no "
+        "score_metric names the metric that is its score"
+    )
+
+
+def ambiguous_floor(floors: Iterable[str], keys: Mapping[str, str]) -> str:
+    """Return why a floor has two meanings, or "". ``keys`` has the key of each task by its name, "" without one."""
+    for name in floors:
+        others = sorted(task for task, key in keys.items() if key == name and task != name)
+        if name in keys and others:
+            whose = " and ".join(repr(task) for task in others)
+            return (
+                f"the floor of {name!r} has two meanings: a task is called so, and it is the key of {whose}; name "
+                f"{' or '.join(others)}, or rename one of them"
+            )
+    return ""
+
+
+def _told(row: TaskRow) -> str:
+    name = row.measured["score_metric"]
+    score = f"its score is the metric {name!r}" if name else "it has no score and is outside the overall score"
+    return (
+        f"{row.measured['examples']} example(s) are measured by aggregations only: no threshold applies to them, no "
+        f"baseline is compared; {score}"
+    )
+
+
+def quarantine_of(run: RunFile, baseline: RunFile) -> Quarantine:
+    """Return the quarantine that holds for ``run`` on its day where it is compared with ``baseline``."""
+    from pytest_lmeval.records.runfile import examples_of
+
+    return Quarantine(run.timestamp[:10], quarantined(examples_of(baseline)))
+
+
+def check_quarantine(board: Leaderboard, baseline: RunFile | None) -> None:
+    """Raise UsageError where examples of the board are in quarantine that are not so in the baseline, or not any more.
+
+    A board of a run that was not compared with the baseline from its beginning can be such.
+    """
+    listed = quarantined(baseline.results or ()) if baseline is not None else None
+    if listed is None:
+        return
+    held = {(entry["task"], entry["id"]) for entry in board.quarantined()}
+    if wrong := sorted(held - listed.keys()):
+        task, id = wrong[0]
+        raise UsageError(
+            f"{task}: {id} is quarantined in the board and not in the baseline, whose list counts; run the examples "
+            "with that baseline: run_leaderboard(..., baseline=...)"
+        )
+
+
+def quarantine_lines(board: Leaderboard, baseline: str) -> list[str]:
+    """Return a sentence for every example whose quarantine is not in force, though it has one."""
+    results = [result for row in board.tasks for result in row.per_example]
+    day = board.facts.timestamp[:10]
+    return [f"{each.task}: {each.id}: {_why(each, day)}" for each in results if each.quarantine and _is_free(each)]
+
+
+def _is_free(result: ExampleResult) -> bool:
+    return result.status not in ("quarantined", "excluded", "measured")
+
+
+def _why(result: ExampleResult, day: str) -> str:
+    until = result.quarantine.get("until", "")
+    if until < day:
+        return f"its quarantine ended with {until}: it counts again"
+    return "its quarantine counts once the baseline has it: a change cannot excuse itself"
+
+
+def suspicions(board: Leaderboard) -> list[str]:
+    """Return a sentence for every task that looks as if the model, or the reading of its answers, was broken."""
+    found = [(row.task, doubt) for row in board.tasks if (doubt := _doubt(row))]
+    return [f"{task}: {doubt}" for task, doubt in found]
+
+
+def _doubt(row: TaskRow) -> str:
+    scored = [result for result in row.per_example if result.is_scored]
+    if len(scored) < _ENOUGH:
+        return ""
+    said = _said(scored)
+    if said == {""}:
+        return f"all {len(scored)} outputs are empty"
+    if len(said) == 1 and len({result.targets for result in scored}) > 1:
+        return f"all {len(scored)} outputs are identical"
+    if thoughts := _thoughts(scored):
+        return thoughts
+    unparsed = sum(result.unparsed for result in scored)
+    if unparsed == len(scored):
+        return f"in none of {unparsed} outputs was there anything to extract"
+    if all(result.score == 0 for result in scored):
+        return f"all {len(scored)} scores are 0"
+    return ""
+
+
+def _thoughts(results: Sequence[ExampleResult]) -> str:
+    begun = Counter(found[1] for result in results for each in result.outputs[:1] if (found := _THOUGHTS.match(each)))
+    if 2 * begun.total() < len(results):
+        return ""
+    tag, _ = begun.most_common(1)[0]
+    return (
+        f"{begun.total()} of {len(results)} outputs begin with {tag}: thoughts are scored as answers there, unless "
+        "--lm-think-tags=OPEN,CLOSE names how they begin and end"
+    )
+
+
+def _said(results: Sequence[ExampleResult]) -> set[str]:
+    return {output.strip() for result in results for output in result.outputs}

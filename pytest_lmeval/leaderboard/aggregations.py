@@ -1,0 +1,233 @@
+"""The results of a task to one value each: pass@k, centred scores, how sure the model was, what its answers took."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
+
+from pytest_lmeval.leaderboard.responses import confidence_of, first_details, first_score
+from pytest_lmeval.metrics.parts.probability import bits_per_byte, brier_score, expected_calibration_error, perplexity
+from pytest_lmeval.stats.intervals import mean, standard_error
+from pytest_lmeval.types import ExampleResult
+
+CENTERED = "centered"
+"""The name of a row's metric that only tasks with a random baseline have."""
+LEAST = {"p50_ms": 5, "p95_ms": 20, "ttft_p95_ms": 20}
+"""How many requests a percentile takes; of fewer there is none."""
+FIELDS = (*LEAST, "tokens_per_example", "cost_per_example", "cost")
+"""What a limit may be set on."""
+_TOKENS = ("prompt_tokens", "completion_tokens")
+
+
+def pass_at_k(correct: int, n: int, k: int) -> float:
+    """Return the chance that at least one of k responses, drawn without replacement from n, is correct; 1 <= k <= n.
+
+    The unbiased estimator of M. Chen et al., "Evaluating Large Language Models Trained on Code", 2021.
+    """
+    return 1.0 - math.comb(n - correct, k) / math.comb(n, k)
+
+
+def pass_hat_k(correct: int, n: int, k: int) -> float:
+    """Return the chance that all of k responses, drawn without replacement from n, are correct; 1 <= k <= n.
+
+    The unbiased estimator of S. Yao et al., "tau-bench", 2024.
+    """
+    return math.comb(correct, k) / math.comb(n, k)
+
+
+def repeat_metrics(results: Sequence[ExampleResult]) -> dict[str, float]:
+    """Return ``pass@k`` and ``pass^k`` for k = 1, 2, 4 ... and n, and ``maj@n``; empty without repeats.
+
+    Over the scored examples: the chance that one of k responses is right, that all are, and that the commonest is.
+    ``pass^1`` would be ``pass@1``.
+    """
+    scored = [(result, _scores(result)) for result in results if result.details and len(_scores(result)) > 1]
+    if not scored:
+        return {}
+    n = min(len(scores) for _, scores in scored)
+    counts = [(sum(score >= result.threshold for score in scores), len(scores)) for result, scores in scored]
+    ks = sorted({n, *(2**power for power in range(n.bit_length()) if 2**power <= n)})
+    metrics = {f"pass@{k}": mean([pass_at_k(correct, total, k) for correct, total in counts]) for k in ks}
+    metrics |= {f"pass^{k}": mean([pass_hat_k(correct, total, k) for correct, total in counts]) for k in ks if k > 1}
+    metrics[f"maj@{n}"] = mean([float(result.details["majority_score"]) for result, _ in scored])
+    return metrics
+
+
+def repeat_errors(results: Sequence[ExampleResult]) -> dict[str, float | int | None]:
+    """Return how often each example was asked, and the standard error of the task's score within and between examples.
+
+    ``stderr_within`` is what asking again would move the score by; ``stderr_between`` what other examples would.
+    """
+    scores = [_scores(result) for result in results if result.details and len(_scores(result)) > 1]
+    if not scores:
+        return {}
+    within = [error * error for error in map(standard_error, scores) if error is not None]
+    return {
+        "count": min(map(len, scores)),
+        "stderr_within": math.sqrt(math.fsum(within)) / len(scores),
+        "stderr_between": standard_error([mean(values) for values in scores]),
+    }
+
+
+def _scores(result: ExampleResult) -> Sequence[float]:
+    # Of a single response the details are the metric's own.
+    if result.score is None or "majority_score" not in result.details:
+        return ()
+    scores: Sequence[float] = result.details["scores"]
+    return scores
+
+
+class Row(Protocol):
+    """A row of a leaderboard, as far as it is looked at here."""
+
+    @property
+    def task(self) -> str: ...
+
+    @property
+    def score(self) -> float | None: ...
+
+    @property
+    def metrics(self) -> Mapping[str, float | None]: ...
+
+
+def centered(score: float, baseline: float) -> float:
+    """Return 0 for the ``baseline``, in [0, 1), and 1 for a perfect score; below 0 for what is worse than guessing.
+
+    >>> centered(0.625, 0.25)
+    0.5
+    """
+    return (score - baseline) / (1 - baseline)
+
+
+def centered_metric(score: float | None, baseline: float | None) -> dict[str, float | None]:
+    """Return the row's metric of that name; empty for a task without a baseline."""
+    if baseline is None:
+        return {}
+    return {CENTERED: None if score is None else centered(score, baseline)}
+
+
+def core_score(rows: Iterable[Row]) -> float | None:
+    """Return the mean of the centred scores; None where no task has one, or one of them has no score."""
+    values = [row.metrics[CENTERED] for row in rows if CENTERED in row.metrics]
+    known = [value for value in values if value is not None]
+    return mean(known) if known and len(known) == len(values) else None
+
+
+def core_csv(rows: Iterable[Row]) -> bytes:
+    """Return a CSV file, UTF-8, of the tasks with a centred score, and ``CORE`` on its last line.
+
+    A score that there is not is an empty field. Empty where there is no such task.
+    """
+    chosen = [row for row in rows if CENTERED in row.metrics]
+    if not chosen:
+        return b""
+    out = io.StringIO(newline="")
+    table = csv.writer(out, lineterminator="\n")
+    table.writerow(("Task", "Accuracy", "Centered"))
+    table.writerows((row.task, _number(row.score), _number(row.metrics[CENTERED])) for row in chosen)
+    table.writerow(("CORE", "", _number(core_score(chosen))))
+    return out.getvalue().encode("utf-8", "backslashreplace")
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.6f}"
+
+
+def calibration(results: Iterable[ExampleResult]) -> dict[str, float | int]:
+    """Return the :func:`confidence_metrics`, and ``perplexity``; each only where there is a value.
+
+    The perplexity is that of the texts which language modeling tasks ask for, over all their tokens.
+    """
+    scored = [result for result in results if result.score is not None]
+    predicted = text_metrics(scored)
+    return confidence_metrics(scored) | ({"perplexity": predicted["perplexity"]} if predicted else {})
+
+
+def confidence_metrics(results: Iterable[ExampleResult]) -> dict[str, float | int]:
+    """Return ``ece``, ``brier`` and ``n`` of the scored examples that have a confidence; empty if none has.
+
+    The confidence is ``details["confidence"]``, in [0, 1], of an answer that was right where its score reaches the
+    threshold. Of several responses the first counts.
+    """
+    sure = [
+        (confidence, score >= result.threshold)
+        for result in results
+        if result.details
+        and (score := first_score(result)) is not None
+        and (confidence := confidence_of(first_details(result))) is not None
+    ]
+    if not sure:
+        return {}
+    confidences, hits = [confidence for confidence, _ in sure], [hit for _, hit in sure]
+    error = expected_calibration_error(confidences, hits)
+    return {"ece": error, "brier": brier_score(confidences, hits), "n": len(sure)}
+
+
+def text_metrics(results: Iterable[ExampleResult]) -> dict[str, float]:
+    """Return ``perplexity`` per token and ``bits_per_byte`` of the texts of language modeling tasks, all put together.
+
+    Empty where there are none, or where they are too improbable for a float.
+    """
+    texts = [text for result in results if result.details and (text := _text(result)) is not None]
+    if not texts:
+        return {}
+    total = math.fsum(total for total, _, _ in texts)
+    surprise = perplexity(total, sum(tokens for _, tokens, _ in texts))
+    bits = bits_per_byte(total, sum(size for _, _, size in texts))
+    return {"perplexity": surprise, "bits_per_byte": bits} if math.isfinite(surprise) else {}
+
+
+def _text(result: ExampleResult) -> tuple[float, int, int] | None:
+    """Return log-probability, tokens and bytes of the only text that was asked for."""
+    details = first_details(result)
+    if "options" not in details:
+        return None
+    try:
+        (option,) = details["options"]
+        total, tokens, size = float(option["total"]), int(option["tokens"]), int(details["bytes"])
+    except (KeyError, TypeError, ValueError):
+        return None
+    return (total, tokens, size) if math.isfinite(total) and tokens > 0 and size > 0 else None
+
+
+def spent(results: Sequence[ExampleResult]) -> Mapping[str, float | int]:
+    """Return those of FIELDS that are known, and how many ``requests`` were timed and ``cached`` answers were not.
+
+    Times are milliseconds of one request each, without the waits between attempts. What an example used is taken of
+    those without a cached answer; ``cost`` is that of all.
+    """
+    times = sorted(time for result in results for time in result.times)
+    firsts = sorted(time for result in results for time in result.ttft_ms)
+    asked = [result for result in results if result.usage and not result.cached]
+    tokens = [sum(result.usage.get(name, 0) for name in _TOKENS) for result in asked if _tells_tokens(result)]
+    costs = [result.usage["cost"] for result in asked if "cost" in result.usage]
+    total = [result.usage["cost"] for result in results if "cost" in result.usage]
+    found = {
+        "requests": len(times) or None,
+        "p50_ms": percentile(times, 0.5, LEAST["p50_ms"]),
+        "p95_ms": percentile(times, 0.95, LEAST["p95_ms"]),
+        "ttft_p95_ms": percentile(firsts, 0.95, LEAST["ttft_p95_ms"]),
+        "tokens_per_example": sum(tokens) / len(tokens) if tokens else None,
+        "cost_per_example": math.fsum(costs) / len(costs) if costs else None,
+        "cost": math.fsum(total) if total else None,
+        "cached": sum(result.cached for result in results) or None,
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def percentile(ordered: Sequence[float], share: float, least: int = 1) -> float | None:
+    """Return the smallest of the ``ordered`` values that at least a ``share`` of them does not exceed.
+
+    None of fewer values than ``least``.
+    """
+    if len(ordered) < max(1, least):
+        return None
+    # The product may lie a rounding error above the whole number that it is.
+    return ordered[max(0, math.ceil(round(share * len(ordered), 9)) - 1)]
+
+
+def _tells_tokens(result: ExampleResult) -> bool:
+    return any(name in result.usage for name in _TOKENS)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import glob
 import json
 import re
+import shutil
 import xml.etree.ElementTree as ElementTree
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.conftest import Project
+from tests.conftest import MadeOnce, Project
 
 PROCESSES = pytest.mark.parametrize("processes", ["-n0", "-n2"])
 
@@ -140,11 +142,18 @@ def test_the_gate_is_not_what_last_failed(small: Project) -> None:
 
 
 @pytest.fixture
-def many(project: Project) -> Project:
+def many(project: Project, made_once: MadeOnce) -> Project:
+    """Provide a task with the reports of a run that became its first baseline."""
     score_many(project, 6)
-    result = run_many(project, "--lm-baseline=baseline.json", "--lm-update-baseline")
-    assert 0 == result.ret
-    result.stdout.fnmatch_lines(["*gate baseline: NEW", "  baseline written to baseline.json"])
+
+    def fill(folder: Path) -> None:
+        result = run_many(project, "--lm-baseline=baseline.json", "--lm-update-baseline")
+        assert 0 == result.ret
+        result.stdout.fnmatch_lines(["*gate baseline: NEW", "  baseline written to baseline.json"])
+        for name in ("baseline.json", "reports"):
+            shutil.move(project.path / name, folder)
+
+    shutil.copytree(made_once("gate-many", fill), project.path, dirs_exist_ok=True)
     return project
 
 

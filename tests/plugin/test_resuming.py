@@ -22,7 +22,9 @@ from tests.conftest import PATIENCE_S
 from tests.schemas import faults
 
 if TYPE_CHECKING:
-    from tests.conftest import Project
+    from pathlib import Path
+
+    from tests.conftest import MadeOnce, Project
 
 # Adds a line to asked.txt for every call before it answers: the round it is asked in and what it was asked for.
 MODEL = """
@@ -240,17 +242,27 @@ def run(project: Project, *options: str, adapter: str = "Batch") -> pytest.RunRe
 
 
 @pytest.fixture
-def cut_off(model: Project) -> Project:
-    """Provide a run of eight examples whose ledger ends after five, and that has been asked nothing yet."""
-    records = [model.record(f"e{number}", f"w{number}") for number in range(8)]
-    model.task("tasks/t.jsonl", *records)
-    run(model).assert_outcomes(passed=8)
-    ledger = model.path / "reports/ledger.jsonl"
+def complete(model: Project, made_once: MadeOnce) -> Project:
+    """Provide a complete run of eight examples, as if nothing had been asked."""
+    model.task("tasks/t.jsonl", *[model.record(f"e{number}", f"w{number}") for number in range(8)])
+
+    def fill(folder: Path) -> None:
+        run(model).assert_outcomes(passed=8)
+        (model.path / "asked.txt").unlink()
+        shutil.move(model.path / "reports", folder)
+
+    shutil.copytree(made_once("run-to-resume", fill), model.path, dirs_exist_ok=True)
+    return model
+
+
+@pytest.fixture
+def cut_off(complete: Project) -> Project:
+    """Provide that run without its board and with a ledger that ends after five examples."""
+    ledger = complete.path / "reports/ledger.jsonl"
     lines = ledger.read_text("ascii").splitlines(keepends=True)
     ledger.write_text("".join(lines[: 1 + HELD]))
-    for name in ("asked.txt", "reports/leaderboard.json"):
-        (model.path / name).unlink()
-    return model
+    (complete.path / "reports/leaderboard.json").unlink()
+    return complete
 
 
 def rewrite(**changes: Any) -> Callable[[Project], None]:
@@ -338,15 +350,6 @@ def test_without_being_told_to_resume_everything_is_asked_and_the_old_ledger_kep
     assert 8 == asked(cut_off).total()
     (aside,) = cut_off.path.glob("reports/ledger-*.jsonl")
     assert before == aside.read_bytes()
-
-
-@pytest.fixture
-def complete(model: Project) -> Project:
-    """Provide a complete run of eight examples, as if nothing had been asked."""
-    model.task("tasks/t.jsonl", *[model.record(f"e{number}", f"w{number}") for number in range(8)])
-    run(model).assert_outcomes(passed=8)
-    (model.path / "asked.txt").unlink()
-    return model
 
 
 def ledgers(project: Project) -> list[str]:

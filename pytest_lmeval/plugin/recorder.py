@@ -103,7 +103,10 @@ class Recorder:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if report.user_properties and (self.record is None or report.nodeid not in self.record.heard.expected):
+        # A set-up or tear-down that went well has no result of an example.
+        decides = report.when == "call" or report.outcome != "passed"
+        has_more = decides and report.user_properties
+        if has_more and (self.record is None or report.nodeid not in self.record.heard.expected):
             # An eval function that its file's text does not show: a helper marks it.
             self._announce([report.nodeid] if any(name == "lmeval" for name, _ in report.user_properties) else ())
         if self.record is not None:
@@ -111,7 +114,8 @@ class Recorder:
                 # Another thread winds the run up: pytest must not go on, and capture what that writes to the terminal.
                 with self._ending:
                     pass
-            self.record.take(report)
+            if decides:
+                self.record.take(report)
             if self._hears_workers:
                 self.record.show_progress(None)
 

@@ -47,7 +47,8 @@ def node_path(path: str) -> str:
 
 def item_name(text: str) -> str:
     """Return ``text`` as the name of a test item: ASCII letters, digits and ``_.-``; a name stays as it is."""
-    return _NOT_IN_A_NAME.sub("-", text) or "-"
+    # Most ids are names already, which takes no pattern to see.
+    return text if text.isascii() and text.isidentifier() else _NOT_IN_A_NAME.sub("-", text) or "-"
 
 
 def node_name(text: str) -> str:

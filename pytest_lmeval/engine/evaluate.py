@@ -247,7 +247,9 @@ def _votes(scores: Sequence[Score]) -> dict[str, Any]:
 
 
 def _metrics(scores: Sequence[Score]) -> dict[str, float]:
-    names = dict.fromkeys([name for score in scores for name in score.metrics])
+    names = dict.fromkeys([name for score in scores if score.metrics for name in score.metrics])
+    if not names:
+        return {}
     return {name: mean([score.metrics[name] for score in scores if name in score.metrics]) for name in names}
 
 

@@ -45,8 +45,9 @@ class JsonlTask(TaskDefaults):
     def requests(self, example: Example, prompt: Prompt) -> Sequence[Request]:
         """Return the one request for a completion."""
         # Of a record's own extras the tools are the metric's business, unless it is asked with them.
-        asks_with_tools = "tools" in example.metadata and not self.strict and self._takes_calls(example)
-        return (Generate(prompt, self.name, example.id, **(tools_in(example) if asks_with_tools else {})),)
+        if "tools" in example.metadata and not self.strict and self._takes_calls(example):
+            return (Generate(prompt, self.name, example.id, **tools_in(example)),)
+        return (Generate(prompt, self.name, example.id),)
 
     def score(self, example: Example, responses: Sequence[Response], tools: Tools) -> Score:
         """Return the metric's score of the post-processed completion."""

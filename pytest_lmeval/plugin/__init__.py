@@ -290,17 +290,6 @@ def pytest_runtest_makereport(
     return report
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_report_teststatus(report: pytest.TestReport | pytest.CollectReport) -> Any:
-    word = getattr(report, "lm_gate", None)
-    if word is not None:
-        return "failed" if report.failed else "", "", word
-    word = getattr(report, "lm_word", "")
-    if word and report.outcome == "passed":
-        return word, word[0], (word.upper(), {"yellow": True})
-    return None
-
-
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     if config.getvalue("dist") != "load":

@@ -14,6 +14,7 @@ from pytest_lmeval.plugin.models import label_of
 from pytest_lmeval.plugin.private import rerunning_plugins, suite_properties
 from pytest_lmeval.plugin.report_dir import report_dir
 from pytest_lmeval.plugin.settings import check_baseline_exists, gate_mode, ini_floors, with_usage_errors
+from pytest_lmeval.plugin.words import show_words
 from pytest_lmeval.text import printable
 
 if TYPE_CHECKING:
@@ -178,6 +179,7 @@ def report_gate(session: pytest.Session, board: Leaderboard, unwritten: Sequence
             when=when,
             user_properties=list(properties),
         )
+        show_words(config)
         # Counted and shown with the failures, but without a word as it comes: it is no part of the progress.
         report.__dict__["lm_gate"] = ""
         logreport(report=report)

@@ -97,8 +97,7 @@ class Heard:
         """
         if report.failed:
             self.failed[report.nodeid] = None
-        # Of the phases of an example the last decides nothing.
-        properties = report.user_properties if report.when != "teardown" else []
+        properties = report.user_properties
         for entry in reversed(properties):
             if entry[0] == "lmeval":
                 properties.remove(entry)

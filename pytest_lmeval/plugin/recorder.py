@@ -39,6 +39,7 @@ class Recorder:
         self._heard: set[str] = set()
         self._has_examples = False
         self._hears_workers = False
+        self._kept: dict[str, list[Any]] | None = None
         self._is_asked = False
         self._was_stopped = False
         self._bad_files: dict[str, None] = {}
@@ -102,7 +103,10 @@ class Recorder:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if report.user_properties and (self.record is None or report.nodeid not in self.record.heard.expected):
+        # A set-up or tear-down that went well has no result of an example.
+        decides = report.when == "call" or report.outcome != "passed"
+        has_more = decides and report.user_properties
+        if has_more and (self.record is None or report.nodeid not in self.record.heard.expected):
             # An eval function that its file's text does not show: a helper marks it.
             self._announce([report.nodeid] if any(name == "lmeval" for name, _ in report.user_properties) else ())
         if self.record is not None:
@@ -110,7 +114,8 @@ class Recorder:
                 # Another thread winds the run up: pytest must not go on, and capture what that writes to the terminal.
                 with self._ending:
                     pass
-            self.record.take(report)
+            if decides:
+                self.record.take(report)
             if self._hears_workers:
                 self.record.show_progress(None)
 
@@ -118,6 +123,7 @@ class Recorder:
         self._finished += 1
         if self.record is not None:
             self.record.heard.finish(nodeid)
+            self._drop_quiet_reports()
 
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
         self._was_stopped = True
@@ -227,17 +233,17 @@ class Recorder:
                 record = RunRecord(self.config, len(nodeids))
             record.open_ledger()
             self.record = record
-            self._forget_quiet_reports()
+            # --durations reads them all once more at the end.
+            self._kept = kept_reports(self.config) if self.config.option.durations is None else None
             self._guard.install()
         self.record.heard.announce(nodeids)
 
-    def _forget_quiet_reports(self) -> None:
-        from pytest_lmeval.plugin.terminal import QuietReports
-
-        kept = kept_reports(self.config)
-        # --durations reads them all once more at the end.
-        if kept is not None and self.config.option.durations is None:
-            self.config.pluginmanager.register(QuietReports(kept), "lmeval-quiet-reports")
+    def _drop_quiet_reports(self) -> None:
+        # Of set-up and tear-down with nothing to show. The terminal would keep two for every example, and look through
+        # all of them for every failure that it shows.
+        kept = self._kept.get("") if self._kept is not None else None
+        while kept and kept[-1].when != "call" and kept[-1].outcome == "passed" and not kept[-1].sections:
+            kept.pop()
 
     @property
     def _has_bad_files(self) -> bool:

@@ -28,6 +28,7 @@ from pytest_lmeval.plugin.report_files import ReportFiles
 from pytest_lmeval.plugin.run_facts import info_of, manifest_of, selection_of
 from pytest_lmeval.plugin.settings import max_errors
 from pytest_lmeval.plugin.state import run_state
+from pytest_lmeval.plugin.words import show_words
 from pytest_lmeval.records.answers import remove_underway
 from pytest_lmeval.records.ledger import Ledger, ending
 from pytest_lmeval.run.facts import aggregate, timestamp
@@ -105,6 +106,8 @@ class RunRecord:
     def _keep(self, result: ExampleResult, line: str) -> None:
         if self._progress is not None:
             self._progress.clear()
+        if result.status not in ("passed", "failed"):
+            show_words(self.config)
         if not self.resumption.takes(result):
             self.ledger.append(line)
 

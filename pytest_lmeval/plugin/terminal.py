@@ -195,20 +195,3 @@ def _unused_names(config: pytest.Config, board: Leaderboard) -> Iterator[str]:
         for name in sorted(names):
             hint = did_you_mean(name, tasks)
             yield f"ini {ini}: this run has no task {name!r}{';' if hint else ''}{hint}"
-
-
-class QuietReports:
-    """Takes set-up and tear-down reports that have nothing to show off the terminal's list again.
-
-    The terminal would keep two for every example, and look through all of them for every failure that it shows.
-    """
-
-    def __init__(self, stats: dict[str, list[Any]]) -> None:
-        self._stats = stats
-
-    @pytest.hookimpl(trylast=True)
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if report.when != "call" and report.outcome == "passed" and not report.sections:
-            kept = self._stats.get("")
-            if kept and kept[-1] is report:
-                kept.pop()

@@ -145,10 +145,11 @@ def _before(pair: Pair) -> dict[str, Any] | None:
 def _answers(result: ExampleResult) -> list[dict[str, Any]]:
     predictions = [*result.predictions, *[None] * (len(result.outputs) - len(result.predictions))]
     thoughts = result.thoughts or ("",) * len(result.outputs)
-    return [
-        {**_answer(output, prediction, result.post_process), **({"thoughts": cut(thought)} if thought else {})}
-        for output, prediction, thought in zip(result.outputs, predictions, thoughts, strict=False)
-    ]
+    answers = []
+    for output, prediction, thought in zip(result.outputs, predictions, thoughts, strict=False):
+        answer = _answer(output, prediction, result.post_process)
+        answers.append({**answer, "thoughts": cut(thought)} if thought else answer)
+    return answers
 
 
 def _answer(output: str, prediction: str | None, rule: str) -> dict[str, Any]:

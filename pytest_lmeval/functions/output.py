@@ -22,9 +22,12 @@ def current_beside() -> ExampleState | None:
 def route_prints() -> None:
     """Send what examples print from here on to the example; pytest may have put streams of its own there since."""
     for name in ("stdout", "stderr"):
-        stream = getattr(sys, name)
-        if not isinstance(stream, _Routed):
-            setattr(sys, name, _Routed(stream, name))
+        setattr(sys, name, routed(getattr(sys, name), name))
+
+
+def routed(stream: Any, name: str) -> Any:
+    """Return a stream that hands on what is no example's own; ``name`` is ``stdout`` or ``stderr``."""
+    return stream if isinstance(stream, _Routed) else _Routed(stream, name)
 
 
 def unroute_prints() -> None:

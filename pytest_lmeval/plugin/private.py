@@ -7,7 +7,7 @@ No other module of the plugin uses such a name; a test sees to that. Seen with p
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
@@ -117,6 +117,29 @@ def log_handlers(config: pytest.Config) -> list[Any]:
 def is_capturing(config: pytest.Config) -> bool:
     """Tell whether pytest takes what tests print. Without the plugin ``capturemanager`` it does not."""
     return config.pluginmanager.hasplugin("capturemanager") and config.getoption("capture", "no") != "no"
+
+
+def wrap_captured(config: pytest.Config, wrap: Callable[[Any, str], Any]) -> Callable[[], None]:
+    """Wrap what pytest puts in the place of stdout and stderr for the whole session; return what undoes it.
+
+    Between phases it puts them there while other threads may print. Where it captures in another way than by file
+    descriptors, nothing is wrapped.
+    """
+    capturing = getattr(config.pluginmanager.getplugin("capturemanager"), "_global_capturing", None)
+    undo = ExitStack()
+    for stream in ("out", "err"):
+        holder: Any = getattr(getattr(capturing, stream, None), "syscapture", None)
+        for place in ("tmpfile", "_old"):
+            if hasattr(holder, place):
+                undo.callback(_put_back, holder, place, getattr(holder, place))
+                setattr(holder, place, wrap(getattr(holder, place), f"std{stream}"))
+    return undo.close
+
+
+def _put_back(holder: Any, place: str, stream: Any) -> None:
+    # Gone where the capture has ended.
+    if hasattr(holder, place):
+        setattr(holder, place, stream)
 
 
 def note_parameter(item: pytest.Item, label: str) -> None:

@@ -214,6 +214,48 @@ def test_examples_are_selected_as_those_of_task_files(
     assert expected == len(ids), result.stdout.str()
 
 
+def test_what_an_example_prints_while_pytest_changes_streams_stands_with_it(project: Project) -> None:
+    write(
+        project,
+        test_out="""
+import asyncio, threading
+import pytest
+from pytest_lmeval import eval_task
+
+BEGUN, BLOCKED, CHANGED, PRINTED = [threading.Event() for _ in range(4)]
+
+@eval_task("first", data=[{"id": "f0"}])
+async def test_first(row, lm):
+    await asyncio.sleep(0)
+
+@pytest.fixture
+def late():
+    yield
+    CHANGED.set()
+    assert PRINTED.wait(20)
+
+def test_between(late):
+    BEGUN.set()
+    assert BLOCKED.wait(20)
+
+@eval_task("beside", data=[{"id": "b0"}])
+async def test_beside(row, lm):
+    while not BEGUN.is_set():
+        await asyncio.sleep(0.01)
+    BLOCKED.set()
+    CHANGED.wait(20)
+    print("from b0")
+    PRINTED.set()
+""",
+    )
+    result = project.run("tests", "-rA")
+    output = result.stdout.str()
+    assert 0 == result.ret, output
+    _, header, own = output.rpartition("test_beside[b0] ___")
+    assert header, output
+    assert 1 == output.count("from b0") == own.count("from b0")
+
+
 def test_what_an_example_prints_and_logs_stands_with_it_alone(project: Project) -> None:
     write(
         project,

@@ -8,16 +8,18 @@ import pytest
 
 from pytest_lmeval.functions.endpoint import Endpoint
 from pytest_lmeval.functions.loop import Loop
-from pytest_lmeval.functions.output import LogKeeper, is_of_this_thread, route_prints, unroute_prints
+from pytest_lmeval.functions.output import LogKeeper, is_of_this_thread, route_prints, routed, unroute_prints
 from pytest_lmeval.functions.spans import Spans
-from pytest_lmeval.plugin.private import is_capturing, log_handlers
+from pytest_lmeval.plugin.private import is_capturing, log_handlers, wrap_captured
 
 
 class Shared:
     """Made with the first model's eval functions, and closed with the last one's."""
 
     def __init__(self, config: pytest.Config) -> None:
-        self._route = route_prints if is_capturing(config) else _nothing
+        self._route = self._unwrap = _nothing
+        if is_capturing(config):
+            self._route, self._unwrap = route_prints, wrap_captured(config, routed)
         self.loop = Loop(self._route)
         self.endpoint = Endpoint(self.loop)
         self.spans = Spans(lambda: self.endpoint.address)
@@ -48,6 +50,7 @@ class Shared:
         self.endpoint.close()
         self.loop.close()
         self.spans.close()
+        self._unwrap()
         unroute_prints()
         if self._keeper is not None:
             logging.getLogger().removeHandler(self._keeper)

@@ -16,7 +16,7 @@ from pytest_lmeval.types import ExampleResult
 CENTERED = "centered"
 """The name of a row's metric that only tasks with a random baseline have."""
 LEAST = {"p50_ms": 5, "p95_ms": 20, "ttft_p95_ms": 20}
-"""How many requests a percentile takes; of fewer there is none."""
+"""The fewest requests that a percentile is taken of."""
 FIELDS = (*LEAST, "tokens_per_example", "cost_per_example", "cost")
 """What a limit may be set on."""
 _TOKENS = ("prompt_tokens", "completion_tokens")

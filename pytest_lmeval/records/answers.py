@@ -143,7 +143,7 @@ class Underway:
 def read_underway(folder: Path, asking: str) -> Mapping[str, AnswersByExample]:
     """Return the answers in ``folder`` to runs with the fingerprint ``asking``, by the judge's name; "" is the model.
 
-    A line that is none is passed over: what it held is asked again.
+    A line that cannot be read is left out: what it held is asked again.
     """
     found: dict[str, dict[tuple[str, str], list[Mapping[str, Any]]]] = defaultdict(lambda: defaultdict(list))
     with suppress(OSError), (folder / FILE).open("rb") as lines:

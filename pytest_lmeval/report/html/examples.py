@@ -18,7 +18,7 @@ from pytest_lmeval.types import ExampleResult
 
 Flip = Literal["worse", "better", ""]
 Flips = Mapping[tuple[str, str], Flip]
-# A letter may stand in a text a thousand times over; the rule reads one of the first, or the last line.
+# A letter can occur a thousand times in a text; the rule reads one of the first, or the last line.
 _MOST_TRIED = 40
 _LONGEST_PATTERN = 80
 

@@ -81,18 +81,20 @@ def _versions() -> dict[str, str]:
 
 
 def _git(project: Path) -> dict[str, Any] | None:
-    commit = _run_git(project, "rev-parse", "HEAD")
-    if commit is None:
+    folders = (project, *project.parents)
+    # To start git takes longer than to look.
+    if "GIT_DIR" not in os.environ and not any((folder / ".git").exists() for folder in folders):
         return None
-    return {"commit": commit, "dirty": bool(_run_git(project, "status", "--porcelain", "--untracked-files=no"))}
-
-
-def _run_git(project: Path, *arguments: str) -> str | None:
+    command = ["git", "status", "--porcelain=v2", "--branch", "--untracked-files=no"]
     try:
-        done = subprocess.run(["git", *arguments], cwd=project, capture_output=True, text=True, timeout=10, check=True)
+        done = subprocess.run(command, cwd=project, capture_output=True, text=True, timeout=10, check=True)
     except (OSError, subprocess.SubprocessError):
         return None
-    return done.stdout.strip()
+    lines = done.stdout.splitlines()
+    commit = next((line.split()[-1] for line in lines if line.startswith("# branch.oid ")), "(initial)")
+    if commit == "(initial)":
+        return None
+    return {"commit": commit, "dirty": not all(line.startswith("#") for line in lines)}
 
 
 def ini_file(config: pytest.Config) -> str:

@@ -7,9 +7,13 @@ import json
 import math
 import os
 import re
+import shutil
+import subprocess
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from tests import needs
 
 if TYPE_CHECKING:
     from tests.conftest import Project
@@ -202,12 +206,40 @@ def test_the_table_is_shown_at_the_end(small: Project) -> None:
 
 
 def test_git_is_asked_once_and_ledger_and_board_say_the_same(small: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    git = small.write("bin/git", '#!/bin/sh\necho "$1" >> "$GIT_LOG"\necho 0123abc\n')
+    git = small.write("bin/git", '#!/bin/sh\necho "$1" >> "$GIT_LOG"\necho "# branch.oid 0123abc"\necho 1 .M file\n')
     git.chmod(0o755)
     monkeypatch.setenv("PATH", str(git.parent), prepend=os.pathsep)
     monkeypatch.setenv("GIT_LOG", str(small.path / "asked.txt"))
     small.run()
-    assert ["rev-parse", "status"] == (small.path / "asked.txt").read_text().split()
+    assert not (small.path / "asked.txt").exists()  # not where no folder above is a repository
+    assert small.board()["manifest"]["git"] is None
+    small.write(".git", "gitdir: elsewhere\n")
+    small.run()
+    assert ["status"] == (small.path / "asked.txt").read_text().split()
     header = json.loads((small.path / "reports/ledger.jsonl").read_text("utf-8").splitlines()[0])["header"]
     assert {"commit": "0123abc", "dirty": True} == header["manifest"]["git"]
     assert header["manifest"].items() <= small.board()["manifest"].items()
+
+
+def test_the_board_says_the_commit_and_whether_files_differ_from_it(small: Project) -> None:
+    if shutil.which("git") is None:
+        needs.lacking("git", "needs git")
+
+    def git(*arguments: str) -> str:
+        who = ("-c", "user.name=A", "-c", "user.email=a@example.org")
+        command = ["git", *who, *arguments]
+        return subprocess.run(command, cwd=small.path, check=True, capture_output=True, text=True).stdout.strip()
+
+    def said() -> object:
+        small.run("--lm-limit=1")
+        return small.board()["manifest"]["git"]
+
+    git("init", "--quiet")
+    assert said() is None  # nothing is committed
+    git("add", "tasks")
+    git("commit", "--quiet", "--message", "Add tasks")
+    commit = git("rev-parse", "HEAD")
+    assert {"commit": commit, "dirty": False} == said()
+    with (small.path / "tasks/words.jsonl").open("a") as file:
+        file.write("\n")
+    assert {"commit": commit, "dirty": True} == said()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from pytest_lmeval.atomic import encode_json, write_atomically
@@ -15,10 +16,14 @@ def remove_reports(folder: Path) -> list[str]:
 
     If the new run dies now, no verdict of another run is left in its place.
     """
+    try:
+        found = os.listdir(folder)
+    except OSError:  # there may be files in a folder that cannot be listed
+        found = list(REPORTS)
     failures = []
     for name in REPORTS:
         # A process that was killed while it wrote leaves a temporary file.
-        for path in (folder / name, *folder.glob(f".{name}.*")):
+        for path in (folder / each for each in found if each == name or each.startswith(f".{name}.")):
             try:
                 if not path.is_dir():
                     path.unlink(missing_ok=True)

@@ -13,13 +13,16 @@ import atexit
 import contextlib
 import gc
 import importlib
+import importlib.metadata
 import inspect
+import itertools
 import json
 import os
 import pkgutil
 import platform
 import runpy
 import select
+import shlex
 import signal
 import socket
 import subprocess
@@ -41,6 +44,8 @@ PLUGINS = {
     "pytest_metadata": ["pytest_metadata.plugin"],
     "xdist": [f"xdist.{name}" for name in ("dsession", "looponfail", "newhooks", "plugin", "report", "scheduler")],
 }
+# What is installed and not left out of nearly all runs.
+LOADED = {"lmeval", "metadata", "pytest_jsonreport", "xdist", "xdist.looponfail"}
 OTHERS = """
     aiohttp asyncio concurrent.futures email.message encodings.ascii execnet faulthandler html importlib.metadata
     importlib.resources jinja2 multiprocessing pdb pydantic pytest_metadata.hooks readline statistics unittest.mock
@@ -206,10 +211,14 @@ def main() -> None:
         import_packages()
         remember_what_is_installed()
         remember_names_of_plugins()
-        prepare_configuration()
+        remember_what_is_rewritten()
+        prepare_configurations()
+        shorten_interruptions()
         platform.platform()  # starts a program, and remembers what it said
         gc.collect()
         gc.freeze()  # else every fork searches the imported packages for garbage as it ends
+        gc.set_threshold(10 * gc.get_threshold()[0], *gc.get_threshold()[1:])  # a tenth of a small run
+        os.fsync = lambda fd: None  # no test takes the power away
         asked = accept(door)
     if asked is not None:
         become(search_path, *asked)
@@ -399,25 +408,80 @@ def remember_names_of_plugins() -> None:
     vars(fixtures)["dir"] = partial(names_in, known_fixtures)
 
 
-def prepare_configuration() -> None:
-    """Register pytest's own plugins once: half of what pytest does in a run of one test."""
+def prepare_configurations() -> None:
+    """Register pytest's own plugins and those it finds installed once: most of what pytest does in a small run."""
     from _pytest import config
 
     get_config = config.get_config
-    prepared = [get_config()]
+    installed = {point.name for point in importlib.metadata.entry_points(group="pytest11")}
+    prepared: dict[tuple[bool, bool], Any] = {}
+    for with_cache, with_installed in itertools.product((True, False), repeat=2):
+        found = get_config([] if with_cache else ["-pno:cacheprovider"])
+        if with_installed:
+            for name in installed - LOADED:
+                found.pluginmanager.set_blocked(name)
+            found.pluginmanager.load_setuptools_entrypoints("pytest11")
+        prepared[with_cache, with_installed] = found
 
     def hand_out(args: Any = None, plugins: Any = None, *, prog: str | None = None) -> Any:
-        blocked = {argument.rpartition("no:")[2] for argument in args or ()}
+        given = [*shlex.split(os.environ.get("PYTEST_ADDOPTS", "")), *(args or ())]
+        chosen = names_of_plugins(given)
+        blocked = {name.removeprefix("no:") for name in chosen}
         # A blocked plugin adds no option, and a second run in one process is its own.
-        if not prepared or blocked & {*config.default_plugins} or "PYTEST_DEBUG" in os.environ:
+        if not prepared or blocked & {*config.default_plugins} - {"cacheprovider"} or "PYTEST_DEBUG" in os.environ:
             return get_config(args, plugins, prog=prog)
-        found = prepared.pop()
+        loads = "PYTEST_DISABLE_PLUGIN_AUTOLOAD" not in os.environ and "--disable-plugin-autoload" not in given
+        others = {name for name in chosen if not name.startswith("no:")}
+        as_prepared = loads and not others and blocked & installed == installed - LOADED
+        found = prepared["cacheprovider" not in blocked, as_prepared]
+        prepared.clear()
         found.invocation_params = config.Config.InvocationParams(args=args or (), plugins=plugins, dir=Path.cwd())
         found._parser.prog = prog or os.path.basename(sys.argv[0])
         found.pluginmanager.consider_preparse(found.invocation_params.args, exclude_only=True)
         return found
 
     vars(config)["get_config"] = hand_out
+
+
+def remember_what_is_rewritten() -> None:
+    """Find once which modules of installed plugins pytest rewrites: it looks through the files of their packages."""
+    from _pytest.assertion import rewrite
+    from _pytest.config import Config, get_config
+
+    hook = rewrite.AssertionRewritingHook(get_config())
+    search = Config._mark_plugins_for_rewrite
+    search(get_config(), hook, disable_autoload=False)
+
+    found = hook._must_rewrite
+
+    def mark(self: Config, hook: rewrite.AssertionRewritingHook, disable_autoload: bool) -> None:
+        search(self, hook, disable_autoload=True)
+        if not disable_autoload:
+            hook.mark_rewrite(*found)
+
+    Config._mark_plugins_for_rewrite = mark  # type: ignore[method-assign]
+
+
+def names_of_plugins(arguments: Sequence[str]) -> list[str]:
+    """Return what the options ``-p`` name, as pytest looks for them before it knows its options."""
+    following = itertools.chain(arguments[1:], [""])
+    pairs = zip(arguments, following, strict=True)
+    return [(after if text == "-p" else text[2:]).strip() for text, after in pairs if text.startswith("-p")]
+
+
+def shorten_interruptions() -> None:
+    """Have pytest format of an interruption the line that it prints: else it parses all files that it came through."""
+    from _pytest.terminal import TerminalReporter
+
+    with_source = TerminalReporter.pytest_keyboard_interrupt
+
+    def without_source(self: Any, excinfo: Any) -> None:
+        if self.config.option.fulltrace:
+            with_source(self, excinfo)
+        else:
+            self._keyboardinterrupt_memo = excinfo.getrepr(style="native", chain=False)
+
+    TerminalReporter.pytest_keyboard_interrupt = without_source  # type: ignore[method-assign]
 
 
 def is_hook(name: str) -> bool:

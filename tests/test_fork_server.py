@@ -18,18 +18,23 @@ if TYPE_CHECKING:
 
 # All that a test can see of its process, but for what differs from process to process and which modules are there.
 SEEN = """
-import gc, json, locale, os, select, signal, sys, threading, warnings
+import gc, json, locale, os, re, select, signal, sys, threading, warnings
 
 def streams():
     shown = ("encoding", "errors", "line_buffering", "write_through")
     return [getattr(stream, name) for stream in (sys.__stdout__, sys.__stderr__) for name in shown]
 
-def test_what_is_seen():
+def test_what_is_seen(pytestconfig):
     # Readline puts two into the environment of new processes, behind Python's back.
     changing = ("PYTEST_CURRENT_TEST", "PYTEST_XDIST_TESTRUNUID", "COLUMNS", "LINES")
     variables = {name: value for name, value in os.environ.items() if name not in changing}
     main = sys.modules["__main__"]
+    plugins = pytestconfig.pluginmanager
+    hooks = {name: [each.plugin_name for each in hook.get_hookimpls()] for name, hook in vars(plugins.hook).items()}
+    unnamed = re.compile(r"^[0-9]+$")
     seen = {
+        "plugins": [unnamed.sub("?", name) for name, plugin in plugins.list_name_plugin() if plugin is not None],
+        "hooks": {name: [unnamed.sub("?", each) for each in known] for name, known in hooks.items()},
         "argv": sys.argv,
         "orig_argv": sys.orig_argv,
         "flags": repr(sys.flags),
@@ -44,7 +49,7 @@ def test_what_is_seen():
         "locale": locale.getlocale(),
         "threads": len(threading.enumerate()),
         "descriptors": sorted(os.listdir("/dev/fd")),
-        "gc": [gc.isenabled(), gc.get_threshold()],
+        "gc": gc.isenabled(),
         "umask": os.umask(0o22),
     }
     with open("seen.json", "w") as file:

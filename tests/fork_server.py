@@ -95,7 +95,8 @@ class Fork:
         return None
 
     def kill(self) -> None:
-        os.kill(self.pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):  # it ended just now
+            os.kill(self.pid, signal.SIGKILL)
 
     def _number(self, timeout: float | None) -> int:
         self._connection.settimeout(timeout)

@@ -216,6 +216,7 @@ def main() -> None:
         prepare_configurations()
         shorten_interruptions()
         platform.platform()  # starts a program, and remembers what it said
+        inspect.getmodule(accept.__code__, "no file")  # looks where every module lies, and remembers that
         gc.collect()
         gc.freeze()  # else every fork searches the imported packages for garbage as it ends
         gc.set_threshold(10 * gc.get_threshold()[0], *gc.get_threshold()[1:])  # a tenth of a small run
@@ -374,17 +375,18 @@ def import_packages() -> None:
 
 def remember_what_is_installed() -> None:
     """Read what packages say of themselves once: every start of pytest reads it of all, a fifth of a small run."""
-    from importlib.metadata import Distribution, distributions
+    from importlib.metadata import Distribution, PathDistribution, distributions
 
-    for name in ("entry_points", "files", "metadata"):
-        read = vars(Distribution)[name].fget
+    for name in ("entry_points", "files", "metadata", "_normalized_name"):
+        holder = PathDistribution if name in vars(PathDistribution) else Distribution
+        read = vars(holder)[name].fget
         known = {str(getattr(package, "_path", "")): read(package) for package in distributions()}
 
         def remembered(package: Any, known: dict[str, Any] = known, read: Callable[[Any], Any] = read) -> Any:
             found = known.get(str(getattr(package, "_path", "")))
             return read(package) if found is None else found
 
-        setattr(Distribution, name, property(remembered))
+        setattr(holder, name, property(remembered))
 
 
 def remember_names_of_plugins() -> None:

@@ -134,8 +134,17 @@ def _facts(project: Project, folder: str) -> Any:
     return project.board(folder)["digest"], notes, {key: each["metrics"] for key, each in examples.items()}
 
 
-@pytest.mark.parametrize("recording", ["ledger.jsonl", "leaderboard.json"])
-def test_a_run_replayed_has_the_answers_and_the_digest_of_the_run(project: Project, recording: str) -> None:
+@pytest.mark.parametrize(
+    ("recording", "processes"),
+    [
+        ("ledger.jsonl", "-n2"),
+        ("leaderboard.json", "-n0"),
+        pytest.param("leaderboard.json", "-n2", marks=pytest.mark.workers),
+    ],
+)
+def test_a_run_replayed_has_the_answers_and_the_digest_of_the_run(
+    project: Project, recording: str, processes: str
+) -> None:
     project.write("counting.py", COUNTING)
     project.write("test_support.py", FUNCTION)
     options = ("test_support.py", "--lm-gate=tasks", "--lm-include-per-example", "--lm-repeats=2")
@@ -144,7 +153,7 @@ def test_a_run_replayed_has_the_answers_and_the_digest_of_the_run(project: Proje
 
     replay = f"replay:reports/{recording}"
     again = (f"--lm-adapter={replay}", f"--lm-judge={replay}", "--lm-report-dir=again")
-    assert 0 == project.run_pytest(*again, *options, "-n2").ret
+    assert 0 == project.run_pytest(*again, *options, processes).ret
     assert _facts(project, "reports") == _facts(project, "again")
 
 

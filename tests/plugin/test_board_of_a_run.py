@@ -7,12 +7,11 @@ import json
 import math
 import os
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-if TYPE_CHECKING:
-    from tests.conftest import Project
+from tests.conftest import BOTH, Project
 
 
 @pytest.fixture
@@ -73,8 +72,8 @@ def digest(project: Project, *options: str) -> str:
 def test_the_digest_is_equal_for_equal_results(small: Project) -> None:
     serial = digest(small)
     assert serial == digest(small, "--lm-batch-size=1")
-    assert serial == digest(small, "-n2", "--lm-batch-size=2")
-    assert serial == digest(small, "-n2", "--dist=loadfile", "--lm-gate=none", "--lm-threshold=arithmetic=0")
+    others = ["--lm-batch-size=2", "--lm-gate=none", "--lm-threshold=arithmetic=0"]
+    assert serial == digest(small, "-n2", "--dist=loadfile", *others)
     small.small_tasks()
     small.task("tasks/words.jsonl", small.record("blue", "blue"), small.record("red", "green", target="red"))
     assert serial != digest(small)
@@ -96,7 +95,7 @@ def test_records_of_examples_are_written_on_demand(small: Project) -> None:
     assert record["latency_ms"] >= 0
 
 
-@pytest.mark.parametrize("processes", ["-n0", "-n2"])
+@pytest.mark.parametrize("processes", BOTH)
 def test_without_a_gate_a_low_score_is_counted_as_below(small: Project, processes: str) -> None:
     result = small.run("--lm-gate=none", "--lm-include-per-example", processes)
     assert 0 == result.ret
@@ -141,7 +140,7 @@ def read_ledger(project: Project) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines()]
 
 
-@pytest.mark.parametrize("processes", ["-n0", "-n2"])
+@pytest.mark.parametrize("processes", BOTH)
 def test_the_ledger_has_a_header_a_line_an_example_the_run_and_a_footer(small: Project, processes: str) -> None:
     small.run(processes)
     header, *results, run, footer = read_ledger(small)
@@ -154,12 +153,19 @@ def test_the_ledger_has_a_header_a_line_an_example_the_run_and_a_footer(small: P
     assert small.board()["digest"] == footer["footer"]["digest"]
 
 
-@pytest.mark.parametrize("source", ["reports/ledger.jsonl", "reports/leaderboard.json"])
-def test_a_run_can_be_replayed_from_what_it_wrote(small: Project, source: str) -> None:
+@pytest.mark.parametrize(
+    ("source", "processes"),
+    [
+        ("reports/ledger.jsonl", "-n2"),
+        ("reports/leaderboard.json", "-n0"),
+        pytest.param("reports/leaderboard.json", "-n2", marks=pytest.mark.workers),
+    ],
+)
+def test_a_run_can_be_replayed_from_what_it_wrote(small: Project, source: str, processes: str) -> None:
     small.run("--lm-include-per-example")
     original = small.board()
     (small.path / "reports").rename(small.path / "kept")
-    result = small.run_pytest(f"--lm-adapter=replay:{source.replace('reports', 'kept')}", "-n2")
+    result = small.run_pytest(f"--lm-adapter=replay:{source.replace('reports', 'kept')}", processes)
     result.assert_outcomes(passed=4, failed=1)
     assert original["digest"] == small.board()["digest"]
 

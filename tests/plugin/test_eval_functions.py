@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import Project
+from tests.conftest import BOTH, Project
 
 FATES = """
 import asyncio, warnings
@@ -316,13 +316,13 @@ def test_without_an_adapter_an_eval_that_is_asked_for_is_a_usage_error(
     assert "no adapter: say which model to ask with --lm-adapter=SPEC" in result.stderr.str()
 
 
-def test_a_project_with_its_own_lm_fixture_is_left_alone(project: Project) -> None:
+@pytest.mark.parametrize("processes", BOTH)
+def test_a_project_with_its_own_lm_fixture_is_left_alone(project: Project, processes: str) -> None:
     project.write("conftest.py", "import pytest\n\n@pytest.fixture\ndef lm():\n    return 'theirs'\n")
     project.write("tests/test_x.py", "def test_x(lm):\n    assert lm == 'theirs'\n")
-    for processes in ("-n0", "-n2"):
-        result = project.run("tests", processes)
-        assert 0 == result.ret, result.stdout.str()
-        result.assert_outcomes(passed=1)
+    result = project.run("tests", processes)
+    assert 0 == result.ret, result.stdout.str()
+    result.assert_outcomes(passed=1)
 
 
 def test_examples_that_are_decided_by_different_scores_leave_the_run_without_a_verdict(project: Project) -> None:
@@ -423,7 +423,7 @@ class Wrong:
 """
 
 
-@pytest.mark.parametrize("processes", ["-n0", "-n2"])
+@pytest.mark.parametrize("processes", BOTH)
 def test_of_several_models_each_is_asked_by_its_own_examples(project: Project, processes: str) -> None:
     project.write("models.py", TWO_MODELS)
     project.write(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.conftest import Project
+from tests.conftest import BOTH, Project
 from tests.needs import installed
 
 MODEL = """
@@ -97,7 +97,8 @@ async def test_wrong(row, lm, lm_base_url):
 """
 
 
-@pytest.mark.parametrize("processes", ["-n0", "-n2"])
+# Requests do not leave the process of their example.
+@pytest.mark.parametrize("processes", BOTH)
 def test_every_request_of_a_client_belongs_to_its_own_example(project: Project, processes: str) -> None:
     installed("openai")
     project.write("model.py", MODEL)

@@ -147,7 +147,7 @@ NAMES = ("::error file=a::x", "a\n::error::b/x", "##[group]x", "\x1b[2Jx", "\r::
     ("folder", "options"),
     [
         (".", ["-v"]),
-        (".", ["-n2"]),
+        pytest.param(".", ["-n2"], marks=pytest.mark.workers),
         ("tasks", ["--collect-only", "-q"]),
         ("tasks", ["--lm-check-formatting"]),
         pytest.param("tasks", ["-v"], marks=pytest.mark.slow),

@@ -23,7 +23,7 @@ def compared(project: Project) -> Project:
     return project
 
 
-@pytest.mark.parametrize("options", [[], ["-n2"]])
+@pytest.mark.parametrize("options", [[], pytest.param(["-n2"], marks=pytest.mark.workers)])
 def test_a_whole_run_is_compared_with_the_baseline_of_the_ini_file(compared: Project, options: list[str]) -> None:
     result = compared.run(*options)
     gate = compared.board()["gate"]

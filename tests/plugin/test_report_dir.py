@@ -10,7 +10,14 @@ from tests.conftest import Project
 
 
 @pytest.mark.parametrize(
-    "picks", [["-k", "blue", "-n2"], ["--lf"], ["tasks/words.jsonl::red"], ["--deselect=tasks/words.jsonl::red", "-n2"]]
+    "picks",
+    [
+        ["-k", "blue", "-n2"],
+        ["--lf"],
+        ["tasks/words.jsonl::red"],
+        ["--deselect=tasks/words.jsonl::red"],
+        pytest.param(["--deselect=tasks/words.jsonl::red", "-n2"], marks=pytest.mark.workers),
+    ],
 )
 def test_a_run_of_some_examples_leaves_the_board_of_the_whole_run_and_says_where_it_writes(
     project: Project, picks: list[str]

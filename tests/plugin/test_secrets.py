@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.adapters.openai.scripted_server import Exchange, ScriptedServer, serving
-
-if TYPE_CHECKING:
-    from tests.conftest import Project
+from tests.conftest import BOTH, Project
 
 CANARY = "sk-CANARY-7f3a9b2c4d5e6f70"
 LOUD = [
@@ -94,10 +91,17 @@ def write_tasks(project: Project) -> None:
     (project.path / "out").mkdir()
 
 
-@pytest.mark.parametrize("processes", ["-n0", "-n2"])
-@pytest.mark.parametrize("variable", ["OPENAI_API_KEY", "OWN_KEY"])
+@pytest.mark.parametrize(
+    ("variable", "processes"),
+    [
+        ("OPENAI_API_KEY", "-n0"),
+        ("OWN_KEY", "-n0"),
+        ("OWN_KEY", "-n2"),
+        pytest.param("OPENAI_API_KEY", "-n2", marks=pytest.mark.workers),
+    ],
+)
 def test_a_key_from_the_environment_reaches_the_server_alone(
-    project: Project, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch, processes: str, variable: str
+    project: Project, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch, variable: str, processes: str
 ) -> None:
     monkeypatch.setenv(variable, CANARY)
     write_tasks(project)
@@ -122,7 +126,7 @@ def run_own(project: Project, *options: str, adapter: str = "model:Model") -> py
     return project.run_pytest(f"--lm-adapter={adapter}", "--lm-batch-size=1", *LOUD, *options)
 
 
-@pytest.mark.parametrize("processes", ["-n0", "-n2"])
+@pytest.mark.parametrize("processes", BOTH)
 def test_a_secret_option_is_not_spread(project: Project, processes: str) -> None:
     result = run_own(project, f"--lm-adapter-arg=api_token={CANARY}", "--lm-adapter-arg=region=west", processes)
     assert 3 == result.ret
@@ -163,7 +167,12 @@ GIVEN = [
 
 # The way to the workers is the same for all names.
 @pytest.mark.parametrize(
-    ("given", "processes"), [*((given, "-n0") for given in GIVEN), (GIVEN[0], "-n2"), (GIVEN[-1], "-n2")]
+    ("given", "processes"),
+    [
+        *((given, "-n0") for given in GIVEN),
+        (GIVEN[0], "-n2"),
+        pytest.param(GIVEN[-1], "-n2", marks=pytest.mark.workers),
+    ],
 )
 def test_a_secret_that_the_adapter_tells_is_not_spread(
     project: Project, given: str, processes: str, monkeypatch: pytest.MonkeyPatch
@@ -229,7 +238,7 @@ def test_a_secret_option_as_an_argument_of_its_own_is_not_spread(project: Projec
     assert [] == spread(project, result)
 
 
-@pytest.mark.parametrize("processes", ["-n0", "-n2"])
+@pytest.mark.parametrize("processes", BOTH)
 def test_a_secret_in_a_profile_is_not_spread(project: Project, processes: str) -> None:
     profile = f'[tool.lmeval.adapters.mine]\nadapter = "model:Model"\napi_token = "{CANARY}"\n'
     project.write("pyproject.toml", profile)
@@ -244,19 +253,23 @@ def test_a_secret_inside_a_table_is_not_spread(project: Project) -> None:
     assert [] == spread(project, result)
 
 
-@pytest.mark.parametrize("processes", ["-n0", "-n2"])
+MISTAKES = {
+    "raises": ["--lm-adapter-arg=how=raises"],
+    "exits": ["--lm-adapter-arg=how=exits", "--full-trace"],
+    "another mistake": ["--lm-threshold=none=1"],
+}
+
+
 @pytest.mark.parametrize(
-    "options",
+    ("mistake", "processes"),
     [
-        pytest.param([f"--lm-adapter-arg=api_token={CANARY}", "--lm-adapter-arg=how=raises"], id="raises"),
-        pytest.param(
-            [f"--lm-adapter-arg=api_token={CANARY}", "--lm-adapter-arg=how=exits", "--full-trace"], id="exits"
-        ),
-        pytest.param([f"--lm-adapter-arg=api_token={CANARY}", "--lm-threshold=none=1"], id="another mistake"),
+        *[(mistake, "-n0") for mistake in MISTAKES],
+        ("exits", "-n2"),
+        *[pytest.param(mistake, "-n2", marks=pytest.mark.workers) for mistake in ("raises", "another mistake")],
     ],
 )
-def test_a_run_that_cannot_start_does_not_spread_a_secret(project: Project, options: list[str], processes: str) -> None:
-    result = run_own(project, *options, processes)
+def test_a_run_that_cannot_start_does_not_spread_a_secret(project: Project, mistake: str, processes: str) -> None:
+    result = run_own(project, f"--lm-adapter-arg=api_token={CANARY}", *MISTAKES[mistake], processes)
     assert 4 == result.ret
     assert [] == spread(project, result)
 

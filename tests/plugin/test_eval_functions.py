@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -392,20 +393,22 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("fault", BAD)
-def test_a_mistake_in_eval_task_is_a_bad_file_that_says_where(project: Project, fault: str) -> None:
-    arguments, takes, expected = BAD[fault]
+def test_a_mistake_in_eval_task_is_a_bad_file_that_says_where(project: Project) -> None:
     project.write("tests/empty.jsonl", "")
     project.write("tests/rows.txt", "a")
-    write(
-        project,
-        test_x=f"from pytest_lmeval import eval_task\n\n"
-        f"@eval_task('x', {arguments})\nasync def test_x({takes}):\n    pass\n",
-    )
+    for fault, (arguments, takes, _) in BAD.items():
+        project.write(
+            f"tests/test_{fault.replace(' ', '_')}.py",
+            "from pytest_lmeval import eval_task\n\n"
+            f"@eval_task('x', {arguments})\nasync def test_x({takes}):\n    pass\n",
+        )
     result = project.run("tests")
     assert 2 == result.ret, result.stdout.str()
-    for part in ("test_x.py", *expected):
-        assert part in result.stdout.str()
+    said = re.split(r"ERROR collecting tests/(\w+)\.py", result.stdout.str().partition("short test summary")[0])
+    told = dict(zip(said[1::2], said[2::2], strict=True))
+    for fault, (_, _, expected) in BAD.items():
+        assert [] == [part for part in expected if part not in told[f"test_{fault.replace(' ', '_')}"]], fault
+    assert len(BAD) == len(told)
 
 
 TWO_MODELS = """

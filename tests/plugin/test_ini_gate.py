@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
-    from tests.conftest import Project
+    from tests.conftest import MadeOnce, Project
 
 
 def configure(project: Project, **options: str) -> None:
@@ -16,10 +18,16 @@ def configure(project: Project, **options: str) -> None:
 
 
 @pytest.fixture
-def compared(project: Project) -> Project:
+def compared(project: Project, made_once: MadeOnce) -> Project:
     project.small_tasks()
     configure(project, baseline="base.json")
-    assert 0 == project.run("--lm-update-baseline").ret
+
+    def fill(folder: Path) -> None:
+        assert 0 == project.run("--lm-update-baseline").ret
+        for name in ("base.json", "reports"):
+            shutil.move(project.path / name, folder)
+
+    shutil.copytree(made_once("ini-gate-compared", fill), project.path, dirs_exist_ok=True)
     return project
 
 

@@ -156,22 +156,22 @@ class Model:
         return [f"you sent {self.told}" for prompt in prompts]
 """
 NAMES = "pwd pass cookie session dsn pat private access connection_string"
-GIVEN = [
-    *(f"{name}={CANARY}" for name in NAMES.split()),
-    f'headers={{"X-Plain" = "{CANARY}"}}',
-    f"endpoint=https://me:{CANARY}@host/v1",
-    f"endpoint=https://host/v1?x=1&token={CANARY}",
-    "key_env=THE_KEY",
-]
+# A secret of its own for each name: one that is known as a secret is hidden wherever it stands.
+GIVEN = {
+    "names": [f"{name}={CANARY}-{name}" for name in NAMES.split()],
+    "headers": [f'headers={{"X-Plain" = "{CANARY}"}}'],
+    "user": [f"endpoint=https://me:{CANARY}@host/v1"],
+    "query": [f"endpoint=https://host/v1?x=1&token={CANARY}"],
+    "variable": ["key_env=THE_KEY"],
+}
 
 
-# The way to the workers is the same for all names.
 @pytest.mark.parametrize(
     ("given", "processes"),
     [
         *((given, "-n0") for given in GIVEN),
-        (GIVEN[0], "-n2"),
-        pytest.param(GIVEN[-1], "-n2", marks=pytest.mark.workers),
+        ("names", "-n2"),
+        pytest.param("variable", "-n2", marks=pytest.mark.workers),
     ],
 )
 def test_a_secret_that_the_adapter_tells_is_not_spread(
@@ -182,7 +182,8 @@ def test_a_secret_that_the_adapter_tells_is_not_spread(
     project.write(
         "test_told.py", "def test_told(lm_adapter):\n    print(lm_adapter.told)\n    assert not lm_adapter.told\n"
     )
-    result = run_own(project, f"--lm-adapter-arg={given}", processes, adapter="telling:Model")
+    options = [f"--lm-adapter-arg={each}" for each in GIVEN[given]]
+    result = run_own(project, *options, processes, adapter="telling:Model")
     assert 3 == result.ret
     assert [] == spread(project, result, "telling.py")
     assert "the server refused" in result.stdout.str()
@@ -192,29 +193,28 @@ def test_a_secret_that_the_adapter_tells_is_not_spread(
     }
 
 
-@pytest.mark.parametrize("given", [GIVEN[0], GIVEN[-1]])
+@pytest.mark.parametrize("given", ["names", "variable"])
 def test_a_secret_that_the_adapter_tells_when_it_is_made_is_not_spread(
     project: Project, given: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("THE_KEY", CANARY)
     project.write("telling.py", TELLING)
-    options = [f"--lm-adapter-arg={given}", "--lm-adapter-arg=breaks=true"]
+    options = [f"--lm-adapter-arg={each}" for each in (*GIVEN[given], "breaks=true")]
     result = run_own(project, *options, adapter="telling:Model")
     assert 4 == result.ret
     assert "could not be made: ValueError:" in result.stderr.str()
     assert [] == spread(project, result, "telling.py")
 
 
-@pytest.mark.parametrize("given", [GIVEN[0], GIVEN[-1]])
+@pytest.mark.parametrize("given", ["names", "variable"])
 def test_the_command_that_tries_a_task_does_not_spread_a_secret(
     project: Project, given: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("THE_KEY", CANARY)
     project.write("telling.py", TELLING)
     project.task("tasks/t.jsonl", project.spec("a", "x"), project.spec("b", "raise"))
-    result = project.lmeval(
-        "test", "tasks/t.jsonl", "--lm-adapter=telling:Model", "--lm-adapter-arg=region=west", "--lm-adapter-arg", given
-    )
+    options = [part for each in ("region=west", *GIVEN[given]) for part in ("--lm-adapter-arg", each)]
+    result = project.lmeval("test", "tasks/t.jsonl", "--lm-adapter=telling:Model", *options)
     shown = f"{result.stdout.str()}{result.stderr.str()}"
     assert "the server refused" in shown
     assert "you sent" in shown

@@ -379,7 +379,7 @@ def test_answers_that_are_none_make_the_run_incomplete(project: Project, answers
         ["-p", "no:terminal", "-p", "no:junitxml"],
         ["-qqq", "--tb=no"],
         pytest.param(["-n2", "--dist=loadfile", "-q"], marks=pytest.mark.workers),
-        ["-n2", "--dist=worksteal", "-p", "no:terminal"],
+        pytest.param(["-n2", "--dist=worksteal", "-p", "no:terminal"], marks=pytest.mark.workers),
         ["-n2", "--dist=each"],
     ],
 )

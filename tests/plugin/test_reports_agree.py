@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.conftest import PYTEST_INI, MadeOnce, Project, RunModule
+from tests.conftest import BOTH, PYTEST_INI, MadeOnce, Project, RunModule
 
 MODEL = """
 import pytest
@@ -266,7 +266,7 @@ def test_all_reports_agree_however_a_run_is_compared(project: Project, baseline:
     check_agreement(project, result, outcome.verdicts[0], expected_code(outcome.verdicts[0], outcome))
 
 
-@pytest.mark.parametrize("processes", ["-n0", "-n2"])
+@pytest.mark.parametrize("processes", BOTH)
 def test_all_reports_of_several_models_agree(project: Project, baseline: bytes, processes: str) -> None:
     write_project(project.path)
     project.write("base.json", baseline)

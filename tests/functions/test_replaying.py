@@ -135,15 +135,10 @@ def _facts(project: Project, folder: str) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("recording", "processes"),
-    [
-        ("ledger.jsonl", "-n2"),
-        ("leaderboard.json", "-n0"),
-        pytest.param("leaderboard.json", "-n2", marks=pytest.mark.workers),
-    ],
+    ("ledger", "leaderboard"), [("-n2", "-n0"), pytest.param("-n0", "-n2", marks=pytest.mark.workers)]
 )
 def test_a_run_replayed_has_the_answers_and_the_digest_of_the_run(
-    project: Project, recording: str, processes: str
+    project: Project, ledger: str, leaderboard: str
 ) -> None:
     project.write("counting.py", COUNTING)
     project.write("test_support.py", FUNCTION)
@@ -151,10 +146,11 @@ def test_a_run_replayed_has_the_answers_and_the_digest_of_the_run(
     asked = project.run_pytest("--lm-adapter=counting:Model", "--lm-judge=counting:Judge", *options)
     assert 0 == asked.ret
 
-    replay = f"replay:reports/{recording}"
-    again = (f"--lm-adapter={replay}", f"--lm-judge={replay}", "--lm-report-dir=again")
-    assert 0 == project.run_pytest(*again, *options, processes).ret
-    assert _facts(project, "reports") == _facts(project, "again")
+    for recording, processes in (("ledger.jsonl", ledger), ("leaderboard.json", leaderboard)):
+        replay = f"replay:reports/{recording}"
+        again = (f"--lm-adapter={replay}", f"--lm-judge={replay}", f"--lm-report-dir=from {recording}")
+        assert 0 == project.run_pytest(*again, *options, processes).ret
+        assert _facts(project, "reports") == _facts(project, f"from {recording}")
 
 
 def test_a_function_that_asks_otherwise_is_an_error_and_a_plain_recording_holds_one_request(project: Project) -> None:

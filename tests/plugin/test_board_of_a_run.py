@@ -154,20 +154,16 @@ def test_the_ledger_has_a_header_a_line_an_example_the_run_and_a_footer(small: P
 
 
 @pytest.mark.parametrize(
-    ("source", "processes"),
-    [
-        ("reports/ledger.jsonl", "-n2"),
-        ("reports/leaderboard.json", "-n0"),
-        pytest.param("reports/leaderboard.json", "-n2", marks=pytest.mark.workers),
-    ],
+    ("ledger", "leaderboard"), [("-n2", "-n0"), pytest.param("-n0", "-n2", marks=pytest.mark.workers)]
 )
-def test_a_run_can_be_replayed_from_what_it_wrote(small: Project, source: str, processes: str) -> None:
+def test_a_run_can_be_replayed_from_what_it_wrote(small: Project, ledger: str, leaderboard: str) -> None:
     small.run("--lm-include-per-example")
     original = small.board()
     (small.path / "reports").rename(small.path / "kept")
-    result = small.run_pytest(f"--lm-adapter=replay:{source.replace('reports', 'kept')}", processes)
-    result.assert_outcomes(passed=4, failed=1)
-    assert original["digest"] == small.board()["digest"]
+    for source, processes in (("ledger.jsonl", ledger), ("leaderboard.json", leaderboard)):
+        again = ("--lm-adapter=replay:kept/" + source, f"--lm-report-dir=from {source}", processes)
+        small.run_pytest(*again).assert_outcomes(passed=4, failed=1)
+        assert original["digest"] == small.board(f"from {source}")["digest"]
 
 
 def test_workers_do_not_replay_what_their_run_replaces(small: Project) -> None:

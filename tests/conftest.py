@@ -116,14 +116,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    unwanted = _left_out(config)
-    left_out = [item for item in items if any(mark.name in unwanted for mark in item.iter_markers())]
-    config.hook.pytest_deselected(items=left_out)
-    gone = {*left_out}
-    items[:] = [item for item in items if item not in gone]
+    marks = left_out(config)
+    unwanted = {item for item in items if any(mark.name in marks for mark in item.iter_markers())}
+    config.hook.pytest_deselected(items=[*unwanted])
+    items[:] = [item for item in items if item not in unwanted]
 
 
-def _left_out(config: pytest.Config) -> dict[str, str]:
+def left_out(config: pytest.Config) -> dict[str, str]:
     """Return the marks whose tests this run leaves out, each with how to run them."""
     if config.getoption("all"):
         return {}
@@ -139,7 +138,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     reports = terminalreporter.stats.get("skipped", [])
     reasons = Counter(str(report.longrepr[-1]).removeprefix("Skipped: ") for report in reports)
     told = ", ".join(f"{reason} ({count})" for reason, count in sorted(reasons.items()))
-    marked = [f"; {how}" for how in _left_out(terminalreporter.config).values()]
+    marked = [f"; {how}" for how in left_out(terminalreporter.config).values()]
     terminalreporter.write_line(f"left out: {len(reports)} test(s){': ' if told else ''}{told}{''.join(marked)}")
 
 

@@ -419,10 +419,10 @@ def letters(text: str) -> str:
         (["--lm-min-score=many=1"], "floor", "-n2"),
         (["--lm-gate=none"], "pass", "-n0"),
         (["--lm-update-baseline"], "new", "-n0"),
-        pytest.param([], "pass", "-n2", marks=pytest.mark.slow),
+        pytest.param([], "pass", "-n2", marks=pytest.mark.workers),
         pytest.param(["--lm-min-score=many=1"], "floor", "-n0", marks=pytest.mark.slow),
-        pytest.param(["--lm-gate=none"], "pass", "-n2", marks=pytest.mark.slow),
-        pytest.param(["--lm-update-baseline"], "new", "-n2", marks=pytest.mark.slow),
+        pytest.param(["--lm-gate=none"], "pass", "-n2", marks=pytest.mark.workers),
+        pytest.param(["--lm-update-baseline"], "new", "-n2", marks=pytest.mark.workers),
     ],
 )
 def test_every_verdict_says_on_every_output_what_was_left_out_and_what_new_targets_changed(

@@ -85,8 +85,8 @@ def pytest_configure(config):
         ("call", OLD_WRAPPER, "-n0"),
         ("call", OLD_WRAPPER, "-n2"),
         ("teardown", "", "-n0"),
-        pytest.param("setup", "", "-n2", marks=pytest.mark.slow),
-        pytest.param("call", "", "-n2", marks=pytest.mark.slow),
+        pytest.param("setup", "", "-n2", marks=pytest.mark.workers),
+        pytest.param("call", "", "-n2", marks=pytest.mark.workers),
         pytest.param("teardown", "", "-n2", marks=pytest.mark.workers),
     ],
 )

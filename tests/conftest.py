@@ -75,6 +75,8 @@ class RunModule(Protocol):
 
 
 MadeOnce = Callable[[str, Callable[[Path], object]], Path]
+# The same test in one process and, as a run of the tests chooses, in worker processes.
+BOTH = ["-n0", pytest.param("-n2", marks=pytest.mark.workers)]
 # The same examples in every run, however slow the machine; --hypothesis-profile=explore draws new ones.
 settings.register_profile("explore", max_examples=USUAL, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("all", settings.get_profile("explore"), derandomize=True)
@@ -98,6 +100,7 @@ def children_heed_ctrl_c() -> Iterator[None]:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--all", action="store_true", help="run slow tests, too, and every run of pytest as a command")
+    parser.addoption("--workers", action="store_true", help="run tests in worker processes, too: those marked workers")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -107,13 +110,27 @@ def pytest_configure(config: pytest.Config) -> None:
         settings.load_profile("all")
     config.addinivalue_line("markers", "command_line: runs of pytest in this test are commands, not forks of a server")
     config.addinivalue_line("markers", "slow: needs --all; what it tests is sampled by a test that does not")
+    config.addinivalue_line(
+        "markers", "workers: needs --workers, -m or --all; as a test that does not, but in worker processes"
+    )
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if not config.getoption("all"):
-        left_out = [item for item in items if item.get_closest_marker("slow")]
-        config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if item not in left_out]
+    marks = left_out(config)
+    unwanted = {item for item in items if any(mark.name in marks for mark in item.iter_markers())}
+    config.hook.pytest_deselected(items=[*unwanted])
+    items[:] = [item for item in items if item not in unwanted]
+
+
+def left_out(config: pytest.Config) -> dict[str, str]:
+    """Return the marks whose tests this run leaves out, each with how to run them."""
+    if config.getoption("all"):
+        return {}
+    found = {"slow": "slow tests run with --all"}
+    # Who selects by the mark wants them.
+    if not config.getoption("workers") and "workers" not in config.getoption("markexpr"):
+        found["workers"] = "more of them in worker processes with --workers"
+    return found
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
@@ -121,8 +138,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     reports = terminalreporter.stats.get("skipped", [])
     reasons = Counter(str(report.longrepr[-1]).removeprefix("Skipped: ") for report in reports)
     told = ", ".join(f"{reason} ({count})" for reason, count in sorted(reasons.items()))
-    slow = "" if terminalreporter.config.getoption("all") else "; slow tests run with --all"
-    terminalreporter.write_line(f"left out: {len(reports)} test(s){': ' if told else ''}{told}{slow}")
+    marked = [f"; {how}" for how in left_out(terminalreporter.config).values()]
+    terminalreporter.write_line(f"left out: {len(reports)} test(s){': ' if told else ''}{told}{''.join(marked)}")
 
 
 class Started:

@@ -7,13 +7,16 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from tests import needs
-from tests.conftest import NEEDLESS
+from tests.conftest import NEEDLESS, left_out
 
 TESTS = Path(__file__).parent
+MARKED = "slow tests run with --all; more of them in worker processes with --workers"
 BROWSER_TEST = "tests/report/html/test_page.py::test_the_overview_begins_with_verdict_and_reasons"
 
 
@@ -36,7 +39,7 @@ def test_a_test_that_lacks_something_is_skipped_and_listed_in_one_line(tmp_path:
 
     assert 0 == done.returncode, done.stdout
     expected = "left out: 1 test(s): needs Chromium, on the path or named by LMEVAL_TEST_CHROMIUM (1)"
-    assert f"{expected}; slow tests run with --all" in done.stdout.splitlines()
+    assert f"{expected}; {MARKED}" in done.stdout.splitlines()
 
 
 def test_a_test_that_lacks_what_the_run_requires_fails(tmp_path: Path) -> None:
@@ -47,7 +50,23 @@ def test_a_test_that_lacks_what_the_run_requires_fails(tmp_path: Path) -> None:
         "needs Chromium, on the path or named by LMEVAL_TEST_CHROMIUM; LMEVAL_TESTS_REQUIRE names chromium"
         in done.stdout
     )
-    assert "left out: 0 test(s); slow tests run with --all" in done.stdout.splitlines()
+    assert f"left out: 0 test(s); {MARKED}" in done.stdout.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, ["slow", "workers"]),
+        ({"workers": True}, ["slow"]),
+        ({"markexpr": "workers and not slow"}, ["slow"]),
+        ({"all": True}, []),
+    ],
+)
+def test_marked_tests_run_where_they_are_asked_for(options: dict[str, Any], expected: list[str]) -> None:
+    given = {"all": False, "workers": False, "markexpr": "", **options}
+    config = cast("pytest.Config", SimpleNamespace(getoption=given.__getitem__))
+
+    assert expected == list(left_out(config))
 
 
 def test_a_kind_that_no_test_asks_for_is_a_usage_error(tmp_path: Path) -> None:

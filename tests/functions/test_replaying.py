@@ -134,18 +134,23 @@ def _facts(project: Project, folder: str) -> Any:
     return project.board(folder)["digest"], notes, {key: each["metrics"] for key, each in examples.items()}
 
 
-@pytest.mark.parametrize("recording", ["ledger.jsonl", "leaderboard.json"])
-def test_a_run_replayed_has_the_answers_and_the_digest_of_the_run(project: Project, recording: str) -> None:
+@pytest.mark.parametrize(
+    ("ledger", "leaderboard"), [("-n2", "-n0"), pytest.param("-n0", "-n2", marks=pytest.mark.workers)]
+)
+def test_a_run_replayed_has_the_answers_and_the_digest_of_the_run(
+    project: Project, ledger: str, leaderboard: str
+) -> None:
     project.write("counting.py", COUNTING)
     project.write("test_support.py", FUNCTION)
     options = ("test_support.py", "--lm-gate=tasks", "--lm-include-per-example", "--lm-repeats=2")
     asked = project.run_pytest("--lm-adapter=counting:Model", "--lm-judge=counting:Judge", *options)
     assert 0 == asked.ret
 
-    replay = f"replay:reports/{recording}"
-    again = (f"--lm-adapter={replay}", f"--lm-judge={replay}", "--lm-report-dir=again")
-    assert 0 == project.run_pytest(*again, *options, "-n2").ret
-    assert _facts(project, "reports") == _facts(project, "again")
+    for recording, processes in (("ledger.jsonl", ledger), ("leaderboard.json", leaderboard)):
+        replay = f"replay:reports/{recording}"
+        again = (f"--lm-adapter={replay}", f"--lm-judge={replay}", f"--lm-report-dir=from {recording}")
+        assert 0 == project.run_pytest(*again, *options, processes).ret
+        assert _facts(project, "reports") == _facts(project, f"from {recording}")
 
 
 def test_a_function_that_asks_otherwise_is_an_error_and_a_plain_recording_holds_one_request(project: Project) -> None:

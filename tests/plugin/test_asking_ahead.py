@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 import signal
 from collections import Counter
-from typing import TYPE_CHECKING
 
 import pytest
 
-if TYPE_CHECKING:
-    from tests.conftest import Project
+from tests.conftest import BOTH, Project
 
 # What the models saw and did stands in events.txt, one JSON array a line: what happened, the process, a detail.
 MODEL = """
@@ -234,7 +232,7 @@ def test_a_run_that_stops_at_a_failure_asks_no_more(model: Project, option: str,
     assert 200 == model.board()["counts"]["collected"]
 
 
-@pytest.mark.parametrize("processes", ["-n0", "-n2"])
+@pytest.mark.parametrize("processes", BOTH)
 def test_ctrl_c_ends_a_run_with_requests_in_flight(model: Project, processes: str) -> None:
     examples(model, "t", 200)
     started = model.start("--lm-adapter=model:Stuck", "--lm-concurrency=4", processes)

@@ -38,23 +38,18 @@ def test_300_examples_are_asked_in_the_same_39_batches_by_two_workers(project: P
     assert project.board("one")["digest"] == project.board("two")["digest"]
 
 
-@pytest.mark.parametrize(("size", "expected"), [(1, 20), (3, 8), (10, 2), (50, 2)])
+@pytest.mark.parametrize(
+    ("size", "expected"), [(1, 20), (3, 8), pytest.param(10, 2, marks=pytest.mark.workers), (50, 2)]
+)
 def test_the_batch_size_bounds_a_call(project: Project, size: int, expected: int) -> None:
     write_tasks(project, files=2, examples=10)
     project.run("-n2", f"--lm-batch-size={size}").assert_outcomes(passed=20)
     batches, _ = take_calls(project)
     assert expected == len(batches)
+    # Batches never mix tasks.
+    assert {1} == {len({prompt.partition("/")[0] for prompt in batch}) for batch in batches}
     assert min(size, 10) == max(map(len, batches))
     assert 20 == len({prompt for batch in batches for prompt in batch})
-
-
-def test_batches_never_mix_tasks(project: Project) -> None:
-    write_tasks(project, files=3, examples=5)
-    project.run("-n2", "--lm-batch-size=4")
-    batches, _ = take_calls(project)
-    for batch in batches:
-        assert 1 == len({prompt.partition("/")[0] for prompt in batch})
-    assert 6 == len(batches)
 
 
 def test_batches_hold_the_selected_examples_alone(project: Project) -> None:

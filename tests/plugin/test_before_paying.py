@@ -31,7 +31,7 @@ def suite(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
     return project
 
 
-@pytest.mark.parametrize("workers", [[], ["-n2"]])
+@pytest.mark.parametrize("workers", [[], pytest.param(["-n2"], marks=pytest.mark.workers)])
 @pytest.mark.parametrize(
     ("config", "fault"),
     [
@@ -116,48 +116,58 @@ def sums(project: Project) -> None:
     project.write("tasks/sums.csv", "said\n4\n")
 
 
-LACKING = [
-    (judged, [], "*tasks/judged.yaml: task 'judged' asks a judge, and there is none: name a model with --lm-judge*"),
-    (
+LACKING: dict[str, tuple[Callable[[Project], None], list[str], str]] = {
+    "no judge": (
+        judged,
+        [],
+        "*tasks/judged.yaml: task 'judged' asks a judge, and there is none: name a model with --lm-judge*",
+    ),
+    "a named judge": (
         lambda project: judged(project, "no_such_module:Judge"),
         [],
         "*adapter 'no_such_module:Judge': importing no_such_module failed*",
     ),
-    (
+    "jsonschema": (
         schemas,
         [],
         "*tasks/schemas.jsonl: task 'schemas': the metric 'json_schema' needs jsonschema, which is not installed: "
         "pip install 'pytest-lmeval[[]json[]]'",
     ),
-    (
+    "math_verify": (
         sums,
         [],
         "*tasks/task_sums.py: task 'Sums': the metric 'math_equal' needs math_verify, which is not installed: "
         "pip install 'pytest-lmeval[[]math[]]'",
     ),
-    (
+    "prices": (
         Project.small_tasks,
         ["--lm-max-cost=5"],
         "*--lm-max-cost needs to know what requests cost, which adapter stub.v1 does not say: give it prices*",
     ),
-    (
+    "no folder": (
         Project.small_tasks,
         ["--lm-report-dir=/proc/nowhere/reports"],
         "report dir /proc/nowhere/reports: ledger.jsonl cannot be written: No such file or directory; choose another *",
     ),
-    (
+    "a folder in the way": (
         Project.small_tasks,
         ["--lm-report-dir=blocked"],
         "report dir *blocked: ledger.jsonl cannot be written: Is a directory*",
     ),
-]
+}
 
 
-@pytest.mark.parametrize("workers", [[], ["-n2"]], ids=["serial", "workers"])
 @pytest.mark.parametrize(
-    ("write", "options", "fault"),
-    LACKING,
-    ids=["no judge", "a named judge", "jsonschema", "math_verify", "prices", "no folder", "a folder in the way"],
+    ("write", "options", "fault", "workers"),
+    [
+        *[pytest.param(*case, [], id=lacking) for lacking, case in LACKING.items()],
+        pytest.param(*LACKING["math_verify"], ["-n2"], id="math_verify, workers"),
+        *[
+            pytest.param(*case, ["-n2"], id=f"{lacking}, workers", marks=pytest.mark.workers)
+            for lacking, case in LACKING.items()
+            if lacking != "math_verify"
+        ],
+    ],
 )
 def test_what_a_run_lacks(
     project: Project, write: Callable[[Project], None], options: list[str], fault: str, workers: list[str]

@@ -9,14 +9,12 @@ import os
 import re
 import shutil
 import subprocess
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from tests import needs
-
-if TYPE_CHECKING:
-    from tests.conftest import Project
+from tests.conftest import BOTH, Project
 
 
 @pytest.fixture
@@ -77,8 +75,8 @@ def digest(project: Project, *options: str) -> str:
 def test_the_digest_is_equal_for_equal_results(small: Project) -> None:
     serial = digest(small)
     assert serial == digest(small, "--lm-batch-size=1")
-    assert serial == digest(small, "-n2", "--lm-batch-size=2")
-    assert serial == digest(small, "-n2", "--dist=loadfile", "--lm-gate=none", "--lm-threshold=arithmetic=0")
+    others = ["--lm-batch-size=2", "--lm-gate=none", "--lm-threshold=arithmetic=0"]
+    assert serial == digest(small, "-n2", "--dist=loadfile", *others)
     small.small_tasks()
     small.task("tasks/words.jsonl", small.record("blue", "blue"), small.record("red", "green", target="red"))
     assert serial != digest(small)
@@ -100,7 +98,7 @@ def test_records_of_examples_are_written_on_demand(small: Project) -> None:
     assert record["latency_ms"] >= 0
 
 
-@pytest.mark.parametrize("processes", ["-n0", "-n2"])
+@pytest.mark.parametrize("processes", BOTH)
 def test_without_a_gate_a_low_score_is_counted_as_below(small: Project, processes: str) -> None:
     result = small.run("--lm-gate=none", "--lm-include-per-example", processes)
     assert 0 == result.ret
@@ -145,7 +143,7 @@ def read_ledger(project: Project) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines()]
 
 
-@pytest.mark.parametrize("processes", ["-n0", "-n2"])
+@pytest.mark.parametrize("processes", BOTH)
 def test_the_ledger_has_a_header_a_line_an_example_the_run_and_a_footer(small: Project, processes: str) -> None:
     small.run(processes)
     header, *results, run, footer = read_ledger(small)
@@ -158,14 +156,17 @@ def test_the_ledger_has_a_header_a_line_an_example_the_run_and_a_footer(small: P
     assert small.board()["digest"] == footer["footer"]["digest"]
 
 
-@pytest.mark.parametrize("source", ["reports/ledger.jsonl", "reports/leaderboard.json"])
-def test_a_run_can_be_replayed_from_what_it_wrote(small: Project, source: str) -> None:
+@pytest.mark.parametrize(
+    ("ledger", "leaderboard"), [("-n2", "-n0"), pytest.param("-n0", "-n2", marks=pytest.mark.workers)]
+)
+def test_a_run_can_be_replayed_from_what_it_wrote(small: Project, ledger: str, leaderboard: str) -> None:
     small.run("--lm-include-per-example")
     original = small.board()
     (small.path / "reports").rename(small.path / "kept")
-    result = small.run_pytest(f"--lm-adapter=replay:{source.replace('reports', 'kept')}", "-n2")
-    result.assert_outcomes(passed=4, failed=1)
-    assert original["digest"] == small.board()["digest"]
+    for source, processes in (("ledger.jsonl", ledger), ("leaderboard.json", leaderboard)):
+        again = ("--lm-adapter=replay:kept/" + source, f"--lm-report-dir=from {source}", processes)
+        small.run_pytest(*again).assert_outcomes(passed=4, failed=1)
+        assert original["digest"] == small.board(f"from {source}")["digest"]
 
 
 def test_workers_do_not_replay_what_their_run_replaces(small: Project) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Project
+from tests.conftest import BOTH, Project
 from tests.needs import module
 
 # It answers with a number that grows with every request, so that an answer that was asked for again is another one.
@@ -169,7 +169,7 @@ class Judged(BaseTask[str]):
 """
 
 
-@pytest.mark.parametrize("processes", ["-n0", "-n2"])
+@pytest.mark.parametrize("processes", BOTH)
 def test_judges_are_asked_once_too(counting: Project, processes: str) -> None:
     (counting.path / "tasks/words.jsonl").unlink()
     counting.write("tasks/task_judged.py", JUDGED)

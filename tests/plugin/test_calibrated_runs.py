@@ -178,17 +178,20 @@ def test_token_log_probabilities_are_a_confidence_where_none_is_given(project: P
     assert [pytest.approx(math.exp(-0.75)), 0.25] == found
 
 
-@pytest.mark.parametrize("sure", ["1.5", "-0.1", "float('nan')", "'high'", "True"])
-def test_a_confidence_that_is_no_share_is_an_error_of_the_adapter(project: Project, sure: str) -> None:
+def test_a_confidence_that_is_no_share_is_an_error_of_the_adapter(project: Project) -> None:
     project.write("sure.py", MODEL)
-    project.task("tasks/colours.jsonl", _said("a", "red", sure), _said("b", "blue", "0.5"))
+    shares = {"above": "1.5", "below": "-0.1", "nan": "float('nan')", "text": "'high'", "true": "True"}
+    faulty = [_said(id, "red", sure) for id, sure in shares.items()]
+    project.task("tasks/colours.jsonl", *faulty, _said("fine", "blue", "0.5"))
     result = project.run_pytest("tasks", "--lm-adapter=sure:Sure", "--lm-include-per-example")
     assert 3 == result.ret
-    example = project.examples()["colours:a"]
-    assert ["error", None] == [example["status"], example["score"]]
-    wanted = f"adapter sure.v1 returned the confidence {eval(sure)!r}; expected a number in [0, 1]"
-    assert wanted in example["error"]
-    assert 1.0 == project.examples()["colours:b"]["score"]
+    examples = project.examples()
+    for id, sure in shares.items():
+        example = examples[f"colours:{id}"]
+        assert ["error", None] == [example["status"], example["score"]], id
+        wanted = f"adapter sure.v1 returned the confidence {eval(sure)!r}; expected a number in [0, 1]"
+        assert wanted in example["error"]
+    assert 1.0 == examples["colours:fine"]["score"]
 
 
 def test_a_metric_s_own_confidence_goes_before_the_adapter_s(project: Project) -> None:

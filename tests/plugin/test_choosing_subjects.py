@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
 
 import pytest
 
-if TYPE_CHECKING:
-    from tests.conftest import Project
+from tests.conftest import BOTH, Project
 
 QUIZ = """
 from pytest_lmeval.tasks import BaseTask, ResponseType
@@ -62,7 +60,7 @@ def _ids(project: Project) -> list[str]:
     return sorted(f"{row['task']}:{row['total']}" for row in project.board()["tasks"])
 
 
-@pytest.mark.parametrize("processes", ["-n0", "-n2"])
+@pytest.mark.parametrize("processes", BOTH)
 @pytest.mark.parametrize("names", [["nowhere"], ["north", "nowhere"], ["nowhere", "--collect-only"]])
 def test_an_unknown_subject_is_a_usage_error_that_lists_those_of_all_tasks(
     quizzes: Project, names: list[str], processes: str
@@ -93,7 +91,7 @@ def test_a_subject_is_known_to_one_task_at_least_and_others_are_told(quizzes: Pr
     result.stdout.fnmatch_lines([line])
 
 
-@pytest.mark.parametrize("processes", ["-n0", "-n2"])
+@pytest.mark.parametrize("processes", BOTH)
 @pytest.mark.parametrize(
     ("option", "problem"),
     [
@@ -146,7 +144,7 @@ def test_a_run_of_some_subjects_is_no_baseline_and_is_compared_with_its_own(quiz
     assert before == (quizzes.path / "base.json").read_bytes()
 
 
-@pytest.mark.parametrize("processes", ["-n0", "-n2"])
+@pytest.mark.parametrize("processes", BOTH)
 @pytest.mark.parametrize("option", ["--lm-threshold", "--lm-min-score"])
 def test_a_number_for_a_task_that_is_not_there_is_a_usage_error(quizzes: Project, option: str, processes: str) -> None:
     result = quizzes.run(processes, f"{option}=Nearr=0.5")
@@ -154,7 +152,7 @@ def test_a_number_for_a_task_that_is_not_there_is_a_usage_error(quizzes: Project
     assert f"in {option} 'Nearr'; did you mean 'Near'?" in result.stdout.str() + result.stderr.str()
 
 
-@pytest.mark.parametrize("processes", ["-n0", "-n2"])
+@pytest.mark.parametrize("processes", BOTH)
 def test_names_of_the_ini_file_that_the_run_has_no_task_for_are_told(quizzes: Project, processes: str) -> None:
     ini = "lm_min_scores =\n    Nearr=0.5\n    overall=0.1\nlm_thresholds =\n    Far=0.5\n    f1=0.2\n    xyz=1\n"
     quizzes.write("pytest.ini", f"[pytest]\n{ini}")

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-if TYPE_CHECKING:
-    from tests.conftest import Project
+from tests.conftest import BOTH, Project
 
 DUMP_ITEMS = """
 import json
@@ -100,7 +99,7 @@ def test_a_task_is_named_by_its_path_below_the_task_folder(project: Project) -> 
     assert ["en/qa", "fr/qa"] == [row["task"] for row in project.board()["tasks"]]
 
 
-@pytest.mark.parametrize("processes", ["-n0", "-n2"])
+@pytest.mark.parametrize("processes", BOTH)
 def test_two_tasks_of_one_name_are_a_collection_error(project: Project, processes: str) -> None:
     for folder in ("old", "new"):
         project.task(f"{folder}/qa.jsonl", project.record("a", "x"))

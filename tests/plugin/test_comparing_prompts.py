@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import xml.etree.ElementTree as ElementTree
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.conftest import Project
+from tests.conftest import MadeOnce, Project
 
 BASELINE = ("--lm-baseline=base.json", "--lm-pair-by=id")
 # It knows every answer, and gives the wrong one to the numbers in ``wrong`` if it is told to hurry.
@@ -35,11 +37,17 @@ def write_task(project: Project, prompt: str, *, of: int = 60) -> None:
 
 
 @pytest.fixture
-def compared(project: Project) -> Project:
+def compared(project: Project, made_once: MadeOnce) -> Project:
     """Provide a project with a baseline of one prompt, and task files with another one."""
     project.write("oracle.py", MODEL)
-    write_task(project, "Repeat slowly:")
-    assert 0 == run(project, *BASELINE, "--lm-update-baseline").ret
+
+    def fill(folder: Path) -> None:
+        write_task(project, "Repeat slowly:")
+        assert 0 == run(project, *BASELINE, "--lm-update-baseline").ret
+        for name in ("base.json", "reports"):
+            shutil.move(project.path / name, folder)
+
+    shutil.copytree(made_once("prompts-compared", fill), project.path, dirs_exist_ok=True)
     write_task(project, "Hurry up:")
     return project
 

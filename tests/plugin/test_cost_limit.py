@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.adapters.openai.scripted_server import ScriptedServer, says, serving
-
-if TYPE_CHECKING:
-    from tests.conftest import Project
+from tests.conftest import BOTH, Project
 
 # The scripted server counts 11 and 7 tokens for every request: half a unit of money each.
 PROFILE = """
@@ -37,7 +34,7 @@ def priced(project: Project, server: ScriptedServer) -> Project:
     return project
 
 
-@pytest.mark.parametrize("processes", ["-n0", "-n2"])
+@pytest.mark.parametrize("processes", BOTH)
 def test_the_board_shows_tokens_and_cost(priced: Project, processes: str) -> None:
     assert 0 == priced.run_pytest("--lm-adapter=priced", processes).ret
     expected = {"prompt_tokens": 11 * EXAMPLES, "completion_tokens": 7 * EXAMPLES, "cost": 0.5 * EXAMPLES}

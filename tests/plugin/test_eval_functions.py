@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
 
-from tests.conftest import Project
+from tests.conftest import BOTH, Project
 
 FATES = """
 import asyncio, warnings
@@ -316,13 +317,13 @@ def test_without_an_adapter_an_eval_that_is_asked_for_is_a_usage_error(
     assert "no adapter: say which model to ask with --lm-adapter=SPEC" in result.stderr.str()
 
 
-def test_a_project_with_its_own_lm_fixture_is_left_alone(project: Project) -> None:
+@pytest.mark.parametrize("processes", BOTH)
+def test_a_project_with_its_own_lm_fixture_is_left_alone(project: Project, processes: str) -> None:
     project.write("conftest.py", "import pytest\n\n@pytest.fixture\ndef lm():\n    return 'theirs'\n")
     project.write("tests/test_x.py", "def test_x(lm):\n    assert lm == 'theirs'\n")
-    for processes in ("-n0", "-n2"):
-        result = project.run("tests", processes)
-        assert 0 == result.ret, result.stdout.str()
-        result.assert_outcomes(passed=1)
+    result = project.run("tests", processes)
+    assert 0 == result.ret, result.stdout.str()
+    result.assert_outcomes(passed=1)
 
 
 def test_examples_that_are_decided_by_different_scores_leave_the_run_without_a_verdict(project: Project) -> None:
@@ -392,20 +393,22 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("fault", BAD)
-def test_a_mistake_in_eval_task_is_a_bad_file_that_says_where(project: Project, fault: str) -> None:
-    arguments, takes, expected = BAD[fault]
+def test_a_mistake_in_eval_task_is_a_bad_file_that_says_where(project: Project) -> None:
     project.write("tests/empty.jsonl", "")
     project.write("tests/rows.txt", "a")
-    write(
-        project,
-        test_x=f"from pytest_lmeval import eval_task\n\n"
-        f"@eval_task('x', {arguments})\nasync def test_x({takes}):\n    pass\n",
-    )
+    for fault, (arguments, takes, _) in BAD.items():
+        project.write(
+            f"tests/test_{fault.replace(' ', '_')}.py",
+            "from pytest_lmeval import eval_task\n\n"
+            f"@eval_task('x', {arguments})\nasync def test_x({takes}):\n    pass\n",
+        )
     result = project.run("tests")
     assert 2 == result.ret, result.stdout.str()
-    for part in ("test_x.py", *expected):
-        assert part in result.stdout.str()
+    said = re.split(r"ERROR collecting tests/(\w+)\.py", result.stdout.str().partition("short test summary")[0])
+    told = dict(zip(said[1::2], said[2::2], strict=True))
+    for fault, (_, _, expected) in BAD.items():
+        assert [] == [part for part in expected if part not in told[f"test_{fault.replace(' ', '_')}"]], fault
+    assert len(BAD) == len(told)
 
 
 TWO_MODELS = """
@@ -423,7 +426,7 @@ class Wrong:
 """
 
 
-@pytest.mark.parametrize("processes", ["-n0", "-n2"])
+@pytest.mark.parametrize("processes", BOTH)
 def test_of_several_models_each_is_asked_by_its_own_examples(project: Project, processes: str) -> None:
     project.write("models.py", TWO_MODELS)
     project.write(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.conftest import Project
+from tests.conftest import BOTH, Project
 from tests.needs import installed
 
 MODEL = """
@@ -17,6 +17,8 @@ class Model:
 
     async def complete(self, request):
         await asyncio.sleep(0.01)
+        if request.prompt[-1].role == "tool":
+            return Completion(f"{request.id} {request.prompt[-1].content}")
         if request.tools:
             return Completion("", tool_calls=(ToolCall("call00001", request.tools[0]["name"], '{"q": 1}'),))
         return Completion(f"{request.id}: {request.text}", prompt_tokens=3, completion_tokens=2)
@@ -95,20 +97,6 @@ async def test_wrong(row, lm, lm_base_url):
         with pytest.raises(openai.BadRequestError):
             await client(lm).with_options(base_url=lm.base_url).chat.completions.create(model="m", messages=[])
 """
-
-
-@pytest.mark.parametrize("processes", ["-n0", "-n2"])
-def test_every_request_of_a_client_belongs_to_its_own_example(project: Project, processes: str) -> None:
-    installed("openai")
-    project.write("model.py", MODEL)
-    project.write("tests/test_clients.py", CLIENTS)
-    result = project.run("tests", processes, "-Wignore")
-    assert 0 == result.ret, result.stdout.str()
-    counts = project.board()["counts"]
-    assert 50 == counts["scored"] == counts["collected"]
-    assert 60 + 20 + 3 + 4 <= project.board()["usage"]["completion_tokens"] / 2
-
-
 AGENT = """
 import pytest
 from pydantic_ai import Agent
@@ -130,28 +118,21 @@ async def test_agent(row, lm):
     assert f"{row['id']} found 1" == result.output
     assert ["request", "tool", "request"] == [step.kind for step in lm.trace]
 """
-CALLING = """
-from pytest_lmeval import Completion
-from pytest_lmeval.types import ToolCall
-
-class Model:
-    name = "stub.v1"
-
-    async def complete(self, request):
-        last = request.prompt[-1]
-        if last.role == "tool":
-            return Completion(f"{request.id} {last.content}", prompt_tokens=1, completion_tokens=1)
-        return Completion("", tool_calls=(ToolCall("call00001", request.tools[0]["name"], '{"q": 1}'),))
-"""
 
 
-def test_an_agent_of_a_library_asks_and_calls_tools_through_the_endpoint(project: Project) -> None:
+# Requests do not leave the process of their example.
+@pytest.mark.parametrize("processes", BOTH)
+def test_every_request_of_a_client_or_an_agent_belongs_to_its_own_example(project: Project, processes: str) -> None:
+    installed("openai")
     installed("pydantic_ai")
-    project.write("model.py", CALLING)
+    project.write("model.py", MODEL)
+    project.write("tests/test_clients.py", CLIENTS)
     project.write("tests/test_agent.py", AGENT)
-    result = project.run("tests", "-Wignore")
+    result = project.run("tests", processes, "-Wignore")
     assert 0 == result.ret, result.stdout.str()
-    result.assert_outcomes(passed=6)
+    counts = project.board()["counts"]
+    assert 50 + 6 == counts["scored"] == counts["collected"]
+    assert 60 + 20 + 3 + 4 <= project.board()["usage"]["completion_tokens"] / 2
 
 
 def test_tools_that_are_none_are_refused_before_the_model_is_asked(project: Project) -> None:

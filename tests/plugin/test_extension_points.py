@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING
 
 import pytest
 
-if TYPE_CHECKING:
-    from tests.conftest import Project
+from tests.conftest import BOTH, Project
 
 OWN = """
 def starts_with(prediction, targets, extras):
@@ -44,7 +42,7 @@ def own_records() -> list[dict[str, object]]:
     ]
 
 
-@pytest.mark.parametrize("processes", ["-n0", "-n2"])
+@pytest.mark.parametrize("processes", BOTH)
 def test_a_project_adds_a_metric_a_rule_and_an_adapter(project: Project, processes: str) -> None:
     project.write("conftest.py", OWN)
     project.small_tasks()
@@ -198,7 +196,7 @@ def test_workers_search_a_named_folder_for_files_of_a_registered_format(project:
     assert (3, 3) == (project.board()["counts"]["collected"], project.board()["counts"]["scored"])
 
 
-@pytest.mark.parametrize("processes", ["-n0", "-n2"])
+@pytest.mark.parametrize("processes", BOTH)
 @pytest.mark.parametrize(("hook", "file"), [(BY_HOOK, "tasks/pairs.jsonl"), (BY_FORMAT, "tasks/deep/own.pairs")])
 def test_a_project_reads_files_of_its_own(project: Project, hook: str, file: str, processes: str) -> None:
     project.write("conftest.py", LOAD + hook)
@@ -225,7 +223,7 @@ def test_bad_records_of_files_of_its_own_stop_the_run(project: Project, processe
     assert [] == project.calls()
 
 
-@pytest.mark.parametrize("processes", ["-n0", "-n2"])
+@pytest.mark.parametrize("processes", BOTH)
 @pytest.mark.parametrize(("hook", "file"), [(BY_HOOK, "tasks/pairs.jsonl"), (BY_FORMAT, "tasks/own.pairs")])
 def test_a_task_of_its_own_that_lacks_a_member_stops_the_run_and_is_told(
     project: Project, hook: str, file: str, processes: str
@@ -248,7 +246,7 @@ OPTIONAL = """
 """
 
 
-@pytest.mark.parametrize("processes", ["-n0", "-n2"])
+@pytest.mark.parametrize("processes", BOTH)
 def test_a_task_of_its_own_may_have_some_of_the_optional_members(project: Project, processes: str) -> None:
     conftest = LOAD.replace("\n\n    def requests", f"\n{OPTIONAL}\n    def requests") + BY_HOOK
     project.write("conftest.py", conftest)
@@ -375,7 +373,8 @@ def test_a_process_looks_through_the_installed_packages_once(project: Project, p
 
 
 @pytest.mark.parametrize("how", ["the conftest itself", "a module that it imports"])
-def test_what_a_conftest_and_pyproject_both_name_is_registered_once(project: Project, how: str) -> None:
+@pytest.mark.parametrize("processes", BOTH)
+def test_what_a_conftest_and_pyproject_both_name_is_registered_once(project: Project, how: str, processes: str) -> None:
     register = (
         "def pytest_lmeval_register(registry):\n    registry.add_metric('own', lambda said, targets, extras: 1.0)\n"
     )
@@ -385,5 +384,4 @@ def test_what_a_conftest_and_pyproject_both_name_is_registered_once(project: Pro
     project.write("pyproject.toml", f'[tool.lmeval]\nplugins = ["{module}"]\n')
     project.task("tasks/t.jsonl", project.record("a", "x", metric="own"))
     assert 0 == project.lmeval("validate", "tasks").ret
-    project.run().assert_outcomes(passed=1)
-    project.run("-n2").assert_outcomes(passed=1)
+    project.run(processes).assert_outcomes(passed=1)

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
-if TYPE_CHECKING:
-    from tests.conftest import Project
+from tests.conftest import BOTH, Project
 
 LOUD = """
 import pytest
@@ -33,7 +30,7 @@ def lm_adapter():
 """
 
 
-@pytest.mark.parametrize("processes", ["-n0", "-n2"])
+@pytest.mark.parametrize("processes", BOTH)
 def test_an_override_may_wrap_the_adapter_of_the_command_line(project: Project, processes: str) -> None:
     project.write("conftest.py", LOUD + WRAPPING)
     project.task("tasks/t.jsonl", *[project.spec(f"e{n}", f"word{n}", target=f"WORD{n}") for n in range(3)])
@@ -41,7 +38,7 @@ def test_an_override_may_wrap_the_adapter_of_the_command_line(project: Project, 
     assert "loud.v1" == project.board()["adapter"]
 
 
-@pytest.mark.parametrize("processes", ["-n0", "-n2"])
+@pytest.mark.parametrize("processes", BOTH)
 def test_an_override_needs_no_adapter_option(project: Project, processes: str) -> None:
     project.write("conftest.py", LOUD + REPLACING)
     project.task("tasks/t.jsonl", project.spec("a", "x", target="LOUD"))
@@ -81,7 +78,7 @@ def test_an_override_that_is_no_adapter_is_an_error_of_every_example(project: Pr
     assert 2 == project.board()["counts"]["errors"]
 
 
-@pytest.mark.parametrize("processes", ["-n0", "-n2"])
+@pytest.mark.parametrize("processes", BOTH)
 def test_an_adapter_that_cannot_be_set_up_leaves_no_example_scored(project: Project, processes: str) -> None:
     broken = (
         "import pytest\n\n@pytest.fixture(scope='session')\ndef lm_adapter():\n    raise OSError('no such model')\n"

@@ -12,9 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import MadeOnce, Project
-
-PROCESSES = pytest.mark.parametrize("processes", ["-n0", "-n2"])
+from tests.conftest import BOTH, MadeOnce, Project
 
 
 @pytest.fixture
@@ -63,7 +61,7 @@ def run_many(project: Project, *args: str) -> pytest.RunResult:
 # Modes and floors
 
 
-@PROCESSES
+@pytest.mark.parametrize("processes", BOTH)
 def test_in_mode_tasks_an_example_under_its_threshold_is_below_and_a_task_under_its_floor_fails_the_run(
     small: Project, processes: str
 ) -> None:
@@ -85,7 +83,7 @@ def test_in_mode_tasks_an_example_under_its_threshold_is_below_and_a_task_under_
     assert "Evals failed: under the floor" in (small.path / "reports/leaderboard.md").read_text()
 
 
-@PROCESSES
+@pytest.mark.parametrize("processes", BOTH)
 def test_a_floor_that_is_reached_lets_the_run_pass(small: Project, processes: str) -> None:
     result = small.run(processes, "--lm-gate=tasks", "--lm-min-score=overall=0.8", *REPORTS)
     assert 0 == result.ret
@@ -125,7 +123,7 @@ def test_an_unknown_task_of_a_floor_is_a_usage_error(small: Project) -> None:
     result.stderr.fnmatch_lines(["*unknown task in --lm-min-score 'arithmetik'*did you mean 'arithmetic'?*"])
 
 
-@pytest.mark.parametrize("options", [["-n0"], ["-n2"], ["-v"]])
+@pytest.mark.parametrize("options", [["-n0"], pytest.param(["-n2"], marks=pytest.mark.workers), ["-v"]])
 def test_the_gate_stands_in_the_summary_and_is_no_part_of_the_progress(small: Project, options: list[str]) -> None:
     result = small.run("--lm-gate=tasks", "--lm-min-score=overall=1", *options)
     result.stdout.fnmatch_lines(["FAILED leaderboard::gate - gate tasks: floor"])
@@ -166,7 +164,7 @@ def test_the_first_baseline_is_new_and_the_next_says_when_nothing_changed(many: 
     assert before == (many.path / "baseline.json").read_bytes()
 
 
-@PROCESSES
+@pytest.mark.parametrize("processes", ["-n0", "-n2"])
 def test_a_regression_fails_the_run_and_everything_says_so(many: Project, processes: str) -> None:
     score_many(many, 20)
     result = run_many(many, processes, "--lm-baseline=baseline.json", *REPORTS)
@@ -292,7 +290,7 @@ def test_the_failed_examples_alone_cannot_become_the_baseline(small: Project) ->
     assert not (small.path / "base.json").exists()
 
 
-@pytest.mark.parametrize("processes", ["-n0", "-n2"])
+@pytest.mark.parametrize("processes", BOTH)
 def test_a_run_without_a_task_of_the_baseline_cannot_become_the_baseline(small: Project, processes: str) -> None:
     small.run(*UPDATE)
     asked = small.calls()
@@ -311,7 +309,7 @@ def test_an_option_that_leaves_nothing_out_is_no_selection(small: Project) -> No
     assert (small.path / "base.json").exists()
 
 
-@PROCESSES
+@pytest.mark.parametrize("processes", BOTH)
 def test_an_incomplete_run_is_not_new_and_every_report_says_that_no_baseline_was_written(
     small: Project, processes: str
 ) -> None:
@@ -421,10 +419,10 @@ def letters(text: str) -> str:
         (["--lm-min-score=many=1"], "floor", "-n2"),
         (["--lm-gate=none"], "pass", "-n0"),
         (["--lm-update-baseline"], "new", "-n0"),
-        pytest.param([], "pass", "-n2", marks=pytest.mark.slow),
+        pytest.param([], "pass", "-n2", marks=pytest.mark.workers),
         pytest.param(["--lm-min-score=many=1"], "floor", "-n0", marks=pytest.mark.slow),
-        pytest.param(["--lm-gate=none"], "pass", "-n2", marks=pytest.mark.slow),
-        pytest.param(["--lm-update-baseline"], "new", "-n2", marks=pytest.mark.slow),
+        pytest.param(["--lm-gate=none"], "pass", "-n2", marks=pytest.mark.workers),
+        pytest.param(["--lm-update-baseline"], "new", "-n2", marks=pytest.mark.workers),
     ],
 )
 def test_every_verdict_says_on_every_output_what_was_left_out_and_what_new_targets_changed(
@@ -457,7 +455,7 @@ def test_every_verdict_says_on_every_output_what_was_left_out_and_what_new_targe
     ]
 
 
-@PROCESSES
+@pytest.mark.parametrize("processes", BOTH)
 def test_that_everything_was_compared_is_said_too(many: Project, processes: str) -> None:
     result = run_many(many, processes, "--lm-baseline=baseline.json", "--junitxml=junit.xml")
     said = "all 60 examples of the baseline were compared"
@@ -527,7 +525,7 @@ def test_a_baseline_that_was_asked_another_number_of_times_is_doubtful(many: Pro
     result.stdout.fnmatch_lines(["doubtful: each example was asked another number of times than in the baseline*"])
 
 
-@PROCESSES
+@pytest.mark.parametrize("processes", BOTH)
 def test_an_ini_file_that_switches_the_gate_off_is_named_and_nothing_has_passed(small: Project, processes: str) -> None:
     ini = "[pytest]\naddopts = --lm-gate none\nlm_task_paths = .\npythonpath = ..\n"
     small.write("tasks/pytest.ini", ini)

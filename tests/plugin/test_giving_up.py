@@ -23,6 +23,7 @@ definition:
   scorers:
   - {type: model_as_a_judge_classifier, correct_labels: ["yes"], incorrect_labels: ["no"]}
 """
+GONE = [status(429, Retry_After="86400")]
 LONG_GONE = "asks to wait 86400 s before the next request, longer than the 600 s that a run waits: HTTP 429"
 CHECK = "failed alike; check the address, the API key and the name of the model: HTTP 401"
 
@@ -38,12 +39,15 @@ def ask(project: Project, server: ScriptedServer, *options: str) -> pytest.RunRe
     return project.run_pytest("--lm-adapter=openai:m", address, "--lm-adapter-arg=api_key_env=''", *options)
 
 
-@pytest.mark.parametrize("workers", [[], ["-n2"]], ids=["serial", "workers"])
 @pytest.mark.parametrize(
-    ("server", "requests", "told"),
-    [([status(401)], 5, CHECK), ([status(429, Retry_After="86400")], 1, LONG_GONE)],
+    ("server", "requests", "told", "workers"),
+    [
+        pytest.param([status(401)], 5, CHECK, [], id="401"),
+        pytest.param([status(401)], 5, CHECK, ["-n2"], id="401, workers"),
+        pytest.param(GONE, 1, LONG_GONE, [], id="come back tomorrow"),
+        pytest.param(GONE, 1, LONG_GONE, ["-n2"], id="come back tomorrow, workers", marks=pytest.mark.workers),
+    ],
     indirect=["server"],
-    ids=["401", "come back tomorrow"],
 )
 def test_a_server_that_answers_nothing_ends_the_run(
     project: Project, server: ScriptedServer, requests: int, told: str, workers: list[str]

@@ -46,6 +46,8 @@ def pytest_lmeval_register(registry):
 def broken(lm_example):
     raise ValueError(lm_example.prompt)
 """
+# All orders in three texts: a program or a traceback for each of them would be the most of what these tests cost.
+JOINED = ["\n".join(ORDERS[start::3]) for start in range(3)]
 PROGRAM = """import sys
 print({text!r})
 print({text!r}, file=sys.stderr)
@@ -71,7 +73,7 @@ def hostile(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
     fields = {"category": "code_exec", "metric_name": "code_exec", "post_process": "none"}
     programs = [
         project.spec(f"p-{number}", PROGRAM.format(text=text), target="f() == 1", **fields)
-        for number, text in enumerate(ORDERS)
+        for number, text in enumerate(JOINED)
     ]
     project.task("tasks/programs.jsonl", *programs)
     return project
@@ -115,7 +117,8 @@ def test_what_programs_print_stands_behind_a_mark(hostile: Project) -> None:
 
 def test_an_error_in_a_fixture_gives_no_order(hostile: Project) -> None:
     hostile.write("conftest.py", CONFTEST.replace("@pytest.fixture\n", "@pytest.fixture(autouse=True)\n"))
-    check(hostile.run("tasks/wrong.jsonl", "-rA"), "ERROR at setup", "set-output")
+    hostile.task("tasks/joined.jsonl", *[hostile.record(text, text) for text in JOINED])
+    check(hostile.run("tasks/joined.jsonl", "-rA"), "ERROR at setup", "set-output")
 
 
 def test_a_comparison_gives_no_order(hostile: Project) -> None:
@@ -147,11 +150,11 @@ NAMES = ("::error file=a::x", "a\n::error::b/x", "##[group]x", "\x1b[2Jx", "\r::
     ("folder", "options"),
     [
         (".", ["-v"]),
-        (".", ["-n2"]),
+        pytest.param(".", ["-n2"], marks=pytest.mark.workers),
         ("tasks", ["--collect-only", "-q"]),
         ("tasks", ["--lm-check-formatting"]),
         pytest.param("tasks", ["-v"], marks=pytest.mark.slow),
-        pytest.param("tasks", ["-n2"], marks=pytest.mark.slow),
+        pytest.param("tasks", ["-n2"], marks=pytest.mark.workers),
         pytest.param(".", ["--collect-only", "-q"], marks=pytest.mark.slow),
         pytest.param(".", ["--lm-check-formatting"], marks=pytest.mark.slow),
     ],

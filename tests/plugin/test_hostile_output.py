@@ -70,29 +70,32 @@ def check_terminal(result: pytest.RunResult) -> None:
     assert len(text) < 400_000
 
 
-@pytest.mark.parametrize("processes", ["-n0", "-n2"])
-def test_every_text_is_scored_kept_and_shown_harmlessly(hostile: Project, processes: str) -> None:
-    result = hostile.run(processes, "--lm-include-per-example", "--junitxml=junit.xml", "--json-report")
-    assert 1 == result.ret
-    check_terminal(result)
+def test_every_text_is_scored_kept_and_shown_harmlessly(hostile: Project) -> None:
     right = sum(text.isprintable() and len(text) < 1000 for text in TEXTS.values())
-    result.assert_outcomes(failed=len(TEXTS), passed=right)
-    assert hostile.board()["complete"]
-    outputs = {id.removeprefix("t:wrong-"): record["output"] for id, record in hostile.examples().items()}
-    assert dict(TEXTS) == {key: outputs[key] for key in TEXTS}
-    ledger = (hostile.path / "reports/ledger.jsonl").read_bytes().decode("ascii").splitlines()
-    assert len(TEXTS) + right + 3 == len([json.loads(line) for line in ledger])
-    (hostile.path / "reports/leaderboard.md").read_bytes().decode("utf-8")
-    suite = ElementTree.parse(hostile.path / "junit.xml").getroot()
-    assert len(TEXTS) == len(list(suite.iter("failure")))
-    report = json.loads((hostile.path / ".report.json").read_bytes())
-    assert len(TEXTS) == report["summary"]["failed"]
-
-
-def test_the_digest_of_hostile_texts_is_the_same_from_workers(hostile: Project) -> None:
-    hostile.run("--lm-report-dir=one")
-    hostile.run("--lm-report-dir=two", "-n2", "--lm-batch-size=3")
-    assert hostile.board("one")["digest"] == hostile.board("two")["digest"]
+    digests = set()
+    for name, options in (("serial", []), ("workers", ["-n2", "--lm-batch-size=3"])):
+        reports = [
+            f"--lm-report-dir={name}",
+            f"--junitxml={name}.xml",
+            "--json-report",
+            f"--json-report-file={name}.json",
+        ]
+        result = hostile.run(*options, "--lm-include-per-example", *reports)
+        assert 1 == result.ret
+        check_terminal(result)
+        result.assert_outcomes(failed=len(TEXTS), passed=right)
+        assert hostile.board(name)["complete"]
+        digests.add(hostile.board(name)["digest"])
+        outputs = {id.removeprefix("t:wrong-"): record["output"] for id, record in hostile.examples(name).items()}
+        assert dict(TEXTS) == {key: outputs[key] for key in TEXTS}
+        ledger = (hostile.path / name / "ledger.jsonl").read_bytes().decode("ascii").splitlines()
+        assert len(TEXTS) + right + 3 == len([json.loads(line) for line in ledger])
+        (hostile.path / name / "leaderboard.md").read_bytes().decode("utf-8")
+        suite = ElementTree.parse(hostile.path / f"{name}.xml").getroot()
+        assert len(TEXTS) == len(list(suite.iter("failure")))
+        report = json.loads((hostile.path / f"{name}.json").read_bytes())
+        assert len(TEXTS) == report["summary"]["failed"]
+    assert 1 == len(digests)
 
 
 def test_a_terminal_of_plain_ascii_is_enough(hostile: Project, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -89,7 +89,7 @@ def test_an_old_board_does_not_outlive_an_ended_process(ending: Project) -> None
     assert not ending.board()["complete"]
 
 
-@pytest.mark.parametrize("how", ["os._exit", "SIGKILL"])
+@pytest.mark.parametrize("how", [pytest.param("os._exit", marks=pytest.mark.workers), "SIGKILL"])
 def test_a_dead_worker_costs_its_batch_at_most(ending: Project, how: str) -> None:
     result = end(ending, how, "-n2")
     assert 3 == result.ret
@@ -125,10 +125,14 @@ def {hook}:
 
 
 @pytest.mark.parametrize(
-    ("hook", "thing"),
-    [("pytest_runtest_setup(item)", "item.name"), ("pytest_runtest_logreport(report)", "report.nodeid")],
+    ("hook", "thing", "processes"),
+    [
+        ("pytest_runtest_setup(item)", "item.name", "-n0"),
+        ("pytest_runtest_logreport(report)", "report.nodeid", "-n0"),
+        ("pytest_runtest_logreport(report)", "report.nodeid", "-n2"),
+        pytest.param("pytest_runtest_setup(item)", "item.name", "-n2", marks=pytest.mark.workers),
+    ],
 )
-@pytest.mark.parametrize("processes", ["-n0", "-n2"])
 def test_a_hook_that_stops_pytest_leaves_the_run_incomplete(
     ending: Project, hook: str, thing: str, processes: str
 ) -> None:
@@ -154,8 +158,14 @@ def test_reports_that_a_hook_swallows_are_missed(ending: Project) -> None:
     assert ["e5"] == lost(ending, result)
 
 
-@pytest.mark.parametrize("processes", ["-n0", "-n2"])
-@pytest.mark.parametrize("stop", ["-x", "--maxfail=1", "--sw"])
+@pytest.mark.parametrize(
+    ("stop", "processes"),
+    [
+        *[(stop, "-n0") for stop in ("-x", "--maxfail=1", "--sw")],
+        ("-x", "-n2"),
+        *[pytest.param(stop, "-n2", marks=pytest.mark.workers) for stop in ("--maxfail=1", "--sw")],
+    ],
+)
 def test_a_run_that_was_told_to_stop_is_incomplete_and_failed_as_any_run(
     project: Project, stop: str, processes: str
 ) -> None:
@@ -210,13 +220,13 @@ def pytest_collection():
 ENDS = ["os._exit(0)", "pytest.exit('enough', 0)", "sys.exit(0)"]
 
 
-@pytest.mark.parametrize("end", ENDS)
 @pytest.mark.parametrize("arguments", ["tasks", "tests tasks/t.jsonl", "tests tasks", "-o lm_task_paths=tasks"])
-def test_a_run_that_ends_before_it_collects_is_not_green(project: Project, arguments: str, end: str) -> None:
-    project.write("conftest.py", OVERRIDE.replace("{end}", end))
+def test_a_run_that_ends_before_it_collects_is_not_green(project: Project, arguments: str) -> None:
     project.write("tests/test_plain.py", "def test_plain(): pass\n")
     project.task("tasks/t.jsonl", project.record("a", "x"))
-    assert 3 == project.run_pytest(*arguments.split()).ret
+    for end in ENDS:
+        project.write("conftest.py", OVERRIDE.replace("{end}", end))
+        assert 3 == project.run_pytest(*arguments.split()).ret, end
     project.write("conftest.py", OVERRIDE.replace("{end}", "pass"))
     assert 0 == project.run_pytest(*arguments.split()).ret
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
-    from tests.conftest import Project
+    from tests.conftest import MadeOnce, Project
 
 
 def configure(project: Project, **options: str) -> None:
@@ -16,14 +18,20 @@ def configure(project: Project, **options: str) -> None:
 
 
 @pytest.fixture
-def compared(project: Project) -> Project:
+def compared(project: Project, made_once: MadeOnce) -> Project:
     project.small_tasks()
     configure(project, baseline="base.json")
-    assert 0 == project.run("--lm-update-baseline").ret
+
+    def fill(folder: Path) -> None:
+        assert 0 == project.run("--lm-update-baseline").ret
+        for name in ("base.json", "reports"):
+            shutil.move(project.path / name, folder)
+
+    shutil.copytree(made_once("ini-gate-compared", fill), project.path, dirs_exist_ok=True)
     return project
 
 
-@pytest.mark.parametrize("options", [[], ["-n2"]])
+@pytest.mark.parametrize("options", [[], pytest.param(["-n2"], marks=pytest.mark.workers)])
 def test_a_whole_run_is_compared_with_the_baseline_of_the_ini_file(compared: Project, options: list[str]) -> None:
     result = compared.run(*options)
     gate = compared.board()["gate"]

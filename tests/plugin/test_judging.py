@@ -79,7 +79,11 @@ def judgements(project: Project) -> list[str]:
     return sorted(prompt for line in lines for prompt in json.loads(line))
 
 
-@pytest.mark.parametrize("processes", ["-n0", "-n2"])
+@pytest.mark.parametrize(
+    ("judged", "processes"),
+    [("yaml", "-n0"), ("class", "-n0"), ("class", "-n2"), pytest.param("yaml", "-n2", marks=pytest.mark.workers)],
+    indirect=["judged"],
+)
 def test_every_answer_is_judged_once_and_the_board_says_by_whom(judged: Project, processes: str) -> None:
     result = judged.run(processes, "--lm-judge=judge:Judge", "--lm-include-per-example")
     assert 1 == result.ret, result.stdout.str()

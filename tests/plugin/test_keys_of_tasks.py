@@ -81,7 +81,14 @@ def test_a_floor_of_a_name_that_is_another_tasks_key_is_refused_with_the_choices
     result.stderr.fnmatch_lines([f"*the floor of 'the-choice' has two meanings: {whose}*"])
 
 
-@pytest.mark.parametrize("named", [["tasks/choice.yaml"], ["tasks/choice.yaml", "-n2"], ["tasks/choice.yaml::0"]])
+@pytest.mark.parametrize(
+    "named",
+    [
+        ["tasks/choice.yaml"],
+        pytest.param(["tasks/choice.yaml", "-n2"], marks=pytest.mark.workers),
+        ["tasks/choice.yaml::0"],
+    ],
+)
 def test_values_that_no_task_of_the_named_files_takes_are_said(variants: Project, named: list[str]) -> None:
     variants.write("c.yaml", "which: first\nlanguage: en\n")
     result = variants.run_pytest(*named, *RUN[1:])

@@ -113,11 +113,14 @@ def _rows(project: Project) -> dict[str, dict[str, Any]]:
     return {row["task"]: row for row in project.board()["tasks"]}
 
 
-@pytest.mark.parametrize("scorers", [BINARY, CLASSIFIED])
-def test_a_ground_truth_is_never_the_score(tasks: Project, scorers: str) -> None:
+@pytest.mark.parametrize(
+    ("scorers", "processes"),
+    [(BINARY, "-n2"), (CLASSIFIED, "-n0"), pytest.param(CLASSIFIED, "-n2", marks=pytest.mark.workers)],
+)
+def test_a_ground_truth_is_never_the_score(tasks: Project, scorers: str, processes: str) -> None:
     _write(tasks, scorers)
     _write(tasks, EQUALS, "equal")
-    result = tasks.run("tasks", "--junitxml=junit.xml", "-n2", "--lm-include-per-example")
+    result = tasks.run("tasks", "--junitxml=junit.xml", processes, "--lm-include-per-example")
     assert 0 == result.ret
     board, rows = tasks.board(), _rows(tasks)
     row = rows["binary"]

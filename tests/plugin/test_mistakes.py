@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
+from pytest_lmeval.cli import main
+
 if TYPE_CHECKING:
     from tests.conftest import Project
 
@@ -359,12 +361,26 @@ def test_what_the_mistakes_are_made_in_is_right(project: Project) -> None:
 
 
 @pytest.mark.parametrize("name", MISTAKES)
-def test_a_mistake_of_a_new_user_is_said_with_place_fault_and_remedy(project: Project, name: str) -> None:
+def test_a_mistake_of_a_new_user_is_said_with_place_fault_and_remedy(
+    project: Project, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     mistake = MISTAKES[name]
     for path, content in mistake.files.items():
         project.write(path, content)
     program, *arguments = mistake.command.split()
-    result = project.lmeval(*arguments) if program == "lmeval" else project.run_pytest(*arguments)
-    text = result.stdout.str() + result.stderr.str()
+    if program == "lmeval" and not any(path.endswith(".py") for path in mistake.files):
+        code, text = lmeval(arguments, capsys)
+    else:
+        result = project.lmeval(*arguments) if program == "lmeval" else project.run_pytest(*arguments)
+        code, text = int(result.ret), result.stdout.str() + result.stderr.str()
     assert "Traceback" not in text
-    assert (mistake.code, []) == (result.ret, [part for part in mistake.says if part not in text])
+    assert (mistake.code, []) == (code, [part for part in mistake.says if part not in text])
+
+
+def lmeval(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[int | str | None, str]:
+    """Run a command that imports nothing of the project's in this process; return its exit code and what it said."""
+    try:
+        code: int | str | None = main(arguments)
+    except SystemExit as ended:
+        code = ended.code
+    return code, "".join(capsys.readouterr())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -13,9 +13,7 @@ from pytest_lmeval.compare.merged_gate import gate_settings
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.records.runfile import read_run
 from tests import needs
-
-if TYPE_CHECKING:
-    from tests.conftest import Project
+from tests.conftest import BOTH, Project
 
 OPENING = "import os, signal, sys, time\nimport pytest\nWORKER = os.environ.get('PYTEST_XDIST_WORKER', '')\n"
 LATE = "\ndef pytest_collection_finish(session):\n    session.config.pluginmanager.register(Late())\n"
@@ -87,11 +85,15 @@ class Late:
     "os._exit": "\ndef pytest_sessionfinish():\n    if not WORKER: os._exit(0)\n",
     "os._exit-unconfigure": "\ndef pytest_unconfigure():\n    if not WORKER: os._exit(0)\n",
 }
-HIDING_FROM_WORKERS = ("makereport", "exitstatus", "sys.exit", "os._exit")
 
 
 @pytest.mark.parametrize(
-    ("how", "processes"), [*[(how, "-n0") for how in HIDING], *[(how, "-n2") for how in HIDING_FROM_WORKERS]]
+    ("how", "processes"),
+    [
+        *[(how, "-n0") for how in HIDING],
+        *[(how, "-n2") for how in ("makereport", "os._exit")],
+        *[pytest.param(how, "-n2", marks=pytest.mark.workers) for how in ("exitstatus", "sys.exit")],
+    ],
 )
 def test_a_wrong_answer_fails_the_run_whatever_hides_it(project: Project, how: str, processes: str) -> None:
     write_tasks(project, wrong=True)
@@ -178,7 +180,11 @@ def pytest_report_from_serializable(data):
 
 @pytest.mark.parametrize(
     ("how", "processes"),
-    [*[(how, "-n0") for how in LOSING], *[(how, "-n2") for how in LOSING_BETWEEN_PROCESSES]],
+    [
+        *[(how, "-n0") for how in LOSING],
+        *[(how, "-n2") for how in LOSING_BETWEEN_PROCESSES if how != "skipped"],
+        pytest.param("skipped", "-n2", marks=pytest.mark.workers),
+    ],
 )
 def test_what_is_lost_of_right_answers_makes_the_run_incomplete(project: Project, how: str, processes: str) -> None:
     write_tasks(project, wrong=False)
@@ -280,7 +286,12 @@ MARKED = {
 
 
 @pytest.mark.parametrize(
-    ("how", "processes"), [*[(how, "-n0") for how in MARKED], ("xfail that passes", "-n2"), ("tear-down", "-n2")]
+    ("how", "processes"),
+    [
+        *[(how, "-n0") for how in MARKED],
+        ("tear-down", "-n2"),
+        pytest.param("xfail that passes", "-n2", marks=pytest.mark.workers),
+    ],
 )
 def test_marks_and_fixtures_decide_what_they_decide_anywhere(project: Project, how: str, processes: str) -> None:
     case = MARKED[how]
@@ -342,7 +353,7 @@ def test_a_task_without_examples_stops_the_run(project: Project, options: list[s
     assert [] == project.calls()
 
 
-@pytest.mark.parametrize("processes", ["-n0", "-n2"])
+@pytest.mark.parametrize("processes", BOTH)
 def test_a_folder_that_hides_its_tasks_stops_the_run(project: Project, processes: str) -> None:
     write_tasks(project, wrong=False)
     project.task("tasks/more/u.jsonl", project.record("a", "x"))
@@ -367,8 +378,8 @@ def test_answers_that_are_none_make_the_run_incomplete(project: Project, answers
     [
         ["-p", "no:terminal", "-p", "no:junitxml"],
         ["-qqq", "--tb=no"],
-        ["-n2", "--dist=loadfile", "-q"],
-        ["-n2", "--dist=worksteal", "-p", "no:terminal"],
+        pytest.param(["-n2", "--dist=loadfile", "-q"], marks=pytest.mark.workers),
+        pytest.param(["-n2", "--dist=worksteal", "-p", "no:terminal"], marks=pytest.mark.workers),
         ["-n2", "--dist=each"],
     ],
 )

@@ -17,8 +17,10 @@ def _said(result: pytest.RunResult) -> list[str]:
     return [line for line in result.outlines if line.startswith(("not a task", "... and"))]
 
 
-@pytest.mark.parametrize("processes", ["-n0", "-n2"])
-@pytest.mark.parametrize("alone", [True, False])
+@pytest.mark.parametrize(
+    ("alone", "processes"),
+    [(True, "-n0"), (False, "-n0"), (False, "-n2"), pytest.param(True, "-n2", marks=pytest.mark.workers)],
+)
 def test_files_that_are_no_tasks_are_named_with_the_reason(project: Project, alone: bool, processes: str) -> None:
     project.write("tasks/x.yaml", "key: x\ndefinitoin: {}\n")
     project.write("tasks/task_none.py", "x = 1\n")

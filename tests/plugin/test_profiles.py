@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
-if TYPE_CHECKING:
-    from tests.conftest import Project
+from tests.conftest import BOTH, Project
 
 MODEL = """
 class Model:
@@ -75,7 +72,7 @@ def test_what_a_profile_is_changed_to_is_asked_anew_by_a_resumed_run(profiles: P
         result.assert_outcomes(passed=2 if reused else 0, failed=1 if reused else 3)
 
 
-@pytest.mark.parametrize("processes", ["-n0", "-n2"])
+@pytest.mark.parametrize("processes", BOTH)
 def test_an_unknown_name_is_a_usage_error_that_lists_the_profiles(profiles: Project, processes: str) -> None:
     result = profiles.run_pytest("--lm-adapter=polit", processes)
     assert 4 == result.ret

@@ -118,26 +118,25 @@ def test_a_task_that_is_quarantined_whole_is_outside_the_overall_score_and_its_f
     assert 1.0 == project.board()["overall_score"]
 
 
-@pytest.mark.parametrize(
-    ("quarantine", "fault"),
-    [
-        ({"reason": "flips"}, "missing_required extras.quarantine.until: a quarantine needs until, a date, and reason"),
-        ({"until": "2999-12-31"}, "missing_required extras.quarantine.reason: *"),
-        (
-            {"until": "31.12.2999", "reason": "flips"},
-            "bad_value extras.quarantine.until: expected a date as YYYY-MM-DD, *",
-        ),
-        ({"until": "20991231", "reason": "flips"}, "bad_value extras.quarantine.until: expected a date *"),
-        ({"until": "2999-12-31", "reason": ""}, "bad_type extras.quarantine.reason: *"),
-        ({"until": "2999-12-31", "reason": "flips", "who": "me"}, "unknown_field extras.quarantine.who: *"),
-        (True, "bad_type extras.quarantine: expected {until, reason}, got a boolean"),
-    ],
-)
-def test_a_quarantine_that_says_too_little_is_a_bad_record(project: Project, quarantine: Any, fault: str) -> None:
-    words(project, project.record("flaky", "wrong", quarantine=quarantine))
+BAD: list[tuple[Any, str]] = [
+    ({"reason": "flips"}, "missing_required extras.quarantine.until: a quarantine needs until, a date, and reason"),
+    ({"until": "2999-12-31"}, "missing_required extras.quarantine.reason: *"),
+    (
+        {"until": "31.12.2999", "reason": "flips"},
+        "bad_value extras.quarantine.until: expected a date as YYYY-MM-DD, *",
+    ),
+    ({"until": "20991231", "reason": "flips"}, "bad_value extras.quarantine.until: expected a date *"),
+    ({"until": "2999-12-31", "reason": ""}, "bad_type extras.quarantine.reason: *"),
+    ({"until": "2999-12-31", "reason": "flips", "who": "me"}, "unknown_field extras.quarantine.who: *"),
+    (True, "bad_type extras.quarantine: expected {until, reason}, got a boolean"),
+]
+
+
+def test_a_quarantine_that_says_too_little_is_a_bad_record(project: Project) -> None:
+    words(project, *[project.record(f"flaky-{n}", "wrong", quarantine=bad) for n, (bad, _) in enumerate(BAD)])
     found = project.lmeval("validate", "tasks")
     assert 1 == found.ret
-    found.stdout.fnmatch_lines([f"*words.jsonl:9: {fault}"])
+    found.stdout.fnmatch_lines([f"*words.jsonl:{number}: {fault}" for number, (_, fault) in enumerate(BAD, 9)])
 
 
 def test_a_diff_of_ledgers_takes_the_list_of_the_older_one(project: Project) -> None:

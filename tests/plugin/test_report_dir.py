@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import Project
+from tests.conftest import MadeOnce, Project
 
 
 @pytest.mark.parametrize(
-    "picks", [["-k", "blue", "-n2"], ["--lf"], ["tasks/words.jsonl::red"], ["--deselect=tasks/words.jsonl::red", "-n2"]]
+    "picks",
+    [
+        ["-k", "blue", "-n2"],
+        ["--lf"],
+        ["tasks/words.jsonl::red"],
+        ["--deselect=tasks/words.jsonl::red"],
+        pytest.param(["--deselect=tasks/words.jsonl::red", "-n2"], marks=pytest.mark.workers),
+    ],
 )
 def test_a_run_of_some_examples_leaves_the_board_of_the_whole_run_and_says_where_it_writes(
-    project: Project, picks: list[str]
+    project: Project, picks: list[str], made_once: MadeOnce
 ) -> None:
     project.small_tasks()
-    project.run()
+
+    def fill(folder: Path) -> None:
+        project.run()
+        for name in ("reports", ".pytest_cache"):
+            shutil.move(project.path / name, folder)
+
+    shutil.copytree(made_once("report-dir-whole", fill), project.path, dirs_exist_ok=True)
     whole = [path.read_bytes() for path in _files(project)]
     ran = project.run(*picks)
     assert whole == [path.read_bytes() for path in _files(project)]

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.conftest import PYTEST_INI, MadeOnce, Project, RunModule
+from tests.conftest import BOTH, PYTEST_INI, MadeOnce, Project, RunModule
 
 MODEL = """
 import pytest
@@ -233,9 +233,9 @@ def test_all_reports_agree_on_what_has_nothing_to_do_with_scores(project: Projec
 @pytest.mark.parametrize(
     ("name", "mode"),
     [
-        ("one wrong", "examples"),
+        pytest.param("one wrong", "examples", marks=pytest.mark.workers),
         ("most wrong", "baseline"),
-        ("must pass", "tasks"),
+        pytest.param("must pass", "tasks", marks=pytest.mark.workers),
         ("an allowed error", "none"),
     ],
 )
@@ -246,7 +246,7 @@ def test_all_reports_of_workers_agree(project: Project, baseline: bytes, name: s
     check_agreement(project, result, verdict, expected_code(verdict, outcome))
 
 
-@pytest.mark.parametrize("name", ["masked", "tear-down", "cut short"])
+@pytest.mark.parametrize("name", [pytest.param("masked", marks=pytest.mark.workers), "tear-down", "cut short"])
 def test_all_reports_of_workers_agree_on_what_has_nothing_to_do_with_scores(
     project: Project, baseline: bytes, name: str
 ) -> None:
@@ -266,7 +266,7 @@ def test_all_reports_agree_however_a_run_is_compared(project: Project, baseline:
     check_agreement(project, result, outcome.verdicts[0], expected_code(outcome.verdicts[0], outcome))
 
 
-@pytest.mark.parametrize("processes", ["-n0", "-n2"])
+@pytest.mark.parametrize("processes", BOTH)
 def test_all_reports_of_several_models_agree(project: Project, baseline: bytes, processes: str) -> None:
     write_project(project.path)
     project.write("base.json", baseline)

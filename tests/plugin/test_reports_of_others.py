@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 
-if TYPE_CHECKING:
-    from tests.conftest import Project
+from tests.conftest import BOTH, Project
 
 NAMES = {"lm_task", "lm_example", "lm_metric", "lm_score", "lm_threshold", "lm_status"}
 
@@ -29,8 +28,10 @@ def junit_properties(project: Project) -> dict[str, dict[str, str]]:
     }
 
 
-@pytest.mark.parametrize("processes", ["-n0", "-n2"])
-@pytest.mark.parametrize("family", ["xunit1", "xunit2"])
+@pytest.mark.parametrize(
+    ("family", "processes"),
+    [("xunit1", "-n0"), ("xunit2", "-n0"), ("xunit2", "-n2"), pytest.param("xunit1", "-n2", marks=pytest.mark.workers)],
+)
 def test_junit_xml_has_a_case_an_example_with_its_score(small: Project, family: str, processes: str) -> None:
     small.run("--junitxml=junit.xml", "-o", f"junit_family={family}", processes)
     root = ElementTree.parse(small.path / "junit.xml").getroot()
@@ -61,7 +62,7 @@ def json_report(project: Project) -> dict[str, Any]:
     return report
 
 
-@pytest.mark.parametrize("processes", ["-n0", "-n2"])
+@pytest.mark.parametrize("processes", BOTH)
 def test_the_json_report_carries_properties_and_board(small: Project, processes: str) -> None:
     result = small.run("--json-report", processes)
     report = json_report(small)
@@ -75,7 +76,7 @@ def test_the_json_report_carries_properties_and_board(small: Project, processes:
     assert "lmeval" not in {name for test in report["tests"] for entry in test["user_properties"] for name in entry}
 
 
-@pytest.mark.parametrize("processes", ["-n0", "-n2"])
+@pytest.mark.parametrize("processes", BOTH)
 def test_an_incomplete_run_is_incomplete_in_the_json_report_too(small: Project, processes: str) -> None:
     small.write("model.py", "class Model:\n    name = 'm'\n    def generate(self, prompts): return None\n")
     assert 3 == small.run("--json-report", processes).ret

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_lmeval.records.runfile import read_run
-from tests.conftest import PATIENCE_S
+from tests.conftest import BOTH, PATIENCE_S
 from tests.schemas import faults
 
 if TYPE_CHECKING:
@@ -331,7 +331,7 @@ def test_a_run_that_was_killed_in_the_first_line_of_its_ledger_is_completed_and_
     assert (True, True, 8, 1) == (read.complete, read.agrees, len(read.results or ()), read.damaged)
 
 
-@pytest.mark.parametrize("processes", ["-n0", "-n2"])
+@pytest.mark.parametrize("processes", BOTH)
 def test_a_ledger_that_no_run_could_be_read_from_is_a_usage_error_before_anything_is_asked(
     cut_off: Project, processes: str
 ) -> None:
@@ -357,7 +357,7 @@ def ledgers(project: Project) -> list[str]:
 
 
 @pytest.mark.parametrize("with_board", [True, False])
-@pytest.mark.parametrize("processes", ["-n0", "-n2"])
+@pytest.mark.parametrize("processes", BOTH)
 def test_resuming_a_complete_run_asks_nothing_and_writes_its_reports(
     complete: Project, processes: str, with_board: bool
 ) -> None:

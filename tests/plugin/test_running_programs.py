@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pytest_lmeval.sandbox import require_level
-from tests.conftest import Project
+from tests.conftest import BOTH, Project
 
-PROCESSES = pytest.mark.parametrize("processes", ["-n0", "-n2"])
 LACKING = """
 import pytest_lmeval.sandbox
 
@@ -33,7 +32,7 @@ def programs(project: Project) -> Project:
 
 
 @pytest.mark.skipif(require_level("confined") is not None, reason="this kernel lacks a layer of confined")
-@PROCESSES
+@pytest.mark.parametrize("processes", ["-n0", "-n2"])
 def test_programs_run_confined_and_the_board_says_so(programs: Project, processes: str) -> None:
     result = programs.run(processes, "--lm-include-per-example")
     assert 1 == result.ret
@@ -44,7 +43,7 @@ def test_programs_run_confined_and_the_board_says_so(programs: Project, processe
     assert {"code:right": 1.0, "code:sum": 1.0, "code:wrong": 0.0} == scores
 
 
-@PROCESSES
+@pytest.mark.parametrize("processes", BOTH)
 def test_where_the_level_is_missing_programs_are_errors_that_say_how_to_go_on_and_cost_no_call(
     programs: Project, processes: str
 ) -> None:

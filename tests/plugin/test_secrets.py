@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.adapters.openai.scripted_server import Exchange, ScriptedServer, serving
-
-if TYPE_CHECKING:
-    from tests.conftest import Project
+from tests.conftest import BOTH, Project
 
 CANARY = "sk-CANARY-7f3a9b2c4d5e6f70"
 LOUD = [
@@ -94,10 +91,17 @@ def write_tasks(project: Project) -> None:
     (project.path / "out").mkdir()
 
 
-@pytest.mark.parametrize("processes", ["-n0", "-n2"])
-@pytest.mark.parametrize("variable", ["OPENAI_API_KEY", "OWN_KEY"])
+@pytest.mark.parametrize(
+    ("variable", "processes"),
+    [
+        ("OPENAI_API_KEY", "-n0"),
+        ("OWN_KEY", "-n0"),
+        ("OWN_KEY", "-n2"),
+        pytest.param("OPENAI_API_KEY", "-n2", marks=pytest.mark.workers),
+    ],
+)
 def test_a_key_from_the_environment_reaches_the_server_alone(
-    project: Project, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch, processes: str, variable: str
+    project: Project, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch, variable: str, processes: str
 ) -> None:
     monkeypatch.setenv(variable, CANARY)
     write_tasks(project)
@@ -122,7 +126,7 @@ def run_own(project: Project, *options: str, adapter: str = "model:Model") -> py
     return project.run_pytest(f"--lm-adapter={adapter}", "--lm-batch-size=1", *LOUD, *options)
 
 
-@pytest.mark.parametrize("processes", ["-n0", "-n2"])
+@pytest.mark.parametrize("processes", BOTH)
 def test_a_secret_option_is_not_spread(project: Project, processes: str) -> None:
     result = run_own(project, f"--lm-adapter-arg=api_token={CANARY}", "--lm-adapter-arg=region=west", processes)
     assert 3 == result.ret
@@ -152,18 +156,23 @@ class Model:
         return [f"you sent {self.told}" for prompt in prompts]
 """
 NAMES = "pwd pass cookie session dsn pat private access connection_string"
-GIVEN = [
-    *(f"{name}={CANARY}" for name in NAMES.split()),
-    f'headers={{"X-Plain" = "{CANARY}"}}',
-    f"endpoint=https://me:{CANARY}@host/v1",
-    f"endpoint=https://host/v1?x=1&token={CANARY}",
-    "key_env=THE_KEY",
-]
+# A secret of its own for each name: one that is known as a secret is hidden wherever it stands.
+GIVEN = {
+    "names": [f"{name}={CANARY}-{name}" for name in NAMES.split()],
+    "headers": [f'headers={{"X-Plain" = "{CANARY}"}}'],
+    "user": [f"endpoint=https://me:{CANARY}@host/v1"],
+    "query": [f"endpoint=https://host/v1?x=1&token={CANARY}"],
+    "variable": ["key_env=THE_KEY"],
+}
 
 
-# The way to the workers is the same for all names.
 @pytest.mark.parametrize(
-    ("given", "processes"), [*((given, "-n0") for given in GIVEN), (GIVEN[0], "-n2"), (GIVEN[-1], "-n2")]
+    ("given", "processes"),
+    [
+        *((given, "-n0") for given in GIVEN),
+        ("names", "-n2"),
+        pytest.param("variable", "-n2", marks=pytest.mark.workers),
+    ],
 )
 def test_a_secret_that_the_adapter_tells_is_not_spread(
     project: Project, given: str, processes: str, monkeypatch: pytest.MonkeyPatch
@@ -173,7 +182,8 @@ def test_a_secret_that_the_adapter_tells_is_not_spread(
     project.write(
         "test_told.py", "def test_told(lm_adapter):\n    print(lm_adapter.told)\n    assert not lm_adapter.told\n"
     )
-    result = run_own(project, f"--lm-adapter-arg={given}", processes, adapter="telling:Model")
+    options = [f"--lm-adapter-arg={each}" for each in GIVEN[given]]
+    result = run_own(project, *options, processes, adapter="telling:Model")
     assert 3 == result.ret
     assert [] == spread(project, result, "telling.py")
     assert "the server refused" in result.stdout.str()
@@ -183,29 +193,28 @@ def test_a_secret_that_the_adapter_tells_is_not_spread(
     }
 
 
-@pytest.mark.parametrize("given", [GIVEN[0], GIVEN[-1]])
+@pytest.mark.parametrize("given", ["names", "variable"])
 def test_a_secret_that_the_adapter_tells_when_it_is_made_is_not_spread(
     project: Project, given: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("THE_KEY", CANARY)
     project.write("telling.py", TELLING)
-    options = [f"--lm-adapter-arg={given}", "--lm-adapter-arg=breaks=true"]
+    options = [f"--lm-adapter-arg={each}" for each in (*GIVEN[given], "breaks=true")]
     result = run_own(project, *options, adapter="telling:Model")
     assert 4 == result.ret
     assert "could not be made: ValueError:" in result.stderr.str()
     assert [] == spread(project, result, "telling.py")
 
 
-@pytest.mark.parametrize("given", [GIVEN[0], GIVEN[-1]])
+@pytest.mark.parametrize("given", ["names", "variable"])
 def test_the_command_that_tries_a_task_does_not_spread_a_secret(
     project: Project, given: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("THE_KEY", CANARY)
     project.write("telling.py", TELLING)
     project.task("tasks/t.jsonl", project.spec("a", "x"), project.spec("b", "raise"))
-    result = project.lmeval(
-        "test", "tasks/t.jsonl", "--lm-adapter=telling:Model", "--lm-adapter-arg=region=west", "--lm-adapter-arg", given
-    )
+    options = [part for each in ("region=west", *GIVEN[given]) for part in ("--lm-adapter-arg", each)]
+    result = project.lmeval("test", "tasks/t.jsonl", "--lm-adapter=telling:Model", *options)
     shown = f"{result.stdout.str()}{result.stderr.str()}"
     assert "the server refused" in shown
     assert "you sent" in shown
@@ -229,7 +238,7 @@ def test_a_secret_option_as_an_argument_of_its_own_is_not_spread(project: Projec
     assert [] == spread(project, result)
 
 
-@pytest.mark.parametrize("processes", ["-n0", "-n2"])
+@pytest.mark.parametrize("processes", BOTH)
 def test_a_secret_in_a_profile_is_not_spread(project: Project, processes: str) -> None:
     profile = f'[tool.lmeval.adapters.mine]\nadapter = "model:Model"\napi_token = "{CANARY}"\n'
     project.write("pyproject.toml", profile)
@@ -244,19 +253,23 @@ def test_a_secret_inside_a_table_is_not_spread(project: Project) -> None:
     assert [] == spread(project, result)
 
 
-@pytest.mark.parametrize("processes", ["-n0", "-n2"])
+MISTAKES = {
+    "raises": ["--lm-adapter-arg=how=raises"],
+    "exits": ["--lm-adapter-arg=how=exits", "--full-trace"],
+    "another mistake": ["--lm-threshold=none=1"],
+}
+
+
 @pytest.mark.parametrize(
-    "options",
+    ("mistake", "processes"),
     [
-        pytest.param([f"--lm-adapter-arg=api_token={CANARY}", "--lm-adapter-arg=how=raises"], id="raises"),
-        pytest.param(
-            [f"--lm-adapter-arg=api_token={CANARY}", "--lm-adapter-arg=how=exits", "--full-trace"], id="exits"
-        ),
-        pytest.param([f"--lm-adapter-arg=api_token={CANARY}", "--lm-threshold=none=1"], id="another mistake"),
+        *[(mistake, "-n0") for mistake in MISTAKES],
+        ("exits", "-n2"),
+        *[pytest.param(mistake, "-n2", marks=pytest.mark.workers) for mistake in ("raises", "another mistake")],
     ],
 )
-def test_a_run_that_cannot_start_does_not_spread_a_secret(project: Project, options: list[str], processes: str) -> None:
-    result = run_own(project, *options, processes)
+def test_a_run_that_cannot_start_does_not_spread_a_secret(project: Project, mistake: str, processes: str) -> None:
+    result = run_own(project, f"--lm-adapter-arg=api_token={CANARY}", *MISTAKES[mistake], processes)
     assert 4 == result.ret
     assert [] == spread(project, result)
 

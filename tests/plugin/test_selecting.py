@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests import needs
-from tests.conftest import NEEDLESS
+from tests.conftest import BOTH, NEEDLESS
 
 if TYPE_CHECKING:
     from tests.conftest import Project
@@ -73,7 +73,7 @@ def test_a_deselected_node_id_under_xdist_is_told_too(small: Project) -> None:
     assert {"available": 3, "selected": 1} == board["selection"]["tasks"]["arithmetic"]
 
 
-@pytest.mark.parametrize("processes", ["-n0", "-n2"])
+@pytest.mark.parametrize("processes", BOTH)
 def test_last_failed_runs_the_failed_example_again(small: Project, processes: str) -> None:
     assert 1 == small.run(processes).ret
     result = small.run("--lf", "--lm-include-per-example", processes)
@@ -98,7 +98,11 @@ def test_stepwise_goes_on_where_it_stopped(small: Project) -> None:
 
 @pytest.mark.parametrize(
     "distribution",
-    ["-n0", pytest.param("-n2", marks=pytest.mark.command_line), "-n2 --dist=loadfile", "-n2 --dist=worksteal"],
+    [
+        "-n0",
+        pytest.param("-n2", marks=pytest.mark.command_line),
+        *[pytest.param(f"-n2 --dist={dist}", marks=pytest.mark.workers) for dist in ("loadfile", "worksteal")],
+    ],
 )
 def test_examples_and_plain_tests_run_together(small: Project, distribution: str) -> None:
     small.write("test_plain.py", PLAIN)
@@ -115,7 +119,7 @@ def test_the_board_is_of_the_examples_alone_where_only_plain_tests_fail(small: P
     assert "pass" == small.board()["gate"]["verdict"]
 
 
-@pytest.mark.parametrize("processes", ["-n0", "-n2"])
+@pytest.mark.parametrize("processes", BOTH)
 def test_a_random_order_gives_the_same_board(small: Project, processes: str) -> None:
     needs.module("pytest_randomly")
     small.run("--lm-report-dir=ordered", "--lm-include-per-example")

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
-if TYPE_CHECKING:
-    from tests.conftest import Project
+from tests.conftest import BOTH, Project
 
 # Every model does what the prompt says, and answers with it if that comes to an end.
 MODEL = """
@@ -93,7 +90,7 @@ def test_a_batch_adapter_that_hangs_or_exits_spoils_its_batch_alone(model: Proje
     )
 
 
-@pytest.mark.parametrize("processes", ["-n0", "-n2"])
+@pytest.mark.parametrize("processes", BOTH)
 def test_an_async_adapter_that_hangs_or_exits_spoils_its_request_alone(model: Project, processes: str) -> None:
     fine = [f"w{number}" for number in range(20)]
     hanging = ["hangs", "hangs and ignores cancellation"]

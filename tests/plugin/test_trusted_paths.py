@@ -6,6 +6,14 @@ import pytest
 
 from tests.conftest import Project
 
+TRUSTED = [
+    ("", 0, "-n0"),
+    ("lm_trusted_paths = tasks\n", 0, "-n0"),
+    ("lm_trusted_paths = own\n", 2, "-n0"),
+    ("lm_trusted_paths = own\n", 2, "-n2"),
+    pytest.param("", 0, "-n2", marks=pytest.mark.workers),
+    pytest.param("lm_trusted_paths = tasks\n", 0, "-n2", marks=pytest.mark.workers),
+]
 TASK = """
 display_name: Length
 key: length
@@ -28,10 +36,7 @@ definition:
 """
 
 
-@pytest.mark.parametrize(
-    ("trusted", "code"), [("", 0), ("lm_trusted_paths = tasks\n", 0), ("lm_trusted_paths = own\n", 2)]
-)
-@pytest.mark.parametrize("processes", ["-n0", "-n2"])
+@pytest.mark.parametrize(("trusted", "code", "processes"), TRUSTED)
 def test_snippets_run_in_trusted_folders_alone(project: Project, trusted: str, code: int, processes: str) -> None:
     project.write("pytest.ini", (project.path / "pytest.ini").read_text() + trusted)
     project.write("tasks/rows.csv", "said\nx\n")
@@ -62,10 +67,7 @@ class Talk(Task):
 """
 
 
-@pytest.mark.parametrize(
-    ("trusted", "code"), [("", 0), ("lm_trusted_paths = tasks\n", 0), ("lm_trusted_paths = own\n", 2)]
-)
-@pytest.mark.parametrize("processes", ["-n0", "-n2"])
+@pytest.mark.parametrize(("trusted", "code", "processes"), TRUSTED)
 def test_task_files_in_python_run_in_trusted_folders_alone(
     project: Project, trusted: str, code: int, processes: str
 ) -> None:

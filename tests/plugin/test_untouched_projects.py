@@ -82,7 +82,9 @@ def test_nothing_heavy_is_imported_where_no_task_is_collected(
     foreign.run_pytest("-p", "pytest_lmeval.plugin").assert_outcomes(passed=3)
 
 
-@pytest.mark.parametrize("arguments", [pytest.param("", marks=as_a_command), "-n2"])
+@pytest.mark.parametrize(
+    "arguments", [pytest.param("", marks=as_a_command), pytest.param("-n2", marks=pytest.mark.workers)]
+)
 def test_the_plugin_can_be_left_out(foreign: Project, arguments: str) -> None:
     foreign.run_pytest("-p", "no:lmeval", *arguments.split()).assert_outcomes(passed=2)
     result = foreign.run_pytest("-p", "no:lmeval", "--lm-adapter=toy")

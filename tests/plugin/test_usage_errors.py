@@ -79,7 +79,13 @@ UNDER_XDIST = [
 ]
 
 
-@pytest.mark.parametrize(("options", "wanted"), UNDER_XDIST, ids=[options[-1] for options, _ in UNDER_XDIST])
+@pytest.mark.parametrize(
+    ("options", "wanted"),
+    [
+        pytest.param(*case, id=case[0][-1], marks=[] if number in (2, 3) else pytest.mark.workers)
+        for number, case in enumerate(UNDER_XDIST)
+    ],
+)
 def test_a_mistake_is_said_under_xdist_too(small: Project, options: list[str], wanted: list[str]) -> None:
     result = small.run_pytest("-n2", *options)
     assert 4 == result.ret

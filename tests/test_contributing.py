@@ -33,6 +33,13 @@ path, spec = sys.argv[1:]
 board = lm.run_leaderboard(lm.load_tasks(path, registry=registry), lm.make_adapter(spec, registry), registry=registry)
 print(json.dumps([lm.__file__, board.to_json(), terminal_table(board), markdown(board)]))
 """
+END = "\n===== end of a run\n"
+# The arguments of every run come first, then its own.
+RUNS = f"""
+import sys, pytest
+for option in ("--help", "-q", "--lm-max-unparsed=0.5"):
+    print("exit code", int(pytest.main([*sys.argv[1:], option])), end={END!r})
+"""
 SUM = {"id": "sum", "prompt": "1 + 1 =", "targets": ["2"], "metric": "exact_match"}
 
 
@@ -94,12 +101,12 @@ def _gate_option(copy: Copy) -> None:
     spec = {"task_id": "s", "category": "classification", "metric_name": "accuracy", "post_process": "extract_letter"}
     record = {**spec, "prompt": "Which one?", "targets": ["A"]}
     (copy.folder / "t.jsonl").write_text(json.dumps(record))
-    run = ("-m", "pytest", "-ppytest_lmeval.plugin", "t.jsonl", "--lm-adapter=toy", "--lm-gate=tasks")
-    assert "--lm-max-unparsed=P" in copy.python(*run, "--help").stdout
-    assert 0 == copy.python(*run).returncode
-    refused = copy.python(*run, "--lm-max-unparsed=0.5")
-    assert 1 == refused.returncode
-    assert "1 example(s) held no answer to extract" in refused.stdout
+    done = copy.python("-c", RUNS, "-ppytest_lmeval.plugin", "t.jsonl", "--lm-adapter=toy", "--lm-gate=tasks")
+    helped, accepted, refused = done.stdout.split(END)[:-1]
+    assert "--lm-max-unparsed=P" in helped
+    assert accepted.endswith("exit code 0")
+    assert refused.endswith("exit code 1")
+    assert "1 example(s) held no answer to extract" in refused
 
 
 def _column(copy: Copy) -> None:

@@ -99,7 +99,14 @@ def test_a_fork_finds_what_the_command_finds(
 
 
 @pytest.mark.parametrize(
-    ("options", "code"), [([], 1), (["--lm-no-such"], 4), (["-k", "none"], 5), (["-n2"], 1), (["--fixtures", "-v"], 0)]
+    ("options", "code"),
+    [
+        ([], 1),
+        (["--lm-no-such"], 4),
+        pytest.param(["-k", "none"], 5, marks=pytest.mark.slow),
+        (["-n2"], 1),
+        (["--fixtures", "-v"], 0),
+    ],
 )
 def test_a_fork_prints_what_the_command_prints(
     project: Project, both_ways: BothWays, options: list[str], code: int

@@ -45,7 +45,9 @@ def circle(root: Path, group: Callable[[str], str]) -> list[str]:
         files[".".join(parts[:-1] if is_package else parts)] = path, is_package
     graph: dict[str, set[str]] = defaultdict(set)
     for module, (path, is_package) in files.items():
-        for _, name in imported(path.read_text("utf-8"), tuple(module.split(".")), is_package, for_types=False):
+        for _, name, for_types in imported(path.read_text("utf-8"), tuple(module.split(".")), is_package):
+            if for_types:
+                continue
             target = next((found for end in range(len(name), 0, -1) if (found := ".".join(name[:end])) in files), None)
             if target and target != root.name != module and group(module) != group(target):
                 graph[group(module)].add(group(target))
@@ -57,41 +59,38 @@ def circle(root: Path, group: Callable[[str], str]) -> list[str]:
 
 
 @cache
-def imported(
-    source: str, module: tuple[str, ...], is_package: bool, *, for_types: bool = True
-) -> list[tuple[int, tuple[str, ...]]]:
-    """Return ``(line, dotted name)`` of every import in ``source``, wherever it stands.
+def imported(source: str, module: tuple[str, ...], is_package: bool) -> list[tuple[int, tuple[str, ...], bool]]:
+    """Return ``(line, dotted name, for types only)`` of every import in ``source``, wherever it stands.
 
     ``from a import b`` is given as ``a.b``: whether ``b`` is a module cannot be read off the text.
     """
     base = module if is_package else module[:-1]
-    found: list[tuple[int, tuple[str, ...]]] = []
+    found: list[tuple[int, tuple[str, ...], bool]] = []
     # Looking into expressions is most of the work, and few modules import by a call.
     calls = "import_module" in source or "__import__" in source
-    for node in _nodes(ast.parse(source), expressions=calls, for_types=for_types):
+    for node, for_types in _nodes(ast.parse(source), expressions=calls):
         if isinstance(node, ast.Import):
-            found += [(node.lineno, tuple(alias.name.split("."))) for alias in node.names]
+            found += [(node.lineno, tuple(alias.name.split(".")), for_types) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             start = base[: len(base) - node.level + 1] if node.level else ()
             stem = (*start, *(node.module.split(".") if node.module else ()))
-            found += [(node.lineno, (*stem, alias.name)) for alias in node.names]
+            found += [(node.lineno, (*stem, alias.name), for_types) for alias in node.names]
         elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("import_module", "__import__")):
             # A name that is put together at run time cannot be judged here.
             match node.args:
                 case [ast.Constant(value=str(name)), *_]:
-                    found.append((node.lineno, tuple(name.split("."))))
+                    found.append((node.lineno, tuple(name.split(".")), for_types))
     return found
 
 
-def _nodes(root: ast.AST, *, expressions: bool, for_types: bool) -> Iterator[ast.AST]:
-    left = [root]
+def _nodes(root: ast.AST, *, expressions: bool) -> Iterator[tuple[ast.AST, bool]]:
+    left = [(root, False)]
     while left:
-        node = left.pop()
-        yield node
-        inner = ast.iter_child_nodes(node)
-        if not for_types and isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
-            inner = iter([node.test, *node.orelse])
-        left += inner if expressions else [child for child in inner if not isinstance(child, ast.expr)]
+        node, for_types = left.pop()
+        yield node, for_types
+        typed = node.body if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test) else ()
+        inner = ((child, for_types or child in typed) for child in ast.iter_child_nodes(node))
+        left += inner if expressions else [each for each in inner if not isinstance(each[0], ast.expr)]
 
 
 def violations(root: Path) -> list[str]:
@@ -103,7 +102,7 @@ def violations(root: Path) -> list[str]:
         module = ("pytest_lmeval", *(parts[:-1] if is_package else parts))
         if len(module) == 1:
             continue  # the package itself names everything, for type checkers and on demand
-        for line, name in imported(path.read_text("utf-8"), module, is_package):
+        for line, name, _ in imported(path.read_text("utf-8"), module, is_package):
             problem = _problem(module[1], name)
             if problem:
                 found.append(f"{'/'.join(path.relative_to(root).parts)}:{line}: {problem}")
@@ -128,12 +127,9 @@ def _problem(room: str, name: tuple[str, ...]) -> str:
     return ""
 
 
-def test_imports_go_down() -> None:
-    assert [] == violations(PACKAGE)
-
-
-def test_neither_modules_nor_rooms_import_each_other_in_a_circle() -> None:
+def test_imports_go_down_and_neither_modules_nor_rooms_import_each_other_in_a_circle() -> None:
     # In one test, to read the package once: tests are spread over processes.
+    assert [] == violations(PACKAGE)
     assert [] == circle(PACKAGE, lambda module: module)
     assert [] == circle(PACKAGE, lambda module: module.split(".")[1])
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -13,37 +12,36 @@ from typing import Any, cast
 import pytest
 
 from tests import needs
-from tests.conftest import NEEDLESS, left_out
+from tests.conftest import NEEDLESS, RunModule, left_out
 
 TESTS = Path(__file__).parent
 MARKED = "slow tests run with --all; more of them in worker processes with --workers"
+Run = Callable[[str], subprocess.CompletedProcess[str]]
 BROWSER_TEST = "tests/report/html/test_page.py::test_the_overview_begins_with_verdict_and_reasons"
 
 
-def _run_without_chromium(tmp_path: Path, required: str) -> subprocess.CompletedProcess[str]:
-    surroundings = {name: value for name, value in os.environ.items() if name != "LMEVAL_TEST_CHROMIUM"}
-    environment = {**surroundings, "PATH": str(tmp_path), needs.VARIABLE: required}
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-pno:cacheprovider",
-        *[f"-pno:{name}" for name in NEEDLESS],
-        BROWSER_TEST,
-    ]
-    return subprocess.run(command, cwd=TESTS.parent, env=environment, capture_output=True, text=True, check=False)
+@pytest.fixture
+def run_without_chromium(run_module: RunModule, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    monkeypatch.delenv("LMEVAL_TEST_CHROMIUM", raising=False)
+    arguments = ["-pno:cacheprovider", *[f"-pno:{name}" for name in NEEDLESS], BROWSER_TEST]
+
+    def run(required: str) -> subprocess.CompletedProcess[str]:
+        environment = {"PATH": str(tmp_path), needs.VARIABLE: required}
+        return run_module(TESTS.parent, "pytest", *arguments, **environment)
+
+    return run
 
 
-def test_a_test_that_lacks_something_is_skipped_and_listed_in_one_line(tmp_path: Path) -> None:
-    done = _run_without_chromium(tmp_path, required="torch, data")
+def test_a_test_that_lacks_something_is_skipped_and_listed_in_one_line(run_without_chromium: Run) -> None:
+    done = run_without_chromium("torch, data")
 
     assert 0 == done.returncode, done.stdout
     expected = "left out: 1 test(s): needs Chromium, on the path or named by LMEVAL_TEST_CHROMIUM (1)"
     assert f"{expected}; {MARKED}" in done.stdout.splitlines()
 
 
-def test_a_test_that_lacks_what_the_run_requires_fails(tmp_path: Path) -> None:
-    done = _run_without_chromium(tmp_path, required="chromium")
+def test_a_test_that_lacks_what_the_run_requires_fails(run_without_chromium: Run) -> None:
+    done = run_without_chromium("chromium")
 
     assert 1 == done.returncode, done.stdout
     assert (
@@ -69,8 +67,8 @@ def test_marked_tests_run_where_they_are_asked_for(options: dict[str, Any], expe
     assert expected == list(left_out(config))
 
 
-def test_a_kind_that_no_test_asks_for_is_a_usage_error(tmp_path: Path) -> None:
-    done = _run_without_chromium(tmp_path, required="chrome")
+def test_a_kind_that_no_test_asks_for_is_a_usage_error(run_without_chromium: Run) -> None:
+    done = run_without_chromium("chrome")
 
     assert 4 == done.returncode
     assert "LMEVAL_TESTS_REQUIRE: unknown chrome; choices: chromium, data, git, packages, server, torch" in done.stderr

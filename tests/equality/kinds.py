@@ -1,4 +1,4 @@
-"""A small project for every kind of task: what it consists of, and how it is run."""
+"""A small project for every kind of task: what it consists of, and how it is run, alone and with the others."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-__all__ = ["KINDS", "Kind", "write_kind"]
+__all__ = ["KINDS", "SCENES", "Kind", "write_kind"]
 
 # It answers with what the prompt says, but for the words in wrong.txt. It writes down every request, and dies by
 # SIGKILL when it has written as many as kill.txt says.
@@ -63,6 +63,22 @@ class Judge:
 
     def generate(self, prompts):
         return ["no" if prompt.endswith("hm") else "yes" for prompt in prompts]
+"""
+# A run that is to be killed comes to the same part of every task before that.
+CONFTEST = """
+import os
+from collections import Counter
+
+def pytest_collection_modifyitems(items):
+    tasks = {item: item.nodeid.rpartition(".")[0] for item in items}
+    sizes, places = Counter(tasks.values()), Counter()
+
+    def place(item):
+        places[tasks[item]] += 1
+        return places[tasks[item]] / sizes[tasks[item]]
+
+    if os.path.exists("kill.txt"):
+        items.sort(key=place)
 """
 FUNCTIONS = """
 from pytest_lmeval import eval_task
@@ -325,7 +341,7 @@ KINDS: Mapping[str, Kind] = {
         ["--lm-judge=model:Judge", "--lm-concurrency=2"],
         needs_pytest=True,
     ),
-    "spec": Kind({"tasks/words.jsonl": _spec()}, ["tasks"], "blue"),
+    "spec": Kind({"tasks/spec.jsonl": _spec()}, ["tasks/spec.jsonl"], "blue"),
     "prompts": Kind(
         {"tasks/words.jsonl": _spec()},
         ["tasks"],
@@ -334,30 +350,30 @@ KINDS: Mapping[str, Kind] = {
         pair_by="id",
     ),
     "quarantine": Kind(
-        {"tasks/words.jsonl": _held("blue")},
-        ["tasks"],
+        {"tasks/held.jsonl": _held("blue")},
+        ["tasks/held.jsonl"],
         "blue\nwhite",
         # The first is in the baseline's list, the second is not: a change cannot excuse itself.
-        changed={"tasks/words.jsonl": _held("white")},
+        changed={"tasks/held.jsonl": _held("white")},
     ),
-    "code": Kind({"tasks/code.jsonl": _code()}, ["tasks"], "f = lambda a, b: a + b"),
-    "class": Kind({"tasks/task_words.py": CLASS, "tasks/words.csv": CSV}, ["tasks"], "blue"),
+    "code": Kind({"tasks/code.jsonl": _code()}, ["tasks/code.jsonl"], "f = lambda a, b: a + b"),
+    "class": Kind({"tasks/task_words.py": CLASS, "tasks/words.csv": CSV}, ["tasks/task_words.py"], "blue"),
     "judged class": Kind(
         {"tasks/task_judged.py": JUDGED, "tasks/words.csv": CSV},
-        ["tasks"],
+        ["tasks/task_judged.py"],
         "blue\npink",
         ["--lm-judge=model:Judge"],
         judge=True,
     ),
-    "choices": Kind({"tasks/task_choices.py": CHOICES, "tasks/words.csv": CSV}, ["tasks"], "blue"),
-    "letters": Kind({"tasks/task_letters.py": LETTERS}, ["tasks"], "C"),
+    "choices": Kind({"tasks/task_choices.py": CHOICES, "tasks/words.csv": CSV}, ["tasks/task_choices.py"], "blue"),
+    "letters": Kind({"tasks/task_letters.py": LETTERS}, ["tasks/task_letters.py"], "C"),
     "declarative": Kind(
         {
             "tasks/colours@1.yaml": DECLARATIVE,
             "tasks/rows.csv": CSV,
             "values.yaml": "field: target\n",
         },
-        ["tasks"],
+        ["tasks/colours@1.yaml"],
         "blue",
         ["--lm-judge=model:Judge", "--lm-config=values.yaml"],
         _SETTINGS,
@@ -375,9 +391,9 @@ KINDS: Mapping[str, Kind] = {
         ["tasks/core.yaml"],
         "honey",
     ),
-    "thoughts": Kind({"tasks/words.jsonl": _thoughts()}, ["tasks"], "<think>blue or not</think>blue"),
-    "turns": Kind({"tasks/turns.jsonl": _turns()}, ["tasks"], "blue"),
-    "tool_calls": Kind({"tasks/calls.jsonl": _calls()}, ["tasks"], "call blue"),
+    "thoughts": Kind({"tasks/thoughts.jsonl": _thoughts()}, ["tasks/thoughts.jsonl"], "<think>blue or not</think>blue"),
+    "turns": Kind({"tasks/turns.jsonl": _turns()}, ["tasks/turns.jsonl"], "blue"),
+    "tool_calls": Kind({"tasks/calls.jsonl": _calls()}, ["tasks/calls.jsonl"], "call blue"),
     "mixture": Kind(
         {
             "tasks/words.jsonl": _COMPACT,
@@ -390,9 +406,33 @@ KINDS: Mapping[str, Kind] = {
 }
 
 
+def _together(kinds: Sequence[Kind]) -> Kind:
+    """Return one project of several kinds, each with tasks of its own names."""
+    files = {name: content for kind in kinds for name, content in kind.files.items()}
+    assert all(kind.files.items() <= files.items() for kind in kinds)
+    return Kind(
+        files,
+        [path for kind in kinds for path in kind.paths],
+        "\n".join(kind.wrong for kind in kinds),
+        list(dict.fromkeys(option for kind in kinds for option in kind.options)),
+        {name: value for kind in kinds for name, value in kind.config.items()},
+        any(kind.judge for kind in kinds),
+        {name: content for kind in kinds for name, content in kind.changed.items()},
+    )
+
+
+# A run by itself is for what only pytest runs and for what is paired otherwise.
+_APART = ("functions", "prompts")
+SCENES: Mapping[str, Kind] = {
+    **{name: KINDS[name] for name in _APART},
+    "together": _together([kind for name, kind in KINDS.items() if name not in _APART]),
+}
+
+
 def write_kind(kind: Kind, folder: Path) -> None:
     """Write the project."""
-    for name, content in {"model.py": MODEL, "pytest.ini": "[pytest]\n", **kind.files}.items():
+    common = {"model.py": MODEL, "conftest.py": CONFTEST, "pytest.ini": "[pytest]\n"}
+    for name, content in {**common, **kind.files}.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(content)

@@ -1,6 +1,7 @@
 """Every path to a result says the same: the rows, counts, digest, verdict, reasons and exit code of a serial run.
 
-A new kind of task is one more entry of ``KINDS``, a new front end one more test.
+A new kind of task is one more entry of ``KINDS``, a new front end one more test. By default the runs are of all kinds
+together, in which each has rows, reasons and a part of the digest; with ``--all``, each kind is run alone, too.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import io
 import json
 import re
 import shutil
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,10 +23,12 @@ import yaml  # type: ignore[import-untyped]  # no types are published with it
 
 from pytest_lmeval.cli import main
 from tests.conftest import NEEDLESS, MadeOnce, RunModule
-from tests.equality.kinds import KINDS, Kind, write_kind
+from tests.equality.kinds import KINDS, SCENES, Kind, write_kind
 
 _MODEL = "--lm-adapter=model:Model"
 _GATE = ("--lm-baseline=base.json", "--lm-strict", "--lm-gate=baseline", "--lm-min-score=overall=0.2")
+# What the worse model answers as well as the other.
+ALWAYS_RIGHT = {"legs", "tests/test_words"}
 
 
 @dataclass(frozen=True)
@@ -136,19 +140,23 @@ def outcome_of(board: Mapping[str, Any], code: int) -> Outcome:
     )
 
 
-@pytest.fixture(scope="module", params=KINDS)
+ALL = {**SCENES, **KINDS}
+PARAMETERS = {name: pytest.param(name, marks=[] if name in SCENES else [pytest.mark.slow]) for name in ALL}
+
+
+@pytest.fixture(scope="module", params=PARAMETERS.values())
 def scene(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, run_module: RunModule, made_once: MadeOnce
 ) -> Scene:
     """Provide the scene of a kind; pytest runs all tests of a kind one after the other."""
-    kind = KINDS[request.param]
+    kind = ALL[request.param]
     made = made_once(f"scene-{request.param}", lambda folder: Scene(kind, folder, run_module).make())
     own = tmp_path_factory.mktemp(request.param) / "project"
     return Scene(kind, Path(shutil.copytree(made, own)), run_module)
 
 
 without_pytest = pytest.mark.parametrize(
-    "scene", [name for name, kind in KINDS.items() if not kind.needs_pytest], indirect=True
+    "scene", [PARAMETERS[name] for name, kind in ALL.items() if not kind.needs_pytest], indirect=True
 )
 
 
@@ -157,7 +165,8 @@ def test_the_serial_run_says_something_that_a_path_could_get_wrong(scene: Scene)
     assert 3 <= serial.counts["collected"] == serial.counts["scored"] + serial.counts.get("quarantined", 0)
     assert any(row["score"] not in (0, 1) for row in serial.rows)
     assert ("regression", 1) == (serial.verdict, serial.code)
-    assert serial.reasons
+    worse = {reason.partition(": regression: ")[0] for reason in serial.reasons}
+    assert ALWAYS_RIGHT >= {row["task"] for row in serial.rows} - worse
 
 
 def test_two_workers_agree_with_one_process(scene: Scene) -> None:
@@ -169,11 +178,12 @@ def test_a_run_that_was_killed_and_resumed_agrees_with_one_that_was_not(scene: S
     (scene.folder / "kill.txt").write_text(str(whole * 2 // 3))
     assert 0 > scene.run("resumed", *_GATE, "--lm-batch-size=1")
     (scene.folder / "kill.txt").unlink()
-    held = scene.results("resumed")
+    held = Counter(result["task"] for result in scene.results("resumed").values())
     assert scene.serial == scene.gated("resumed", "--lm-resume", "--lm-batch-size=1")
     again = (scene.folder / "resumed.asked").read_text().splitlines()
-    assert len(held) < scene.serial.counts["scored"]
+    assert all(held[row["task"]] < row["total"] for row in scene.serial.rows)
     # Of examples that run at once none may have a result yet; what they were answered is held all the same.
+    assert scene.kind.needs_pytest or all(held[row["task"]] for row in scene.serial.rows)
     assert len(again) < whole
 
 

@@ -35,7 +35,7 @@ def foreign(project: Project) -> Project:
     "arguments",
     [
         pytest.param("", marks=as_a_command),
-        pytest.param("-n2", marks=as_a_command),
+        pytest.param("-n1", marks=as_a_command),
         "tests tasks/test_inside.py",
         ". -v",
     ],

@@ -29,7 +29,7 @@ ADMIN = 21
 AT_EVERY_LEVEL = ("forge", "honest", "resource")
 # The default run has every so many of what is alike; --all has the product of programs and levels.
 SOME = 8
-FEW = 12
+FEW = 24
 
 
 def run_at(level: str, programs: Iterable[Program], folder: Path) -> list[Outcome]:

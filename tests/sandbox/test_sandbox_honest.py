@@ -126,13 +126,22 @@ HONEST = {
     "hash order that is the same everywhere": "def f(): return 42 if hash('a') == hash('a') else 0",
 }
 
-STARTS_PROCESSES = {HONEST[name] for name in ("a process pool", "a subprocess", "a fork that is waited for")}
+STARTS_PROCESSES = ("a process pool", "a subprocess", "a fork that is waited for")
+# The default run has all of them at one level, and every third at both.
+BY_LEVEL = [
+    *(pytest.param(HONEST[name], "confined", id=f"{name}-confined") for name in HONEST if name not in STARTS_PROCESSES),
+    *(
+        pytest.param(program, "process", id=f"{name}-process", marks=[pytest.mark.slow] * (number % 3 > 0))
+        for number, (name, program) in enumerate(HONEST.items())
+        if name not in STARTS_PROCESSES
+    ),
+    *(pytest.param(HONEST[name], "process", id=f"{name}-process") for name in STARTS_PROCESSES),
+]
 
 
-@pytest.mark.parametrize("program", HONEST.values(), ids=HONEST)
-def test_an_honest_program_works(program: str, sandbox: Sandbox) -> None:
-    if sandbox.level == "confined" and program in STARTS_PROCESSES:
-        pytest.skip("starts processes, which this level denies")
+@pytest.mark.parametrize(("program", "level"), BY_LEVEL)
+def test_an_honest_program_works(program: str, level: str, request: pytest.FixtureRequest) -> None:
+    sandbox: Sandbox = request.getfixturevalue(level)
     run = sandbox.call(program, "f", [[]], Limits())
 
     assert ("pass", 42) == (run.status, run.answers[0].value), (run.reason, run.stderr)

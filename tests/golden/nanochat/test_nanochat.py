@@ -41,7 +41,7 @@ def ports() -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def sandbox() -> Iterator[Sandbox]:
     """Provide what runs the programs of the records, all of which are ours."""
-    with open_sandbox("process") as opened:
+    with open_sandbox() as opened:
         yield opened
 
 

@@ -76,7 +76,7 @@ class RunModule(Protocol):
 
 MadeOnce = Callable[[str, Callable[[Path], object]], Path]
 # The same test in one process and, as a run of the tests chooses, in worker processes.
-BOTH = ["-n0", pytest.param("-n2", marks=pytest.mark.workers)]
+BOTH = ["-n0", pytest.param("-n2", marks=pytest.mark.again)]
 # The same examples in every run, however slow the machine; --hypothesis-profile=explore draws new ones.
 settings.register_profile("explore", max_examples=USUAL, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("all", settings.get_profile("explore"), derandomize=True)
@@ -100,7 +100,7 @@ def children_heed_ctrl_c() -> Iterator[None]:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--all", action="store_true", help="run slow tests, too, and every run of pytest as a command")
-    parser.addoption("--workers", action="store_true", help="run tests in worker processes, too: those marked workers")
+    parser.addoption("--again", action="store_true", help="run tests in other ways, too: those marked again")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -111,7 +111,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "command_line: runs of pytest in this test are commands, not forks of a server")
     config.addinivalue_line("markers", "slow: needs --all; what it tests is sampled by a test that does not")
     config.addinivalue_line(
-        "markers", "workers: needs --workers, -m or --all; as a test that does not, but in worker processes"
+        "markers",
+        "again: needs --again, -m or --all; as a test that does not, in another way (say in worker processes)",
     )
 
 
@@ -128,8 +129,8 @@ def left_out(config: pytest.Config) -> dict[str, str]:
         return {}
     found = {"slow": "slow tests run with --all"}
     # Who selects by the mark wants them.
-    if not config.getoption("workers") and "workers" not in config.getoption("markexpr"):
-        found["workers"] = "more of them in worker processes with --workers"
+    if not config.getoption("again") and "again" not in config.getoption("markexpr"):
+        found["again"] = "others once more, in other ways, with --again"
     return found
 
 

@@ -15,7 +15,7 @@ from tests import needs
 from tests.conftest import NEEDLESS, RunModule, left_out
 
 TESTS = Path(__file__).parent
-MARKED = "slow tests run with --all; more of them in worker processes with --workers"
+MARKED = "slow tests run with --all; others once more, in other ways, with --again"
 Run = Callable[[str], subprocess.CompletedProcess[str]]
 BROWSER_TEST = "tests/report/html/test_page.py::test_the_overview_begins_with_verdict_and_reasons"
 
@@ -54,14 +54,14 @@ def test_a_test_that_lacks_what_the_run_requires_fails(run_without_chromium: Run
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        ({}, ["slow", "workers"]),
-        ({"workers": True}, ["slow"]),
-        ({"markexpr": "workers and not slow"}, ["slow"]),
+        ({}, ["slow", "again"]),
+        ({"again": True}, ["slow"]),
+        ({"markexpr": "again and not slow"}, ["slow"]),
         ({"all": True}, []),
     ],
 )
 def test_marked_tests_run_where_they_are_asked_for(options: dict[str, Any], expected: list[str]) -> None:
-    given = {"all": False, "workers": False, "markexpr": "", **options}
+    given = {"all": False, "again": False, "markexpr": "", **options}
     config = cast("pytest.Config", SimpleNamespace(getoption=given.__getitem__))
 
     assert expected == list(left_out(config))

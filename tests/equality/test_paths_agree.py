@@ -1,7 +1,7 @@
 """Every path to a result says the same: the rows, counts, digest, verdict, reasons and exit code of a serial run.
 
 A new kind of task is one more entry of ``KINDS``, a new front end one more test. By default the runs are of all kinds
-together, in which each has rows, reasons and a part of the digest; with ``--all``, each kind is run alone, too.
+together, in which each has rows, reasons and a part of the digest; with ``--again``, each kind is run alone, too.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def outcome_of(board: Mapping[str, Any], code: int) -> Outcome:
 
 
 ALL = {**SCENES, **KINDS}
-PARAMETERS = {name: pytest.param(name, marks=[] if name in SCENES else [pytest.mark.slow]) for name in ALL}
+PARAMETERS = {name: pytest.param(name, marks=[] if name in SCENES else [pytest.mark.again]) for name in ALL}
 
 
 @pytest.fixture(scope="module", params=PARAMETERS.values())

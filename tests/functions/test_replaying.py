@@ -135,7 +135,7 @@ def _facts(project: Project, folder: str) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("ledger", "leaderboard"), [("-n2", "-n0"), pytest.param("-n0", "-n2", marks=pytest.mark.workers)]
+    ("ledger", "leaderboard"), [("-n2", "-n0"), pytest.param("-n0", "-n2", marks=pytest.mark.again)]
 )
 def test_a_run_replayed_has_the_answers_and_the_digest_of_the_run(
     project: Project, ledger: str, leaderboard: str

@@ -105,7 +105,7 @@ NAMED = ["tasks/t.jsonl:2: missing_required", "tasks/t.jsonl:3: illegal_pair", "
     "options",
     [
         "",
-        pytest.param("-n2", marks=pytest.mark.workers),
+        pytest.param("-n2", marks=pytest.mark.again),
         "--continue-on-collection-errors",
         "-n2 --continue-on-collection-errors",
     ],
@@ -122,7 +122,7 @@ def test_every_bad_record_of_every_file_is_named_before_any_model_call(project: 
     assert "passed" not in text
 
 
-@pytest.mark.parametrize("options", ["-x", pytest.param("-x -n2", marks=pytest.mark.workers)])
+@pytest.mark.parametrize("options", ["-x", pytest.param("-x -n2", marks=pytest.mark.again)])
 def test_bad_records_are_exit_code_2_where_the_first_failure_stops_the_run(project: Project, options: str) -> None:
     write_bad_records(project)
     result = project.run(*options.split())

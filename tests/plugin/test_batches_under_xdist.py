@@ -38,9 +38,7 @@ def test_300_examples_are_asked_in_the_same_39_batches_by_two_workers(project: P
     assert project.board("one")["digest"] == project.board("two")["digest"]
 
 
-@pytest.mark.parametrize(
-    ("size", "expected"), [(1, 20), (3, 8), pytest.param(10, 2, marks=pytest.mark.workers), (50, 2)]
-)
+@pytest.mark.parametrize(("size", "expected"), [(1, 20), (3, 8), pytest.param(10, 2, marks=pytest.mark.again), (50, 2)])
 def test_the_batch_size_bounds_a_call(project: Project, size: int, expected: int) -> None:
     write_tasks(project, files=2, examples=10)
     project.run("-n2", f"--lm-batch-size={size}").assert_outcomes(passed=20)

@@ -31,7 +31,7 @@ def suite(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
     return project
 
 
-@pytest.mark.parametrize("workers", [[], pytest.param(["-n2"], marks=pytest.mark.workers)])
+@pytest.mark.parametrize("workers", [[], pytest.param(["-n2"], marks=pytest.mark.again)])
 @pytest.mark.parametrize(
     ("config", "fault"),
     [
@@ -163,7 +163,7 @@ LACKING: dict[str, tuple[Callable[[Project], None], list[str], str]] = {
         *[pytest.param(*case, [], id=lacking) for lacking, case in LACKING.items()],
         pytest.param(*LACKING["math_verify"], ["-n2"], id="math_verify, workers"),
         *[
-            pytest.param(*case, ["-n2"], id=f"{lacking}, workers", marks=pytest.mark.workers)
+            pytest.param(*case, ["-n2"], id=f"{lacking}, workers", marks=pytest.mark.again)
             for lacking, case in LACKING.items()
             if lacking != "math_verify"
         ],

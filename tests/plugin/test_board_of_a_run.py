@@ -157,7 +157,7 @@ def test_the_ledger_has_a_header_a_line_an_example_the_run_and_a_footer(small: P
 
 
 @pytest.mark.parametrize(
-    ("ledger", "leaderboard"), [("-n2", "-n0"), pytest.param("-n0", "-n2", marks=pytest.mark.workers)]
+    ("ledger", "leaderboard"), [("-n2", "-n0"), pytest.param("-n0", "-n2", marks=pytest.mark.again)]
 )
 def test_a_run_can_be_replayed_from_what_it_wrote(small: Project, ledger: str, leaderboard: str) -> None:
     small.run("--lm-include-per-example")

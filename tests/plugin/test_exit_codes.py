@@ -92,7 +92,7 @@ def test_the_exit_code_says_how_the_run_ended(project: Project, kind: str, optio
     ("kind", "options", "expected"),
     [
         *SAMPLE,
-        *[pytest.param(*case, marks=pytest.mark.workers) for case in UNDER_XDIST if case not in SAMPLE],
+        *[pytest.param(*case, marks=pytest.mark.again) for case in UNDER_XDIST if case not in SAMPLE],
     ],
 )
 def test_the_exit_code_is_the_same_under_xdist(project: Project, kind: str, options: str, expected: int) -> None:

@@ -171,7 +171,7 @@ def commands_on(page: Path) -> set[str]:
     [
         (".", "-n0"),
         ("tasks", "-n2"),
-        pytest.param(".", "-n2", marks=pytest.mark.workers),
+        pytest.param(".", "-n2", marks=pytest.mark.again),
         pytest.param("tasks", "-n0", marks=pytest.mark.slow),
     ],
 )

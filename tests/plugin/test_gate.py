@@ -123,7 +123,7 @@ def test_an_unknown_task_of_a_floor_is_a_usage_error(small: Project) -> None:
     result.stderr.fnmatch_lines(["*unknown task in --lm-min-score 'arithmetik'*did you mean 'arithmetic'?*"])
 
 
-@pytest.mark.parametrize("options", [["-n0"], pytest.param(["-n2"], marks=pytest.mark.workers), ["-v"]])
+@pytest.mark.parametrize("options", [["-n0"], pytest.param(["-n2"], marks=pytest.mark.again), ["-v"]])
 def test_the_gate_stands_in_the_summary_and_is_no_part_of_the_progress(small: Project, options: list[str]) -> None:
     result = small.run("--lm-gate=tasks", "--lm-min-score=overall=1", *options)
     result.stdout.fnmatch_lines(["FAILED leaderboard::gate - gate tasks: floor"])
@@ -419,10 +419,10 @@ def letters(text: str) -> str:
         (["--lm-min-score=many=1"], "floor", "-n2"),
         (["--lm-gate=none"], "pass", "-n0"),
         (["--lm-update-baseline"], "new", "-n0"),
-        pytest.param([], "pass", "-n2", marks=pytest.mark.workers),
+        pytest.param([], "pass", "-n2", marks=pytest.mark.again),
         pytest.param(["--lm-min-score=many=1"], "floor", "-n0", marks=pytest.mark.slow),
-        pytest.param(["--lm-gate=none"], "pass", "-n2", marks=pytest.mark.workers),
-        pytest.param(["--lm-update-baseline"], "new", "-n2", marks=pytest.mark.workers),
+        pytest.param(["--lm-gate=none"], "pass", "-n2", marks=pytest.mark.again),
+        pytest.param(["--lm-update-baseline"], "new", "-n2", marks=pytest.mark.again),
     ],
 )
 def test_every_verdict_says_on_every_output_what_was_left_out_and_what_new_targets_changed(

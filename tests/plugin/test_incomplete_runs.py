@@ -89,7 +89,7 @@ def test_an_old_board_does_not_outlive_an_ended_process(ending: Project) -> None
     assert not ending.board()["complete"]
 
 
-@pytest.mark.parametrize("how", [pytest.param("os._exit", marks=pytest.mark.workers), "SIGKILL"])
+@pytest.mark.parametrize("how", [pytest.param("os._exit", marks=pytest.mark.again), "SIGKILL"])
 def test_a_dead_worker_costs_its_batch_at_most(ending: Project, how: str) -> None:
     result = end(ending, how, "-n2")
     assert 3 == result.ret
@@ -130,7 +130,7 @@ def {hook}:
         ("pytest_runtest_setup(item)", "item.name", "-n0"),
         ("pytest_runtest_logreport(report)", "report.nodeid", "-n0"),
         ("pytest_runtest_logreport(report)", "report.nodeid", "-n2"),
-        pytest.param("pytest_runtest_setup(item)", "item.name", "-n2", marks=pytest.mark.workers),
+        pytest.param("pytest_runtest_setup(item)", "item.name", "-n2", marks=pytest.mark.again),
     ],
 )
 def test_a_hook_that_stops_pytest_leaves_the_run_incomplete(
@@ -163,7 +163,7 @@ def test_reports_that_a_hook_swallows_are_missed(ending: Project) -> None:
     [
         *[(stop, "-n0") for stop in ("-x", "--maxfail=1", "--sw")],
         ("-x", "-n2"),
-        *[pytest.param(stop, "-n2", marks=pytest.mark.workers) for stop in ("--maxfail=1", "--sw")],
+        *[pytest.param(stop, "-n2", marks=pytest.mark.again) for stop in ("--maxfail=1", "--sw")],
     ],
 )
 def test_a_run_that_was_told_to_stop_is_incomplete_and_failed_as_any_run(

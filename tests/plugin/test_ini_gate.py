@@ -31,7 +31,7 @@ def compared(project: Project, made_once: MadeOnce) -> Project:
     return project
 
 
-@pytest.mark.parametrize("options", [[], pytest.param(["-n2"], marks=pytest.mark.workers)])
+@pytest.mark.parametrize("options", [[], pytest.param(["-n2"], marks=pytest.mark.again)])
 def test_a_whole_run_is_compared_with_the_baseline_of_the_ini_file(compared: Project, options: list[str]) -> None:
     result = compared.run(*options)
     gate = compared.board()["gate"]

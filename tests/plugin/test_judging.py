@@ -81,7 +81,7 @@ def judgements(project: Project) -> list[str]:
 
 @pytest.mark.parametrize(
     ("judged", "processes"),
-    [("yaml", "-n0"), ("class", "-n0"), ("class", "-n2"), pytest.param("yaml", "-n2", marks=pytest.mark.workers)],
+    [("yaml", "-n0"), ("class", "-n0"), ("class", "-n2"), pytest.param("yaml", "-n2", marks=pytest.mark.again)],
     indirect=["judged"],
 )
 def test_every_answer_is_judged_once_and_the_board_says_by_whom(judged: Project, processes: str) -> None:

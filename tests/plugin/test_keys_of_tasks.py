@@ -85,7 +85,7 @@ def test_a_floor_of_a_name_that_is_another_tasks_key_is_refused_with_the_choices
     "named",
     [
         ["tasks/choice.yaml"],
-        pytest.param(["tasks/choice.yaml", "-n2"], marks=pytest.mark.workers),
+        pytest.param(["tasks/choice.yaml", "-n2"], marks=pytest.mark.again),
         ["tasks/choice.yaml::0"],
     ],
 )

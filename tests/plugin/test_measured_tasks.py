@@ -115,7 +115,7 @@ def _rows(project: Project) -> dict[str, dict[str, Any]]:
 
 @pytest.mark.parametrize(
     ("scorers", "processes"),
-    [(BINARY, "-n2"), (CLASSIFIED, "-n0"), pytest.param(CLASSIFIED, "-n2", marks=pytest.mark.workers)],
+    [(BINARY, "-n2"), (CLASSIFIED, "-n0"), pytest.param(CLASSIFIED, "-n2", marks=pytest.mark.again)],
 )
 def test_a_ground_truth_is_never_the_score(tasks: Project, scorers: str, processes: str) -> None:
     _write(tasks, scorers)

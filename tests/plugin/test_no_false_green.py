@@ -92,7 +92,7 @@ class Late:
     [
         *[(how, "-n0") for how in HIDING],
         *[(how, "-n2") for how in ("makereport", "os._exit")],
-        *[pytest.param(how, "-n2", marks=pytest.mark.workers) for how in ("exitstatus", "sys.exit")],
+        *[pytest.param(how, "-n2", marks=pytest.mark.again) for how in ("exitstatus", "sys.exit")],
     ],
 )
 def test_a_wrong_answer_fails_the_run_whatever_hides_it(project: Project, how: str, processes: str) -> None:
@@ -183,7 +183,7 @@ def pytest_report_from_serializable(data):
     [
         *[(how, "-n0") for how in LOSING],
         *[(how, "-n2") for how in LOSING_BETWEEN_PROCESSES if how != "skipped"],
-        pytest.param("skipped", "-n2", marks=pytest.mark.workers),
+        pytest.param("skipped", "-n2", marks=pytest.mark.again),
     ],
 )
 def test_what_is_lost_of_right_answers_makes_the_run_incomplete(project: Project, how: str, processes: str) -> None:
@@ -290,7 +290,7 @@ MARKED = {
     [
         *[(how, "-n0") for how in MARKED],
         ("tear-down", "-n2"),
-        pytest.param("xfail that passes", "-n2", marks=pytest.mark.workers),
+        pytest.param("xfail that passes", "-n2", marks=pytest.mark.again),
     ],
 )
 def test_marks_and_fixtures_decide_what_they_decide_anywhere(project: Project, how: str, processes: str) -> None:
@@ -378,8 +378,8 @@ def test_answers_that_are_none_make_the_run_incomplete(project: Project, answers
     [
         ["-p", "no:terminal", "-p", "no:junitxml"],
         ["-qqq", "--tb=no"],
-        pytest.param(["-n2", "--dist=loadfile", "-q"], marks=pytest.mark.workers),
-        pytest.param(["-n2", "--dist=worksteal", "-p", "no:terminal"], marks=pytest.mark.workers),
+        pytest.param(["-n2", "--dist=loadfile", "-q"], marks=pytest.mark.again),
+        pytest.param(["-n2", "--dist=worksteal", "-p", "no:terminal"], marks=pytest.mark.again),
         ["-n2", "--dist=each"],
     ],
 )

@@ -19,7 +19,7 @@ def _said(result: pytest.RunResult) -> list[str]:
 
 @pytest.mark.parametrize(
     ("alone", "processes"),
-    [(True, "-n0"), (False, "-n0"), (False, "-n2"), pytest.param(True, "-n2", marks=pytest.mark.workers)],
+    [(True, "-n0"), (False, "-n0"), (False, "-n2"), pytest.param(True, "-n2", marks=pytest.mark.again)],
 )
 def test_files_that_are_no_tasks_are_named_with_the_reason(project: Project, alone: bool, processes: str) -> None:
     project.write("tasks/x.yaml", "key: x\ndefinitoin: {}\n")

@@ -56,7 +56,7 @@ def asked(project: Project) -> list[tuple[str, int]]:
 
 @pytest.mark.parametrize(
     ("adapter", "processes"),
-    [("Batch", "-n0"), ("Async", "-n0"), ("Async", "-n2"), pytest.param("Batch", "-n2", marks=pytest.mark.workers)],
+    [("Batch", "-n0"), ("Async", "-n0"), ("Async", "-n2"), pytest.param("Batch", "-n2", marks=pytest.mark.again)],
 )
 def test_every_example_is_asked_each_time_and_scored_by_the_mean(moody: Project, adapter: str, processes: str) -> None:
     options = ["--lm-repeats=4", "--lm-threshold=t=0.75", "--lm-batch-size=3", "--lm-include-per-example", processes]

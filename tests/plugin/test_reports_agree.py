@@ -233,9 +233,9 @@ def test_all_reports_agree_on_what_has_nothing_to_do_with_scores(project: Projec
 @pytest.mark.parametrize(
     ("name", "mode"),
     [
-        pytest.param("one wrong", "examples", marks=pytest.mark.workers),
+        pytest.param("one wrong", "examples", marks=pytest.mark.again),
         ("most wrong", "baseline"),
-        pytest.param("must pass", "tasks", marks=pytest.mark.workers),
+        pytest.param("must pass", "tasks", marks=pytest.mark.again),
         ("an allowed error", "none"),
     ],
 )
@@ -246,7 +246,7 @@ def test_all_reports_of_workers_agree(project: Project, baseline: bytes, name: s
     check_agreement(project, result, verdict, expected_code(verdict, outcome))
 
 
-@pytest.mark.parametrize("name", [pytest.param("masked", marks=pytest.mark.workers), "tear-down", "cut short"])
+@pytest.mark.parametrize("name", [pytest.param("masked", marks=pytest.mark.again), "tear-down", "cut short"])
 def test_all_reports_of_workers_agree_on_what_has_nothing_to_do_with_scores(
     project: Project, baseline: bytes, name: str
 ) -> None:

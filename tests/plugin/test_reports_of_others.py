@@ -30,7 +30,7 @@ def junit_properties(project: Project) -> dict[str, dict[str, str]]:
 
 @pytest.mark.parametrize(
     ("family", "processes"),
-    [("xunit1", "-n0"), ("xunit2", "-n0"), ("xunit2", "-n2"), pytest.param("xunit1", "-n2", marks=pytest.mark.workers)],
+    [("xunit1", "-n0"), ("xunit2", "-n0"), ("xunit2", "-n2"), pytest.param("xunit1", "-n2", marks=pytest.mark.again)],
 )
 def test_junit_xml_has_a_case_an_example_with_its_score(small: Project, family: str, processes: str) -> None:
     small.run("--junitxml=junit.xml", "-o", f"junit_family={family}", processes)

@@ -97,7 +97,7 @@ def write_tasks(project: Project) -> None:
         ("OPENAI_API_KEY", "-n0"),
         ("OWN_KEY", "-n0"),
         ("OWN_KEY", "-n2"),
-        pytest.param("OPENAI_API_KEY", "-n2", marks=pytest.mark.workers),
+        pytest.param("OPENAI_API_KEY", "-n2", marks=pytest.mark.again),
     ],
 )
 def test_a_key_from_the_environment_reaches_the_server_alone(
@@ -171,7 +171,7 @@ GIVEN = {
     [
         *((given, "-n0") for given in GIVEN),
         ("names", "-n2"),
-        pytest.param("variable", "-n2", marks=pytest.mark.workers),
+        pytest.param("variable", "-n2", marks=pytest.mark.again),
     ],
 )
 def test_a_secret_that_the_adapter_tells_is_not_spread(
@@ -265,7 +265,7 @@ MISTAKES = {
     [
         *[(mistake, "-n0") for mistake in MISTAKES],
         ("exits", "-n2"),
-        *[pytest.param(mistake, "-n2", marks=pytest.mark.workers) for mistake in ("raises", "another mistake")],
+        *[pytest.param(mistake, "-n2", marks=pytest.mark.again) for mistake in ("raises", "another mistake")],
     ],
 )
 def test_a_run_that_cannot_start_does_not_spread_a_secret(project: Project, mistake: str, processes: str) -> None:

@@ -101,7 +101,7 @@ def test_stepwise_goes_on_where_it_stopped(small: Project) -> None:
     [
         "-n0",
         pytest.param("-n2", marks=pytest.mark.command_line),
-        *[pytest.param(f"-n2 --dist={dist}", marks=pytest.mark.workers) for dist in ("loadfile", "worksteal")],
+        *[pytest.param(f"-n2 --dist={dist}", marks=pytest.mark.again) for dist in ("loadfile", "worksteal")],
     ],
 )
 def test_examples_and_plain_tests_run_together(small: Project, distribution: str) -> None:

@@ -11,8 +11,8 @@ TRUSTED = [
     ("lm_trusted_paths = tasks\n", 0, "-n0"),
     ("lm_trusted_paths = own\n", 2, "-n0"),
     ("lm_trusted_paths = own\n", 2, "-n2"),
-    pytest.param("", 0, "-n2", marks=pytest.mark.workers),
-    pytest.param("lm_trusted_paths = tasks\n", 0, "-n2", marks=pytest.mark.workers),
+    pytest.param("", 0, "-n2", marks=pytest.mark.again),
+    pytest.param("lm_trusted_paths = tasks\n", 0, "-n2", marks=pytest.mark.again),
 ]
 TASK = """
 display_name: Length

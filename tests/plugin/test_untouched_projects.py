@@ -83,7 +83,7 @@ def test_nothing_heavy_is_imported_where_no_task_is_collected(
 
 
 @pytest.mark.parametrize(
-    "arguments", [pytest.param("", marks=as_a_command), pytest.param("-n2", marks=pytest.mark.workers)]
+    "arguments", [pytest.param("", marks=as_a_command), pytest.param("-n2", marks=pytest.mark.again)]
 )
 def test_the_plugin_can_be_left_out(foreign: Project, arguments: str) -> None:
     foreign.run_pytest("-p", "no:lmeval", *arguments.split()).assert_outcomes(passed=2)

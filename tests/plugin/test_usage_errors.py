@@ -82,7 +82,7 @@ UNDER_XDIST = [
 @pytest.mark.parametrize(
     ("options", "wanted"),
     [
-        pytest.param(*case, id=case[0][-1], marks=[] if number in (2, 3) else pytest.mark.workers)
+        pytest.param(*case, id=case[0][-1], marks=[] if number in (2, 3) else pytest.mark.again)
         for number, case in enumerate(UNDER_XDIST)
     ],
 )

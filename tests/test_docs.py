@@ -15,6 +15,7 @@ from pytest_lmeval.builtin import default_registry
 from pytest_lmeval.formats.jsonl import read_records
 from pytest_lmeval.postprocess import RULES
 from tests.conftest import Project
+from tests.tables import each_row
 
 ROOT = Path(__file__).parents[1]
 PAGES = [
@@ -26,7 +27,7 @@ ADAPTERS = (ROOT / "docs" / "adapters.md").read_text(encoding="utf-8")
 BAD_LINES = re.findall(r"```jsonl\n(.*?)\n```\n```text\n(.*?)\n```", TASKS, re.DOTALL)
 
 
-@pytest.mark.parametrize(("lines", "message"), BAD_LINES)
+@each_row(("lines", "message"), BAD_LINES)
 def test_a_bad_line_in_the_docs_gives_the_message_beside_it(lines: str, message: str) -> None:
     _, errors, _ = read_records(lines.encode(), default_registry(entry_points=False))
 

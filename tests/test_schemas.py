@@ -19,6 +19,7 @@ from pytest_lmeval.formats.jsonl import is_spec_record
 from pytest_lmeval.records.recording import read_recording
 from pytest_lmeval.schemas import load_schema, schema_names
 from tests.schemas import faults
+from tests.tables import each_row
 
 if TYPE_CHECKING:
     from tests.conftest import Project
@@ -110,7 +111,7 @@ def test_the_replay_adapter_reads_every_line_that_fits_the_schema(line: Record) 
     assert (read != [] and holds_text) == (not faults("recording", line))
 
 
-@pytest.mark.parametrize(
+@each_row(
     "line",
     [
         {"id": "a"},
@@ -216,7 +217,7 @@ def test_a_board_that_is_not_one_does_not_fit(place: Place, value: Record) -> No
     assert [] != faults("leaderboard", board)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "line",
     [
         {},

@@ -16,6 +16,7 @@ from pytest_lmeval.compare.changes import Criteria
 from pytest_lmeval.compare.compare import Comparison, compare
 from pytest_lmeval.stats.paired import holm, paired_test, pooled_test
 from pytest_lmeval.types import ExampleResult
+from tests.tables import each_row
 
 
 def result(id: str, score: float | None, task: str = "sums", **fields: Any) -> ExampleResult:
@@ -169,7 +170,7 @@ def test_fewer_than_eighty_percent_of_the_baseline_s_examples_are_a_stale_baseli
     assert (stale == comparison.reasons[0]) is (verdict == "stale")
 
 
-@pytest.mark.parametrize(("old", "new"), [([], []), ([], [1.0]), ([1.0], []), ([None], [1.0])])
+@each_row(("old", "new"), [([], []), ([], [1.0]), ([1.0], []), ([None], [1.0])])
 def test_a_comparison_of_nothing_is_never_green(old: list[float | None], new: list[float | None]) -> None:
     comparison = compare(run(old), run(new))
     assert ("stale", 0) == (comparison.verdict, comparison.paired)
@@ -417,7 +418,7 @@ def test_what_passed_before_is_named_first_and_marked_in_the_json() -> None:
     assert 7 == len(removed)
 
 
-@pytest.mark.parametrize("alpha", [0.0, 1.0, float("nan"), -1])
+@each_row("alpha", [0.0, 1.0, float("nan"), -1])
 def test_an_alpha_that_is_no_chance_is_refused(alpha: float) -> None:
     with pytest.raises(ValueError, match=r"alpha is .*: expected a number between 0 and 1"):
         Criteria(alpha=alpha)

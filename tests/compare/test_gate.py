@@ -15,6 +15,7 @@ from pytest_lmeval.leaderboard.board import Leaderboard, RunFacts, build_board
 from pytest_lmeval.records.runfile import RunFile
 from pytest_lmeval.report.wording import is_off
 from pytest_lmeval.types import ExampleResult
+from tests.tables import each_row
 
 PASSED = ExampleResult("sums", "a", "passed", 1.0, 1.0, "exact_match", "h1", outputs=("4",), predictions=("4",))
 FAILED = replace(PASSED, id="b", status="failed", score=0.0)
@@ -90,7 +91,7 @@ def test_the_floors_of_a_shard_wait_for_the_others() -> None:
     assert "pass" == _decide(board, floors={"sums": 1.0, "overall": 1.0})["verdict"]
 
 
-@pytest.mark.parametrize("mode", MODES)
+@each_row("mode", MODES)
 def test_an_example_that_must_pass_binds_in_every_mode_but_none(mode: str) -> None:
     gate = _decide(_board(PASSED, MUST), mode)
     expected = "pass" if mode == "none" else "must_pass"
@@ -102,7 +103,7 @@ def test_one_that_must_pass_and_was_excluded_by_its_task_is_no_reason() -> None:
     assert "pass" == _decide(_board(PASSED, replace(MUST, status="excluded", score=None)))["verdict"]
 
 
-@pytest.mark.parametrize("mode", MODES)
+@each_row("mode", MODES)
 def test_an_incomplete_run_fails_in_every_mode(mode: str) -> None:
     gate = _decide(_board(PASSED, ERROR, missing=["x::y"]), mode)
     assert "incomplete" == gate["verdict"]
@@ -122,7 +123,7 @@ def test_a_run_of_errors_alone_is_incomplete_however_many_are_allowed() -> None:
     assert "incomplete" == _decide(_board(ERROR, max_errors=1))["verdict"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("results", "floors", "decided_by"),
     [
         ([PASSED], {}, []),
@@ -205,7 +206,7 @@ def test_a_baseline_that_shares_too_little_with_the_run_is_stale() -> None:
     assert not let_pass(gate)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("wrong", "message"),
     [
         ({"mode": "exampels"}, "unknown gate 'exampels'; did you mean 'examples'"),
@@ -243,7 +244,7 @@ def test_a_baseline_that_did_not_finish_is_doubtful() -> None:
 # What makes a run doubtful
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("outputs", "warnings"),
     [
         (["", " ", "", "", ""], ["sums: all 5 outputs are empty"]),
@@ -257,7 +258,7 @@ def test_outputs_that_are_all_empty_or_all_the_same_are_doubtful(outputs: list[s
     assert warnings == _decide(_board(*results))["warnings"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "begin",
     [
         "<thinking>",

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_lmeval.engine.policy import Policy, backoff_s
+from tests.tables import each_row
 
 
 @given(st.integers(0, 50))
@@ -25,7 +26,7 @@ def test_what_the_server_asked_for_is_waited_and_hardly_more(attempt: int, asked
     assert asked <= backoff_s(attempt, asked) <= 1.1 * asked
 
 
-@pytest.mark.parametrize("asked", [601.0, 86_400.0, 1e300, float("inf")])
+@each_row("asked", [601.0, 86_400.0, 1e300, float("inf")])
 def test_no_server_makes_a_run_wait_for_hours(asked: float) -> None:
     assert 600 <= backoff_s(0, asked) <= 660
 

@@ -25,6 +25,7 @@ from pytest_lmeval.types import (
     Response,
     ToolCall,
 )
+from tests.tables import each_row
 
 RESULT = ExampleResult(
     "sums", "a", "passed", 1.0, 1.0, "exact_match", "h1", outputs=("5",), latency_ms=12.5, adapter="m", request="asked"
@@ -150,7 +151,7 @@ def test_a_file_that_is_no_ledger_is_not_gone_on_with(tmp_path: Path) -> None:
         read(tmp_path, RESULT.to_json())
 
 
-@pytest.mark.parametrize(
+@each_row(
     "other",
     [
         ("toy2", {"seed": 1}, 1),

@@ -13,6 +13,7 @@ from sacrebleu.metrics.bleu import BLEU
 
 from pytest_lmeval.metrics import bleu_4
 from tests.examples import examples
+from tests.tables import each_row
 
 VOCABULARY = ["the", "cat", "sat", "on", "a", "mat"]
 TOKENS = st.lists(st.sampled_from(VOCABULARY), max_size=20)
@@ -20,7 +21,7 @@ TEXT = TOKENS.map(" ".join)
 many = examples(300)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("prediction", "targets", "expected"),
     [
         ("the cat sat on the mat", ["The cat sat, on the mat."], 1.0),

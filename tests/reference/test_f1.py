@@ -14,13 +14,14 @@ from sklearn.preprocessing import MultiLabelBinarizer
 
 from pytest_lmeval.metrics import f1
 from tests.examples import examples
+from tests.tables import each_row
 
 WORDS = ["the", "cat", "sat", "on", "a", "mat", "The", "CAT,", "don't", "42", "3.5", "é_e", "end.\n", "!?"]
 TEXT = st.lists(st.sampled_from(WORDS), max_size=25).map(" ".join)
 many = examples(300)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("prediction", "targets", "expected"),
     [
         ("the cat sat", ["sat THE, cat!"], 1.0),

@@ -13,13 +13,14 @@ from pytest_lmeval.errors import ScoringError
 from pytest_lmeval.metrics import rouge, rouge_l
 from pytest_lmeval.metrics.parts.worker import Worker
 from tests.examples import examples
+from tests.tables import each_row
 
 WORDS = ["the", "cat", "sat", "on", "a", "mat", "The", "CAT,", "don't", "42", "3.5", "x-ray", "end.\n", "!?"]
 TEXT = st.lists(st.sampled_from(WORDS), max_size=25).map(" ".join)
 many = examples(300)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("prediction", "targets", "expected"),
     [
         ("the cat sat", ["the cat sat"], 1.0),

@@ -11,13 +11,14 @@ from rouge_score.rouge_scorer import RougeScorer
 
 from pytest_lmeval.metrics import f1, rouge_1, rouge_2
 from tests.examples import examples
+from tests.tables import each_row
 
 WORDS = ["the", "cat", "sat", "on", "a", "mat", "The", "CAT,", "don't", "42", "3.5", "x-ray", "end.\n", "!?"]
 TEXT = st.lists(st.sampled_from(WORDS), max_size=15).map(" ".join)
 many = examples(200)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("prediction", "targets", "unigrams", "bigrams"),
     [
         ("the cat sat", ["the cat sat"], 1.0, 1.0),

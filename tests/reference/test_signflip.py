@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from pytest_lmeval.stats.signflip import sign_flip_p
+from tests.tables import each_row
 
 _SIXTIETHS = st.lists(st.integers(-60, 60), min_size=1, max_size=10)
 _GRADED = st.lists(st.floats(-1, 1, allow_subnormal=False), min_size=1, max_size=10)
@@ -63,9 +64,7 @@ def test_few_units_give_the_p_of_all_tosses(units: list[float]) -> None:
     assert float(enumerated(units, -slack)) - 1e-12 <= p <= float(enumerated(units, slack)) + 1e-12
 
 
-@pytest.mark.parametrize(
-    ("worse", "better"), [(1, 0), (0, 1), (5, 0), (7, 3), (3, 7), (50, 50), (640, 560), (5200, 4800)]
-)
+@each_row(("worse", "better"), [(1, 0), (0, 1), (5, 0), (7, 3), (3, 7), (50, 50), (640, 560), (5200, 4800)])
 def test_units_of_one_size_give_the_binomial_mid_p_of_scipy(worse: int, better: int) -> None:
     n = worse + better
     reference = stats.binomtest(better, n, 0.5, alternative="less").pvalue - stats.binom.pmf(better, n, 0.5) / 2

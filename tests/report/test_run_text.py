@@ -9,6 +9,7 @@ import pytest
 from pytest_lmeval.leaderboard.board import RunFacts, build_board
 from pytest_lmeval.report.wording import amount, duration, resume_line, totals_line
 from pytest_lmeval.types import ExampleResult
+from tests.tables import each_row
 
 
 def _result(id: str, status: Any = "passed", **usage: float) -> ExampleResult:
@@ -20,7 +21,7 @@ def _line(result: ExampleResult, **manifest: Any) -> str:
     return totals_line(build_board([], [result], RunFacts("2026-01-01T00:00:00Z", "x", manifest=manifest)))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("usage", "manifest", "line"),
     [
         ({}, {}, ""),

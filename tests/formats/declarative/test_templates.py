@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_lmeval.formats.declarative.templates import ROOM, Room, Template, TemplateFault, compile_template, limits
+from tests.tables import each_row
 
 SAMPLE: dict[str, Any] = {
     "first": "a",
@@ -26,7 +27,7 @@ def _render(source: str, **variables: Any) -> str:
     return compile_template(source).render({"sample": SAMPLE, **variables})
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("source", "text"),
     [
         ("{{ sample.first }} and {{ sample['last'] }}", "a and c"),
@@ -67,7 +68,7 @@ def test_a_column_goes_before_a_method_of_its_name() -> None:
     assert "k" == _render("{{ sample.deep.keys }}")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "source",
     [
         "{{ ''.__class__ }}",

@@ -40,7 +40,7 @@ def test_the_docs_show_a_bad_line_for_every_rule() -> None:
     assert rules | {"embedded_few_shot", "duplicate_task_id"} == {message.split()[1] for _, message in BAD_LINES}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@each_row("page", PAGES)
 def test_every_good_record_in_the_docs_is_valid(page: Path) -> None:
     registry = default_registry(entry_points=False)
     registry.add_metric("starts_with", lambda prediction, targets, extras: 0.0)
@@ -59,7 +59,7 @@ def test_the_docs_name_every_rule_and_metric() -> None:
     assert missing == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@each_row("page", PAGES)
 def test_every_link_leads_to_a_file(page: Path) -> None:
     targets = re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text(encoding="utf-8"))
 

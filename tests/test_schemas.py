@@ -62,7 +62,7 @@ def test_a_schema_keeps_to_its_draft_and_says_what_it_is_of(name: str) -> None:
     assert {"title", "description"} <= schema.keys()
 
 
-@pytest.mark.parametrize("name", ["compact-record", "recording", "spec-record"])
+@each_row("name", ["compact-record", "recording", "spec-record"])
 def test_an_editor_can_explain_every_field_that_people_write(name: str) -> None:
     def silent(schema: Record, path: str) -> list[str]:
         found = []
@@ -73,7 +73,7 @@ def test_an_editor_can_explain_every_field_that_people_write(name: str) -> None:
     assert [] == silent(load_schema(name), name)
 
 
-@pytest.mark.parametrize("path", TASK_FILES, ids=lambda path: path.name)
+@each_row("path", TASK_FILES)
 def test_every_shipped_record_fits_its_schema(path: Path) -> None:
     records = _records(path)
     assert [] != records

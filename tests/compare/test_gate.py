@@ -54,7 +54,7 @@ def test_in_mode_examples_a_failed_example_fails_the_run() -> None:
     assert not let_pass(gate)
 
 
-@pytest.mark.parametrize("mode", ["tasks", "baseline", "none"])
+@each_row("mode", ["tasks", "baseline", "none"])
 def test_in_the_other_modes_an_example_under_its_threshold_fails_nothing(mode: str) -> None:
     assert "pass" == _decide(_board(PASSED, BELOW), mode)["verdict"]
 
@@ -159,7 +159,7 @@ OLD = _many(*[1.0] * 40)
 WORSE = _many(*[0.0] * 20, *[1.0] * 20)
 
 
-@pytest.mark.parametrize(("mode", "verdict"), [("baseline", "regression"), ("tasks", "pass"), ("none", "pass")])
+@each_row(("mode", "verdict"), [("baseline", "regression"), ("tasks", "pass"), ("none", "pass")])
 def test_a_regression_fails_the_run_in_mode_baseline_alone(mode: str, verdict: str) -> None:
     gate = decide(_board(*WORSE), _baseline(OLD), GateSettings(mode=mode)).to_json()
     assert verdict == gate["verdict"]
@@ -167,7 +167,7 @@ def test_a_regression_fails_the_run_in_mode_baseline_alone(mode: str, verdict: s
     assert any(reason.startswith("sums: regression") for reason in gate["reasons"]) == (mode == "baseline")
 
 
-@pytest.mark.parametrize(("written", "passes"), [("new", True), ("pass", True), ("stale", False)])
+@each_row(("written", "passes"), [("new", True), ("pass", True), ("stale", False)])
 def test_what_became_of_the_baseline_is_the_verdict_of_a_run_that_becomes_it_even_where_it_got_worse(
     written: str, passes: bool
 ) -> None:

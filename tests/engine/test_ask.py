@@ -384,14 +384,14 @@ def test_calls_may_be_plain_tuples_with_arguments_by_name() -> None:
     assert (ToolCall("call00000", "add", '{"a": 1}'),) == answer.tool_calls
 
 
-@pytest.mark.parametrize("calls", [None, [], ()])
+@each_row("calls", [None, [], ()])
 def test_no_calls_may_be_none_or_a_list(calls: Any) -> None:
     (answer,) = ask(ByRequest(lambda _: [Completion("4", tool_calls=calls)]), REQUESTS[:1])
     assert isinstance(answer, Completion)
     assert ("4", ()) == (answer.text, answer.tool_calls)
 
 
-@pytest.mark.parametrize("calls", ["add", "", 0, {}, [("a", "b")], [("", 3, "{}")], {"name": "add"}, [None]], ids=str)
+@each_row("calls", ["add", "", 0, {}, [("a", "b")], [("", 3, "{}")], {"name": "add"}, [None]])
 def test_calls_of_another_shape_are_an_error(calls: Any) -> None:
     (answer,) = ask(ByRequest(lambda _: [Completion("", tool_calls=calls)]), REQUESTS[:1])
     assert "adapter by-request returned tool calls that are not (id, name, arguments)" == str(answer)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -31,7 +30,7 @@ def test_no_server_makes_a_run_wait_for_hours(asked: float) -> None:
     assert 600 <= backoff_s(0, asked) <= 660
 
 
-@pytest.mark.parametrize("asked", [-1.0, float("-inf"), 0.0])
+@each_row("asked", [-1.0, float("-inf"), 0.0])
 def test_a_time_in_the_past_is_no_wait(asked: float) -> None:
     assert 0.0 == backoff_s(0, asked)
 

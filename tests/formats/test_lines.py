@@ -67,7 +67,7 @@ def test_carriage_returns_before_a_line_feed_are_tolerated() -> None:
     assert list(number_lines(b"1\n\n# x\n2\n")) == list(number_lines(b"1\r\n\r\n# x\r\n2\r\n"))
 
 
-@pytest.mark.parametrize("start", [b"1", b"# comment\n1", b"\r\n1"])
+@each_row("start", [b"1", b"# comment\n1", b"\r\n1"])
 def test_a_byte_order_mark_at_the_start_changes_nothing(start: bytes) -> None:
     assert list(number_lines(start)) == list(number_lines(BOM + start))
 
@@ -215,7 +215,7 @@ def _mixed(depth: int) -> str:
     return text
 
 
-@pytest.mark.parametrize("nested", [_arrays, _objects, _mixed])
+@each_row("nested", [_arrays, _objects, _mixed])
 def test_a_hundred_levels_are_read_and_one_more_is_not(nested: Any) -> None:
     assert 100 == MAX_DEPTH
     assert json.loads(nested(100)) == parse_line(nested(100).encode())

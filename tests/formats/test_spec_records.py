@@ -253,7 +253,7 @@ def test_metadata_that_decides_the_score_is_checked(key: str, value: object, rul
     assert (rule, f"metadata.{key}") == _fault(record)
 
 
-@pytest.mark.parametrize("seconds", [0.001, 3, 30])
+@each_row("seconds", [0.001, 3, 30])
 def test_a_time_limit_may_be_up_to_thirty_seconds(seconds: float) -> None:
     record = _record(category="code_exec", metric_name="code_exec", targets=["f() == 1"])
     assert seconds == check_spec_record(record | {"metadata": {"timeout_s": seconds}}, 1).metadata["timeout_s"]

@@ -122,7 +122,7 @@ def test_what_was_written_is_what_is_read(texts: list[tuple[str, str]], bom: boo
     assert texts == [(example.prompt, example.targets[0]) for example in examples]
 
 
-@pytest.mark.parametrize("separator", ["\u2028", "\u2029", "\u0085"])
+@each_row("separator", ["\u2028", "\u2029", "\u0085"])
 def test_a_unicode_line_separator_in_a_prompt_does_not_split_the_record(separator: str) -> None:
     prompt = f"2 +{separator}3 ="
     data = json.dumps(SPEC | {"prompt": prompt}, ensure_ascii=False).encode()
@@ -173,7 +173,7 @@ def test_a_folder_named_like_a_task_file_is_none(tmp_path: Path) -> None:
     assert ["odd.jsonl/a"] == [name for _, name in find_task_files([tmp_path], REGISTRY)]
 
 
-@pytest.mark.parametrize(("name", "expected"), [("a.jsonl", True), ("a.replay.jsonl", False), ("a.json", False)])
+@each_row(("name", "expected"), [("a.jsonl", True), ("a.replay.jsonl", False), ("a.json", False)])
 def test_a_recording_is_no_task_file(name: str, expected: bool) -> None:
     assert expected == is_task_file(Path(name), REGISTRY)
 
@@ -323,7 +323,7 @@ def test_every_compact_metric_has_a_shipped_record(metric: str) -> None:
     assert metric in {example.metric for example in _shipped(strict=False)}
 
 
-@pytest.mark.parametrize("form", ["io_pairs", "tests", "stdouts"])
+@each_row("form", ["io_pairs", "tests", "stdouts"])
 def test_every_form_of_code_has_a_shipped_record(form: str) -> None:
     assert any(form in example.metadata for example in _shipped(strict=False))
 

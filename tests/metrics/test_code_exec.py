@@ -102,7 +102,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
 }
 
 
-@pytest.mark.parametrize(("extras", "rule", "field"), REFUSED.values(), ids=REFUSED)
+@each_row(("extras", "rule", "field"), REFUSED.values())
 def test_other_extras_are_refused(extras: dict[str, Any], rule: str, field: str) -> None:
     with pytest.raises(RecordRefused) as caught:
         plan_extras(extras, ["ok"])
@@ -115,7 +115,7 @@ def test_no_targets_are_refused() -> None:
         plan_targets([])
 
 
-@pytest.mark.parametrize(("value", "expected"), [(1, 1.0), (0.5, 0.5), (30, 30.0)])
+@each_row(("value", "expected"), [(1, 1.0), (0.5, 0.5), (30, 30.0)])
 def test_a_timeout_is_read(value: float, expected: float) -> None:
     assert expected == timeout_of({"timeout_s": value})
     assert isinstance(timeout_of({"timeout_s": value}), float)

@@ -204,7 +204,7 @@ def test_the_interval_of_flips_covers_the_truth_at_least_94_times_in_100(n: int,
     assert covered >= 940
 
 
-@pytest.mark.parametrize(("differences", "clusters"), [([], []), ([0.5], []), ([0.5, -0.5], ["a", "a"])])
+@each_row(("differences", "clusters"), [([], []), ([0.5], []), ([0.5, -0.5], ["a", "a"])])
 def test_nothing_is_said_of_no_pair_or_graded_ones_of_one_cluster(
     differences: list[float], clusters: list[str]
 ) -> None:

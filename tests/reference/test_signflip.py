@@ -126,7 +126,7 @@ def test_three_responses_to_each_of_1319_examples_stay_exact() -> None:
     assert pytest.approx(stats.norm.cdf(sum(units) / math.sqrt(sum(unit**2 for unit in units))), abs=1e-3) == p
 
 
-@pytest.mark.parametrize("units", [[], [0.0], [0.0, 0.0]])
+@each_row("units", [[], [0.0], [0.0, 0.0]])
 def test_where_nothing_differs_p_is_one(units: list[float]) -> None:
     assert (1.0, True) == sign_flip_p(units)
 

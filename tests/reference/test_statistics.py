@@ -234,7 +234,7 @@ def test_lopsided_rows_stay_lopsided() -> None:
     assert pytest.approx((0.75 - math.hypot(0.2, 0.1) / 2, 0.75 + 0.05)) == (low, high)
 
 
-@pytest.mark.parametrize("rows", [[], [Row(None, None)], [Row(0.5, None), Row(0.5, (0.4, 0.6))]])
+@each_row("rows", [[], [Row(None, None)], [Row(0.5, None), Row(0.5, (0.4, 0.6))]])
 def test_a_row_of_which_nothing_is_known_leaves_the_overall_score_without_an_interval(rows: list[Row]) -> None:
     assert overall_interval(rows) is None
 

@@ -24,9 +24,7 @@ def test_an_annotation_stands_at_the_line_of_its_example() -> None:
     assert expected == annotation(FAILED, "tasks/sums.jsonl")
 
 
-@pytest.mark.parametrize(
-    ("calls", "wanted"), [(["f(a=1)", "g()"], ", wanted f(a=1), g()"), ([], ", wanted no call"), (None, "")]
-)
+@each_row(("calls", "wanted"), [(["f(a=1)", "g()"], ", wanted f(a=1), g()"), ([], ", wanted no call"), (None, "")])
 def test_an_annotation_names_the_calls_that_were_expected(calls: list[str] | None, wanted: str) -> None:
     called = replace(FAILED, metric="tool_calls", targets=(), details={} if calls is None else {"expected": calls})
     assert annotation(called, "t").endswith(f"; said '5'{wanted}")

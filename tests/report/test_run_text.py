@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from pytest_lmeval.leaderboard.board import RunFacts, build_board
 from pytest_lmeval.report.wording import amount, duration, resume_line, totals_line
 from pytest_lmeval.types import ExampleResult
@@ -40,12 +38,12 @@ def test_what_a_run_took_is_one_line_of_what_is_known(
     assert line == _line(_result("a", **usage), **manifest)
 
 
-@pytest.mark.parametrize(("seconds", "text"), [(3.14, "3.1 s"), (123, "2 min 3 s"), (7200, "2 h 0 min")])
+@each_row(("seconds", "text"), [(3.14, "3.1 s"), (123, "2 min 3 s"), (7200, "2 h 0 min")])
 def test_a_time_is_said_as_people_say_it(seconds: float, text: str) -> None:
     assert text == duration(seconds)
 
 
-@pytest.mark.parametrize(("cost", "text"), [(12.3456789, "12.3457"), (0.0000123, "1.2e-05"), (1 / 3, "0.3333")])
+@each_row(("cost", "text"), [(12.3456789, "12.3457"), (0.0000123, "1.2e-05"), (1 / 3, "0.3333")])
 def test_a_cost_has_the_digits_that_count(cost: float, text: str) -> None:
     assert text == amount(cost)
 

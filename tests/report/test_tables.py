@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import pytest
-
 from pytest_lmeval.leaderboard.board import Leaderboard, RunFacts, build_board
 from pytest_lmeval.report.tables import score_text, terminal_table
 from pytest_lmeval.types import ExampleResult
@@ -56,7 +54,7 @@ def test_a_board_without_tasks_has_its_headings_and_the_overall_line() -> None:
     assert ["overall", "-", "0/0"] == lines[1].split()
 
 
-@pytest.mark.parametrize("name", ["a\nb", "a\rb", "a\x1b[2Jb"])
+@each_row("name", ["a\nb", "a\rb", "a\x1b[2Jb"])
 def test_a_name_with_control_characters_stays_in_its_row(name: str) -> None:
     lines = terminal_table(_board(replace(A, task=name)))
     assert 3 == len(lines)

@@ -140,7 +140,7 @@ def test_proxies_and_logins_of_the_environment_are_not_used(monkeypatch: pytest.
     assert "authorization" not in seen.headers
 
 
-@pytest.mark.parametrize("encoding", ["gzip", "x-gzip", "GZIP"])
+@each_row("encoding", ["gzip", "x-gzip", "GZIP"])
 def test_a_compressed_reply_is_read(encoding: str) -> None:
     body = gzip.compress(json.dumps(chat("four " * 20_000)).encode())
     completion, seen = exchange(replies(200, body, {"Content-Encoding": encoding}), Generate("2 + 2 ="))

@@ -206,7 +206,7 @@ def test_thoughts_are_read_from_the_fields_that_servers_have_for_them(message: d
     assert ("A?", "C") == (found.thoughts, found.text)
 
 
-@pytest.mark.parametrize("content", [{"content": None}, {"content": ""}, {}])
+@each_row("content", [{"content": None}, {"content": ""}, {}])
 def test_thoughts_without_an_answer_are_an_answer_that_is_cut_off(content: dict[str, Any]) -> None:
     found = read(_message("length", reasoning_content="A?", **content))
     assert ("A?", "", True) == (found.thoughts, found.text, found.is_cut_off)

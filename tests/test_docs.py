@@ -15,6 +15,7 @@ from pytest_lmeval.builtin import default_registry
 from pytest_lmeval.formats.jsonl import read_records
 from pytest_lmeval.postprocess import RULES
 from tests.conftest import Project
+from tests.tables import each_row
 
 ROOT = Path(__file__).parents[1]
 PAGES = [
@@ -26,7 +27,7 @@ ADAPTERS = (ROOT / "docs" / "adapters.md").read_text(encoding="utf-8")
 BAD_LINES = re.findall(r"```jsonl\n(.*?)\n```\n```text\n(.*?)\n```", TASKS, re.DOTALL)
 
 
-@pytest.mark.parametrize(("lines", "message"), BAD_LINES)
+@each_row(("lines", "message"), BAD_LINES)
 def test_a_bad_line_in_the_docs_gives_the_message_beside_it(lines: str, message: str) -> None:
     _, errors, _ = read_records(lines.encode(), default_registry(entry_points=False))
 
@@ -39,7 +40,7 @@ def test_the_docs_show_a_bad_line_for_every_rule() -> None:
     assert rules | {"embedded_few_shot", "duplicate_task_id"} == {message.split()[1] for _, message in BAD_LINES}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@each_row("page", PAGES)
 def test_every_good_record_in_the_docs_is_valid(page: Path) -> None:
     registry = default_registry(entry_points=False)
     registry.add_metric("starts_with", lambda prediction, targets, extras: 0.0)
@@ -58,7 +59,7 @@ def test_the_docs_name_every_rule_and_metric() -> None:
     assert missing == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@each_row("page", PAGES)
 def test_every_link_leads_to_a_file(page: Path) -> None:
     targets = re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text(encoding="utf-8"))
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from pytest_lmeval.errors import AdapterError
 from pytest_lmeval.formatters import FORMATTERS, chatml, concatenation, from_tokenizer, joined, llama3, opening
 from pytest_lmeval.types import Message
+from tests.tables import each_row
 
 TALK = (Message("system", "Be brief."), Message("user", "2 + 2?"), Message("assistant", "4"), Message("user", "3 + 3?"))
 CUED = (*TALK, Message("assistant", "Answer:"))
@@ -97,7 +98,7 @@ def test_an_opening_ends_where_the_next_word_of_the_assistant_stands() -> None:
     assert concatenation(CUED) == opening(CUED)
 
 
-@pytest.mark.parametrize("name", FORMATTERS)
+@each_row("name", FORMATTERS)
 def test_a_cue_is_the_end_of_the_text(name: str) -> None:
     assert FORMATTERS[name](CUED).endswith("Answer:")
 

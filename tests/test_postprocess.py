@@ -14,6 +14,7 @@ from pytest_lmeval.metrics import exact_match_normalized
 from pytest_lmeval.postprocess import RULES, SPEC_RULES, extract, post_process
 from tests import needs
 from tests.examples import examples
+from tests.tables import each_row
 
 GSM8K = needs.DATA / "gsm8k" / "example_model_solutions.jsonl"
 PUBLISHED_CORRECT = {"6b_finetuning": 286, "6b_verification": 515, "175b_finetuning": 458, "175b_verification": 742}
@@ -43,7 +44,7 @@ def test_an_unknown_rule_is_refused_with_the_choices() -> None:
         post_process("extract_leter", "A")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("rule", "text", "expected"),
     [
         ("none", " Aa \n", " Aa \n"),
@@ -57,7 +58,7 @@ def test_rules_that_only_tidy_up_always_find_something(rule: str, text: str, exp
     assert (expected, True) == extract(rule, text)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "letter"),
     [
         ("B", "B"),
@@ -78,12 +79,12 @@ def test_extract_letter_prefers_a_letter_that_stands_alone(text: str, letter: st
     assert (letter, True) == extract("extract_letter", text)
 
 
-@pytest.mark.parametrize("text", ["", "none of these", "F", "\u0391 \uff21"])
+@each_row("text", ["", "none of these", "F", "\u0391 \uff21"])
 def test_extract_letter_finds_no_lowercase_or_foreign_letter(text: str) -> None:
     assert ("", False) == extract("extract_letter", text)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "line"),
     [
         ("one", "one"),
@@ -102,7 +103,7 @@ def test_extract_first_line_finds_nothing_in_blank_text(text: str) -> None:
     assert ("", False) == extract("extract_first_line", text)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "body"),
     [
         pytest.param("```\nx = 1\n```", "x = 1", id="no info string"),
@@ -138,7 +139,7 @@ def test_extract_code_block_returns_the_body_of_the_first_block(text: str, body:
     assert (body, True) == extract("extract_code_block", text)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         pytest.param("def f():\n    return 1\n", id="no fence"),
@@ -154,7 +155,7 @@ def test_extract_code_block_returns_the_whole_text_where_there_is_no_block(text:
     assert (text, False) == extract("extract_code_block", text)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "answer"),
     [
         ("2 + 2 = 4\nA: 4", "4"),
@@ -171,7 +172,7 @@ def test_extract_answer_returns_what_follows_the_last_marker(text: str, answer: 
     assert (answer, True) == extract("extract_answer", text)
 
 
-@pytest.mark.parametrize("text", ["", "18", "the A: 18", " A: 18", "a: 18", "### 18", "A: 18\nA:  \nbye", "Q\n####"])
+@each_row("text", ["", "18", "the A: 18", " A: 18", "a: 18", "### 18", "A: 18\nA:  \nbye", "Q\n####"])
 def test_extract_answer_finds_nothing_without_a_marker_that_opens_a_line_and_text_after_it(text: str) -> None:
     assert ("", False) == extract("extract_answer", text)
 

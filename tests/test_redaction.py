@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_lmeval.redaction import HIDDEN, Scrubber, is_secret_name, redact, redact_arguments, redact_options
+from tests.tables import each_row
 
 SECRET = "sk-CANARY-7f3a9b2c"
 SECRET_NAMES = """
@@ -20,19 +21,19 @@ PLAIN_NAMES = """
 """
 
 
-@pytest.mark.parametrize("name", SECRET_NAMES.split())
+@each_row("name", SECRET_NAMES.split())
 def test_a_name_is_secret_by_its_last_word(name: str) -> None:
     assert is_secret_name(name)
     assert {name: HIDDEN} == redact_options({name: SECRET})
 
 
-@pytest.mark.parametrize("name", PLAIN_NAMES.split())
+@each_row("name", PLAIN_NAMES.split())
 def test_a_name_that_only_sounds_like_one_is_not(name: str) -> None:
     assert not is_secret_name(name)
     assert {name: "west"} == redact_options({name: "west"})
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         f"https://user:{SECRET}@host/v1",
@@ -56,7 +57,7 @@ def test_a_text_keeps_no_secret_and_all_else(text: str) -> None:
     assert SECRET not in Scrubber.of_options({"where": text}).scrub(f"cannot reach it with {SECRET}")
 
 
-@pytest.mark.parametrize("text", ["https://host/v1?x=1", "write the key: value pairs", "a@b.de", "key words", "1=1"])
+@each_row("text", ["https://host/v1?x=1", "write the key: value pairs", "a@b.de", "key words", "1=1"])
 def test_a_text_without_a_secret_stays(text: str) -> None:
     assert text == redact(text)
 
@@ -67,7 +68,7 @@ def test_switches_are_no_secrets() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("given", "shown"),
     [
         (["--lm-adapter-arg", f"pwd={SECRET}"], ["--lm-adapter-arg", "pwd=***"]),

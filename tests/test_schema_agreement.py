@@ -21,6 +21,7 @@ from pytest_lmeval.loading import validate_task
 from pytest_lmeval.schemas import load_schema
 from tests.examples import examples
 from tests.schemas import validator
+from tests.tables import each_row
 
 Record = dict[str, Any]
 Place = tuple[str | int, ...]
@@ -187,7 +188,7 @@ _STRICT_PLACES: tuple[Place, ...] = (
 )
 
 
-@pytest.mark.parametrize("place", _STRICT_PLACES, ids=str)
+@each_row("place", _STRICT_PLACES)
 def test_schema_and_validator_agree_on_odd_values_in_strict_records(place: Place) -> None:
     for value in _ODD:
         _check_agreement(_put(_STRICT, place, value))

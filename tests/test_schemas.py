@@ -19,6 +19,7 @@ from pytest_lmeval.formats.jsonl import is_spec_record
 from pytest_lmeval.records.recording import read_recording
 from pytest_lmeval.schemas import load_schema, schema_names
 from tests.schemas import faults
+from tests.tables import each_row
 
 if TYPE_CHECKING:
     from tests.conftest import Project
@@ -61,7 +62,7 @@ def test_a_schema_keeps_to_its_draft_and_says_what_it_is_of(name: str) -> None:
     assert {"title", "description"} <= schema.keys()
 
 
-@pytest.mark.parametrize("name", ["compact-record", "recording", "spec-record"])
+@each_row("name", ["compact-record", "recording", "spec-record"])
 def test_an_editor_can_explain_every_field_that_people_write(name: str) -> None:
     def silent(schema: Record, path: str) -> list[str]:
         found = []
@@ -72,7 +73,7 @@ def test_an_editor_can_explain_every_field_that_people_write(name: str) -> None:
     assert [] == silent(load_schema(name), name)
 
 
-@pytest.mark.parametrize("path", TASK_FILES, ids=lambda path: path.name)
+@each_row("path", TASK_FILES)
 def test_every_shipped_record_fits_its_schema(path: Path) -> None:
     records = _records(path)
     assert [] != records
@@ -110,7 +111,7 @@ def test_the_replay_adapter_reads_every_line_that_fits_the_schema(line: Record) 
     assert (read != [] and holds_text) == (not faults("recording", line))
 
 
-@pytest.mark.parametrize(
+@each_row(
     "line",
     [
         {"id": "a"},
@@ -216,7 +217,7 @@ def test_a_board_that_is_not_one_does_not_fit(place: Place, value: Record) -> No
     assert [] != faults("leaderboard", board)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "line",
     [
         {},

@@ -6,6 +6,7 @@ import pytest
 
 from pytest_lmeval.text import holds_command, node_path, printable
 from tests.runner_log import ORDERS, commands_in
+from tests.tables import each_row
 
 
 @pytest.mark.parametrize("text", ORDERS)
@@ -18,12 +19,12 @@ def test_no_order_is_left_and_what_was_said_can_be_read(text: str, keep: str) ->
     assert shown == printable(shown, keep=keep)
 
 
-@pytest.mark.parametrize("text", [text for text in ORDERS if "\x1b" not in text])
+@each_row("text", [text for text in ORDERS if "\x1b" not in text])
 def test_an_order_is_found_in_text_that_is_not_to_be_changed(text: str) -> None:
     assert holds_command(text)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "a::b::c",

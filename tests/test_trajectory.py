@@ -15,6 +15,7 @@ from pytest_lmeval.functions.steps import Step
 from pytest_lmeval.trajectory import Finding, called, in_order, max_steps, never_called
 from pytest_lmeval.types import Completion, ToolCall
 from tests.conftest import Project
+from tests.tables import each_row
 
 TRACE = (
     Step("request", "stub.v1", "What?", "search"),
@@ -29,7 +30,7 @@ CALLS += "say(no arguments)"
 _NAMES = st.lists(st.sampled_from("abc"), max_size=6)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("finding", "holds", "why"),
     [
         (called(TRACE, "search"), True, "search was called 2 times"),
@@ -88,7 +89,7 @@ def ran(**arguments: object) -> Step:
     return Step("tool", "search", arguments, ["hit"])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("trace", "calls"),
     [
         pytest.param([asks(TEA, CUP)], ["tea", "cup"], id="asked for, and nothing recorded"),
@@ -135,7 +136,7 @@ def test_a_step_with_other_arguments_than_the_model_gave_is_refused_where_it_mat
             ask()
 
 
-@pytest.mark.parametrize(
+@each_row(
     "ask",
     [
         lambda: called(TRACE, ""),

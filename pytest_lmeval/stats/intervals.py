@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Protocol
 
 Z95 = 1.959963984540054
@@ -123,6 +124,7 @@ def _effective(values: Sequence[float], clusters: Sequence[str], units: int) -> 
     return min(float(len(values)), max(1.0, share * (1 - share) / error**2 * few))
 
 
+@lru_cache(maxsize=1024)  # tasks and rounds of a simulation have the same few degrees
 def t_quantile(degrees: int) -> float:
     """Return the 97.5 % point of Student's t distribution with ``degrees`` >= 1 degrees of freedom, by bisection."""
     low, high = 0.0, 13.0

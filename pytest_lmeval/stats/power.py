@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 POWER = 0.8
 """The chance to be found that the smallest detectable drop has."""
@@ -14,6 +15,7 @@ _NEVER = 1e-7  # a chance that makes no difference
 _PRECISION = 10  # halvings of the range, from a drop to its double, that the smallest is in: to 0.1 % of it
 
 
+@lru_cache(maxsize=1024)  # a simulation asks for the same few again in every round
 def detectable_drop(spread: float, weight: float, alpha: float) -> float | None:
     """Return the smallest drop of a mean score, in (0, 1], that is found four times in five; None where none is.
 

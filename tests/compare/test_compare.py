@@ -16,6 +16,7 @@ from pytest_lmeval.compare.changes import Criteria
 from pytest_lmeval.compare.compare import Comparison, compare
 from pytest_lmeval.stats.paired import holm, paired_test, pooled_test
 from pytest_lmeval.types import ExampleResult
+from tests.tables import each_row
 
 
 def result(id: str, score: float | None, task: str = "sums", **fields: Any) -> ExampleResult:
@@ -117,7 +118,7 @@ def test_what_was_not_to_be_asked_but_was_is_a_pair() -> None:
     assert (5, "regression") == (comparison.paired, comparison.verdict)
 
 
-@pytest.mark.parametrize("status", ["error", "timeout", "excluded"])
+@each_row("status", ["error", "timeout", "excluded"])
 def test_an_example_that_is_not_scored_now_is_no_pair_and_not_removed_and_is_named(status: str) -> None:
     old = run(answers(10, 0))
     comparison = compare(old, [replace(old[0], score=None, status=status), *old[1:]])  # type: ignore[arg-type]
@@ -169,7 +170,7 @@ def test_fewer_than_eighty_percent_of_the_baseline_s_examples_are_a_stale_baseli
     assert (stale == comparison.reasons[0]) is (verdict == "stale")
 
 
-@pytest.mark.parametrize(("old", "new"), [([], []), ([], [1.0]), ([1.0], []), ([None], [1.0])])
+@each_row(("old", "new"), [([], []), ([], [1.0]), ([1.0], []), ([None], [1.0])])
 def test_a_comparison_of_nothing_is_never_green(old: list[float | None], new: list[float | None]) -> None:
     comparison = compare(run(old), run(new))
     assert ("stale", 0) == (comparison.verdict, comparison.paired)
@@ -250,7 +251,7 @@ def test_inconclusive_outweighs_an_improvement_elsewhere() -> None:
     assert "inconclusive" == comparison.verdict
 
 
-@pytest.mark.parametrize(("tolerance", "verdict"), [(0.0, "regression"), (0.17, "regression"), (0.18, "pass")])
+@each_row(("tolerance", "verdict"), [(0.0, "regression"), (0.17, "regression"), (0.18, "pass")])
 def test_a_significant_drop_has_to_be_larger_than_the_tolerance(tolerance: float, verdict: str) -> None:
     old = run(answers(40, 10))
     comparison = compare(old, broken(old, 9), Criteria(tolerance=tolerance))
@@ -395,7 +396,7 @@ def test_names_from_files_cannot_start_a_line_or_move_the_cursor() -> None:
         assert line.isprintable()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("count", "said"),
     [
         (40, "all 40 examples of the baseline were compared"),
@@ -417,13 +418,13 @@ def test_what_passed_before_is_named_first_and_marked_in_the_json() -> None:
     assert 7 == len(removed)
 
 
-@pytest.mark.parametrize("alpha", [0.0, 1.0, float("nan"), -1])
+@each_row("alpha", [0.0, 1.0, float("nan"), -1])
 def test_an_alpha_that_is_no_chance_is_refused(alpha: float) -> None:
     with pytest.raises(ValueError, match=r"alpha is .*: expected a number between 0 and 1"):
         Criteria(alpha=alpha)
 
 
-@pytest.mark.parametrize("tolerance", [-0.1, 1.5, float("nan")])
+@each_row("tolerance", [-0.1, 1.5, float("nan")])
 def test_a_tolerance_that_is_no_difference_of_scores_is_refused(tolerance: float) -> None:
     with pytest.raises(ValueError, match=r"tolerance is .*: expected a number from 0 to 1"):
         Criteria(tolerance=tolerance)

@@ -15,6 +15,7 @@ from pytest_lmeval.leaderboard.board import Leaderboard, RunFacts, build_board
 from pytest_lmeval.records.runfile import RunFile
 from pytest_lmeval.report.wording import is_off
 from pytest_lmeval.types import ExampleResult
+from tests.tables import each_row
 
 PASSED = ExampleResult("sums", "a", "passed", 1.0, 1.0, "exact_match", "h1", outputs=("4",), predictions=("4",))
 FAILED = replace(PASSED, id="b", status="failed", score=0.0)
@@ -53,7 +54,7 @@ def test_in_mode_examples_a_failed_example_fails_the_run() -> None:
     assert not let_pass(gate)
 
 
-@pytest.mark.parametrize("mode", ["tasks", "baseline", "none"])
+@each_row("mode", ["tasks", "baseline", "none"])
 def test_in_the_other_modes_an_example_under_its_threshold_fails_nothing(mode: str) -> None:
     assert "pass" == _decide(_board(PASSED, BELOW), mode)["verdict"]
 
@@ -90,7 +91,7 @@ def test_the_floors_of_a_shard_wait_for_the_others() -> None:
     assert "pass" == _decide(board, floors={"sums": 1.0, "overall": 1.0})["verdict"]
 
 
-@pytest.mark.parametrize("mode", MODES)
+@each_row("mode", MODES)
 def test_an_example_that_must_pass_binds_in_every_mode_but_none(mode: str) -> None:
     gate = _decide(_board(PASSED, MUST), mode)
     expected = "pass" if mode == "none" else "must_pass"
@@ -102,7 +103,7 @@ def test_one_that_must_pass_and_was_excluded_by_its_task_is_no_reason() -> None:
     assert "pass" == _decide(_board(PASSED, replace(MUST, status="excluded", score=None)))["verdict"]
 
 
-@pytest.mark.parametrize("mode", MODES)
+@each_row("mode", MODES)
 def test_an_incomplete_run_fails_in_every_mode(mode: str) -> None:
     gate = _decide(_board(PASSED, ERROR, missing=["x::y"]), mode)
     assert "incomplete" == gate["verdict"]
@@ -122,7 +123,7 @@ def test_a_run_of_errors_alone_is_incomplete_however_many_are_allowed() -> None:
     assert "incomplete" == _decide(_board(ERROR, max_errors=1))["verdict"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("results", "floors", "decided_by"),
     [
         ([PASSED], {}, []),
@@ -158,7 +159,7 @@ OLD = _many(*[1.0] * 40)
 WORSE = _many(*[0.0] * 20, *[1.0] * 20)
 
 
-@pytest.mark.parametrize(("mode", "verdict"), [("baseline", "regression"), ("tasks", "pass"), ("none", "pass")])
+@each_row(("mode", "verdict"), [("baseline", "regression"), ("tasks", "pass"), ("none", "pass")])
 def test_a_regression_fails_the_run_in_mode_baseline_alone(mode: str, verdict: str) -> None:
     gate = decide(_board(*WORSE), _baseline(OLD), GateSettings(mode=mode)).to_json()
     assert verdict == gate["verdict"]
@@ -166,7 +167,7 @@ def test_a_regression_fails_the_run_in_mode_baseline_alone(mode: str, verdict: s
     assert any(reason.startswith("sums: regression") for reason in gate["reasons"]) == (mode == "baseline")
 
 
-@pytest.mark.parametrize(("written", "passes"), [("new", True), ("pass", True), ("stale", False)])
+@each_row(("written", "passes"), [("new", True), ("pass", True), ("stale", False)])
 def test_what_became_of_the_baseline_is_the_verdict_of_a_run_that_becomes_it_even_where_it_got_worse(
     written: str, passes: bool
 ) -> None:
@@ -205,7 +206,7 @@ def test_a_baseline_that_shares_too_little_with_the_run_is_stale() -> None:
     assert not let_pass(gate)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("wrong", "message"),
     [
         ({"mode": "exampels"}, "unknown gate 'exampels'; did you mean 'examples'"),
@@ -243,7 +244,7 @@ def test_a_baseline_that_did_not_finish_is_doubtful() -> None:
 # What makes a run doubtful
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("outputs", "warnings"),
     [
         (["", " ", "", "", ""], ["sums: all 5 outputs are empty"]),
@@ -257,7 +258,7 @@ def test_outputs_that_are_all_empty_or_all_the_same_are_doubtful(outputs: list[s
     assert warnings == _decide(_board(*results))["warnings"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "begin",
     [
         "<thinking>",

@@ -14,6 +14,7 @@ import pytest
 from pytest_lmeval.compare.compare import Comparison, compare
 from pytest_lmeval.types import ExampleResult
 from tests import needs
+from tests.tables import each_row
 
 SOLUTIONS = needs.DATA / "gsm8k" / "example_model_solutions.jsonl"
 pytestmark = needs.needs_file(SOLUTIONS)
@@ -63,7 +64,7 @@ def test_verification_instead_of_finetuning_is_an_improvement_of_the_small_model
     assert ("improvement", 1319, 64, 293) == counts(compare(run("6b_finetuning"), run("6b_verification")))
 
 
-@pytest.mark.parametrize("model", ["6b_finetuning", "6b_verification", "175b_finetuning", "175b_verification"])
+@each_row("model", ["6b_finetuning", "6b_verification", "175b_finetuning", "175b_verification"])
 def test_a_model_passes_against_itself(model: str) -> None:
     assert ("pass", 1319, 0, 0) == counts(compare(run(model), run(model)))
 
@@ -75,7 +76,7 @@ def test_three_percent_of_the_right_answers_broken_are_caught_in_1319_examples(m
     assert "regression" == compare(old, with_broken(old, 0.03, seed)).verdict
 
 
-@pytest.mark.parametrize("seed", range(5))
+@each_row("seed", range(5))
 def test_they_are_not_in_100_examples_and_it_is_said_what_those_could_have_shown(seed: int) -> None:
     old = run("175b_verification", 100)
     comparison = compare(old, with_broken(old, 0.03, seed))

@@ -12,6 +12,7 @@ from pytest_lmeval.errors import UsageError
 from pytest_lmeval.leaderboard.aggregations import percentile, spent
 from pytest_lmeval.leaderboard.board import Leaderboard, RunFacts, build_board
 from pytest_lmeval.types import ExampleResult
+from tests.tables import each_row
 
 
 def results(times: Sequence[float | None], task: str = "sums", **fields: Any) -> list[ExampleResult]:
@@ -88,9 +89,7 @@ def test_a_shard_is_not_judged_and_a_limit_of_no_task_is_a_doubt() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "limits", [{"p95_ms": 1.0}, {"sums.p90_ms": 1.0}, {"sums.cost": -1.0}, {"sums.cost": float("nan")}]
-)
+@each_row("limits", [{"p95_ms": 1.0}, {"sums.p90_ms": 1.0}, {"sums.cost": -1.0}, {"sums.cost": float("nan")}])
 def test_limits_that_cannot_be_meant_are_refused(limits: dict[str, float]) -> None:
     with pytest.raises(UsageError):
         GateSettings(limits=limits)

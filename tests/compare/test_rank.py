@@ -19,6 +19,7 @@ from pytest_lmeval.records.runfile import RunFile, read_run
 from pytest_lmeval.stats.intervals import wilson_interval
 from pytest_lmeval.types import ExampleResult
 from tests.records.run_files import FACTS, infos_of, ledger_run, result, results_of, write_board, write_ledger
+from tests.tables import each_row
 
 
 def _run(name: str, results: list[ExampleResult]) -> RunFile:
@@ -108,7 +109,7 @@ def test_boards_and_ledgers_rank_together(tmp_path: Path) -> None:
     assert [("board", 0.5), ("ledger", 0.5)] == [(each.name, each.score) for each in rank([ledger, board]).standings]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("other", "why"),
     [
         (_of("b", words=[1.0]), "the tasks of one are sums, those of the other words"),

@@ -11,6 +11,7 @@ import pytest
 from pytest_lmeval.compare.compare import Comparison, compare
 from pytest_lmeval.hashes import content_hash_of
 from pytest_lmeval.types import ExampleResult
+from tests.tables import each_row
 
 SAME = ExampleResult("sums", "same", "passed", 1.0, 1.0, "exact_match", "h")
 OLD = ExampleResult(
@@ -87,7 +88,7 @@ def test_of_several_answers_the_mean_is_the_score() -> None:
     assert (0.25, True, False) == (found.score, found.passes, found.passes_by_old_targets)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("old", "new"),
     [
         pytest.param(hashed(OLD), hashed(failing(prompt="2+2 =")), id="another prompt"),

@@ -18,6 +18,7 @@ from pytest_lmeval.engine.engine import Engine
 from pytest_lmeval.engine.policy import Policy
 from pytest_lmeval.errors import AdapterError, AdapterTimeout
 from pytest_lmeval.types import Completion, Generate, LogLikelihood, LogProb, Message, Request, ToolCall
+from tests.tables import each_row
 
 REQUESTS = [Generate(f"prompt {number}", "task", f"id-{number}") for number in range(3)]
 
@@ -189,7 +190,7 @@ def test_a_time_that_an_async_adapter_does_not_know_is_measured() -> None:
     assert completion.latency_ms is not None
 
 
-@pytest.mark.parametrize("latency", [math.nan, math.inf, -math.inf, "fast"])
+@each_row("latency", [math.nan, math.inf, -math.inf, "fast"])
 def test_a_time_that_is_no_finite_number_is_not_passed_on(latency: Any) -> None:
     answers = ask(ByRequest(lambda batch: [Completion("x", latency)] * len(batch)), REQUESTS)
     for answer in answers:
@@ -277,20 +278,20 @@ def test_a_failure_inside_a_batch_may_be_returned_in_its_place() -> None:
     assert ["a", "error: too long", "c"] == _texts(ask(ByRequest(lambda batch: returned), REQUESTS))
 
 
-@pytest.mark.parametrize("count", [0, 1, 2, 4])
+@each_row("count", [0, 1, 2, 4])
 def test_a_batch_of_another_length_is_an_error_of_every_request(count: int) -> None:
     answers = ask(Scripted(lambda prompts: ["x"] * count), REQUESTS)
     assert [f"error: adapter scripted returned {count} response(s) for 3 request(s)"] * 3 == _texts(answers)
 
 
-@pytest.mark.parametrize("returned", [None, "abc", b"abc", 3, {"a", "b", "c"}, {0: "a", 1: "b", 2: "c"}, iter("abc")])
+@each_row("returned", [None, "abc", b"abc", 3, {"a", "b", "c"}, {0: "a", 1: "b", 2: "c"}, iter("abc")])
 def test_what_is_no_list_is_an_error_of_every_request(returned: Any) -> None:
     answers = ask(Scripted(lambda prompts: returned), REQUESTS)
     expected = f"error: adapter scripted returned {type(returned).__name__} for 3 request(s); expected a list"
     assert [expected] * 3 == _texts(answers)
 
 
-@pytest.mark.parametrize("odd", [None, 5, b"x", ["x"], 0.5, Completion(None), LogProb(-1.0)])  # type: ignore[arg-type]
+@each_row("odd", [None, 5, b"x", ["x"], 0.5, Completion(None), LogProb(-1.0)])  # type: ignore[arg-type]
 def test_what_is_no_text_is_the_error_of_its_request(odd: Any) -> None:
     answers = ask(Scripted(lambda prompts: ["a", odd, "c"]), REQUESTS)
     assert ["a", "c"] == [_text(answer) for answer in (answers[0], answers[2])]
@@ -309,7 +310,7 @@ def test_an_adapter_without_a_way_to_answer_is_an_error_of_every_request() -> No
     assert "loglikelihood" in str(answers[3])
 
 
-@pytest.mark.parametrize("odd", ["-1.0", -1.0, Completion("x"), None])
+@each_row("odd", ["-1.0", -1.0, Completion("x"), None])
 def test_what_is_no_log_probability_is_the_error_of_its_request(odd: Any) -> None:
     class Odd:
         name = "odd"
@@ -354,7 +355,7 @@ def test_any_returned_value_is_one_answer_per_request(returned: Any) -> None:
         assert isinstance(answer, AdapterError) or isinstance(_text(answer), str)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("wrong", "named"),
     [
         (LogProb(float("nan")), "total nan"),
@@ -383,14 +384,14 @@ def test_calls_may_be_plain_tuples_with_arguments_by_name() -> None:
     assert (ToolCall("call00000", "add", '{"a": 1}'),) == answer.tool_calls
 
 
-@pytest.mark.parametrize("calls", [None, [], ()])
+@each_row("calls", [None, [], ()])
 def test_no_calls_may_be_none_or_a_list(calls: Any) -> None:
     (answer,) = ask(ByRequest(lambda _: [Completion("4", tool_calls=calls)]), REQUESTS[:1])
     assert isinstance(answer, Completion)
     assert ("4", ()) == (answer.text, answer.tool_calls)
 
 
-@pytest.mark.parametrize("calls", ["add", "", 0, {}, [("a", "b")], [("", 3, "{}")], {"name": "add"}, [None]], ids=str)
+@each_row("calls", ["add", "", 0, {}, [("a", "b")], [("", 3, "{}")], {"name": "add"}, [None]])
 def test_calls_of_another_shape_are_an_error(calls: Any) -> None:
     (answer,) = ask(ByRequest(lambda _: [Completion("", tool_calls=calls)]), REQUESTS[:1])
     assert "adapter by-request returned tool calls that are not (id, name, arguments)" == str(answer)

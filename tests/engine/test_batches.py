@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_lmeval.engine.policy import plan_batches
+from tests.tables import each_row
 
 _GROUPS = st.lists(st.sampled_from("abc"), max_size=40)
 _SIZES = st.integers(1, 10)
@@ -16,7 +16,7 @@ def _keyed(groups: list[str]) -> list[tuple[str, int]]:
     return [(group, number) for number, group in enumerate(groups)]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("groups", "size", "expected"),
     [
         ("", 8, []),

@@ -17,6 +17,7 @@ from pytest_lmeval.engine.jobs import Inbox, Job
 from pytest_lmeval.engine.policy import Policy
 from pytest_lmeval.errors import AdapterError, AdapterTimeout, TransientError
 from pytest_lmeval.types import Completion, Generate, LogLikelihood, LogProb
+from tests.tables import each_row
 
 PATIENCE_S = 120.0
 
@@ -178,14 +179,14 @@ class Raising(Model):
         return super().answer(request)
 
 
-@pytest.mark.parametrize("error", [SystemExit(3), Stop("own"), RuntimeError("boom")], ids=repr)
+@each_row("error", [SystemExit(3), Stop("own"), RuntimeError("boom")])
 def test_whatever_an_adapter_raises_is_an_error_of_its_batch_alone(error: BaseException) -> None:
     first, spoilt, last = answers_of(Raising(error), "a", "b bad", "c")
     assert (["a"], ["c"]) == (first, last)
     assert 2 == len([text for text in spoilt if type(error).__name__ in text])
 
 
-@pytest.mark.parametrize("error", [Stop("all of it"), KeyboardInterrupt(), GeneratorExit()], ids=repr)
+@each_row("error", [Stop("all of it"), KeyboardInterrupt(), GeneratorExit()])
 def test_what_means_to_stop_the_run_reaches_the_thread_that_waits(error: BaseException) -> None:
     engine = Engine(Raising(error), Policy(passthrough=(Stop,)))
     engine.respond("good", lambda key: [Generate(str(key))])

@@ -29,6 +29,7 @@ from pytest_lmeval import (
 from pytest_lmeval.engine.evaluate import Judgement, Thresholds, content_hash, evaluate, failed_result, hashes
 from pytest_lmeval.errors import AdapterError, AdapterTimeout, SandboxError
 from pytest_lmeval.hashes import request_hash
+from tests.tables import each_row
 
 COMPACT = {"id": "a", "prompt": "2 + 3 =", "targets": ["5"], "metric": "exact_match"}
 SPEC = {
@@ -333,7 +334,7 @@ def test_a_result_survives_its_json_whatever_the_model_wrote(result: ExampleResu
     assert result == ExampleResult.from_json(line) == ExampleResult.from_json(line.encode())
 
 
-@pytest.mark.parametrize("text", ["\ud800", "\udfff lone", "\u2028\u0085\x00\x1b[31m", "\U0001f600"])
+@each_row("text", ["\ud800", "\udfff lone", "\u2028\u0085\x00\x1b[31m", "\U0001f600"])
 def test_surrogates_and_control_characters_survive(text: str) -> None:
     result = ExampleResult("t", text, "passed", 1.0, 1.0, "m", "h", outputs=(text,), predictions=(text,), error=text)
     assert result == ExampleResult.from_json(result.to_json())

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_lmeval.engine.policy import Policy, backoff_s
+from tests.tables import each_row
 
 
 @given(st.integers(0, 50))
@@ -25,12 +25,12 @@ def test_what_the_server_asked_for_is_waited_and_hardly_more(attempt: int, asked
     assert asked <= backoff_s(attempt, asked) <= 1.1 * asked
 
 
-@pytest.mark.parametrize("asked", [601.0, 86_400.0, 1e300, float("inf")])
+@each_row("asked", [601.0, 86_400.0, 1e300, float("inf")])
 def test_no_server_makes_a_run_wait_for_hours(asked: float) -> None:
     assert 600 <= backoff_s(0, asked) <= 660
 
 
-@pytest.mark.parametrize("asked", [-1.0, float("-inf"), 0.0])
+@each_row("asked", [-1.0, float("-inf"), 0.0])
 def test_a_time_in_the_past_is_no_wait(asked: float) -> None:
     assert 0.0 == backoff_s(0, asked)
 

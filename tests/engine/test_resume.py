@@ -25,6 +25,7 @@ from pytest_lmeval.types import (
     Response,
     ToolCall,
 )
+from tests.tables import each_row
 
 RESULT = ExampleResult(
     "sums", "a", "passed", 1.0, 1.0, "exact_match", "h1", outputs=("5",), latency_ms=12.5, adapter="m", request="asked"
@@ -150,7 +151,7 @@ def test_a_file_that_is_no_ledger_is_not_gone_on_with(tmp_path: Path) -> None:
         read(tmp_path, RESULT.to_json())
 
 
-@pytest.mark.parametrize(
+@each_row(
     "other",
     [
         ("toy2", {"seed": 1}, 1),
@@ -188,14 +189,12 @@ def test_thoughts_calls_and_a_cut_are_given_back_with_the_output(tmp_path: Path)
     )
 
 
-@pytest.mark.parametrize(
-    "same", [replace(REQUEST, task="words"), replace(REQUEST, id="b"), replace(REQUEST, repeat=3)], ids=str
-)
+@each_row("same", [replace(REQUEST, task="words"), replace(REQUEST, id="b"), replace(REQUEST, repeat=3)])
 def test_what_is_asked_does_not_depend_on_whose_question_it_is(same: Generate) -> None:
     assert request_hash([REQUEST]) == request_hash([same])
 
 
-@pytest.mark.parametrize(
+@each_row(
     "others",
     [
         [replace(REQUEST, prompt="2 + 4 =")],
@@ -207,7 +206,6 @@ def test_what_is_asked_does_not_depend_on_whose_question_it_is(same: Generate) -
         [LogLikelihood("2 + 3 =", "5")],
         [],
     ],
-    ids=str,
 )
 def test_everything_the_model_sees_decides_the_request_hash(others: Sequence[Any]) -> None:
     assert request_hash([REQUEST]) != request_hash(others)

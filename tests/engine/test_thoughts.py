@@ -16,6 +16,7 @@ from pytest_lmeval.engine.engine import Engine
 from pytest_lmeval.engine.policy import Policy
 from pytest_lmeval.postprocess import split_thoughts
 from pytest_lmeval.types import Completion, Generate, Message
+from tests.tables import each_row
 
 SEED = ("<seed:think>", "</seed:think>")
 MAGISTRAL = ("[THINK]", "[/THINK]")
@@ -40,7 +41,7 @@ def answer_of(answer: Any, tags: tuple[str, str] | None = THINK_TAGS, prompt: An
     return found
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "tags", "thoughts", "answer"),
     [
         pytest.param("<think>\nA?\n</think>\n\nC", THINK_TAGS, "\nA?\n", "C", id="Qwen3"),
@@ -64,7 +65,7 @@ def test_thoughts_are_taken_off_the_text(text: str, tags: tuple[str, str], thoug
     assert found.is_cut_off == (not answer)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "C",
@@ -125,7 +126,7 @@ def test_an_adapter_that_wants_to_know_the_tags_is_told() -> None:
     assert adapter.think_tags == SEED  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("text", ["", "<think>", "<think>,", ",</think>", "a,a", "a,b,c", "None"])
+@each_row("text", ["", "<think>", "<think>,", ",</think>", "a,a", "a,b,c", "None"])
 def test_tags_that_are_no_pair_are_refused(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError, match="expected OPEN,CLOSE, such as <think>,</think>, or none"):
         think_tags(text)

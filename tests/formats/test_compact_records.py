@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from pytest_lmeval import Example, RecordRefused, Registry, default_registry, load_tasks, validate_file
 from pytest_lmeval.formats.compact import check_compact_record
 from pytest_lmeval.formats.jsonl import read_records
+from tests.tables import each_row
 
 DATA = Path(__file__).parents[1] / "data"
 METRICS = ["exact_match", "substring_contains", "multiple_choice", "rouge_l", "code_exec"]
@@ -297,7 +298,7 @@ def test_any_record_is_an_example_or_refused_by_a_known_rule(fields: Record, ext
         assert all(isinstance(target, str) for target in checked.targets)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("metric", "extras", "field"),
     [
         ("json_schema", {"json_schema": {"type": "nonsense"}}, "extras.json_schema"),

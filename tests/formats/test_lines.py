@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from pytest_lmeval.data.lines import MAX_DEPTH, MAX_LINE_BYTES, number_lines, parse_line
 from pytest_lmeval.errors import RecordRefused
+from tests.tables import each_row
 
 BOM = b"\xef\xbb\xbf"
 MIB = 1024 * 1024
@@ -57,7 +58,7 @@ def test_an_empty_file_has_no_lines() -> None:
     assert [] == list(number_lines(b""))
 
 
-@pytest.mark.parametrize("line", [b"# x", b"#", b"  # x", b"\t#", b"", b"   ", b"\t", b"\r", b" \r"])
+@each_row("line", [b"# x", b"#", b"  # x", b"\t#", b"", b"   ", b"\t", b"\r", b" \r"])
 def test_blank_and_comment_lines_are_skipped(line: bytes) -> None:
     assert [(2, b"1")] == list(number_lines(line + b"\n1\n" + line))
 
@@ -66,7 +67,7 @@ def test_carriage_returns_before_a_line_feed_are_tolerated() -> None:
     assert list(number_lines(b"1\n\n# x\n2\n")) == list(number_lines(b"1\r\n\r\n# x\r\n2\r\n"))
 
 
-@pytest.mark.parametrize("start", [b"1", b"# comment\n1", b"\r\n1"])
+@each_row("start", [b"1", b"# comment\n1", b"\r\n1"])
 def test_a_byte_order_mark_at_the_start_changes_nothing(start: bytes) -> None:
     assert list(number_lines(start)) == list(number_lines(BOM + start))
 
@@ -77,13 +78,13 @@ def test_a_byte_order_mark_elsewhere_is_bad() -> None:
     assert "bad_json" == _refusal(lines[1]).rule
 
 
-@pytest.mark.parametrize("separator", ["\u2028", "\u2029", "\u0085", "\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\r"])
+@each_row("separator", ["\u2028", "\u2029", "\u0085", "\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\r"])
 def test_only_a_line_feed_ends_a_line(separator: str) -> None:
     line = f'{{"a": "b{separator}c"}}'.encode()
     assert [(1, line)] == list(number_lines(line))
 
 
-@pytest.mark.parametrize("separator", ["\u2028", "\u2029", "\u0085", "\x7f"])
+@each_row("separator", ["\u2028", "\u2029", "\u0085", "\x7f"])
 def test_separators_that_json_allows_stay_in_their_string(separator: str) -> None:
     assert f"b{separator}c" == parse_line(f'"b{separator}c"'.encode())
 
@@ -128,7 +129,7 @@ def test_a_line_with_one_byte_changed_never_crashes(value: Any, data: st.DataObj
     _parse(bytes(line))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("line", "reason"),
     [
         (b"", "Expecting value"),
@@ -163,7 +164,7 @@ def test_what_is_not_strict_json_says_why(line: bytes, reason: str) -> None:
     assert reason in refused.detail
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("line", "value"),
     [
         (b'"\\ud83d\\ude00"', "\U0001f600"),
@@ -214,14 +215,14 @@ def _mixed(depth: int) -> str:
     return text
 
 
-@pytest.mark.parametrize("nested", [_arrays, _objects, _mixed])
+@each_row("nested", [_arrays, _objects, _mixed])
 def test_a_hundred_levels_are_read_and_one_more_is_not(nested: Any) -> None:
     assert 100 == MAX_DEPTH
     assert json.loads(nested(100)) == parse_line(nested(100).encode())
     assert "nested deeper than 100 levels" == _refusal(nested(101).encode()).detail
 
 
-@pytest.mark.parametrize("text", ["[" * 300, '\\"[{' * 100, "\\\\", '\\\\\\"' + "[" * 200])
+@each_row("text", ["[" * 300, '\\"[{' * 100, "\\\\", '\\\\\\"' + "[" * 200])
 def test_brackets_in_a_string_nest_nothing(text: str) -> None:
     line = _arrays(100, f'"{text}"')
     assert json.loads(line) == parse_line(line.encode())

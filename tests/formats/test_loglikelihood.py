@@ -21,6 +21,7 @@ from pytest_lmeval.formats.loglikelihood import (
     whole,
 )
 from pytest_lmeval.types import Completion, LogLikelihood, LogProb
+from tests.tables import each_row
 
 losses = st.lists(st.floats(-20, -0.001), min_size=1, max_size=6)
 
@@ -77,7 +78,7 @@ def test_what_was_written_down_is_scored_the_same_again(rows: list[list[float]],
     assert [pytest.approx(one.loss) for one in options] == [one.loss for one in again]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "details",
     [
         {},
@@ -108,7 +109,7 @@ def test_options_that_read_the_same_are_asked_for_once_and_count_each() -> None:
     assert pytest.approx(1 / 3) == options.record(1)["confidence"]
 
 
-@pytest.mark.parametrize(("rule", "best"), [("total", 0), ("tokens", 1), ("characters", 2), ("bytes", 3)])
+@each_row(("rule", "best"), [("total", 0), ("tokens", 1), ("characters", 2), ("bytes", 3)])
 def test_the_rule_says_what_a_log_probability_is_divided_by(rule: Rule, best: int) -> None:
     given = [prob("a", -4.0), prob("bcdefg", *[-1.0] * 6), prob("hi", -3.5, -3.5), prob("jk", -5.5, -5.5)]
     assert best == ranked(given, ["a", "b", "hhhhhhhhhh", "\u20ac" * 8]).best(rule)

@@ -17,6 +17,7 @@ from pytest_lmeval.formats import spec
 from pytest_lmeval.formats.jsonl import read_records
 from pytest_lmeval.formats.spec import check_spec_record
 from pytest_lmeval.types import Example, FewShot
+from tests.tables import each_row
 
 DATA = Path(__file__).parents[1] / "data"
 Record = dict[str, Any]
@@ -112,7 +113,7 @@ def test_an_error_is_one_line_whatever_the_record_holds(fields: Record) -> None:
     assert all(1 == len(error.at("a.jsonl").splitlines()) for error in errors)
 
 
-@pytest.mark.parametrize("name", ["a\nb", "a\rb", "\n", "a\u2028b", "a\x1b[2Jb"])
+@each_row("name", ["a\nb", "a\rb", "\n", "a\u2028b", "a\x1b[2Jb"])
 def test_an_unknown_field_with_control_characters_keeps_to_one_printable_line(name: str) -> None:
     _, (error,), _ = read_records(json.dumps(_record(**{name: 1})).encode(), default_registry(entry_points=False))
     assert "unknown_field" == error.rule
@@ -137,7 +138,7 @@ def test_every_entry_of_the_vocabulary_is_registered() -> None:
     assert set(RULES) <= registry.rules.keys()
 
 
-@pytest.mark.parametrize("category", VOCABULARY)
+@each_row("category", VOCABULARY)
 def test_a_category_takes_its_own_pairs_and_no_others(category: str) -> None:
     metrics, rules = VOCABULARY[category]
     target = {"mcq": "B", "code_exec": "f(1) == 2"}.get(category, "5")
@@ -190,14 +191,14 @@ def test_an_id_with_any_other_character_is_a_bad_value(before: str, char: str, a
     assert ("bad_value", "task_id") == _fault(_record(task_id=before + char + after))
 
 
-@pytest.mark.parametrize("field", spec.REQUIRED)
+@each_row("field", spec.REQUIRED)
 def test_each_required_field_is_missed_by_name(field: str) -> None:
     record = _record()
     del record[field]
     assert ("missing_required", field) == _fault(record)
 
 
-@pytest.mark.parametrize("end", [" ", "\n", "\t", "\r\n", "\u00a0", "\u2028"])
+@each_row("end", [" ", "\n", "\t", "\r\n", "\u00a0", "\u2028"])
 def test_a_prompt_ending_in_whitespace_is_a_bad_value(end: str) -> None:
     assert ("bad_value", "prompt") == _fault(_record(prompt="2 + 3 =" + end))
 
@@ -218,7 +219,7 @@ def test_few_shot_examples_may_be_none_at_all_and_their_texts_empty() -> None:
     assert (FewShot("", ""),) == empty.few_shot_examples
 
 
-@pytest.mark.parametrize("shot", [{}, {"prompt": "a"}, {"prompt": "a", "completion": None}, "a", None, [1], 5])
+@each_row("shot", [{}, {"prompt": "a"}, {"prompt": "a", "completion": None}, "a", None, [1], 5])
 def test_a_few_shot_example_is_exactly_a_prompt_and_a_completion(shot: object) -> None:
     assert ("bad_type", "few_shot_examples") == _fault(_record(few_shot_examples=[shot]))
 
@@ -227,12 +228,12 @@ def test_a_target_may_be_empty_text() -> None:
     assert ("",) == check_spec_record(_record(targets=[""]), 1).targets
 
 
-@pytest.mark.parametrize("threshold", [0, 1, 0.5, 1.0])
+@each_row("threshold", [0, 1, 0.5, 1.0])
 def test_a_threshold_may_be_any_number_from_zero_to_one(threshold: float) -> None:
     assert threshold == check_spec_record(_record(metadata={"threshold": threshold}), 1).metadata["threshold"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("key", "value", "rule"),
     [
         ("threshold", 1.0001, "bad_value"),
@@ -252,23 +253,23 @@ def test_metadata_that_decides_the_score_is_checked(key: str, value: object, rul
     assert (rule, f"metadata.{key}") == _fault(record)
 
 
-@pytest.mark.parametrize("seconds", [0.001, 3, 30])
+@each_row("seconds", [0.001, 3, 30])
 def test_a_time_limit_may_be_up_to_thirty_seconds(seconds: float) -> None:
     record = _record(category="code_exec", metric_name="code_exec", targets=["f() == 1"])
     assert seconds == check_spec_record(record | {"metadata": {"timeout_s": seconds}}, 1).metadata["timeout_s"]
 
 
-@pytest.mark.parametrize("letter", "ABCDE")
+@each_row("letter", "ABCDE")
 def test_an_mcq_target_is_one_letter(letter: str) -> None:
     assert (letter,) == check_spec_record(_record(category="mcq", targets=[letter]), 1).targets
 
 
-@pytest.mark.parametrize("targets", [["F"], ["a"], ["AB"], [""], ["A\n"], [" A"], ["A", "A"], ["\uff21"]])
+@each_row("targets", [["F"], ["a"], ["AB"], [""], ["A\n"], [" A"], ["A", "A"], ["\uff21"]])
 def test_any_other_mcq_target_is_a_bad_value(targets: list[str]) -> None:
     assert ("bad_value", "targets") == _fault(_record(category="mcq", targets=targets))
 
 
-@pytest.mark.parametrize("target", ["def f(): pass", "f(", "", "x = 1", "return 1", "f()\ng()", "f(\0)"])
+@each_row("target", ["def f(): pass", "f(", "", "x = 1", "return 1", "f()\ng()", "f(\0)"])
 def test_a_code_target_is_a_python_expression(target: str) -> None:
     record = _record(category="code_exec", metric_name="code_exec", targets=["f() == 1", target])
     assert ("bad_value", "targets") == _fault(record)
@@ -277,7 +278,7 @@ def test_a_code_target_is_a_python_expression(target: str) -> None:
 # Embedded few-shot blocks
 
 
-@pytest.mark.parametrize(
+@each_row(
     "prompt",
     [
         "Question: a\nQuestion: b",
@@ -297,7 +298,7 @@ def test_a_prompt_with_two_markers_is_refused(prompt: str) -> None:
     assert ("embedded_few_shot", "prompt") == _fault(_record(prompt=prompt, few_shot_examples=shots))
 
 
-@pytest.mark.parametrize(
+@each_row(
     "prompt",
     [
         "Question: a",
@@ -343,7 +344,7 @@ def _faulty(numbers: Iterable[int]) -> Record:
     return {name: value for name, value in record.items() if value is not ...}
 
 
-@pytest.mark.parametrize("first", range(len(FAULTS)))
+@each_row("first", range(len(FAULTS)))
 def test_of_two_faults_the_first_in_the_order_of_the_checks_is_reported(first: int) -> None:
     rule, field, _ = FAULTS[first]
     assert (rule, field) == _fault(_faulty([first]))

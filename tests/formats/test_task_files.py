@@ -28,6 +28,7 @@ from pytest_lmeval.formats.files import file_task_name, find_task_files, is_task
 from pytest_lmeval.formats.jsonl import is_spec_record, read_records
 from pytest_lmeval.formats.spec import CATEGORIES, METRICS, POST_PROCESS
 from tests.examples import examples
+from tests.tables import each_row
 
 SHIPPED = Path(__file__).parents[2] / "tasks"
 REGISTRY = default_registry(entry_points=False)
@@ -60,7 +61,7 @@ def _lines(*records: Any) -> bytes:
 # The dialect
 
 
-@pytest.mark.parametrize("key", ["task_id", "category", "metric_name", "post_process"])
+@each_row("key", ["task_id", "category", "metric_name", "post_process"])
 def test_one_word_of_the_strict_dialect_makes_a_file_strict(key: str) -> None:
     examples, faults, strict = _read(_lines({key: SPEC[key]}, SPEC))
     assert strict
@@ -121,7 +122,7 @@ def test_what_was_written_is_what_is_read(texts: list[tuple[str, str]], bom: boo
     assert texts == [(example.prompt, example.targets[0]) for example in examples]
 
 
-@pytest.mark.parametrize("separator", ["\u2028", "\u2029", "\u0085"])
+@each_row("separator", ["\u2028", "\u2029", "\u0085"])
 def test_a_unicode_line_separator_in_a_prompt_does_not_split_the_record(separator: str) -> None:
     prompt = f"2 +{separator}3 ="
     data = json.dumps(SPEC | {"prompt": prompt}, ensure_ascii=False).encode()
@@ -172,7 +173,7 @@ def test_a_folder_named_like_a_task_file_is_none(tmp_path: Path) -> None:
     assert ["odd.jsonl/a"] == [name for _, name in find_task_files([tmp_path], REGISTRY)]
 
 
-@pytest.mark.parametrize(("name", "expected"), [("a.jsonl", True), ("a.replay.jsonl", False), ("a.json", False)])
+@each_row(("name", "expected"), [("a.jsonl", True), ("a.replay.jsonl", False), ("a.json", False)])
 def test_a_recording_is_no_task_file(name: str, expected: bool) -> None:
     assert expected == is_task_file(Path(name), REGISTRY)
 
@@ -268,7 +269,7 @@ def test_validate_task_takes_either_dialect() -> None:
     assert "ex-9" == validate_task(COMPACT, line_number=9).id
 
 
-@pytest.mark.parametrize("record", [{}, [], None, "text", SPEC | {"targets": []}, COMPACT | {"metric": "no"}])
+@each_row("record", [{}, [], None, "text", SPEC | {"targets": []}, COMPACT | {"metric": "no"}])
 def test_validate_task_refuses_by_rule_and_field(record: object) -> None:
     with pytest.raises(RecordRefused) as caught:
         validate_task(record)
@@ -302,27 +303,27 @@ def _shipped(strict: bool) -> Iterator[Example]:
                 yield example
 
 
-@pytest.mark.parametrize("category", CATEGORIES)
+@each_row("category", CATEGORIES)
 def test_every_category_has_a_shipped_record(category: str) -> None:
     assert category in {example.category for example in _shipped(strict=True)}
 
 
-@pytest.mark.parametrize("metric", METRICS)
+@each_row("metric", METRICS)
 def test_every_spec_metric_has_a_shipped_record(metric: str) -> None:
     assert metric in {example.metric for example in _shipped(strict=True)}
 
 
-@pytest.mark.parametrize("rule", POST_PROCESS)
+@each_row("rule", POST_PROCESS)
 def test_every_spec_rule_has_a_shipped_record(rule: str) -> None:
     assert rule in {example.post_process for example in _shipped(strict=True)}
 
 
-@pytest.mark.parametrize("metric", ["exact_match", "substring_contains", "multiple_choice", "rouge_l", "code_exec"])
+@each_row("metric", ["exact_match", "substring_contains", "multiple_choice", "rouge_l", "code_exec"])
 def test_every_compact_metric_has_a_shipped_record(metric: str) -> None:
     assert metric in {example.metric for example in _shipped(strict=False)}
 
 
-@pytest.mark.parametrize("form", ["io_pairs", "tests", "stdouts"])
+@each_row("form", ["io_pairs", "tests", "stdouts"])
 def test_every_form_of_code_has_a_shipped_record(form: str) -> None:
     assert any(form in example.metadata for example in _shipped(strict=False))
 
@@ -332,7 +333,7 @@ def test_the_shipped_tasks_load_under_their_names() -> None:
     assert names == {task.name for task in load_tasks(SHIPPED)}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "path", "expected"),
     [
         ("words", "tasks/words.yaml", "words"),

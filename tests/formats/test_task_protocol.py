@@ -22,6 +22,7 @@ from pytest_lmeval.formats.python.completion_task import CompletionTask
 from pytest_lmeval.formats.python.dialogue_task import DialogueTask
 from pytest_lmeval.formats.task import LoadedFile, Task, TaskDefaults
 from pytest_lmeval.types import Example, Generate, Score
+from tests.tables import each_row
 
 PACKAGE = Path(pytest_lmeval.__file__).parent
 OURS = [CompletionTask, CoreTask, DeclarativeTask, DialogueTask, JsonlTask, MixtureTask]
@@ -62,13 +63,13 @@ def test_every_member_that_is_not_required_has_a_default() -> None:
     assert declared.isdisjoint(REQUIRED_MEMBERS)
 
 
-@pytest.mark.parametrize("kind", OURS)
+@each_row("kind", OURS)
 def test_tasks_of_every_format_have_the_defaults_and_keep_their_slots(kind: type) -> None:
     assert issubclass(kind, TaskDefaults)
     assert "__dict__" not in dir(kind)
 
 
-@pytest.mark.parametrize("kind", OURS)
+@each_row("kind", OURS)
 def test_no_field_of_a_task_takes_the_property_of_a_default_for_its_value(kind: Any) -> None:
     defaults = [each.default for each in fields(kind) if each.default is not MISSING]
     assert [] == [default for default in defaults if isinstance(default, property)]
@@ -135,7 +136,7 @@ def test_a_file_s_tasks_are_completed_and_the_rest_of_it_is_kept() -> None:
     )
 
 
-@pytest.mark.parametrize("member", REQUIRED_MEMBERS)
+@each_row("member", REQUIRED_MEMBERS)
 def test_a_task_without_a_required_member_is_refused_by_its_name(member: str) -> None:
     members = {name: value for name, value in vars(Bare).items() if name in REQUIRED_MEMBERS and name != member}
     with pytest.raises(UsageError, match=rf"\(Lacking\) has no {member}; a task needs name, path, sha256,"):

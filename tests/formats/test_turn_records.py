@@ -16,6 +16,7 @@ from pytest_lmeval.loading import validate_task
 from pytest_lmeval.schemas import load_schema
 from pytest_lmeval.types import Completion, ExampleResult, Generate, ToolCall
 from tests.needs import module
+from tests.tables import each_row
 
 jsonschema = module("jsonschema")
 SCHEMA = jsonschema.Draft202012Validator(load_schema("compact-record"))
@@ -51,7 +52,7 @@ def changed(record: Mapping[str, Any], place: str, value: Any) -> dict[str, Any]
     return made
 
 
-@pytest.mark.parametrize(
+@each_row(
     "record",
     [
         CALLED,
@@ -64,14 +65,13 @@ def changed(record: Mapping[str, Any], place: str, value: Any) -> dict[str, Any]
         changed(TURNS, "turns.2", {"user": "?", "metric": "tool_calls", "extras": {"calls": []}}),
         changed(TURNS, "extras.responses", {"weather": [{"arguments": {"city": "Riga"}, "response": {"c": 1}}]}),
     ],
-    ids=str,
 )
 def test_good_records_are_taken(record: Mapping[str, Any]) -> None:
     validate_task(record)
     assert SCHEMA.is_valid(record)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("record", "rule", "field", "detail"),
     [
         (changed(CALLED, "extras.tools", []), "bad_type", "extras.tools", "non-empty array of functions"),
@@ -157,7 +157,6 @@ def test_good_records_are_taken(record: Mapping[str, Any]) -> None:
         ),
         (changed(TURNS, "extras.responses", ...), "missing_required", "extras.responses", "max_rounds"),
     ],
-    ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_bad_records_are_refused_by_rule_field_and_choices(
     record: Mapping[str, Any], rule: str, field: str, detail: str

@@ -21,12 +21,13 @@ from pytest_lmeval.metrics.parts.code_plan import (
 )
 from pytest_lmeval.sandbox import open_sandbox
 from tests import needs
+from tests.tables import each_row
 
 SANDBOX = open_sandbox()
 HUMANEVAL = needs.DATA / "humaneval" / "HumanEval.jsonl.gz"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("target", "expected"),
     [
         ("add(1, 2) == 3", Expression("add(1, 2)", "==", 3)),
@@ -62,9 +63,7 @@ def test_a_target_is_split_into_what_is_asked_and_what_is_expected(target: str, 
     assert ("" == expected.operator) == expected.forgeable
 
 
-@pytest.mark.parametrize(
-    "target", ["", "f(", "x = 1", "assert f() == 1", "import os", "f()\0", "(" * 5000, "f() == 1; g()"]
-)
+@each_row("target", ["", "f(", "x = 1", "assert f() == 1", "import os", "f()\0", "(" * 5000, "f() == 1; g()"])
 def test_a_target_that_is_no_expression_is_refused(target: str) -> None:
     with pytest.raises(RecordRefused, match=r"^bad_value targets: target 2: expected a Python expression") as caught:
         plan_targets(["f() == 1", target])
@@ -103,7 +102,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
 }
 
 
-@pytest.mark.parametrize(("extras", "rule", "field"), REFUSED.values(), ids=REFUSED)
+@each_row(("extras", "rule", "field"), REFUSED.values())
 def test_other_extras_are_refused(extras: dict[str, Any], rule: str, field: str) -> None:
     with pytest.raises(RecordRefused) as caught:
         plan_extras(extras, ["ok"])
@@ -116,7 +115,7 @@ def test_no_targets_are_refused() -> None:
         plan_targets([])
 
 
-@pytest.mark.parametrize(("value", "expected"), [(1, 1.0), (0.5, 0.5), (30, 30.0)])
+@each_row(("value", "expected"), [(1, 1.0), (0.5, 0.5), (30, 30.0)])
 def test_a_timeout_is_read(value: float, expected: float) -> None:
     assert expected == timeout_of({"timeout_s": value})
     assert isinstance(timeout_of({"timeout_s": value}), float)
@@ -126,7 +125,7 @@ def test_the_default_timeout_is_three_seconds() -> None:
     assert 3.0 == timeout_of({})
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("value", "rule"),
     [
         (0, "bad_value"),
@@ -171,7 +170,7 @@ def test_the_score_is_the_fraction_of_expressions_that_hold() -> None:
     assert "assertion_fail" == score.details["code_status"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("target", "met"),
     [
         ("f() == [1, 2]", 1.0),
@@ -207,7 +206,7 @@ STATUSES = {
 }
 
 
-@pytest.mark.parametrize(("status", "program", "value"), [(status, *case) for status, case in STATUSES.items()])
+@each_row(("status", "program", "value"), [(status, *case) for status, case in STATUSES.items()])
 def test_what_became_of_the_program_is_told_in_every_form(status: str, program: str, value: float) -> None:
     tests = "def check(candidate):\n    assert candidate(1) == 1\n"
     short = {"timeout_s": 0.2 if status == "timeout" else 1.0}
@@ -230,7 +229,7 @@ def test_pairs_met_before_a_timeout_count() -> None:
     assert (0.5, "timeout", 2, 4) == (score.value, *(score.details[key] for key in ("code_status", "passed", "total")))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("program", "value"),
     [
         ("print('6')", 1.0),

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_lmeval.metrics import completion_accuracy, exact_match
+from tests.tables import each_row
 
 TEXT = st.text(st.sampled_from("aA \n"), max_size=3)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("prediction", "targets", "expected"),
     [
         ("Paris", ["Paris"], 1.0),

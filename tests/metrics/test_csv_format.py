@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 from pytest_lmeval.errors import RecordRefused
 from pytest_lmeval.metrics import csv_columns, csv_separator, has_csv
 from tests.examples import examples
+from tests.tables import each_row
 
 COMMA = "name,age\nAda,36\nGrace,85"
 SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("prediction", "extras", "expected"),
     [
         (COMMA, {"separator": "comma", "columns": 2}, (1.0, 1.0, 1.0)),
@@ -60,7 +61,7 @@ def test_whatever_the_csv_module_writes_is_a_table(name: str, rows: list[list[st
     assert [1.0, 1.0, 1.0] == [metric(file.getvalue(), [], extras) for metric in (has_csv, csv_separator, csv_columns)]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("extras", "message"),
     [
         ({"separator": "coma"}, "bad_value extras.separator: 'coma' is not one of .* did you mean 'comma'?"),

@@ -14,9 +14,10 @@ from pytest_lmeval.metrics import drop_em, drop_f1
 from pytest_lmeval.metrics.drop import _best_sum
 from pytest_lmeval.tasks import F1, AccuracyCompletionOLMES
 from tests.examples import examples
+from tests.tables import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("prediction", "answers", "f1", "em"),
     [
         ("Mia Berg", [["the mia berg."]], 1.0, 1.0),
@@ -42,7 +43,7 @@ def test_without_tuples_each_target_is_an_answer_of_one_span() -> None:
     assert (0.5, 0.0) == (drop_f1("red, blue", ["red", "blue"], {}), drop_em("red, blue", ["red", "blue"], {}))
 
 
-@pytest.mark.parametrize("given", ["red", [["red", 3]], ["red"], [["x"] * 101]])
+@each_row("given", ["red", [["red", 3]], ["red"], [["x"] * 101]])
 def test_what_is_no_list_of_answers_is_refused(given: Any) -> None:
     with pytest.raises(RecordRefused, match=r"extras\.answer_tuples"):
         drop_f1("red", ["red"], {"answer_tuples": given})

@@ -18,6 +18,7 @@ from pytest_lmeval.metrics import (
     substring_contains,
 )
 from tests.examples import examples
+from tests.tables import each_row
 
 Metric = Callable[[str, Sequence[str], Mapping[str, Any]], float]
 ALL: list[Metric] = [accuracy, exact_match, exact_match_normalized, multiple_choice, substring_contains]
@@ -50,7 +51,7 @@ def test_exact_match_strips_both_sides_and_nothing_else(
     assert expected == metric(prediction, targets, {})
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("prediction", "targets", "expected"),
     [
         (" New\n\tYORK ", ["new york"], 1.0),
@@ -66,7 +67,7 @@ def test_exact_match_normalized_ignores_case_and_amount_of_whitespace(
     assert expected == exact_match_normalized(prediction, targets, {})
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("prediction", "targets", "expected"),
     [
         ("It is New\nYork, I think", ["new  york"], 1.0),
@@ -81,7 +82,7 @@ def test_substring_contains_never_counts_a_blank_target(prediction: str, targets
     assert expected == substring_contains(prediction, targets, {})
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("prediction", "targets", "expected"),
     [
         ("b", ["B"], 1.0),
@@ -98,7 +99,7 @@ def test_multiple_choice_compares_first_characters(prediction: str, targets: lis
     assert expected == multiple_choice(prediction, targets, {})
 
 
-@pytest.mark.parametrize("metric", ALL)
+@each_row("metric", ALL)
 def test_no_target_is_never_met(metric: Metric) -> None:
     assert 0.0 == metric("", [], {})
 

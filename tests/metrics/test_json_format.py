@@ -21,6 +21,7 @@ from pytest_lmeval.errors import RecordRefused, ScoringError
 from pytest_lmeval.metrics import is_json, json_exact, json_schema, only_json
 from pytest_lmeval.metrics.parts.worker import Worker
 from tests.examples import examples
+from tests.tables import each_row
 
 VALUE = st.recursive(
     st.none()
@@ -36,7 +37,7 @@ many = examples(200)
 NAMED = {"type": "object", "required": ["name"], "properties": {"age": {"type": "integer"}}}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("prediction", "found", "only"),
     [
         ('{"a": 1}', 1.0, 1.0),
@@ -81,7 +82,7 @@ def test_values_of_more_than_a_hundred_levels_are_no_json() -> None:
     assert 0.0 == is_json("[" * 101 + "]" * 101, [], {})
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("prediction", "target", "expected"),
     [
         ('{"a": 1, "b": [true]}', '{"b": [true], "a": 1}', 1.0),
@@ -104,7 +105,7 @@ def test_a_target_that_is_not_json_is_the_task_s_fault() -> None:
         json_exact("[1]", ["[1"], {})
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("prediction", "expected"),
     [
         ('{"name": "Ada", "age": 36}', 1.0),
@@ -119,7 +120,7 @@ def test_json_schema_judges_the_json_that_is_found(prediction: str, expected: fl
     assert expected == json_schema(prediction, [], {"json_schema": NAMED})
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("extras", "detail"),
     [
         ({}, "expected a JSON Schema, got None"),

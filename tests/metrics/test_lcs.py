@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_lmeval.metrics import lcs_length
 from tests.examples import examples
+from tests.tables import each_row
 
 SEQUENCE = st.text("abc", max_size=40) | st.text("abcdefghijklmnop", max_size=80)
 many = examples(1000)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("left", "right", "expected"),
     [("", "", 0), ("", "abc", 0), ("abc", "abc", 3), ("abc", "cba", 1), ("abcbdab", "bdcaba", 4), ("xyz", "abc", 0)],
 )

@@ -12,6 +12,7 @@ import pytest
 
 from pytest_lmeval.metrics.tool_calls import same, tool_calls
 from pytest_lmeval.types import Completion, ToolCall
+from tests.tables import each_row
 
 DATA = Path(__file__).parents[1] / "data" / "bfcl_like.jsonl"
 ADD = {"name": "add", "arguments": {"a": 1, "b": 2}}
@@ -28,7 +29,7 @@ def score(made: Any, expected: list[dict[str, Any]], text: str = "", **extras: A
     return found.value, found.details.get("difference", "")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("made", "expected", "difference"),
     [
         ([("add", {"b": 2, "a": 1})], [ADD], ""),
@@ -81,7 +82,7 @@ def test_a_thousand_calls_are_compared_at_once() -> None:
     assert 0.0 == score([("add", {"a": number}) for number in range(1000)], [ADD])[0]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("one", "other", "equal"),
     [(1, 1.0, True), (1, True, False), ([1, {"a": None}], [1.0, {"a": None}], True), ("1", 1, False), ({}, [], False)],
 )
@@ -112,7 +113,7 @@ def expected_calls(ground_truth: list[dict[str, dict[str, list[Any]]]]) -> list[
     ]
 
 
-@pytest.mark.parametrize(("record", "answer"), _bfcl())
+@each_row(("record", "answer"), _bfcl())
 def test_records_of_the_four_kinds_are_scored_as_their_checker_does(record: Any, answer: Any) -> None:
     made = [(name, arguments) for call in answer["calls"] for name, arguments in call.items()]
     assert answer["right"] == bool(score(made, expected_calls(record["ground_truth"]))[0])

@@ -15,6 +15,7 @@ from pytest_lmeval.formats.declarative.aggregations import cohen_kappa, confusio
 from pytest_lmeval.metrics.parts.replies import read_label, read_number
 from pytest_lmeval.types import Completion, Message
 from tests.formats.declarative.making import EQUALS, ROWS, StubJudge, make, score
+from tests.tables import each_row
 
 CLASSIFIER = {"type": "model_as_a_judge_classifier", "correct_labels": ["good"], "incorrect_labels": ["bad"]}
 NUMBER = {"type": "model_as_a_judge_scorer", "score_min": 1, "score_max": 5}
@@ -29,7 +30,7 @@ LABELER = {
 # --- replies ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("reply", "label"),
     [
         ("yes", "yes"),
@@ -57,7 +58,7 @@ def test_labels_that_differ_by_case_are_told_apart() -> None:
     assert "N/A." == read_label("N/A.", ["N/A."])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("reply", "number"),
     [
         ("4", 4.0),

@@ -16,6 +16,7 @@ from statsmodels.stats.multitest import multipletests
 
 from pytest_lmeval.stats.paired import change_interval, holm, paired_test, pooled_test
 from pytest_lmeval.stats.signflip import sign_flip_p
+from tests.tables import each_row
 
 _FLIPS = st.lists(st.sampled_from([-1.0, 0.0, 1.0]), min_size=1, max_size=60)
 _COUNTS = st.tuples(st.integers(0, 40), st.integers(0, 40), st.integers(0, 40)).filter(any)
@@ -28,7 +29,7 @@ def flips(worse: int, better: int, same: int = 0) -> list[float]:
 # p
 
 
-@pytest.mark.parametrize(("worse", "better"), [(1, 0), (9, 2), (12, 3), (30, 21), (5, 5), (40, 80), (700, 610)])
+@each_row(("worse", "better"), [(1, 0), (9, 2), (12, 3), (30, 21), (5, 5), (40, 80), (700, 610)])
 def test_right_or_wrong_pairs_give_mcnemar_s_mid_p(worse: int, better: int) -> None:
     n = worse + better
     # Exact, two-sided and without mid-p is all that statsmodels has: half of it counts the observed table in full.
@@ -46,7 +47,7 @@ def test_pairs_that_do_not_differ_say_nothing_for_or_against() -> None:
     assert paired_test(flips(6, 1)).p == paired_test(flips(6, 1, 500)).p
 
 
-@pytest.mark.parametrize("differences", [[], [0.0] * 20, [1e-12, -1e-13], [0.1 + 0.2 - 0.3, 0.0]])
+@each_row("differences", [[], [0.0] * 20, [1e-12, -1e-13], [0.1 + 0.2 - 0.3, 0.0]])
 def test_p_is_one_where_nothing_differs(differences: list[float]) -> None:
     test = paired_test(differences)
     assert (1.0, True, 0.0) == (test.p, test.exact, test.change)
@@ -203,7 +204,7 @@ def test_the_interval_of_flips_covers_the_truth_at_least_94_times_in_100(n: int,
     assert covered >= 940
 
 
-@pytest.mark.parametrize(("differences", "clusters"), [([], []), ([0.5], []), ([0.5, -0.5], ["a", "a"])])
+@each_row(("differences", "clusters"), [([], []), ([0.5], []), ([0.5, -0.5], ["a", "a"])])
 def test_nothing_is_said_of_no_pair_or_graded_ones_of_one_cluster(
     differences: list[float], clusters: list[str]
 ) -> None:
@@ -242,7 +243,7 @@ def test_the_detectable_drop_of_graded_scores_is_found_about_four_times_in_five(
 # Refused
 
 
-@pytest.mark.parametrize("bad", [1.5, -2.0, math.nan, math.inf])
+@each_row("bad", [1.5, -2.0, math.nan, math.inf])
 def test_a_difference_out_of_range_is_refused_by_its_place(bad: float) -> None:
     with pytest.raises(ValueError, match=r"differences\[1\] is .*: expected a number from -1 to 1"):
         paired_test([0.0, bad])

@@ -5,12 +5,12 @@ from __future__ import annotations
 import random
 
 import numpy
-import pytest
 
 from pytest_lmeval.leaderboard.aggregations import percentile
+from tests.tables import each_row
 
 
-@pytest.mark.parametrize("share", [0.5, 0.9, 0.95, 0.99])
+@each_row("share", [0.5, 0.9, 0.95, 0.99])
 def test_percentiles_are_numpys(share: float) -> None:
     chance = random.Random(5)
     for count in (1, 2, 3, 19, 20, 21, 100, 999, 1000):

@@ -9,9 +9,10 @@ from scipy import stats
 
 from pytest_lmeval.stats.power import POWER, detectable_drop, flip_power, normal_quantile
 from pytest_lmeval.stats.signflip import sign_flip_p
+from tests.tables import each_row
 
 
-@pytest.mark.parametrize("share", [1e-6, 0.0025, 0.05, 0.5, 0.8, 0.975, 1 - 1e-6])
+@each_row("share", [1e-6, 0.0025, 0.05, 0.5, 0.8, 0.975, 1 - 1e-6])
 def test_the_normal_quantile_is_scipy_s(share: float) -> None:
     assert pytest.approx(stats.norm.ppf(share), abs=1e-8) == normal_quantile(share)
 

@@ -22,6 +22,7 @@ from pytest_lmeval.metrics.parts.probability import (
     probability_mass,
     softmax,
 )
+from tests.tables import each_row
 
 shares = st.floats(0, 1)
 outcomes = st.lists(st.tuples(shares, st.booleans()), min_size=1, max_size=30)
@@ -99,7 +100,7 @@ def test_the_calibration_error_is_the_textbooks(pairs: list[tuple[float, bool]])
     assert pytest.approx(by_hand(confidences, hits)) == expected_calibration_error(confidences, hits)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("confidences", "hits", "error"),
     [([1.0, 1.0], [True, True], 0.0), ([0.0], [True], 1.0), ([0.75] * 4, [True, True, True, False], 0.0)],
 )

@@ -11,6 +11,7 @@ from sacrebleu import corpus_bleu, sentence_bleu
 
 from pytest_lmeval.metrics import bleu
 from tests.examples import examples
+from tests.tables import each_row
 
 PIECES = [
     "the",
@@ -34,7 +35,7 @@ ANY = st.text(st.sampled_from("ab c19.,-\n&;'()_ß"), max_size=20)
 many = examples(400)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("prediction", "targets", "expected"),
     [
         ("The cat sat on the mat.", ["The cat sat on the mat."], 1.0),

@@ -14,6 +14,7 @@ from sklearn.preprocessing import MultiLabelBinarizer
 
 from pytest_lmeval.metrics import squad_em, squad_f1
 from tests.examples import examples
+from tests.tables import each_row
 
 WORDS = [
     "the",
@@ -35,7 +36,7 @@ TEXT = st.lists(st.sampled_from(WORDS), max_size=8).map(" ".join)
 many = examples(300)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("prediction", "targets", "em", "f1"),
     [
         ("The Denver Broncos!", ["Denver Broncos"], 1.0, 1.0),

@@ -25,12 +25,13 @@ from pytest_lmeval.stats.intervals import (
     t_quantile,
     wilson_interval,
 )
+from tests.tables import each_row
 
 _SCORES = st.lists(st.floats(0, 1, allow_subnormal=False), min_size=1, max_size=40)
 _GRADED = [[0.0, 0.5], [0.25, 0.5, 1.0], [0.9, 0.91, 0.92, 0.93], [0.1] * 3 + [1.0], [1 / 3, 2 / 3] * 50]
 
 
-@pytest.mark.parametrize("degrees", [*range(1, 121), 500, 1000, 5000, 99_999, 1_000_000])
+@each_row("degrees", [*range(1, 121), 500, 1000, 5000, 99_999, 1_000_000])
 def test_the_t_quantile_is_scipy_s(degrees: int) -> None:
     assert stats.t.ppf(0.975, degrees) == pytest.approx(t_quantile(degrees), rel=1e-8)
 
@@ -60,12 +61,12 @@ def test_any_wilson_interval_is_scipy_s_and_holds_the_share(pair: tuple[int, int
     assert low < high
 
 
-@pytest.mark.parametrize("scores", _GRADED)
+@each_row("scores", _GRADED)
 def test_the_standard_error_is_scipy_s(scores: list[float]) -> None:
     assert stats.sem(scores) == pytest.approx(standard_error(scores), rel=1e-12)
 
 
-@pytest.mark.parametrize("scores", _GRADED)
+@each_row("scores", _GRADED)
 def test_the_interval_of_graded_scores_is_student_s_cut_to_the_unit_interval(scores: list[float]) -> None:
     low, high = stats.t.interval(0.95, len(scores) - 1, loc=sum(scores) / len(scores), scale=stats.sem(scores))
     assert (max(0.0, low), min(1.0, high)) == pytest.approx(interval(scores), abs=1e-9)
@@ -233,7 +234,7 @@ def test_lopsided_rows_stay_lopsided() -> None:
     assert pytest.approx((0.75 - math.hypot(0.2, 0.1) / 2, 0.75 + 0.05)) == (low, high)
 
 
-@pytest.mark.parametrize("rows", [[], [Row(None, None)], [Row(0.5, None), Row(0.5, (0.4, 0.6))]])
+@each_row("rows", [[], [Row(None, None)], [Row(0.5, None), Row(0.5, (0.4, 0.6))]])
 def test_a_row_of_which_nothing_is_known_leaves_the_overall_score_without_an_interval(rows: list[Row]) -> None:
     assert overall_interval(rows) is None
 

@@ -9,6 +9,7 @@ import pytest
 
 from pytest_lmeval.report.github import ANNOTATIONS, annotation, commands, write_step_summary
 from pytest_lmeval.types import ExampleResult
+from tests.tables import each_row
 
 FAILED = ExampleResult(
     "sums", "a", "failed", 0.0, 1.0, "exact_match", "h", predictions=("5",), targets=("4",), line=7
@@ -23,9 +24,7 @@ def test_an_annotation_stands_at_the_line_of_its_example() -> None:
     assert expected == annotation(FAILED, "tasks/sums.jsonl")
 
 
-@pytest.mark.parametrize(
-    ("calls", "wanted"), [(["f(a=1)", "g()"], ", wanted f(a=1), g()"), ([], ", wanted no call"), (None, "")]
-)
+@each_row(("calls", "wanted"), [(["f(a=1)", "g()"], ", wanted f(a=1), g()"), ([], ", wanted no call"), (None, "")])
 def test_an_annotation_names_the_calls_that_were_expected(calls: list[str] | None, wanted: str) -> None:
     called = replace(FAILED, metric="tool_calls", targets=(), details={} if calls is None else {"expected": calls})
     assert annotation(called, "t").endswith(f"; said '5'{wanted}")
@@ -49,7 +48,7 @@ def test_an_example_without_a_line_has_none() -> None:
     assert [] == commands([replace(FAILED, line=0)], {"sums": "s"}, Path("/repo"), ACTIONS)
 
 
-@pytest.mark.parametrize("text", ["a\n::warning::b", "a\r::stop-commands::x", "%0A::error::x", "a\x1b[2J"])
+@each_row("text", ["a\n::warning::b", "a\r::stop-commands::x", "%0A::error::x", "a\x1b[2J"])
 def test_what_the_model_wrote_stays_inside_its_annotation(text: str) -> None:
     line = annotation(replace(FAILED, task=text, score=None, status="error", error=text), "a,b:c.jsonl")
     assert 1 == len(line.splitlines())

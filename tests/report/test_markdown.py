@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import pytest
-
 from pytest_lmeval.compare.gate import MODES, decide
 from pytest_lmeval.leaderboard.board import Leaderboard, RunFacts, build_board
 from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.report.markdown import COMMENT_BYTES, escape, markdown
 from pytest_lmeval.types import ExampleResult
+from tests.tables import each_row
 
 A = ExampleResult("sums", "a", "passed", 1.0, 1.0, "exact_match", "h1", category="arithmetic", latency_ms=2.0)
 B = replace(A, id="b", status="failed", score=0.0, unparsed=True, latency_ms=3.0)
@@ -86,7 +85,7 @@ def test_every_row_has_the_same_number_of_cells() -> None:
     assert [5] * 3 + [9] * 4 + [4] * 3 == [_unescaped(line, "|") for line in tables]
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@each_row("name", HOSTILE)
 def test_a_name_opens_no_cell_no_line_and_no_markup_of_its_own(name: str) -> None:
     info = TaskInfo(name, "", metric=name)
     text = markdown(build_board([info], [replace(A, task=name, category=name)], RunFacts("t", name)))
@@ -99,7 +98,7 @@ def test_a_name_opens_no_cell_no_line_and_no_markup_of_its_own(name: str) -> Non
             assert _unescaped(ours, char) == _unescaped(theirs, char) or "digest" in ours
 
 
-@pytest.mark.parametrize("mode", MODES)
+@each_row("mode", MODES)
 def test_every_verdict_of_the_gate_has_its_words(mode: str) -> None:
     from pytest_lmeval.compare.gate import GateSettings
 
@@ -141,7 +140,7 @@ def test_a_shard_says_that_it_is_one() -> None:
     assert "**Shard 1/2**: 1 of 1 examples scored" in markdown(_board(A, selection={"shard": "1/2"}))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "shown"),
     [
         ("@team #12", "&#64;&#8203;team &#35;&#8203;12"),

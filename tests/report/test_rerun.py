@@ -7,13 +7,14 @@ from typing import Any
 import pytest
 
 from pytest_lmeval.report.rerun import command, rerun_command
+from tests.tables import each_row
 
 
 def _again(argv: list[str], path: str = "tasks/t.jsonl", item: str = "a", **manifest: Any) -> str:
     return rerun_command({"argv": ["pytest", *argv], **manifest}, path, item)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("argv", "repeated"),
     [
         (["tasks", "--lm-adapter=toy", "-n", "2"], "--lm-adapter=toy"),
@@ -31,7 +32,7 @@ def test_what_decides_the_answer_is_repeated_and_secrets_are_not(argv: list[str]
     assert f"pytest tasks/t.jsonl::a {repeated} --lm-report-dir=reports/rerun" == _again(argv)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "item", "rootdir", "named"),
     [
         ("tasks/t.jsonl", "T.a", "..", "../tasks/t.jsonl::T.a"),

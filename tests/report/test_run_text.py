@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from pytest_lmeval.leaderboard.board import RunFacts, build_board
 from pytest_lmeval.report.wording import amount, duration, resume_line, totals_line
 from pytest_lmeval.types import ExampleResult
+from tests.tables import each_row
 
 
 def _result(id: str, status: Any = "passed", **usage: float) -> ExampleResult:
@@ -20,7 +19,7 @@ def _line(result: ExampleResult, **manifest: Any) -> str:
     return totals_line(build_board([], [result], RunFacts("2026-01-01T00:00:00Z", "x", manifest=manifest)))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("usage", "manifest", "line"),
     [
         ({}, {}, ""),
@@ -39,12 +38,12 @@ def test_what_a_run_took_is_one_line_of_what_is_known(
     assert line == _line(_result("a", **usage), **manifest)
 
 
-@pytest.mark.parametrize(("seconds", "text"), [(3.14, "3.1 s"), (123, "2 min 3 s"), (7200, "2 h 0 min")])
+@each_row(("seconds", "text"), [(3.14, "3.1 s"), (123, "2 min 3 s"), (7200, "2 h 0 min")])
 def test_a_time_is_said_as_people_say_it(seconds: float, text: str) -> None:
     assert text == duration(seconds)
 
 
-@pytest.mark.parametrize(("cost", "text"), [(12.3456789, "12.3457"), (0.0000123, "1.2e-05"), (1 / 3, "0.3333")])
+@each_row(("cost", "text"), [(12.3456789, "12.3457"), (0.0000123, "1.2e-05"), (1 / 3, "0.3333")])
 def test_a_cost_has_the_digits_that_count(cost: float, text: str) -> None:
     assert text == amount(cost)
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import pytest
-
 from pytest_lmeval.leaderboard.board import Leaderboard, RunFacts, build_board
 from pytest_lmeval.report.tables import score_text, terminal_table
 from pytest_lmeval.types import ExampleResult
+from tests.tables import each_row
 
 A = ExampleResult("sums", "a", "passed", 1.0, 1.0, "exact_match", "h1", category="arithmetic", latency_ms=2.0)
 B = replace(A, id="b", status="failed", score=0.0, unparsed=True, latency_ms=3.0)
@@ -21,9 +20,7 @@ def _board(*results: ExampleResult, **facts: Any) -> Leaderboard:
     return build_board((), results, RunFacts("2026-11-21T08:00:00Z", **{"adapter": "toy.v1"} | facts))
 
 
-@pytest.mark.parametrize(
-    ("score", "text"), [(None, "-"), (0.0, "0.0000"), (1, "1.0000"), (2 / 3, "0.6667"), (0.99999, "1.0000")]
-)
+@each_row(("score", "text"), [(None, "-"), (0.0, "0.0000"), (1, "1.0000"), (2 / 3, "0.6667"), (0.99999, "1.0000")])
 def test_a_score_has_four_digits_or_a_dash(score: float | None, text: str) -> None:
     assert text == score_text(score)
 
@@ -57,7 +54,7 @@ def test_a_board_without_tasks_has_its_headings_and_the_overall_line() -> None:
     assert ["overall", "-", "0/0"] == lines[1].split()
 
 
-@pytest.mark.parametrize("name", ["a\nb", "a\rb", "a\x1b[2Jb"])
+@each_row("name", ["a\nb", "a\rb", "a\x1b[2Jb"])
 def test_a_name_with_control_characters_stays_in_its_row(name: str) -> None:
     lines = terminal_table(_board(replace(A, task=name)))
     assert 3 == len(lines)

@@ -21,6 +21,7 @@ from pytest_lmeval.engine.engine import Engine
 from pytest_lmeval.engine.policy import Policy
 from pytest_lmeval.errors import AdapterError, TransientError
 from pytest_lmeval.types import LogLikelihood, LogProb
+from tests.tables import each_row
 
 from .scripted_server import ScriptedServer, Step, json_reply, serving, status
 
@@ -120,7 +121,7 @@ def test_a_letter_of_many_tokens_in_the_continuation_is_found_by_its_offset() ->
     assert "cannot be told which tokens" in refuses(without(document, "text_offset"), request)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("document", "named"),
     [
         ({"choices": [{"text": " honey", "logprobs": None}]}, "was not repeated"),

@@ -20,6 +20,7 @@ from pytest_lmeval.adapters.openai.options import read_options
 from pytest_lmeval.adapters.openai.request import request_body, request_fields
 from pytest_lmeval.errors import AdapterError
 from pytest_lmeval.types import Completion, Generate, Message, ToolCall
+from tests.tables import each_row
 
 from .scripted_server import ScriptedServer, Seen, Step, chat, json_reply, replies, says, serving, slow
 
@@ -139,7 +140,7 @@ def test_proxies_and_logins_of_the_environment_are_not_used(monkeypatch: pytest.
     assert "authorization" not in seen.headers
 
 
-@pytest.mark.parametrize("encoding", ["gzip", "x-gzip", "GZIP"])
+@each_row("encoding", ["gzip", "x-gzip", "GZIP"])
 def test_a_compressed_reply_is_read(encoding: str) -> None:
     body = gzip.compress(json.dumps(chat("four " * 20_000)).encode())
     completion, seen = exchange(replies(200, body, {"Content-Encoding": encoding}), Generate("2 + 2 ="))
@@ -212,7 +213,7 @@ def test_tools_are_functions_of_the_body() -> None:
     assert "tools" not in fields(Generate("2 + 2 =", tool_choice="required"))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("choice", "sent"),
     [
         ("auto", None),

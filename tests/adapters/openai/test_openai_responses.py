@@ -19,6 +19,7 @@ from pytest_lmeval.adapters.openai.response import completion, parse
 from pytest_lmeval.adapters.openai.secret import ApiKey
 from pytest_lmeval.errors import AdapterError
 from pytest_lmeval.types import Completion, Generate, ToolCall
+from tests.tables import each_row
 
 from .scripted_server import ScriptedServer, chat, json_reply, says, slow
 
@@ -56,9 +57,7 @@ def test_cost_is_per_million_tokens() -> None:
     assert read(chat("4")).cost is None
 
 
-@pytest.mark.parametrize(
-    "usage", [None, {}, [], {"prompt_tokens": 3}, {"prompt_tokens": True, "completion_tokens": -1}]
-)
+@each_row("usage", [None, {}, [], {"prompt_tokens": 3}, {"prompt_tokens": True, "completion_tokens": -1}])
 def test_without_counts_there_is_no_cost(usage: Any) -> None:
     answer = read(chat("4") | {"usage": usage}, price_input=1, price_output=1)
     assert (None, None) == (answer.completion_tokens, answer.cost)
@@ -75,7 +74,7 @@ def test_log_probabilities_of_completions() -> None:
     assert (-0.25, -1.0) == read(document, endpoint="completions").logprobs
 
 
-@pytest.mark.parametrize("given", [None, {}, [], {"content": None}, {"content": [{}]}, {"token_logprobs": [None, -1]}])
+@each_row("given", [None, {}, [], {"content": None}, {"content": [{}]}, {"token_logprobs": [None, -1]}])
 def test_log_probabilities_are_all_numbers_or_none_at_all(given: Any) -> None:
     document = chat("4")
     document["choices"][0]["logprobs"] = given
@@ -110,7 +109,7 @@ def test_an_excerpt_is_one_short_printable_line(body: bytes) -> None:
     assert len(excerpt(body)) <= 303
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("headers", "seconds"),
     [
         ({}, None),
@@ -183,7 +182,7 @@ def _message(finish_reason: str = "stop", **message: Any) -> dict[str, Any]:
     return {"choices": [{"message": {"role": "assistant", **message}, "finish_reason": finish_reason}]}
 
 
-@pytest.mark.parametrize(
+@each_row(
     "message",
     [
         pytest.param({"reasoning_content": "A?", "content": "C"}, id="DeepSeek, vLLM, SGLang"),
@@ -207,13 +206,13 @@ def test_thoughts_are_read_from_the_fields_that_servers_have_for_them(message: d
     assert ("A?", "C") == (found.thoughts, found.text)
 
 
-@pytest.mark.parametrize("content", [{"content": None}, {"content": ""}, {}])
+@each_row("content", [{"content": None}, {"content": ""}, {}])
 def test_thoughts_without_an_answer_are_an_answer_that_is_cut_off(content: dict[str, Any]) -> None:
     found = read(_message("length", reasoning_content="A?", **content))
     assert ("A?", "", True) == (found.thoughts, found.text, found.is_cut_off)
 
 
-@pytest.mark.parametrize("thoughts", [{}, {"reasoning_content": ""}, {"reasoning": None}, {"reasoning": 7}])
+@each_row("thoughts", [{}, {"reasoning_content": ""}, {"reasoning": None}, {"reasoning": 7}])
 def test_neither_text_nor_thoughts_are_an_error(thoughts: dict[str, Any]) -> None:
     with pytest.raises(AdapterError, match="no text"):
         read(_message("length", content=None, **thoughts))
@@ -247,7 +246,7 @@ def test_a_reply_may_have_both_text_and_calls() -> None:
     assert ("Let me see.", 1) == (found.text, len(found.tool_calls))
 
 
-@pytest.mark.parametrize("calls", ["add", [{}], [{"function": {"name": 3}}], [None], {"name": "add"}])
+@each_row("calls", ["add", [{}], [{"function": {"name": 3}}], [None], {"name": "add"}])
 def test_calls_that_are_none_are_an_error(calls: Any) -> None:
     with pytest.raises(AdapterError, match="tool_calls that are no list of function calls"):
         read(_message(content="x", tool_calls=calls))

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from pytest_lmeval.formats.core.prompts import few_shots, render_record
 from pytest_lmeval.formats.core.records import Record, check_record
+from tests.tables import each_row
 
 from .bundle import CHOICES, LANGUAGE, SCHEMAS
 
@@ -79,9 +80,7 @@ def test_the_first_word_stays_before_what_is_asked_for() -> None:
     assert (("He", "She"), (" gave it up too.",) * 2) == (contexts, continuations)
 
 
-@pytest.mark.parametrize(
-    "contexts", [("the cup", "the floor"), ("a b", "x a b"), ("b", "a"), (" b", "c b"), ("ab", "b")]
-)
+@each_row("contexts", [("the cup", "the floor"), ("a b", "x a b"), ("b", "a"), (" b", "c b"), ("ab", "b")])
 def test_a_schema_always_keeps_a_context(contexts: tuple[str, ...]) -> None:
     cut, continuations = render_record(Record(contexts, ("c",)), "schema", " ", [])
     assert all(cut)

@@ -16,6 +16,7 @@ from pytest_lmeval.formats.declarative.templates import (
     fill_value,
     placeholders,
 )
+from tests.tables import each_row
 
 _HOSTILE = st.text() | st.sampled_from(
     [
@@ -94,7 +95,7 @@ def test_a_value_alone_keeps_its_type() -> None:
     assert "a << b >> c" == fill_value("a << b >> c", {})
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "values", "message"),
     [
         ("<< config.which >>", {"with": 1}, "unknown parameter 'which'; did you mean 'with'?"),

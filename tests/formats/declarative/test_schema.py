@@ -10,6 +10,7 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]  # n
 
 from pytest_lmeval.schemas import load_schema
 from tests.formats.declarative.making import EQUALS, SOLVER, document
+from tests.tables import each_row
 
 NAMES = ("dataset", "task")
 TASK = Draft202012Validator(load_schema("task"))
@@ -65,11 +66,11 @@ INVALID: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("task", VALID, ids=range(len(VALID)))
+@each_row("task", VALID)
 def test_what_is_read_fits_the_schema(task: dict[str, Any]) -> None:
     assert [] == [error.message for error in TASK.iter_errors(json.loads(json.dumps(task)))]
 
 
-@pytest.mark.parametrize("task", INVALID, ids=range(len(INVALID)))
+@each_row("task", INVALID)
 def test_what_is_refused_does_not(task: dict[str, Any]) -> None:
     assert not TASK.is_valid(task)

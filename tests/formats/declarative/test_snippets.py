@@ -6,6 +6,7 @@ import pytest
 
 from pytest_lmeval.errors import ScoringError
 from pytest_lmeval.formats.declarative.snippets import Snippet, SnippetFault, read_snippet
+from tests.tables import each_row
 
 NAMES = ["compute_metrics", "compute_scores"]
 
@@ -20,7 +21,7 @@ def test_a_snippet_runs_its_module_once_and_its_function_for_every_call() -> Non
     assert [1, 2] == snippet(2)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("source", "message"),
     [
         ("def compute_scores(x):\n    return 1 / x", "ZeroDivisionError: division by zero (its line 2)"),
@@ -64,7 +65,7 @@ def _found(source: str) -> tuple[str, tuple[str, ...]]:
     return function.name, function.parameters
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("source", "message"),
     [
         (

@@ -6,11 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from pytest_lmeval.builtin import default_registry
 from pytest_lmeval.formats.task import LoadedFile, TaskSource
 from pytest_lmeval.formats.yaml import load
+from tests.tables import each_row
 
 REGISTRY = default_registry(entry_points=False)
 
@@ -19,7 +18,7 @@ def _load(text: str, *, named: bool = False) -> LoadedFile:
     return load(TaskSource(Path("tasks/x.yaml"), text.encode(), "x", is_named=named), REGISTRY)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "",
@@ -56,7 +55,7 @@ def test_a_named_file_without_a_task_says_what_was_expected() -> None:
     assert error.detail.endswith("expected one of the keys definition, icl_tasks, mixture; did you mean 'definition'?")
 
 
-@pytest.mark.parametrize("text", ["definition: [", '"definition" : {}\na: 1\na: 2', "icl_tasks:\n\t- x", "mixture: {"])
+@each_row("text", ["definition: [", '"definition" : {}\na: 1\na: 2', "icl_tasks:\n\t- x", "mixture: {"])
 def test_a_broken_task_is_an_error_named_or_not(text: str) -> None:
     (error,) = _load(text).errors
     assert ("bad_yaml", "_document") == (error.rule, error.field)

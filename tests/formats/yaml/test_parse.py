@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from pytest_lmeval.formats.yaml.document import Document, Place, YamlFault, field_name
 from pytest_lmeval.formats.yaml.includes import Includer
 from pytest_lmeval.formats.yaml.parse import MAX_NODES, parse_yaml
+from tests.tables import each_row
 
 # JSON writes what lies beyond as two halves, which YAML does not put together.
 _TEXT = st.text(st.characters(exclude_categories=["Cs"], max_codepoint=0xFFFF), max_size=12)
@@ -46,7 +47,7 @@ def test_every_key_and_element_has_its_place() -> None:
     assert "b[0].y[1].z" == field_name(("b", 0, "y", 1, "z"))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "place", "message"),
     [
         ("a: 1\nb: 2\na: 3", (3, 1), "the key 'a' stands on line 1 already"),
@@ -75,7 +76,7 @@ def test_what_is_refused_says_where_and_why(text: str, place: tuple[int, int], m
     assert re.search(message, fault.detail), fault.detail
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("line", "quoted"),
     [
         ("expression: {{ scores.labeller.label }}", "'{{ scores.labeller.label }}'"),

@@ -9,16 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_lmeval.formats.yaml.scalars import plain_value
+from tests.tables import each_row
 
 
-@pytest.mark.parametrize(
-    "word", ["yes", "no", "on", "off", "y", "N", "No", "YES", "2024-01-01", "1_000", "0b1", "1:30"]
-)
+@each_row("word", ["yes", "no", "on", "off", "y", "N", "No", "YES", "2024-01-01", "1_000", "0b1", "1:30"])
 def test_words_that_older_yaml_converts_are_text(word: str) -> None:
     assert word == plain_value(word)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("word", "value"),
     [
         ("true", True),
@@ -41,7 +40,7 @@ def test_the_core_schema_is_kept(word: str, value: Any) -> None:
     assert (type(value), value) == (type(read), read)
 
 
-@pytest.mark.parametrize("word", ["010", "-007", ".nan", ".inf", "-.INF", "1e999"])
+@each_row("word", ["010", "-007", ".nan", ".inf", "-.INF", "1e999"])
 def test_what_is_no_plain_number_is_refused(word: str) -> None:
     with pytest.raises(ValueError, match=r"quotes|too large"):
         plain_value(word)

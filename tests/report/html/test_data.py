@@ -14,6 +14,7 @@ from pytest_lmeval.report.html.texts import LONGEST_TEXT
 from pytest_lmeval.stats.intervals import overall_interval
 from pytest_lmeval.types import ExampleResult
 from tests.report.html.samples import board_of, compared_run, result
+from tests.tables import each_row
 
 
 def _examples(results: list[ExampleResult], **more: Any) -> dict[str, dict[str, Any]]:
@@ -73,7 +74,7 @@ def test_flips_are_the_ones_that_the_comparison_names() -> None:
     assert (1, 1) == (sums["worse"], sums["better"])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("before", "flip"),
     [
         (result("a", "4"), "worse"),

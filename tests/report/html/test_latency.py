@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 
 import numpy
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_lmeval.report.html.data import latency_facts
+from tests.tables import each_row
 
 LATENCIES = st.lists(st.floats(min_value=0, max_value=1e6, allow_subnormal=False), min_size=1, max_size=60)
 
@@ -36,7 +36,7 @@ def test_quantiles_are_those_of_numpy(values: list[float]) -> None:
     assert expected == [facts["median"], facts["p90"], facts["p99"]]
 
 
-@pytest.mark.parametrize(("fastest", "log"), [(0.0, False), (10.0, False), (1.0, True)])
+@each_row(("fastest", "log"), [(0.0, False), (10.0, False), (1.0, True)])
 def test_bins_are_of_equal_ratio_where_the_values_span_much(fastest: float, log: bool) -> None:
     facts = latency_facts([fastest, 50.0, 100.0])
     assert facts is not None

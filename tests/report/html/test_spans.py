@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_lmeval.postprocess import RULES, extract
 from pytest_lmeval.report.html.examples import extracted_span
+from tests.tables import each_row
 
 
 def _marked(rule: str, output: str, prediction: str | None = None) -> str | None:
@@ -19,7 +19,7 @@ def _marked(rule: str, output: str, prediction: str | None = None) -> str | None
     return "[".join([before.decode("utf-16-le"), f"{inside.decode('utf-16-le')}]{after.decode('utf-16-le')}"])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("rule", "output", "marked"),
     [
         ("extract_letter", "Definitely (C), not D. C!", "Definitely ([C]), not D. C!"),
@@ -36,7 +36,7 @@ def test_what_the_rule_read_is_marked(rule: str, output: str, marked: str) -> No
     assert marked == _marked(rule, output)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("rule", "output"),
     [
         ("none", "a"),

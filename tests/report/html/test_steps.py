@@ -11,6 +11,7 @@ from pytest_lmeval.report.html import steps
 from pytest_lmeval.report.html.examples import Pair, encode_example
 from pytest_lmeval.report.html.steps import MOST_TEXT, function_fields
 from tests.report.html.samples import function_result
+from tests.tables import each_row
 
 
 def _shown(*runs: dict[str, Any], **fields: Any) -> dict[str, Any]:
@@ -33,7 +34,7 @@ def test_repeats_are_runs_of_their_own() -> None:
     assert {"scores": [1.0, 0.0]} == shown["details"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "given",
     [
         {"steps": 3, "notes": []},
@@ -69,7 +70,7 @@ def test_of_too_many_steps_the_first_and_the_last_are_shown(monkeypatch: pytest.
     assert (["0", "1", "8", "9"], 6) == ([step["name"] for step in run["steps"]], run["left_out"])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("id", "item", "named"),
     [
         ("b c", "", "b-c"),

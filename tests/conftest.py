@@ -279,17 +279,21 @@ def fork_server() -> Iterator[ForkServer]:
 
 
 @pytest.fixture(scope="session")
-def run_module(request: pytest.FixtureRequest, fork_server: ForkServer) -> RunModule:
+def run_module(
+    request: pytest.FixtureRequest, fork_server: ForkServer, tmp_path_factory: pytest.TempPathFactory
+) -> RunModule:
     """Provide ``python -m MODULE`` with nothing of what surrounds this test run in its environment.
 
     Runs are forks of a server, for speed; with ``--all``, they are the real command.
     """
     run = run_command if request.config.getoption("all") else fork_server.run
+    # A run that has a folder of its own for temporary files does not tidy up those of every earlier run of tests.
+    quiet = {**_QUIET, "PYTEST_DEBUG_TEMPROOT": str(tmp_path_factory.mktemp("of-runs"))}
 
     def run_in(folder: Path, module: str, /, *arguments: str | Path, **environment: str) -> CompletedProcess[str]:
         hidden = ("PYTEST_", "GITHUB_", "LM_", "CI", "BUILD_NUMBER")
         inherited = {name: value for name, value in os.environ.items() if not name.startswith(hidden)}
-        return run(module, *arguments, folder=folder, environment={**inherited, **_QUIET, **environment})
+        return run(module, *arguments, folder=folder, environment={**inherited, **quiet, **environment})
 
     return run_in
 

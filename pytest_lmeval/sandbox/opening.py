@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import sys
 from collections.abc import Sequence
 
 from pytest_lmeval.errors import SandboxError, UsageError
-from pytest_lmeval.sandbox.child import Launcher
 from pytest_lmeval.sandbox.core import Sandbox
 from pytest_lmeval.sandbox.forkserver import ForkLauncher
 from pytest_lmeval.sandbox.fresh import FreshLauncher
@@ -23,6 +23,9 @@ OPT_OUT = (
     "network; --lm-sandbox container states that the whole run is inside a container that may be thrown away"
 )
 
+# What the probe started and the next sandbox goes on with: to start one takes as long as dozens of programs.
+_probed: list[ForkLauncher] = []
+
 
 def open_sandbox(level: str | None = None, *, workers: int = 1, packages: Sequence[str] = ()) -> Sandbox:
     """Return a sandbox of the named level, by default the best there is; it starts nothing before its first program.
@@ -34,8 +37,14 @@ def open_sandbox(level: str | None = None, *, workers: int = 1, packages: Sequen
     found = _level(best_level() if level is None else level)
     if found.name != "confined":
         return Sandbox(found, FreshLauncher(found), _parallel(workers))
-    launcher: Launcher = ForkLauncher(find(packages))
+    launcher = _started() if not packages else ForkLauncher(find(packages))
     return Sandbox(found, launcher, _parallel(workers), PACKAGES_MEMORY if packages else 0)
+
+
+def _started() -> ForkLauncher:
+    with contextlib.suppress(IndexError):
+        return _probed.pop()
+    return ForkLauncher()
 
 
 def _level(name: str) -> Level:
@@ -65,11 +74,19 @@ def probe_level(level: str) -> tuple[str, ...]:
     layers = tuple(layer.name for layer in _level(level).layers)
     if level == "confined" and sys.platform != "linux":
         return layers
-    try:
+    if level != "confined":
         with open_sandbox(level) as sandbox:
             return sandbox.probe()
+    launcher = ForkLauncher()
+    try:
+        missing = Sandbox(_level(level), launcher).probe()
     except SandboxError:
-        return layers
+        missing = layers
+    if missing:
+        launcher.close()
+    else:
+        _probed.append(launcher)
+    return missing
 
 
 @functools.cache

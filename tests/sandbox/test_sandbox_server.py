@@ -29,9 +29,25 @@ SLEEP = "import time\nopen('alive', 'w').close()\ntime.sleep(600)"
 @pytest.fixture
 def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sandbox]:
     """Provide a sandbox of this test alone, whose folders are below ``tmp_path``."""
+    open_sandbox("confined").close()  # it takes over what a probe may have started
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     with open_sandbox("confined") as sandbox:
         yield sandbox
+
+
+def test_the_first_sandbox_goes_on_with_the_process_that_the_probe_started() -> None:
+    code = (
+        "import subprocess, sys\n"
+        "from pytest_lmeval.sandbox import Limits, open_sandbox, probe_level\n"
+        "started, start = [], subprocess.Popen.__init__\n"
+        "subprocess.Popen.__init__ = lambda *a, **k: (started.append(a[1][0]), start(*a, **k))[1]\n"
+        "missing = probe_level('confined')\n"
+        "for _ in 'ab':\n"
+        "    with open_sandbox('confined') as sandbox:\n"
+        "        print(sandbox.call('def f(): return 1', 'f', [[]], Limits()).answers[0].value, started.count(sys.executable))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ["1 1", "1 2"] == done.stdout.splitlines()
 
 
 def _who(sandbox: Sandbox) -> tuple[int, Path]:

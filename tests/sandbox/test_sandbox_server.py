@@ -44,7 +44,8 @@ def test_the_first_sandbox_goes_on_with_the_process_that_the_probe_started() -> 
         "missing = probe_level('confined')\n"
         "for _ in 'ab':\n"
         "    with open_sandbox('confined') as sandbox:\n"
-        "        print(sandbox.call('def f(): return 1', 'f', [[]], Limits()).answers[0].value, started.count(sys.executable))\n"
+        "        answers = sandbox.call('def f(): return 1', 'f', [[]], Limits()).answers\n"
+        "        print(answers[0].value, started.count(sys.executable))\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ["1 1", "1 2"] == done.stdout.splitlines()

@@ -9,10 +9,11 @@ import pytest
 
 from pytest_lmeval.sandbox import Sandbox, open_sandbox, probe_level
 
+LINUX = sys.platform == "linux"
 # Where the level is not to be had, its tests can say nothing; that it is to be had on Linux is a test of its own.
 LEVELS = [
-    "process",
-    pytest.param("confined", marks=pytest.mark.skipif(sys.platform != "linux", reason="confined needs Linux")),
+    pytest.param("process", marks=[pytest.mark.again] if LINUX else []),
+    pytest.param("confined", marks=pytest.mark.skipif(not LINUX, reason="confined needs Linux")),
 ]
 
 

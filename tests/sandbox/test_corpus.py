@@ -97,7 +97,7 @@ def test_nothing_gets_through_at_the_level_confined(step: int, tmp_path: Path) -
 
 
 @LINUX
-@pytest.mark.parametrize("step", [FEW, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("step", [pytest.param(FEW, marks=pytest.mark.again), pytest.param(1, marks=pytest.mark.slow)])
 def test_the_level_process_holds_what_it_promises_and_the_oracles_notice_what_it_does_not(
     step: int, tmp_path: Path
 ) -> None:

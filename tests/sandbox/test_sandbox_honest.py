@@ -127,12 +127,12 @@ HONEST = {
 }
 
 STARTS_PROCESSES = ("a process pool", "a subprocess", "a fork that is waited for")
-# The default run has all of them at one level, and every third at both.
+# The default run has all of them at one level.
 BY_LEVEL = [
     *(pytest.param(HONEST[name], "confined", id=f"{name}-confined") for name in HONEST if name not in STARTS_PROCESSES),
     *(
-        pytest.param(program, "process", id=f"{name}-process", marks=[pytest.mark.slow] * (number % 3 > 0))
-        for number, (name, program) in enumerate(HONEST.items())
+        pytest.param(HONEST[name], "process", id=f"{name}-process", marks=pytest.mark.again)
+        for name in HONEST
         if name not in STARTS_PROCESSES
     ),
     *(pytest.param(HONEST[name], "process", id=f"{name}-process") for name in STARTS_PROCESSES),

@@ -454,7 +454,6 @@ def remember_what_is_rewritten() -> None:
     hook = rewrite.AssertionRewritingHook(get_config())
     search = Config._mark_plugins_for_rewrite
     search(get_config(), hook, disable_autoload=False)
-
     found = hook._must_rewrite
 
     def mark(self: Config, hook: rewrite.AssertionRewritingHook, disable_autoload: bool) -> None:

@@ -81,9 +81,9 @@ def _versions() -> dict[str, str]:
 
 
 def _git(project: Path) -> dict[str, Any] | None:
-    folders = (project, *project.parents)
-    # To start git takes longer than to look.
-    if "GIT_DIR" not in os.environ and not any((folder / ".git").exists() for folder in folders):
+    real = project.resolve()
+    # To start git takes longer than to look where it would.
+    if "GIT_DIR" not in os.environ and not any((folder / ".git").exists() for folder in (real, *real.parents)):
         return None
     command = ["git", "status", "--porcelain=v2", "--branch", "--untracked-files=no"]
     try:

@@ -68,8 +68,8 @@ def _parallel(workers: int) -> int:
 def probe_level(level: str) -> tuple[str, ...]:
     """Return the names of the level's layers that do not hold here, found by trying what they forbid.
 
-    Tried once per process. A sandbox that can't be started at all lacks every layer. Raises `UsageError` as
-    `open_sandbox` does.
+    Tried once per process, in a server that the next sandbox without packages goes on with. A sandbox that can't be
+    started at all lacks every layer. Raises `UsageError` as `open_sandbox` does.
     """
     layers = tuple(layer.name for layer in _level(level).layers)
     if level == "confined" and sys.platform != "linux":

@@ -231,8 +231,8 @@ def test_the_board_says_the_commit_and_whether_files_differ_from_it(small: Proje
         command = ["git", *who, *arguments]
         return subprocess.run(command, cwd=small.path, check=True, capture_output=True, text=True).stdout.strip()
 
-    def said() -> object:
-        small.run("--lm-limit=1")
+    def said(*options: str) -> object:
+        small.run(*options).assert_outcomes(passed=4, failed=1)
         return small.board()["manifest"]["git"]
 
     git("init", "--quiet")
@@ -244,3 +244,6 @@ def test_the_board_says_the_commit_and_whether_files_differ_from_it(small: Proje
     with (small.path / "tasks/words.jsonl").open("a") as file:
         file.write("\n")
     assert {"commit": commit, "dirty": True} == said()
+    link = small.path.parent / "link"
+    link.symlink_to(small.path / "tasks", target_is_directory=True)
+    assert {"commit": commit, "dirty": True} == said(f"--rootdir={link}", "tasks")

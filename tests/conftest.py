@@ -80,7 +80,7 @@ BOTH = ["-n0", pytest.param("-n2", marks=pytest.mark.again)]
 # The same examples in every run, however slow the machine; --hypothesis-profile=explore draws new ones.
 settings.register_profile("explore", max_examples=USUAL, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("all", settings.get_profile("explore"), derandomize=True)
-settings.register_profile("steady", settings.get_profile("all"), max_examples=30)
+settings.register_profile("steady", settings.get_profile("all"), max_examples=15)
 settings.load_profile("steady")
 
 

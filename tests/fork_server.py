@@ -461,7 +461,7 @@ def remember_what_is_rewritten() -> None:
         if not disable_autoload:
             hook.mark_rewrite(*found)
 
-    Config._mark_plugins_for_rewrite = mark  # type: ignore[method-assign]
+    Config._mark_plugins_for_rewrite = mark  # type: ignore[method-assign]  # for the forks of this process alone
 
 
 def names_of_plugins(arguments: Sequence[str]) -> list[str]:
@@ -483,6 +483,7 @@ def shorten_interruptions() -> None:
         else:
             self._keyboardinterrupt_memo = excinfo.getrepr(style="native", chain=False)
 
+    # For the forks of this process alone.
     TerminalReporter.pytest_keyboard_interrupt = without_source  # type: ignore[method-assign]
 
 

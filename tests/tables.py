@@ -39,6 +39,7 @@ def each_row(
 
         assert table
         assert list(inspect.signature(test).parameters) == [*table[0][0]], "a row has all arguments, in their order"
+        # Else pytest takes the arguments of a row for fixtures; a function has the attribute only once it is set.
         run.__signature__ = inspect.Signature()  # type: ignore[attr-defined]
         return run
 

@@ -291,7 +291,7 @@ def test_what_is_no_list_is_an_error_of_every_request(returned: Any) -> None:
     assert [expected] * 3 == _texts(answers)
 
 
-@each_row("odd", [None, 5, b"x", ["x"], 0.5, Completion(None), LogProb(-1.0)])  # type: ignore[arg-type]
+@each_row("odd", [None, 5, b"x", ["x"], 0.5, Completion(None), LogProb(-1.0)])  # type: ignore[arg-type]  # no text
 def test_what_is_no_text_is_the_error_of_its_request(odd: Any) -> None:
     answers = ask(Scripted(lambda prompts: ["a", odd, "c"]), REQUESTS)
     assert ["a", "c"] == [_text(answer) for answer in (answers[0], answers[2])]

@@ -40,7 +40,7 @@ def test_known_scores(prediction: str, targets: list[str], expected: float) -> N
     assert pytest.approx(expected) == f1(prediction, targets, {})
 
 
-def test_agrees_with_scikit_learn_on_thousands_of_pairs() -> None:
+def test_agrees_with_scikit_learn_on_random_pairs() -> None:
     """The n-th ``the`` of a text is a label of its own, so sets of labels count what multisets of tokens do."""
     draw = random.Random(21)
     pairs = [(_sentence(draw), _sentence(draw)) for _ in range(share_of(3000))]

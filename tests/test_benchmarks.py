@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -95,15 +96,6 @@ def test_a_part_can_be_run_alone() -> None:
     assert ROWS["bystander"] == [row["what"] for row in table(done.stdout)]
 
 
-def test_the_files_of_one_example_are_counted_by_the_library(tmp_path: Path) -> None:
-    path = tmp_path / "one.jsonl"
-    path.write_text('{"id": "a", "prompt": "x", "targets": ["x"], "metric": "exact_match"}\n')
-    script = str(SCRIPT.with_name("files_per_example.py"))
-    command = [sys.executable, script, "--way=library", f"--path={path}"]
-    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert "metrics/exact.py" in output
-
-
 def test_an_unknown_part_is_refused_with_the_choices() -> None:
     done = run_benchmark("--only", "speed")
     assert 2 == done.returncode
@@ -121,11 +113,11 @@ def test_two_models_in_one_run_are_measured_beside_one_alone() -> None:
 
 
 @pytest.mark.slow
-def test_the_files_of_one_example_are_counted_both_ways() -> None:
-    script = SCRIPT.with_name("files_per_example.py")
+def test_what_one_example_passes_through_is_counted_three_ways() -> None:
+    script = SCRIPT.with_name("one_example.py")
     output = subprocess.run([sys.executable, script, "--list"], capture_output=True, text=True, check=True).stdout
-    library, under_pytest = (part.splitlines() for part in output.split("pytest: ", 1))
-    assert f"library: {len(library) - 1} files" == library[0]
-    assert f"{len(under_pytest) - 1} files" == under_pytest[0]
-    assert "  metrics/exact.py" in {*library} & {*under_pytest}
-    assert "  plugin/item.py" in {*under_pytest} - {*library}
+    listed = {way: {*names.split()} for way, names in re.findall(r"^(\w+): .*\n((?:  .*\n)+)", output, re.MULTILINE)}
+    assert ["library", "pytest", "function"] == [*listed]
+    assert "metrics/exact.py" in (listed["library"] & listed["pytest"]) - listed["function"]
+    assert "plugin/item.py" in listed["pytest"] - listed["library"]
+    assert "functions/lm.py" in listed["function"] - listed["pytest"]

@@ -1,0 +1,92 @@
+"""The size of the house: what one example passes through, large classes, and names that mean two things.
+
+Each bound is the figure of the day on which it was set. A change may lower a bound. One that has to raise it says why
+beside it.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "pytest_lmeval"
+SCRIPT = ROOT / "benchmarks" / "one_example.py"
+# Files, functions and switches between files of each way that benchmarks/one_example.py counts.
+WAYS = {
+    "library": (44, 354, 338),
+    "pytest": (85, 839, 712),
+    "function": (97, 950, 869),
+}
+# Threads take turns as they like: so many switches may be the machine's.
+LUCK = 8
+MOST_METHODS = 20
+METHODS = {"Engine": 26, "EvalSession": 30, "Recorder": 26, "Run": 25, "RunState": 29}
+MOST_FIELDS = 20
+FIELDS = {"Comparison": 21, "ExampleResult": 33, "TaskRow": 32}
+# Names of two or more classes.
+TWICE = """
+    Asked Budget Child Compared Decision Document Family Found Needs Options Outcome Pair Place Reading Row Rows Run
+    Scored Task TaskFile Transport Worker _Call _Found _Loader _Reader _Rows _Task
+"""
+
+
+def _classes() -> Iterator[ast.ClassDef]:
+    for path in sorted(PACKAGE.rglob("*.py")):
+        yield from (node for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.ClassDef))
+
+
+CLASSES = [*_classes()]
+
+
+def _methods(node: ast.ClassDef) -> int:
+    return sum(isinstance(member, ast.FunctionDef | ast.AsyncFunctionDef) for member in node.body)
+
+
+def _fields(node: ast.ClassDef) -> int:
+    """Return the number of fields of a dataclass, of another class 0."""
+    if not any("dataclass" in ast.unparse(decorator) for decorator in node.decorator_list):
+        return 0
+    return sum(
+        isinstance(member, ast.AnnAssign) and "ClassVar" not in ast.unparse(member.annotation) for member in node.body
+    )
+
+
+@pytest.fixture(scope="module")
+def counted() -> dict[str, tuple[int, int, int]]:
+    command = [sys.executable, str(SCRIPT), "--json"]
+    output = json.loads(subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT).stdout)
+    return {way: (len(of["files"]), of["functions"], of["switches"]) for way, of in output.items()}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_an_example_passes_through_no_more_than_it_did(way: str, counted: dict[str, tuple[int, int, int]]) -> None:
+    files, functions, switches = counted[way]
+    most_files, most_functions, most_switches = WAYS[way]
+    assert files <= most_files
+    assert functions <= most_functions
+    assert switches <= most_switches + LUCK
+
+
+def test_a_class_has_at_most_twenty_methods_and_a_large_one_no_more_than_it_had() -> None:
+    found = {node.name: count for node in CLASSES if (count := _methods(node)) > MOST_METHODS}
+    assert {} == {name: count for name, count in found.items() if count > METHODS.get(name, 0)}
+    assert METHODS.keys() == found.keys(), "take out what became small"
+
+
+def test_a_dataclass_has_at_most_twenty_fields_and_a_large_one_no_more_than_it_had() -> None:
+    found = {node.name: count for node in CLASSES if (count := _fields(node)) > MOST_FIELDS}
+    assert {} == {name: count for name, count in found.items() if count > FIELDS.get(name, 0)}
+    assert FIELDS.keys() == found.keys(), "take out what became small"
+
+
+def test_no_further_class_takes_the_name_of_another() -> None:
+    names = Counter(node.name for node in CLASSES)
+    assert {*TWICE.split()} == {name for name, count in names.items() if count > 1}

@@ -1,0 +1,42 @@
+"""Every border has a table, and every table a row for each kind of thing that can cross."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+
+import pytest
+
+from tests.border.table import KINDS, Border, Row, check, lacking
+from tests.conftest import RunModule
+
+MODULES = sorted(path.stem for path in Path(__file__).parent.glob("test_*.py") if path != Path(__file__))
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_border_has_a_row_for_every_kind(module: str) -> None:
+    border = importlib.import_module(f"tests.border.{module}").BORDER
+    assert [] == lacking(border)
+
+
+def test_a_table_without_a_kind_or_with_an_idle_row_is_found() -> None:
+    rows = tuple(Row(kind=kind, never="there is no such thing") for kind in KINDS[1:])
+    idle = Row(kind="empty", what="an empty text", example="t:a")
+    faults = lacking(Border(name="a made up border", rows=(*rows, idle)))
+    assert ["no row for 'absent'", "the row 'empty' (an empty text) looks at nothing"] == [
+        fault.removeprefix("a made up border: ") for fault in faults
+    ]
+
+
+def test_a_row_that_differs_from_what_happens_is_found(tmp_path: Path, run_module: RunModule) -> None:
+    line = '{"id": "a", "prompt": "say: x", "targets": ["x"], "metric": "exact_match"}\n'
+    wrong = Row(kind="empty", fate="reported", says="it was not said", example="t:a", status="failed", score=0.0)
+    border = Border(name="a made up border", rows=(wrong,), files={"tasks/t.jsonl": line}, code=1)
+    with pytest.raises(AssertionError) as caught:
+        check(border, tmp_path, run_module)
+    told = str(caught.value)
+    assert "exit code 0, expected 1" in told
+    assert "status passed, expected failed" in told
+    assert "score 1.0, expected 0.0" in told
+    for front in ("terminal", "board", "markdown", "page"):
+        assert f"{front} does not say 'it was not said'" in told

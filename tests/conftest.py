@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import importlib.util
 import json
 import os
 import shutil
@@ -23,7 +24,7 @@ from hypothesis import HealthCheck, settings
 from tests import needs
 from tests.examples import USUAL
 
-from .fork_server import ForkServer, run_command
+from .fork_server import ForkServer, of_another_tree, run_command
 
 pytest_plugins = ["pytester"]
 # Bad records for tests: listed, they would be task files that cannot be read.
@@ -106,6 +107,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Refuse a misspelt kind of need before any test runs, name the markers and load how much is drawn."""
     needs.required()
+    if fault := of_another_tree(importlib.util.find_spec("pytest_lmeval")):
+        raise pytest.UsageError(fault)
     if config.getoption("all") and not config.getoption("--hypothesis-profile", None):
         settings.load_profile("all")
     config.addinivalue_line("markers", "command_line: runs of pytest in this test are commands, not forks of a server")

@@ -14,6 +14,7 @@ import contextlib
 import gc
 import importlib
 import importlib.metadata
+import importlib.util
 import inspect
 import itertools
 import json
@@ -33,6 +34,7 @@ import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
 from typing import IO, Any, cast
@@ -101,7 +103,7 @@ class Fork:
     def _number(self, timeout: float | None) -> int:
         self._connection.settimeout(timeout)
         answer = self._connection.recv(4, socket.MSG_WAITALL)
-        assert 4 == len(answer), "the server that forks runs of pytest has ended"
+        assert 4 == len(answer), "the server that forks runs of pytest has ended; what it said is on stderr"
         return int.from_bytes(answer, signed=True)
 
 
@@ -207,6 +209,8 @@ def _read_at_start(environment: Mapping[str, str]) -> dict[str, str]:
 
 def main() -> None:
     """Serve until every client has closed its end of the socket; in a fork, be the process that was asked for."""
+    if fault := of_another_tree(importlib.util.find_spec(PROJECT)):
+        sys.exit(fault)
     search_path = sys.path[1:]
     with socket.socket(fileno=int(sys.argv[1])) as door:
         import_packages()
@@ -224,6 +228,18 @@ def main() -> None:
         asked = accept(door)
     if asked is not None:
         become(search_path, *asked)
+
+
+def of_another_tree(spec: ModuleSpec | None) -> str:
+    """Return what is wrong with the package that would be tested, "" if it is that of the tree of this file."""
+    tree = Path(__file__).resolve().parents[1]
+    found = Path(spec.origin or "").resolve() if spec else None
+    if found is not None and found.is_relative_to(tree):
+        return ""
+    return (
+        f"the tests of {tree} would test {found or 'no package'}: pip install -e {tree} into the environment of "
+        f"{sys.executable}"
+    )
 
 
 def accept(door: socket.socket) -> tuple[dict[str, Any], list[int]] | None:

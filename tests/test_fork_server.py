@@ -5,8 +5,12 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from types import MethodType
 from typing import TYPE_CHECKING, Any
 
@@ -140,3 +144,24 @@ def test_a_run_for_which_python_starts_otherwise_is_no_fork(project: Project, mo
     project.run_pytest().assert_outcomes(failed=1)
     monkeypatch.setenv("PYTHONHASHSEED", "0")
     project.run_pytest().assert_outcomes(passed=1)
+
+
+def test_tests_of_a_tree_that_is_not_installed_are_refused(tmp_path: Path) -> None:
+    tests = tmp_path / "tests"
+    tests.mkdir()
+    for name in ("conftest.py", "needs.py", "examples.py", "fork_server.py"):
+        shutil.copy(Path(__file__).with_name(name), tests / name)
+    (tests / "test_any.py").write_text("def test_any(): pass\n")
+
+    def run(*arguments: str) -> tuple[int, str]:
+        command = [sys.executable, *arguments]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        return done.returncode, done.stderr
+
+    code, told = run("-mpytest", "tests", "-pno:asyncio", "-pno:anyio", "--rootdir=.", "--import-mode=importlib")
+    assert 4 == code
+    assert f"the tests of {tmp_path} would test {Path(__file__).parents[1]}" in told
+    # The server is not asked by the tests of its own tree alone.
+    code, told = run("tests/fork_server.py", "0")
+    assert 1 == code
+    assert f"pip install -e {tmp_path}" in told

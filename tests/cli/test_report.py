@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from pathlib import Path
 
 import pytest
@@ -34,7 +35,7 @@ def test_a_baseline_brings_its_answers_and_the_comparison(
     assert f"<li>{coverage}</li>" in text
     assert f'"coverage":["{coverage}"]' in text
     assert '"verdict":"regression"' in text
-    assert f"compared with {base}/ledger.jsonl: stub.v1, " in text
+    assert f"compared with {base}/ledger.jsonl: stub.v1, " in html.unescape(text)
     lmeval("report", worse / "leaderboard.json", "-o", page)
     assert '"verdict":"regression"' not in page.read_text()
 

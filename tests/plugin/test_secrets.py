@@ -224,8 +224,8 @@ def test_the_command_that_tries_a_task_does_not_spread_a_secret(
 def test_a_secret_in_a_board_of_another_is_not_shown(project: Project) -> None:
     run_own(project, "--lm-adapter-arg=region=west")
     path = project.path / "reports/leaderboard.json"
-    path.write_text(path.read_text("ascii").replace('"region": "west"', f'"pwd": "{CANARY}"'))
-    assert CANARY in path.read_text("ascii")
+    path.write_text(path.read_text("utf-8").replace('"region": "west"', f'"pwd": "{CANARY}"'), "utf-8")
+    assert CANARY in path.read_text("utf-8")
     result = project.lmeval("report", "reports/leaderboard.json", "-o", "shown.html")
     assert 0 == result.ret
     assert "pwd" in (project.path / "shown.html").read_text("ascii")

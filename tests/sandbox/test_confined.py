@@ -87,9 +87,9 @@ NETWORK = {
     "opens a raw socket": "socket.socket(socket.AF_PACKET, socket.SOCK_RAW)",
     "opens vsock": "socket.socket(socket.AF_VSOCK)",
     "pairs datagrams": "socket.socketpair(type=socket.SOCK_DGRAM)",
-    "connects a pair": "socket.socketpair()[0].connect({path!r})",
-    "sends to an address": "socket.socketpair()[0].sendto(b'x', {path!r})",
-    "sends a message to an address": "socket.socketpair()[0].sendmsg([b'x'], [], 0, {path!r})",
+    "connects a pair": "socket.socketpair()[0].connect('x')",
+    "sends to an address": "socket.socketpair()[0].sendto(b'x', 'x')",
+    "sends a message to an address": "socket.socketpair()[0].sendmsg([b'x'], [], 0, 'x')",
     "binds a pair": "socket.socketpair()[0].bind('x')",
 }
 CALL = """
@@ -138,12 +138,14 @@ def test_a_forbidden_act_is_denied_and_the_reason_tells_so(act: str, canary: Pat
 
 
 @pytest.fixture
-def listeners(tmp_path: Path) -> Iterator[list[socket.socket]]:
+def listeners() -> Iterator[list[socket.socket]]:
     made = []
+    # The path of a socket is short by the system's rules, that of a folder for tests may be long.
+    short = tempfile.TemporaryDirectory(prefix="lm", dir="/tmp")
     addresses: list[tuple[socket.AddressFamily, socket.SocketKind, Any]] = [
         (socket.AF_INET, socket.SOCK_STREAM, ("127.0.0.1", 0)),
         (socket.AF_INET, socket.SOCK_DGRAM, ("127.0.0.1", 0)),
-        (socket.AF_UNIX, socket.SOCK_DGRAM, str(tmp_path / "path")),
+        (socket.AF_UNIX, socket.SOCK_DGRAM, f"{short.name}/path"),
         (socket.AF_UNIX, socket.SOCK_STREAM, f"\0lmeval-{os.getpid()}"),
     ]
     for family, kind, address in addresses:
@@ -156,6 +158,7 @@ def listeners(tmp_path: Path) -> Iterator[list[socket.socket]]:
     yield made
     for sock in made:
         sock.close()
+    short.cleanup()
 
 
 def test_no_listener_hears_of_a_program(listeners: list[socket.socket], confined: Sandbox) -> None:

@@ -185,8 +185,8 @@ def test_canaries_do_not_mind_being_read(tmp_path: Path) -> None:
 
 
 @LINUX
-def test_a_listener_that_was_not_spoken_to_heard_nothing(tmp_path: Path) -> None:
-    with Listeners(tmp_path, f"test{os.getpid()}") as listeners:
+def test_a_listener_that_was_not_spoken_to_heard_nothing() -> None:
+    with Listeners(f"test{os.getpid()}") as listeners:
         assert [] == listeners.heard("token")
 
 

@@ -96,7 +96,7 @@ def test_an_interpreter_that_fails_is_an_error_that_quotes_it(tmp_path: Path, mo
 
 def test_a_failure_of_the_sandbox_is_tried_again_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     flaky = tmp_path / "python"
-    flaky.write_text(f'#!/bin/sh\nif mkdir {tmp_path}/tried; then exit 1; fi\nexec {sys.executable} "$@"\n')
+    flaky.write_text(f'#!/bin/sh\nif mkdir "{tmp_path}/tried"; then exit 1; fi\nexec {sys.executable} "$@"\n')
     flaky.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(flaky))
 

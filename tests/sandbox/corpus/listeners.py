@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import socket
+import tempfile
 import threading
 from pathlib import Path
 from types import TracebackType
@@ -16,7 +17,7 @@ CHUNK = 1 << 16
 class Listeners:
     """TCP, UDP, and sockets with a path or an abstract name; as a context manager they are closed at the end."""
 
-    def __init__(self, folder: Path, name: str) -> None:
+    def __init__(self, name: str) -> None:
         self._open = contextlib.ExitStack()
         self._lock = threading.Lock()
         self._accepting: dict[str, socket.socket] = {}
@@ -24,7 +25,8 @@ class Listeners:
         self._heard: dict[str, bytearray] = {}
         self.addresses: dict[str, int | str] = {}
         self._on_ip()
-        self._on_names(folder, name)
+        # The path of a socket is short by the system's rules, that of a folder for tests may be long.
+        self._on_names(Path(self._open.enter_context(tempfile.TemporaryDirectory(prefix="lm", dir="/tmp"))), name)
 
     def __enter__(self) -> Listeners:
         return self

@@ -107,6 +107,6 @@ def scene_in(folder: Path) -> Iterator[Scene]:
     with (
         mock.patch.dict(os.environ, {"HOME": str(home), "LMEVAL_CANARY_KEY": secret}),
         mock.patch.object(tempfile, "tempdir", str(scratches)),
-        Listeners(folder, secrets.token_hex(4)) as listeners,
+        Listeners(secrets.token_hex(4)) as listeners,
     ):
         yield Scene(folder, scratches, listeners, secret)

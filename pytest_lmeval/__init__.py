@@ -85,7 +85,7 @@ _HOMES = {
     ),
 }
 
-__version__ = "0.1.1"
+__version__ = "0.2.0.dev0"
 __all__ = sorted(name for names in _HOMES.values() for name in names)
 
 

@@ -93,7 +93,7 @@ def test_the_version_is_the_distribution_s() -> None:
     from importlib.metadata import version
 
     assert version("pytest-lmeval") == pytest_lmeval.__version__
-    assert re.fullmatch(r"\d+\.\d+\.\d+", pytest_lmeval.__version__)
+    assert re.fullmatch(r"\d+\.\d+\.\d+(\.dev\d+)?", pytest_lmeval.__version__)
 
 
 def test_every_module_has_what_it_says_it_has() -> None:

@@ -14,6 +14,7 @@ from pytest_lmeval.errors import UsageError
 Data = str | Path | Sequence[Mapping[str, Any]] | Callable[[], Sequence[Mapping[str, Any]]]
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _MARK = "__lm_eval__"
+_NO_YIELD = "take the yield out, and write what comes after it into a fixture or a try/finally"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +34,19 @@ class EvalFunction:
 
     @property
     def is_async(self) -> bool:
-        """Whether a call returns a coroutine."""
-        return inspect.iscoroutinefunction(self.function)
+        """Whether it, or the function that it wraps, is ``async def``: it then gets the ``lm`` that is awaited."""
+        return is_async(self.function)
+
+
+def is_async(function: Any) -> bool:
+    """Tell whether a function, or the one that it wraps, is ``async def``."""
+    return inspect.iscoroutinefunction(inspect.unwrap(function))
+
+
+def has_yield(function: Any) -> bool:
+    """Tell whether a call of a function, or of the one that it wraps, runs nothing: there is a ``yield`` in it."""
+    unwrapped = inspect.unwrap(function)
+    return inspect.isgeneratorfunction(unwrapped) or inspect.isasyncgenfunction(unwrapped)
 
 
 def eval_task(  # noqa: PLR0913  # keyword-only, one for each thing that can be said of a task
@@ -116,7 +128,11 @@ def _check_numbers(name: str, shares: Mapping[str, object], timeout: float | Non
 def _check_function(name: str, function: Any, *, has_data: bool, threads: bool) -> None:
     if not inspect.isfunction(function):
         raise UsageError(f"eval_task({name!r}) goes on a function, not on {function!r:.80}")
-    if threads and inspect.iscoroutinefunction(function):
+    if has_yield(function):
+        raise UsageError(
+            f"eval_task({name!r}): {function.__name__} has a yield, so a call of it runs nothing: {_NO_YIELD}"
+        )
+    if threads and is_async(function):
         raise UsageError(f"eval_task({name!r}): threads=True is for def functions; an async one needs no thread")
     if has_data and "row" not in inspect.signature(function).parameters:
         raise UsageError(f"eval_task({name!r}) has data: give {function.__name__} an argument named row")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import math
 import os
@@ -9,7 +10,7 @@ import sys
 import threading
 import time
 from bisect import insort
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
@@ -30,9 +31,11 @@ class ExampleState:
     """What one call of an eval function left: one repeat of an example.
 
     ``scores`` are in the order in which they were recorded. ``failure`` is the first thing that makes the example an
-    error whatever the application makes of it: a request without an answer, a score that is none. ``output`` is what it
-    printed and logged, as (``stdout``, ``stderr`` or ``log``, text), where it ran beside others (``is_beside``).
-    ``on_late`` is told what used the example after its end, ``spans`` when it begins and ends.
+    error whatever the application makes of it: a request without an answer, a score that is none. ``output`` is what
+    the application answered, in JSON values, ``None`` where nothing was said. ``may_fail`` counts the blocks that are
+    open within which a request may stay without an answer. ``left`` is, after its end, what it began and left.
+    ``printed`` is what it printed and logged, as (``stdout``, ``stderr`` or ``log``, text), where it ran beside others
+    (``is_beside``). ``on_late`` is told what used the example after its end, ``spans`` when it begins and ends.
     """
 
     def __init__(
@@ -45,9 +48,13 @@ class ExampleState:
         self.scores: dict[str, float] = {}
         self.notes: dict[str, Any] = {}
         self.failure: LmevalError | None = None
-        self.output: list[tuple[str, str]] = []
+        self.output: Any = None
+        self.may_fail = 0
+        self.left = ""
+        self.printed: list[tuple[str, str]] = []
         self.is_beside = False
         self.has_ended = False
+        self._promised: dict[object, tuple[str, str]] = {}
         self._on_late = on_late
         self._spans = spans
         self._started = time.perf_counter()
@@ -61,8 +68,10 @@ class ExampleState:
             self._spans.began(self)
 
     def end(self) -> None:
-        """Let nothing more be recorded."""
+        """Let nothing more be recorded, and note what the example leaves undone."""
         self.has_ended = True
+        if self._promised or self.steps:
+            self.left = self._undone()
         if self._spans is not None:
             self._spans.ended(self)
 
@@ -75,6 +84,7 @@ class ExampleState:
         """Raise UsageError where the example has ended: a task or thread that outlives it changes no result."""
         if self.has_ended:
             message = f"{place()}: {what} after its example had ended ({self.task}: {self.id})"
+            self.fail(ScoringError(f"{message}: await the task, or join the thread, that it is in"))
             self._on_late(message)
             raise UsageError(message)
 
@@ -83,7 +93,7 @@ class ExampleState:
         self.check_is_running(f"lm.score({name!r:.60})")
         if not isinstance(name, str) or not name.strip():
             self._refuse(f"lm.score: expected a name for the score, got {name!r:.60}")
-        number = float(value) if hasattr(value, "__float__") else math.nan
+        number = _number(value)
         if not math.isfinite(number) or not 0.0 <= number <= 1.0:
             self._refuse(f"lm.score({name!r}): expected a bool or a number from 0 to 1, got {value!r:.60}")
         with self._lock:
@@ -95,6 +105,28 @@ class ExampleState:
         """Record what a reader of the result should see."""
         self.check_is_running(f"lm.note({name!r:.60})")
         self.notes[str(name)] = self._small(value, f"lm.note({name!r:.60})")
+
+    def give(self, value: object) -> None:
+        """Record what the application answered; of several values the last one counts."""
+        self.check_is_running("lm.output(...)")
+        self.output = self._small(value, "lm.output(...)")
+
+    def take(self, returned: object) -> None:
+        """Record what the function returned as its output; raise ScoringError for what can be none."""
+        if isinstance(returned, str | Mapping | Sequence):
+            self.give(returned)
+            return
+        raise ScoringError(f"the function returned {_shown(returned)}")
+
+    def promise(self, what: str) -> object:
+        """Note that ``what`` was called, which does nothing before it is awaited; :meth:`keep` says that it was."""
+        made = object()
+        self._promised[made] = what, place()
+        return made
+
+    def keep(self, made: object) -> None:
+        """Note that what was called is awaited."""
+        self._promised.pop(made, None)
 
     def step(self, kind: str, name: str, input: object, output: object) -> Step:
         """Record a step of the application's own; raise UsageError for one of more than 1 MiB."""
@@ -118,6 +150,15 @@ class ExampleState:
         if self.failure is None:
             self.failure = error
 
+    def _undone(self) -> str:
+        for what, where in self._promised.values():
+            return f"{where}: {what} was never awaited, so that nothing was asked: write await {what}(...)"
+        for step in self.steps:
+            if step.is_open:
+                said = "await what asks before the function returns"
+                return f"a {step.kind} to {step.name} was still without an answer when the function had ended: {said}"
+        return ""
+
     def _refuse(self, message: str) -> None:
         error = ScoringError(f"{place()}: {message}")
         self.fail(error)
@@ -139,9 +180,9 @@ def as_json(value: object) -> tuple[Any, int]:
     if isinstance(value, str):
         return str(value), len(value)
     try:
-        text = json.dumps(value, default=repr, allow_nan=False)
+        text = json.dumps(value, default=_plain, allow_nan=False)
     except (ValueError, TypeError, RecursionError):
-        shown = repr(value)
+        shown = _repr(value)
         return shown, len(shown)
     return json.loads(text), len(text)
 
@@ -166,3 +207,31 @@ def place() -> str:
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_OURS):
         frame = frame.f_back
     return f"{portable_path(frame.f_code.co_filename)}:{frame.f_lineno}"
+
+
+def _number(value: Any) -> float:
+    try:
+        return float(value) if hasattr(value, "__float__") else math.nan
+    except Exception:  # what is like a number may have none: an array, a number that signals
+        return math.nan
+
+
+def _shown(returned: object) -> str:
+    if inspect.isawaitable(returned):
+        if inspect.iscoroutine(returned):
+            returned.close()  # or Python warns of it somewhere else
+        return "something to await, so that nothing in it ran: make it async def, or await it there"
+    if inspect.isgenerator(returned) or inspect.isasyncgen(returned):
+        return "a generator, so that nothing in it ran: take the yield out of it"
+    return f"{_repr(returned):.80}, which decides nothing: assert it, record it by lm.score, or keep it by lm.output"
+
+
+def _plain(value: object) -> Any:
+    return dict(value) if isinstance(value, Mapping) else _repr(value)
+
+
+def _repr(value: object) -> str:
+    try:
+        return repr(value)
+    except Exception as error:
+        return f"a {type(value).__name__} without a repr ({type(error).__name__})"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
+import asyncio
+from collections.abc import Coroutine, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -64,6 +65,24 @@ class LmBase:
         """Keep ``value``, any JSON, with the example's result for whoever reads it."""
         self._running.note(name, value)
 
+    def output(self, value: Any) -> None:
+        """Keep what the application answered with the example's result: JSON, else its ``repr``, at most 1 MiB.
+
+        It is kept whatever happens after; of several calls the last one counts. What the function returns, a text, a
+        mapping or a sequence, is kept in the same way.
+        """
+        self._running.give(value)
+
+    @contextmanager
+    def may_fail(self) -> Iterator[None]:
+        """Let requests of this example that begin within the block go without an answer, and the example be scored."""
+        state = self._running
+        state.may_fail += 1
+        try:
+            yield
+        finally:
+            state.may_fail -= 1
+
     def step(self, kind: str, name: str, input: Any = None, output: Any = None) -> Step:
         """Add a step to the example's trace, such as the call of a tool: ``step("tool", "search", {"q": q}, hits)``."""
         return self._running.step(kind, name, input, output)
@@ -118,10 +137,14 @@ class LmBase:
             raise UsageError(f"{place()}: lm was used before its example began")
         return self._state
 
-    def _opened(self, prompt: Prompt, **options: Any) -> tuple[ExampleState, Generate, Step]:
+    def _opened(
+        self, prompt: Prompt, options: Mapping[str, Any], *, may_fail: bool
+    ) -> tuple[ExampleState, Generate, Step]:
         state = self._running
         state.check_is_running("lm.ask")
-        return (state, *open_request(state, self._services.model.name, messages_of(prompt), options))
+        request, step = open_request(state, self._services.model.name, messages_of(prompt), options)
+        step.may_fail = step.may_fail or may_fail
+        return state, request, step
 
     def _judged(self, asked: tuple[Message, ...]) -> tuple[ExampleState, Asker, Generate, Step]:
         state, judge = self._running, self._services.judge
@@ -144,7 +167,7 @@ class LmBase:
 class Lm(LmBase):
     """The fixture ``lm`` of an ``async def`` function."""
 
-    async def ask(  # noqa: PLR0913  # keyword-only, those of one request
+    def ask(  # noqa: PLR0913  # keyword-only, those of one request
         self,
         prompt: Prompt,
         *,
@@ -155,35 +178,49 @@ class Lm(LmBase):
         temperature: float | None = None,
         model: str | None = None,
         may_fail: bool = False,
-    ) -> Completion:
+    ) -> Coroutine[Any, Any, Completion]:
         """Return what the model under test answers to a text, or to messages with ``role`` and ``content``.
 
         The request goes through the run's engine, with its retries and limits, and becomes a step. Without an answer
-        AdapterError is raised, and the example is an error even where that is caught, unless it ``may_fail``.
+        AdapterError is raised, and the example is an error even where that is caught, unless it ``may_fail``, as do all
+        requests that begin within ``with lm.may_fail():``.
         ``temperature`` and ``model`` stand in for the adapter's own, where it takes them. ``tools`` are functions that
         the model may call, each with ``name``, ``description`` and ``parameters``, a JSON Schema; the answer's
         ``tool_calls`` are those that it asks for.
         """
-        state, request, step = self._opened(
-            prompt,
-            tools=_tools(tools, tool_choice),
-            tool_choice=tool_choice,
-            stop=_stops(stop),
-            max_tokens=max_tokens,
-            options=request_options(temperature, model),
-        )
+        options = {"tool_choice": tool_choice, "max_tokens": max_tokens, "options": request_options(temperature, model)}
+        made = self._running.promise("lm.ask")
+        return self._ask(made, prompt, tools, stop, options, may_fail=may_fail)
+
+    async def _ask(
+        self,
+        made: object,
+        prompt: Prompt,
+        tools: Sequence[Mapping[str, Any]],
+        stop: str | Sequence[str],
+        options: Mapping[str, Any],
+        *,
+        may_fail: bool,
+    ) -> Completion:
+        self._running.keep(made)
+        given = {"tools": _tools(tools, options["tool_choice"]), "stop": _stops(stop), **options}
+        state, request, step = self._opened(prompt, given, may_fail=may_fail)
         try:
             answer = await self._services.model.ask(request)
         except BaseException as error:
-            close_failed(state, step, error, may_fail=may_fail)
+            close_failed(state, step, error)
             raise
         return close_answered(state, step, answer)
 
-    async def judge(self, question: str, text: str, *, labels: Sequence[str] = _YES_NO) -> str:
+    def judge(self, question: str, text: str, *, labels: Sequence[str] = _YES_NO) -> Coroutine[Any, Any, str]:
         """Return the label that the judge (``--lm-judge``) gives to ``text``; it is asked twice where it says none.
 
         Raises ScoringError, and makes the example an error, without a judge and where no reply is a label.
         """
+        return self._judge(self._running.promise("lm.judge"), question, text, labels)
+
+    async def _judge(self, made: object, question: str, text: str, labels: Sequence[str]) -> str:
+        self._running.keep(made)
         talk = judging.dialogue(question, str(text), labels)
         asked = self._first(talk)
         while True:
@@ -201,7 +238,7 @@ class Lm(LmBase):
         try:
             answer = await judge.ask(request)
         except BaseException as error:
-            close_failed(state, step, error, may_fail=False)
+            close_failed(state, step, error)
             raise
         return close_answered(state, step, answer).text
 
@@ -222,18 +259,13 @@ class BlockingLm(LmBase):
         may_fail: bool = False,
     ) -> Completion:
         """Return what the model under test answers; see :meth:`Lm.ask`."""
-        state, request, step = self._opened(
-            prompt,
-            tools=_tools(tools, tool_choice),
-            tool_choice=tool_choice,
-            stop=_stops(stop),
-            max_tokens=max_tokens,
-            options=request_options(temperature, model),
-        )
+        options = {"tool_choice": tool_choice, "max_tokens": max_tokens, "options": request_options(temperature, model)}
+        given = {"tools": _tools(tools, tool_choice), "stop": _stops(stop), **options}
+        state, request, step = self._opened(prompt, given, may_fail=may_fail)
         try:
             answer = self._services.model.ask_blocking(request)
         except BaseException as error:
-            close_failed(state, step, error, may_fail=may_fail)
+            close_failed(state, step, error)
             raise
         return close_answered(state, step, answer)
 
@@ -256,7 +288,7 @@ class BlockingLm(LmBase):
         try:
             answer = judge.ask_blocking(request)
         except BaseException as error:
-            close_failed(state, step, error, may_fail=False)
+            close_failed(state, step, error)
             raise
         return close_answered(state, step, answer).text
 
@@ -279,11 +311,12 @@ def close_answered(state: ExampleState, step: Step, answer: Completion) -> Compl
     return answer
 
 
-def close_failed(state: ExampleState, step: Step, error: BaseException, *, may_fail: bool) -> None:
-    """Note that a step's request has no answer; unless it ``may_fail``, the example is an error for it."""
+def close_failed(state: ExampleState, step: Step, error: BaseException) -> None:
+    """Note that a step's request has no answer; unless it may fail or was cancelled, the example is an error for it."""
     step.ms = state.now_ms - step.start_ms
-    step.error = str(error) or type(error).__name__
-    if isinstance(error, BudgetSpent) or (isinstance(error, AdapterError) and not may_fail):
+    step.cancelled = isinstance(error, asyncio.CancelledError | GeneratorExit)
+    step.error = "" if step.cancelled else str(error) or type(error).__name__
+    if isinstance(error, BudgetSpent) or (isinstance(error, AdapterError) and not step.may_fail):
         state.fail(error)
 
 
@@ -316,7 +349,8 @@ def _message(given: object) -> Message:
 def open_step(state: ExampleState, kind: str, name: str, request: Generate) -> Step:
     """Return a new step of an example, for a request of its."""
     shown = request.prompt if isinstance(request.prompt, str) else [each.to_json() for each in request.prompt]
-    return state.add(Step(kind, name, cut(shown), start_ms=state.now_ms, key=request_hash([request])))
+    key, may_fail = request_hash([request]), state.may_fail > 0
+    return state.add(Step(kind, name, cut(shown), start_ms=state.now_ms, key=key, may_fail=may_fail))
 
 
 def _call(given: object) -> ToolCall:

@@ -65,7 +65,7 @@ def sections(output: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
 
 
 def _keep(state: ExampleState, name: str, text: str) -> None:
-    state.output.append((name, text[:_MOST]))
+    state.printed.append((name, text[:_MOST]))
 
 
 class _Routed(io.TextIOBase):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import inspect
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -72,7 +73,8 @@ class Runner:
             started = time.perf_counter()
             error: BaseException | None = None
             try:
-                example.call()
+                if (returned := example.call()) is not None:
+                    state.take(returned)
             except (KeyboardInterrupt, GeneratorExit):
                 raise
             except BaseException as caught:
@@ -105,9 +107,13 @@ class Runner:
                     CURRENT.set(state)
                     state.begin(beside=True)
                     started = time.perf_counter()
-                    error = await _error_of(example)
+                    error = await _error_of(example, state)
                     example.lm.leave()
-                    example.outcomes.append(Outcome(state, error, time.perf_counter() - started))
+                    seconds = time.perf_counter() - started
+                    # A function may swallow that it was told to end, or keep the loop from telling it.
+                    if example.timeout is not None and seconds >= example.timeout and not example.is_cancelled:
+                        error = _too_long(example.timeout)
+                    example.outcomes.append(Outcome(state, error, seconds))
                     if example.is_cancelled:
                         break
         except asyncio.CancelledError:  # before it had a slot
@@ -116,45 +122,47 @@ class Runner:
             example.done.set()
 
 
-async def _error_of(example: Running) -> BaseException | None:
+async def _error_of(example: Running, state: ExampleState) -> BaseException | None:
     """Run the function once; return what it raised."""
     try:
-        async with asyncio.timeout(example.timeout) as limit:
-            if example.in_thread:
-                await _in_thread(example.call)
-            else:
-                await example.call()
-    except TimeoutError as error:
-        if limit.expired():
-            return AdapterTimeout(f"the function took longer than {example.timeout:g} s (timeout= of eval_task)")
-        return error
+        async with asyncio.timeout(example.timeout):
+            returned = await _in_thread(example.call) if example.in_thread else example.call()
+            if not example.in_thread and inspect.isawaitable(returned):
+                returned = await returned
+            if returned is not None:
+                state.take(returned)
     except BaseException as error:  # SystemExit in a task would end the loop, and all examples with it
         return error
     return None
 
 
-async def _in_thread(call: Callable[[], Any]) -> None:
+def _too_long(timeout: float) -> AdapterTimeout:
+    return AdapterTimeout(f"the function took longer than {timeout:g} s (timeout= of eval_task)")
+
+
+async def _in_thread(call: Callable[[], Any]) -> Any:
     # A thread of its own, and a daemon: one that hangs must not keep the process from ending.
     loop = asyncio.get_running_loop()
-    done: asyncio.Future[BaseException | None] = loop.create_future()
+    done: asyncio.Future[tuple[Any, BaseException | None]] = loop.create_future()
     context = contextvars.copy_context()
 
-    def settle(error: BaseException | None) -> None:
+    def settle(returned: Any, error: BaseException | None) -> None:
         if not done.done():
-            done.set_result(error)
+            done.set_result((returned, error))
 
     def work() -> None:
-        error: BaseException | None = None
+        returned, error = None, None
         try:
-            context.run(call)
+            returned = context.run(call)
         except BaseException as caught:
             error = caught
         try:
-            loop.call_soon_threadsafe(settle, error)
+            loop.call_soon_threadsafe(settle, returned, error)
         except RuntimeError:  # the run is over, and its loop closed
             return
 
     threading.Thread(target=work, name="lmeval-function", daemon=True).start()
-    error = await done
+    returned, error = await done
     if error is not None:
         raise error
+    return returned

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 
+_NOTHING: Mapping[str, ast.AST] = MappingProxyType({})
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -24,18 +26,22 @@ class FunctionHashes:
             tree = None
         self._nodes = {} if tree is None else dict(functions_in(tree))
 
-    def of(self, name: str, decisive: str, threshold: float) -> str:
+    def of(self, name: str, decisive: str, threshold: float, called: Mapping[str, ast.AST] = _NOTHING) -> str:
         """Return 16 hexadecimal digits over what a function does and what decides, "" where it is not in the file.
 
-        ``name`` is its qualified name. Names, blanks, comments, docstrings and decorators do not count.
+        ``name`` is its qualified name, ``called`` are the functions of the project's tests that it calls, by theirs.
+        Its own name, blanks, comments, docstrings and decorators do not count.
         """
         node = self._nodes.get(name)
         if node is None:
             return ""
-        body = node.body[1:] if ast.get_docstring(node, clean=False) is not None else node.body
-        shown = [_shape(each) for each in (node.args, *body)]
+        shown = [*_shown(node), *(line for each in sorted(called) for line in (each, *_shown(called[each])))]
         text = "\n".join([type(node).__name__, decisive, repr(float(threshold)), *shown])
         return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()[:16]
+
+    def node(self, name: str) -> ast.AST | None:
+        """Return the tree of a function by its qualified name; None where it is not in the file."""
+        return self._nodes.get(name)
 
 
 def functions_in(tree: ast.AST, prefix: str = "") -> Iterator[tuple[str, _Function]]:
@@ -47,6 +53,13 @@ def functions_in(tree: ast.AST, prefix: str = "") -> Iterator[tuple[str, _Functi
             yield from functions_in(node, f"{prefix}{node.name}.")
         elif isinstance(node, ast.If | ast.Try | ast.With):
             yield from functions_in(node, prefix)
+
+
+def _shown(node: ast.AST) -> list[str]:
+    if not isinstance(node, _Function):
+        return [_shape(node)]
+    body = node.body[1:] if ast.get_docstring(node, clean=False) is not None else node.body
+    return [_shape(each) for each in (node.args, *body)]
 
 
 def _shape(value: object) -> str:

@@ -24,7 +24,8 @@ class Step:
     ``output`` are JSON values. ``start_ms`` counts from the example's own start, ``ms`` is how long it took, None while
     it lasts. ``key`` is the hash of a request. ``usage`` has ``prompt_tokens``, ``completion_tokens`` and ``cost`` as
     far as known, ``thoughts`` is what a reasoning model wrote before its answer. ``error`` is why there is no output.
-    A ``cached`` answer was asked for in another run: it has no ``usage``.
+    A ``cached`` answer was asked for in another run: it has no ``usage``. A request that was ``cancelled`` by the
+    application has no answer, and that is no error; nor is one that ``may_fail``.
     """
 
     kind: str
@@ -38,6 +39,13 @@ class Step:
     error: str = ""
     thoughts: str = ""
     cached: bool = False
+    cancelled: bool = False
+    may_fail: bool = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is a request whose answer is still to come."""
+        return bool(self.key) and self.ms is None
 
     def to_json(self) -> dict[str, Any]:
         """Return the step as the ledger has it: what is empty is left out."""
@@ -50,6 +58,7 @@ class Step:
             "error": self.error,
             "thoughts": self.thoughts,
             "cached": self.cached or None,
+            "cancelled": self.cancelled or None,
         }
         # An output of 0, False or "" is one; only None says that there is none.
         known = {name: value for name, value in said.items() if value is not None}
@@ -82,6 +91,7 @@ def _line(step: Mapping[str, Any]) -> str:
     ms = step.get("ms")
     took = f" ({ms:.0f} ms)" if isinstance(ms, int | float) else ""
     came = f"error: {step['error']}" if step.get("error") else _cut(step.get("output"))
+    came = "cancelled" if step.get("cancelled") else came
     return f"{step.get('kind')} {step.get('name', '')}{took}: {_cut(step.get('input'))} -> {came}"
 
 

@@ -14,11 +14,13 @@ from pytest_lmeval.formats.task import Prompt, TaskDefaults, Tools
 from pytest_lmeval.functions.example import ExampleState
 from pytest_lmeval.functions.runner import Outcome
 from pytest_lmeval.functions.steps import total_usage
-from pytest_lmeval.leaderboard.functions import DECIDED_BY, FUNCTION, METRIC
+from pytest_lmeval.leaderboard.functions import DECIDED_BY, FUNCTION, METRIC, OUTPUT
 from pytest_lmeval.text import portable_path
 from pytest_lmeval.types import Example, ExampleResult, Request, Response, Score
 
 _LONGEST_REASON = 4000
+_INSTALLED = ("site-packages", "dist-packages")
+_NOTHING_SAID = "nothing was asserted or scored: assert what is expected, or record a score with lm.score(name, value)"
 
 
 @dataclass(eq=False)
@@ -26,7 +28,7 @@ class FunctionTask(TaskDefaults):
     """A task whose examples are calls of test functions: what is asked and scored is theirs to say.
 
     ``score`` names the score that decides, "" for the first one. ``code`` is, by the function's name, a hash over its
-    normalised syntax tree.
+    normalised syntax tree; ``idle`` are the names of those that can neither assert nor score anything.
     """
 
     name: str
@@ -37,6 +39,7 @@ class FunctionTask(TaskDefaults):
     metric: str = METRIC
     examples: list[Example] = field(default_factory=list)
     code: dict[str, str] = field(default_factory=dict)
+    idle: set[str] = field(default_factory=set)
     source: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -67,8 +70,9 @@ class FunctionTask(TaskDefaults):
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How exceptions are read: an assertion fails an example where it was raised below ``root``.
+    """How exceptions are read: an assertion fails an example where it was raised below ``root``, or by an ``assert*``.
 
+    The latter is a function of a library's that the project's code called, such as one of ``numpy.testing``.
     ``failing`` are exceptions that say in so many words that a test has failed.
     """
 
@@ -84,10 +88,15 @@ class Reading:
         return isinstance(error, AssertionError) and self._is_own(error)
 
     def _is_own(self, error: BaseException) -> bool:
-        frames = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__)]
-        if not frames or "site-packages" in frames[-1]:
+        codes = [frame.f_code for frame, _ in traceback.walk_tb(error.__traceback__)]
+        own = [number for number, code in enumerate(codes) if self._is_below(code.co_filename)]
+        if not own:
             return False
-        return Path(frames[-1]).is_relative_to(self.root)
+        left_by = codes[own[-1] + 1 :]
+        return not left_by or left_by[0].co_name.lstrip("_").startswith("assert")
+
+    def _is_below(self, path: str) -> bool:
+        return not any(folder in path for folder in _INSTALLED) and Path(path).is_relative_to(self.root)
 
 
 def result_of(
@@ -99,7 +108,8 @@ def result_of(
     judgement: Judgement,
 ) -> ExampleResult:
     """Return the result of an example from how the calls of its function ended, one for each repeat."""
-    error = next((found for outcome in outcomes if (found := _error_of(task, outcome, reading)) is not None), None)
+    errors = (_error_of(task, function, outcome, reading) for outcome in outcomes)
+    error = next((found for found in errors if found is not None), None)
     if error is not None:
         result = failed_result(task, example, example.prompt, error, judgement)
     else:
@@ -137,7 +147,7 @@ def describe(error: BaseException) -> str:
     return f"{said[:_LONGEST_REASON]} ({portable_path(code.co_filename)}:{line} in {code.co_name})"
 
 
-def _error_of(task: FunctionTask, outcome: Outcome, reading: Reading) -> LmevalError | None:
+def _error_of(task: FunctionTask, function: str, outcome: Outcome, reading: Reading) -> LmevalError | None:
     """Return what makes an example an error, None where it has a score."""
     state, error = outcome.state, outcome.error
     if state.failure is not None:
@@ -146,10 +156,12 @@ def _error_of(task: FunctionTask, outcome: Outcome, reading: Reading) -> LmevalE
         if reading.is_failure(error):
             return None
         return error if isinstance(error, LmevalError) else ScoringError(describe(error))
+    if state.left:
+        return ScoringError(state.left)
     if task.decisive and task.decisive not in state.scores:
         recorded = ", ".join(state.scores) or "none"
         return ScoringError(f"the score {task.decisive!r} that decides was not recorded; recorded: {recorded}")
-    return None
+    return ScoringError(_NOTHING_SAID) if function in task.idle and not state.scores else None
 
 
 def _score_of(task: FunctionTask, outcome: Outcome) -> Score:
@@ -168,5 +180,9 @@ def _reason(error: BaseException) -> str:
 
 
 def _details(state: ExampleState) -> dict[str, Any]:
-    steps = [step.to_json() for step in state.steps]
-    return {**({"notes": dict(state.notes)} if state.notes else {}), **({"steps": steps} if steps else {})}
+    details: dict[str, Any] = {} if state.output is None else {OUTPUT: state.output}
+    if state.notes:
+        details["notes"] = dict(state.notes)
+    if state.steps:
+        details["steps"] = [step.to_json() for step in state.steps]
+    return details

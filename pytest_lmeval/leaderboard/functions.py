@@ -14,6 +14,8 @@ NO_ROW = "{}"
 """What stands for the row of a function without data."""
 FUNCTION = "function"
 """The detail that names the function, with a hash of its code."""
+OUTPUT = "output"
+"""The detail that holds what the application answered, in JSON values."""
 DECIDED_BY = "decided_by"
 """The detail that names the score that was decisive; "" where only asserts were."""
 

@@ -6,6 +6,7 @@ what it imports at the top is what a run without a task pays for.
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -163,17 +164,28 @@ def _task_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_pycollect_makeitem(collector: pytest.Collector, name: str, obj: object) -> Generator[None, Any, Any]:
     # What eval_task marks says so itself; a project that does not use it pays one look at each name.
-    if hasattr(obj, "__lm_eval__") and not isinstance(obj, type):
+    if hasattr(getattr(obj, "__func__", obj), "__lm_eval__") and not isinstance(obj, type):
         from pytest_lmeval.plugin.evals.collecting import examples_of, parametrize
 
         parametrize(collector, obj)
         return examples_of(collector, obj, (yield) or [])
     items = yield
+    if isinstance(obj, type) and _is_of_unittest(obj):
+        from pytest_lmeval.plugin.evals.collecting import refuse_unittest
+
+        refuse_unittest(collector, obj)
     if isinstance(items, list) and any("lm" in getattr(item, "fixturenames", ()) for item in items):
         from pytest_lmeval.plugin.evals.collecting import examples_of
 
         return examples_of(collector, obj, items)
     return items
+
+
+def _is_of_unittest(kind: type) -> bool:
+    unittest = sys.modules.get("unittest")
+    # Where nothing has imported ours, no method is marked.
+    is_used = "pytest_lmeval.functions.declare" in sys.modules
+    return is_used and unittest is not None and issubclass(kind, unittest.TestCase)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

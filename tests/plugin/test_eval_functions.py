@@ -228,6 +228,7 @@ BEGUN, BLOCKED, CHANGED, PRINTED = [threading.Event() for _ in range(4)]
 @eval_task("first", data=[{"id": "f0"}])
 async def test_first(row, lm):
     await asyncio.sleep(0)
+    assert row
 
 @pytest.fixture
 def late():
@@ -247,6 +248,7 @@ async def test_beside(row, lm):
     CHANGED.wait(20)
     print("from b0")
     PRINTED.set()
+    assert row
 """,
     )
     result = project.run("tests", "-rA")
@@ -285,6 +287,7 @@ async def test_later(row, lm):
         print("noise")
         logging.getLogger("shop").warning("noise")
         await asyncio.sleep(0.02)
+    assert row
 """,
     )
     result = project.run("tests", "-rA")

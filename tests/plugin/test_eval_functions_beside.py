@@ -50,8 +50,8 @@ def asked(project: Project) -> list[str]:
 
 @pytest.mark.parametrize(
     ("decorator", "function"),
-    [("", "async def test_x(row, lm):\n    await lm.ask('say: 1')\n    await lm.ask('say: 2')\n"),
-     (", threads=True", "def test_x(row, lm):\n    lm.ask('say: 1')\n    lm.ask('say: 2')\n")],
+    [("", "async def test_x(row, lm):\n    assert await lm.ask('say: 1')\n    await lm.ask('say: 2')\n"),
+     (", threads=True", "def test_x(row, lm):\n    assert lm.ask('say: 1')\n    lm.ask('say: 2')\n")],
     ids=["async", "threads"],
 )  # fmt: skip
 def test_as_many_examples_run_at_once_as_the_concurrency_says(project: Project, decorator: str, function: str) -> None:
@@ -66,7 +66,7 @@ def test_as_many_examples_run_at_once_as_the_concurrency_says(project: Project, 
 
 def test_requests_for_a_batch_adapter_are_gathered(project: Project) -> None:
     project.write("tests/test_x.py", f"{HEAD}@eval_task('x', {ROWS})\nasync def test_x(row, lm):\n"
-                  "    await lm.ask('say: ' + row['id'])\n")  # fmt: skip
+                  "    assert await lm.ask('say: ' + row['id'])\n")  # fmt: skip
     project.run("tests", "--lm-batch-size=6").assert_outcomes(passed=12)
     assert [6, 6] == [len(prompts) for prompts in project.calls()]
 
@@ -102,7 +102,7 @@ def test_a_fixture_that_fails_is_an_error_of_every_example_and_of_nothing_else(p
         project,
         f"@pytest.fixture(scope='module')\ndef db():\n    raise OSError('no database')\n\n"
         f"@eval_task('with', {ROWS})\nasync def test_with(row, lm, db):\n    pass\n\n"
-        f"@eval_task('without', {ROWS})\nasync def test_without(row, lm):\n    await lm.ask('say: 1')\n",
+        f"@eval_task('without', {ROWS})\nasync def test_without(row, lm):\n    assert await lm.ask('say: 1')\n",
     )
     result = project.run("tests", "--lm-include-per-example")
     result.assert_outcomes(passed=12, errors=12)
@@ -159,7 +159,7 @@ def test_a_step_that_is_too_large_is_an_error_of_its_example_alone(project: Proj
     write(
         project,
         "@eval_task('x', data=[{'id': 'a'}, {'id': 'b'}])\nasync def test_x(row, lm):\n"
-        "    if row['id'] == 'a':\n        lm.step('tool', 'search', {}, 'x' * 50_000_000)\n",
+        "    if row['id'] == 'a':\n        lm.step('tool', 'search', {}, 'x' * 50_000_000)\n    lm.score('ok', 1)\n",
     )
     project.run("tests", "--lm-include-per-example")
     found = project.examples()
@@ -224,7 +224,7 @@ def test_what_a_killed_process_had_been_answered_is_not_asked_again(project: Pro
         "import os, signal\n@eval_task('x', data=[{'id': 'a'}])\nasync def test_x(row, lm):\n"
         "    one = await lm.ask('say: yes')\n    assert await lm.judge('Is it?', one.text) == 'yes'\n"
         "    if os.path.exists('die.txt'):\n        os.kill(os.getpid(), signal.SIGKILL)\n"
-        "    await lm.ask('say: b')\n    lm.score('ok', True)\n",
+        "    assert await lm.ask('say: b')\n    lm.score('ok', True)\n",
     )
     die = project.write("die.txt", "")
     project.write(
@@ -248,7 +248,7 @@ def test_ctrl_c_cancels_what_runs_and_names_what_has_no_result(project: Project)
     write(
         project,
         "@eval_task('x', data=[{'id': f'e{n}'} for n in range(6)])\nasync def test_x(row, lm):\n"
-        "    await lm.ask('say: 1')\n    if row['id'] != 'e0':\n        await asyncio.sleep(600)\n",
+        "    assert await lm.ask('say: 1')\n    if row['id'] != 'e0':\n        await asyncio.sleep(600)\n",
     )
     started = project.start("tests", "--lm-adapter=model:Model")
     started.wait_for(lambda: len(asked(project)) >= 6)
@@ -263,7 +263,7 @@ def test_a_coroutine_that_never_yields_is_named_while_requests_of_others_go_on(p
         project,
         "@eval_task('x', data=[{'id': 'a'}, {'id': 'b'}])\nasync def test_x(row, lm):\n"
         "    if row['id'] == 'a':\n        await asyncio.sleep(0.2)\n        time.sleep(11.5)\n"
-        "    else:\n        await lm.ask('say: 1')\n",
+        "    else:\n        assert await lm.ask('say: 1')\n",
     )
     result = project.run("tests")
     assert 0 == result.ret
@@ -280,7 +280,7 @@ def test_plugins_for_async_tests_leave_eval_functions_alone_and_run_the_others(p
     write(
         project,
         f"pytestmark = pytest.mark.{'anyio' if plugin == 'anyio' else 'asyncio'}\n\n"
-        f"@eval_task('x', {ROWS})\nasync def test_x(row, lm):\n    await lm.ask('say: 1')\n\n"
+        f"@eval_task('x', {ROWS})\nasync def test_x(row, lm):\n    assert await lm.ask('say: 1')\n\n"
         "async def test_plain(lm):\n    assert (await lm.ask('say: 2')).text == '2'\n    lm.score('half', 0.5)\n",
     )
     more = [f"-oasyncio_{name}" for name in ("mode=auto", "default_fixture_loop_scope=function")]
@@ -295,7 +295,7 @@ def test_plugins_for_async_tests_leave_eval_functions_alone_and_run_the_others(p
 
 
 def test_a_run_ends_where_its_limit_on_cost_would_be_passed(project: Project) -> None:
-    write(project, f"@eval_task('x', {ROWS})\nasync def test_x(row, lm):\n    await lm.ask('say: 1')\n")
+    write(project, f"@eval_task('x', {ROWS})\nasync def test_x(row, lm):\n    assert await lm.ask('say: 1')\n")
     model = (project.path / "model.py").read_text()
     project.write("model.py", model.replace('("say: ")[2])', '("say: ")[2], cost=1.0)'))
     result = project.run("tests", "--lm-max-cost=5", "--lm-concurrency=2")
@@ -305,7 +305,7 @@ def test_a_run_ends_where_its_limit_on_cost_would_be_passed(project: Project) ->
 
 
 def test_a_server_that_is_not_there_ends_the_run_with_one_message(project: Project) -> None:
-    write(project, f"@eval_task('x', {ROWS})\nasync def test_x(row, lm):\n    await lm.ask('say: 1')\n")
+    write(project, f"@eval_task('x', {ROWS})\nasync def test_x(row, lm):\n    assert await lm.ask('say: 1')\n")
     address = "base_url=http://127.0.0.1:9/v1"
     result = project.run_pytest("tests", "--lm-adapter=openai:m", "--lm-adapter-arg", address, "--lm-retries=0")
     assert 3 == result.ret, result.stdout.str()
@@ -317,7 +317,7 @@ def test_what_an_example_prints_stays_with_it_where_another_blocks_the_loop(proj
         project,
         "@eval_task('x', data=[{'id': f'e{n}'} for n in range(6)])\nasync def test_x(row, lm):\n"
         "    await asyncio.sleep(0)\n    if row['id'] == 'e1':\n        time.sleep(0.7)\n"
-        "    print('from', row['id'])\n",
+        "    print('from', row['id'])\n    lm.score('ok', 1)\n",
     )
     result = project.run("tests", "-rP", "--lm-concurrency=16")
     output = result.stdout.str()
@@ -340,15 +340,15 @@ def test_the_options_of_a_client_that_a_model_does_not_take_are_said(project: Pr
     assert 0 == result.ret, result.stdout.str()
     assert "not passed on from clients, stub.v1 does not take it: seed, top_p" in result.outlines
     project.write("tests/test_x.py", f"{HEAD}@eval_task('x')\nasync def test_x(lm):\n"
-                  "    await lm.ask('say: 1', temperature=0.5)\n")  # fmt: skip
+                  "    assert await lm.ask('say: 1', temperature=0.5)\n")  # fmt: skip
     result = project.run("tests", "--lm-include-per-example")
     assert "adapter stub.v1 does not take temperature from lm.ask" in project.examples()["x:test_x"]["error"]
     assert 5 == json.loads((project.path / "reports/ledger.jsonl").read_text().splitlines()[1])["line"]
 
 
 def test_answers_out_of_the_cache_cost_nothing_again(project: Project) -> None:
-    write(project, f"@eval_task('x', {ROWS})\nasync def test_x(row, lm):\n    await lm.ask('say: 1')\n"
-          "    await lm.ask('say: ' + row['id'])\n")  # fmt: skip
+    write(project, f"@eval_task('x', {ROWS})\nasync def test_x(row, lm):\n    assert await lm.ask('say: 1')\n"
+          "    assert await lm.ask('say: ' + row['id'])\n")  # fmt: skip
     model = (project.path / "model.py").read_text()
     project.write("model.py", model.replace('("say: ")[2])', '("say: ")[2], cost=1.0)'))
     # One example after the other: what all of them ask is asked once.

@@ -3,30 +3,33 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
 from pytest_lmeval.errors import LmevalError
 from pytest_lmeval.formats.task import LoadOptions
 from pytest_lmeval.functions.data import DataRows, row_text, rows_of
-from pytest_lmeval.functions.declare import EvalFunction, declared
+from pytest_lmeval.functions.declare import EvalFunction, declared, has_yield
+from pytest_lmeval.functions.reached import TestSources, may_check, reached, roots
 from pytest_lmeval.functions.source import FunctionHashes
 from pytest_lmeval.functions.task import FunctionTask
 from pytest_lmeval.plugin.collected import collected
 from pytest_lmeval.plugin.collector import ItemNames
 from pytest_lmeval.plugin.evals.item import EvalItem, follow
 from pytest_lmeval.plugin.models import labels_of
-from pytest_lmeval.plugin.private import fixture_definitions, remade
+from pytest_lmeval.plugin.private import arguments_of, fixture_definitions, remade
 from pytest_lmeval.plugin.tags import mark_by_tags
 from pytest_lmeval.run.facts import info_of
 from pytest_lmeval.text import node_path
 from pytest_lmeval.types import Example
 
 _ROWS = "lmeval_rows"
+_NAMES = "begin its name with test, or with what python_functions in the ini file says"
 
 
 @dataclass(slots=True)
@@ -43,23 +46,29 @@ class _File:
     """What is known of one test file."""
 
     hashes: FunctionHashes
+    sources: TestSources
     sha256: str
     used: dict[str, FunctionTask] = field(default_factory=dict)
 
 
 _FILES = pytest.StashKey[dict[Path, _File]]()
+_SOURCES = pytest.StashKey[TestSources]()
+# What lies below a folder of such a name is the project's tests; all else but test files is the application.
+_FOLDERS = frozenset({"tests", "test", "testing", "evals"})
 
 
 def parametrize(collector: pytest.Collector, function: Any) -> None:
     """Give an eval function the rows of its data, as pytest gives parameters; bad data are a collection error."""
     task = declared(function)
+    if isinstance(function, staticmethod | classmethod):
+        kind = type(function).__name__
+        _refuse(collector, f"{_qualified(collector, function)}: eval_task goes on a plain method: take @{kind} off it")
     if task is None or task.data is None:
         return
     try:
         data = rows_of(task, collector.path.parent)
     except LmevalError as error:
-        collected(collector.config).bad_files.append(collector.nodeid)
-        raise collector.CollectError(f"{collector.path.name}: {error}") from None
+        _refuse(collector, f"{collector.path.name}: {error}")
     option = collector.config.option
     wanted = LoadOptions(limit=option.lm_limit, sample=option.lm_sample, seed=option.lm_seed)
     places = wanted.used(task.name, len(data.rows))
@@ -77,8 +86,26 @@ def examples_of(collector: pytest.Collector, function: Any, items: Sequence[Any]
     task = declared(function)
     if task is not None:
         _unmark(function)
+        if not items:
+            name = _qualified(collector, function)
+            _refuse(collector, f"{name} is no test to pytest, so eval_task({task.name!r}) would never run: {_NAMES}")
         return _declared_items(collector, task, function, items)
     return [one for item in items for one in _plain(collector, function, item)]
+
+
+def refuse_unittest(collector: pytest.Collector, kind: type) -> None:
+    """Raise CollectError where a class of unittest's, which calls its methods itself, has one that is an eval."""
+    for name in dir(kind):
+        if declared(getattr(kind, name, None)) is not None:
+            why = "unittest runs the methods of a TestCase itself, so that it would be no example"
+            _refuse(
+                collector, f"{kind.__qualname__}.{name}: {why}: move it out of the class, or do not derive the class"
+            )
+
+
+def _refuse(collector: pytest.Collector, message: str) -> NoReturn:
+    collected(collector.config).bad_files.append(collector.nodeid)
+    raise collector.CollectError(message) from None
 
 
 def _unmark(function: Any) -> None:
@@ -94,7 +121,7 @@ def _declared_items(collector: Any, spec: EvalFunction, function: Any, items: Se
     whole = rows.available if rows is not None else len(items)
     task = _new_task(collector, spec.name, file, whole, spec, rows)
     name = _qualified(collector, function)
-    task.code[name] = file.hashes.of(name, spec.score or "", spec.threshold)
+    _read(task, file, items[0], name)
     made = []
     for item in items:
         example = _example(item, spec, rows)
@@ -111,6 +138,8 @@ def _plain(collector: Any, function: Any, item: Any) -> list[Any]:
     """Return an item without ``eval_task``; one that takes our ``lm`` as an example of its file's task."""
     if not isinstance(item, pytest.Function) or "lm" not in item.fixturenames or not is_ours(item):
         return [item]
+    if has_yield(item.function):
+        _refuse(collector, f"{item.nodeid} takes lm and has a yield, so a call of it runs nothing: take the yield out")
     labels = labels_of(collector.config)
     file = _file_of(collector)
     path = collector.path
@@ -121,15 +150,33 @@ def _plain(collector: Any, function: Any, item: Any) -> list[Any]:
     known = collected(collector.config).tasks
     known[name] = replace(known[name], available=(known[name].available or 0) + 1)
     qualified = _qualified(collector, function)
-    task.code[qualified] = file.hashes.of(qualified, "", 1.0)
+    if qualified not in task.code:
+        _read(task, file, item, qualified)
     example = Example(item.nodeid.partition("::")[2], row_text(_parameters(item)), (), task.metric, line=_line(item))
     task.examples.append(example)
     if not inspect.iscoroutinefunction(item.function):
         return [_as_example(remade(item, EvalItem, each), task, example, None, qualified) for each in labels or [""]]
     if labels:
-        collected(collector.config).bad_files.append(collector.nodeid)
-        raise collector.CollectError(f"{item.nodeid}: with several models an async test needs @eval_task")
+        _refuse(collector, f"{item.nodeid}: with several models an async test needs @eval_task")
     return [follow(item, task, example, qualified)]
+
+
+def _read(task: FunctionTask, file: _File, item: Any, name: str) -> None:
+    """Note what the code of a function is, and whether it can judge anything."""
+    called = reached(item.obj, file.sources)
+    task.code[name] = file.hashes.of(name, task.decisive, task.threshold_of, called)
+    own = file.hashes.node(name)
+    # Source that cannot be read may check.
+    if own is not None and not any(map(may_check, [own, *called.values(), *_fixtures(file, item, own)])):
+        task.idle.add(name)
+
+
+def _fixtures(file: _File, item: Any, own: Any) -> list[Any]:
+    """Return the trees of the tests' fixtures whose values a function calls, and of what these call."""
+    names = roots(own).intersection(arguments_of(item))
+    functions = [found[-1].func for name in names if (found := fixture_definitions(item, name))]
+    own_trees = [node for each in functions for _, node in file.sources.nodes_of(each)]
+    return own_trees + [node for each in functions for node in reached(each, file.sources).values()]
 
 
 def is_ours(item: pytest.Item) -> bool:
@@ -181,8 +228,7 @@ def _new_task(
     try:
         collected(collector.config).add(info)
     except LmevalError as error:
-        collected(collector.config).bad_files.append(collector.nodeid)
-        raise collector.CollectError(str(error)) from None
+        _refuse(collector, str(error))
     return task
 
 
@@ -193,8 +239,22 @@ def _file_of(collector: Any) -> _File:
         from hashlib import sha256
 
         data = path.read_bytes()
-        files[path] = _File(FunctionHashes(data), sha256(data).hexdigest())
+        sources = collector.config.stash.setdefault(_SOURCES, TestSources(_is_of_tests(collector.config)))
+        files[path] = _File(FunctionHashes(data), sources, sha256(data).hexdigest())
     return files[path]
+
+
+def _is_of_tests(config: pytest.Config) -> Callable[[str], bool]:
+    root, patterns = config.rootpath, (*config.getini("python_files"), "conftest.py")
+
+    def is_one(name: str) -> bool:
+        path = Path(name)
+        if not path.is_relative_to(root) or "site-packages" in path.parts:
+            return False
+        below = path.relative_to(root)
+        return not _FOLDERS.isdisjoint(below.parts) or any(fnmatchcase(below.name, each) for each in patterns)
+
+    return is_one
 
 
 def _qualified(collector: pytest.Collector, function: Any) -> str:

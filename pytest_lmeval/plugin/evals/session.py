@@ -143,7 +143,7 @@ class EvalSession:
         self._lms.pop(item, None)
         item.__dict__["ran"] = running
         for outcome in running.outcomes:
-            for name, text in sections(outcome.state.output):
+            for name, text in sections(outcome.state.printed):
                 item.add_report_section("call", name, text)
         return running
 
@@ -345,7 +345,7 @@ class EvalSession:
         try:
             answer = await asker.ask(request, drops=True)
         except BaseException as error:
-            close_failed(state, step, error, may_fail=False)
+            close_failed(state, step, error)
             raise
         return close_answered(state, step, answer)
 

@@ -1,0 +1,261 @@
+"""What an eval function gives back, leaves undone or never runs: used, refused with what to do, or reported."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from tests.conftest import Project
+
+MODEL = """
+class Model:
+    name = "stub.v1"
+
+    async def complete(self, request):
+        from pytest_lmeval import AdapterError, Completion
+        if request.text == "raise":
+            raise AdapterError("no answer")
+        return Completion(request.text.rpartition("say: ")[2])
+"""
+HELPERS = """
+import functools
+
+def is_fine(answer):
+    return Right().judge(answer)
+
+class Right:
+    def judge(self, answer):
+        if not answer:
+            raise AssertionError("it is not fine")
+
+def traced(function):
+    @functools.wraps(function)
+    def call(*arguments, **named):
+        return function(*arguments, **named)
+    return call
+"""
+SHOP = """
+def answer(question):
+    assert question
+    return question.upper()
+"""
+FUNCTIONS = """
+import asyncio
+import numpy
+import pytest
+from pytest_lmeval import eval_task
+from helpers import is_fine, traced
+from shop import answer
+
+def task(name, **given):
+    return eval_task(name, data=[{"id": "a"}], **given)
+
+@task("nothing")
+async def test_nothing(row, lm):
+    answer((await lm.ask("say: x")).text)
+
+@task("nothing recorded")
+async def test_nothing_recorded(row, lm):
+    if row["id"] == "b":
+        lm.score("never", 1)
+
+@task("helper")
+async def test_helper(row, lm):
+    is_fine((await lm.ask("say: x")).text)
+
+@pytest.fixture
+def judged():
+    def judged(answer):
+        assert answer
+    return judged
+
+@task("fixture")
+async def test_fixture(row, lm, judged):
+    judged((await lm.ask("say: x")).text)
+
+@task("wrapped")
+@traced
+async def test_wrapped(row, lm):
+    assert (await lm.ask("say: y")).text == "x"
+
+@task("bool")
+def test_bool(row):
+    assert row
+    return False
+
+@task("numpy")
+async def test_numpy(row):
+    assert row
+    return numpy.float64(0.5)
+
+@task("object")
+async def test_object(row):
+    assert row
+    return object
+
+@task("coroutine")
+def test_coroutine(row):
+    assert row
+    async def inner():
+        assert 0
+    return inner()
+
+@task("generator", threads=True)
+def test_generator(row):
+    assert row
+    return (each for each in [1])
+
+@task("not awaited")
+async def test_not_awaited(row, lm):
+    assert lm.ask("2+2?")
+
+@task("judge not awaited")
+async def test_judge_not_awaited(row, lm):
+    assert lm.judge("Right?", "x") != "no"
+
+@task("left open")
+async def test_left_open(row, lm):
+    asyncio.ensure_future(lm.ask("say: x"))
+    await asyncio.sleep(0)
+    assert row
+
+@task("swallowed", timeout=0.1)
+async def test_swallowed(row, lm):
+    try:
+        await asyncio.sleep(20)
+    except BaseException:
+        pass
+    lm.score("ok", 1)
+
+@task("library")
+async def test_library(row):
+    numpy.testing.assert_allclose(1, 2)
+
+@task("allowed")
+async def test_allowed(row, lm):
+    with lm.may_fail():
+        with pytest.raises(Exception):
+            await lm.ask("raise")
+    lm.score("ok", 1)
+
+@task("after may_fail")
+async def test_after_may_fail(row, lm):
+    with lm.may_fail():
+        pass
+    with pytest.raises(Exception):
+        await lm.ask("raise")
+
+@task("cancelled")
+async def test_cancelled(row, lm):
+    asked = asyncio.ensure_future(lm.ask("say: x"))
+    await asyncio.sleep(0)
+    asked.cancel()
+    await asyncio.sleep(0)
+    lm.score("ok", 1)
+
+@task("output")
+async def test_output(row, lm):
+    lm.output("one")
+    lm.output({"text": "two", "of": [row]})
+    assert 0
+
+@task("returned")
+def test_returned(row, lm):
+    lm.score("ok", 1)
+    return "three"
+
+def test_plain_bool(lm):
+    assert lm
+    return True
+
+def test_plain_nothing(lm):
+    answer("x")
+"""
+EXPECTED = {
+    "nothing:a": ("error", "nothing was asserted or scored: assert what is expected, or record a score with lm.score"),
+    "nothing recorded:a": ("error", "nothing was asserted or scored"),
+    "helper:a": ("passed", ""),
+    "fixture:a": ("passed", ""),
+    "wrapped:a": ("failed", ""),
+    "bool:a": ("error", "the function returned False, which decides nothing: assert it, record it by lm.score"),
+    "numpy:a": ("error", "which decides nothing: assert it, record it by lm.score"),
+    "object:a": ("error", "the function returned <class 'object'>, which decides nothing"),
+    "coroutine:a": ("error", "the function returned something to await, so that nothing in it ran: make it async def"),
+    "generator:a": ("error", "the function returned a generator, so that nothing in it ran"),
+    "not awaited:a": ("error", "tests/test_x.py:69: lm.ask was never awaited, so that nothing was asked"),
+    "judge not awaited:a": ("error", "lm.judge was never awaited, so that nothing was asked"),
+    "left open:a": ("error", "a request to stub.v1 was still without an answer when the function had ended"),
+    "swallowed:a": ("timeout", "the function took longer than 0.1 s"),
+    "library:a": ("failed", ""),
+    "allowed:a": ("passed", ""),
+    "after may_fail:a": ("error", "no answer"),
+    "cancelled:a": ("passed", ""),
+    "output:a": ("failed", ""),
+    "returned:a": ("passed", ""),
+    "tests/test_x:test_plain_bool": ("error", "the function returned True, which decides nothing"),
+    "tests/test_x:test_plain_nothing": ("error", "nothing was asserted or scored"),
+}
+
+
+def run(project: Project, body: str, *arguments: str) -> Any:
+    project.write("model.py", MODEL)
+    project.write("tests/helpers.py", HELPERS)
+    project.write("shop.py", SHOP)
+    project.write("tests/test_x.py", body)
+    paths = f"pythonpath={project.path} {project.path}/tests"
+    return project.run("tests", "-o", paths, "--lm-include-per-example", "-Wignore", *arguments)
+
+
+def test_what_a_function_gives_back_or_leaves_undone_decides_its_status(project: Project) -> None:
+    run(project, FUNCTIONS)
+    found = project.examples()
+    assert EXPECTED.keys() == found.keys()
+    for name, (status, error) in EXPECTED.items():
+        assert status == found[name]["status"], (name, found[name])
+        assert error in found[name].get("error", ""), name
+    details = {name: found[f"{name}:a"]["details"] for name in ("output", "returned", "cancelled")}
+    assert {"text": "two", "of": [{"id": "a"}]} == details["output"]["output"]
+    assert "three" == details["returned"]["output"]
+    (step,) = details["cancelled"]["steps"]
+    assert (True, None) == (step["cancelled"], step.get("error"))
+
+
+NEVER_RUN = {
+    "generator": ("@eval_task('x')\ndef test_x(lm):\n    assert 0\n    yield\n", "test_x has a yield, so a call of it"),
+    "async generator": ("@eval_task('x')\nasync def test_x(lm):\n    assert 0\n    yield\n", "test_x has a yield"),
+    "wrapped generator": (
+        "from helpers import traced\n\n@eval_task('x')\n@traced\ndef test_x(lm):\n    yield\n",
+        "test_x has a yield",
+    ),
+    "plain async generator": ("async def test_x(lm):\n    assert 0\n    yield\n", "takes lm and has a yield"),
+    "unittest": (
+        "import unittest\n\nclass TestX(unittest.IsolatedAsyncioTestCase):\n"
+        "    @eval_task('x')\n    async def test_x(self):\n        assert 0\n",
+        "TestX.test_x: unittest runs the methods of a TestCase itself",
+    ),
+    "static": (
+        "class TestX:\n    @staticmethod\n    @eval_task('x')\n    def test_x():\n        assert 0\n",
+        "TestX.test_x: eval_task goes on a plain method: take @staticmethod off it",
+    ),
+    "class method": (
+        "class TestX:\n    @classmethod\n    @eval_task('x')\n    def test_x(cls):\n        assert 0\n",
+        "TestX.test_x: eval_task goes on a plain method: take @classmethod off it",
+    ),
+    "no test": (
+        "@eval_task('x')\ndef evaluate(lm):\n    assert 0\n",
+        "evaluate is no test to pytest, so eval_task('x')",
+    ),
+}
+
+
+def test_a_function_that_would_never_run_is_an_error_at_collection(project: Project) -> None:
+    for name, (body, _) in NEVER_RUN.items():
+        project.write(f"tests/test_{name.replace(' ', '_')}.py", f"from pytest_lmeval import eval_task\n\n{body}")
+    result = run(project, "def test_fine(lm):\n    assert lm\n")
+    output = result.stdout.str()
+    assert 2 == result.ret, output
+    said = re.split(r"ERROR collecting tests/(\w+)\.py", output.partition("short test summary")[0])
+    told = dict(zip(said[1::2], said[2::2], strict=True))
+    assert len(NEVER_RUN) == len(told), output
+    for name, (_, expected) in NEVER_RUN.items():
+        assert expected in told[f"test_{name.replace(' ', '_')}"], name

@@ -180,6 +180,7 @@ def running_browser(program: str, profile: Path) -> Iterator[Browser]:
     """Start Chromium with an empty profile, yield its first tab, and end it with all of its processes."""
     process = subprocess.Popen(
         [program, *_FLAGS, f"--user-data-dir={profile}", "about:blank"],
+        env={**os.environ, "TMPDIR": str(profile)},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

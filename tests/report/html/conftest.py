@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -13,11 +15,13 @@ WIDE = (1280, 800)
 
 
 @pytest.fixture(scope="session")
-def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+def chromium() -> Iterator[Browser]:
     program = find_chromium()
     if program is None:
         needs.lacking("chromium", "needs Chromium, on the path or named by LMEVAL_TEST_CHROMIUM")
-    with running_browser(program, tmp_path_factory.mktemp("profile")) as browser:
+    # It makes sockets in its folders. Their paths have to be short; that of a folder for tests may be long.
+    short = tempfile.TemporaryDirectory(prefix="lmeval-", dir="/tmp", ignore_cleanup_errors=True)
+    with short as profile, running_browser(program, Path(profile)) as browser:
         yield browser
 
 

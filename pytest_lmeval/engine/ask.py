@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import json
-import math
 import os
 import time
 import traceback
@@ -15,12 +13,15 @@ from typing import Any
 from pytest_lmeval.adapters.resolve import adapter_name
 from pytest_lmeval.arguments import THINK_TAGS
 from pytest_lmeval.engine.outage import Unreachable, is_unreachable
-from pytest_lmeval.errors import AdapterDown, AdapterError, AdapterTimeout
+from pytest_lmeval.errors import AdapterDown, AdapterError, AdapterTimeout, TransientError
 from pytest_lmeval.postprocess import split_thoughts
+from pytest_lmeval.records.checked import checked
 from pytest_lmeval.text import portable_path
-from pytest_lmeval.types import Completion, Generate, LogLikelihood, LogProb, Request, Response, ToolCall
+from pytest_lmeval.types import Completion, Generate, LogLikelihood, LogProb, Request, Response
 
 Answer = Response | AdapterError
+# What servers say of an answer whose making failed on the way; the text then is a part of one.
+_BROKEN_OFF = frozenset({"error", "abort"})
 
 
 def ask(
@@ -117,41 +118,27 @@ def check_answer(answer: Any, request: Request, name: str, latency_ms: float) ->
     """Return ``answer`` with a latency if it is a response to ``request``, else the error that says what it is."""
     if isinstance(answer, AdapterError):
         return answer
-    if isinstance(request, LogLikelihood):
-        if isinstance(answer, LogProb):
-            if fault := _logprob_fault(answer):
-                return AdapterError(f"adapter {name} returned {fault}")
-            return answer if _is_finite(answer.latency_ms) else replace(answer, latency_ms=latency_ms)
-        return AdapterError(f"adapter {name} returned {type(answer).__name__}, expected LogProb")
-    if isinstance(answer, str):
+    kind = LogProb if isinstance(request, LogLikelihood) else Completion
+    if isinstance(answer, str) and kind is Completion:
         return Completion(str(answer), latency_ms)
-    if isinstance(answer, Completion) and isinstance(answer.text, str) and isinstance(answer.thoughts, str):
-        if answer.tool_calls != () and not (answer := _with_plain_calls(answer)):
-            return AdapterError(f"adapter {name} returned tool calls that are not (id, name, arguments)")
-        answer = answer if _is_finite(answer.latency_ms) else replace(answer, latency_ms=latency_ms)
-        return answer if answer.confidence is None else _with_share(answer, name)
-    got = f"Completion of {_types(answer)}" if isinstance(answer, Completion) else type(answer).__name__
-    return AdapterError(f"adapter {name} returned {got}, expected text")
+    if not isinstance(answer, kind):
+        wanted = "text" if kind is Completion else "LogProb"
+        return AdapterError(f"adapter {name} returned {_kind_of(answer)}, expected {wanted}")
+    try:
+        found = checked(answer)
+    except ValueError as error:
+        return AdapterError(f"adapter {name} returned a {kind.__name__} with {error}")
+    if isinstance(found, Completion) and found.finish_reason in _BROKEN_OFF:
+        beginning = f": it began with {found.text!r:.80}" if found.text else ""
+        return TransientError(f"adapter {name}: the answer broke off (finish_reason {found.finish_reason}){beginning}")
+    return found if found.latency_ms is not None else replace(found, latency_ms=latency_ms)
 
 
-def _types(answer: Completion) -> str:
-    text, thoughts = type(answer.text).__name__, type(answer.thoughts).__name__
-    return text if thoughts == "str" else f"{text} and, as thoughts, {thoughts}"
-
-
-def _with_plain_calls(answer: Completion) -> Completion | None:
-    """Return the completion with its calls as :class:`ToolCall`; None where they cannot be."""
-    calls: list[ToolCall] = []
-    # None is what clients of chat interfaces have for none.
-    given: Any = () if answer.tool_calls is None else answer.tool_calls
-    for call in given if isinstance(given, list | tuple) else [None]:
-        if not isinstance(call, list | tuple) or len(call) != 3 or not isinstance(call[1], str):
-            return None
-        id, name, arguments = call
-        # An adapter may give the arguments by name.
-        text = arguments if isinstance(arguments, str) else json.dumps(arguments, default=str)
-        calls.append(ToolCall(str(id or f"call{len(calls):05}"), name, text))
-    return replace(answer, tool_calls=tuple(calls))
+def _kind_of(answer: Any) -> str:
+    name = type(answer).__name__
+    # Somebody else's class may have a name of ours.
+    is_another = name in ("Completion", "LogProb") and not isinstance(answer, Completion | LogProb)
+    return f"{type(answer).__module__}.{name}" if is_another else name
 
 
 def without_thoughts(answer: Answer, request: Request, tags: tuple[str, str] | None) -> Answer:
@@ -191,27 +178,6 @@ def with_attempts(answer: Answer, attempts: int) -> Answer:
     error = kind(f"{answer} ({attempts} attempt{'s' if attempts > 1 else ''})")
     error.retries = attempts - 1
     return error
-
-
-def _logprob_fault(answer: LogProb) -> str:
-    if not all(map(_is_finite, (answer.total, *answer.tokens))):
-        return f"a log-probability that is no finite number (total {answer.total!r})"
-    if answer.ids and len(answer.ids) != len(answer.tokens):
-        return f"{len(answer.ids)} ids for {len(answer.tokens)} tokens of a continuation"
-    return ""
-
-
-def _with_share(answer: Completion, name: str) -> Answer:
-    # A plain float: a subclass, such as numpy's, cannot travel between processes.
-    given: Any = answer.confidence
-    share = float(given) if hasattr(given, "__float__") and not isinstance(given, bool) else math.nan
-    if 0.0 <= share <= 1.0:
-        return replace(answer, confidence=share)
-    return AdapterError(f"adapter {name} returned the confidence {given!r:.80}; expected a number in [0, 1]")
-
-
-def _is_finite(value: object) -> bool:
-    return isinstance(value, int | float) and math.isfinite(value)
 
 
 def _describe(error: BaseException) -> str:

@@ -17,6 +17,7 @@ from typing import IO, Any
 
 from pytest_lmeval.hashes import request_hash
 from pytest_lmeval.leaderboard.functions import answered_requests, is_function
+from pytest_lmeval.records.checked import checked_completion
 from pytest_lmeval.types import Completion, ExampleResult, Exchange, Generate
 
 FILE = "underway.jsonl"
@@ -42,12 +43,10 @@ def recorded_answer(record: Mapping[str, Any]) -> Completion:
     if not isinstance(repeat, int) or isinstance(repeat, bool):
         raise ValueError(f"exchanges: expected the number repeat, got {record!r:.80}")
     known = {name: record[name] for name in (*_NUMBERS, *_TEXTS) if name in record}
-    for name, value in known.items():
-        if not isinstance(value, str if name in _TEXTS else int | float) or isinstance(value, bool):
-            raise ValueError(
-                f"exchanges.{name}: expected {'text' if name in _TEXTS else 'a number'}, got {value!r:.80}"
-            )
-    return Completion.of_output(output, **known)
+    try:
+        return checked_completion(Completion.of_output(output, **known))
+    except ValueError as error:
+        raise ValueError(f"exchanges.{error}") from None
 
 
 class Recall:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_lmeval.errors import UsageError
+from pytest_lmeval.records.checked import checked
 from pytest_lmeval.types import Completion, LogProb, Response, ToolCall
 
 FILE = "answers.sqlite"
@@ -57,7 +58,7 @@ class AnswerStore:
         try:
             with self._lock:
                 row = self._database.execute(_FIND, (bytes.fromhex(key),)).fetchone()
-            return None if row is None else _answer(json.loads(row[0]))
+            return None if row is None else checked(_answer(json.loads(row[0])))
         except (sqlite3.Error, ValueError, TypeError, KeyError) as error:
             self.failure = self.failure or f"{type(error).__name__}: {error}"
             return None

@@ -406,7 +406,7 @@ def test_a_log_probability_is_asked_for_again_where_that_may_help(monkeypatch: p
         ([LogProb(-1.0)] * 2, "list of 2 for 1 request"),
         (None, "NoneType for 1 request"),
         ([Completion("a")], "returned Completion, expected LogProb"),
-        ([LogProb(float("nan"))], "no finite number"),
+        ([LogProb(float("nan"))], "total nan; expected a log-probability"),
     ],
 )
 def test_what_is_no_log_probability_is_an_error(returned: Any, named: str) -> None:

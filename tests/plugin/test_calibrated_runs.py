@@ -189,7 +189,7 @@ def test_a_confidence_that_is_no_share_is_an_error_of_the_adapter(project: Proje
     for id, sure in shares.items():
         example = examples[f"colours:{id}"]
         assert ["error", None] == [example["status"], example["score"]], id
-        wanted = f"adapter sure.v1 returned the confidence {eval(sure)!r}; expected a number in [0, 1]"
+        wanted = f"adapter sure.v1 returned a Completion with confidence {eval(sure)!r}; expected a number in [0, 1]"
         assert wanted in example["error"]
     assert 1.0 == examples["colours:fine"]["score"]
 

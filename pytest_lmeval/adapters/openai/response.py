@@ -19,6 +19,7 @@ from pytest_lmeval.adapters.openai.faults import excerpt, one_line, worth_retryi
 from pytest_lmeval.adapters.openai.options import Options
 from pytest_lmeval.adapters.openai.secret import ApiKey
 from pytest_lmeval.errors import AdapterError, RequestRefused, TransientError
+from pytest_lmeval.records.checked import count as whole
 from pytest_lmeval.types import Completion, ToolCall
 
 _FAULTS_OF_THE_REQUEST = (
@@ -26,6 +27,11 @@ _FAULTS_OF_THE_REQUEST = (
     *("content_filter", "content_policy", "context_length"),
 )
 
+# The names that decide an answer, wherever they stand in a reply.
+_READ = frozenset(
+    "choices message delta content text refusal tool_calls function name arguments finish_reason error usage model"
+    " prompt_tokens completion_tokens reasoning_content reasoning thinking logprobs".split()
+)
 REFUSAL = "refusal"
 """The finish reason of a completion whose text is the model's refusal."""
 
@@ -47,7 +53,9 @@ class Document:
 def parse(body: bytes, where: str, key: ApiKey) -> Document:
     """Return the reply as JSON; raise AdapterError unless it is an object without an error."""
     try:
-        fields = json.loads(body.decode("utf-8-sig"))
+        fields = json.loads(body.decode("utf-8-sig"), object_pairs_hook=once_each)
+    except TwiceSaid as said:
+        raise Document({}, where, body, key).error(str(said)) from None
     except (ValueError, RecursionError):
         # Nothing, or the page of a proxy in front of the server.
         kind = TransientError if body.strip()[:1] in (b"", b"<") else AdapterError
@@ -58,6 +66,21 @@ def parse(body: bytes, where: str, key: ApiKey) -> Document:
     if error := fields.get("error"):
         raise document.error("error object", kind=TransientError if _may_pass(error) else AdapterError)
     return document
+
+
+class TwiceSaid(ValueError):
+    """A reply says twice what decides the answer: which of the two is meant, nobody can tell."""
+
+
+def once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of a reply by its names; raise TwiceSaid where it has a name that is read twice."""
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next((name for name in names if name in _READ and names.count(name) > 1), None)
+        if twice is not None:
+            raise TwiceSaid(f"the reply says {twice!r} twice")
+    return found
 
 
 def _may_pass(error: Any) -> bool:
@@ -112,6 +135,8 @@ def first_choice(document: Document) -> Mapping[str, Any]:
         raise document.error("no choices")
     if not isinstance(choices[0], dict):
         raise document.error(f"expected a choice to be an object, got {type(choices[0]).__name__}")
+    if error := choices[0].get("error"):
+        raise document.error("error in the choice", kind=TransientError if _may_pass(error) else AdapterError)
     return choices[0]
 
 
@@ -173,7 +198,7 @@ def _reasoning_tokens(document: Document) -> int | None:
     details = usage.get("completion_tokens_details") if isinstance(usage, dict) else None
     places = [details, usage]
     values = [place.get("reasoning_tokens") for place in places if isinstance(place, dict)]
-    return next((value for value in values if _is_count(value)), None)
+    return next((value for value in values if value is not None), None)
 
 
 def joined(parts: list[Any]) -> str | None:
@@ -185,14 +210,14 @@ def joined(parts: list[Any]) -> str | None:
 
 
 def count(document: Document, name: str) -> int | None:
-    """Return a number of tokens from the usage; None where it is not told."""
-    usage = document.fields.get("usage")
-    value = usage.get(name) if isinstance(usage, dict) else None
-    return value if _is_count(value) else None
-
-
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    """Return a number of tokens from the usage; None where it is not told. Raise AdapterError for what is none."""
+    usage = document.fields.get("usage") or {}
+    if not isinstance(usage, dict):
+        raise document.error(f"expected usage to be an object, got {type(usage).__name__}")
+    try:
+        return None if (value := usage.get(name)) is None else whole(name, value)
+    except ValueError as error:
+        raise document.error(f"usage: {error}") from None
 
 
 def _cost(options: Options, prompt_tokens: int | None, completion_tokens: int | None) -> float | None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pytest_lmeval.adapters.openai.response import joined, thought_in
+from pytest_lmeval.adapters.openai.response import joined, once_each, thought_in
 
 _FIELDS = frozenset({b"", b"data", b"event", b"id", b"retry", b"error"})  # b"" is a comment
 _DONE = b"[DONE]"
@@ -49,7 +49,9 @@ class EventStream:
         # An event that is itself cut off is no fault of its own.
         if _is_whole(b"\n".join(self._data)):
             self._dispatch()
-        return self._done or self._answer.reason is not None or bool(self.fault) or not self._is_stream
+        answer = self._answer
+        ended = self._done or answer.reason is not None or bool(answer.error) or bool(self.fault)
+        return ended or not self._is_stream
 
     def document(self) -> bytes | None:
         """Return the reply as JSON, or the fault; None where what came are no events."""
@@ -78,13 +80,13 @@ class EventStream:
     def _dispatch(self) -> None:
         data, is_error = b"\n".join(self._data), self._is_error
         self._data, self._is_error = [], False
-        if self.fault or not data:
+        if self.fault or self._done or not data:  # what comes after the end is no part of the answer
             return
         if data.strip() == _DONE:
             self._done = True
             return
         try:
-            self._take_event(json.loads(data), is_error)
+            self._take_event(json.loads(data, object_pairs_hook=once_each), is_error)
         except (ValueError, TypeError, RecursionError):
             self.fault = data
         if self.first is None and self._answer.has_content:
@@ -139,6 +141,7 @@ class _Answer:
     calls: list[_Call] = field(default_factory=list)
     logprobs: dict[str, list[Any]] = field(default_factory=dict)
     reason: Any = None
+    error: Any = None
     has_choice: bool = False
     has_content: bool = False
 
@@ -158,12 +161,15 @@ class _Answer:
         choice: dict[str, Any] = {"finish_reason": self.reason, "logprobs": self.logprobs or None}
         if "text" in texts:
             choice["text"] = texts.pop("text")
+        if self.error:
+            choice["error"] = self.error
         calls = [call.document() for call in sorted(self.calls, key=lambda call: call.index)]
         choice["message"] = {**texts, "tool_calls": calls}
         return {**self.beside, "choices": [choice] if self.has_choice else []}
 
     def _add_choice(self, choice: Mapping[str, Any]) -> None:
         self.has_choice = True
+        self.error = self.error or choice.get("error")
         delta = choice.get("delta") or {}
         if not isinstance(delta, dict):
             raise ValueError

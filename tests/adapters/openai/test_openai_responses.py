@@ -17,7 +17,7 @@ from pytest_lmeval.adapters.openai.faults import excerpt, retry_after
 from pytest_lmeval.adapters.openai.options import read_options
 from pytest_lmeval.adapters.openai.response import completion, parse
 from pytest_lmeval.adapters.openai.secret import ApiKey
-from pytest_lmeval.errors import AdapterError
+from pytest_lmeval.errors import AdapterError, TransientError
 from pytest_lmeval.types import Completion, Generate, ToolCall
 from tests.tables import each_row
 
@@ -57,10 +57,54 @@ def test_cost_is_per_million_tokens() -> None:
     assert read(chat("4")).cost is None
 
 
-@each_row("usage", [None, {}, [], {"prompt_tokens": 3}, {"prompt_tokens": True, "completion_tokens": -1}])
+@each_row("usage", [None, {}, [], {"prompt_tokens": 3}, {"prompt_tokens": 3, "completion_tokens": None}])
 def test_without_counts_there_is_no_cost(usage: Any) -> None:
     answer = read(chat("4") | {"usage": usage}, price_input=1, price_output=1)
     assert (None, None) == (answer.completion_tokens, answer.cost)
+
+
+@each_row("count", [True, -1, 1.5, "7", [], {}, 10**20])
+def test_counts_that_are_none_are_an_error_with_their_value(count: Any) -> None:
+    with pytest.raises(AdapterError, match=r"usage: completion_tokens .*; expected a whole number from 0"):
+        read(chat("4") | {"usage": {"completion_tokens": count}})
+    with pytest.raises(AdapterError, match="expected usage to be an object, got str"):
+        read(chat("4") | {"usage": "seven"})
+
+
+@each_row(
+    ("error", "kind"),
+    [
+        ({"code": 502, "message": "upstream died"}, TransientError),
+        ("upstream died", TransientError),
+        ({"code": 400, "message": "bad request"}, AdapterError),
+    ],
+)
+def test_an_error_within_a_choice_is_one_of_the_reply(error: Any, kind: type[AdapterError]) -> None:
+    document = chat("4")
+    document["choices"][0]["error"] = error
+    with pytest.raises(AdapterError, match="error in the choice") as caught:
+        read(document)
+    assert kind is type(caught.value)
+
+
+@each_row("error", [None, "", {}, False])
+def test_no_error_within_a_choice_is_none(error: Any) -> None:
+    document = chat("4")
+    document["choices"][0]["error"] = error
+    assert "4" == read(document).text
+
+
+def test_what_a_reply_says_twice_decides_nothing() -> None:
+    choice = '{"message": {"content": "%s"}}'
+    for body in (
+        f'{{"choices": [{choice % 4}], "choices": [{choice % 5}]}}',
+        '{"choices": [{"message": {"content": "4", "content": "5"}}]}',
+        '{"choices": [{"message": {"content": "4"}, "message": {"content": "5"}}]}',
+    ):
+        with pytest.raises(AdapterError, match="the reply says '(choices|content|message)' twice"):
+            parse(body.encode(), "HTTP 200", ApiKey(""))
+    # What nobody reads may stand there as often as it likes.
+    assert parse(b'{"id": 1, "id": 2, "choices": []}', "HTTP 200", ApiKey("")).fields["id"] == 2
 
 
 def test_log_probabilities_of_chat() -> None:

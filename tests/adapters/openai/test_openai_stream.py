@@ -248,6 +248,8 @@ def test_a_stream_is_whole_with_a_reason_or_a_mark_at_its_end(end: bytes) -> Non
         (sent(calls("f")), AdapterError, "a choice without a message"),  # type: ignore[arg-type]  # wrong on purpose
         (sent(delta("content_filter")), RequestRefused, "content filter"),
         (sent(delta("stop")), RequestRefused, "no text"),
+        (sent({"choices": [{"error": {"code": 502}, "delta": {}}]}), TransientError, "error in the choice: .*502"),
+        (b'data: {"choices": [], "choices": []}\n\n', AdapterError, "the reply says 'choices' twice"),
         (sent(DONE), AdapterError, "no choices"),
     ],
 )
@@ -256,6 +258,13 @@ def test_an_event_that_is_none_of_an_answer_is_an_error(event: bytes, kind: type
     after = sent(STOP, DONE) if before else sent(DONE)
     outcome = fails(kind, [raw(head(200, OPEN) + before + event + after)], stream=True)
     assert re.search(part, str(outcome.error))
+
+
+def test_what_comes_after_the_end_is_no_part_of_the_answer() -> None:
+    after = sent(delta(content="2"), {"error": {"code": 500}}, "nonsense", USAGE)
+    outcome = ask([raw(head(200, OPEN) + sent(delta(content="4"), STOP, DONE) + after)], stream=True)
+    assert outcome.completion is not None, outcome.error
+    assert ("4", None) == (outcome.completion.text, outcome.completion.prompt_tokens)
 
 
 def test_an_error_counts_although_the_connection_breaks_after_it() -> None:

@@ -101,7 +101,9 @@ def _logprobs(name: str, values: Any) -> tuple[float, ...]:
         return ()
     if not isinstance(values, list | tuple):
         _refuse(name, "a list of log-probabilities", values)
-    return tuple([value if type(value) is float and -MOST < value < MOST else _logprob(name, value) for value in values])
+    return tuple(
+        [value if type(value) is float and -MOST < value < MOST else _logprob(name, value) for value in values]
+    )
 
 
 def _ids(name: str, values: Any) -> tuple[int | str, ...]:

@@ -68,7 +68,7 @@ BORDER = Border(
     code=3,
     rows=(
         _refused("absent", "none", "None", "returned NoneType, expected text"),
-        _refused("absent", "no_choice", 'reply(\'{"choices": []}\')', "no choices"),
+        _refused("absent", "no_choice", "reply('{\"choices\": []}')", "no choices"),
         _used("absent", "no_reason", "Completion('4', finish_reason=None)"),
         _used("empty", "empty", "''", 0.0),
         _used("empty", "no_calls", "Completion('4', tool_calls=[])"),
@@ -77,7 +77,7 @@ BORDER = Border(
         _refused("wrong type", "cost", "Completion('4', cost='1')", "returned a Completion with cost '1'; expected a"),
         _refused("wrong type", "share", "Completion('4', confidence=2)", "returned a Completion with confidence 2;"),
         _refused("wrong type", "calls", "Completion('4', tool_calls=['add'])", "tool calls that are not (id, name,"),
-        _refused("wrong type", "usage", f"reply({_choice()[:-2]}, \"usage\": 5}}')", "expected usage to be an object"),
+        _refused("wrong type", "usage", f'reply({_choice()[:-2]}, "usage": 5}}\')', "expected usage to be an object"),
         _refused("too large", "tokens", "Completion('4', prompt_tokens=10**400)", "with prompt_tokens 1000000000"),
         _refused("too large", "price", "Completion('4', cost=1e300)", "with cost 1e+300; expected a finite number"),
         _refused("not finite or negative", "nan", "Completion('4', cost=math.nan)", "with cost nan; expected a finite"),

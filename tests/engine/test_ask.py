@@ -380,5 +380,3 @@ def test_no_calls_may_be_none_or_a_list(calls: Any) -> None:
     (answer,) = ask(ByRequest(lambda _: [Completion("4", tool_calls=calls)]), REQUESTS[:1])
     assert isinstance(answer, Completion)
     assert ("4", ()) == (answer.text, answer.tool_calls)
-
-

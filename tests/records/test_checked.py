@@ -75,7 +75,7 @@ def test_what_cannot_be_an_answer_is_refused_with_its_value(fields: dict[str, An
 
 def test_the_requests_of_an_answer_are_the_run_s_to_tell() -> None:
     inner = Exchange(Generate("?"), Completion("4"))
-    with pytest.raises(ValueError, match="exchanges .*; expected nothing, since the run itself fills it"):
+    with pytest.raises(ValueError, match=r"exchanges .*; expected nothing, since the run itself fills it"):
         checked(Completion("4", exchanges=(inner,)))
 
 

@@ -29,8 +29,11 @@ _FAULTS_OF_THE_REQUEST = (
 
 # The names that decide an answer, wherever they stand in a reply.
 _READ = frozenset(
-    "choices message delta content text refusal tool_calls function name arguments finish_reason error usage model"
-    " prompt_tokens completion_tokens reasoning_content reasoning thinking logprobs".split()
+    {
+        *("choices", "message", "delta", "content", "text", "refusal", "finish_reason", "error", "model", "usage"),
+        *("tool_calls", "function", "name", "arguments", "reasoning_content", "reasoning", "thinking", "logprobs"),
+        *("prompt_tokens", "completion_tokens"),
+    }
 )
 REFUSAL = "refusal"
 """The finish reason of a completion whose text is the model's refusal."""

@@ -55,7 +55,7 @@ def _markdown(ranking: Ranking, notes: Sequence[str]) -> list[str]:
 
 def _headings(ranking: Ranking) -> list[str]:
     tasks = list(ranking.examples) if len(ranking.examples) > 1 else []
-    return ["model", "mean", "95 % interval", "win rate", "to the best", "95 % interval", "p", *_spent(ranking), *tasks]
+    return ["model", "mean", "95 % interval", "win rate", "to the best", "may be", "p", *_spent(ranking), *tasks]
 
 
 def _rows(ranking: Ranking) -> list[list[str]]:

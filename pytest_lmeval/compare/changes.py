@@ -51,12 +51,14 @@ class Criteria:
 class TaskChange:
     """One task, or all of them ("overall", the unweighted mean of the tasks), over the pairs of both runs.
 
-    ``old`` and ``new`` are mean scores of the pairs, ``change`` their difference with a 95 % ``interval``. ``p`` is the
-    one-sided mid-p that the new run is worse; ``p_adjusted`` allows for everything that is tested in the run and is to
-    be compared with alpha: twice p for "overall", twice Holm's p for a task, p itself where there is but one task.
-    ``detectable`` is the smallest drop that would have been significant four times in five. ``worse`` counts the pairs
-    that passed and now do not, ``better`` the opposite. ``exact`` is False where p is an approximation. A task
-    without a pair is ``uncompared``.
+    ``old`` and ``new`` are mean scores of the pairs, ``change`` their difference. ``p`` is the one-sided mid-p that the
+    new run is worse; ``p_adjusted`` allows for everything that is tested in the run and is to be compared with alpha:
+    twice p for "overall", twice Holm's p for a task, p itself where there is but one task. ``interval`` is what the
+    change may be, each end at ``level``, the one that this row is tested at: it leaves out 0 if and only if the test
+    finds a change. ``detectable`` is the smallest drop that would have been significant four times in five. ``worse``
+    counts the pairs that passed and now do not, ``better`` the opposite. ``exact`` is False where p is an
+    approximation. ``decided_by`` names what makes the row a regression whatever its interval says: ``strict``,
+    ``exact`` (the adapter), or "". A task without a pair is ``uncompared``.
     """
 
     task: str
@@ -72,6 +74,8 @@ class TaskChange:
     worse: int
     better: int
     exact: bool
+    level: float | None = None
+    decided_by: str = ""
 
 
 def task_changes(tasks: Iterable[str], pairs: Sequence[Pair], criteria: Criteria) -> tuple[TaskChange, ...]:
@@ -80,15 +84,17 @@ def task_changes(tasks: Iterable[str], pairs: Sequence[Pair], criteria: Criteria
     Half of alpha is spent here, by Holm's procedure over the tasks that have pairs; half on the overall change. Of a
     single task the overall change is the same test: it has all of alpha.
     """
-    from pytest_lmeval.stats.paired import holm, paired_test
+    from pytest_lmeval.stats.paired import holm, p_better, paired_test
 
     groups = _by_task(pairs)
-    share = criteria.alpha / _families(groups) / max(1, len(groups))
-    tests = {task: paired_test(*_differences(group), alpha=share) for task, group in groups.items()}
+    share = criteria.alpha / _families(groups)
+    each = share / max(1, len(groups))
+    tests = {task: paired_test(*_differences(group), alpha=each) for task, group in groups.items()}
     worse = holm({task: test.p for task, test in tests.items()})
-    better = holm({task: _p_better(test) for task, test in tests.items()})
+    better = holm({task: p_better(test) for task, test in tests.items()})
+    family = _Family(share, len(tests), _families(groups))
     return tuple(
-        _change(groups[task], tests[task], _adjusted((worse[task], better[task]), groups), criteria, task=task)
+        _change(groups[task], tests[task], _judged(tests[task], (worse[task], better[task]), family), criteria, task)
         if task in groups
         else _uncompared(task)
         for task in sorted({*tasks, *groups})
@@ -101,15 +107,17 @@ def overall_change(pairs: Sequence[Pair], criteria: Criteria) -> TaskChange:
     Every task weighs as much as another, as in the overall score: what is tested is the number that people look at.
     The test stays exact whatever the weights, the signs being tossed of weighted differences.
     """
-    from pytest_lmeval.stats.paired import pooled_test
+    from pytest_lmeval.stats.paired import p_better, pooled_test
 
     groups = _by_task(pairs)
     if not groups:
         return _uncompared(OVERALL)
-    test = pooled_test([_differences(group) for group in groups.values()], alpha=overall_alpha(pairs, criteria))
+    share = overall_alpha(pairs, criteria)
+    test = pooled_test([_differences(group) for group in groups.values()], alpha=share)
     # A single flip is the business of its task.
     by_test = replace(criteria, strict=False, exact=False)
-    return _change(pairs, test, _adjusted((test.p, _p_better(test)), groups), by_test, task=OVERALL)
+    judged = _judged(test, (test.p, p_better(test)), _Family(share, 1, _families(groups)))
+    return _change(pairs, test, judged, by_test, OVERALL)
 
 
 def overall_alpha(pairs: Iterable[Pair], criteria: Criteria) -> float:
@@ -122,45 +130,70 @@ def _families(groups: Mapping[str, Sequence[Pair]]) -> int:
     return 2 if len(groups) > 1 else 1
 
 
-def _adjusted(ps: tuple[float, float], groups: Mapping[str, Sequence[Pair]]) -> tuple[float, float]:
-    worse, better = (min(1.0, _families(groups) * p) for p in ps)
-    return worse, better
+@dataclass(frozen=True, slots=True)
+class _Family:
+    """Tests that share a part of alpha: the part, how many they are, and by what their p-values are multiplied."""
+
+    share: float
+    tests: int
+    factor: int
 
 
-def _change(
-    pairs: Sequence[Pair], test: PairedTest, ps: tuple[float, float], criteria: Criteria, *, task: str
-) -> TaskChange:
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """What the test says of a change.
+
+    ``p`` is to be compared with alpha. ``is_shown`` says that chance does not explain the change; the interval, each
+    end at ``level``, leaves out 0 exactly then.
+    """
+
+    p: float
+    is_shown: bool
+    level: float
+    interval: tuple[float, float] | None
+
+
+def _judged(test: PairedTest, by_holm: tuple[float, float], family: _Family) -> _Judged:
+    """Return the judgement on a test, of whose two sides ``by_holm`` holds Holm's p in its family."""
+    from pytest_lmeval.stats.bounds import change_bounds, level_of
+    from pytest_lmeval.stats.paired import p_better
+
+    p, p_holm = (test.p, by_holm[0]) if test.change < 0 else (p_better(test), by_holm[1])
+    is_shown = abs(test.change) > _ROUNDING and p_holm <= family.share
+    level = level_of(p, p_holm, family.share, family.tests)
+    ends = None if test.sums is None else change_bounds(test.sums, p, level, is_shown=is_shown)
+    return _Judged(min(1.0, family.factor * by_holm[0]), is_shown, level, ends)
+
+
+def _change(pairs: Sequence[Pair], test: PairedTest, judged: _Judged, criteria: Criteria, task: str) -> TaskChange:
     groups = _by_task(pairs).values()
+    by_one = any(map(criteria.is_enough, pairs))
     return TaskChange(
         task=task,
         paired=len(pairs),
         old=mean([mean([pair.old_score for pair in group]) for group in groups]),
         new=mean([mean([pair.new_score for pair in group]) for group in groups]),
         change=test.change,
-        interval=test.interval,
+        interval=judged.interval,
         p=test.p,
-        p_adjusted=ps[0],
-        verdict=_verdict(test.change, ps, any(map(criteria.is_enough, pairs)), criteria),
+        p_adjusted=judged.p,
+        verdict=_verdict(test.change, judged.is_shown, by_one, criteria),
         detectable=test.detectable,
         worse=sum(pair.worse for pair in pairs),
         better=sum(pair.better for pair in pairs),
         exact=test.exact,
+        level=judged.level,
+        decided_by=("strict" if criteria.strict else "exact") if by_one else "",
     )
 
 
-def _verdict(change: float, ps: tuple[float, float], by_one: bool, criteria: Criteria) -> Verdict:
-    p_worse, p_better = ps
+def _verdict(change: float, is_shown: bool, by_one: bool, criteria: Criteria) -> Verdict:
     is_larger = -change > criteria.tolerance + _ROUNDING
-    if by_one or (is_larger and p_worse <= criteria.alpha):
+    if by_one or (is_larger and is_shown):
         return "regression"
     if is_larger and -change >= NOTEWORTHY - _ROUNDING:
         return "inconclusive"
-    return "improvement" if p_better <= criteria.alpha else "pass"
-
-
-def _p_better(test: PairedTest) -> float:
-    # The mid-p values of both sides add up to one, unless nothing differs at all.
-    return 1.0 - test.p if test.change > 0 else 1.0
+    return "improvement" if is_shown and change > 0 else "pass"
 
 
 def _by_task(pairs: Iterable[Pair]) -> Mapping[str, list[Pair]]:

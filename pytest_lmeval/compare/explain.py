@@ -17,6 +17,7 @@ _WORDS = {
     "improvement": "improvement: ",
     "pass": "no regression: ",
 }
+_BY_ONE = {"strict": "every such example counts (strict)", "exact": "its adapter always answers alike"}
 
 
 def staleness(pairing: Pairing, criteria: Criteria) -> str:
@@ -64,16 +65,34 @@ def explain(
 
 def _row(row: TaskChange, criteria: Criteria) -> str:
     text = f"{row.task}: {_WORDS[row.verdict]}{row.old:.4f} -> {row.new:.4f}, {_points(row.change)} points"
-    if row.interval is not None:
-        text += f" (95 % interval {_points(row.interval[0])} to {_points(row.interval[1])})"
+    text += f" ({may_be(row.interval)})" if row.interval is not None else ""
     text += f", {row.worse} worse and {row.better} better of {row.paired}"
     if row.verdict != "improvement":
         text += f"; p {row.p:.2g}" + (f", {row.p_adjusted:.2g} adjusted" if row.p_adjusted > row.p else "")
+    if row.decided_by and not _leaves_out_zero(row.interval):
+        text += f"; decided by single examples ({_BY_ONE[row.decided_by]}), not by the test"
     if row.verdict in ("inconclusive", "pass"):
         text += f"; {_detectable(row)}"
     if row.verdict == "pass" and row.p_adjusted <= criteria.alpha:
         text += f"; within the tolerance of {100 * criteria.tolerance:.1f} points"
     return text
+
+
+def may_be(ends: tuple[float, float]) -> str:
+    """Return in points what a change may be: "at least" and "at most" where 0 is left out.
+
+    >>> [may_be((-0.588, -0.104)), may_be((-0.356, 0.258)), may_be((-0.3, -0.0001))]
+    ['at least 10.4, at most 58.8', '-35.6 to +25.8', 'below 0, at most 30.0']
+    """
+    if not _leaves_out_zero(ends):
+        return f"{_points(ends[0])} to {_points(ends[1])}"
+    least, most = sorted(100 * abs(end) for end in ends)
+    side = "below" if ends[1] < 0 else "above"
+    return f"{f'at least {least:.1f}' if round(least, 1) else f'{side} 0'}, at most {most:.1f}"
+
+
+def _leaves_out_zero(ends: tuple[float, float] | None) -> bool:
+    return ends is not None and (ends[1] < 0 or ends[0] > 0)
 
 
 def _detectable(row: TaskChange) -> str:
@@ -86,7 +105,7 @@ def _flips(pairs: Iterable[Pair], criteria: Criteria) -> list[str]:
     worse = [pair.key for pair in pairs if criteria.is_enough(pair)]
     if not worse:
         return []
-    why = "every such example counts (strict)" if criteria.strict else "its adapter always answers alike"
+    why = _BY_ONE["strict" if criteria.strict else "exact"]
     return [f"{OVERALL}: {len(worse)} example(s) passed and now do not; {why}: {named(worse)}"]
 
 

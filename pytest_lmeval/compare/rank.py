@@ -13,7 +13,8 @@ from pytest_lmeval.compare.pairing import check_pairing, content_of
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.leaderboard.aggregations import spent
 from pytest_lmeval.records.runfile import RunFile, examples_of
-from pytest_lmeval.stats.intervals import combine, interval, mean
+from pytest_lmeval.stats.bounds import change_bounds, level_of, overall_bounds
+from pytest_lmeval.stats.intervals import mean
 from pytest_lmeval.stats.paired import PairedTest, holm, pooled_test
 
 ALPHA = 0.05
@@ -27,10 +28,12 @@ class Standing:
     """One model's place. All numbers are of the examples that every model has a score for.
 
     ``score`` is the unweighted mean of ``tasks``. ``win_rate`` is the share of comparisons, example by example with
-    every other model, that it wins; a tie counts half. ``difference`` is ``score`` less that of the best; it and its 95
-    % interval, from the paired differences, are None for the best itself. ``p_adjusted`` is the two-sided p of that
-    difference, by Holm's procedure over all pairs of models: which of them is the best is known by the same answers.
-    ``is_worse`` says that it is at most the ranking's alpha. ``p95_ms`` and ``cost`` are those of the whole run.
+    every other model, that it wins; a tie counts half. ``difference`` is ``score`` less that of the best;
+    ``difference_ci95`` is what it may be, each end at ``level``: the intervals of all pairs hold together in 95 % of
+    rankings. All three are None for the best itself. ``p_adjusted`` is the two-sided p of that difference, by Holm's
+    procedure over all pairs of models: which of them is the best is known by the same answers. ``is_worse`` says that
+    it is at most the ranking's alpha: then, and only then, does the interval leave out 0. ``p95_ms`` and ``cost`` are
+    those of the whole run.
     ``left_out`` counts the scored examples of this model that not all of them share.
     """
 
@@ -47,6 +50,7 @@ class Standing:
     is_worse: bool = False
     p95_ms: float | None = None
     cost: float | None = None
+    level: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,14 +112,14 @@ def rank(runs: Sequence[RunFile], pair_by: str = "content", alpha: float = ALPHA
     ]
     wins = _win_rates(entries)
     entries.sort(key=lambda entry: (-entry.score, entry.name))
-    adjusted = holm(
-        {(one.name, other.name): _two_sided(one, other, clusters) for one, other in combinations(entries, 2)}
-    )
-    standings = [_standing(entry, entries[0], clusters, wins[entry.name]) for entry in entries]
+    tests = {(one.name, other.name): _test(other, one, clusters) for one, other in combinations(entries, 2)}
+    adjusted = holm({names: _two_sided(test) for names, test in tests.items()})
+    standings = [_standing(entry, clusters, wins[entry.name]) for entry in entries]
     best = entries[0].name
-    for place, standing in enumerate(standings[1:], start=1):
-        p = adjusted[best, standing.name]
-        standings[place] = replace(standing, p_adjusted=p, is_worse=p <= alpha)
+    standings[1:] = [
+        _beside(standing, tests[best, standing.name], (adjusted[best, standing.name], alpha, len(tests)))
+        for standing in standings[1:]
+    ]
     return Ranking(tuple(standings), {task: len(members) for task, members in clusters.items()}, alpha)
 
 
@@ -149,36 +153,43 @@ _Held = Mapping[_Key, tuple[float, str]]
 _Clusters = Mapping[str, Sequence[str]]
 
 
-def _standing(entry: _Entry, best: _Entry, clusters: _Clusters, wins: float) -> Standing:
-    ends = [interval(scores, clusters[task]) for task, scores in entry.tasks.items()]
-    known = [end for end in ends if end is not None]
-    means, took = entry.means, spent(examples_of(entry.run))
-    change = None if entry is best else _change(entry, best, clusters)
+def _standing(entry: _Entry, clusters: _Clusters, wins: float) -> Standing:
+    took = spent(examples_of(entry.run))
     return Standing(
         name=entry.name,
         path=str(entry.run.path),
         score=entry.score,
-        ci95=combine(list(zip(means.values(), known, strict=True))) if len(known) == len(ends) else None,
-        tasks=means,
+        ci95=overall_bounds([(scores, clusters[task]) for task, scores in entry.tasks.items()]),
+        tasks=entry.means,
         win_rate=wins,
-        difference=None if change is None else change[0],
-        difference_ci95=None if change is None else change[1],
+        difference=None,
+        difference_ci95=None,
         left_out=entry.scored - sum(map(len, clusters.values())),
         p95_ms=took.get("p95_ms"),
         cost=took.get("cost"),
     )
 
 
-def _change(entry: _Entry, best: _Entry, clusters: _Clusters) -> tuple[float, Interval | None]:
-    test = _test(entry, best, clusters)
-    return test.change, test.interval
+def _beside(standing: Standing, test: PairedTest, judged: tuple[float, float, int]) -> Standing:
+    """Return the standing beside the best. ``judged`` are Holm's p, alpha, and how many pairs are tested."""
+    p_holm, alpha, pairs = judged
+    p = _two_sided(test)
+    is_worse = p_holm <= alpha
+    level = level_of(p, p_holm, alpha, pairs) / 2
+    ends = None if test.sums is None else change_bounds(test.sums, p / 2, level, is_shown=is_worse)
+    return replace(
+        standing,
+        difference=test.change,
+        difference_ci95=ends,
+        p_adjusted=p_holm,
+        is_worse=is_worse,
+        level=level,
+    )
 
 
-def _two_sided(one: _Entry, other: _Entry, clusters: _Clusters) -> float:
-    # In this direction the smaller one of the two is not the rounding of a difference to 1.
-    p = _test(other, one, clusters).p
+def _two_sided(test: PairedTest) -> float:
     # Where no example tells them apart, the one-sided p is 1, and not half of the ways to toss no signs.
-    return 1.0 if p >= 1.0 else min(1.0, 2 * min(p, 1.0 - p))
+    return 1.0 if test.p >= 1.0 else min(1.0, 2 * min(test.p, 1.0 - test.p))
 
 
 def _test(one: _Entry, other: _Entry, clusters: _Clusters) -> PairedTest:

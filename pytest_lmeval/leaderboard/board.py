@@ -14,9 +14,10 @@ from pytest_lmeval.compact_json import compact_encoder
 from pytest_lmeval.leaderboard.aggregations import CENTERED, calibration, core_score, spent
 from pytest_lmeval.leaderboard.functions import is_function, named_scores
 from pytest_lmeval.leaderboard.quarantine import decides
-from pytest_lmeval.leaderboard.rows import Breakdown, TaskInfo, TaskRow, breakdown, make_row
+from pytest_lmeval.leaderboard.rows import Breakdown, TaskInfo, TaskRow, breakdown, make_row, scores_of
 from pytest_lmeval.redaction import redact_options
-from pytest_lmeval.stats.intervals import mean, overall_interval
+from pytest_lmeval.stats.bounds import overall_bounds
+from pytest_lmeval.stats.intervals import mean
 from pytest_lmeval.types import ExampleResult
 
 _NOTHING: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
@@ -154,7 +155,7 @@ def build_board(
         categories=breakdown((result.category, result) for result in deciding if result.category),
         digest=digest(everything),
         usage=_usage(everything),
-        overall_ci95=None if overall is None else overall_interval(inside),
+        overall_ci95=None if overall is None else overall_bounds([scores_of(row.per_example) for row in inside]),
         core_score=core_score(rows) if is_whole else None,
         calibration=calibration(deciding),
         spent=rows[0].spent if len(rows) == 1 else spent(everything),

@@ -19,7 +19,8 @@ from pytest_lmeval.leaderboard.aggregations import (
 from pytest_lmeval.leaderboard.classes import ClassRow, class_metrics, confusion, labelled
 from pytest_lmeval.leaderboard.functions import METRIC, mixed_decisions
 from pytest_lmeval.leaderboard.quarantine import decides
-from pytest_lmeval.stats.intervals import interval, mean, standard_error
+from pytest_lmeval.stats.bounds import Values, score_bounds
+from pytest_lmeval.stats.intervals import mean, standard_error
 from pytest_lmeval.types import ExampleResult
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
@@ -156,9 +157,7 @@ def make_row(
     ``metrics``, ``classes`` and ``confusion`` in place of ours, ``notes``, the ``score`` of measured examples.
     """
     everything, results = results, [result for result in results if decides(result)]
-    scored = [(result.score, result.cluster) for result in results if result.score is not None]
-    scores = [score for score, _ in scored]
-    clusters = [cluster for _, cluster in scored] if any(cluster for _, cluster in scored) else ()
+    scores, clusters = scores_of(results)
     statuses = Counter(result.status for result in results)
     latencies = [result.latency_ms for result in everything if result.latency_ms is not None]
     thresholds = {result.threshold for result in results if result.status != "measured"}
@@ -173,7 +172,7 @@ def make_row(
         metric=info.metric or (metrics.pop() if len(metrics) == 1 else "mixed"),
         score=score,
         stderr=standard_error(scores, clusters),
-        ci95=interval(scores, clusters),
+        ci95=score_bounds(scores, clusters),
         correct=sum(result.score is not None and result.score >= result.threshold for result in results),
         total=len(everything),
         errors=statuses["error"],
@@ -207,6 +206,13 @@ def make_row(
         spent=spent(everything),
         per_example=sorted(everything, key=lambda result: result.id),
     )
+
+
+def scores_of(results: Iterable[ExampleResult]) -> Values:
+    """Return the scores of the results that decide, and their clusters, none where no example has one."""
+    scored = [(each.score, each.cluster) for each in results if each.score is not None and decides(each)]
+    has_clusters = any(cluster for _, cluster in scored)
+    return [score for score, _ in scored], [cluster for _, cluster in scored] if has_clusters else ()
 
 
 def _measured(count: int, info: TaskInfo) -> dict[str, Any]:

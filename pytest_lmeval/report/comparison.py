@@ -27,7 +27,7 @@ _HEADINGS = (
     "95 % interval",
     "win rate",
     "to the best",
-    "95 % interval",
+    "may be",
     "p",
     "p95 ms",
     "cost",

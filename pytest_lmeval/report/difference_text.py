@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 
 from pytest_lmeval.compare.changes import TaskChange
 from pytest_lmeval.compare.compare import Comparison, Flip
@@ -10,11 +11,11 @@ from pytest_lmeval.compare.difference import ChangedTask, Difference
 from pytest_lmeval.leaderboard.functions import is_function, said_of
 from pytest_lmeval.leaderboard.responses import answers_in, shown_response, wanted_text
 from pytest_lmeval.report.markdown import COMMENT_BYTES, escape, table
-from pytest_lmeval.report.tables import columns, cut_to, interval_text, score_text, signed
+from pytest_lmeval.report.tables import columns, cut_to, interval_text, may_be_line, score_text, signed
 from pytest_lmeval.text import printable
 from pytest_lmeval.types import ExampleResult
 
-_HEADINGS = ("task", "verdict", "examples", "old", "new", "change", "95 % interval", "p", "worse", "better")
+_HEADINGS = ("task", "verdict", "examples", "old", "new", "change", "may be", "p", "worse", "better")
 _TEXTS = 2  # columns
 _PROMPT_TAIL = 400
 _TEXT_HEAD = 600
@@ -48,6 +49,7 @@ def difference_markdown(difference: Difference, limit: int) -> str:
         lines += table(("task", "old", "new", "change"), _score_rows(difference), texts=1)
     else:
         lines += table(_HEADINGS, [_change(change) for change in _changes(comparison)], texts=_TEXTS)
+        lines += _bullets([_legend(comparison)])
         lines += _flip_table(_WORSE, comparison.worse, limit) + _flip_table(_BETTER, comparison.better, limit)
     lines += _bullets(_remarks(difference))
     lines += _bullets([f"{name}: {shown}" for name, shown in _sides(difference)])
@@ -62,7 +64,12 @@ def _sides(difference: Difference) -> list[tuple[str, str]]:
 def _table_lines(difference: Difference) -> list[str]:
     if difference.comparison is None:
         return columns(("task", "old", "new", "change"), _score_rows(difference), texts=1)
-    return columns(_HEADINGS, [_change(change) for change in _changes(difference.comparison)], texts=_TEXTS)
+    lines = columns(_HEADINGS, [_change(change) for change in _changes(difference.comparison)], texts=_TEXTS)
+    return [*lines, _legend(difference.comparison)]
+
+
+def _legend(comparison: Comparison) -> str:
+    return may_be_line({"criteria": asdict(comparison.criteria)})
 
 
 def _changes(comparison: Comparison) -> list[TaskChange]:

@@ -14,6 +14,7 @@ from pytest_lmeval.report.tables import (
     cells,
     change_cells,
     cut_to,
+    may_be_line,
     remark_lines,
     score_text,
     selection_text,
@@ -139,6 +140,7 @@ def _comparison(comparison: Mapping[str, Any] | None) -> list[str]:
         return []
     changes = [*comparison["tasks"], comparison["pooled"]]
     lines = table(CHANGE_HEADINGS, [change_cells(change) for change in changes], texts=2)
+    lines += _listed([may_be_line(comparison)], 1)
     lines += _flips("Passed before, and not now", comparison["worse"])
     lines += _flips("Passes now, and did not before", comparison["better"])
     return lines + _listed([f"not compared: {name}: {why}" for name, why in comparison["left_out"].items()], _REASONS)

@@ -11,7 +11,7 @@ from pytest_lmeval.text import printable
 
 HEADINGS = ("task", "metric", "score", "95 % interval", "correct", "errors", "unparsed", "ms")
 """The columns of the board; the first two are text."""
-CHANGE_HEADINGS = ("against the baseline", "verdict", "was", "is", "change", "p adjusted", "worse", "better")
+CHANGE_HEADINGS = ("against the baseline", "verdict", "was", "is", "change", "may be", "p adjusted", "worse", "better")
 _FLIPS = 10
 _PROMPT = 160
 _CUT = "\n\n(cut here; the rest stands in the report's files)\n"
@@ -29,12 +29,23 @@ def comparison_lines(comparison: Mapping[str, Any] | None) -> list[str]:
     if comparison is None:
         return []
     changes = [*comparison["tasks"], comparison["pooled"]]
-    lines = columns(CHANGE_HEADINGS, [change_cells(change) for change in changes], texts=2)
+    lines = [*columns(CHANGE_HEADINGS, [change_cells(change) for change in changes], texts=2), may_be_line(comparison)]
     worse = comparison["worse"]
     for flip in worse[:_FLIPS]:
         lines += [f"  worse: {flip['task']}: {flip['id']}", *_prompt_lines(flip)]
     lines += [f"  ... and {len(worse) - _FLIPS} more"] if len(worse) > _FLIPS else []
     return lines + [f"  not compared: {task}: {why}" for task, why in comparison["left_out"].items()]
+
+
+def may_be_line(comparison: Mapping[str, Any]) -> str:
+    """Return what the column "may be" of a comparison means."""
+    criteria = {"alpha": 0.05, **comparison.get("criteria", {})}
+    models = criteria.get("models", 1)
+    shared = f" of the run, shared by {models} models" if models > 1 else ""
+    return (
+        "may be: what the change may truly be; it leaves out 0 where the test finds a regression or an improvement, "
+        f"and only there (alpha {100 * criteria['alpha']:g} %{shared})"
+    )
 
 
 def _prompt_lines(flip: Mapping[str, Any]) -> list[str]:
@@ -50,13 +61,14 @@ def _tail(prompt: str) -> str:
 
 
 def change_cells(change: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return what a table shows of one task against the baseline: task, verdict, was, is, change, p, worse, better."""
+    """Return what a table shows of one task against the baseline, in the order of CHANGE_HEADINGS."""
     return (
         printable(change["task"], keep=""),
         change["verdict"],
         score_text(change["old"]),
         score_text(change["new"]),
         f"{change['change']:+.4f}",
+        interval_text(change.get("interval"), sign=True),
         f"{change['p_adjusted']:.3g}",
         str(change["worse"]),
         str(change["better"]),

@@ -1,24 +1,13 @@
-"""How sure a mean of scores is: standard error and 95 % interval, with nothing but ``math``."""
+"""How sure a mean of scores is: standard error, Wilson's interval, Student's t, with nothing but ``math``."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import Protocol
 
 Z95 = 1.959963984540054
 """The 97.5 % point of the normal distribution."""
-
-
-class Scored(Protocol):
-    """A row of a leaderboard, as far as :func:`overall_interval` looks at it."""
-
-    @property
-    def score(self) -> float | None: ...
-
-    @property
-    def ci95(self) -> tuple[float, float] | None: ...
 
 
 def mean(values: Sequence[float]) -> float:
@@ -53,38 +42,6 @@ def standard_error(values: Sequence[float], clusters: Sequence[str] = ()) -> flo
     return math.sqrt(spread / (len(residuals) - 1) / n) * math.sqrt(len(residuals) / n)
 
 
-def interval(values: Sequence[float], clusters: Sequence[str] = ()) -> tuple[float, float] | None:
-    """Return a 95 % interval of the mean: Wilson's for scores of 0 and 1 alone, else Student's t cut to [0, 1].
-
-    Where values share ``clusters``, t takes their standard error and number, and Wilson's interval the number of
-    independent values that would be as uncertain (E. L. Korn and B. I. Graubard, Survey Methodology 24, 1998). None
-    where nothing can be said: no value, or graded ones of a single cluster.
-    """
-    if not values:
-        return None
-    centre, units = mean(values), len(sum_clusters(values, clusters))
-    if all(value in (0.0, 1.0) for value in values):
-        return _wilson(centre, len(values) if units == len(values) else _effective(values, clusters, units))
-    error = standard_error(values, clusters)
-    if error is None:
-        return None
-    half = t_quantile(units - 1) * error
-    return max(0.0, centre - half), min(1.0, centre + half)
-
-
-def overall_interval(rows: Iterable[Scored]) -> tuple[float, float] | None:
-    """Return a 95 % interval of the unweighted mean of the rows' scores; None where a row has no score or interval."""
-    estimates = []
-    for row in rows:
-        if row.score is None or row.ci95 is None:
-            return None
-        estimates.append((row.score, row.ci95))
-    if not estimates:
-        return None
-    low, high = combine(estimates)
-    return max(0.0, low), min(1.0, high)
-
-
 def combine(estimates: Sequence[tuple[float, tuple[float, float]]]) -> tuple[float, float]:
     """Return a 95 % interval of the mean of independent estimates, each with its own 95 % interval around it.
 
@@ -99,11 +56,7 @@ def combine(estimates: Sequence[tuple[float, tuple[float, float]]]) -> tuple[flo
 
 def wilson_interval(successes: int, n: int) -> tuple[float, float]:
     """Return the 95 % score interval of a proportion, n >= 1 (E. B. Wilson, JASA 22, 1927)."""
-    return _wilson(successes / n, n)
-
-
-def _wilson(share: float, n: float) -> tuple[float, float]:
-    scale = 1 + Z95 * Z95 / n
+    share, scale = successes / n, 1 + Z95 * Z95 / n
     centre = (share + Z95 * Z95 / (2 * n)) / scale
     half = Z95 / scale * math.sqrt(share * (1 - share) / n + Z95 * Z95 / (4 * n * n))
     # Rounding must not push the ends of an all-or-nothing task off 0 and 1.
@@ -112,20 +65,8 @@ def _wilson(share: float, n: float) -> tuple[float, float]:
     return low, high
 
 
-def _effective(values: Sequence[float], clusters: Sequence[str], units: int) -> float:
-    """Return how many independent 0/1 values would leave as much doubt as these, at least 1."""
-    share = mean(values)
-    error = standard_error(values, clusters)
-    if error is None or share in (0.0, 1.0):
-        return units
-    if error == 0:
-        return len(values)
-    few = (Z95 / t_quantile(units - 1)) ** 2
-    return min(float(len(values)), max(1.0, share * (1 - share) / error**2 * few))
-
-
 @lru_cache(maxsize=1024)  # tasks and rounds of a simulation have the same few degrees
-def t_quantile(degrees: int) -> float:
+def t_quantile(degrees: float) -> float:
     """Return the 97.5 % point of Student's t distribution with ``degrees`` >= 1 degrees of freedom, by bisection."""
     low, high = 0.0, 13.0
     for _ in range(60):
@@ -137,7 +78,7 @@ def t_quantile(degrees: int) -> float:
     return (low + high) / 2
 
 
-def _t_tail(t: float, degrees: int) -> float:
+def _t_tail(t: float, degrees: float) -> float:
     return 0.5 * _incomplete_beta(degrees / 2, 0.5, degrees / (degrees + t * t))
 
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from pytest_lmeval.stats.intervals import Z95, combine, mean, standard_error, sum_clusters, t_quantile
+from pytest_lmeval.stats.bounds import Sums, Values, sums, units_of
+from pytest_lmeval.stats.intervals import mean
 from pytest_lmeval.stats.power import detectable_drop
 from pytest_lmeval.stats.signflip import sign_flip_p
 
-Differences = tuple[Sequence[float], Sequence[str]]
+Differences = Values
 """The differences ``new - old`` of a task's pairs, and the cluster of each, or nothing where none has one."""
 
 _NOTHING = 1e-9  # a score is in [0, 1]: a smaller difference is the rounding of a mean
@@ -24,9 +24,8 @@ class PairedTest:
 
     ``n`` counts the pairs, ``clusters`` the independent units they form. ``change`` is the mean difference. ``p`` is
     the one-sided mid-p that the new run is worse, 1.0 where nothing differs; ``exact`` is False where it is an
-    approximation. ``interval`` holds the change with 95 % confidence; None where nothing can be said. ``detectable`` is
-    the smallest drop, as a positive number, that such pairs would have shown four times in five; None where no drop
-    would.
+    approximation. ``sums`` are what bounds of the change are made of, None without a pair. ``detectable`` is the
+    smallest drop, as a positive number, that such pairs would have shown four times in five; None where no drop would.
     """
 
     n: int
@@ -34,16 +33,8 @@ class PairedTest:
     change: float
     p: float
     exact: bool
-    interval: tuple[float, float] | None
+    sums: Sums | None
     detectable: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class _Unit:
-    """What varies as one: its part of the change, and of all that could have changed."""
-
-    part: float
-    weight: float
 
 
 def paired_test(differences: Sequence[float], clusters: Sequence[str] = (), *, alpha: float = 0.05) -> PairedTest:
@@ -64,37 +55,24 @@ def pooled_test(tasks: Sequence[Differences], *, alpha: float = 0.05) -> PairedT
     name are one unit, whatever task they stand in.
     """
     tasks = [(_snapped(differences), clusters) for differences, clusters in tasks if differences]
-    units = _units(tasks)
+    units = units_of(tasks)
+    added = sums(units, mean([mean(differences) for differences, _ in tasks])) if units else None
     p, exact = sign_flip_p([unit.part for unit in units])
-    changes = [mean(differences) for differences, _ in tasks]
     return PairedTest(
         n=sum(len(differences) for differences, _ in tasks),
         clusters=len(units),
-        change=mean(changes) if changes else 0.0,
+        change=added.value if added else 0.0,
         p=p,
         exact=exact,
-        interval=_pooled_interval(tasks, changes),
-        detectable=_detectable(units, alpha),
+        sums=added,
+        detectable=detectable_drop(added.tossed, added.weight, alpha) if added else None,
     )
 
 
-def change_interval(differences: Sequence[float], clusters: Sequence[str] = ()) -> tuple[float, float] | None:
-    """Return a 95 % interval of the mean difference, cut to [-1, 1]; None for no pair, or graded ones of one cluster.
-
-    Independent pairs of right-or-wrong scores, and pairs that do not differ at all, get the adjusted Wald interval (D.
-    G. Bonett and R. M. Price, Journal of Educational and Behavioral Statistics 37, 2012), which leaves doubt even where
-    nothing differs; all others Student's t over the clusters.
-    """
-    if not differences:
-        return None
-    units = sum_clusters(differences, clusters)
-    independent = len(units) == len(differences)
-    if not any(differences) or (independent and all(unit in (-1.0, 0.0, 1.0) for unit in units)):
-        return _adjusted_wald(units)
-    error = standard_error(differences, clusters)
-    if error is None:
-        return None
-    return _cut(mean(differences), t_quantile(len(units) - 1) * error)
+def p_better(test: PairedTest) -> float:
+    """Return the one-sided mid-p that the new run is better, 1.0 where nothing differs."""
+    # The mid-p values of both sides add up to one, unless nothing differs at all.
+    return 1.0 - test.p if test.change > 0 else 1.0
 
 
 def holm(p_values: Mapping[_Name, float]) -> dict[_Name, float]:
@@ -116,46 +94,3 @@ def _snapped(differences: Sequence[float]) -> list[float]:
         if not -1.0 <= difference <= 1.0:
             raise ValueError(f"differences[{index}] is {difference!r}: expected a number from -1 to 1")
     return [difference if abs(difference) > _NOTHING else 0.0 for difference in differences]
-
-
-def _units(tasks: Sequence[Differences]) -> list[_Unit]:
-    parts: list[float] = []
-    weights: list[float] = []
-    names: list[str] = []
-    for differences, clusters in tasks:
-        if clusters and len(clusters) != len(differences):
-            raise ValueError(f"{len(clusters)} clusters for {len(differences)} differences")
-        weight = 1 / (len(differences) * len(tasks))
-        parts += [difference * weight for difference in differences]
-        weights += [weight] * len(differences)
-        names += clusters or [""] * len(differences)
-    units = zip(sum_clusters(parts, names), sum_clusters(weights, names), strict=True)
-    return [_Unit(part if abs(part) > _NOTHING * weight else 0.0, weight) for part, weight in units]
-
-
-def _pooled_interval(tasks: Sequence[Differences], changes: Sequence[float]) -> tuple[float, float] | None:
-    intervals = [change_interval(differences, clusters) for differences, clusters in tasks]
-    known = [ends for ends in intervals if ends is not None]
-    if not known or len(known) < len(tasks):
-        return None
-    low, high = combine(list(zip(changes, known, strict=True)))
-    return max(-1.0, low), min(1.0, high)
-
-
-def _detectable(units: Sequence[_Unit], alpha: float) -> float | None:
-    if not units:
-        return None
-    spread = math.fsum(unit.part**2 for unit in units)
-    return detectable_drop(spread, math.fsum(unit.weight**2 for unit in units), alpha)
-
-
-def _adjusted_wald(units: Sequence[float]) -> tuple[float, float]:
-    # One more pair each way than there is.
-    n = len(units) + 2
-    worse = (units.count(-1.0) + 1) / n
-    better = (units.count(1.0) + 1) / n
-    return _cut(better - worse, Z95 * math.sqrt((worse + better - (better - worse) ** 2) / n))
-
-
-def _cut(centre: float, half: float) -> tuple[float, float]:
-    return max(-1.0, centre - half), min(1.0, centre + half)

@@ -102,7 +102,7 @@ def test_a_lower_model_is_a_regression_and_a_higher_one_an_improvement(lmeval: L
     code, out, _ = lmeval("diff", better, lower, "--limit=0")
     assert code == 1
     assert "gsm8k    regression      1319  0.5625  0.3472  -0.2153" in out
-    assert "-21.5 points (95 % interval -24.4 to -18.6), 360 worse and 76 better of 1319" in out
+    assert "-21.5 points (at least 18.4, at most 24.0), 360 worse and 76 better of 1319" in out
     code, out, _ = lmeval("diff", lower, better, "--limit=0")
     assert (0, True) == (code, "verdict: improvement" in out)
 

@@ -52,7 +52,7 @@ def test_a_run_against_itself_passes_and_says_what_it_could_have_shown() -> None
     assert ("pass", 100, 100) == (comparison.verdict, comparison.paired, comparison.expected)
     assert () == comparison.worse + comparison.better
     assert [
-        "sums: no regression: 0.6000 -> 0.6000, +0.0 points (95 % interval -2.7 to +2.7), 0 worse and 0 better of 100; "
+        "sums: no regression: 0.6000 -> 0.6000, +0.0 points (-2.6 to +2.6), 0 worse and 0 better of 100; "
         "p 1; such pairs show a drop of 5.4 points 4 times in 5"
     ] == list(comparison.reasons)
 
@@ -201,7 +201,7 @@ def test_a_drop_in_one_task_of_many_is_a_regression_of_that_task() -> None:
     assert "regression" == comparison.verdict == verdicts(comparison)["t0"]
     assert {"pass"} == {verdict for task, verdict in verdicts(comparison).items() if task not in ("t0", "overall")}
     assert comparison.reasons[0].startswith(
-        "t0: regression: 0.8000 -> 0.6200, -18.0 points (95 % interval -28.9 to -5.7)"
+        "t0: regression: 0.8000 -> 0.6200, -18.0 points (at least 1.6, at most 37.3)"
     )
     assert comparison.reasons[0].endswith("9 worse and 0 better of 50; p 0.00098, 0.02 adjusted")
 

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_lmeval.leaderboard.rows import TaskInfo, breakdown, make_row, mean_score
-from pytest_lmeval.stats.intervals import interval, standard_error
+from pytest_lmeval.stats.bounds import score_bounds
+from pytest_lmeval.stats.intervals import standard_error
 from pytest_lmeval.types import ExampleResult
 
 INFO = TaskInfo("sums", "tasks/sums.jsonl", "ab12", "exact_match", 9, 9)
@@ -45,7 +46,7 @@ RECORD_KEYS = ["id", "prompt", "prediction", "output", "targets", "score", "stat
 def test_the_score_is_the_mean_of_the_scored_examples_alone() -> None:
     row = make_row(INFO, [PASSED, FAILED, ERROR, TIMEOUT, EXCLUDED])
     assert 0.5 == row.score
-    assert (standard_error([1.0, 0.0]), interval([1.0, 0.0])) == (row.stderr, row.ci95)
+    assert (standard_error([1.0, 0.0]), score_bounds([1.0, 0.0])) == (row.stderr, row.ci95)
     assert (1, 5, 1, 1, 1) == (row.correct, row.total, row.errors, row.timeouts, row.excluded)
 
 

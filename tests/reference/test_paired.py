@@ -6,7 +6,6 @@ import math
 import random
 from itertools import product
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,7 +13,7 @@ from scipy import stats
 from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.multitest import multipletests
 
-from pytest_lmeval.stats.paired import change_interval, holm, paired_test, pooled_test
+from pytest_lmeval.stats.paired import holm, paired_test, pooled_test
 from pytest_lmeval.stats.signflip import sign_flip_p
 from tests.tables import each_row
 
@@ -53,9 +52,9 @@ def test_p_is_one_where_nothing_differs(differences: list[float]) -> None:
     assert (1.0, True, 0.0) == (test.p, test.exact, test.change)
 
 
-def test_no_pairs_give_no_interval_and_nothing_detectable() -> None:
+def test_no_pairs_give_no_sums_and_nothing_detectable() -> None:
     test = paired_test([])
-    assert (0, 0, None, None) == (test.n, test.clusters, test.interval, test.detectable)
+    assert (0, 0, None, None) == (test.n, test.clusters, test.sums, test.detectable)
 
 
 @settings(deadline=None)
@@ -63,9 +62,6 @@ def test_no_pairs_give_no_interval_and_nothing_detectable() -> None:
 def test_the_sides_mirror_each_other(differences: list[float]) -> None:
     one, other = paired_test(differences), paired_test([-difference for difference in differences])
     assert one.change == -other.change
-    assert one.interval is not None
-    assert other.interval is not None
-    assert one.interval == pytest.approx((-other.interval[1], -other.interval[0]))
     assert pytest.approx(1.0 if any(differences) else 2.0) == one.p + other.p
 
 
@@ -150,65 +146,6 @@ def test_one_task_alone_pools_to_itself() -> None:
 def test_a_cluster_may_reach_over_tasks() -> None:
     tasks = [(flips(3, 0), ["text"] * 3), (flips(3, 0), ["text"] * 3)]
     assert (1, 0.25) == (pooled_test(tasks).clusters, pooled_test(tasks).p)
-
-
-def test_the_pooled_interval_holds_the_change_and_is_narrower_than_a_task_s() -> None:
-    tasks = [flips(3, 1, 46), flips(1, 2, 47), flips(2, 2, 46)]
-    pooled = pooled_test([(task, ()) for task in tasks])
-    widths = [high - low for low, high in (change_interval(task) or (0, 0) for task in tasks)]
-    assert pooled.interval is not None
-    assert pooled.interval[0] < pooled.change < pooled.interval[1]
-    assert pooled.interval[1] - pooled.interval[0] < min(widths)
-
-
-def test_a_task_without_an_interval_leaves_the_pool_without_one() -> None:
-    assert pooled_test([(flips(1, 1, 8), ()), ([0.5], ())]).interval is None
-
-
-# The interval
-
-
-@pytest.mark.parametrize("differences", [[-0.5, 0.25, -0.25, 0.0], [0.1, 0.1, -0.4, 0.3, 0.2, 0.0]])
-def test_the_interval_of_graded_differences_is_student_s(differences: list[float]) -> None:
-    reference = stats.ttest_1samp(differences, 0.0).confidence_interval(0.95)
-    assert pytest.approx((reference.low, reference.high), abs=1e-9) == change_interval(differences)
-
-
-def test_the_interval_of_clusters_of_one_size_is_student_s_over_their_means() -> None:
-    differences = [-0.5, 0.25, -0.25, 0.0, 0.75, 0.5, -0.125, -0.25]
-    means = [float(np.mean(differences[at : at + 2])) for at in range(0, 8, 2)]
-    reference = stats.ttest_1samp(means, 0.0).confidence_interval(0.95)
-    clusters = [f"c{at // 2}" for at in range(8)]
-    assert pytest.approx((reference.low, reference.high), abs=1e-9) == change_interval(differences, clusters)
-
-
-@settings(deadline=None)
-@given(_FLIPS)
-def test_the_interval_of_flips_holds_the_change_and_leaves_doubt(differences: list[float]) -> None:
-    ends = change_interval(differences)
-    assert ends is not None
-    assert -1.0 <= ends[0] <= math.fsum(differences) / len(differences) <= ends[1] <= 1.0
-    assert ends[0] < ends[1]
-
-
-@pytest.mark.parametrize(
-    ("n", "worse", "better"), [(50, 0.05, 0.05), (50, 0.15, 0.05), (200, 0.0, 0.0), (400, 0.1, 0.02)]
-)
-def test_the_interval_of_flips_covers_the_truth_at_least_94_times_in_100(n: int, worse: float, better: float) -> None:
-    toss = random.Random(n)
-    covered = 0
-    for _ in range(1000):
-        run = toss.choices([-1.0, 1.0, 0.0], [worse, better, 1 - worse - better], k=n)
-        low, high = change_interval(run) or (0.0, 0.0)
-        covered += low <= better - worse <= high
-    assert covered >= 940
-
-
-@each_row(("differences", "clusters"), [([], []), ([0.5], []), ([0.5, -0.5], ["a", "a"])])
-def test_nothing_is_said_of_no_pair_or_graded_ones_of_one_cluster(
-    differences: list[float], clusters: list[str]
-) -> None:
-    assert change_interval(differences, clusters) is None
 
 
 # What could be shown

@@ -18,7 +18,6 @@ from pytest_lmeval.report.html.examples import (
 )
 from pytest_lmeval.report.html.texts import encode
 from pytest_lmeval.report.rerun import command, rerun_parts
-from pytest_lmeval.stats.intervals import combine
 from pytest_lmeval.types import ExampleResult
 
 MAX_EXAMPLES = 10_000
@@ -66,7 +65,7 @@ def report_data(
     overview = {
         "board": {**board, "tasks": rows, "gate": gate or None},
         "comparison": _without_examples(comparison),
-        "overall_ci95": _overall_interval(board),
+        "overall_ci95": board.get("overall_ci95"),
         "overall_floor": gate.get("settings", {}).get("floors", {}).get("overall"),
         "examples": [_tally(task, chosen[task.name], flips) for task in tasks],
         "latency": latency_facts([result.latency_ms for result in results if result.latency_ms is not None]),
@@ -76,14 +75,6 @@ def report_data(
         "has_baseline": bool(baseline) or comparison is not None,
     }
     return ReportData(overview, [_encode_task(task, chosen[task.name]) for task in tasks])
-
-
-def _overall_interval(board: Mapping[str, Any]) -> tuple[float, float] | None:
-    estimates = [(row["score"], tuple(row["ci95"])) for row in board.get("tasks", ()) if row["ci95"]]
-    # A measured task without a score is outside the overall score.
-    inside = [row for row in board.get("tasks", ()) if row["score"] is not None or not row.get("measured")]
-    known = board.get("overall_score") is not None and len(estimates) == len(inside)
-    return combine(estimates) if known else None
 
 
 def _tasks(names: Sequence[str], results: Sequence[ExampleResult]) -> list[_Task]:

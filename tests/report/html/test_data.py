@@ -11,7 +11,6 @@ import pytest
 from pytest_lmeval.report.html import data
 from pytest_lmeval.report.html.data import report_data
 from pytest_lmeval.report.html.texts import LONGEST_TEXT
-from pytest_lmeval.stats.intervals import overall_interval
 from pytest_lmeval.types import ExampleResult
 from tests.report.html.samples import board_of, compared_run, result
 from tests.tables import each_row
@@ -124,12 +123,10 @@ def test_no_more_text_is_taken_than_a_page_can_hold(monkeypatch: pytest.MonkeyPa
     assert 4 == len(json.loads(given.tasks[0])["examples"])
 
 
-def test_the_overall_interval_is_that_of_the_rows() -> None:
-    results = [result("a"), result("b", "5"), result("c", task="more")]
-    board = board_of(results)
-    assert overall_interval(_rows(board)) == report_data(board, results, None, {}).overview["overall_ci95"]
-    incomplete = {**board, "overall_score": None}
-    assert None is report_data(incomplete, results, None, {}).overview["overall_ci95"]
+def test_the_overall_interval_is_that_of_the_board() -> None:
+    board = {**board_of([result("a")]), "overall_ci95": [0.2, 0.9]}
+    assert [0.2, 0.9] == report_data(board, [result("a")], None, {}).overview["overall_ci95"]
+    assert None is report_data({**board, "overall_ci95": None}, [], None, {}).overview["overall_ci95"]
 
 
 def test_the_comparison_of_the_gate_is_used_and_not_embedded_twice() -> None:
@@ -149,13 +146,3 @@ def test_the_examples_of_the_board_are_not_embedded_a_second_time() -> None:
 
 def test_a_result_of_a_task_without_a_row_is_still_there() -> None:
     assert {"a", "b"} == _examples([result("a"), replace(result("b"), task="new")]).keys()
-
-
-class _Row:
-    def __init__(self, score: float | None, ci95: tuple[float, float] | None) -> None:
-        self.score = score
-        self.ci95 = ci95
-
-
-def _rows(board: dict[str, Any]) -> list[Any]:
-    return [_Row(row["score"], tuple(row["ci95"])) for row in board["tasks"]]

@@ -77,7 +77,7 @@ function counted(value) {
 }
 
 function changeText(entry) {
-  const interval = entry.interval && ` (${change(entry.interval[0])} to ${change(entry.interval[1])})`;
+  const interval = entry.interval && ` (may be ${mayBe(entry)})`;
   return `${change(entry.change)}${interval || ""}`;
 }
 

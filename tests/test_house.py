@@ -34,7 +34,7 @@ FIELDS = {"Comparison": 21, "ExampleResult": 33, "TaskRow": 32}
 # Names of two or more classes.
 TWICE = """
     Asked Budget Child Compared Decision Document Family Found Needs Options Outcome Pair Place Reading Row Rows Run
-    Scored Task TaskFile Transport Worker _Call _Found _Loader _Reader _Rows _Task
+    Task TaskFile Transport Worker _Call _Found _Loader _Reader _Rows _Task
 """
 
 

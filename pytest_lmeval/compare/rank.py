@@ -13,8 +13,8 @@ from pytest_lmeval.compare.pairing import check_pairing, content_of
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.leaderboard.aggregations import spent
 from pytest_lmeval.records.runfile import RunFile, examples_of
-from pytest_lmeval.stats.bounds import change_bounds, level_of, overall_bounds
-from pytest_lmeval.stats.intervals import mean
+from pytest_lmeval.stats.bounds import change_bounds, level_of
+from pytest_lmeval.stats.intervals import mean, overall_bounds
 from pytest_lmeval.stats.paired import PairedTest, holm, pooled_test
 
 ALPHA = 0.05

@@ -16,8 +16,7 @@ from pytest_lmeval.leaderboard.functions import is_function, named_scores
 from pytest_lmeval.leaderboard.quarantine import decides
 from pytest_lmeval.leaderboard.rows import Breakdown, TaskInfo, TaskRow, breakdown, make_row, scores_of
 from pytest_lmeval.redaction import redact_options
-from pytest_lmeval.stats.bounds import overall_bounds
-from pytest_lmeval.stats.intervals import mean
+from pytest_lmeval.stats.intervals import mean, overall_bounds
 from pytest_lmeval.types import ExampleResult
 
 _NOTHING: Mapping[str, Mapping[str, Any]] = MappingProxyType({})

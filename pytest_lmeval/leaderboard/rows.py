@@ -19,8 +19,8 @@ from pytest_lmeval.leaderboard.aggregations import (
 from pytest_lmeval.leaderboard.classes import ClassRow, class_metrics, confusion, labelled
 from pytest_lmeval.leaderboard.functions import METRIC, mixed_decisions
 from pytest_lmeval.leaderboard.quarantine import decides
-from pytest_lmeval.stats.bounds import Values, score_bounds
-from pytest_lmeval.stats.intervals import mean, standard_error
+from pytest_lmeval.stats.intervals import mean, score_bounds, standard_error
+from pytest_lmeval.stats.units import Values
 from pytest_lmeval.types import ExampleResult
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})

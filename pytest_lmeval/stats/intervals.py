@@ -1,13 +1,16 @@
-"""How sure a mean of scores is: standard error, Wilson's interval, Student's t, with nothing but ``math``."""
+"""How sure a mean of scores is: standard error and 95 % intervals, with nothing but ``math``."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
+
+from pytest_lmeval.stats.units import Values, units_of
 
 Z95 = 1.959963984540054
 """The 97.5 % point of the normal distribution."""
+_NOTHING = 1e-9  # a score is in [0, 1]: a smaller difference is the rounding of a mean
 
 
 def mean(values: Sequence[float]) -> float:
@@ -40,6 +43,84 @@ def standard_error(values: Sequence[float], clusters: Sequence[str] = ()) -> flo
         return None
     spread = math.fsum(residual**2 for residual in residuals)
     return math.sqrt(spread / (len(residuals) - 1) / n) * math.sqrt(len(residuals) / n)
+
+
+def score_bounds(values: Sequence[float], clusters: Sequence[str] = ()) -> tuple[float, float] | None:
+    """Return a 95 % interval of the mean of scores in [0, 1]; None of none.
+
+    For scores of 0 and 1 that share no cluster it is Wilson's interval, and by the same idea for any others: what was
+    seen, plus a share that was not seen at the far end. It has a width also where all scores are alike. Where clusters
+    are shared, Student's t is taken in place of the normal distribution, with the degrees of freedom and the variance
+    of R. M. Bell and D. F. McCaffrey (Survey Methodology 28, 2002), and the design effect in place of n.
+    """
+    if not values:
+        return None
+    if clusters and len(groups := _clusters(values, clusters)) < len(values):
+        return _clustered(values, list(groups.values()))
+    n, centre = len(values), mean(values)
+    if all(value in (0.0, 1.0) for value in values):
+        return wilson_interval(round(math.fsum(values)), n)
+    squares = math.fsum((value - centre) ** 2 for value in values)
+    return _ends(centre, squares / n / max(1, n - 1), 1 / n)
+
+
+def _clusters(values: Sequence[float], clusters: Sequence[str]) -> Mapping[str | int, list[float]]:
+    groups: dict[str | int, list[float]] = {}
+    for index, (value, cluster) in enumerate(zip(values, clusters, strict=True)):
+        groups.setdefault(cluster or index, []).append(value)
+    return groups
+
+
+def _clustered(values: Sequence[float], groups: Sequence[Sequence[float]]) -> tuple[float, float]:
+    n, centre = len(values), mean(values)
+    squares = math.fsum((value - centre) ** 2 for value in values)
+    if len(groups) == 1:
+        return _ends(centre, squares / n**2, 1.0)
+    weights = [len(group) / n for group in groups]
+    residuals = [math.fsum(value - centre for value in group) / n for group in groups]
+    spread = math.fsum(residual**2 / (1 - weight) for residual, weight in zip(residuals, weights, strict=True))
+    # Answers that cancel out within clusters by chance are no surer than ones without clusters.
+    spread = max(spread, squares / n**2)
+    most = math.fsum(weight**2 for weight in weights)
+    unseen = min(most, max(1 / n, spread * n / squares)) if squares > _NOTHING**2 else most
+    degrees = max(1.0, most**2 / math.fsum(weight**4 for weight in weights) - 1)
+    return _ends(centre, spread, unseen, t_quantile(degrees))
+
+
+def overall_bounds(tasks: Sequence[Values]) -> tuple[float, float] | None:
+    """Return a 95 % interval of the unweighted mean of the tasks' scores; None where a task, or all, have none.
+
+    Of several tasks each end is the farther one of two: that of the tasks' intervals, combined, and that of all their
+    scores with the weights they have.
+    """
+    if len(tasks) == 1:
+        return score_bounds(*tasks[0])
+    ends = [score_bounds(values, clusters) for values, clusters in tasks]
+    known = [each for each in ends if each is not None]
+    if not known or len(known) < len(tasks):
+        return None
+    low, high = combine([(mean(values), each) for (values, _), each in zip(tasks, known, strict=True)])
+    units = units_of(tasks, are_scores=True)
+    spread = math.fsum(unit.residual**2 for unit in units)
+    score = mean([mean(values) for values, _ in tasks])
+    # What one unit that was not seen could weigh.
+    unseen = (math.fsum(unit.weight**2 for unit in units) + max(unit.weight for unit in units)) / 2
+    pooled = _ends(score, spread, unseen)
+    return max(0.0, min(low, pooled[0])), min(1.0, max(high, pooled[1]))
+
+
+def _ends(centre: float, spread: float, unseen: float, z: float = Z95) -> tuple[float, float]:
+    low, high = centre - _distance(centre, spread, unseen, z), centre + _distance(1 - centre, spread, unseen, z)
+    return max(0.0, low), min(1.0, high)
+
+
+def _distance(room: float, spread: float, unseen: float, z: float) -> float:
+    """Return how far the mean may be off towards an end that is ``room`` away."""
+    if room <= _NOTHING:
+        return max(0.0, room)
+    k = z * z
+    square, linear = room * room * (1 + k * unseen), k * (room * room * unseen - spread)
+    return room * min(1.0, (linear + math.sqrt(linear * linear + 4 * square * k * spread)) / (2 * square))
 
 
 def combine(estimates: Sequence[tuple[float, tuple[float, float]]]) -> tuple[float, float]:

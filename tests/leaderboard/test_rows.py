@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_lmeval.leaderboard.rows import TaskInfo, breakdown, make_row, mean_score
-from pytest_lmeval.stats.bounds import score_bounds
-from pytest_lmeval.stats.intervals import standard_error
+from pytest_lmeval.stats.intervals import score_bounds, standard_error
 from pytest_lmeval.types import ExampleResult
 
 INFO = TaskInfo("sums", "tasks/sums.jsonl", "ab12", "exact_match", 9, 9)

@@ -14,8 +14,16 @@ from scipy import stats
 from statsmodels.regression.linear_model import OLS
 from statsmodels.stats.proportion import proportion_confint
 
-from pytest_lmeval.stats.bounds import overall_bounds, score_bounds
-from pytest_lmeval.stats.intervals import combine, mean, standard_error, sum_clusters, t_quantile, wilson_interval
+from pytest_lmeval.stats.intervals import (
+    combine,
+    mean,
+    overall_bounds,
+    score_bounds,
+    standard_error,
+    sum_clusters,
+    t_quantile,
+    wilson_interval,
+)
 from tests.tables import each_row
 
 _SCORES = st.lists(st.floats(0, 1, allow_subnormal=False), min_size=1, max_size=40)

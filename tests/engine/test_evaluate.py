@@ -155,6 +155,14 @@ def test_an_example_without_a_response_has_no_score(
         result.error,
     )
     assert content_hash(task, task.examples[0], "2 + 3 =") == result.hash
+    assert "retries" not in result.usage
+
+
+def test_the_retries_of_a_request_that_ended_in_an_error_are_counted(load: Load, registry: Registry) -> None:
+    task, error = load(COMPACT), AdapterError("down")
+    error.retries = 3
+    result = failed_result(task, task.examples[0], "2 + 3 =", error, Judgement(Thresholds(registry)))
+    assert 3 == result.usage["retries"]
 
 
 @pytest.mark.parametrize("gated", [True, False])

@@ -159,6 +159,13 @@ def test_errors_that_may_be_of_the_request_or_pass_end_no_run(errors: Sequence[E
     assert (30, "") == (len(texts), stopped)
 
 
+def test_a_refused_request_shows_that_the_server_works() -> None:
+    errors = [RequestRefused("too long"), *[ConnectionRefusedError("gone")] * 60]
+    adapter = Client(lambda attempt: raising(errors[attempt - 1]))
+    texts, _ = outcomes(adapter, 60, concurrency=1, retries=0)
+    assert 1 + ALIKE == len(texts)
+
+
 def test_errors_of_one_cause_count_where_their_texts_differ() -> None:
     def fail(attempt: int) -> Any:
         error = AdapterError(f"HTTP 401: request {attempt}")

@@ -129,6 +129,12 @@ def test_good_records_are_taken(record: Mapping[str, Any]) -> None:
         (changed(TURNS, "extras.responses", {"news": "x"}), "bad_value", "extras.responses", "is not one of weather"),
         (changed(TURNS, "extras.responses", {"weather": [1]}), "bad_type", "extras.responses.weather[0]", "response"),
         (
+            changed(TURNS, "extras.responses", {"weather": [{"arguments": {"city": "Riga"}}]}),
+            "bad_type",
+            "extras.responses.weather[0]",
+            "expected an object with response",
+        ),
+        (
             changed(TURNS, "extras.responses", {"weather": [{"arguments": {"town": "Riga"}, "response": 1}]}),
             "bad_value",
             "extras.responses.weather[0].arguments",

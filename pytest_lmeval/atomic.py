@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import stat
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
+
+_READER_WITHIN_S = 30.0
 
 
 def encode_json(value: Any) -> bytes:
@@ -19,7 +24,71 @@ def encode_json(value: Any) -> bytes:
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Write ``data`` to a temporary file beside ``path``, then rename it there; create missing folders."""
+    """Write ``data`` to ``path``, a regular file as a whole or not at all; create missing folders.
+
+    The target of a link is what is written. To a device or a pipe the data are sent, and it stays what it is. Anything
+    else that is no regular file, such as a folder or a socket, is an OSError that says so.
+    """
+    mode = _mode(path)
+    if is_stream(path):
+        _send(path, data)
+    elif mode is not None and not stat.S_ISREG(mode):
+        raise OSError(errno.EINVAL, "is no regular file, device or pipe; name a file", str(path))
+    else:
+        _replace(link_target(path), data)
+
+
+def is_stream(path: Path) -> bool:
+    """Tell whether ``path`` is, or leads to, a device or a pipe."""
+    mode = _mode(path) or 0
+    return stat.S_ISCHR(mode) or stat.S_ISBLK(mode) or stat.S_ISFIFO(mode)
+
+
+def link_target(path: Path) -> Path:
+    """Return the file that the link at ``path`` leads to, be it there or not; what is no link is its own."""
+    return Path(os.path.realpath(path)) if path.is_symlink() else path
+
+
+def remove_file(path: Path) -> None:
+    """Remove the regular file that is at ``path``, or that a link there leads to; leave anything else as it is."""
+    mode = _mode(path)
+    if mode is not None and stat.S_ISREG(mode):
+        link_target(path).unlink(missing_ok=True)
+
+
+def _mode(path: Path) -> int | None:
+    """Return the mode of what is at ``path``, links followed, or None where there is nothing."""
+    try:
+        return os.stat(path).st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def _send(path: Path, data: bytes) -> None:
+    # Without O_TRUNC and O_CREAT: nothing is made, and nothing of a device is changed but by what is written.
+    descriptor = _opened_pipe(path) if stat.S_ISFIFO(_mode(path) or 0) else os.open(path, os.O_WRONLY)
+    with os.fdopen(descriptor, "wb") as stream:
+        stream.write(data)
+
+
+def _opened_pipe(path: Path) -> int:
+    """Open a pipe, which somebody has to read before long: to open one waits for a reader without end."""
+    until = time.monotonic() + _READER_WITHIN_S
+    while True:
+        try:
+            descriptor = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
+        except OSError as error:
+            if error.errno != errno.ENXIO:
+                raise
+            if time.monotonic() > until:
+                raise OSError(errno.ENXIO, "is a pipe that nobody reads", str(path)) from None
+            time.sleep(0.01)
+            continue
+        os.set_blocking(descriptor, True)
+        return descriptor
+
+
+def _replace(path: Path, data: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:

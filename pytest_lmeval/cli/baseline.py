@@ -95,7 +95,7 @@ def _accept(options: argparse.Namespace) -> int:
     board = board_of(found)
     if reason := unfit(board):
         raise UsageError(f"{options.path}: {reason}; it cannot be a baseline")
-    if options.output.exists():
+    if options.output.is_file():
         before = read_run(options.output)
         if is_same(board, before.board or {}, prompts=options.prompts):
             show([f"{options.output}: nothing changed"])

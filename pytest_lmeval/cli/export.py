@@ -8,7 +8,7 @@ import re
 import sys
 from pathlib import Path
 
-from pytest_lmeval.atomic import write_atomically
+from pytest_lmeval.atomic import is_stream, link_target, write_atomically
 from pytest_lmeval.cli.output import show
 from pytest_lmeval.cli.placing import Placing, changes, differences, refused
 from pytest_lmeval.cli.task_folder import Project, read_document
@@ -41,7 +41,10 @@ def run(options: argparse.Namespace) -> int:
             )
         sys.stdout.write(text)
         return 0
-    output = options.output
+    if is_stream(options.output):
+        write_atomically(options.output, text.encode("utf-8"))
+        return 0
+    output = link_target(options.output)
     there = read_document(output)
     stored = output if there is not None and there.get("key") == found.key else None
     placing = Placing(found.path, output, text.encode("utf-8"), stored, frozenset())
@@ -49,7 +52,10 @@ def run(options: argparse.Namespace) -> int:
     if reasons:
         raise UsageError("; ".join(reasons))
     show(differences(changes([placing])) if options.force else ())
-    write_atomically(output, placing.data)
+    try:
+        write_atomically(output, placing.data)
+    except OSError as error:
+        raise UsageError(f"-o {output}: cannot be written: {error.strerror}") from None
     show([f"wrote {output}"])
     return 0
 

@@ -271,6 +271,9 @@ def _findings(board: Leaderboard, settings: GateSettings, comparison: Comparison
     if not board.counts["scored"]:
         found.append(("pass", "no example was scored"))
     is_judged = board.complete and "shard" not in board.facts.selection
+    shard = board.facts.selection.get("shard")
+    if shard and not settings.baseline:
+        found.append(("pass", f"shard {shard} alone: lmeval merge over all shards decides"))
     if settings.mode == "tasks" and is_judged and not _decided_by(board, settings, comparison):
         found.append(("pass", _NOTHING_TO_DECIDE_BY))
     return found

@@ -38,7 +38,8 @@ class TaskInfo:
     that is its score where its examples are measured. ``whole`` says that it has no subjects, where the run is to take
     some subjects alone: none of its examples is left out for that. ``config`` are the values of a task's parameters.
     ``key`` is what options call the task besides its name, ``display_name`` what people do. ``min_score`` is the floor
-    that the task itself sets.
+    that the task itself sets. ``shard`` is empty, or says of a shard which examples were dealt out to all shards: their
+    ``ids``, sorted, and a ``sha256`` of what they ask.
     """
 
     name: str
@@ -57,6 +58,7 @@ class TaskInfo:
     key: str = ""
     display_name: str = ""
     min_score: float | None = None
+    shard: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

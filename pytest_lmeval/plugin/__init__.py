@@ -209,12 +209,11 @@ def pytest_warning_recorded(warning_message: warnings.WarningMessage) -> None:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Generator[None, object, object]:
-    collected = list(items) if config.option.lm_shard else ()
     outcome = yield
-    if collected:
+    if config.option.lm_shard:
         from pytest_lmeval.plugin.sharding import keep_shard
 
-        keep_shard(config, items, collected)
+        keep_shard(config, items)
     return outcome
 
 

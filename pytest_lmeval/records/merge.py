@@ -65,7 +65,7 @@ def _infos(shards: Sequence[RunFile]) -> dict[str, TaskInfo]:
         for name, info in shard.infos.items():
             held = infos.get(name)
             infos[name] = info if held is None else _joined(held, info)
-    return infos
+    return {name: replace(info, shard={}) for name, info in infos.items()}
 
 
 def _joined(one: TaskInfo, other: TaskInfo) -> TaskInfo:
@@ -77,6 +77,7 @@ def _joined(one: TaskInfo, other: TaskInfo) -> TaskInfo:
 def _facts(shards: Sequence[RunFile], infos: Mapping[str, TaskInfo]) -> RunFacts:
     facts = [shard.facts for shard in shards]
     manifest = {**facts[0].manifest, "shards": len(shards)}
+    manifest.pop("shard_of", None)
     if isinstance(manifest.get("argv"), list):
         manifest["argv"] = list(_unsharded(manifest["argv"]))
     return replace(

@@ -78,6 +78,10 @@ def recorded_info(fields: Any) -> TaskInfo:
     guess = fields.get("random_baseline")
     _expect(guess is None or _is_number(guess), "random_baseline", guess, "a number or null")
     _expect(isinstance(fields.get("config", {}), dict), "config", fields.get("config"), "an object")
+    dealt = fields.get("shard", {})
+    _expect(isinstance(dealt, dict), "shard", dealt, "an object")
+    if dealt:
+        recorded_texts(dealt.get("ids"), "shard.ids")
     known = {name: fields[name] for name in _INFO_FIELDS if name in fields}
     return TaskInfo(**{**known, "bad_records": recorded_texts(fields.get("bad_records", []), "bad_records")})
 

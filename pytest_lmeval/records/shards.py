@@ -8,6 +8,7 @@ from typing import Any
 
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.leaderboard.rows import TaskInfo
+from pytest_lmeval.records.dealt import check_dealt, check_whole
 from pytest_lmeval.records.runfile import RunFile, examples_of
 
 _SHARD = re.compile(r"([1-9]\d{0,8})/([1-9]\d{0,8})")
@@ -19,7 +20,8 @@ def check_shards(shards: Sequence[RunFile]) -> None:
 
     That is: a file that is no ledger, no shard or not at its end, or whose results do not give the digest that it
     states; one of 1..N missing or given twice, different N; adapters, options, repeats, sandbox levels, selections or
-    task files that differ; a task that is not spread over the shards; an example in two of them.
+    task files that differ; a task that is not spread over the shards; an example in two of
+    them, or in none.
     """
     for shard in shards:
         _check_ended(shard)
@@ -27,6 +29,9 @@ def check_shards(shards: Sequence[RunFile]) -> None:
     for name, of in _SETTINGS.items():
         _check_same(shards, name, of)
     _check_tasks(shards)
+    check_dealt(shards)
+    check_whole(shards)
+    _check_spread(shards)
     _check_overlap(shards)
 
 
@@ -95,11 +100,15 @@ def _check_tasks(shards: Sequence[RunFile]) -> None:
                 if value != known[0][1]:
                     at = f"{known[0][1]} in {known[0][0].path}, {value} in {shard.path}"
                     raise UsageError(f"task {name}: different {field}: {at}")
-        _check_spread(name, [(shard, shard.infos.get(name)) for shard in shards])
 
 
-def _check_spread(name: str, infos: Sequence[tuple[RunFile, TaskInfo | None]]) -> None:
+def _check_spread(shards: Sequence[RunFile]) -> None:
     # Examples are dealt out in turn: no shard has two more of a task than another.
+    for name in sorted({name for shard in shards for name in shard.infos}):
+        _check_even(name, [(shard, shard.infos.get(name)) for shard in shards])
+
+
+def _check_even(name: str, infos: Sequence[tuple[RunFile, TaskInfo | None]]) -> None:
     counts = [(info.selected if info else 0, shard.path) for shard, info in infos]
     known = [(count, path) for count, path in counts if count is not None]
     if len(known) == len(counts) and max(known)[0] - min(known)[0] > 1:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from pytest_lmeval.atomic import encode_json, write_atomically
+from pytest_lmeval.atomic import encode_json, remove_file, write_atomically
 from pytest_lmeval.leaderboard.board import Leaderboard
 
 REPORTS = ("leaderboard.json", "leaderboard.md", "report.html", "core.csv", "comparison.json", "comparison.md")
@@ -14,7 +14,8 @@ REPORTS = ("leaderboard.json", "leaderboard.md", "report.html", "core.csv", "com
 def remove_reports(folder: Path) -> list[str]:
     """Remove the reports of an earlier run from ``folder``, the board first; return what could not be removed and why.
 
-    If the new run dies now, no verdict of another run is left in its place.
+    If the new run dies now, no verdict of another run is left in its place. A link stays, without what it led to; so
+    does a device or a pipe.
     """
     try:
         found = os.listdir(folder)
@@ -25,8 +26,7 @@ def remove_reports(folder: Path) -> list[str]:
         # A process that was killed while it wrote leaves a temporary file.
         for path in (folder / each for each in found if each == name or each.startswith(f".{name}.")):
             try:
-                if not path.is_dir():
-                    path.unlink(missing_ok=True)
+                remove_file(path)
             except OSError as error:
                 failures.append(f"{path}: of an earlier run, cannot be removed: {error.strerror or error}")
     return failures

@@ -151,7 +151,7 @@ def _texts(folder: Path, output: str) -> dict[str, str]:
     """Return what each front end says, without its markup and line breaks."""
     files = {"board": "leaderboard.json", "markdown": "leaderboard.md", "junit": "junit.xml", "page": "report.html"}
     paths = {front: folder / "reports" / name for front, name in files.items()}
-    found = {front: path.read_text("utf-8") for front, path in paths.items() if path.exists()}
+    found = {front: path.read_text("utf-8") for front, path in paths.items() if path.is_file()}
     return {front: _plain(text) for front, text in {"terminal": output, **found}.items()}
 
 

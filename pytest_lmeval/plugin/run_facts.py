@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import subprocess
@@ -43,6 +44,15 @@ def selection_of(option: Any, infos: Sequence[TaskInfo]) -> dict[str, Any]:
     }
     counts = {info.name: {"available": info.available, "selected": info.selected} for info in infos}
     return {**{name: value for name, value in named.items() if value is not None}, "tasks": counts}
+
+
+def shard_facts(infos: Mapping[str, TaskInfo]) -> dict[str, Any]:
+    """Return what the manifest of a shard says of the whole that it is a part of; nothing of a run that is none."""
+    parts = {name: info.shard for name, info in sorted(infos.items()) if info.shard}
+    if not parts:
+        return {}
+    count = sum(len(part["ids"]) for part in parts.values())
+    return {"shard_of": {"examples": count, "sha256": digest}}
 
 
 def manifest_of(config: pytest.Config) -> dict[str, Any]:

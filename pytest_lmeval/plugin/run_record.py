@@ -25,9 +25,8 @@ from pytest_lmeval.plugin.private import is_controller, is_crash
 from pytest_lmeval.plugin.progress import Progress
 from pytest_lmeval.plugin.report_dir import folder_of_run, held_ledger
 from pytest_lmeval.plugin.report_files import ReportFiles
-from pytest_lmeval.plugin.run_facts import info_of, manifest_of, selection_of
+from pytest_lmeval.plugin.run_facts import info_of, manifest_of, selection_of, shard_facts
 from pytest_lmeval.plugin.settings import max_errors
-from pytest_lmeval.plugin.sharding import shard_facts
 from pytest_lmeval.plugin.state import run_state
 from pytest_lmeval.plugin.words import show_words
 from pytest_lmeval.records.answers import remove_underway
@@ -233,7 +232,12 @@ class RunRecord:
             max_errors=most,
             selection=selection_of(self.config.option, list(known.values())),
             bad_records=[fault for info in known.values() for fault in info.bad_records],
-            manifest={"wall_s": self._wall_s(), **self.manifest, **found, **shard_facts(known)},
+            manifest={
+                "wall_s": self._wall_s(),
+                **self.manifest,
+                **found,
+                **(shard_facts(known) if self.config.option.lm_shard else {}),
+            },
             finished=not self._reasons,
             interruptions=tuple(self._reasons),
             failures=failed_besides(self.heard.failed, self.heard.fates, most),

@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 
 import pytest
 
-from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.plugin.collected import collected
 from pytest_lmeval.plugin.locate import is_example
 from pytest_lmeval.plugin.telling import tell
@@ -40,17 +39,6 @@ def keep_shard(config: pytest.Config, items: list[pytest.Item]) -> None:
     if others:
         config.hook.pytest_deselected(items=others)
         items[:] = [item for item in items if not is_example(item) or _key(item) in mine]
-
-
-def shard_facts(infos: Mapping[str, TaskInfo]) -> dict[str, Any]:
-    """Return what the manifest of a shard says of the whole that it is a part of; nothing of a run that is none."""
-    parts = {name: info.shard for name, info in sorted(infos.items()) if info.shard}
-    if not parts:
-        return {}
-    count = sum(len(part["ids"]) for part in parts.values())
-    return {
-        "shard_of": {"examples": count, "sha256": _digest([[name, part["sha256"]] for name, part in parts.items()])}
-    }
 
 
 def _key(item: Any) -> _Key:

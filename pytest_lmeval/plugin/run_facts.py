@@ -52,6 +52,8 @@ def shard_facts(infos: Mapping[str, TaskInfo]) -> dict[str, Any]:
     if not parts:
         return {}
     count = sum(len(part["ids"]) for part in parts.values())
+    text = json.dumps([[name, part["sha256"]] for name, part in parts.items()])
+    digest = sha256(text.encode("ascii")).hexdigest()
     return {"shard_of": {"examples": count, "sha256": digest}}
 
 

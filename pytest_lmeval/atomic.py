@@ -29,13 +29,22 @@ def write_atomically(path: Path, data: bytes) -> None:
     The target of a link is what is written. To a device or a pipe the data are sent, and it stays what it is. Anything
     else that is no regular file, such as a folder or a socket, is an OSError that says so.
     """
-    mode = _mode(path)
-    if is_stream(path):
-        _send(path, data)
-    elif mode is not None and not stat.S_ISREG(mode):
-        raise OSError(errno.EINVAL, "is no regular file, device or pipe; name a file", str(path))
-    else:
-        _replace(link_target(path), data)
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        if is_stream(path):
+            return _send(path, data)
+        path = _regular(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o666 & ~_umask())
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
 
 
 def is_stream(path: Path) -> bool:
@@ -64,6 +73,14 @@ def _mode(path: Path) -> int | None:
         return None
 
 
+def _regular(path: Path) -> Path:
+    """Return the regular file that is, or is to be, at ``path``; raise OSError where something else is there."""
+    mode = _mode(path)
+    if mode is not None and not stat.S_ISREG(mode):
+        raise OSError(errno.EINVAL, "is no regular file, device or pipe; name a file", str(path))
+    return link_target(path)
+
+
 def _send(path: Path, data: bytes) -> None:
     # Without O_TRUNC and O_CREAT: nothing is made, and nothing of a device is changed but by what is written.
     descriptor = _opened_pipe(path) if stat.S_ISFIFO(_mode(path) or 0) else os.open(path, os.O_WRONLY)
@@ -86,21 +103,6 @@ def _opened_pipe(path: Path) -> int:
             continue
         os.set_blocking(descriptor, True)
         return descriptor
-
-
-def _replace(path: Path, data: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
 
 
 def _umask() -> int:

@@ -3,17 +3,32 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pytest_lmeval.compact_json import compact_encoder
-from pytest_lmeval.types import LogLikelihood, Message, Request
+from pytest_lmeval.types import Generate, LogLikelihood, Message, Request
 
 
 def request_hash(requests: Sequence[Request]) -> str:
     """Return a SHA-256 over what the model is asked, but for which example and how often."""
     content = [_asked_text(request) for request in requests]
     return hashlib.sha256(_dump(content).encode("ascii")).hexdigest()[:32]
+
+
+def numbered(requests: Sequence[Request]) -> list[Request]:
+    """Return ``requests``, each with how many equal ones of its repeat come before it."""
+    seen: Counter[tuple[int, str]] = Counter()
+    return [with_ordinal(request, seen) if isinstance(request, Generate) else request for request in requests]
+
+
+def with_ordinal(request: Generate, seen: Counter[tuple[int, str]]) -> Generate:
+    """Return ``request`` with how many equal ones of its repeat were ``seen``, and count it."""
+    key = request.repeat, request_hash([request])
+    seen[key] += 1
+    return replace(request, nth=seen[key] - 1) if seen[key] > 1 else request
 
 
 def rendered(prompt: str | Sequence[Message]) -> str | list[list[Any]]:

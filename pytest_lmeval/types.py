@@ -155,6 +155,7 @@ class Generate:
     place of the adapter's options, such as ``temperature``; an adapter says which it takes in its ``request_options``.
     ``tools`` are the functions that the model may call: ``name``, ``description`` and ``parameters``, a JSON Schema.
     ``tool_choice`` is ``auto``, ``none``, ``required`` or the name of the one to call; empty leaves it to the server.
+    ``nth`` counts, where answers are cached, the equal requests of the same repeat that came before.
     """
 
     prompt: str | tuple[Message, ...]
@@ -166,6 +167,7 @@ class Generate:
     options: Mapping[str, Any] = field(default_factory=dict)
     tools: tuple[Mapping[str, Any], ...] = ()
     tool_choice: str = ""
+    nth: int = field(default=0, compare=False)
 
     @property
     def text(self) -> str:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import importlib
 import sys
+import weakref
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from pytest_lmeval.errors import LmevalError, UnknownName, UsageError, did_you_mean
 from pytest_lmeval.project import project_table
@@ -18,9 +19,24 @@ from pytest_lmeval.redaction import Scrubber, is_secret_name, redact
 from pytest_lmeval.registry import Registry
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
-_MADE_WITH: WeakKeyDictionary[Any, Mapping[str, Any]] = WeakKeyDictionary()
+_MADE: dict[int, Made] = {}
 _OFFLINE: ContextVar[bool] = ContextVar("offline", default=False)
 ANSWERING_METHODS = ("complete", "generate_requests", "generate", "loglikelihood")
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """How an adapter was made: its spec and options, not those of a profile, and the module that the spec names.
+
+    All are empty for one that :func:`resolve_adapter` did not make.
+    """
+
+    spec: str = ""
+    options: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
+    module: str = ""
+
+
+_BY_HAND = Made()
 
 
 def check_spec(spec: str, registry: Registry, project: Path | None = None) -> None:
@@ -66,9 +82,9 @@ def resolve_adapter(
     token = _OFFLINE.set(offline)
     try:
         if name in registry.adapters:
-            adapter = registry.adapters[name](argument, **options)
+            adapter, module = registry.adapters[name](argument, **options), _module_of(registry.adapters[name])
         else:
-            adapter = _from_object(_import_object(name, argument, project), options, spec)
+            adapter, module = _from_object(_import_object(name, argument, project), options, spec), name
     except LmevalError:
         raise
     except (Exception, SystemExit) as error:
@@ -77,8 +93,9 @@ def resolve_adapter(
     finally:
         _OFFLINE.reset(token)
     check_adapter(adapter, spec)
-    with suppress(TypeError):  # some objects cannot be referred to weakly: they are known by their name alone
-        _MADE_WITH[adapter] = options
+    with suppress(TypeError):  # some objects cannot be referred to weakly: of them nothing is known
+        weakref.finalize(adapter, _MADE.pop, id(adapter), None).atexit = False
+        _MADE[id(adapter)] = Made(spec, options, module)
     return adapter
 
 
@@ -87,12 +104,9 @@ def is_offline() -> bool:
     return _OFFLINE.get()
 
 
-def made_with(adapter: Any) -> Mapping[str, Any]:
-    """Return the options that :func:`resolve_adapter` made ``adapter`` with; nothing of one that it did not make."""
-    try:
-        return _MADE_WITH.get(adapter, _NOTHING)
-    except TypeError:
-        return _NOTHING
+def made_with(adapter: Any) -> Made:
+    """Return how :func:`resolve_adapter` made ``adapter``."""
+    return _MADE.get(id(adapter), _BY_HAND)
 
 
 def check_adapter(adapter: Any, spec: str) -> None:
@@ -147,6 +161,12 @@ def _profiles(project: Path | None) -> dict[str, dict[str, Any]]:
         if profile["adapter"] in profiles:
             raise UsageError(f"{where}.{name}: adapter {profile['adapter']!r} is a profile itself; name an adapter")
     return profiles
+
+
+def _module_of(factory: Any) -> str:
+    # What is built in is made by one function, in a module that is the adapter's class's.
+    module = str(getattr(factory, "__module__", None) or "")
+    return "" if module.startswith("pytest_lmeval.") else module
 
 
 def _is_module_path(name: str) -> bool:

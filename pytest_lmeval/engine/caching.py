@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-import json
+import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from pytest_lmeval.adapters.identity import Identity, identity_of
 from pytest_lmeval.adapters.resolve import adapter_name, made_with
-from pytest_lmeval.engine.ask import Answer
+from pytest_lmeval.engine.ask import Answer, check_answer
 from pytest_lmeval.errors import AdapterError
 from pytest_lmeval.hashes import request_hash
-from pytest_lmeval.records.cache import AnswerStore
-from pytest_lmeval.redaction import redact_options
-from pytest_lmeval.types import Completion, Generate, Request
+from pytest_lmeval.records.cache import AnswerStore, Kept
+from pytest_lmeval.redaction import Scrubber
+from pytest_lmeval.types import Completion, Generate, Request, Response
 
 MODES = ("use", "read-only", "refresh", "sampled")
+_KNOWS_NOTHING = Scrubber()
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +27,8 @@ class CacheSettings:
     """The folder of the cache, and one of MODES.
 
     ``use`` and ``sampled`` answer from it what it holds and keep what it does not; only ``sampled`` does so at a
-    temperature other than 0, each repeat by itself. ``read-only`` asks no model. ``refresh`` asks, and keeps.
+    temperature other than 0, each example and repeat by itself. ``read-only`` asks no model. ``refresh`` asks, and
+    keeps.
     """
 
     folder: Path
@@ -33,53 +36,70 @@ class CacheSettings:
 
 
 class Cache:
-    """The cache of one process's part of a run; counts what it saved. ``reading`` is how texts are read: think tags."""
+    """The cache of one process's part of a run; counts what it saved.
 
-    def __init__(self, settings: CacheSettings, reading: str = "") -> None:
+    ``reading`` is how texts are read: think tags. What ``scrubber`` knows is taken off what is kept.
+    """
+
+    def __init__(self, settings: CacheSettings, reading: str = "", scrubber: Scrubber = _KNOWS_NOTHING) -> None:
         self.settings = settings
         self.reading = reading
+        self.scrubber = scrubber
         self.store = AnswerStore(settings.folder, writes=settings.mode != "read-only")
         self.hits = self.misses = 0
         self.saved_cost = 0.0
-        self.by_name: dict[str, None] = {}
+        self.oldest: float | None = None
+        self._left_out: dict[str, None] = {}
 
     def of(self, adapter: Any) -> CachedAnswers | None:
         """Return the cached answers of ``adapter``; None of one whose answers are not the request's alone."""
-        return CachedAnswers(self, adapter) if getattr(adapter, "cacheable", True) else None
+        if not getattr(adapter, "cacheable", True):
+            return None
+        identity = identity_of(adapter)
+        if identity.is_sure:
+            return CachedAnswers(self, adapter, identity)
+        self._left_out[adapter_name(adapter)] = None
+        return NoAnswers(self, adapter, identity) if self.settings.mode == "read-only" else None
+
+    def take(self, kept: Kept) -> None:
+        """Count an answer that is used."""
+        self.hits += 1
+        self.saved_cost += (kept.answer.cost or 0.0) if isinstance(kept.answer, Completion) else 0.0
+        self.oldest = kept.asked if self.oldest is None else min(self.oldest, kept.asked)
 
     def facts(self) -> dict[str, Any]:
         """Return what the manifest says of the cache; numbers are of this process."""
         facts: dict[str, Any] = {"mode": self.settings.mode, "hits": self.hits, "misses": self.misses}
         facts["saved_cost"] = self.saved_cost
-        if self.by_name:
-            facts["by_name_and_options_only"] = list(self.by_name)
-        return {**facts, **({"failure": self.store.failure} if self.store.failure else {})}
+        others = {
+            "oldest": "" if self.oldest is None else time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self.oldest)),
+            "not_cached": list(self._left_out),
+            "outdated": self.store.outdated,
+            "failure": self.store.failure,
+        }
+        return {**facts, **{name: value for name, value in others.items() if value}}
 
 
 class CachedAnswers:
-    """Finds and keeps the answers of one adapter, by its name, its options, its model and the request."""
+    """Finds and keeps the answers of one adapter, by what it is and by the request."""
 
-    def __init__(self, cache: Cache, adapter: Any) -> None:
+    def __init__(self, cache: Cache, adapter: Any, identity: Identity) -> None:
         self._cache = cache
         self._mode = cache.settings.mode
-        name = adapter_name(adapter)
-        made: Mapping[str, Any] = {**made_with(adapter), **_own_options(adapter)}
-        model = getattr(adapter, "fingerprint", None)
-        if model is None:
-            cache.by_name[name] = None
-        content = json.dumps([name, redact_options(made), model, cache.reading], sort_keys=True, default=str)
-        self._adapter = content.encode("utf-8", "backslashreplace")
-        self._temperature = made.get("temperature", 0)
+        self._name = adapter_name(adapter)
+        self._adapter = f"{identity.key} {cache.reading}".encode("utf-8", "backslashreplace")
+        self._temperature = _temperature(adapter)
 
     def find(self, request: Request) -> Answer | None:
         """Return the answer to use; an AdapterError where none may be asked for; None where one is to be asked for."""
         if self._mode == "refresh" or (self._mode == "use" and self._is_sampled(request)):
             return None
-        answer = self._cache.store.get(self._key(request))
-        if answer is not None:
-            self._cache.hits += 1
-            self._cache.saved_cost += (answer.cost or 0.0) if isinstance(answer, Completion) else 0.0
-            return answer
+        # What is read only may have been kept in either way.
+        modes = ("sampled", "use") if self._mode == "read-only" else (self._mode,)
+        kept = next((found for mode in modes if (found := self._kept(request, mode)) is not None), None)
+        if kept is not None:
+            self._cache.take(kept)
+            return kept.answer
         self._cache.misses += 1
         if self._mode == "read-only":
             return AdapterError(f"not in the cache, and --lm-cache-mode=read-only asks no model: {_whose(request)}")
@@ -89,12 +109,24 @@ class CachedAnswers:
         """Keep an answer that was asked for, if it is one and may be used again."""
         if isinstance(answer, AdapterError) or (self._mode != "sampled" and self._is_sampled(request)):
             return
-        self._cache.store.put(self._key(request), answer)
+        kept = _without_secrets(answer, self._cache.scrubber)
+        self._cache.store.put(self._key(request, self._mode), kept, self._name)
 
-    def _key(self, request: Request) -> str:
+    def _kept(self, request: Request, mode: str) -> Kept | None:
+        found = self._cache.store.get(self._key(request, mode))
+        if found is None:
+            return None
+        # Whoever can write to the file can put anything in it.
+        checked = check_answer(found.answer, request, self._name, 0.0)
+        return None if isinstance(checked, AdapterError) else Kept(replace(checked, latency_ms=None), found.asked)
+
+    def _key(self, request: Request, mode: str) -> str:
         digest = sha256(self._adapter)
         repeat, nth = getattr(request, "repeat", 0), getattr(request, "nth", 0)
         digest.update(f"{type(request).__name__} {repeat} {nth} {request_hash([request])}".encode("ascii"))
+        if mode == "sampled":
+            # What was drawn for one example says nothing of another that asks the same.
+            digest.update(f"\0{request.task}\0{request.id}".encode("utf-8", "backslashreplace"))
         return digest.hexdigest()
 
     def _is_sampled(self, request: Request) -> bool:
@@ -103,9 +135,34 @@ class CachedAnswers:
         return bool(request.options.get("temperature", self._temperature) != 0)
 
 
-def _own_options(adapter: Any) -> Mapping[str, Any]:
-    options = getattr(adapter, "options", None)
-    return options if isinstance(options, Mapping) else {}
+class NoAnswers(CachedAnswers):
+    """The answers of an adapter that cannot be told from others: there are none."""
+
+    def find(self, request: Request) -> Answer | None:
+        """Return the error that no model is asked."""
+        self._cache.misses += 1
+        return AdapterError(
+            f"--lm-cache-mode=read-only asks no model, and {self._name} is not cached: give it a fingerprint"
+        )
+
+
+def _temperature(adapter: Any) -> Any:
+    own = getattr(adapter, "options", None)
+    made: Mapping[str, Any] = {**made_with(adapter).options, **(own if isinstance(own, Mapping) else {})}
+    return made.get("temperature", 0)
+
+
+def _without_secrets(answer: Response, scrubber: Scrubber) -> Response:
+    if not scrubber or not isinstance(answer, Completion):
+        return answer
+    calls = tuple(each._replace(arguments=scrubber.scrub_answer(each.arguments)) for each in answer.tool_calls)
+    return replace(
+        answer,
+        text=scrubber.scrub_answer(answer.text),
+        thoughts=scrubber.scrub_answer(answer.thoughts),
+        finish_reason=scrubber.scrub_answer(answer.finish_reason),
+        tool_calls=calls,
+    )
 
 
 def _whose(request: Request) -> str:

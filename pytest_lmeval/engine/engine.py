@@ -14,6 +14,7 @@ from pytest_lmeval.engine.jobs import Inbox, Job
 from pytest_lmeval.engine.policy import Policy, Wait
 from pytest_lmeval.engine.rounds import Conversation, Rounds
 from pytest_lmeval.errors import AdapterDown, AdapterError, BudgetSpent, LmevalError
+from pytest_lmeval.hashes import numbered
 from pytest_lmeval.types import Request, Response
 
 if TYPE_CHECKING:
@@ -73,6 +74,7 @@ class Engine:
     ) -> None:
         self.adapter = adapter
         self._cache = cache
+        self.caches = cache is not None
         self.recall: Recalled | None = None
         self.policy = policy or Policy()
         if hasattr(adapter, "think_tags"):
@@ -212,6 +214,8 @@ class Engine:
             self._planned.pop(member, None)
             try:
                 requests = requests_of(member)
+                if self.caches:
+                    requests = numbered(requests)
                 job.add(member, requests, self.recall(member, requests) if self.recall is not None else None)
             except (KeyboardInterrupt, GeneratorExit):
                 raise

@@ -10,6 +10,7 @@ import copy
 import queue
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from pytest_lmeval.engine.ask import Answer
 from pytest_lmeval.engine.jobs import Inbox, Job
@@ -78,7 +79,7 @@ class Conversation:
 
     def _go_on(self, follow_up: FollowUp, answer: Completion) -> None:
         try:
-            self.request = follow_up(self._exchanges)
+            self.request = self._numbered(follow_up(self._exchanges))
         except LmevalError as error:
             self.fail(AdapterError(str(error)))
         except Exception as error:  # a task's own code
@@ -86,6 +87,10 @@ class Conversation:
         else:
             if self.request is None:
                 self._answer = Completion(answer.text, tool_calls=answer.tool_calls, exchanges=tuple(self._exchanges))
+
+    def _numbered(self, request: Generate | None) -> Generate | None:
+        before = sum(each.request == request for each in self._exchanges)
+        return replace(request, nth=before) if request is not None and before else request
 
     def _take_known(self) -> None:
         while self._follow_up is not None and isinstance(self.request, Generate):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotYet
@@ -15,6 +15,7 @@ from pytest_lmeval.engine.engine import Engine
 from pytest_lmeval.engine.jobs import Job
 from pytest_lmeval.errors import AdapterError, BudgetSpent
 from pytest_lmeval.functions.loop import Loop
+from pytest_lmeval.hashes import with_ordinal
 from pytest_lmeval.records.answers import KnownAnswers, Recall
 from pytest_lmeval.types import Completion, Exchange, Generate
 
@@ -37,6 +38,7 @@ class Asker:
         self._known = known
         self._note = note
         self._recalls: dict[tuple[str, str], Recall] = {}
+        self._seen: dict[tuple[str, str], Counter[tuple[int, str]]] = {}
         self._gathered: list[tuple[Generate, asyncio.Future[Job]]] = []
         self._arrived: deque[tuple[Job, list[asyncio.Future[Job]]]] = deque()
         self._is_woken = False
@@ -69,6 +71,8 @@ class Asker:
         example = (request.task, request.id)
         if example not in self._recalls:
             self._recalls[example] = self._known.of(*example)
+        if self.engine.caches:
+            request = with_ordinal(request, self._seen.setdefault(example, Counter()))
         known = self._recalls[example].take(request)
         if known is not None:
             return known

@@ -22,7 +22,8 @@ def _joined(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
     if "cache" in one and "cache" in other:
         first, second = one["cache"], other["cache"]
         added = {name: first[name] + second[name] for name in ("hits", "misses", "saved_cost")}
-        both["cache"] = {**first, **second, **added}
+        asked = [each["oldest"] for each in (first, second) if "oldest" in each]
+        both["cache"] = {**first, **second, **added, **({"oldest": min(asked)} if asked else {})}
     return both
 
 

@@ -6,42 +6,66 @@ Every answer is a transaction of its own. A process that is killed loses the one
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 import threading
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.records.checked import checked
 from pytest_lmeval.types import Completion, LogProb, Response, ToolCall
 
 FILE = "answers.sqlite"
-_VERSION = 1
-_TABLE = "CREATE TABLE IF NOT EXISTS answers (key BLOB PRIMARY KEY, answer TEXT) WITHOUT ROWID"
-_FIND = "SELECT answer FROM answers WHERE key = ?"
+_VERSION = 2
+# The table ``answers`` has those of version 1, whose keys do not tell all adapters apart: none of them is used.
+_TABLE = "CREATE TABLE IF NOT EXISTS kept (key BLOB PRIMARY KEY, answer TEXT, asked REAL, adapter TEXT) WITHOUT ROWID"
+# As bytes: a damaged row need not be UTF-8.
+_FIND = "SELECT CAST(answer AS BLOB), asked FROM kept WHERE key = ?"
+_LIST = "SELECT adapter, count(*), min(asked), max(asked) FROM kept GROUP BY adapter ORDER BY adapter"
 _WAIT_S = 30.0
-_COMPLETION = ("text", "finish_reason", "prompt_tokens", "completion_tokens", "cost", "confidence", "thoughts")
-_FIELDS = {
-    Completion: (*_COMPLETION, "reasoning_tokens", "logprobs", "tool_calls"),
-    LogProb: ("total", "tokens", "greedy", "ids"),
-}
+_DAY_S = 86400.0
 _KINDS = {"completion": Completion, "logprob": LogProb}
+_NOT_KEPT = frozenset({"latency_ms", "ttft_ms", "cached", "retries", "exchanges"})
+_FIELDS = {kind: [each.name for each in fields(kind) if each.name not in _NOT_KEPT] for kind in _KINDS.values()}
+
+
+class Kept(NamedTuple):
+    """An answer of an earlier run, marked as cached, and when it was asked for, in seconds since 1970."""
+
+    answer: Response
+    asked: float
+
+
+class Stock(NamedTuple):
+    """How many answers of an adapter there are, and when the first and the last of them were asked for."""
+
+    adapter: str
+    answers: int
+    oldest: float
+    newest: float
 
 
 class AnswerStore:
-    """The answers in a folder, made where it does not exist; ``failure`` says why no more of them are kept."""
+    """The answers in a folder, made where it does not exist; ``failure`` says why no more of them are kept.
 
-    def __init__(self, folder: Path, *, writes: bool = True) -> None:
+    ``outdated`` counts the answers of an older version, where this one is the first to find them.
+    """
+
+    def __init__(self, folder: Path, *, writes: bool = True, must_exist: bool = False) -> None:
         """Open the store; raise UsageError where that is impossible, or another version wrote it."""
         self.path = folder / FILE
         self.failure = ""
+        self.outdated = 0
         self._writes = writes
         self._lock = threading.Lock()
         try:
-            if writes:
-                folder.mkdir(parents=True, exist_ok=True)
-            elif not self.path.exists():
-                raise UsageError(f"cache {folder}: holds no answers; --lm-cache-mode=read-only keeps none")
+            if not self.path.exists():
+                self._make(must_exist=must_exist)
             self._database = self._opened(str(self.path))
             self._prepare()
         except (OSError, sqlite3.Error) as error:
@@ -49,35 +73,67 @@ class AnswerStore:
 
     def __len__(self) -> int:
         """Return how many answers there are."""
-        with self._lock:
-            (count,) = self._database.execute("SELECT count(*) FROM answers").fetchone()
-        return int(count)
+        return sum(each.answers for each in self.stock())
 
-    def get(self, key: str) -> Response | None:
-        """Return the answer that was kept under ``key``, marked as cached; None where there is none."""
+    def stock(self) -> list[Stock]:
+        """Return what there is, by adapter."""
+        with self._lock:
+            return [Stock(*row) for row in self._database.execute(_LIST)]
+
+    def get(self, key: str) -> Kept | None:
+        """Return the answer that was kept under ``key``; None where there is none that can be read."""
         try:
             with self._lock:
                 row = self._database.execute(_FIND, (bytes.fromhex(key),)).fetchone()
-            return None if row is None else checked(_answer(json.loads(row[0])))
-        except (sqlite3.Error, ValueError, TypeError, KeyError) as error:
+        except sqlite3.Error as error:
             self.failure = self.failure or f"{type(error).__name__}: {error}"
             return None
+        with suppress(ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            return None if row is None else Kept(checked(_answer(json.loads(row[0]))), float(row[1]))
+        return None
 
-    def put(self, key: str, answer: Response) -> None:
+    def put(self, key: str, answer: Response, adapter: str = "") -> None:
         """Keep an answer under ``key``, in place of an older one. Where that fails, as on a full disk, keep no more."""
         if self.failure or not self._writes:
             return
         try:
             text = json.dumps(_record(answer), ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+            row = (bytes.fromhex(key), text, time.time(), adapter.encode("utf-8", "replace").decode())
             with self._lock:
-                self._database.execute("INSERT OR REPLACE INTO answers VALUES (?, ?)", (bytes.fromhex(key), text))
+                self._database.execute("INSERT OR REPLACE INTO kept VALUES (?, ?, ?, ?)", row)
         except (sqlite3.Error, ValueError, TypeError) as error:
             self.failure = f"{type(error).__name__}: {error}"
+
+    def prune(self, older_than_days: float) -> int:
+        """Remove the answers that are older, and those of older versions; return how many."""
+        return self._remove("DELETE FROM kept WHERE asked < ?", (time.time() - older_than_days * _DAY_S,))
+
+    def clear(self) -> int:
+        """Remove all answers; return how many."""
+        return self._remove("DELETE FROM kept")
 
     def close(self) -> None:
         """Close the file."""
         with self._lock:
             self._database.close()
+
+    def _remove(self, delete: str, values: Sequence[float] = ()) -> int:
+        try:
+            with self._lock:
+                removed = self._database.execute(delete, values).rowcount + self._older()
+                self._database.execute("DROP TABLE IF EXISTS answers")
+                self._database.execute("VACUUM")
+        except sqlite3.Error as error:
+            raise UsageError(f"cache {self.path.parent}: cannot be changed: {error}") from None
+        return removed
+
+    def _make(self, *, must_exist: bool) -> None:
+        if not self._writes or must_exist:
+            also = "" if must_exist else "; --lm-cache-mode=read-only keeps none"
+            raise UsageError(f"cache {self.path.parent}: holds no answers{also}")
+        # Answers are nobody else's business; the files that SQLite puts beside this one are made like it.
+        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
 
     def _opened(self, name: str, *, uri: bool = False) -> sqlite3.Connection:
         # The caller's lock is the threads'; other processes wait for each other.
@@ -97,9 +153,14 @@ class AnswerStore:
             (version,) = self._database.execute("PRAGMA user_version").fetchone()
         return int(version)
 
+    def _older(self) -> int:
+        """Return how many answers of version 1 there are."""
+        found = self._database.execute("SELECT count(*) FROM sqlite_master WHERE name = 'answers'").fetchone()
+        return int(self._database.execute("SELECT count(*) FROM answers").fetchone()[0]) if found[0] else 0
+
     def _prepare(self) -> None:
         version = self._version()
-        if version not in (0, _VERSION):
+        if version not in (0, 1, _VERSION):
             self._database.close()
             raise UsageError(
                 f"cache {self.path.parent}: of version {version}, and this is version {_VERSION}; name another folder, "
@@ -107,18 +168,27 @@ class AnswerStore:
             )
         # Readers and a writer at a time; what was committed outlives the death of a process, though not a power cut.
         self._database.execute("PRAGMA synchronous = NORMAL")
-        if version == 0 and self._writes:
-            self._database.execute("PRAGMA journal_mode = WAL")
-            self._database.execute("BEGIN IMMEDIATE")
+        if version < _VERSION:
+            self._renew()
+
+    def _renew(self) -> None:
+        if not self._writes:
+            self._database.close()
+            raise UsageError(f"cache {self.path.parent}: holds no answers of this version; --lm-cache-mode=use asks")
+        self._database.execute("PRAGMA journal_mode = WAL")
+        self._database.execute("BEGIN IMMEDIATE")
+        # Another process may have been first: it says what there was.
+        if self._version() < _VERSION:
+            self.outdated = self._older()
             self._database.execute(_TABLE)
             self._database.execute(f"PRAGMA user_version = {_VERSION}")
-            self._database.execute("COMMIT")
+        self._database.execute("COMMIT")
 
 
 def _record(answer: Response) -> dict[str, Any]:
     kind = "completion" if isinstance(answer, Completion) else "logprob"
-    fields = {name: getattr(answer, name) for name in _FIELDS[_KINDS[kind]]}
-    return {"kind": kind, **{name: value for name, value in fields.items() if value not in (None, "", ())}}
+    known = {name: getattr(answer, name) for name in _FIELDS[_KINDS[kind]]}
+    return {"kind": kind, **{name: value for name, value in known.items() if value not in (None, "", ())}}
 
 
 def _answer(record: dict[str, Any]) -> Response:

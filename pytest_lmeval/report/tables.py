@@ -7,6 +7,7 @@ from typing import Any
 
 from pytest_lmeval.leaderboard.board import Leaderboard
 from pytest_lmeval.leaderboard.rows import TaskRow
+from pytest_lmeval.report.cached import cache_lines
 from pytest_lmeval.text import printable
 
 HEADINGS = ("task", "metric", "score", "95 % interval", "correct", "errors", "unparsed", "ms")
@@ -88,7 +89,7 @@ def selection_text(board: Leaderboard) -> str:
 
 def remark_lines(board: Leaderboard) -> list[str]:
     """Return what every report says of a board besides its rows: what was left out, quarantined, cut off or cached."""
-    cache = cache_lines(board.facts.manifest.get("cache"))
+    cache = cache_lines(board.facts.manifest.get("cache"), board.facts.timestamp)
     return [*note_lines(board), *quarantine_lines(board), *thought_lines(board), *cache]
 
 
@@ -100,18 +101,6 @@ def quarantine_lines(board: Leaderboard) -> list[str]:
         f"({score_text(result.score) if result.score is not None else 'no score'}; {result.quarantine.get('reason')})"
         for result in results
     ]
-
-
-def cache_lines(cache: Mapping[str, Any] | None) -> list[str]:
-    """Return what came out of the cache, what it saved, and what to know of it."""
-    if not cache:
-        return []
-    asked = cache["hits"] + cache["misses"]
-    saved = f"; cost saved: {cache['saved_cost']:.6g}" if cache["saved_cost"] else ""
-    lines = [f"cache: {cache['hits']} of {asked} answer(s) looked for were there{saved}"]
-    names = cache.get("by_name_and_options_only", ())
-    lines += [f"cached by name and options only: {name}" for name in names]
-    return lines + ([f"cache: no more answers are kept: {cache['failure']}"] if "failure" in cache else [])
 
 
 def note_lines(board: Leaderboard) -> list[str]:

@@ -84,7 +84,7 @@ class Run:
         if settings.cache is not None:
             from pytest_lmeval.engine.caching import Cache
 
-            self.cache = Cache(settings.cache, settings.think_tags_text)
+            self.cache = Cache(settings.cache, settings.think_tags_text, settings.scrubber)
 
     def prepare(
         self,
@@ -101,6 +101,8 @@ class Run:
         if adapter is not None:
             self.adapter = adapter
             check_answers(units, adapter)
+            if self.cache is not None:
+                self.cache.of(adapter)
             self.refusals.look_at({unit.task.name: unit.task for unit in units}.values(), adapter)
             check = getattr(adapter, "check_selection", None)
             if callable(check):

@@ -27,11 +27,21 @@ def key(number: int) -> str:
     return f"{number:064x}"
 
 
+def answer_of(store: AnswerStore, number: int) -> Response | None:
+    kept = store.get(key(number))
+    return None if kept is None else kept.answer
+
+
+def put_raw(store: AnswerStore, number: int, answer: object, asked: object = 1.0) -> None:
+    store._database.execute("INSERT INTO kept VALUES (?, ?, ?, 'm')", (bytes.fromhex(key(number)), answer, asked))
+
+
 @pytest.mark.parametrize("answer", ANSWERS)
 def test_an_answer_comes_back_marked_and_without_the_time_it_took(answer: Response, tmp_path: Path) -> None:
     AnswerStore(tmp_path / "deep" / "cache").put(key(1), answer)
-    found = AnswerStore(tmp_path / "deep" / "cache").get(key(1))
-    assert found is not None
+    kept = AnswerStore(tmp_path / "deep" / "cache").get(key(1))
+    assert kept is not None
+    found = kept.answer
     assert (True, None) == (found.cached, found.latency_ms)
     same = {name for name in type(answer).__dataclass_fields__ if getattr(answer, name) == getattr(found, name)}
     assert set(type(answer).__dataclass_fields__) - {"cached", "latency_ms", "ttft_ms"} <= same
@@ -70,7 +80,7 @@ def test_a_killed_writer_loses_nothing_that_it_had_kept(tmp_path: Path) -> None:
     said += process.communicate()[0].splitlines(keepends=True)
     store = AnswerStore(tmp_path)
     kept = [int(line) for line in said if line.endswith("\n")]
-    assert kept == [number for number in kept if store.get(key(number)) == Completion(str(number), cached=True)]
+    assert kept == [number for number in kept if answer_of(store, number) == Completion(str(number), cached=True)]
     store.put(key(1 << 40), Completion("goes on"))
     assert "" == store.failure
     check = sqlite3.connect(tmp_path / FILE).execute("PRAGMA integrity_check").fetchone()
@@ -89,7 +99,7 @@ def test_a_cache_of_another_version_is_refused(tmp_path: Path) -> None:
     database = sqlite3.connect(tmp_path / FILE)
     database.execute("PRAGMA user_version = 7")
     database.close()
-    with pytest.raises(UsageError, match="of version 7, and this is version 1; name another folder, or delete it"):
+    with pytest.raises(UsageError, match="of version 7, and this is version 2; name another folder, or delete it"):
         AnswerStore(tmp_path)
 
 
@@ -99,7 +109,7 @@ def test_answers_on_a_disk_that_takes_no_file_can_be_read(tmp_path: Path) -> Non
     store.close()
     # As on a read-only disk, the file that readers share cannot be opened.
     (tmp_path / f"{FILE}-shm").symlink_to(tmp_path / "missing" / "file")
-    assert Completion("kept", cached=True) == AnswerStore(tmp_path, writes=False).get(key(1))
+    assert Completion("kept", cached=True) == answer_of(AnswerStore(tmp_path, writes=False), 1)
     with pytest.raises(UsageError, match="unable to open database file"):
         AnswerStore(tmp_path)
 
@@ -122,13 +132,50 @@ def test_a_full_disk_ends_the_keeping_and_not_the_run(tmp_path: Path) -> None:
     for number in range(2, 20):
         store.put(key(number), Completion("long " * 500))
     assert "database or disk is full" in store.failure
-    assert Completion("kept", cached=True) == store.get(key(1))
+    assert Completion("kept", cached=True) == answer_of(store, 1)
 
 
-def test_an_answer_that_was_changed_by_hand_is_none(tmp_path: Path) -> None:
+DAMAGED = ['{"kind": "joke"}', "", "[]", "{", "7", b"\xff\xfe", None, '{"kind": "logprob"}', '{"kind": []}', "[" * 9999]
+
+
+def test_a_row_that_cannot_be_read_is_a_miss_and_is_replaced(tmp_path: Path) -> None:
     store = AnswerStore(tmp_path)
-    store._database.execute("INSERT INTO answers VALUES (?, ?)", (bytes.fromhex(key(1)), '{"kind": "joke"}'))
-    assert store.get(key(1)) is None
+    for number, answer in enumerate(DAMAGED):
+        put_raw(store, number, answer)
+    put_raw(store, 99, '{"kind": "completion", "text": "undated"}', "yesterday")
+    assert [None] * (len(DAMAGED) + 1) == [store.get(key(number)) for number in (*range(len(DAMAGED)), 99)]
+    store.put(key(0), Completion("again"))
+    assert (Completion("again", cached=True), "") == (answer_of(store, 0), store.failure)
+
+
+def test_answers_are_their_owners_alone(tmp_path: Path) -> None:
+    AnswerStore(tmp_path / "cache").put(key(1), Completion("mine"))
+    modes = {each.name: oct(each.stat().st_mode & 0o777) for each in (tmp_path / "cache").iterdir()}
+    assert {"0o600"} == {*modes.values()}
+    assert "0o700" == oct((tmp_path / "cache").stat().st_mode & 0o777)
+
+
+def test_answers_of_version_1_are_never_used_counted_once_and_removed(tmp_path: Path) -> None:
+    database = sqlite3.connect(tmp_path / FILE)
+    database.execute("CREATE TABLE answers (key BLOB PRIMARY KEY, answer TEXT) WITHOUT ROWID")
+    database.execute('INSERT INTO answers VALUES (?, \'{"kind":"completion"}\')', (bytes.fromhex(key(1)),))
+    database.execute("PRAGMA user_version = 1")
+    database.commit()
+    database.close()
+    with pytest.raises(UsageError, match="holds no answers of this version"):
+        AnswerStore(tmp_path, writes=False)
+    stores = [AnswerStore(tmp_path) for _ in range(2)]
+    assert ([1, 0], None, 0) == ([each.outdated for each in stores], stores[0].get(key(1)), len(stores[0]))
+    assert (1, 0) == (stores[0].prune(1), stores[0].clear())
+
+
+def test_old_answers_are_removed_and_the_others_stay(tmp_path: Path) -> None:
+    store = AnswerStore(tmp_path)
+    put_raw(store, 1, '{"kind":"completion","text":"old"}', time.time() - 3 * 86400)
+    store.put(key(2), Completion("new"), "m")
+    assert [("m", 2)] == [each[:2] for each in store.stock()]
+    assert (1, None, "new") == (store.prune(2), store.get(key(1)), getattr(answer_of(store, 2), "text", ""))
+    assert (1, 0) == (store.clear(), len(store))
 
 
 def test_among_100_000_answers_one_is_found_in_less_than_100_us_of_cpu_time(tmp_path: Path) -> None:
@@ -138,7 +185,7 @@ def test_among_100_000_answers_one_is_found_in_less_than_100_us_of_cpu_time(tmp_
     )
     store._database.execute("BEGIN")
     store._database.executemany(
-        "INSERT INTO answers VALUES (?, ?)", ((bytes.fromhex(key(n)), text) for n in range(100_000))
+        "INSERT INTO kept VALUES (?, ?, 1, '')", ((bytes.fromhex(key(n)), text) for n in range(100_000))
     )
     store._database.execute("COMMIT")
     wanted = [key(number * 97 % 100_000) for number in range(1000)]

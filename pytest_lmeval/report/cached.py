@@ -10,10 +10,8 @@ from typing import Any
 _NO_FINGERPRINT = "it was made in Python and has no attribute fingerprint, a text that is another one for another model"
 
 
-def cache_lines(cache: Mapping[str, Any] | None, run_at: str) -> list[str]:
+def cache_lines(cache: Mapping[str, Any], run_at: str) -> list[str]:
     """Return what came out of the cache of the run that began at ``run_at``, what it saved, and what to know of it."""
-    if not cache:
-        return []
     lines = [_used(cache, run_at)]
     # Boards of version 0.1.1 have these.
     lines += [f"cached by name and options only: {name}" for name in cache.get("by_name_and_options_only", ())]

@@ -7,7 +7,6 @@ from typing import Any
 
 from pytest_lmeval.leaderboard.board import Leaderboard
 from pytest_lmeval.leaderboard.rows import TaskRow
-from pytest_lmeval.report.cached import cache_lines
 from pytest_lmeval.text import printable
 
 HEADINGS = ("task", "metric", "score", "95 % interval", "correct", "errors", "unparsed", "ms")
@@ -89,8 +88,15 @@ def selection_text(board: Leaderboard) -> str:
 
 def remark_lines(board: Leaderboard) -> list[str]:
     """Return what every report says of a board besides its rows: what was left out, quarantined, cut off or cached."""
-    cache = cache_lines(board.facts.manifest.get("cache"), board.facts.timestamp)
-    return [*note_lines(board), *quarantine_lines(board), *thought_lines(board), *cache]
+    return [*note_lines(board), *quarantine_lines(board), *thought_lines(board), *_cache_lines(board)]
+
+
+def _cache_lines(board: Leaderboard) -> list[str]:
+    cache = board.facts.manifest.get("cache")
+    if not cache:
+        return []
+
+    return cache_lines(cache, board.facts.timestamp)
 
 
 def quarantine_lines(board: Leaderboard) -> list[str]:

@@ -28,6 +28,7 @@ _TABLE = "CREATE TABLE IF NOT EXISTS kept (key BLOB PRIMARY KEY, answer TEXT, as
 _FIND = "SELECT CAST(answer AS BLOB), asked FROM kept WHERE key = ?"
 _LIST = "SELECT adapter, count(*), min(asked), max(asked) FROM kept GROUP BY adapter ORDER BY adapter"
 _WAIT_S = 30.0
+_AGAIN_S = 0.01
 _DAY_S = 86400.0
 _KINDS = {"completion": Completion, "logprob": LogProb}
 _NOT_KEPT = frozenset({"latency_ms", "ttft_ms", "cached", "retries", "exchanges"})
@@ -175,7 +176,7 @@ class AnswerStore:
         if not self._writes:
             self._database.close()
             raise UsageError(f"cache {self.path.parent}: holds no answers of this version; --lm-cache-mode=use asks")
-        self._database.execute("PRAGMA journal_mode = WAL")
+        self._let_readers_beside()
         self._database.execute("BEGIN IMMEDIATE")
         # Another process may have been first: it says what there was.
         if self._version() < _VERSION:
@@ -183,6 +184,18 @@ class AnswerStore:
             self._database.execute(_TABLE)
             self._database.execute(f"PRAGMA user_version = {_VERSION}")
         self._database.execute("COMMIT")
+
+    def _let_readers_beside(self) -> None:
+        # The one change for which SQLite waits for no other process that makes it at the same moment.
+        until = time.monotonic() + _WAIT_S
+        while True:
+            try:
+                self._database.execute("PRAGMA journal_mode = WAL")
+                return
+            except sqlite3.OperationalError:
+                if time.monotonic() > until:
+                    raise
+                time.sleep(_AGAIN_S)
 
 
 def _record(answer: Response) -> dict[str, Any]:

@@ -44,6 +44,14 @@ class Rows(Sequence[Row]):
         """Return the rows that ``function`` is true of."""
         return Rows([row for row in self._rows if function(row)], self.sha256)
 
+    def by_identity(self) -> dict[int, int]:
+        """Return the place of each row by what it is, for rows that are kept."""
+        return {id(row): place for place, row in enumerate(self._rows)} if isinstance(self._rows, list) else {}
+
+    def copied(self) -> Rows:
+        """Return the rows as copies."""
+        return Rows([dict(row) for row in self._rows], self.sha256)
+
 
 class Splits(Mapping[str, Rows]):
     """The splits of a dataset by name; one is read when it is first asked for. A single file is every split."""

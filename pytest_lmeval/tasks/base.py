@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
+from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
 from pytest_lmeval.errors import RecordRefused
+from pytest_lmeval.tasks import loading, prompts
+from pytest_lmeval.tasks.members import NOT_CALLED
 from pytest_lmeval.tasks.sample import BaseMetricContext, ResponseType, Sample
+from pytest_lmeval.types import Message
 
 NO_SUBJECT = "no_subject"
 """``SUBJECTS = [NO_SUBJECT]``: the items have no subject, whatever their key ``subject`` says."""
@@ -47,6 +51,9 @@ class BaseTask(Generic[SubjectT]):
     While a method runs, ``item["subject"]`` is the item's subject, ``self.dataset[split]`` are a split's items of that
     subject, ``self.num_fewshot`` is how many worked examples to show, and ``self.rnd`` draws for this item alone: it is
     ``random.Random(1234 + index)``, where ``index`` is the item's place in its split.
+
+    ``_load_dataset`` may be overridden to choose or change items, ``_create_samples`` to ask about an item in another
+    way, or several times. Members of eval-framework's class that a run does not call are refused.
     """
 
     NAME: ClassVar[str]
@@ -58,15 +65,70 @@ class BaseTask(Generic[SubjectT]):
     SUBJECTS: ClassVar[Sequence[Any]] = ()
     THRESHOLD: ClassVar[float | None] = None
     HF_REVISION: ClassVar[str | None] = None
+    REVISION_LOCKFILE: ClassVar[str | Path | None] = None
     LANGUAGE: ClassVar[Any] = None
+    _NOT_CALLED: ClassVar[Mapping[str, str]] = NOT_CALLED
 
     dataset: Mapping[str, Sequence[dict[str, Any]]]
     rnd: random.Random
     stop_sequences: Sequence[str] | None = None
     max_tokens: int | None = None
+    user_prompt_suffix: str | None = None
+    # Set by the run: where the task file is, and the samples of the task.
+    _folder: Path = Path()
+    _samples: Callable[[], Iterator[Sample]]
 
     def __init__(self, num_fewshot: int = 0) -> None:
         self.num_fewshot = num_fewshot
+
+    def _load_dataset(self, subject: SubjectT) -> None:
+        """Set ``self.dataset`` to the items of a subject, by split."""
+        name = None if subject == NO_SUBJECT else subject
+        self.dataset = self._shuffle_splits(hf_dataset=self._load_hf_dataset(path=self.DATASET_PATH, name=name))
+
+    def _load_hf_dataset(self, **options: Any) -> Any:
+        """Return the splits at ``path``, in its configuration ``name``: beside the task file, else on the hub."""
+        return loading.splits_of(self, **options)
+
+    def _shuffle_splits(self, hf_dataset: Any) -> dict[str, Any]:
+        """Return the items of the two splits that a run uses, in the order of the data."""
+        used = dict.fromkeys((self.SAMPLE_SPLIT, self.FEWSHOT_SPLIT))
+        return {split: list(hf_dataset[split]) for split in used if split in hf_dataset}
+
+    def iterate_samples(self, num_samples: int | None = None) -> Iterable[Sample]:
+        """Return the samples of every subject, of each at most ``num_samples``."""
+        counts: dict[str, int] = {}
+        for sample in self._samples():
+            counts[sample.subject] = counts.get(sample.subject, 0) + 1
+            if num_samples is None or counts[sample.subject] <= num_samples:
+                yield sample
+
+    def _create_samples(self, item: dict[str, Any], index: int, subject: str) -> list[Sample]:
+        """Return what is asked about an item: by default one sample, of all the methods below."""
+        truths = prompts.texts_of(self, "_get_ground_truth", item)
+        chooses = self.RESPONSE_TYPE == ResponseType.LOGLIKELIHOODS
+        return [
+            Sample(
+                id=index,
+                subject=subject,
+                messages=prompts.messages_of(self, "_get_messages", item),
+                ground_truth=truths if len(truths) > 1 else truths[0],
+                possible_completions=prompts.texts_of(self, "_get_possible_completions", item) if chooses else (),
+                context=prompts.context_of(self, item),
+            )
+        ]
+
+    def _get_messages(self, item: dict[str, Any]) -> list[Message]:
+        """Return the conversation: system prompt, worked examples, question and cue."""
+        return prompts.conversation(self, item)
+
+    def _get_example_messages(self, item: dict[str, Any]) -> list[Message]:
+        """Return the questions and answers of the worked examples."""
+        return prompts.worked_examples(self, item)
+
+    def _get_instruction_messages(self, item: dict[str, Any]) -> list[Message]:
+        """Return the messages that ask: by default one of the user, ``_get_instruction_text``."""
+        return [Message("user", prompts.text_of(self, "_get_instruction_text", item))]
 
     def _get_instruction_text(self, item: dict[str, Any]) -> str:
         """Return what the user asks."""
@@ -101,10 +163,12 @@ class BaseTask(Generic[SubjectT]):
         """Return ``num_fewshot`` items of the few-shot split, drawn at random; never ``item`` itself."""
         pool = self.dataset[self.FEWSHOT_SPLIT]
         if self.num_fewshot > len(pool):
-            others = " other" if self.FEWSHOT_SPLIT == self.SAMPLE_SPLIT else ""
+            others = " other" if isinstance(pool, prompts.Others) else ""
             about = "" if item.get("subject", NO_SUBJECT) == NO_SUBJECT else f" of the subject {item['subject']!r}"
             has = f"the split {self.FEWSHOT_SPLIT!r} has {len(pool)}{others} items{about}"
             raise RecordRefused("bad_value", "num_fewshot", f"{self.num_fewshot} asked for, but {has}")
+        if isinstance(pool, prompts.Others):
+            return pool.drawn(self.rnd, self.num_fewshot)
         return self.rnd.sample(pool, self.num_fewshot)
 
     def _get_possible_completions(self, item: dict[str, Any]) -> list[str] | None:

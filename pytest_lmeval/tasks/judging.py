@@ -17,7 +17,7 @@ from pytest_lmeval.types import Message
 class JudgedAnswer:
     """What is judged: the ``prediction``, with the user's last ``question`` and all ``messages`` in front of it.
 
-    ``targets`` are the ground truth, ``extras`` the metric context.
+    ``targets`` are the ground truth, ``extras`` the metric context, ``raw`` is the text before post-processing.
     """
 
     question: str
@@ -25,6 +25,7 @@ class JudgedAnswer:
     targets: Sequence[str]
     extras: Mapping[str, Any]
     messages: Sequence[Message] = ()
+    raw: str = ""
 
 
 class LLMJudgeScore:

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from pytest_lmeval.errors import RecordRefused
+
+if TYPE_CHECKING:
+    from pytest_lmeval.tasks.base import BaseTask
 
 
 def load_dataset(path: str, name: str | None = None, *, split: str | None = None, **options: Any) -> Any:
@@ -23,3 +30,57 @@ def load_dataset(path: str, name: str | None = None, *, split: str | None = None
         return hub.load(path, name, split=split, **options)
     splits = local.read(found, name)
     return splits if split is None else splits[split]
+
+
+class LoadedSplits(dict[str, Any]):
+    """The splits of local data by name, as ``self._load_hf_dataset`` returns them."""
+
+    def filter(self, function: Callable[[dict[str, Any]], bool]) -> LoadedSplits:
+        """Return the splits with the rows that ``function`` is true of."""
+        return LoadedSplits({split: rows.filter(function) for split, rows in self.items()})
+
+
+def splits_of(
+    task: BaseTask[Any], *, path: str, name: str | None = None, split: str | None = None, **options: Any
+) -> Any:
+    """Return the splits of a task's data, or one of them: local, seen from the task file, else of the hub.
+
+    Rows of local data are copies: what a task writes into them is its own. Raise RecordRefused of ``DATASET_PATH``
+    where the data cannot be read.
+    """
+    from pytest_lmeval.data import hub, local
+
+    try:
+        found = local.find(path, task._folder)
+        if found is None:
+            return hub.load(path, name, split=split, **{"revision": revision_of(task, path), **options})
+        splits = local.read(found, name)
+        if split is not None:
+            return splits[split].copied()
+        # A single file is every split.
+        names = [task.SAMPLE_SPLIT, task.FEWSHOT_SPLIT] if splits.is_single else list(splits)
+        return LoadedSplits({each: splits[each].copied() for each in names if each})
+    except RecordRefused as refused:
+        field = "DATASET_PATH" if refused.field == "dataset" else refused.field
+        raise RecordRefused(refused.rule, field, refused.detail) from None
+
+
+def revision_of(task: BaseTask[Any], path: str) -> str | None:
+    """Return the revision of a dataset of the hub: ``HF_REVISION``, else what ``REVISION_LOCKFILE`` says, else None.
+
+    A lock file is a JSON object of revisions by ``DATASET_PATH``, beside the task file.
+    """
+    if task.HF_REVISION or task.REVISION_LOCKFILE is None:
+        return task.HF_REVISION
+    lock = task._folder / task.REVISION_LOCKFILE
+    instead = "put it there, set HF_REVISION, or set REVISION_LOCKFILE = None for the newest"
+    try:
+        pinned = json.loads(lock.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        detail = f"{lock.name} beside the task file is to say the revision of {path!r}: {error}; {instead}"
+        raise RecordRefused("bad_value", "REVISION_LOCKFILE", detail) from None
+    revision = pinned.get(path) if isinstance(pinned, dict) else None
+    if not isinstance(revision, str) or not revision:
+        detail = f"{lock.name} has no revision of {path!r}; {instead}"
+        raise RecordRefused("bad_value", "REVISION_LOCKFILE", detail)
+    return revision

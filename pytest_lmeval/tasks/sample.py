@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -50,19 +51,20 @@ class BaseMetricContext:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One item as it is asked, for ``post_process_generated_completion``.
+    """What is asked about an item: what ``_create_samples`` returns and ``post_process_generated_completion`` gets.
 
-    ``index`` is the item's place in its split, from 0; ``id`` what the run calls it.
+    ``id`` is what the run calls it, ``index`` the item's place in its split, from 0, and ``item`` the item: the run
+    sets them.
     """
 
-    id: str
-    index: int
+    id: str | int
     subject: str
-    item: Mapping[str, Any]
-    messages: tuple[Message, ...]
-    ground_truth: str | Sequence[str]
-    possible_completions: tuple[str, ...] = ()
-    context: BaseMetricContext | None = None
+    messages: Sequence[Message]
+    ground_truth: str | Sequence[str] | None
+    possible_completions: Sequence[str] | None = None
+    context: Any = None
+    index: int = 0
+    item: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
 
 def _annotated(kind: type) -> dict[str, Any]:

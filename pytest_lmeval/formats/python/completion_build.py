@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
+from inspect import isfunction
 from typing import Any
 
 from pytest_lmeval.data import local
@@ -14,14 +14,19 @@ from pytest_lmeval.errors import RecordRefused
 from pytest_lmeval.formats.hints import misspelt
 from pytest_lmeval.formats.python.completion_task import CompletionTask, ExampleMaker
 from pytest_lmeval.formats.python.examples import Examples
-from pytest_lmeval.formats.python.faults import called
-from pytest_lmeval.formats.python.items import Items, subject_name
+from pytest_lmeval.formats.python.items import Items, declared_subjects, subject_name
+from pytest_lmeval.formats.python.loaded import loaded_parts
 from pytest_lmeval.formats.python.measures import BYTE_PROBABILITY, Measure, resolve
 from pytest_lmeval.formats.python.module import TaskModule
+from pytest_lmeval.formats.python.overrides import overrides, own_classes, own_names
+from pytest_lmeval.formats.python.samples import OfItems, Samples, created, iterated, samples_of_run
 from pytest_lmeval.formats.task import LoadOptions, Subjects, TaskSource
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.tasks.base import BaseTask
-from pytest_lmeval.tasks.sample import ResponseType
+from pytest_lmeval.tasks.faults import called
+from pytest_lmeval.tasks.loading import revision_of
+from pytest_lmeval.tasks.members import TASK_STYLER
+from pytest_lmeval.tasks.sample import ResponseType, Sample
 
 _KNOWN = frozenset(dir(BaseTask)) | BaseTask.__annotations__.keys()
 _NEARLY = 0.85
@@ -31,7 +36,7 @@ _METHODS = ("_get_instruction_text", "_get_ground_truth")
 
 def draws_few_shots(kind: type[BaseTask[Any]]) -> bool:
     """Tell whether a class names a split to draw few-shots from, or draws them itself."""
-    return bool(kind.FEWSHOT_SPLIT) or kind._sample_fewshot_examples is not BaseTask._sample_fewshot_examples
+    return bool(kind.FEWSHOT_SPLIT) or overrides(kind, "_sample_fewshot_examples")
 
 
 def make_base_task(thing: type[BaseTask[Any]] | BaseTask[Any], options: LoadOptions) -> BaseTask[Any]:
@@ -39,13 +44,13 @@ def make_base_task(thing: type[BaseTask[Any]] | BaseTask[Any], options: LoadOpti
     kind = thing if isinstance(thing, type) else type(thing)
     # The others have no few-shots, however many the run asks for.
     asked = options.num_fewshot if draws_few_shots(kind) else None
-    task = _made(thing, asked) if isinstance(thing, type) else thing
+    task = _instance(thing, asked) if isinstance(thing, type) else thing
     if asked is not None:
         task.num_fewshot = asked
     return task
 
 
-def _made(kind: type[BaseTask[Any]], asked: int | None) -> BaseTask[Any]:
+def _instance(kind: type[BaseTask[Any]], asked: int | None) -> BaseTask[Any]:
     takes_number = asked is not None and "num_fewshot" in inspect.signature(kind).parameters
     return called(f"{kind.__name__}.__init__", lambda: kind(num_fewshot=asked or 0) if takes_number else kind())
 
@@ -54,21 +59,19 @@ def build_completion_task(
     task: BaseTask[Any], module: TaskModule, line: int, source: TaskSource, registry: Registry
 ) -> CompletionTask:
     """Return the task of a run; raise RecordRefused, with class and field, for the first thing that is not right."""
+    task._folder = module.path.parent
     try:
         _check(task)
         measures = resolve(task.METRICS, registry)
         _check_subjects(task.SUBJECTS)
         _check_measures(task, measures)
-        parts = _open(task, module.path.parent)
-        items = Items(parts, task.SAMPLE_SPLIT, task.SUBJECTS)
-        _check_few_shots(task, parts)
-        task.dataset = items.drawn(items[0])
-        maker = ExampleMaker(task, items, measures, line)
-        indices, named = _selected(items, source.options.subjects)
+        samples, dataset = _iterated(task) if overrides(type(task), "iterate_samples") else _made(task, measures)
+        maker = ExampleMaker(task, samples, measures, line)
+        indices, named = _selected(samples.subjects, declared_subjects(task.SUBJECTS), source.options.subjects)
     except RecordRefused as refused:
-        field = "DATASET_PATH" if refused.field == "dataset" else refused.field
-        raise RecordRefused(refused.rule, f"{type(task).__name__}.{field}", refused.detail) from None
-    dataset = _facts(task, parts)
+        owner = f"{type(task).__name__}."
+        field = "DATASET_PATH" if refused.field == "dataset" else refused.field.removeprefix(owner)
+        raise RecordRefused(refused.rule, f"{owner}{field}", refused.detail) from None
     sha256 = hashlib.sha256(f"{module.sha256}{dataset['sha256']}".encode()).hexdigest()
     examples = Examples(maker, indices, line)
     hashes = (sha256, module.code, module.scoring_code)
@@ -77,9 +80,33 @@ def build_completion_task(
     )
 
 
+def _made(task: BaseTask[Any], measures: Sequence[Measure]) -> tuple[Samples, Mapping[str, str]]:
+    parts = _open(task)
+    items = Items(parts, task.SAMPLE_SPLIT, task.SUBJECTS)
+    _check_few_shots(task, parts)
+    task.dataset = items.drawn(items[0])
+    if not overrides(type(task), "_create_samples"):
+        return OfItems(task, items), _facts(task, parts)
+    return created(task, items, together=measures[0].compares), _facts(task, parts)
+
+
+def _iterated(task: BaseTask[Any]) -> tuple[Samples, Mapping[str, str]]:
+    def of_run() -> Iterator[Sample]:
+        return samples_of_run(task, Items(_open(task), task.SAMPLE_SPLIT, task.SUBJECTS))
+
+    task._samples = of_run
+    samples = iterated(task)
+    asked = repr([samples.group(number) for number in range(len(samples.subjects))])
+    return samples, {
+        "path": str(getattr(task, "DATASET_PATH", "")),
+        "sha256": hashlib.sha256(asked.encode("utf-8", "surrogatepass")).hexdigest(),
+    }
+
+
 def _check(task: BaseTask[Any]) -> None:
+    _check_called(task)
     _check_names(type(task), task.RESPONSE_TYPE)
-    for name in ("NAME", "DATASET_PATH", "SAMPLE_SPLIT"):
+    for name in ("NAME", "SAMPLE_SPLIT", *(["DATASET_PATH"] if "DATASET_PATH" in _required(type(task)) else [])):
         value = getattr(task, name)
         if not isinstance(value, str) or not value or not value.isprintable():
             raise RecordRefused("bad_type", name, f"expected a line of text, got {value!r:.80}")
@@ -92,27 +119,54 @@ def _check(task: BaseTask[Any]) -> None:
         raise RecordRefused("bad_value", "num_fewshot", f"expected a whole number >= 0, got {number!r:.80}")
 
 
-def _check_names(kind: type, response_type: ResponseType) -> None:
-    for name in _REQUIRED:
+def _check_called(task: BaseTask[Any]) -> None:
+    """Raise RecordRefused for the first member that the class overrides and no run calls."""
+    own = {*own_names(type(task)), *vars(task)}
+    for name, instead in task._NOT_CALLED.items():
+        if name in own:
+            raise RecordRefused("unsupported", name, f"no run calls it, what it does would be left out: {instead}")
+
+
+def _check_names(kind: type[BaseTask[Any]], response_type: ResponseType) -> None:
+    required = _required(kind)
+    for name in required:
         if not hasattr(kind, name):
-            raise RecordRefused("missing_required", name, f"required: {', '.join(_REQUIRED)}{_misspelt(name, kind)}")
-    chooses = response_type == ResponseType.LOGLIKELIHOODS
-    for method in (*_METHODS, *(("_get_possible_completions",) if chooses else ())):
-        if getattr(kind, method) is getattr(BaseTask, method):
+            raise RecordRefused("missing_required", name, f"required: {', '.join(required)}{_misspelt(name, kind)}")
+    for method in _needed(kind, response_type):
+        if not overrides(kind, method):
             detail = f"{response_type} tasks need this method{_misspelt(method, kind)}"
             raise RecordRefused("missing_required", method, detail)
-    for name in sorted(_KNOWN - set(_own(kind))):
+    for name in sorted(_KNOWN - set(own_names(kind))):
         # What such a line is to change would stay as it is, in silence.
         if hint := _misspelt(name, kind, _NEARLY):
             raise RecordRefused("unknown_field", name, f"is not set{hint}")
 
 
+def _required(kind: type) -> Sequence[str]:
+    loads = overrides(kind, "_load_dataset") or overrides(kind, "iterate_samples")
+    return [name for name in _REQUIRED if not (loads and name == "DATASET_PATH")]
+
+
+def _needed(kind: type[BaseTask[Any]], response_type: ResponseType) -> Sequence[str]:
+    """Return the methods that a class has to write, given those that it writes."""
+    if any(overrides(kind, whole) for whole in ("_create_samples", "iterate_samples")):
+        return ()
+    if hasattr(kind, TASK_STYLER):
+        return ("_get_raw_question", "_get_choices", "_get_correct_index")
+    asks = any(overrides(kind, whole) for whole in ("_get_messages", "_get_instruction_messages"))
+    chooses = response_type == ResponseType.LOGLIKELIHOODS
+    return (*_METHODS[asks:], *(("_get_possible_completions",) if chooses else ()))
+
+
 def _misspelt(name: str, kind: type, likeness: float = 0.6) -> str:
-    return misspelt(name, _own(kind), _KNOWN, likeness)
+    used = _used(kind)
+    return misspelt(name, [each for each in own_names(kind) if each not in used], _KNOWN, likeness)
 
 
-def _own(kind: type) -> list[str]:
-    return [name for base in kind.__mro__ if base is not BaseTask for name in vars(base)]
+def _used(kind: type) -> set[str]:
+    """Return the names that the class' own methods use: one of these is a helper's, and no misspelling."""
+    functions = [value for base in own_classes(kind) for value in vars(base).values() if isfunction(value)]
+    return {name for function in functions for name in function.__code__.co_names}
 
 
 def _check_threshold(value: object) -> None:
@@ -125,9 +179,23 @@ def _check_measures(task: BaseTask[Any], measures: Sequence[Measure]) -> None:
     if task.RESPONSE_TYPE != ResponseType.LOGLIKELIHOODS and any(each.name == BYTE_PROBABILITY for each in measures):
         detail = f"{BYTE_PROBABILITY} needs RESPONSE_TYPE = ResponseType.LOGLIKELIHOODS"
         raise RecordRefused("bad_value", "METRICS", detail)
-    judge = next((each.name for each in measures if each.judge is not None), "")
+    if task.RESPONSE_TYPE != ResponseType.LOGLIKELIHOODS:
+        probable = next((each.name for each in measures if each.of_loglikelihoods or each.compares), "")
+        if probable:
+            detail = f"{probable} needs RESPONSE_TYPE = ResponseType.LOGLIKELIHOODS"
+            raise RecordRefused("bad_value", "METRICS", detail)
+    _check_compared(task, measures)
+    judge = next((each.name for each in measures if each.judge is not None or each.of_answer), "")
     if judge and task.RESPONSE_TYPE == ResponseType.LOGLIKELIHOODS:
         raise RecordRefused("bad_value", "METRICS", f"{judge} needs RESPONSE_TYPE = ResponseType.COMPLETION")
+
+
+def _check_compared(task: BaseTask[Any], measures: Sequence[Measure]) -> None:
+    name = next((each.name for each in measures if each.compares), "")
+    if name and len(measures) > 1:
+        raise RecordRefused("bad_value", "METRICS", f"{name} scores several samples together: list no other beside it")
+    if name and not overrides(type(task), "_create_samples"):
+        raise RecordRefused("missing_required", "_create_samples", f"{name} needs two samples of each item")
 
 
 def _check_subjects(given: object) -> None:
@@ -135,14 +203,16 @@ def _check_subjects(given: object) -> None:
         raise RecordRefused("bad_type", "SUBJECTS", f"expected a list, got {given!r:.80}")
 
 
-def _open(task: BaseTask[Any], folder: Path) -> Mapping[str, Splits]:
+def _open(task: BaseTask[Any]) -> Mapping[str, Splits]:
     """Return the splits of each subject where the data has splits for each, else those of ``""``."""
+    if any(overrides(type(task), name) for name in ("_load_dataset", "_load_hf_dataset", "_shuffle_splits")):
+        return loaded_parts(task)
     subjects = [subject_name(each) for each in task.SUBJECTS]
-    found = local.find(task.DATASET_PATH, folder)
+    found = local.find(task.DATASET_PATH, task._folder)
     if found is None:
         from pytest_lmeval.data import hub
 
-        return hub.open_splits(task.DATASET_PATH, subjects, task.HF_REVISION)
+        return hub.open_splits(task.DATASET_PATH, subjects, revision_of(task, task.DATASET_PATH))
     return (local.read_subjects(found, subjects) if found.is_dir() else None) or {"": local.read(found)}
 
 
@@ -150,7 +220,7 @@ def _check_few_shots(task: BaseTask[Any], parts: Mapping[str, Splits]) -> None:
     if task.num_fewshot == 0:
         return
     if not task.FEWSHOT_SPLIT:
-        if type(task)._sample_fewshot_examples is not BaseTask._sample_fewshot_examples:
+        if overrides(type(task), "_sample_fewshot_examples"):
             return
         detail = f"{task.num_fewshot} few-shots asked for, but the class names no split to draw them from"
         raise RecordRefused("missing_required", "FEWSHOT_SPLIT", detail)
@@ -160,15 +230,14 @@ def _check_few_shots(task: BaseTask[Any], parts: Mapping[str, Splits]) -> None:
         raise RecordRefused(refused.rule, "FEWSHOT_SPLIT", refused.detail) from None
 
 
-def _selected(items: Items, asked: Sequence[str]) -> tuple[list[int], Subjects | None]:
-    found = [place.subject for place in items]
+def _selected(found: Sequence[str], declared: Sequence[str], asked: Sequence[str]) -> tuple[list[int], Subjects | None]:
     there = sorted(set(found) - {""})
-    missing = [subject for subject in items.declared if subject not in there]
+    missing = [subject for subject in declared if subject not in there]
     if there and missing:
         detail = f"no item of the subject {missing[0]!r}; the data has {', '.join(there)}"
         raise RecordRefused("bad_value", "SUBJECTS", detail)
     # An item that does not say what it is about is about all of them.
-    kept = {"", *items.declared} if items.declared else {"", *there}
+    kept = {"", *declared} if declared else {"", *there}
     indices = [index for index, subject in enumerate(found) if subject in kept]
     if not asked or not there:
         return indices, None
@@ -181,7 +250,7 @@ def _facts(task: BaseTask[Any], parts: Mapping[str, Splits]) -> Mapping[str, str
     shots = _digest(parts, task.FEWSHOT_SPLIT) if all(task.FEWSHOT_SPLIT in splits for splits in parts.values()) else ""
     sha256 = hashlib.sha256(f"{sample}{shots}".encode()).hexdigest()
     revision = {"revision": task.HF_REVISION} if task.HF_REVISION else {}
-    return {"path": task.DATASET_PATH, "sha256": sha256, **revision}
+    return {"path": str(getattr(task, "DATASET_PATH", "")), "sha256": sha256, **revision}
 
 
 def _digest(parts: Mapping[str, Splits], split: str) -> str:

@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import json
 import math
-import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from pytest_lmeval.data.splits import Row
 from pytest_lmeval.errors import RecordRefused, ScoringError, UsageError
 from pytest_lmeval.formats.loglikelihood import Ranked, option_requests, ranked
-from pytest_lmeval.formats.python.conversation import conversation, texts_of
-from pytest_lmeval.formats.python.examples import Examples, id_of
-from pytest_lmeval.formats.python.faults import called, scored
-from pytest_lmeval.formats.python.items import Items
+from pytest_lmeval.formats.python.examples import Examples
 from pytest_lmeval.formats.python.judging import Scored, question
 from pytest_lmeval.formats.python.measures import BY_LOGLIKELIHOOD, BYTE_PROBABILITY, Measure, measured
+from pytest_lmeval.formats.python.pairs import pair_requests, paired, pairs_of
+from pytest_lmeval.formats.python.samples import Samples
 from pytest_lmeval.formats.task import Prompt, Subjects, TaskDefaults, Tools
 from pytest_lmeval.formatters import joined
 from pytest_lmeval.tasks.base import NO_SUBJECT, BaseTask
 from pytest_lmeval.tasks.execution import running_code_in
+from pytest_lmeval.tasks.faults import called, scored
+from pytest_lmeval.tasks.prompts import checked_context, checked_messages, checked_texts
 from pytest_lmeval.tasks.sample import BaseMetricContext, ResponseType, Sample
 from pytest_lmeval.types import (
     Completion,
@@ -35,73 +34,70 @@ from pytest_lmeval.types import (
     Score,
 )
 
-SEED = 1234
-
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What scoring needs of an item besides its example."""
+    """What scoring needs of a sample besides its example; ``others`` are scored together with it."""
 
     sample: Sample
     extras: Mapping[str, Any]
+    others: Sequence[Sample] = ()
 
 
 @dataclass(slots=True)
 class ExampleMaker:
-    """Makes the examples of one task class from the items of its sample split."""
+    """Makes the examples of one task class from its samples."""
 
     task: BaseTask[Any]
-    items: Items
+    samples: Samples
     measures: Sequence[Measure]
     line: int
     held: dict[str, Held] = field(default_factory=dict)
 
     def __call__(self, number: int) -> Example:
-        """Return the example of the item at ``number``; raise RecordRefused where the class makes none of it."""
-        task, place = self.task, self.items[number]
-        item = self.items.item(place)
-        task.rnd = random.Random(SEED + place.index)
-        task.dataset = self.items.drawn(place)
-        messages = Joined(conversation(task, self.items, place))
-        targets = texts_of(task, "_get_ground_truth", item)
-        extras = self._extras(item)
-        own_id = id_of(item.get("id"), place.index, place.own_splits)
-        sample = Sample(
-            id=own_id,
-            index=place.index,
-            subject=NO_SUBJECT if self.items.has_none else place.subject,
-            item=item,
-            messages=messages,
-            ground_truth=targets if len(targets) > 1 else targets[0],
-            possible_completions=self._completions(item, targets),
-            context=extras if isinstance(extras, BaseMetricContext) else None,
-        )
-        self.held.setdefault(own_id, Held(sample, _as_mapping(extras)))
+        """Return the example at ``number``; raise RecordRefused where the class makes none of it."""
+        group = [self._read(sample) for sample in self.samples.group(number)]
+        if self.measures[0].compares:
+            held = Held(paired(self._field("_create_samples"), group), {}, group)
+        else:
+            held = self._held(group[0])
+        self.held.setdefault(str(held.sample.id), held)
+        sample = held.sample
         return Example(
-            id=own_id,
-            prompt=joined(messages[_last_question(messages) :]),
-            targets=targets,
+            id=str(sample.id),
+            prompt=joined(sample.messages[_last_question(sample.messages) :]),
+            targets=_targets(sample),
             metric=self.measures[0].name,
-            post_process=_rule(task),
-            category=place.subject,
+            post_process=_rule(self.task),
+            category="" if sample.subject == NO_SUBJECT else sample.subject,
             line=self.line,
-            messages=messages,
+            messages=Joined(sample.messages),
         )
 
-    def _extras(self, item: Row) -> Any:
-        name = f"{type(self.task).__name__}._get_context"
-        context: Any = called(name, self.task._get_context, item)
-        if not (context is None or isinstance(context, BaseMetricContext | Mapping) or hasattr(context, "model_dump")):
-            raise RecordRefused("bad_type", name, f"expected a BaseMetricContext or None, got {context!r:.80}")
+    def _held(self, sample: Sample) -> Held:
+        self._check_completions(sample)
+        context = checked_context(self._field("_get_context"), sample.context)
         for measure in self.measures:
-            called(name, measure.check, _as_mapping(context))
-        return context
+            called(self._field("_get_context"), measure.check, _as_mapping(context))
+        own = context if isinstance(context, BaseMetricContext) else None
+        return Held(replace(sample, context=own), _as_mapping(context))
 
-    def _completions(self, item: Row, targets: Sequence[str]) -> tuple[str, ...]:
+    def _read(self, sample: Sample) -> Sample:
+        """Return the sample with what a class may have put into it by hand read as the methods' own is."""
+        messages = checked_messages(self._field("_create_samples"), sample.messages)
+        if not any(message.role == "user" for message in messages):
+            raise RecordRefused("bad_value", self._field("_get_messages"), "expected a message of the user")
+        targets = checked_texts(self._field("_get_ground_truth"), sample.ground_truth)
+        chooses = self.task.RESPONSE_TYPE == ResponseType.LOGLIKELIHOODS
+        given = sample.possible_completions
+        completions = checked_texts(self._field("_get_possible_completions"), given) if chooses else ()
+        truth = targets if len(targets) > 1 else targets[0]
+        return replace(sample, messages=Joined(messages), ground_truth=truth, possible_completions=completions)
+
+    def _check_completions(self, sample: Sample) -> None:
         if self.task.RESPONSE_TYPE != ResponseType.LOGLIKELIHOODS:
-            return ()
-        field = f"{type(self.task).__name__}._get_possible_completions"
-        completions = texts_of(self.task, "_get_possible_completions", item)
+            return
+        field, targets, completions = self._field("_get_possible_completions"), _targets(sample), _options(sample)
         # How probable the right text is can be told without another; which is the most probable cannot.
         fewest = 1 if all(measure.name == BYTE_PROBABILITY for measure in self.measures) else 2
         if len(set(completions)) < fewest or not all(completions):
@@ -110,7 +106,9 @@ class ExampleMaker:
         # Of several right texts, one need be asked for.
         if not (set(targets) <= set(completions) or (fewest == 1 and set(targets) & set(completions))):
             raise RecordRefused("bad_value", field, f"the ground truth {targets[0]!r:.80} is not one of them")
-        return completions
+
+    def _field(self, method: str) -> str:
+        return f"{type(self.task).__name__}.{method}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,9 +152,11 @@ class CompletionTask(TaskDefaults):
         if not self.needs:
             stop = tuple(self.task.stop_sequences or ())
             return (Generate(talk or prompt, self.name, example.id, stop=stop, max_tokens=self.task.max_tokens),)
+        held = self.held[example.id]
+        if held.others:
+            return pair_requests(held.others, prompt, self.name, example)
         context = prompt if isinstance(prompt, str) else joined(prompt)
-        options = self.held[example.id].sample.possible_completions
-        return option_requests([(context, option) for option in options], self.name, example.id, talk)
+        return option_requests([(context, option) for option in _options(held.sample)], self.name, example.id, talk)
 
     def score(self, example: Example, responses: Sequence[Response], tools: Tools) -> Score:
         """Return the first metric's score of what the class makes of the completion, with the other metrics'."""
@@ -195,7 +195,7 @@ class CompletionTask(TaskDefaults):
         """Return the metrics, the context, the completions to choose from, and a hash of the task file's code."""
         held = self.held[example.id]
         names = [measure.name for measure in self.measures]
-        completions = held.sample.possible_completions
+        completions = _options(held.sample)
         content = {"metrics": names, "context": json_of(held.extras), "completions": completions, "code": self.code}
         # Results of versions that divided by bytes, or put line ends of their own between messages, do not compare.
         normalised = {"normalised_by": "characters"} if "accuracy_norm_loglikelihood" in names else {}
@@ -211,26 +211,31 @@ class CompletionTask(TaskDefaults):
         prediction = scored(name, self.task.post_process_generated_completion, text, held.sample)
         if not isinstance(prediction, str):
             raise ScoringError(f"{name} returned {prediction!r:.80}; expected text")
-        return Scored(prediction, example.targets, held.extras, example.messages or (), self.name, example.id)
+        return Scored(prediction, example.targets, held.extras, example.messages or (), self.name, example.id, text)
 
     def unprompted(self, example: Example) -> Mapping[str, Any]:
         """Return the same with a hash of the code that leaves out the methods which write prompts."""
         return {**self.scoring(example), "code": self.scoring_code}
 
     def _chosen(self, example: Example, held: Held, responses: Sequence[Response]) -> Score:
-        texts = held.sample.possible_completions
-        options = ranked(responses, texts)
-        chosen = {measure.name: options.best(BY_LOGLIKELIHOOD.get(measure.name, "total")) for measure in self.measures}
-        per_byte = options.values("bytes")[next(texts.index(text) for text in example.targets if text in texts)]
-        values = {
-            measure.name: math.exp(min(per_byte, 0.0))
-            if measure.name == BYTE_PROBABILITY
-            else measured([measure], Scored(texts[chosen[measure.name]], example.targets, held.extras), Tools()).value
-            for measure in self.measures
-        }
+        texts = _options(held.sample)
+        options = ranked(responses, texts, pairs_of(held.others))
+        best = [options.best(BY_LOGLIKELIHOOD.get(measure.name, "total")) for measure in self.measures]
+        chosen = {measure.name: number for measure, number in zip(self.measures, best, strict=True)}
+        values = {each.name: self._value(each, example, options, chosen[each.name]) for each in self.measures}
         first, *others = values
         further = {name: values[name] for name in others}
         return Score(values[first], _details(options, chosen[first]), texts[chosen[first]], metrics=further)
+
+    def _value(self, measure: Measure, example: Example, options: Ranked, chosen: int) -> float:
+        texts, extras = options.texts, self.held[example.id].extras
+        if measure.name == BYTE_PROBABILITY:
+            right = next(texts.index(text) for text in example.targets if text in texts)
+            return math.exp(min(options.values("bytes")[right], 0.0))
+        if measure.of_loglikelihoods is not None:
+            by_text = dict(zip(texts, options.totals, strict=True))
+            return scored(f"metric {measure.name!r}", measure.of_loglikelihoods, by_text, example.targets)
+        return measured([measure], Scored(texts[chosen], example.targets, extras), Tools()).value
 
 
 def _details(options: Ranked, chosen: int) -> dict[str, Any]:
@@ -257,6 +262,15 @@ def _before_stop(text: str, stops: Sequence[str]) -> str:
     # An adapter that is given prompts alone cannot stop there itself.
     ends = [text.find(stop) for stop in stops if stop and stop in text]
     return text[: min(ends)] if ends else text
+
+
+def _targets(sample: Sample) -> tuple[str, ...]:
+    truth = sample.ground_truth
+    return (truth,) if isinstance(truth, str) else tuple(truth or ())
+
+
+def _options(sample: Sample) -> tuple[str, ...]:
+    return tuple(sample.possible_completions or ())
 
 
 def _last_question(messages: Sequence[Message]) -> int:

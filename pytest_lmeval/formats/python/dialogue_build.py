@@ -12,10 +12,10 @@ from pytest_lmeval.formats.hints import misspelt
 from pytest_lmeval.formats.mixture import MixtureTask, Part, mixture_task
 from pytest_lmeval.formats.python.dialogue_task import EVAL_TYPES, DialogueMaker, DialogueTask
 from pytest_lmeval.formats.python.examples import Examples
-from pytest_lmeval.formats.python.faults import called
 from pytest_lmeval.formats.python.module import TaskModule
 from pytest_lmeval.formats.task import Subjects, TaskSource
 from pytest_lmeval.tasks.conversations import Task, TaskSequence
+from pytest_lmeval.tasks.faults import called
 
 METHODS = ("eval_type", "num_examples", "get_example", "evaluate")
 

@@ -13,11 +13,11 @@ from pytest_lmeval.errors import RecordRefused, ScoringError
 from pytest_lmeval.formats.loglikelihood import option_requests, ranked
 from pytest_lmeval.formats.python.completion_task import json_of
 from pytest_lmeval.formats.python.examples import Examples, id_of
-from pytest_lmeval.formats.python.faults import called, scored
 from pytest_lmeval.formats.task import Prompt, Subjects, TaskDefaults, Tools
 from pytest_lmeval.formatters import concatenation, opening
 from pytest_lmeval.tasks.conversations import Task
 from pytest_lmeval.tasks.execution import running_code_in
+from pytest_lmeval.tasks.faults import called, scored
 from pytest_lmeval.types import (
     Completion,
     Example,

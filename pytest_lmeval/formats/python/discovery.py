@@ -9,10 +9,10 @@ from typing import Any
 
 from pytest_lmeval.errors import RecordRefused
 from pytest_lmeval.formats.python.dialogue_build import METHODS, lacking, trains_only
-from pytest_lmeval.formats.python.faults import called
 from pytest_lmeval.formats.python.module import TaskModule
 from pytest_lmeval.tasks.base import BaseTask
 from pytest_lmeval.tasks.conversations import Task, TaskSequence
+from pytest_lmeval.tasks.faults import called
 
 _BASES = (BaseTask, Task)
 

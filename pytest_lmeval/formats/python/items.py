@@ -10,6 +10,7 @@ from typing import Any
 
 from pytest_lmeval.data.splits import Row, Rows, Splits
 from pytest_lmeval.tasks.base import NO_SUBJECT
+from pytest_lmeval.tasks.prompts import ItemSplits, Others
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +37,11 @@ class Items(Sequence[Place]):
         self.parts = parts
         self.sample_split = sample_split
         self.has_none = tuple(declared) == (NO_SUBJECT,)
-        self.declared = () if self.has_none else tuple(subject_name(each) for each in declared)
+        self.declared = declared_subjects(declared)
         self._given = dict(zip(self.declared, declared, strict=False))
         self._places = [(part, index) for part, splits in parts.items() for index in range(len(splits[sample_split]))]
         self._of: dict[tuple[int, str], list[int]] = {}
+        self._rows: dict[int, dict[int, int]] = {}
 
     def __len__(self) -> int:
         return len(self._places)
@@ -81,6 +83,13 @@ class Items(Sequence[Place]):
             ]
         return rows if len(self._of[key]) == len(rows) else _Chosen(rows, self._of[key])
 
+    def twin(self, splits: Splits, split: str, index: int) -> int | None:
+        """Return where another split has the very item at ``index``: a class may make two splits of one file."""
+        rows = splits[split]
+        if id(rows) not in self._rows:
+            self._rows[id(rows)] = rows.by_identity()
+        return self._rows[id(rows)].get(id(splits[self.sample_split][index]))
+
     def _subject(self, row: Row) -> str:
         if self.has_none:
             return ""
@@ -90,21 +99,28 @@ class Items(Sequence[Place]):
         return str(given)
 
 
-class Drawn(Mapping[str, Sequence[Row]]):
+class Drawn(ItemSplits):
     """The splits of an item's subject; while few-shots are drawn for the item, it is in none of them itself."""
 
     def __init__(self, items: Items, place: Place) -> None:
         self._items = items
         self._place = place
-        self.leaves_out = False
+
+    def named(self, row: Row) -> Row:
+        """Return a copy of ``row`` with the subject of the item."""
+        return self._items.named(row, self._place)
 
     def __getitem__(self, name: str) -> Sequence[Row]:
         splits, place = self._place.splits, self._place
         rows = self._items.rows(splits, name, "" if place.own_splits else place.subject)
-        if not self.leaves_out or not (splits.is_single or name == self._items.sample_split):
-            return rows
-        number = rows.place(place.index) if isinstance(rows, _Chosen) else place.index
-        return _Without(rows, number)
+        number = self._own(name, rows) if self.leaves_out else None
+        return rows if number is None else Others(rows, number)
+
+    def _own(self, name: str, rows: Sequence[Row]) -> int | None:
+        splits, place = self._place.splits, self._place
+        if splits.is_single or name == self._items.sample_split:
+            return rows.place(place.index) if isinstance(rows, _Chosen) else place.index
+        return self._items.twin(splits, name, place.index)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._place.splits)
@@ -133,21 +149,9 @@ class _Chosen(Sequence[Row]):
         return bisect_left(self._indices, index)
 
 
-class _Without(Sequence[Row]):
-    """All rows but one, none of them copied."""
-
-    def __init__(self, rows: Sequence[Row], left_out: int) -> None:
-        self._rows = rows
-        self._left_out = left_out
-
-    def __len__(self) -> int:
-        return len(self._rows) - 1
-
-    def __getitem__(self, index: Any) -> Any:
-        if isinstance(index, slice):
-            return [self[number] for number in range(*index.indices(len(self)))]
-        place = range(len(self))[index]
-        return self._rows[place if place < self._left_out else place + 1]
+def declared_subjects(declared: Sequence[Any]) -> tuple[str, ...]:
+    """Return the names of the subjects in ``SUBJECTS``; none for ``[NO_SUBJECT]``."""
+    return () if tuple(declared) == (NO_SUBJECT,) else tuple(subject_name(each) for each in declared)
 
 
 def subject_name(given: Any) -> str:

@@ -8,15 +8,18 @@ from typing import Any
 
 from pytest_lmeval.errors import AdapterError, RecordRefused, ScoringError
 from pytest_lmeval.formats.judged import Question, consult, judge_of
-from pytest_lmeval.formats.python.faults import scored
 from pytest_lmeval.formats.task import Tools
+from pytest_lmeval.tasks.faults import scored
 from pytest_lmeval.tasks.judging import JudgedAnswer, LLMJudgeScore
 from pytest_lmeval.types import Generate, Message, Score
 
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """What is scored: a prediction, and what a metric may want to know besides; of which task and example."""
+    """What is scored: a prediction, and what a metric may want to know besides; of which task and example.
+
+    ``raw`` is the text that the prediction was made of.
+    """
 
     prediction: str
     targets: Sequence[str]
@@ -24,6 +27,7 @@ class Scored:
     messages: Sequence[Message] = ()
     task: str = ""
     example: str = ""
+    raw: str = ""
 
 
 def check_judge(field: str, metric: LLMJudgeScore) -> None:
@@ -35,14 +39,19 @@ def check_judge(field: str, metric: LLMJudgeScore) -> None:
         raise RecordRefused("bad_value", field, f"{metric.NAME}: LABELS[{outside!r}]: expected a number in [0, 1]")
 
 
+def told(answer: Scored) -> JudgedAnswer:
+    """Return what a metric that looks at more than the prediction is given."""
+    asked = [message.content for message in answer.messages if message.role == "user"]
+    last = asked[-1] if asked else ""
+    return JudgedAnswer(
+        last, answer.prediction, answer.targets, answer.extras, tuple(answer.messages), answer.raw or answer.prediction
+    )
+
+
 def question(metric: LLMJudgeScore, answer: Scored) -> Question:
     """Return what the judge of ``metric`` is asked about ``answer``; raise ScoringError where the metric fails."""
     name = f"metric {metric.NAME!r}"
-    asked = [message.content for message in answer.messages if message.role == "user"]
-    told = JudgedAnswer(
-        asked[-1] if asked else "", answer.prediction, answer.targets, answer.extras, tuple(answer.messages)
-    )
-    text = scored(name, metric.prompt, told)
+    text = scored(name, metric.prompt, told(answer))
     if not isinstance(text, str) or not text:
         raise ScoringError(f"{name}: its prompt returned {text!r:.80}; expected text")
     system = (Message("system", metric.SYSTEM_PROMPT),) if metric.SYSTEM_PROMPT else ()

@@ -10,11 +10,11 @@ from typing import Any
 from pytest_lmeval.errors import LmevalError, RecordRefused, ScoringError
 from pytest_lmeval.formats.judged import total
 from pytest_lmeval.formats.loglikelihood import Rule
-from pytest_lmeval.formats.python.faults import called, scored
-from pytest_lmeval.formats.python.judging import Scored, check_judge, judged
+from pytest_lmeval.formats.python.judging import Scored, check_judge, judged, told
 from pytest_lmeval.formats.task import Tools
 from pytest_lmeval.registry import Registry
-from pytest_lmeval.tasks.judging import LLMJudgeScore
+from pytest_lmeval.tasks.faults import called, scored
+from pytest_lmeval.tasks.judging import JudgedAnswer, LLMJudgeScore
 from pytest_lmeval.tasks.scores import NamedMetrics
 from pytest_lmeval.types import Score
 
@@ -33,7 +33,9 @@ _Applies = Callable[[Sequence[str], Mapping[str, Any]], bool]
 class Measure:
     """One metric of a task; ``check`` raises RecordRefused for a context that it cannot be applied to.
 
-    ``judge`` is what asks a judge, instead of ``function``.
+    ``judge`` is what asks a judge, instead of ``function``. ``of_loglikelihoods`` scores the log-probability of every
+    completion, ``of_answer`` a ``JudgedAnswer``; it may return None, for no value. ``compares`` says that an item's
+    samples are scored together: which of them the model finds most probable.
     """
 
     name: str
@@ -43,6 +45,9 @@ class Measure:
     applies: _Applies = field(default=lambda targets, extras: True)
     check: Callable[[Mapping[str, Any]], None] = field(default=lambda extras: None)
     judge: LLMJudgeScore | None = None
+    of_loglikelihoods: Callable[[Mapping[str, float], Sequence[str]], float] | None = None
+    of_answer: Callable[[JudgedAnswer], float | None] | None = None
+    compares: bool = False
 
 
 def resolve(metrics: object, registry: Registry) -> tuple[Measure, ...]:
@@ -65,18 +70,23 @@ def measured(measures: Sequence[Measure], answer: Scored, tools: Tools) -> Score
     What judges said of any of them is among the details, and in the usage.
     """
     applying = [measure for measure in measures if measure.applies(answer.targets, answer.extras)]
-    scores = [_score(measure, answer, tools) for measure in applying]
-    further = {measure.name: score.value for measure, score in zip(applying[1:], scores[1:], strict=True)}
-    asked = [score for measure, score in zip(applying, scores, strict=True) if measure.judge is not None]
+    first, *others = [(measure, _score(measure, answer, tools)) for measure in applying]
+    if first[1] is None:
+        raise ScoringError(f"metric {first[0].name!r} has no value for this answer; put another in front of it")
+    found = {measure.name: score for measure, score in others if score is not None}
+    asked = [score for measure, score in (first, *others) if measure.judge is not None and score is not None]
     said = {"judge": [entry for score in asked for entry in score.details["judge"]]} if asked else {}
-    details = {**scores[0].details, **said}
+    further = {name: score.value for name, score in found.items()}
     usage = total(score.usage for score in asked)
-    return Score(scores[0].value, details, answer.prediction, metrics=further, usage=usage)
+    return Score(first[1].value, {**first[1].details, **said}, answer.prediction, metrics=further, usage=usage)
 
 
-def _score(measure: Measure, answer: Scored, tools: Tools) -> Score:
+def _score(measure: Measure, answer: Scored, tools: Tools) -> Score | None:
     if measure.judge is not None:
         return judged(measure.judge, answer, tools)
+    if measure.of_answer is not None:
+        number = scored(f"metric {measure.name!r}", measure.of_answer, told(answer))
+        return None if number is None else Score(number)
     given = (answer.prediction, answer.targets, answer.extras)
     used = (*given, tools.sandbox) if measure.needs_sandbox else given
     value = scored(f"metric {measure.name!r}", measure.function, *used)
@@ -91,7 +101,11 @@ def _measures(field: str, entry: Any, registry: Registry) -> list[Measure]:
     metric = called(field, entry) if isinstance(entry, type) else entry
     if isinstance(metric, LLMJudgeScore):
         return [_of_judge(field, metric)]
-    if not callable(metric):
+    if parts := getattr(metric, "PARTS", ()):
+        return [each for part in parts for each in _measures(field, part, registry)]
+    of_loglikelihoods, of_answer = getattr(metric, "of_loglikelihoods", None), getattr(metric, "of_answer", None)
+    compares = bool(getattr(metric, "COMPARES_SAMPLES", False))
+    if not callable(metric) and not (of_loglikelihoods or of_answer or compares):
         wanted = "a metric's name, a class of metrics, or a function (prediction, targets, extras)"
         raise RecordRefused("bad_type", field, f"expected {wanted}, got {entry!r:.80}")
     name = getattr(metric, "NAME", None) or getattr(metric, "__name__", None) or type(metric).__name__
@@ -99,10 +113,13 @@ def _measures(field: str, entry: Any, registry: Registry) -> list[Measure]:
     return [
         Measure(
             str(name),
-            metric,
+            metric if callable(metric) else _by_loglikelihood,
             float(getattr(metric, "THRESHOLD", 1.0)),
             bool(getattr(metric, "NEEDS_SANDBOX", False)),
             check=check if callable(check) else lambda extras: None,
+            of_loglikelihoods=of_loglikelihoods,
+            of_answer=of_answer,
+            compares=compares,
         )
     ]
 

@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Any
 
 from pytest_lmeval.errors import RecordRefused
-from pytest_lmeval.formats.python.faults import described, line_in
+from pytest_lmeval.tasks.faults import described, line_in
 
 
 class ImportFailed(RecordRefused):

@@ -12,7 +12,7 @@ from pytest_lmeval.errors import LmevalError, RecordRefused, ScoringError
 from pytest_lmeval.text import portable_path
 
 _Result = TypeVar("_Result")
-_OURS = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "")
+_OURS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "")
 
 
 def called(field: str, function: Callable[..., _Result], *arguments: Any) -> _Result:
@@ -20,7 +20,10 @@ def called(field: str, function: Callable[..., _Result], *arguments: Any) -> _Re
     try:
         return function(*arguments)
     except RecordRefused as refused:
-        raise RecordRefused(refused.rule, f"{field.partition('.')[0]}.{refused.field}", refused.detail) from None
+        owner = f"{field.partition('.')[0]}."
+        # A method that calls another one of the task: the innermost is where it went wrong.
+        inner = refused.field if refused.field.startswith(owner) else f"{owner}{refused.field}"
+        raise RecordRefused(refused.rule, inner, refused.detail) from None
     except LmevalError:
         raise
     except (Exception, SystemExit) as error:

@@ -1,0 +1,156 @@
+"""The samples that a task class makes of its items: one of each, or what the class itself decides."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from pytest_lmeval.data.splits import Row
+from pytest_lmeval.errors import RecordRefused
+from pytest_lmeval.formats.python.examples import id_of
+from pytest_lmeval.formats.python.items import Items, Place
+from pytest_lmeval.tasks.base import NO_SUBJECT, BaseTask
+from pytest_lmeval.tasks.faults import called
+from pytest_lmeval.tasks.sample import Sample
+
+SEED = 1234
+
+
+class Samples(Protocol):
+    """What a task asks, in groups.
+
+    A group is what one example asks: a sample, or several that are scored together.
+    """
+
+    @property
+    def subjects(self) -> Sequence[str]:
+        """The subject of each group, "" for none."""
+
+    def group(self, number: int) -> tuple[Sample, ...]:
+        """Return the samples at ``number``; raise RecordRefused where the class makes none."""
+
+
+class OfItems:
+    """A sample of each item, made when it is asked for."""
+
+    def __init__(self, task: BaseTask[Any], items: Items) -> None:
+        self._task = task
+        self._items = items
+
+    @property
+    def subjects(self) -> Sequence[str]:
+        """The subjects of the items."""
+        return [place.subject for place in self._items]
+
+    def group(self, number: int) -> tuple[Sample, ...]:
+        """Return the sample of an item."""
+        place = self._items[number]
+        own_id = id_of(self._items.item(place).get("id"), place.index, place.own_splits)
+        return tuple(replace(sample, id=own_id) for sample in samples_of(self._task, self._items, place, place.index))
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    subject: str
+    samples: tuple[Sample, ...] = ()
+    refused: RecordRefused | None = None
+
+
+class Decided:
+    """The samples of a class that decides itself how many there are: all of them are made at once."""
+
+    def __init__(self, groups: Sequence[_Group]) -> None:
+        self._groups = groups
+
+    @property
+    def subjects(self) -> Sequence[str]:
+        """The subjects of the groups."""
+        return [group.subject for group in self._groups]
+
+    def group(self, number: int) -> tuple[Sample, ...]:
+        """Return the samples of a group."""
+        group = self._groups[number]
+        if group.refused is not None:
+            raise group.refused
+        return group.samples
+
+
+def created(task: BaseTask[Any], items: Items, *, together: bool) -> Decided:
+    """Return what an overridden ``_create_samples`` makes of each item: a group of each sample, or of them all."""
+    counts: Counter[str] = Counter()
+    groups = []
+    for place in items:
+        first = counts[place.own_splits]
+        try:
+            samples = samples_of(task, items, place, first)
+        except RecordRefused as refused:
+            groups.append(_Group(place.subject, refused=refused))
+            continue
+        counts[place.own_splits] += len(samples)
+        if together:
+            own_id = id_of(items.item(place).get("id"), place.index, place.own_splits)
+            groups.append(_Group(place.subject, tuple(replace(sample, id=own_id) for sample in samples)))
+            continue
+        ids = _ids(items.item(place), place, range(first, first + len(samples)))
+        groups += [
+            _Group(_subject(sample), (replace(sample, id=own_id),)) for own_id, sample in zip(ids, samples, strict=True)
+        ]
+    return Decided(groups)
+
+
+def iterated(task: BaseTask[Any]) -> Decided:
+    """Return what an overridden ``iterate_samples`` gives."""
+    field = f"{type(task).__name__}.iterate_samples"
+    task.rnd = random.Random(SEED)
+    samples = called(field, lambda: _checked(field, list(task.iterate_samples())))
+    return Decided(
+        [_Group(_subject(sample), (replace(sample, id=_id(sample, place)),)) for place, sample in enumerate(samples)]
+    )
+
+
+def samples_of_run(task: BaseTask[Any], items: Items) -> Iterator[Sample]:
+    """Return the samples that the class' own ``_create_samples`` makes, subject by subject."""
+    counts: Counter[str] = Counter()
+    for place in items:
+        samples = samples_of(task, items, place, counts[place.own_splits])
+        counts[place.own_splits] += len(samples)
+        yield from samples
+
+
+def samples_of(task: BaseTask[Any], items: Items, place: Place, index: int) -> list[Sample]:
+    """Return what ``_create_samples`` makes of the item at ``place``, each sample with its item."""
+    item = items.item(place)
+    # A generator for this item alone: which others are asked about changes no prompt.
+    task.rnd = random.Random(SEED + place.index)
+    task.dataset = items.drawn(place)
+    subject = NO_SUBJECT if items.has_none else place.subject
+    field = f"{type(task).__name__}._create_samples"
+    made = _checked(field, called(field, task._create_samples, item, index, subject))
+    return [replace(sample, index=place.index, item=item) for sample in made]
+
+
+def _checked(field: str, given: Any) -> list[Sample]:
+    if not isinstance(given, list | tuple) or not given or not all(isinstance(each, Sample) for each in given):
+        raise RecordRefused("bad_type", field, f"expected a list of at least one Sample, got {given!r:.80}")
+    if not all(isinstance(sample.subject, str) for sample in given):
+        raise RecordRefused("bad_type", field, f"expected a subject that is text, got {given[0].subject!r:.80}")
+    return list(given)
+
+
+def _ids(item: Row, place: Place, numbers: Sequence[int]) -> list[str]:
+    if item.get("id") is None or len(numbers) == 1:
+        return [id_of(item.get("id"), number, place.own_splits) for number in numbers]
+    return [f"{id_of(item['id'], 0)}-{number - numbers[0]}" for number in numbers]
+
+
+def _id(sample: Sample, place: int) -> str:
+    if isinstance(sample.id, int):
+        return id_of(None, sample.id, _subject(sample))
+    return id_of(sample.id or None, place)
+
+
+def _subject(sample: Sample) -> str:
+    return "" if sample.subject == NO_SUBJECT else sample.subject

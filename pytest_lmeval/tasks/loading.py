@@ -57,9 +57,11 @@ def splits_of(
         splits = local.read(found, name)
         if split is not None:
             return splits[split].copied()
-        # A single file is every split.
-        names = [task.SAMPLE_SPLIT, task.FEWSHOT_SPLIT] if splits.is_single else list(splits)
-        return LoadedSplits({each: splits[each].copied() for each in names if each})
+        if splits.is_single:
+            # A single file is every split: an item is known again in the other one.
+            used = [name for name in (task.SAMPLE_SPLIT, task.FEWSHOT_SPLIT) if name]
+            return LoadedSplits(dict.fromkeys(used, splits[task.SAMPLE_SPLIT].copied()))
+        return LoadedSplits({each: rows.copied() for each, rows in splits.items()})
     except RecordRefused as refused:
         field = "DATASET_PATH" if refused.field == "dataset" else refused.field
         raise RecordRefused(refused.rule, field, refused.detail) from None

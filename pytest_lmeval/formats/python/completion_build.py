@@ -124,7 +124,7 @@ def _check_called(task: BaseTask[Any]) -> None:
     own = {*own_names(type(task)), *vars(task)}
     for name, instead in task._NOT_CALLED.items():
         if name in own:
-            raise RecordRefused("unsupported", name, f"no run calls it, what it does would be left out: {instead}")
+            raise RecordRefused("bad_value", name, f"no run calls it, what it does would be left out: {instead}")
 
 
 def _check_names(kind: type[BaseTask[Any]], response_type: ResponseType) -> None:

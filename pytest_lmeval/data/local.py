@@ -72,10 +72,22 @@ def _configuration(path: Path, name: str) -> Path:
 
 
 def read_subjects(path: Path, subjects: Sequence[str]) -> Mapping[str, Splits] | None:
-    """Return the splits of each subject where the folder at ``path`` has a folder for each of them, else None."""
-    if not subjects or not all(subject and (path / subject).is_dir() for subject in subjects):
+    """Return the splits of each subject where the folder at ``path`` has a folder for each of them, else None.
+
+    Raise RecordRefused where some subjects have one, and those that have none could be nowhere else.
+    """
+    missing = [subject for subject in subjects if not subject or not (path / subject).is_dir()]
+    if missing or not subjects:
+        if 0 < len(missing) < len(subjects) and not _has_files(path):
+            there = ", ".join(subject for subject in subjects if subject not in missing)
+            detail = f"{path.name} has no folder for {', '.join(map(repr, missing))}; it has {there}"
+            raise RecordRefused("bad_value", "SUBJECTS", detail)
         return None
     return {subject: read(path / subject) for subject in subjects}
+
+
+def _has_files(path: Path) -> bool:
+    return is_saved(path) or any(file.suffix in SUFFIXES and file.is_file() for file in path.iterdir())
 
 
 def _reader(files: Sequence[Path]) -> Callable[[], Rows]:

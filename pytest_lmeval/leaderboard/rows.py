@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,6 +24,7 @@ from pytest_lmeval.stats.intervals import mean, score_bounds, standard_error
 from pytest_lmeval.stats.units import Values
 from pytest_lmeval.types import ExampleResult
 
+_NUMBERED = re.compile(r"(\D*)(\d*)")
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 Breakdown = Mapping[str, Mapping[str, float | int | None]]
 
@@ -206,7 +208,7 @@ def make_row(
         cut_off=sum(result.cut_off for result in everything),
         quarantined=len(everything) - len(results),
         spent=spent(everything),
-        per_example=sorted(everything, key=lambda result: result.id),
+        per_example=sorted(everything, key=lambda result: _by_number(result.id)),
     )
 
 
@@ -215,6 +217,13 @@ def scores_of(results: Iterable[ExampleResult]) -> Values:
     scored = [(each.score, each.cluster) for each in results if each.score is not None and decides(each)]
     has_clusters = any(cluster for _, cluster in scored)
     return [score for score, _ in scored], [cluster for _, cluster in scored] if has_clusters else ()
+
+
+def _by_number(name: str) -> tuple[list[tuple[str, int, str]], str]:
+    """Return what sorts names by the numbers in them: ex-2 before ex-10."""
+    # A number is compared by its length first: one of thousands of digits is no int.
+    parts = ((text, digits.lstrip("0")) for text, digits in _NUMBERED.findall(name))
+    return [(text, len(digits), digits) for text, digits in parts], name
 
 
 def _measured(count: int, info: TaskInfo) -> dict[str, Any]:

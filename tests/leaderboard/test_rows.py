@@ -152,6 +152,13 @@ def test_the_order_of_the_results_never_matters(results: list[Any]) -> None:
     assert expected.to_json(per_example=True) == make_row(INFO, results).to_json(per_example=True)
 
 
+def test_records_are_in_the_order_of_the_numbers_in_their_ids() -> None:
+    names = ["ex-10", "ex-2", "b", "ex-1", "ex-01", "9" * 5000, "10"]
+    row = make_row(INFO, [replace(PASSED, id=name) for name in names])
+
+    assert ["10", "9" * 5000, "b", "ex-01", "ex-1", "ex-2", "ex-10"] == [record.id for record in row.per_example]
+
+
 def test_a_row_of_labels_has_its_classes_and_what_was_taken_for_what() -> None:
     spam = replace(PASSED, category="classification", targets=("spam",), predictions=("spam",))
     missed = replace(spam, id="m", status="failed", score=0.0, predictions=("ham",))

@@ -66,7 +66,7 @@ class _Loader:
                 self._refuse(each.line, refused)
         if not found:
             nothing = _nothing(helpers(self.file))
-            if not self.source.is_named and b"pytest_lmeval" not in self.source.data:
+            if not self.source.is_named:
                 return LoadedFile(no_task=nothing.detail.removeprefix(_NO_TASK))
             self._refuse(1, nothing)
         return LoadedFile(self.tasks, self.errors, subjects=self.subjects, draws_few_shots=self.draws)

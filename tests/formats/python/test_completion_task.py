@@ -197,6 +197,14 @@ def test_a_folder_may_have_a_folder_for_each_subject(folder: TaskFolder) -> None
     assert ["north", "north", "south"] == [example.category for example in task.examples]
 
 
+def test_a_subject_that_has_no_folder_beside_the_others_is_named(folder: TaskFolder) -> None:
+    folder.data("places/north/test.jsonl", ROWS[:2])
+
+    assert "bad_value Quiz.SUBJECTS: places has no folder for 'south'; it has north" in folder.quiz_fault(
+        {**SUBJECTS, '"quiz.jsonl"': '"places"'}
+    )
+
+
 PLACES = {**SUBJECTS, '"quiz.jsonl"': '"places"'}
 
 

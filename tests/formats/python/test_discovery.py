@@ -94,10 +94,6 @@ def test_a_class_that_needs_a_split_gets_the_test_split(folder: TaskFolder) -> N
             QUIZ + QUIZ.replace("class Quiz", "class Again"),
             "task_it.py:16: bad_value Again.NAME: 'quiz' is the name of Quiz (line 3) already",
         ),
-        (
-            "class Helper(BaseTask): pass",
-            "task_it.py:1: missing_required _root: no task in the file: expected a BaseTask",
-        ),
         ("x = undefined", "task_it.py:2: import_error _module: NameError: name 'undefined' is not defined ("),
         ("def f():\n    1 / 0\n\nf()", "task_it.py:3: import_error _module: ZeroDivisionError: division by zero ("),
         ("raise SystemExit(3)", "task_it.py:2: import_error _module: SystemExit: 3 ("),
@@ -125,6 +121,24 @@ def test_a_file_of_somebody_else_is_left_alone_unless_it_is_named(tmp_path: Path
     assert [] == load_tasks(tmp_path)
     (error,) = load_file(tmp_path / "task_other.py", "other", folder.registry, is_named=True).errors
     assert error.detail.startswith("no task in the file")
+
+
+ONLY_HELPING = """
+class CustomJSON(Task):
+    def __init__(self, filepath, **view):
+        super().__init__(**view)
+    def num_examples(self): return 1
+    def get_example(self, index): return {}
+"""
+
+
+@pytest.mark.parametrize("source", [ONLY_HELPING, TRAINING, "class Helper(BaseTask): pass", "def helper(): pass"])
+def test_a_file_that_only_helps_is_left_alone_unless_it_is_named(folder: TaskFolder, source: str) -> None:
+    left = folder.load(source)
+
+    assert [(), ()] == [tuple(left.tasks), tuple(left.errors)]
+    assert left.no_task.startswith("expected a BaseTask class with a NAME")
+    assert "no task in the file: expected a BaseTask class" in folder.fault(source, is_named=True)
 
 
 def test_an_imported_task_is_collected_where_it_is_made_alone(tmp_path: Path) -> None:

@@ -24,7 +24,8 @@ from pytest_lmeval.stats.intervals import mean, score_bounds, standard_error
 from pytest_lmeval.stats.units import Values
 from pytest_lmeval.types import ExampleResult
 
-_NUMBERED = re.compile(r"(\D*)(\d*)")
+# Ids in the order of the numbers in them, ex-2 before ex-10: each is written with its last twenty digits.
+_NUMBER, _WIDE, _LAST = re.compile(r"\d+"), rf"{'0' * 20}\g<0>", re.compile(r"\d*(\d{20})(?!\d)")
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 Breakdown = Mapping[str, Mapping[str, float | int | None]]
 
@@ -208,7 +209,7 @@ def make_row(
         cut_off=sum(result.cut_off for result in everything),
         quarantined=len(everything) - len(results),
         spent=spent(everything),
-        per_example=sorted(everything, key=lambda result: _by_number(result.id)),
+        per_example=sorted(everything, key=lambda result: (_LAST.sub(r"\1", _NUMBER.sub(_WIDE, result.id)), result.id)),
     )
 
 
@@ -217,13 +218,6 @@ def scores_of(results: Iterable[ExampleResult]) -> Values:
     scored = [(each.score, each.cluster) for each in results if each.score is not None and decides(each)]
     has_clusters = any(cluster for _, cluster in scored)
     return [score for score, _ in scored], [cluster for _, cluster in scored] if has_clusters else ()
-
-
-def _by_number(name: str) -> tuple[list[tuple[str, int, str]], str]:
-    """Return what sorts names by the numbers in them: ex-2 before ex-10."""
-    # A number is compared by its length first: one of thousands of digits is no int.
-    parts = ((text, digits.lstrip("0")) for text, digits in _NUMBERED.findall(name))
-    return [(text, len(digits), digits) for text, digits in parts], name
 
 
 def _measured(count: int, info: TaskInfo) -> dict[str, Any]:

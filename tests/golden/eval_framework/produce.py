@@ -230,7 +230,9 @@ def importing(checkout: str) -> None:
     sys.path.insert(0, str(Path(checkout) / "src"))
     installed = importlib.metadata.version
     # A clone that is not installed has no version to tell.
-    importlib.metadata.version = lambda name: "0" if name == "eval-framework" else installed(name)
+    importlib.metadata.version = lambda distribution_name: (
+        "0" if distribution_name == "eval-framework" else installed(distribution_name)
+    )
 
 
 def main() -> None:

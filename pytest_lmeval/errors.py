@@ -23,7 +23,8 @@ example. None of them ever becomes a number.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 __all__ = [
@@ -94,11 +95,14 @@ class AdapterError(LmevalError):
     """The adapter raised, or returned something that is not a response.
 
     ``alike`` is what errors of the same cause have in common, where their texts differ. ``retries`` are the attempts
-    before the one that ended so.
+    before the one that ended so. ``status`` is the HTTP status that a server answered with, 0 where none did, and
+    ``said`` what stood in its error object: message, type, code, param.
     """
 
     alike = ""
     retries: int = 0
+    status: int = 0
+    said: Mapping[str, Any] = MappingProxyType({})
 
 
 class AdapterTimeout(AdapterError):

@@ -27,7 +27,8 @@ of one request, many at a time. Optional attributes:
     Set by the run, where there is such an attribute: the tags around thoughts, or None. An adapter that knows that its
     prompt ends with the opening tag puts it before the text.
 ``request_options``
-    The names out of ``REQUEST_OPTIONS`` that it takes from a single request, in ``Generate.options``.
+    The names of the options that it takes from a single request, in ``Generate.options``; ``"*"`` among them: any. Only
+    one that takes any gets, from an application's client, tools with more than name, description and parameters.
 ``manifest``
     A mapping of what is known of the model: ``id``, ``revision``, ``sha256``.
 ``check_selection(keys)``
@@ -40,10 +41,8 @@ from __future__ import annotations
 
 from typing import Protocol, runtime_checkable
 
-REQUEST_OPTIONS = frozenset(
-    {"frequency_penalty", "model", "presence_penalty", "response_format", "seed", "temperature", "top_p"}
-)
-"""The options that a single request may have in place of the adapter's."""
+ANY_OPTION = "*"
+"""Among an adapter's ``request_options``: it takes whatever a single request has in place of the adapter's options."""
 
 
 @runtime_checkable

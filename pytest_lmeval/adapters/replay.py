@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pytest_lmeval.adapters.protocol import REQUEST_OPTIONS
+from pytest_lmeval.adapters.protocol import ANY_OPTION
 from pytest_lmeval.errors import AdapterError, UsageError
 from pytest_lmeval.hashes import request_hash
 from pytest_lmeval.records.answers import Recall
@@ -35,7 +35,7 @@ class ReplayAdapter:
     # It answers by task and id, which are no part of what a request is known by.
     cacheable = False
     # Whatever a request had in place of the adapter's options is a part of what was asked.
-    request_options = REQUEST_OPTIONS
+    request_options = frozenset({ANY_OPTION})
 
     def __init__(self, path: str) -> None:
         self._path = Path(path)

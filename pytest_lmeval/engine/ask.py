@@ -84,7 +84,11 @@ def unusable(adapter: Any, error: BaseException, passthrough: tuple[type[BaseExc
     kind = AdapterTimeout if isinstance(error, TimeoutError) else AdapterError
     if kind is AdapterError and is_unreachable(error):
         kind = Unreachable
-    return kind(f"adapter {adapter_name(adapter)} raised {_describe(error)}{_place(error)}")
+    found = kind(f"adapter {adapter_name(adapter)} raised {_describe(error)}{_place(error)}")
+    # As the exceptions of OpenAI's and similar clients have it.
+    status = getattr(error, "status_code", None)
+    found.status = status if isinstance(status, int) and 400 <= status <= 599 else 0
+    return found
 
 
 def _generate_method(adapter: Any) -> Callable[[list[Any]], Any] | None:
@@ -177,6 +181,7 @@ def with_attempts(answer: Answer, attempts: int) -> Answer:
     kind = AdapterTimeout if isinstance(answer, AdapterTimeout) else AdapterError
     error = kind(f"{answer} ({attempts} attempt{'s' if attempts > 1 else ''})")
     error.retries = attempts - 1
+    error.status, error.said = answer.status, answer.said
     return error
 
 

@@ -7,8 +7,10 @@ from collections import Counter, deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotYet
+from contextlib import suppress
 from dataclasses import replace
 
+from pytest_lmeval.adapters.protocol import ANY_OPTION
 from pytest_lmeval.adapters.resolve import adapter_name
 from pytest_lmeval.engine.ask import Answer
 from pytest_lmeval.engine.engine import Engine
@@ -21,6 +23,7 @@ from pytest_lmeval.types import Completion, Exchange, Generate
 
 _LOOK_S = 0.25
 _GATHER_S = 0.005
+_OF_TOOLS = ("name", "description", "parameters")
 
 
 class Asker:
@@ -40,21 +43,29 @@ class Asker:
         self._recalls: dict[tuple[str, str], Recall] = {}
         self._seen: dict[tuple[str, str], Counter[tuple[int, str]]] = {}
         self._gathered: list[tuple[Generate, asyncio.Future[Job]]] = []
-        self._arrived: deque[tuple[Job, list[asyncio.Future[Job]]]] = deque()
+        self._arrived: deque[tuple[Job, list[tuple[Generate, asyncio.Future[Job]]]]] = deque()
         self._is_woken = False
         self._settled = asyncio.Event()
         self._options: frozenset[str] = frozenset(getattr(engine.adapter, "request_options", ()))
-        self.dropped: set[str] = set()
 
-    async def ask(self, request: Generate, *, drops: bool = False) -> Completion:
+    async def ask(self, request: Generate, sent: Generate | None = None) -> Completion:
         """Return the answer to a request; raise AdapterError without one, BudgetSpent where the limit forbids it.
 
-        Options that the adapter does not take are an error; where the request ``drops`` them they are noted in
-        ``dropped``. May be awaited in any event loop.
+        Options that the adapter does not take are an error, unless ``sent`` is what it is asked in place of the
+        request: see :meth:`taken`. May be awaited in any event loop.
         """
         if self._loop.is_here():
-            return await self._ask(request, drops=drops)
-        return await asyncio.wrap_future(self._loop.submit(self._ask(request, drops=drops)))
+            return await self._ask(request, sent)
+        return await asyncio.wrap_future(self._loop.submit(self._ask(request, sent)))
+
+    def taken(self, request: Generate) -> tuple[Generate, set[str]]:
+        """Return a request as far as the adapter takes it, and the names of what it does not take."""
+        if ANY_OPTION in self._options:
+            return request, set()
+        options = {name: value for name, value in request.options.items() if name in self._options}
+        tools = tuple({name: tool[name] for name in _OF_TOOLS if name in tool} for tool in request.tools)
+        left_out = {f"tools[].{name}" for tool in request.tools for name in tool if name not in _OF_TOOLS}
+        return replace(request, options=options, tools=tools), left_out | (request.options.keys() - options.keys())
 
     def ask_blocking(self, request: Generate) -> Completion:
         """Do as :meth:`ask` and wait; for any thread but the loop's."""
@@ -67,7 +78,7 @@ class Asker:
                     raise
                 self.engine.look_after()
 
-    async def _ask(self, request: Generate, *, drops: bool = False) -> Completion:
+    async def _ask(self, request: Generate, sent: Generate | None = None) -> Completion:
         example = (request.task, request.id)
         if example not in self._recalls:
             self._recalls[example] = self._known.of(*example)
@@ -76,17 +87,12 @@ class Asker:
         known = self._recalls[example].take(request)
         if known is not None:
             return known
-        asked = request
         refused = request.options.keys() - self._options
-        if refused and drops:
-            self.dropped |= refused
-            kept = {name: value for name, value in request.options.items() if name in self._options}
-            request = replace(request, options=kept)
-        elif refused:
+        if refused and sent is None and ANY_OPTION not in self._options:
             takes = f"it takes {', '.join(sorted(self._options))}" if self._options else "it takes none per request"
             raise AdapterError(f"adapter {self.name} does not take {', '.join(sorted(refused))} from lm.ask; {takes}")
         await self._turn()
-        answer = await self._answer(request)
+        answer = await self._answer(request if sent is None else sent)
         try:
             self.engine.budget.settle(answer)
         finally:
@@ -94,7 +100,7 @@ class Asker:
         if isinstance(answer, AdapterError):
             raise answer
         assert isinstance(answer, Completion)
-        self._note(Exchange(asked, answer))
+        self._note(Exchange(request, answer))
         return answer
 
     async def _turn(self) -> None:
@@ -125,9 +131,7 @@ class Asker:
         job = await future
         if job.failure is not None:
             raise job.failure
-        place = next(number for number, each in enumerate(job.requests) if each is request)
-        assert job.answers is not None
-        return job.answers[place]
+        return _answer_in(job, request)
 
     def _flush(self) -> None:
         gathered, self._gathered = self._gathered, []
@@ -135,13 +139,12 @@ class Asker:
             self._send(gathered)
 
     def _send(self, gathered: list[tuple[Generate, asyncio.Future[Job]]]) -> None:
-        futures = [future for _, future in gathered]
-        self.engine.ask([request for request, _ in gathered], self._on_answer(futures))
+        self.engine.ask([request for request, _ in gathered], self._on_answer(gathered))
 
-    def _on_answer(self, futures: list[asyncio.Future[Job]]) -> Callable[[Job], None]:
+    def _on_answer(self, gathered: list[tuple[Generate, asyncio.Future[Job]]]) -> Callable[[Job], None]:
         def arrived(job: Job) -> None:
             # In a thread of the engine's. One message wakes the loop for all that arrives until it turns.
-            self._arrived.append((job, futures))
+            self._arrived.append((job, gathered))
             if not self._is_woken:
                 self._is_woken = True
                 try:
@@ -154,7 +157,24 @@ class Asker:
     def _hand_out(self) -> None:
         self._is_woken = False
         while self._arrived:
-            job, futures = self._arrived.popleft()
-            for future in futures:
+            job, gathered = self._arrived.popleft()
+            for request, future in gathered:
                 if not future.done():
                     future.set_result(job)
+                else:
+                    self._settle_unheard(job, request)
+
+    def _settle_unheard(self, job: Job, request: Generate) -> None:
+        """Count what an answer cost that nobody waits for any more: its request was cancelled."""
+        if job.failure is None:
+            with suppress(BudgetSpent):  # the next request meets it
+                self.engine.budget.settle(_answer_in(job, request))
+        else:
+            self.engine.budget.release()
+        self._settled.set()
+
+
+def _answer_in(job: Job, request: Generate) -> Answer:
+    place = next(number for number, each in enumerate(job.requests) if each is request)
+    assert job.answers is not None
+    return job.answers[place]

@@ -7,18 +7,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import secrets
 import socket
 import threading
-import time
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from pytest_lmeval.adapters.protocol import REQUEST_OPTIONS
-from pytest_lmeval.errors import AdapterError, LmevalError
+from pytest_lmeval.errors import AdapterError, LmevalError, RequestRefused
+from pytest_lmeval.functions.chat_request import ChatRequest, read_request
 from pytest_lmeval.functions.example import ExampleState
 from pytest_lmeval.functions.loop import Loop
+from pytest_lmeval.text import printable
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -28,21 +26,36 @@ if TYPE_CHECKING:
 _GONE = 410
 _MISDIRECTED = 421
 _LARGEST_BODY = 64 << 20
+_LONGEST_PATH = 200
 _KEPT = 100_000
 _PATIENCE_S = 2.0
-# An application's client always names a model, and never the one under test.
-_OPTIONS = sorted(REQUEST_OPTIONS - {"model"})
-Ask = Callable[[ExampleState, Mapping[str, Any]], Any]
-"""Awaited with an example and the fields of a request; returns its Completion."""
+_CHAT = "/chat/completions"
+_HOW = (
+    "give the client base_url=lm.base_url, or api_key=lm.token, for instance client.with_options(base_url=lm.base_url)"
+)
+
+
+class Answers(Protocol):
+    """What the requests of an example are handed to."""
+
+    async def answer(self, state: ExampleState, asked: ChatRequest) -> Completion:
+        """Return the answer; raise LmevalError without one."""
+
+    def refuse(self, state: ExampleState, what: str, error: AdapterError) -> None:
+        """Note a request that was refused, ``what`` being its method and path."""
 
 
 class Endpoint:
-    """The endpoint of one process, begun when the first example wants it."""
+    """The endpoint of one process, begun when the first example wants it.
+
+    ``strays`` says which requests came in that belong to no running example, and so are on no result.
+    """
 
     def __init__(self, loop: Loop) -> None:
         self._loop = loop
-        self._examples: dict[str, tuple[ExampleState, Ask]] = {}
-        self._gone: dict[str, None] = {}
+        self._examples: dict[str, tuple[ExampleState, Answers]] = {}
+        self._gone: dict[str, str] = {}
+        self.strays: dict[str, None] = {}
         self._port = 0
         self._starting = threading.Lock()
         self.server: Any = None
@@ -54,16 +67,17 @@ class Endpoint:
             with contextlib.suppress(TimeoutError, asyncio.CancelledError):
                 self._loop.submit(_stop(self.server)).result(_PATIENCE_S)
 
-    def register(self, state: ExampleState, ask: Ask) -> str:
-        """Return a new token, for an example whose requests ``ask`` answers."""
+    def register(self, state: ExampleState, answers: Answers) -> str:
+        """Return a new token, for an example whose requests are handed to ``answers``."""
         token = secrets.token_urlsafe(24)
-        self._examples[token] = state, ask
+        self._examples[token] = state, answers
         return token
 
     def forget(self, token: str) -> None:
         """Answer requests with ``token`` with 410 from now on."""
-        if self._examples.pop(token, None) is not None:
-            self._gone[token] = None
+        known = self._examples.pop(token, None)
+        if known is not None:
+            self._gone[token] = f"{known[0].task}: {known[0].id}"
             if len(self._gone) > _KEPT:
                 del self._gone[next(iter(self._gone))]
 
@@ -90,30 +104,31 @@ class Endpoint:
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         """Answer one HTTP request."""
-        from aiohttp import web
+        from pytest_lmeval.functions.chat_reply import error_reply, stream_reply, whole_reply
 
-        token = request.match_info.get("token") or request.headers.get("Authorization", "").removeprefix("Bearer ")
-        known = self._examples.get(token)
-        if known is None:
-            return _refusal(*_unknown(token, is_gone=token in self._gone))
-        if request.method != "POST" or not request.path.endswith("/chat/completions"):
-            return _refusal(404, f"only POST .../v1/chat/completions is answered here, not {request.method}")
+        token = _token_of(request)
+        if token not in self._examples:
+            return error_reply(self._unknown(token))
+        state, answers = self._examples[token]
+        what = f"{request.method} {_path_of(request)}"
         try:
-            body = json.loads(await request.read())
-            fields = _fields(body)
-        except (ValueError, web.HTTPRequestEntityTooLarge) as error:
-            return _refusal(400, str(error))
-        state, ask = known
+            asked = await _asked(request, what)
+        except RequestRefused as error:
+            answers.refuse(state, what, error)
+            return error_reply(error)
         try:
-            answer = await ask(state, fields)
-        except AdapterError as error:
-            return _refusal(502, str(error))
+            answer = await answers.answer(state, asked)
         except LmevalError as error:
-            return _refusal(400, str(error))
-        model = str(body.get("model", ""))
-        if not body.get("stream"):
-            return web.json_response(_whole(answer, model))
-        return await _stream(request, answer, model, body)
+            return error_reply(error)
+        return await stream_reply(request, answer, asked) if asked.streams else whole_reply(answer, asked)
+
+    def _unknown(self, token: str) -> RequestRefused:
+        ended = self._gone.get(token)
+        if ended is not None:
+            self.strays[f"a request to lm.base_url after its example had ended ({ended})"] = None
+            return _refused(_GONE, f"the example that this address belongs to has ended ({ended})")
+        self.strays[f"a request to the endpoint that names no example: {_HOW}"] = None
+        return _refused(_MISDIRECTED, f"no example is known by this address: {_HOW}")
 
 
 def _bind(endpoint: Endpoint) -> int:
@@ -136,7 +151,8 @@ async def _serve(endpoint: Endpoint, listener: Any) -> web.AppRunner:
     application = web.Application(client_max_size=_LARGEST_BODY)
     application.router.add_route("*", "/e/{token}/{rest:.*}", endpoint.handle)
     application.router.add_route("*", "/{rest:.*}", endpoint.handle)
-    runner = web.AppRunner(application, access_log=None, handle_signals=False)
+    # A client that hangs up has cancelled its request.
+    runner = web.AppRunner(application, access_log=None, handle_signals=False, handler_cancellation=True)
     await runner.setup()
     await web.SockSite(runner, listener).start()
     return runner
@@ -147,117 +163,33 @@ async def _stop(server: Any) -> None:
     await runner.cleanup()
 
 
-def _unknown(token: str, *, is_gone: bool) -> tuple[int, str]:
-    if is_gone:
-        return _GONE, "the example that this address belongs to has ended"
-    return _MISDIRECTED, (
-        "no example is known by this address: give the client base_url=lm.base_url, or api_key=lm.token, for instance "
-        "client.with_options(base_url=lm.base_url)"
-    )
-
-
-def _refusal(status: int, message: str) -> web.Response:
+async def _asked(request: web.Request, what: str) -> ChatRequest:
+    """Return what a request asks; raise RequestRefused, with a status, for one that nobody can be asked."""
     from aiohttp import web
 
-    kind = "invalid_request_error" if status < 500 else "server_error"
-    error = {"error": {"message": message, "type": kind, "code": None, "param": None}}
-    # What an application's client would only try again in vain.
-    return web.json_response(error, status=status, headers={"x-should-retry": "false"})
+    if request.method != "POST" or not request.path.endswith(_CHAT):
+        raise _refused(404, f"only POST {_CHAT} is answered here, got {what}")
+    try:
+        return read_request(await request.read())
+    except web.HTTPRequestEntityTooLarge:
+        raise _refused(413, f"the body is larger than {_LARGEST_BODY >> 20} MiB") from None
+    except (ValueError, web.RequestPayloadError) as error:
+        raise _refused(400, str(error)) from None
 
 
-def _fields(body: Any) -> dict[str, Any]:
-    """Return the messages and the options of a request; raise ValueError for a body that is none."""
-    messages = body.get("messages") if isinstance(body, dict) else None
-    if not isinstance(messages, list) or not messages:
-        raise ValueError("expected a JSON object with messages")
-    if body.get("n") not in (None, 1):
-        raise ValueError("n: only one answer per request is given here")
-    stop = body.get("stop") or ()
-    return {
-        "messages": [_message(each) for each in messages],
-        "stop": (stop,) if isinstance(stop, str) else tuple(stop),
-        "max_tokens": body.get("max_completion_tokens", body.get("max_tokens")),
-        "options": {name: body[name] for name in _OPTIONS if body.get(name) is not None},
-        "tools": tuple(map(_tool, body.get("tools") or ())),
-        "tool_choice": _tool_choice(body.get("tool_choice")),
-    }
+def _refused(status: int, message: str) -> RequestRefused:
+    # Short: a table of failures shows the beginning.
+    error = RequestRefused(f"lm.base_url: {message}")
+    error.status, error.said = status, {"message": message}
+    return error
 
 
-def _tool(given: Any) -> Mapping[str, Any]:
-    function = given.get("function") if isinstance(given, dict) else None
-    if not isinstance(function, dict) or not isinstance(function.get("name"), str):
-        raise ValueError(f"tools: expected functions with a name, got {given!r:.120}")
-    return {name: function[name] for name in ("name", "description", "parameters") if name in function}
+def _token_of(request: web.Request) -> str:
+    scheme, _, key = request.headers.get("Authorization", "").partition(" ")
+    return str(request.match_info.get("token") or (key.strip() if scheme.lower() == "bearer" else ""))
 
 
-def _tool_choice(given: Any) -> str:
-    if isinstance(given, dict):
-        return str(given.get("function", {}).get("name", ""))
-    return str(given or "")
-
-
-def _message(given: Any) -> dict[str, Any]:
-    content = given.get("content") if isinstance(given, dict) else None
-    if isinstance(content, list) and all(isinstance(each, dict) and each.get("type") == "text" for each in content):
-        content = "".join(str(each.get("text", "")) for each in content)
-    calls = given.get("tool_calls") if isinstance(given, dict) else None
-    is_whole = isinstance(content, str) or (content is None and calls)
-    if not isinstance(given, dict) or not isinstance(given.get("role"), str) or not is_whole:
-        raise ValueError(f"expected messages with role and content, both text, got {given!r:.120}")
-    return {**given, "content": content or ""}
-
-
-def _choice(answer: Completion) -> str:
-    return "tool_calls" if answer.tool_calls else answer.finish_reason or "stop"
-
-
-def _calls(answer: Completion) -> dict[str, Any]:
-    calls = [
-        {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
-        for call in answer.tool_calls
-    ]
-    return {"tool_calls": calls} if calls else {}
-
-
-def _usage(answer: Completion) -> dict[str, int]:
-    prompt, completion = answer.prompt_tokens or 0, answer.completion_tokens or 0
-    return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
-
-
-def _head(kind: str, model: str) -> dict[str, Any]:
-    return {"id": f"chatcmpl-{secrets.token_hex(12)}", "object": kind, "created": int(time.time()), "model": model}
-
-
-def _whole(answer: Completion, model: str) -> dict[str, Any]:
-    message = {"role": "assistant", "content": answer.text, "refusal": None, **_calls(answer)}
-    choice = {"index": 0, "message": message, "finish_reason": _choice(answer), "logprobs": None}
-    return {**_head("chat.completion", model), "choices": [choice], "usage": _usage(answer)}
-
-
-async def _stream(request: web.Request, answer: Completion, model: str, body: Mapping[str, Any]) -> web.StreamResponse:
-    """Send an answer that is there as events, the text in a few pieces."""
-    from aiohttp import web
-
-    response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-cache"})
-    await response.prepare(request)
-    head = _head("chat.completion.chunk", model)
-    size = max(1, -(-len(answer.text) // 8))
-    pieces = [answer.text[start : start + size] for start in range(0, len(answer.text), size)]
-    deltas: list[tuple[dict[str, Any], str | None]] = [({"role": "assistant", "content": ""}, None)]
-    deltas += [({"content": piece}, None) for piece in pieces]
-    calls = [{"index": number, **call} for number, call in enumerate(_calls(answer).get("tool_calls", ()))]
-    deltas += [({"tool_calls": calls}, None)] if calls else []
-    deltas.append(({}, _choice(answer)))
-    for delta, reason in deltas:
-        choice = {"index": 0, "delta": delta, "finish_reason": reason, "logprobs": None}
-        await _event(response, {**head, "choices": [choice]})
-    options = body.get("stream_options")
-    if isinstance(options, dict) and options.get("include_usage"):
-        await _event(response, {**head, "choices": [], "usage": _usage(answer)})
-    await response.write(b"data: [DONE]\n\n")
-    await response.write_eof()
-    return response
-
-
-async def _event(response: web.StreamResponse, value: Any) -> None:
-    await response.write(f"data: {json.dumps(value)}\n\n".encode())
+def _path_of(request: web.Request) -> str:
+    """Return the path that a client of the base URL asked for: without the token."""
+    path = f"/{request.match_info['rest']}"
+    return printable((path.removeprefix("/v1") or path)[:_LONGEST_PATH], keep="")

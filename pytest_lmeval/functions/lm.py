@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any
 
 from pytest_lmeval.errors import AdapterError, BudgetSpent, RecordRefused, ScoringError, UsageError
 from pytest_lmeval.functions import judging
 from pytest_lmeval.functions.asker import Asker
-from pytest_lmeval.functions.endpoint import Ask, Endpoint
+from pytest_lmeval.functions.endpoint import Answers, Endpoint
 from pytest_lmeval.functions.example import ExampleState, as_json, cut, place
 from pytest_lmeval.functions.steps import Step, usage_of
 from pytest_lmeval.hashes import request_hash
@@ -23,11 +24,17 @@ _YES_NO = ("yes", "no")
 class Services:
     """What all examples of a process share: who is asked, who judges, and the endpoint for clients."""
 
-    def __init__(self, model: Asker, judge: Asker | None, endpoint: Endpoint, ask_for_client: Ask) -> None:
+    def __init__(self, model: Asker, judge: Asker | None, endpoint: Endpoint) -> None:
         self.model = model
         self.judge = judge
         self.endpoint = endpoint
-        self.ask_for_client = ask_for_client
+
+    @cached_property
+    def clients(self) -> Answers:
+        """What the requests of applications' own clients are handed to; most runs have none."""
+        from pytest_lmeval.functions.clients import Clients
+
+        return Clients(self.model)
 
 
 class LmBase:
@@ -117,7 +124,7 @@ class LmBase:
         state = self._running
         state.check_is_running("lm.base_url")
         if not self._token:
-            self._token = self._services.endpoint.register(state, self._services.ask_for_client)
+            self._token = self._services.endpoint.register(state, self._services.clients)
         return self._token
 
     @property

@@ -25,7 +25,8 @@ class Step:
     it lasts. ``key`` is the hash of a request. ``usage`` has ``prompt_tokens``, ``completion_tokens`` and ``cost`` as
     far as known, ``thoughts`` is what a reasoning model wrote before its answer. ``error`` is why there is no output.
     A ``cached`` answer was asked for in another run: it has no ``usage``. A request that was ``cancelled`` by the
-    application has no answer, and that is no error; nor is one that ``may_fail``.
+    application has no answer, and that is no error; nor is one that ``may_fail``. ``client`` has, of a request of an
+    application's own client, the ``model`` that it asked for, and the names of what was ``dropped`` of it.
     """
 
     kind: str
@@ -41,6 +42,7 @@ class Step:
     cached: bool = False
     cancelled: bool = False
     may_fail: bool = False
+    client: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
 
     @property
     def is_open(self) -> bool:
@@ -59,6 +61,7 @@ class Step:
             "thoughts": self.thoughts,
             "cached": self.cached or None,
             "cancelled": self.cancelled or None,
+            "client": dict(self.client),
         }
         # An output of 0, False or "" is one; only None says that there is none.
         known = {name: value for name, value in said.items() if value is not None}

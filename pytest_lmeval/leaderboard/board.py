@@ -7,12 +7,13 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any
 
 from pytest_lmeval.compact_json import compact_encoder
 from pytest_lmeval.leaderboard.aggregations import CENTERED, calibration, core_score, spent
-from pytest_lmeval.leaderboard.functions import is_function, named_scores
+from pytest_lmeval.leaderboard.functions import METRIC, client_remarks, is_function, named_scores
 from pytest_lmeval.leaderboard.quarantine import decides
 from pytest_lmeval.leaderboard.rows import Breakdown, TaskInfo, TaskRow, breakdown, make_row, scores_of
 from pytest_lmeval.redaction import redact_options
@@ -32,7 +33,8 @@ class RunFacts:
     ``floors`` are the scores that tasks, and ``overall``, must reach, ``limits`` what their answers may take.
     ``interruptions`` say why the run did not come to its end, lost examples aside. ``failures`` are tests of examples
     that failed whatever the score. ``reruns`` counts the attempts that were made again. ``mode`` is the gate's mode
-    that decided which examples are ``failed`` and which ``below``, empty where that is not known.
+    that decided which examples are ``failed`` and which ``below``, empty where that is not known. ``remarks`` are
+    sentences about what was used otherwise than it was meant, and is no fault of any one example.
     """
 
     timestamp: str
@@ -52,6 +54,7 @@ class RunFacts:
     failures: Sequence[str] = ()
     reruns: int = 0
     mode: str = ""
+    remarks: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         """Hide secrets, those in boards of others among them: whatever shows options takes them from here."""
@@ -74,6 +77,7 @@ class Leaderboard:
     core_score: float | None = None
     calibration: Mapping[str, float | int] = field(default_factory=dict)
     spent: Mapping[str, float | int] = field(default_factory=dict)
+    remarks: Sequence[str] = ()
 
     def to_json(self, *, per_example: bool = False) -> dict[str, Any]:
         """Return the board as its file has it, keys in the documented order."""
@@ -96,13 +100,13 @@ class Leaderboard:
             "calibration": dict(self.calibration),
             "quarantined": self.quarantined(),
             "bad_records": list(facts.bad_records),
+            "remarks": list(self.remarks),
             "interruptions": list(facts.interruptions),
             "gate": None if facts.gate is None else dict(facts.gate),
             "manifest": dict(facts.manifest),
             "digest": self.digest,
         }
-        optional = ("selection", "usage", "spent", "calibration", "quarantined", "bad_records", "interruptions", "gate")
-        return {key: value for key, value in board.items() if key not in optional or value}
+        return {key: value for key, value in board.items() if key not in _IF_ANY or value}
 
     def quarantined(self) -> list[dict[str, str]]:
         """Return task, id, until and reason of every example that is in quarantine."""
@@ -112,6 +116,11 @@ class Leaderboard:
     def _core(self) -> dict[str, float | None]:
         has_core_tasks = any(CENTERED in row.metrics for row in self.tasks)
         return {"core_score": self.core_score} if has_core_tasks else {}
+
+
+_IF_ANY = frozenset(
+    {"selection", "usage", "spent", "calibration", "quarantined", "bad_records", "remarks", "interruptions", "gate"}
+)
 
 
 def build_board(
@@ -145,6 +154,7 @@ def build_board(
     inside = [row for row in rows if not row.is_outside]
     scores = [row.score for row in inside if row.score is not None]
     overall = mean(scores) if is_whole and scores and len(scores) == len(inside) else None
+    clients = client_remarks(everything, facts.adapter) if METRIC in map(attrgetter("metric"), rows) else ()
     return Leaderboard(
         facts=facts,
         tasks=rows,
@@ -158,6 +168,7 @@ def build_board(
         core_score=core_score(rows) if is_whole else None,
         calibration=calibration(deciding),
         spent=rows[0].spent if len(rows) == 1 else spent(everything),
+        remarks=tuple(dict.fromkeys((*facts.remarks, *clients))),
     )
 
 

@@ -18,6 +18,8 @@ OUTPUT = "output"
 """The detail that holds what the application answered, in JSON values."""
 DECIDED_BY = "decided_by"
 """The detail that names the score that was decisive; "" where only asserts were."""
+_MOST_NAMES = 10
+_LONGEST_NAME = 100
 
 
 def is_function(result: ExampleResult) -> bool:
@@ -99,3 +101,29 @@ def answered_requests(details: Mapping[str, Any], kind: str = "request", asked: 
 def _decisions(details: Mapping[str, Any]) -> list[str]:
     repeats: Sequence[Any] = details.get("repeats", (details,))
     return [each[DECIDED_BY] for each in repeats if isinstance(each, Mapping) and DECIDED_BY in each]
+
+
+def client_remarks(results: Iterable[ExampleResult], adapter: str) -> list[str]:
+    """Return a line on the models that clients asked for, and one on what did not reach ``adapter``, or them."""
+    steps = [step for result in results for steps in steps_of(result.details) for step in steps if "client" in step]
+    clients = [step["client"] for step in steps if isinstance(step["client"], Mapping)] if steps else []
+    if not clients:
+        return []
+    models = Counter(str(client["model"])[:_LONGEST_NAME] for client in clients if client.get("model"))
+    dropped = Counter(str(name) for client in clients for name in _names(client.get("dropped")))
+    lines = []
+    if models.keys() - {adapter}:
+        lines.append(f"clients asked for {_listed(models)}; all were answered by {adapter}")
+    if dropped:
+        lines.append(f"not passed on between clients and {adapter}: {_listed(dropped)}")
+    return lines
+
+
+def _names(given: object) -> list[Any]:
+    return given if isinstance(given, list) else []
+
+
+def _listed(counts: Counter[str]) -> str:
+    ordered = sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))
+    more = [f"and {len(ordered) - _MOST_NAMES} more"] if len(ordered) > _MOST_NAMES else []
+    return ", ".join([*(f"{name} ({count})" for name, count in ordered[:_MOST_NAMES]), *more])

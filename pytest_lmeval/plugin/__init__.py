@@ -239,11 +239,12 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         from pytest_lmeval.plugin.models import configs, label_of
         from pytest_lmeval.plugin.telling import tell
 
-        runs = {label_of(one): run_so_far(one) for one in configs(session.config)}
-        known = {label: run.run.facts() for label, run in runs.items() if run is not None}
-        run = next((run for run in runs.values() if run is not None), None)
-        if run is not None:
-            tell(session.config, facts=known.get("", known), not_tasks=run.collected.not_tasks, remarks=run.remarks)
+        begun = {label_of(one): run_so_far(one) for one in configs(session.config)}
+        runs = {label: run for label, run in begun.items() if run is not None}
+        known = {label: run.run.facts() for label, run in runs.items()}
+        remarks = {label: run.remarks for label, run in runs.items()}
+        for run in [*runs.values()][:1]:  # what is no task is none to any model
+            tell(session.config, facts=known.get("", known), not_tasks=run.collected.not_tasks, remarks=remarks)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

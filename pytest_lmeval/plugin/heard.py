@@ -84,7 +84,9 @@ class Heard:
             self.expected.pop(nodeid, None)
             self.skipped.discard(nodeid)
         facts, interrupted = _joined(self.told.facts, told.facts), self.told.interrupted or told.interrupted
-        self.told = Told(facts=facts, interrupted=interrupted, stopped=self.told.stopped or told.stopped)
+        remarks = {"": [*self.told.remarks.get("", ()), *told.remarks.get("", ())]}
+        stopped = self.told.stopped or told.stopped
+        self.told = Told(facts=facts, interrupted=interrupted, stopped=stopped, remarks=remarks)
 
     def lose(self, nodeid: str) -> ExampleResult | None:
         """Take back what was heard of an example whose worker died while it ran, for all that is known."""

@@ -107,6 +107,11 @@ class ManyRecords:
         for record in self.records.values():
             record.give_up(reason)
 
+    @property
+    def remarks(self) -> Sequence[str]:
+        """What any board says besides its rows."""
+        return [remark for record in self.records.values() for remark in record.remarks]
+
     def board_json(self) -> dict[str, Any]:
         """Return what json-report holds: the comparison, and each model's board."""
         boards = {label: record.board_json() for label, record in self.records.items() if record.board is not None}
@@ -153,6 +158,7 @@ class ManyHeard:
             record.heard.finish(nodeid)
 
     def add(self, told: Told) -> None:
-        """Note what a worker told; its facts are by label."""
+        """Note what a worker told; its facts and remarks are by label."""
         for label, record in self._records.records.items():
-            record.heard.add(replace(told, facts=told.facts.get(label, {})))
+            remarks = {"": told.remarks.get(label, ())}
+            record.heard.add(replace(told, facts=told.facts.get(label, {}), remarks=remarks))

@@ -78,7 +78,7 @@ class Recorder:
         told = told_by(node)
         self._not_tasks.update(told.not_tasks)
         self._skipped_evals = max(self._skipped_evals, told.skipped_evals)
-        self._remarks.update(dict.fromkeys(told.remarks))
+        self._remarks.update(dict.fromkeys(remark for remarks in told.remarks.values() for remark in remarks))
         if told.usage_error:
             raise pytest.UsageError(told.usage_error)
         if told.tasks is None:
@@ -175,10 +175,13 @@ class Recorder:
         skipped = self._skipped_evals or (state.skipped_evals if state is not None else 0)
         if skipped:
             terminal.write_line(f"{skipped} eval{'s' if skipped > 1 else ''} skipped: no --lm-adapter")
+        # Where there is a board it says them, with all other reports; not what came after it was written.
+        said = set(self.record.remarks) if self.record is not None else set()
         for remark in (*self._remarks, *(state.remarks if state is not None else ())):
             from pytest_lmeval.text import printable
 
-            terminal.write_line(printable(remark, keep=""))
+            if remark not in said:
+                terminal.write_line(printable(remark, keep=""))
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_json_modifyreport(self, json_report: dict[str, Any]) -> None:

@@ -38,7 +38,7 @@ from pytest_lmeval.types import ExampleResult
 class RunRecord:
     """The record of a run of so many ``examples``, from the ledger's first line to the board.
 
-    ``code`` is the exit code that it makes.
+    ``code`` is the exit code that it makes, ``remarks`` what the board says besides its rows.
     """
 
     def __init__(self, config: pytest.Config, examples: int) -> None:
@@ -49,6 +49,7 @@ class RunRecord:
         self.per_example = bool(config.option.lm_include_per_example)
         self.interrupted = False
         self.board: Leaderboard | None = None
+        self.remarks: Sequence[str] = ()
         # Until the board is written: whatever ends the process before has ended it too early.
         self.code = INCOMPLETE
         self.gate_settings = gate_settings(config)
@@ -166,6 +167,7 @@ class RunRecord:
         aggregates, failures = aggregate(infos, results, collected(self.config).task_again)
         self._reasons += failures
         self.board = self._decided(build_board(infos, results, self._facts(), aggregates))
+        self.remarks = self.board.remarks
         end = ending(self.board, infos, aggregates, self.resumption.left_out(results))
         self.ledger.close(**end)
         if self.ledger.failure is not None:
@@ -223,6 +225,7 @@ class RunRecord:
         known = {**self.heard.tasks, **collected(self.config).tasks}
         most = max_errors(self.config).of(len(self.heard.expected))
         found = self.heard.told.facts or run_state(self.config).run.facts()
+        remarks = dict.fromkeys((*self.heard.told.remarks.get("", ()), *run_state(self.config).remarks))
         return RunFacts(
             timestamp=self._started,
             adapter=", ".join(sorted(adapters)) or run_state(self.config).spec,
@@ -242,6 +245,7 @@ class RunRecord:
             interruptions=tuple(self._reasons),
             failures=failed_besides(self.heard.failed, self.heard.fates, most),
             reruns=self.heard.reruns,
+            remarks=tuple(remarks),
             mode=self.gate_settings.mode,
             floors=self.gate_settings.floors,
             limits=self.gate_settings.limits,

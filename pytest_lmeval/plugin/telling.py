@@ -21,7 +21,7 @@ class Told:
     ``tasks`` are the fields of each TaskInfo that it collected, None where it got no further than an error. ``foreign``
     are the node ids that look like examples and are none. ``facts`` is what only a process that ran examples knows.
     ``interrupted`` says that Ctrl-C reached it, ``stopped`` why nothing more should be asked. ``skipped_evals`` counts
-    the evals that had no adapter; ``remarks`` are sentences for the end of the run.
+    the evals that had no adapter; ``remarks`` are sentences for the end of the run, by the model's label.
     """
 
     usage_error: str = ""
@@ -31,7 +31,7 @@ class Told:
     foreign: Sequence[str] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
     skipped_evals: int = 0
-    remarks: Sequence[str] = ()
+    remarks: Mapping[str, Sequence[str]] = field(default_factory=dict)
     not_tasks: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -28,6 +28,7 @@ def facts_from(fields: Mapping[str, Any]) -> RunFacts:
         "max_errors": int | float,
         "selection": dict,
         "bad_records": list,
+        "remarks": list,
         "gate": dict | None,
         "manifest": dict,
         "finished": bool,

@@ -88,6 +88,7 @@ def _facts(shards: Sequence[RunFile], infos: Mapping[str, TaskInfo]) -> RunFacts
         # Each shard may have had as many as the whole: to add them up would permit more than anybody asked for.
         max_errors=max(fact.max_errors for fact in facts),
         selection=_selection(facts[0].selection, infos),
+        remarks=list(dict.fromkeys(remark for fact in facts for remark in fact.remarks)),
         bad_records=list(dict.fromkeys(fault for fact in facts for fault in fact.bad_records)),
         gate=_gate(facts),
         manifest=manifest,

@@ -87,8 +87,9 @@ def selection_text(board: Leaderboard) -> str:
 
 
 def remark_lines(board: Leaderboard) -> list[str]:
-    """Return what every report says of a board besides its rows: what was left out, quarantined, cut off or cached."""
-    return [*note_lines(board), *quarantine_lines(board), *thought_lines(board), *_cache_lines(board)]
+    """Return what every report says of a board besides its rows: remarks, what was left out, quarantined, cached."""
+    lines = [*note_lines(board), *quarantine_lines(board), *thought_lines(board), *_cache_lines(board)]
+    return [*map(str, board.remarks), *lines]
 
 
 def _cache_lines(board: Leaderboard) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.adapters.openai.scripted_server import says, serving, status
 from tests.conftest import BOTH, Project
 from tests.needs import installed
 
@@ -94,8 +95,6 @@ async def test_wrong(row, lm, lm_base_url):
         with pytest.raises(openai.APIStatusError) as caught:
             await client(lm).with_options(base_url=KEPT[0]).chat.completions.create(**said("x"))
         assert 410 == caught.value.status_code
-        with pytest.raises(openai.BadRequestError):
-            await client(lm).with_options(base_url=lm.base_url).chat.completions.create(model="m", messages=[])
 """
 AGENT = """
 import pytest
@@ -164,3 +163,100 @@ def test_tools(row, lm):
             "*alone could not be scored*lm.ask: tool_choice: 'look' is not one of auto, none, required*",
         ]
     )
+
+
+PASSED_ON = """
+import asyncio
+import openai
+from pytest_lmeval import eval_task
+
+SAID = {"model": "gpt-4o", "messages": [{"role": "user", "content": "x"}]}
+TOOL = {"type": "function", "function": {"name": "look", "parameters": {"type": "object"}, "strict": True}}
+
+@eval_task("options")
+async def test_options(lm):
+    client = openai.AsyncOpenAI(api_key="unused", base_url=lm.base_url, max_retries=0)
+    await client.chat.completions.create(
+        **SAID, reasoning_effort="low", parallel_tool_calls=False, logprobs=True, user="me", tools=[TOOL],
+        temperature=0.5, max_completion_tokens=5, stop="end", extra_body={"chat_template_kwargs": {"think": False}})
+    await client.chat.completions.create(**SAID, reasoning_effort="high")
+    answer = await client.chat.completions.create(**SAID, reasoning_effort="low")
+    lm.note("said", answer.choices[0].message.content)
+
+@eval_task("refused")
+async def test_refused(lm):
+    client = openai.AsyncOpenAI(api_key="unused", base_url=lm.base_url, max_retries=2)
+    try:
+        await client.chat.completions.create(**SAID)
+    except openai.BadRequestError as error:
+        assert ("too long", "own_type", "context_length_exceeded") == (error.body["message"], error.type, error.code)
+"""
+
+
+def test_options_reach_the_server_and_its_refusals_the_client(project: Project) -> None:
+    installed("openai")
+    said = '{"error": {"message": "too long", "type": "own_type", "code": "context_length_exceeded"}}'
+    project.write("test_client.py", PASSED_ON)
+    with serving([says("one"), says("two"), says("three"), status(400, said)]) as server:
+        one_by_one = ("-Wignore", "--lm-concurrency=1", "test_client.py")
+        address = f"base_url={server.base_url}"
+        result = project.run_pytest(*one_by_one, "--lm-adapter=openai:tiny", "--lm-adapter-arg", address)
+        asked = [seen.json for seen in server.requests]
+    assert (3, 4) == (result.ret, len(asked)), result.stdout.str()
+    wanted = {"reasoning_effort": "low", "parallel_tool_calls": False, "logprobs": True, "user": "me"}
+    wanted |= {"temperature": 0.5, "max_tokens": 5, "stop": ["end"], "chat_template_kwargs": {"think": False}}
+    function = {"name": "look", "parameters": {"type": "object"}, "strict": True}
+    wanted |= {"model": "tiny", "tools": [{"type": "function", "function": function}]}
+    assert wanted == {name: asked[0][name] for name in wanted}
+    result.stdout.fnmatch_lines(
+        [
+            "*refused could not be scored (error): HTTP 400 from /v1/chat/completions: *too long*",
+            "clients asked for gpt-4o (4); all were answered by tiny",
+            "not passed on between clients and tiny: choices[[]].logprobs (1)",
+        ]
+    )
+    # What was asked with other options is another request, also where answers are read back.
+    project.write("test_client.py", PASSED_ON.replace('"low")', '"none")'))
+    replayed = project.run_pytest(
+        "-Wignore", "test_client.py::test_options", "--lm-adapter=replay:reports/ledger.jsonl"
+    )
+    replayed.stdout.fnmatch_lines(["*options could not be scored (error): *"])
+    assert 3 == replayed.ret
+
+
+HUNG_UP = """
+import asyncio, json, time
+from pytest_lmeval import eval_task
+
+BODY = json.dumps({"messages": [{"role": "user", "content": "x"}]}).encode()
+
+@eval_task("hung_up")
+async def test_hung_up(lm):
+    host, _, path = lm.base_url.removeprefix("http://").partition("/")
+    _, writer = await asyncio.open_connection(*host.split(":"))
+    head = f"POST /{path}/chat/completions HTTP/1.1\\r\\nHost: x\\r\\nContent-Length: {len(BODY)}\\r\\n\\r\\n"
+    writer.write(head.encode() + BODY)
+    while not lm.trace:
+        await asyncio.sleep(0.01)
+    writer.close()
+    await writer.wait_closed()
+    while not lm.trace[0].cancelled:
+        await asyncio.sleep(0.01)
+    assert "yes" == (await lm.ask("after it")).text
+"""
+
+
+def test_a_client_that_hangs_up_has_cancelled_its_request_and_stops_no_other(project: Project) -> None:
+    model = project.path / "model.py"
+    project.write("test_client.py", HUNG_UP)
+    model.write_text(
+        "import asyncio\nfrom pytest_lmeval import Completion\n\nclass Model:\n    name = 'stub.v1'\n\n"
+        "    async def complete(self, request):\n        await asyncio.sleep(0.3)\n"
+        "        return Completion('yes', cost=1.0)\n"
+    )
+    # What the first request costs is known once its answer is there, though nobody waits for it.
+    result = project.run("test_client.py", "--lm-max-cost=2")
+    assert 0 == result.ret, result.stdout.str()
+    stopped = project.run("test_client.py", "--lm-max-cost=1.5")
+    stopped.stdout.fnmatch_lines(["*stopped by --lm-max-cost: 1 of 1.5 is spent*"])
+    assert 3 == stopped.ret

@@ -10,7 +10,7 @@ from pytest_lmeval.adapters.openai.options import read_options
 from pytest_lmeval.adapters.openai.request import request_body
 from pytest_lmeval.adapters.openai.response import Document, completion, parse
 from pytest_lmeval.adapters.openai.secret import read_key
-from pytest_lmeval.adapters.protocol import REQUEST_OPTIONS
+from pytest_lmeval.adapters.protocol import ANY_OPTION
 from pytest_lmeval.errors import AdapterError, UsageError
 from pytest_lmeval.types import Completion, Generate, LogLikelihood, LogProb
 
@@ -36,7 +36,7 @@ class OpenAIAdapter:
     exact = False
     trusted = False
     hostable = True
-    request_options = REQUEST_OPTIONS
+    request_options = frozenset({ANY_OPTION})
 
     def __init__(self, model: str, /, **options: Any) -> None:
         if not isinstance(model, str) or not model.strip() or not model.isprintable():

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections.abc import Mapping
+from typing import Any
 
 from pytest_lmeval.errors import AdapterError, AdapterTimeout, RequestRefused, TransientError
 
 _EXCERPT = 300
+_LONGEST = 2000
+_OF_ERRORS = ("message", "type", "code", "param")
 _RETRIED = frozenset({408, 409, 429})
 _OF_EVERY_REQUEST = frozenset({401, 402, 403, 404, 405})
 _OF_THE_PROMPT = re.compile(rb"content.?(filter|policy)|context.?length|too.?long", re.IGNORECASE)
@@ -26,6 +30,27 @@ def worth_retrying(status: int) -> bool:
 
 def refused(where: str, status: int, body: bytes, wait: float | None) -> AdapterError:
     """Return the error of a reply with a ``status`` other than 2xx; ``wait`` is what it asked for, in seconds."""
+    error = _refused(where, status, body, wait)
+    error.status, error.said = status, said_in(body)
+    return error
+
+
+def said_in(body: bytes) -> dict[str, Any]:
+    """Return message, type, code and param of the error object in ``body``, as far as they are there."""
+    try:
+        fields = json.loads(body)
+    except (ValueError, RecursionError):
+        return {}
+    found = fields.get("error", fields) if isinstance(fields, dict) else None
+    if isinstance(found, str):
+        return {"message": found[:_LONGEST]}
+    if not isinstance(found, dict):
+        return {}
+    kept = {name: found[name] for name in _OF_ERRORS if isinstance(found.get(name), str | int)}
+    return {name: value[:_LONGEST] if isinstance(value, str) else value for name, value in kept.items()}
+
+
+def _refused(where: str, status: int, body: bytes, wait: float | None) -> AdapterError:
     message = f"{where}: {excerpt(body) or 'empty body'}"
     if worth_retrying(status):
         return TransientError(message, wait)

@@ -13,16 +13,7 @@ from pytest_lmeval.engine.judge import Judge
 from pytest_lmeval.errors import BudgetSpent
 from pytest_lmeval.functions.asker import Asker
 from pytest_lmeval.functions.example import ExampleState
-from pytest_lmeval.functions.lm import (
-    BlockingLm,
-    Lm,
-    LmBase,
-    Services,
-    close_answered,
-    close_failed,
-    messages_of,
-    open_request,
-)
+from pytest_lmeval.functions.lm import BlockingLm, Lm, LmBase, Services
 from pytest_lmeval.functions.output import sections
 from pytest_lmeval.functions.runner import Outcome, Runner, Running
 from pytest_lmeval.functions.task import Reading, result_of
@@ -196,18 +187,12 @@ class EvalSession:
             f"{task}: {count} example{'s' if count > 1 else ''} ran one at a time: {reason}"
             for (task, reason), count in self._one_by_one.items()
         ]
-        others = [*self._remarks, *self._dropped()]
+        others = [*self._remarks, *self.endpoint.strays]
         more = [f"and {len(others) - _MOST_REMARKS} more"] if len(others) > _MOST_REMARKS else []
         # Counts of two workers may be equal, and are not to be taken for one remark.
         where = worker_input(self._config).get("workerid")
         spans = [f"{remark} ({where})" if where else remark for remark in self._shared.spans.remarks]
         return [*found, *spans, *others[:_MOST_REMARKS], *more]
-
-    def _dropped(self) -> list[str]:
-        model = self._services.model if self._services is not None else None
-        if model is None or not model.dropped:
-            return []
-        return [f"not passed on from clients, {model.name} does not take it: {', '.join(sorted(model.dropped))}"]
 
     def _end(self, items: Sequence[pytest.Item]) -> None:
         running = [self._running.pop(item) for item in items]
@@ -225,12 +210,8 @@ class EvalSession:
     def _new_services(self, engine: Any, judge: Any) -> Services:
         judges = self._state.run.judge(judge, engine)
         self._shared.keep_logs()
-        return Services(
-            self._new_asker(engine),
-            self._new_asker(judges.engine, judges.name) if isinstance(judges, Judge) else None,
-            self.endpoint,
-            self._ask_for_client,
-        )
+        judging = self._new_asker(judges.engine, judges.name) if isinstance(judges, Judge) else None
+        return Services(self._new_asker(engine), judging, self.endpoint)
 
     def _new_asker(self, engine: Any, judge: str = "") -> Asker:
         held = self._state.held
@@ -334,20 +315,6 @@ class EvalSession:
 
     def _remark(self, text: str) -> None:
         self._remarks[text] = None
-
-    async def _ask_for_client(self, state: ExampleState, fields: Mapping[str, Any]) -> Any:
-        """Answer a request of an application's own client, as ``lm.ask`` would."""
-        assert self._services is not None
-        state.check_is_running("a request to lm.base_url")
-        asker = self._services.model
-        options = {name: value for name, value in fields.items() if name != "messages"}
-        request, step = open_request(state, asker.name, messages_of(fields["messages"]), options)
-        try:
-            answer = await asker.ask(request, drops=True)
-        except BaseException as error:
-            close_failed(state, step, error)
-            raise
-        return close_answered(state, step, answer)
 
 
 def _module(item: pytest.Item) -> pytest.Collector | None:

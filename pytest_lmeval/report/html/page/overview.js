@@ -42,6 +42,7 @@ function verdict() {
   const [tone, glyph, word] = off ? NOT_GATED : (gate && VERDICTS[gate.verdict]) || withoutGate(gate);
   const reasons = (gate && gate.reasons) || [];
   const warnings = ((gate && gate.warnings) || []).map((warning) => h("p", { class: "note warn" }, visible(String(warning))));
+  const remarks = (board.remarks || []).map((remark) => h("p", { class: "note" }, visible(String(remark))));
   // A page made with another baseline than the gate's compares with that one.
   const coverage = [].concat((report.comparison || {}).coverage || []).filter((line) => !reasons.includes(line));
   const shown = [...reasons, ...coverage].map((reason) => h("li", {}, visible(String(reason))));
@@ -53,6 +54,7 @@ function verdict() {
     shown.length > 0 && h("ul", {}, shown.slice(0, SHOWN_REASONS)),
     shown.length > SHOWN_REASONS && moreReasons(shown.slice(SHOWN_REASONS)),
     warnings,
+    remarks,
   );
 }
 

@@ -1,0 +1,120 @@
+"""An answer, or an error, as chat-completions interfaces have it."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from aiohttp import web
+
+from pytest_lmeval.errors import AdapterError, AdapterTimeout, BudgetSpent
+from pytest_lmeval.functions.chat_request import ChatRequest
+from pytest_lmeval.types import Completion
+
+_REFUSAL = "refusal"
+_PIECES = 8
+# What clients make exceptions of, by status; what is not here is invalid_request_error or, from 500 on, server_error.
+_KINDS = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
+
+
+def error_reply(error: Exception) -> web.Response:
+    """Return a server's refusal as it was, as far as it is known, and any other error with a status of its own."""
+    said = error.said if isinstance(error, AdapterError) else {}
+    status = _status(error)
+    kind = said.get("type") or _KINDS.get(status, "invalid_request_error" if status < 500 else "server_error")
+    fault = {
+        "message": said.get("message") or str(error) or type(error).__name__,
+        "type": kind,
+        "code": said.get("code"),
+        "param": said.get("param"),
+    }
+    # What was worth trying again has been tried again already.
+    return web.json_response({"error": fault}, status=status, headers={"x-should-retry": "false"})
+
+
+def _status(error: Exception) -> int:
+    if isinstance(error, AdapterError):
+        return error.status or (504 if isinstance(error, AdapterTimeout) else 502)
+    return 402 if isinstance(error, BudgetSpent) else 500
+
+
+def whole_reply(answer: Completion, asked: ChatRequest) -> web.Response:
+    """Return an answer in one piece."""
+    message = {"role": "assistant", **_said(answer), **_calls(answer)}
+    choice = {"index": 0, "message": message, "finish_reason": _reason(answer), "logprobs": None}
+    head = _head("chat.completion", asked.model)
+    return web.json_response({**head, "choices": [choice], "usage": _usage(answer)})
+
+
+async def stream_reply(request: web.Request, answer: Completion, asked: ChatRequest) -> web.StreamResponse:
+    """Send an answer that is there as events, its text in a few pieces."""
+    response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-cache"})
+    await response.prepare(request)
+    head = _head("chat.completion.chunk", asked.model)
+    for delta, reason in _deltas(answer):
+        choice = {"index": 0, "delta": delta, "finish_reason": reason, "logprobs": None}
+        await _event(response, {**head, "choices": [choice]})
+    if asked.wants_usage:
+        await _event(response, {**head, "choices": [], "usage": _usage(answer)})
+    await response.write(b"data: [DONE]\n\n")
+    await response.write_eof()
+    return response
+
+
+async def _event(response: web.StreamResponse, value: Any) -> None:
+    await response.write(f"data: {json.dumps(value)}\n\n".encode())
+
+
+def _deltas(answer: Completion) -> Iterator[tuple[dict[str, Any], str | None]]:
+    said = _said(answer)
+    yield {"role": "assistant", "content": ""}, None
+    for name in ("reasoning_content", "content", "refusal"):
+        text = said.get(name) or ""
+        size = max(1, -(-len(text) // _PIECES))
+        for start in range(0, len(text), size):
+            yield {name: text[start : start + size]}, None
+    calls = [{"index": number, **call} for number, call in enumerate(_calls(answer).get("tool_calls", ()))]
+    if calls:
+        yield {"tool_calls": calls}, None
+    yield {}, _reason(answer)
+
+
+def _said(answer: Completion) -> dict[str, Any]:
+    """Return the text where servers have it: the answer, or a refusal, and the thoughts before it."""
+    refuses = answer.finish_reason == _REFUSAL
+    said: dict[str, Any] = {"content": None, "refusal": answer.text} if refuses else {"content": answer.text}
+    said.setdefault("refusal", None)
+    return {**said, "reasoning_content": answer.thoughts} if answer.thoughts else said
+
+
+def _calls(answer: Completion) -> dict[str, Any]:
+    calls = [
+        {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+        for call in answer.tool_calls
+    ]
+    return {"tool_calls": calls} if calls else {}
+
+
+def _reason(answer: Completion) -> str:
+    if answer.tool_calls:
+        return "tool_calls"
+    return "stop" if answer.finish_reason in ("", _REFUSAL) else answer.finish_reason
+
+
+def _usage(answer: Completion) -> dict[str, Any]:
+    prompt, completion = answer.prompt_tokens or 0, answer.completion_tokens or 0
+    usage: dict[str, Any] = {
+        "prompt_tokens": prompt,
+        "completion_tokens": completion,
+        "total_tokens": prompt + completion,
+    }
+    if answer.reasoning_tokens is not None:
+        usage["completion_tokens_details"] = {"reasoning_tokens": answer.reasoning_tokens}
+    return usage
+
+
+def _head(kind: str, model: str) -> dict[str, Any]:
+    return {"id": f"chatcmpl-{secrets.token_hex(12)}", "object": kind, "created": int(time.time()), "model": model}

@@ -1,0 +1,296 @@
+"""The border where an application's own client speaks to the run: the endpoint at ``lm.base_url``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+from tests.border.table import Border, Row, check
+from tests.conftest import BOTH, RunModule
+
+# Takes a temperature alone, and says of each request what it got.
+MODEL = """
+from pytest_lmeval import AdapterError, Completion
+
+class Model:
+    name = "stub.v1"
+    request_options = ("temperature",)
+
+    async def complete(self, request):
+        if request.text == "fail":
+            error = AdapterError("HTTP 422 from /chat/completions")
+            error.status, error.said = 422, {"message": "too long", "type": "own_error", "code": "too_long"}
+            raise error
+        return Completion(f"{request.text} {sorted(request.options.items())} {request.max_tokens} {request.stop}")
+"""
+ASK = """
+import http.client, json
+
+def send(lm, body, path="/chat/completions", method="POST", headers=(), base=None):
+    host, _, base_path = (base or lm.base_url).removeprefix("http://").partition("/")
+    connection = http.client.HTTPConnection(host, timeout=60)
+    data = body if isinstance(body, (str, bytes)) else json.dumps(body)
+    connection.request(method, f"/{base_path}{path}", data.encode() if isinstance(data, str) else data, dict(headers))
+    reply = connection.getresponse()
+    text = reply.read().decode()
+    connection.close()
+    return reply.status, (json.loads(text) if text.startswith("{") else text), reply.headers
+
+def chat(text="hi", **more):
+    return {"model": "gpt-4o", "messages": [{"role": "user", "content": text}], **more}
+
+def refused(lm, status, body, **request):
+    got, reply, headers = send(lm, body, **request)
+    kind = "invalid_request_error" if status < 500 else "server_error"
+    assert (status, kind, "false") == (got, reply["error"]["type"], headers["x-should-retry"])
+    return reply["error"]["message"]
+"""
+Fate = Literal["used", "refused", "reported"]
+
+
+def row(
+    kind: str, name: str, code: str, says: str = "", fate: Fate = "refused", ids: tuple[str, ...] = ("a",), **more: Any
+) -> Row:
+    """Return the row of an application's request; it catches whatever the client raises, and scores 1."""
+    body = "\n".join(f"    {line}" for line in code.strip().splitlines())
+    status = {"refused": "error"}.get(fate, "passed")
+    return Row(
+        kind=kind,
+        what=name,
+        fate=fate,
+        files={f"tests/test_{name}.py": HEAD.format(name=name, rows=[{"id": id} for id in ids], body=body)},
+        example=f"{name}:a",
+        says=says,
+        **{"status": status, **more},
+    )
+
+
+HEAD = """
+from ask import chat, refused, send
+from pytest_lmeval import eval_task
+
+@eval_task("{name}", data={rows})
+def test_{name}(row, lm):
+{body}
+    lm.score("polite", True)
+"""
+DEEP = "[" * 200_000
+ROWS = (
+    row("absent", "no_body", "refused(lm, 400, '')", "lm.base_url: the body is no JSON: Expecting value"),
+    row("absent", "no_messages", "refused(lm, 400, {'model': 'm'})", "messages: expected a list of messages, got None"),
+    row("empty", "no_message", "refused(lm, 400, chat() | {'messages': []})", "messages: expected a list of messages"),
+    row(
+        "empty",
+        "nothing",
+        """
+got, reply, _ = send(lm, chat("", stop=[], tools=[], tool_choice="", logprobs=None, model="stub.v1"))
+assert (200, " [] None ()") == (got, reply["choices"][0]["message"]["content"])
+""",
+        fate="used",
+    ),
+    row(
+        "wrong type",
+        "paths",
+        """
+said = refused(lm, 404, chat(), path="/responses")
+assert said.endswith("only POST /chat/completions is answered here, got POST /responses")
+assert refused(lm, 404, chat(), path="/embeddings").endswith("got POST /embeddings")
+assert refused(lm, 404, b"", path="/models", method="GET").endswith("got GET /models")
+""",
+        "only POST /chat/completions is answered here, got POST /responses",
+    ),
+    row("wrong type", "list", "refused(lm, 400, '[]')", "expected a JSON object with messages, got list"),
+    row("wrong type", "stop", "refused(lm, 400, chat(stop=5))", "stop: expected a text or a list of texts, got 5"),
+    row("wrong type", "tools", "refused(lm, 400, chat(tools=5))", "tools: expected a list of functions, got 5"),
+    row(
+        "wrong type",
+        "choice",
+        """
+tool = {"type": "function", "function": {"name": "look"}}
+for given in ({"function": 5}, {"type": "allowed_tools"}, "look", {"function": {"name": "find"}}):
+    assert "tool_choice: expected auto, none, required or one" in refused(
+        lm, 400, chat(tools=[tool], tool_choice=given))
+""",
+        "tool_choice: expected auto, none, required or one of the tools",
+    ),
+    row(
+        "wrong type",
+        "limits",
+        """
+for wrong in ({"max_tokens": "x"}, {"max_tokens": True}, {"max_tokens": 0}, {"temperature": "hot"}, {"seed": 0.5},
+              {"stream": "yes"}, {"stream_options": 5}, {"response_format": "json"}, {"model": 5}, {"functions": []},
+              {"n": 2}, {"max_tokens": 1, "max_completion_tokens": 2}):
+    refused(lm, 400, chat(**wrong))
+""",
+        "max_tokens: expected a whole number from 1, got 'x'",
+    ),
+    row(
+        "wrong type",
+        "image",
+        """
+picture = {"type": "image_url", "image_url": {"url": "data:"}}
+refused(lm, 400, {"messages": [{"role": "user", "content": [picture]}]})
+""",
+        "messages: expected content that is text, got",
+    ),
+    row(
+        "wrong type",
+        "calls",
+        """
+call = {"id": "c", "type": "function", "function": {"name": "look", "arguments": {"a": 1}}}
+refused(lm, 400, {"messages": [{"role": "assistant", "tool_calls": [call]}]})
+""",
+        "messages: expected tool_calls with id and function, all text",
+    ),
+    row(
+        "too large", "deep", f"refused(lm, 400, '{{\"messages\": ' + '[' * {len(DEEP)})", "the body is nested too deep"
+    ),
+    row(
+        "too large",
+        "deep_option",
+        """
+deep = value = []
+for _ in range(60):
+    value.append([])
+    value = value[0]
+refused(lm, 400, chat(metadata=deep))
+""",
+        "metadata: nested deeper than 50",
+    ),
+    row("too large", "huge", "refused(lm, 413, b' ' * (65 << 20))", "the body is larger than 64 MiB"),
+    row(
+        "not finite or negative",
+        "numbers",
+        """
+refused(lm, 400, '{"messages": [], "temperature": NaN}')
+refused(lm, 400, '{"messages": [{"role": "user", "content": "x"}], "logit_bias": {"5": 1e999}}')
+refused(lm, 400, chat(max_tokens=-1))
+""",
+        "NaN is no JSON value",
+    ),
+    row(
+        "control characters",
+        "bytes",
+        """
+refused(lm, 400, b'{"messages": "\\xff"}')
+refused(lm, 404, chat(), path="/a%0d%1b%5b2J")
+""",
+        "only POST /chat/completions is answered here, got POST /a",
+        on=("terminal", "board"),
+        unsaid="\x1b[2J",
+    ),
+    row(
+        "twice",
+        "same_key",
+        """
+got, reply, _ = send(lm, '{"messages": [{"role": "user", "content": "x"}], "max_tokens": 1, "max_tokens": 2}')
+assert "x [] 2 ()" == reply["choices"][0]["message"]["content"]  # as any reader of JSON has it
+""",
+        fate="used",
+    ),
+    row(
+        "twice",
+        "models",
+        """
+for model in ("gpt-4o", "gpt-4o-mini", "gpt-4o"):
+    assert model == send(lm, chat(model=model))[1]["model"]
+""",
+        "clients asked for gpt-4o (",
+        "reported",
+    ),
+    row(
+        "twice",
+        "options",
+        """
+tool = {"type": "function", "function": {"name": "look", "parameters": {}, "strict": True}}
+got, reply, _ = send(lm, chat(temperature=0, reasoning_effort="low", tools=[tool], logprobs=True, user="me"))
+assert "hi [('temperature', 0)] None ()" == reply["choices"][0]["message"]["content"]
+send(lm, {"messages": [{"role": "user", "content": "x", "name": "me", "reasoning_content": "I", "refusal": None}]})
+""",
+        "choices[].logprobs (1), logprobs (1), messages[].name (1), reasoning_effort (1)",
+        "reported",
+    ),
+    row(
+        "late",
+        "after_the_end",
+        """
+from pathlib import Path
+import time
+kept = Path(__file__).with_name("address.txt")
+if row["id"] == "a":
+    kept.with_suffix(".new").write_text(lm.base_url)
+    kept.with_suffix(".new").rename(kept)
+else:
+    while not kept.exists() or send(lm, chat(), base=kept.read_text())[0] == 200:
+        time.sleep(0.02)
+    got, reply, headers = send(lm, chat(), base=kept.read_text())
+    assert (410, "false") == (got, headers["x-should-retry"])
+""",
+        "a request to lm.base_url after its example had ended",
+        "reported",
+        ids=("a", "b"),
+    ),
+    Row(kind="out of order", never="each request is answered alone: what came before it is in its messages"),
+    row(
+        "cancelled",
+        "hung_up",
+        """
+import socket
+host, _, path = lm.base_url.removeprefix("http://").partition("/")
+head = f"POST /{path}/chat/completions HTTP/1.1\\r\\nHost: x\\r\\nContent-Length: 100\\r\\n\\r\\n"
+with socket.create_connection(host.split(":")) as connection:
+    connection.sendall(head.encode() + b"{")
+assert 200 == send(lm, chat(model="stub.v1"))[0]
+""",
+        fate="used",
+    ),
+    row(
+        "raising",
+        "status",
+        """
+got, reply, headers = send(lm, chat("fail"))
+assert (422, "false") == (got, headers["x-should-retry"])
+assert {"message": "too long", "type": "own_error", "code": "too_long", "param": None} == reply["error"]
+""",
+        "HTTP 422 from /chat/completions",
+    ),
+    row(
+        "secret",
+        "own_key",
+        """
+got, reply, _ = send(lm, chat(model="stub.v1"), headers={"Authorization": "Bearer sk-PLANTED-0123456789"})
+assert 200 == got
+""",
+        fate="used",
+        unsaid="PLANTED",
+    ),
+    row(
+        "same name",
+        "no_token",
+        """
+base = lm.base_url.partition("/e/")[0]
+got, reply, headers = send(lm, chat(), base=f"{base}/v1")
+assert (421, "false") == (got, headers["x-should-retry"])
+assert "give the client base_url=lm.base_url" in reply["error"]["message"]
+assert 200 == send(lm, chat(model="stub.v1"), base=f"{base}/v1", headers={"authorization": f"bearer {lm.token}"})[0]
+""",
+        "a request to the endpoint that names no example: give the client base_url=lm.base_url",
+        "reported",
+    ),
+)
+BORDER = Border(
+    name="the endpoint",
+    files={"model.py": MODEL, "tests/ask.py": ASK},
+    rows=ROWS,
+    arguments=("--lm-adapter=model:Model", "tests"),
+    code=3,
+)
+
+
+@pytest.mark.parametrize("processes", BOTH)
+def test_what_comes_in_at_the_endpoint_is_used_refused_or_reported(
+    tmp_path: Path, run_module: RunModule, processes: str
+) -> None:
+    check(BORDER, tmp_path, run_module, processes)

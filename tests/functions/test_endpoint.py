@@ -1,0 +1,129 @@
+"""The endpoint over real HTTP: whose a request is, what is answered, and how a refusal looks."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from pytest_lmeval.errors import AdapterDown, AdapterError, AdapterTimeout, BudgetSpent
+from pytest_lmeval.functions.chat_request import ChatRequest, read_request
+from pytest_lmeval.functions.endpoint import Endpoint
+from pytest_lmeval.functions.example import ExampleState
+from pytest_lmeval.functions.loop import Loop
+from pytest_lmeval.types import Completion, ToolCall
+
+CHAT = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
+
+
+class Heard:
+    """Answers with ``answer``, or raises it, and keeps what it was given."""
+
+    def __init__(self, answer: Completion | Exception) -> None:
+        self._answer = answer
+        self.asked: list[ChatRequest] = []
+        self.refused: list[tuple[str, str]] = []
+
+    async def answer(self, state: ExampleState, asked: ChatRequest) -> Completion:
+        self.asked.append(asked)
+        if isinstance(self._answer, Exception):
+            raise self._answer
+        return self._answer
+
+    def refuse(self, state: ExampleState, what: str, error: AdapterError) -> None:
+        self.refused.append((what, str(error)))
+
+
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[Endpoint]:
+    loop = Loop(lambda: None)
+    endpoint = Endpoint(loop)
+    yield endpoint
+    endpoint.close()
+    loop.close()
+
+
+def send(endpoint: Endpoint, heard: Heard, path: str = "chat/completions", method: str = "POST", **body: Any) -> Any:
+    """Send a request of an example's; return status, body and whether it may be sent again."""
+    token = endpoint.register(ExampleState("t", "a", 0, lambda _: None), heard)
+    connection = http.client.HTTPConnection(endpoint.address or endpoint.root.removeprefix("http://"), timeout=60)
+    connection.request(method, f"/e/{token}/v1/{path}", json.dumps(CHAT | body))
+    reply = connection.getresponse()
+    text = reply.read().decode()
+    connection.close()
+    endpoint.forget(token)
+    return reply.status, json.loads(text) if text.startswith("{") else text, reply.headers["x-should-retry"]
+
+
+def test_nothing_but_chat_completions_is_answered_and_the_path_is_named(endpoint: Endpoint) -> None:
+    heard = Heard(Completion("no"))
+    for method, path in (("POST", "responses"), ("POST", "embeddings"), ("GET", "models"), ("GET", "chat/completions")):
+        code, reply, again = send(endpoint, heard, path, method)
+        said = f"only POST /chat/completions is answered here, got {method} /{path}"
+        assert (404, said, "false") == (code, reply["error"]["message"], again)
+        assert (f"{method} /{path}", f"lm.base_url: {said}") == heard.refused.pop()
+    assert [] == heard.asked
+
+
+def _with(error: AdapterError, status: int, **said: str) -> AdapterError:
+    error.status, error.said = status, said
+    return error
+
+
+def test_an_error_has_the_status_and_the_words_of_the_server_or_its_own(endpoint: Endpoint) -> None:
+    cases = [
+        (_with(AdapterError("x"), 400), 400, "x", "invalid_request_error"),
+        (_with(AdapterError("x"), 422, message="words", type="own"), 422, "words", "own"),
+        (_with(AdapterError("x"), 429), 429, "x", "rate_limit_error"),
+        (_with(AdapterError("x"), 503), 503, "x", "server_error"),
+        (AdapterTimeout("late"), 504, "late", "server_error"),
+        (AdapterDown("gone"), 502, "gone", "server_error"),
+        (BudgetSpent("spent"), 402, "spent", "invalid_request_error"),
+    ]
+    for error, status, message, kind in cases:
+        code, reply, again = send(endpoint, Heard(error))
+        wanted = (status, {"message": message, "type": kind, "code": None, "param": None}, "false")
+        assert wanted == (code, reply["error"], again)
+
+
+def test_what_the_model_wrote_comes_back_where_servers_put_it(endpoint: Endpoint) -> None:
+    call = ToolCall("c1", "look", '{"at": 1}')
+    answer = Completion("yes", thoughts="hm", tool_calls=(call,), prompt_tokens=3, completion_tokens=2)
+    _, whole, _ = send(endpoint, Heard(answer))
+    (choice,) = whole["choices"]
+    assert ("yes", "hm", None) == tuple(choice["message"][name] for name in ("content", "reasoning_content", "refusal"))
+    assert {"name": "look", "arguments": '{"at": 1}'} == choice["message"]["tool_calls"][0]["function"]
+    assert ("tool_calls", 5) == (choice["finish_reason"], whole["usage"]["total_tokens"])
+    _, streamed, _ = send(endpoint, Heard(answer), stream=True, stream_options={"include_usage": True})
+    events = [json.loads(line[6:]) for line in streamed.splitlines() if line.startswith("data: {")]
+    deltas = [each["delta"] for event in events for each in event["choices"]]
+    joined = {name: "".join(delta.get(name) or "" for delta in deltas) for name in ("content", "reasoning_content")}
+    assert {"content": "yes", "reasoning_content": "hm"} == joined
+    assert 5 == events[-1]["usage"]["total_tokens"]
+    _, refusal, _ = send(endpoint, Heard(Completion("I cannot", finish_reason="refusal")))
+    message = refusal["choices"][0]["message"]
+    assert (None, "I cannot", "stop") == (
+        message["content"],
+        message["refusal"],
+        refusal["choices"][0]["finish_reason"],
+    )
+
+
+def test_every_option_of_a_request_is_read(endpoint: Endpoint) -> None:
+    tool = {"type": "function", "function": {"name": "look", "strict": True, "description": None}}
+    body = CHAT | {"tools": [tool], "tool_choice": {"type": "function", "function": {"name": "look"}}, "top_k": 5}
+    asked = read_request(
+        json.dumps(body | {"max_completion_tokens": None, "max_tokens": 7, "stop": ["a", ""]}).encode()
+    )
+    wanted = {"stop": ("a",), "max_tokens": 7, "options": {"top_k": 5}, "tool_choice": "look"}
+    assert wanted | {"tools": ({"name": "look", "strict": True},)} == asked.fields
+    parts = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
+    talk = [{"role": "user", "content": parts, "name": "me"}, {"role": "tool", "content": "c", "tool_call_id": "c1"}]
+    asked = read_request(json.dumps({"messages": talk}).encode())
+    assert [("user", "ab", ""), ("tool", "c", "c1")] == [
+        (each.role, each.content, each.tool_call_id) for each in asked.messages
+    ]
+    assert ("messages[].name",) == asked.dropped

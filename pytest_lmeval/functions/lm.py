@@ -24,17 +24,18 @@ _YES_NO = ("yes", "no")
 class Services:
     """What all examples of a process share: who is asked, who judges, and the endpoint for clients."""
 
-    def __init__(self, model: Asker, judge: Asker | None, endpoint: Endpoint) -> None:
+    def __init__(
+        self, model: Asker, judge: Asker | None, endpoint: Endpoint, clients_of: Callable[[Asker], Answers]
+    ) -> None:
         self.model = model
         self.judge = judge
         self.endpoint = endpoint
+        self._clients_of = clients_of
 
     @cached_property
     def clients(self) -> Answers:
         """What the requests of applications' own clients are handed to; most runs have none."""
-        from pytest_lmeval.functions.clients import Clients
-
-        return Clients(self.model)
+        return self._clients_of(self.model)
 
 
 class LmBase:

@@ -12,6 +12,7 @@ import pytest
 from pytest_lmeval.engine.judge import Judge
 from pytest_lmeval.errors import BudgetSpent
 from pytest_lmeval.functions.asker import Asker
+from pytest_lmeval.functions.endpoint import Answers
 from pytest_lmeval.functions.example import ExampleState
 from pytest_lmeval.functions.lm import BlockingLm, Lm, LmBase, Services
 from pytest_lmeval.functions.output import sections
@@ -211,7 +212,7 @@ class EvalSession:
         judges = self._state.run.judge(judge, engine)
         self._shared.keep_logs()
         judging = self._new_asker(judges.engine, judges.name) if isinstance(judges, Judge) else None
-        return Services(self._new_asker(engine), judging, self.endpoint)
+        return Services(self._new_asker(engine), judging, self.endpoint, _clients_of)
 
     def _new_asker(self, engine: Any, judge: str = "") -> Asker:
         held = self._state.held
@@ -315,6 +316,12 @@ class EvalSession:
 
     def _remark(self, text: str) -> None:
         self._remarks[text] = None
+
+
+def _clients_of(asker: Asker) -> Answers:
+    from pytest_lmeval.functions.clients import Clients
+
+    return Clients(asker)
 
 
 def _module(item: pytest.Item) -> pytest.Collector | None:

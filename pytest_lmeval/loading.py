@@ -35,7 +35,7 @@ def load_tasks(
     faults: list[str] = []
     named = [Path(path) for path in paths]
     for path, name in find_task_files(named, known):
-        loaded = load_file(path, name, known, options=options, is_named=path in named)
+        loaded = load_file(path, name, known, options=options, is_named=path in named, is_explicit=True)
         tasks += loaded.tasks
         faults += [error.at(path) for error in loaded.errors]
     faults += _same_names(tasks)

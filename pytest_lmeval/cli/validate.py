@@ -60,7 +60,15 @@ def run(options: argparse.Namespace) -> int:
         if given in functions:
             continue
         found = {
-            path: load_file(path, name, registry, options=limits, is_named=path == given and not _is_data_set(path))
+            path: load_file(
+                path,
+                name,
+                registry,
+                options=limits,
+                is_named=path == given and not _is_data_set(path),
+                # The working folder and what is above it name everything, and so nothing.
+                is_explicit=not Path.cwd().is_relative_to(given.absolute()),
+            )
             for path, name in find_task_files([given], registry)
         }
         files.update(found)

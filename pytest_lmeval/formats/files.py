@@ -119,9 +119,18 @@ def file_task_name(name: str, path: Path) -> str:
 
 
 def load_file(
-    path: Path, name: str, registry: Registry, *, options: LoadOptions = _DEFAULT, is_named: bool = False
+    path: Path,
+    name: str,
+    registry: Registry,
+    *,
+    options: LoadOptions = _DEFAULT,
+    is_named: bool = False,
+    is_explicit: bool = False,
 ) -> LoadedFile:
-    """Return the tasks and the bad records of one file; that it cannot be read is a bad record, too."""
+    """Return the tasks and the bad records of one file; that it cannot be read is a bad record, too.
+
+    ``is_named`` and ``is_explicit`` are those of a :class:`TaskSource`.
+    """
     loaded = registry.load(path)
     if loaded is not None:
         return complete_file(loaded)
@@ -136,7 +145,8 @@ def load_file(
         data = path.read_bytes()
     except OSError as error:
         return LoadedFile((), [RecordError(1, None, "bad_json", "_root", f"cannot be read: {error.strerror}")])
-    return complete_file(registry.formats[path.suffix].load(TaskSource(path, data, name, options, is_named), registry))
+    source = TaskSource(path, data, name, options, is_named, is_explicit)
+    return complete_file(registry.formats[path.suffix].load(source, registry))
 
 
 def find_task_files(paths: Iterable[Path], registry: Registry) -> Iterator[tuple[Path, str]]:

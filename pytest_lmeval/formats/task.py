@@ -279,7 +279,8 @@ class LoadOptions:
 class TaskSource:
     """A task file as it was read: a format turns it into a :class:`LoadedFile`.
 
-    ``is_named`` tells that somebody asked for this very file: that it holds no task is then an error.
+    ``is_named`` tells that somebody asked for this very file: that it holds no task is then an error. ``is_explicit``
+    tells that somebody asked for the files of its folder: what cannot be parsed there is an error.
     """
 
     path: Path
@@ -287,6 +288,7 @@ class TaskSource:
     name: str
     options: LoadOptions = field(default_factory=LoadOptions)
     is_named: bool = False
+    is_explicit: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_lmeval.errors import UnknownName, UsageError
-from pytest_lmeval.plugin.locate import is_below_task_paths
+from pytest_lmeval.plugin.locate import is_below_task_paths, is_explicit
 from pytest_lmeval.plugin.settings import configs_of, ini_floors, load_options, registry_of
 from pytest_lmeval.plugin.stash import COLLECTED
 
@@ -55,7 +55,8 @@ class Collected:
         named = is_named and path.suffix in self.registry.formats
         if not is_task_file(path, self.registry) and not named:
             return complete_file(self.registry.load(path) or LoadedFile())
-        loaded = load_file(path, name, self.registry, options=self._options, is_named=is_named)
+        explicit = is_explicit(path, self._config)
+        loaded = load_file(path, name, self.registry, options=self._options, is_named=is_named, is_explicit=explicit)
         if loaded.is_near_miss or is_below_task_paths(path, self._config):
             self.leave(path, loaded.no_task)
         return loaded

@@ -43,6 +43,14 @@ class Places:
             return min(folders, key=lambda folder: len(folder.parts))
         return path.parent if is_named else None
 
+    def is_explicit(self, path: Path) -> bool:
+        """Tell whether somebody asked for the files of the task folder that ``path`` is in."""
+        roots = [root for root in self.task_paths if path.is_relative_to(root)]
+        named = [folder for folder in self.named if path.is_relative_to(folder)]
+        return bool(roots) and (
+            self._are_given or any(folder.is_relative_to(root) for folder in named for root in roots)
+        )
+
     def asks_for_run(self) -> bool:
         """Tell, before anything is collected, whether tasks are to be run: by an adapter, the ini file or a path."""
         if self.has_adapter or self._are_given:
@@ -123,6 +131,11 @@ def why_nothing(config: pytest.Config) -> str:
 def is_below_task_paths(path: Path, config: pytest.Config) -> bool:
     """Tell whether ``path`` lies in one of the folders of ``lm_task_paths``."""
     return any(path.is_relative_to(folder) for folder in _places(config).task_paths)
+
+
+def is_explicit(path: Path, config: pytest.Config) -> bool:
+    """Tell whether the ini file or the command line names the task folder of ``path``, or a folder in it."""
+    return _places(config).is_explicit(path)
 
 
 def asks_for_run(config: pytest.Config) -> bool:

@@ -43,7 +43,8 @@ def scored(name: str, function: Callable[..., _Result], *arguments: Any) -> _Res
 def described(error: BaseException) -> str:
     """Return the exception's type, text and place in one line."""
     if isinstance(error, SyntaxError) and error.filename:
-        return f"{type(error).__name__}: {error.msg} ({portable_path(error.filename)}:{error.lineno})"
+        column = f", column {error.offset}" if error.offset else ""
+        return f"{type(error).__name__}: {error.msg} ({portable_path(error.filename)}:{error.lineno}{column})"
     text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     place = _place(error)
     return f"{text} ({place})" if place else text

@@ -22,7 +22,7 @@ def _said(result: pytest.RunResult) -> list[str]:
     [(True, "-n0"), (False, "-n0"), (False, "-n2"), pytest.param(True, "-n2", marks=pytest.mark.again)],
 )
 def test_files_that_are_no_tasks_are_named_with_the_reason(project: Project, alone: bool, processes: str) -> None:
-    project.write("tasks/x.yaml", "key: x\ndefinitoin: {}\n")
+    project.write("tasks/x.yaml", "title: x\ndefinitoin: {}\n")
     project.write("tasks/task_none.py", "x = 1\n")
     project.write("tasks/rows.yaml", "key: rows\nfile_path: rows.csv\n")
     if not alone:

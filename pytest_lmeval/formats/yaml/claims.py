@@ -9,6 +9,7 @@ ROOT_KEYS = ("definition", "icl_tasks", "mixture")
 # what this one refuses.
 _ROOT_KEY = re.compile(rb"^[ {\t]*[\"']?(?:definition|icl_tasks|mixture)[\"']?[ \t]*:", re.MULTILINE)
 _SURE_ROOT_KEY = re.compile(rb"^[\"']?(?:definition|icl_tasks|mixture)[\"']?[ \t]*:", re.MULTILINE)
+_TITLE = re.compile(rb"^(?:key|display_name)[ \t]*:", re.MULTILINE)
 _DATA_SET = re.compile(rb"^(?:file_path|source)[ \t]*:", re.MULTILINE)
 _KEY = re.compile(rb"^key[ \t]*:", re.MULTILINE)
 
@@ -26,3 +27,8 @@ def is_data_set(data: bytes) -> bool:
 def reads_like_a_task(data: bytes) -> bool:
     """Tell by a cheap look whether YAML has a task's key at its root."""
     return bool(_SURE_ROOT_KEY.search(data))
+
+
+def has_title(data: bytes) -> bool:
+    """Tell by a quick search whether a YAML file has what each task has beside its root key: a key, or a title."""
+    return bool(_TITLE.search(data))

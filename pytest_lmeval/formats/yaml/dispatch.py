@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from pytest_lmeval.errors import did_you_mean
 from pytest_lmeval.formats.hints import foreign_file
 from pytest_lmeval.formats.task import LoadedFile, TaskSource
-from pytest_lmeval.formats.yaml.claims import ROOT_KEYS, has_root_key, is_data_set, reads_like_a_task
+from pytest_lmeval.formats.yaml.claims import ROOT_KEYS, has_root_key, has_title, is_data_set, reads_like_a_task
 from pytest_lmeval.types import RecordError
 
 if TYPE_CHECKING:
-    from pytest_lmeval.formats.yaml.document import Document
+    from pytest_lmeval.formats.yaml.document import Document, YamlFault
     from pytest_lmeval.registry import Registry
 
 _WORD = re.compile(rb"^[\"']?([A-Za-z_]{4,16})[\"']?[ \t]*:", re.MULTILINE)
@@ -24,9 +24,13 @@ _NO_KEY = f"no key {', '.join(ROOT_KEYS[:-1])} or {ROOT_KEYS[-1]}"
 
 
 def load(source: TaskSource, registry: Registry) -> LoadedFile:
-    """Return the tasks of a YAML file; one without a task's keys holds none, and is an error only if it was named."""
+    """Return the tasks of a YAML file; one without a task's keys holds none, and is an error only if it was named.
+
+    An error is also what cannot be parsed, where it reads like a task or somebody asked for the files of its folder,
+    and a misspelt root key beside a task's key or title.
+    """
     if not source.is_named and not has_root_key(source.data):
-        return _no_task_file(source.data)
+        return _left_alone(source)
     from pytest_lmeval.formats.yaml.document import Document, YamlFault
     from pytest_lmeval.formats.yaml.includes import Includer
     from pytest_lmeval.formats.yaml.parse import parse_yaml
@@ -35,24 +39,44 @@ def load(source: TaskSource, registry: Registry) -> LoadedFile:
         document = parse_yaml(source.data, Includer(source.path))
     except YamlFault as fault:
         ours = source.is_named or reads_like_a_task(source.data)
-        detail = f"column {fault.place.column}: {fault.detail}"
-        if not ours:
-            return _no_task_file(source.data)
-        return LoadedFile((), [RecordError(fault.place.line, None, "bad_yaml", "_document", detail)])
+        return _broken(fault) if ours else _left_alone(source)
     if isinstance(document, Document) and any(key in document for key in ROOT_KEYS):
         return _load_document(source, document, registry)
-    return LoadedFile((), [_no_task(document)]) if source.is_named else _no_task_file(source.data)
+    return LoadedFile((), [_no_task(document)]) if source.is_named else _left_alone(source)
 
 
-def _no_task_file(data: bytes) -> LoadedFile:
+def _broken(fault: YamlFault) -> LoadedFile:
+    detail = f"column {fault.place.column}: {fault.detail}"
+    return LoadedFile((), [RecordError(fault.place.line, None, "bad_yaml", "_document", detail)])
+
+
+def _left_alone(source: TaskSource) -> LoadedFile:
+    """Return that a file without a task's root key is no task, unless it is broken or most likely meant to be one."""
+    data = source.data
+    # Beside the key or the title of a task, a root key that is indented may be what makes the file unreadable.
+    if source.is_explicit or (has_title(data) and has_root_key(data)):
+        from pytest_lmeval.formats.yaml.parse import syntax_fault
+
+        if fault := syntax_fault(data):
+            return _broken(fault)
     if is_data_set(data):
         return LoadedFile()
-    words = dict.fromkeys(match[1].decode() for match in islice(_WORD.finditer(data), _MOST_WORDS))
+    words = list(islice(_WORD.finditer(data), _MOST_WORDS))
+    near = next(((word, key) for word in words if (key := _meant(word[1].decode()))), None)
+    if near is not None and has_title(data):
+        word, key = near
+        line, column = data.count(b"\n", 0, word.start()) + 1, word.start(1) - data.rfind(b"\n", 0, word.start(1))
+        detail = f"column {column}: no task in the file; did you mean {key!r}?"
+        return LoadedFile((), [RecordError(line, None, "unknown_field", word[1].decode(), detail)])
+    foreign = foreign_file({word[1].decode() for word in words})
+    hint = f"; did you mean {near[1]!r}?" if near else foreign and f"; {foreign}"
+    return LoadedFile(no_task=f"{_NO_KEY}{hint}", is_near_miss=bool(near))
+
+
+def _meant(word: str) -> str:
+    """Return the root key that is hardly another word than ``word``, or an empty text."""
     # Stricter than other hints: the files of others have keys such as "description".
-    meant = next((key for word in words for key in ROOT_KEYS if SequenceMatcher(None, word, key).ratio() > _NEAR), "")
-    foreign = foreign_file(words.keys())
-    hint = f"; did you mean {meant!r}?" if meant else foreign and f"; {foreign}"
-    return LoadedFile(no_task=f"{_NO_KEY}{hint}", is_near_miss=bool(meant))
+    return next((key for key in ROOT_KEYS if SequenceMatcher(None, word, key).ratio() > _NEAR), "")
 
 
 def _load_document(source: TaskSource, document: Document, registry: Registry) -> LoadedFile:

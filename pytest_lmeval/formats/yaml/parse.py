@@ -37,6 +37,21 @@ def parse_yaml(data: bytes, includer: Includer | None = None) -> Any:
     return value
 
 
+def syntax_fault(data: bytes) -> YamlFault | None:
+    """Return why ``data`` is no YAML of anybody's, or None; what is only not read here is no fault of it.
+
+    A file that is too large to be a task is not looked at.
+    """
+    if len(data) > MAX_BYTES:
+        return None
+    try:
+        for _ in _events(_decode(data)):
+            pass
+    except YamlFault as fault:
+        return fault
+    return None
+
+
 def _decode(data: bytes) -> str:
     if len(data) > MAX_BYTES:
         raise YamlFault(Place(1, 1), f"{len(data):,} bytes; a YAML file of at most {MAX_BYTES:,} is read")

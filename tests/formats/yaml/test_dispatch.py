@@ -14,8 +14,8 @@ from tests.tables import each_row
 REGISTRY = default_registry(entry_points=False)
 
 
-def _load(text: str, *, named: bool = False) -> LoadedFile:
-    return load(TaskSource(Path("tasks/x.yaml"), text.encode(), "x", is_named=named), REGISTRY)
+def _load(text: str, *, named: bool = False, explicit: bool = False) -> LoadedFile:
+    return load(TaskSource(Path("tasks/x.yaml"), text.encode(), "x", is_named=named, is_explicit=explicit), REGISTRY)
 
 
 @each_row(
@@ -42,7 +42,24 @@ def test_other_peoples_files_are_ignored_unless_they_are_named(text: str) -> Non
 def test_what_is_left_alone_says_why_and_whether_a_key_is_misspelt() -> None:
     assert LoadedFile(no_task="no key definition, icl_tasks or mixture") == _load("description: a\nfixtures: b")
     meant = "no key definition, icl_tasks or mixture; did you mean 'definition'?"
-    assert LoadedFile(no_task=meant, is_near_miss=True) == _load("key: x\ndefinitoin: {}")
+    assert LoadedFile(no_task=meant, is_near_miss=True) == _load("definitoin: {}")
+
+
+def test_a_misspelt_key_beside_a_task_s_key_or_title_is_an_error() -> None:
+    for text in ("key: x\ndefinitoin: {}", "display_name: x\n'definitions': {}"):
+        (error,) = _load(text).errors
+        assert (2, "unknown_field") == (error.line_number, error.rule)
+        assert error.detail.endswith("no task in the file; did you mean 'definition'?")
+
+
+def test_a_broken_file_is_an_error_where_a_key_is_indented_wrongly_or_its_folder_was_named() -> None:
+    (error,) = _load("key: x\n definition:\n  dataset: {}").errors
+    assert (2, "bad_yaml", "column 12") == (error.line_number, error.rule, error.detail.partition(":")[0])
+    assert () == _load("a: [1").errors
+    (error,) = _load("a: [1", explicit=True).errors
+    assert "bad_yaml" == error.rule
+    # What is only not read here is no fault of a file of others.
+    assert () == _load("a: !vault x\nb: {<<: *c}\nd: 0755\n---\ne: 1", explicit=True).errors
 
 
 def test_a_data_set_is_no_task_by_intent() -> None:

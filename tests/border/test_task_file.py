@@ -1,0 +1,120 @@
+"""The border to task files: what is meant as a task is read or refused, and files of others stay untouched."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.border.table import Border, Row, check
+from tests.conftest import BOTH, RunModule
+
+ANSIBLE = """\
+- hosts: all
+  vars: {<<: *defaults, secret: !vault x, mode: 0755}
+  tasks:
+    - name: definition of done
+      template: src=a dest={{ path }}
+---
+- import_playbook: other.yaml
+"""
+CONFIG_MAP = """\
+apiVersion: v1
+kind: ConfigMap
+data:
+  key: value
+  definition: |
+    a: [1
+---
+kind: Secret
+"""
+OPENAPI = """\
+openapi: 3.0.0
+info: {title: x, version: '1'}
+definitions:
+  Pet: {type: object, properties: {key: {type: string}}}
+"""
+COMPOSE = """\
+x-common: &common
+  restart: always
+services:
+  web: {<<: *common, image: nginx, ports: ["80:80"]}
+"""
+OTHERS = {
+    f"tasks/{name}.yaml": text
+    for name, text in [("ansible", ANSIBLE), ("map", CONFIG_MAP), ("openapi", OPENAPI), ("compose", COMPOSE)]
+}
+TASK = "key: capitals\ndisplay_name: Capitals\ndefinition:\n  dataset: {path: rows.csv}\n"
+
+
+def line(id: str = "a", **fields: object) -> str:
+    record = {"id": id, "prompt": "say: x", "targets": ["x"], "metric": "exact_match"}
+    return json.dumps(record | fields) + "\n"
+
+
+def refused(kind: str, what: str, text: str | bytes, says: str, name: str = "tasks/bad.yaml", code: int = 2) -> Row:
+    return Row(kind=kind, what=what, fate="refused", files={name: text}, says=says, alone=True, code=code)
+
+
+BORDER = Border(
+    name="task file",
+    files={"tasks/t.jsonl": line(), **OTHERS},
+    arguments=("tasks", "--lm-adapter=model:Model"),
+    rows=(
+        Row(kind="same name", what="files of others beside a task", example="t:a", status="passed", unsaid="bad_yaml"),
+        refused(
+            "absent", "a task without its definition", "key: a\ndefinitions: {}\n", "unknown_field"
+        ),
+        refused("empty", "a definition without a value", "key: a\ndefinition:\n", "tasks/bad.yaml"),
+        refused("wrong type", "an indented definition", "key: a\n definition:\n  x: 1\n", "bad_yaml"),
+        refused("raising", "YAML that does not end", "a: [1\n", "bad_yaml _document: column 1"),
+        refused(
+            "raising", "Python that does not parse", "def f(:\n", "(tasks/task_x.py:1, column 7)", "tasks/task_x.py"
+        ),
+        refused("raising", "a record that is cut", line()[:-4], "bad_json", "tasks/bad.jsonl"),
+        refused(
+            "too large",
+            "aliases of aliases",
+            "\n".join(
+                ["definition: x", "a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]"]
+                + [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 9)]
+            ),
+            "more than 100,000 values, aliases written out",
+        ),
+        refused("too large", "nested too deep", "definition: " + "[" * 60 + "]" * 60, "nested deeper than 50 levels"),
+        refused("not finite or negative", "a limit", "definition: {x: .inf}\n", ".inf is not a finite number"),
+        refused("control characters", "no UTF-8", b"key: \xff\n", "not UTF-8: byte 0xff"),
+        refused(
+            "control characters", "a bell", "definition: {}\nx: '\x07'\n", "the character U+0007 may not stand in YAML"
+        ),
+        refused("twice", "a key", TASK + "key: other\n", "bad_yaml"),
+        refused("twice", "an id", line() + line(), "duplicate_task_id", "tasks/bad.jsonl"),
+        Row(kind="late", never="files are read once, when they are collected"),
+        Row(kind="out of order", never="keys have no order, and records keep the file's"),
+        Row(kind="cancelled", never="to read a file cannot be cancelled"),
+        Row(kind="secret", never="a task file is written by its author; what the model answers is another border"),
+    ),
+)
+
+
+@pytest.mark.parametrize("processes", BOTH)
+def test_the_border(tmp_path: Path, run_module: RunModule, processes: str) -> None:
+    check(BORDER, tmp_path, run_module, processes)
+
+
+def test_files_of_others_stay_untouched_by_every_way_to_name_their_folder(
+    tmp_path: Path, run_module: RunModule
+) -> None:
+    (tmp_path / "tasks").mkdir()
+    for name, text in {**OTHERS, "tasks/t.jsonl": line()}.items():
+        (tmp_path / name).write_text(text)
+    done = run_module(tmp_path, "pytest_lmeval.cli", "validate", "tasks")
+    assert 0 == done.returncode, done.stdout
+    for arguments in (
+        ["--lm-adapter=toy"],
+        ["tasks", "--lm-adapter=toy"],
+        ["-olm_task_paths=tasks", "--lm-adapter=toy"],
+    ):
+        done = run_module(tmp_path, "pytest", "-q", *arguments)
+        assert "1 passed" in done.stdout or "1 failed" in done.stdout, done.stdout

@@ -63,9 +63,7 @@ BORDER = Border(
     arguments=("tasks", "--lm-adapter=model:Model"),
     rows=(
         Row(kind="same name", what="files of others beside a task", example="t:a", status="passed", unsaid="bad_yaml"),
-        refused(
-            "absent", "a task without its definition", "key: a\ndefinitions: {}\n", "unknown_field"
-        ),
+        refused("absent", "a task without its definition", "key: a\ndefinitions: {}\n", "unknown_field"),
         refused("empty", "a definition without a value", "key: a\ndefinition:\n", "tasks/bad.yaml"),
         refused("wrong type", "an indented definition", "key: a\n definition:\n  x: 1\n", "bad_yaml"),
         refused("raising", "YAML that does not end", "a: [1\n", "bad_yaml _document: column 1"),

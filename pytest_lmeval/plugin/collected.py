@@ -55,7 +55,8 @@ class Collected:
         named = is_named and path.suffix in self.registry.formats
         if not is_task_file(path, self.registry) and not named:
             return complete_file(self.registry.load(path) or LoadedFile())
-        explicit = is_explicit(path, self._config)
+        # Of the other formats' files everything that cannot be parsed is an error.
+        explicit = path.suffix == ".yaml" and is_explicit(path, self._config)
         loaded = load_file(path, name, self.registry, options=self._options, is_named=is_named, is_explicit=explicit)
         if loaded.is_near_miss or is_below_task_paths(path, self._config):
             self.leave(path, loaded.no_task)

@@ -18,12 +18,13 @@ from pytest_lmeval.engine.opening import Opening
 from pytest_lmeval.engine.outage import Outage, is_too_long
 from pytest_lmeval.engine.policy import AGAIN, OWN, SERVER, Policy, Wait, Waits, backoff_s
 from pytest_lmeval.engine.rates import RateLimit
-from pytest_lmeval.errors import AdapterError, AdapterTimeout, TransientError
+from pytest_lmeval.errors import AdapterDown, AdapterError, AdapterTimeout, TransientError
 from pytest_lmeval.text import printable
 from pytest_lmeval.types import Completion, Generate, LogLikelihood, Request
 
 _HEARTBEAT_S = 0.5
 _GRACE_S = 5.0
+_CANCELS = "does the adapter, or code that it calls, cancel all tasks of its loop (asyncio.all_tasks())?"
 
 
 class AsyncTransport:
@@ -40,6 +41,8 @@ class AsyncTransport:
         self._opening = Opening(self._outage.room)
         self._heartbeat = time.monotonic()
         self._abandoned = False
+        self._is_closing = False
+        self._missed: AdapterDown | None = None
         self._asking: dict[asyncio.Task[Any], Job] = {}
         self._open: dict[Job, _Progress] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -87,6 +90,7 @@ class AsyncTransport:
         """Cancel what is in flight, close the adapter in its own loop, and end the thread."""
         if self._loop is None or self._thread is None or self.is_stuck():
             return
+        self._is_closing = True
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(timeout=_GRACE_S)
 
@@ -99,6 +103,9 @@ class AsyncTransport:
 
     def _enqueue(self, jobs: Sequence[Job]) -> None:
         assert self._queue is not None
+        if self._missed is not None:
+            self._answer_all(self._missed)
+            return
         for job in jobs:
             for number in range(len(job.requests)):
                 self._queue.put_nowait((job, number))
@@ -109,7 +116,12 @@ class AsyncTransport:
         asyncio.set_event_loop(loop)
         workers = [loop.create_task(self._work()) for _ in range(self._policy.own_concurrency)]
         self._beat()
-        loop.run_forever()
+        while not self._is_closing:
+            try:
+                loop.run_forever()
+            except (SystemExit, KeyboardInterrupt):
+                # Raised in a task that the adapter started; its requests go on.
+                continue
         for task in asyncio.all_tasks(loop):
             task.cancel()
         try:
@@ -129,7 +141,22 @@ class AsyncTransport:
         self._heartbeat = time.monotonic()
         self._loop.call_later(_HEARTBEAT_S, self._beat)
 
+    def _answer_all(self, end: AdapterDown) -> None:
+        for job in list(self._open):
+            self._open.pop(job, None)
+            self._inbox.deliver(job, [end] * len(job.requests))
+
     async def _work(self) -> None:
+        try:
+            await self._work_on_queue()
+        except BaseException as error:
+            # It was meant to stay: nobody would take what is queued for it.
+            if not (self._abandoned or self._is_closing):
+                self._missed = self._outage.ended = self._outage.ended or _down(self._adapter, error)
+                self._answer_all(self._missed)
+            raise
+
+    async def _work_on_queue(self) -> None:
         assert self._queue is not None
         while True:
             # Before it takes a request: they go out in the order in which they came.
@@ -141,7 +168,9 @@ class AsyncTransport:
                     await self._work_on(job, number)
 
     async def _work_on(self, job: Job, number: int) -> None:
-        progress = self._open[job]
+        progress = self._open.get(job)
+        if progress is None:  # answered, as the run has ended
+            return
         progress.begun = True
         try:
             progress.answers[number] = await self._answer(job.requests[number], job)
@@ -150,8 +179,7 @@ class AsyncTransport:
         except BaseException as error:  # meant to stop the run: it has to reach the thread that runs the items
             self._inbox.fail(job, error)
         progress.left -= 1
-        if not progress.left:
-            del self._open[job]
+        if not progress.left and self._open.pop(job, None) is not None:
             self._inbox.deliver(job, [answer for answer in progress.answers if answer is not None])
 
     async def _answer(self, request: Request, job: Job) -> Answer:
@@ -218,6 +246,11 @@ class AsyncTransport:
         if isinstance(answer, Completion) and isinstance(request, Generate):
             self._rates.settle(request, answer)
         return without_thoughts(answer, request, self._policy.think_tags)
+
+
+def _down(adapter: Any, error: BaseException) -> AdapterDown:
+    how = "was cancelled" if isinstance(error, asyncio.CancelledError) else f"ended: {error!r}"
+    return AdapterDown(f"stopped: what asks {adapter_name(adapter)} {how}; {_CANCELS}")
 
 
 class _Progress:

@@ -11,10 +11,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pytest_lmeval.errors import AdapterTimeout
+from pytest_lmeval.errors import AdapterError, AdapterTimeout
 from pytest_lmeval.functions.example import CURRENT, ExampleState
 from pytest_lmeval.functions.lm import LmBase
 from pytest_lmeval.functions.loop import Loop
+
+_CANCELLED = "cancelled before it began: another example's code cancels all tasks of the loop (asyncio.all_tasks())"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,11 @@ class Runner:
         self._loop.events.call_soon_threadsafe(self._cancel, examples)
         until = time.monotonic() + patience_s
         return [example for example in examples if not example.done.wait(max(0.0, until - time.monotonic()))]
+
+    def look_after(self, example: Running) -> None:
+        """End the wait for an example whose task was cancelled before its first step, and so never got to its end."""
+        if example.task is not None and example.task.done() and not example.done.is_set():
+            _settle(example)
 
     def run_here(self, example: Running) -> None:
         """Run a ``def`` function in the calling thread."""
@@ -116,10 +123,15 @@ class Runner:
                     example.outcomes.append(Outcome(state, error, seconds))
                     if example.is_cancelled:
                         break
-        except asyncio.CancelledError:  # before it had a slot
-            example.is_cancelled = True
         finally:
-            example.done.set()
+            _settle(example)
+
+
+def _settle(example: Running) -> None:
+    """Let nobody wait for an example any more; what cancelled it before it began, if it was not the run, is told."""
+    if not example.outcomes and not example.is_cancelled:
+        example.outcomes.append(Outcome(example.states[0], AdapterError(_CANCELLED), 0.0))
+    example.done.set()
 
 
 async def _error_of(example: Running, state: ExampleState) -> BaseException | None:

@@ -292,6 +292,7 @@ class EvalSession:
     def _wait_for(self, running: Running) -> None:
         engine = self._services.model.engine if self._services is not None else None
         while not running.done.wait(_LOOK_S):
+            self.runner.look_after(running)
             if engine is not None:
                 engine.look_after()
                 self._state.show_waiting(min(len(self._running) + 1, self.concurrency), engine)

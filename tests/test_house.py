@@ -24,7 +24,8 @@ WAYS = {
     "library": (44, 354, 338),
     "pytest": (85, 839, 712),
     # The board looks through the steps of functions for what their clients asked.
-    "function": (98, 987, 900),
+    # A worker that was cancelled by strangers is missed, and nobody waits for it.
+    "function": (98, 987, 904),
 }
 # Threads take turns as they like: so many switches may be the machine's.
 LUCK = 8

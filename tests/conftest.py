@@ -53,7 +53,7 @@ filterwarnings =
     ignore:.*pytest_jsonreport.*
 """
 # Installed for other reasons, of no use inside, and half of the time that a small run takes.
-NEEDLESS = ("anyio", "hypothesispytest", "pytest_cov", "randomly", "rerunfailures", "timeout")
+NEEDLESS = ("anyio", "hypothesispytest", "pytest_cov", "randomly", "repeat", "rerunfailures", "timeout")
 # Installed for one test alone; in every other run it warns of an option that it wants to be set.
 _QUIET = {"PYTEST_ADDOPTS": "-pno:asyncio"}
 # How long a test waits for what is sure to come, on the slowest and busiest of machines: it ends a hang, no more.

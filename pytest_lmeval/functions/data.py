@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
 from pathlib import Path
+from types import FunctionType
 from typing import Any, NamedTuple
 
 from pytest_lmeval.data.rows import SUFFIXES, BadRows, parse_rows
@@ -14,6 +16,8 @@ from pytest_lmeval.errors import BadTaskFile, LmevalError
 from pytest_lmeval.functions.declare import EvalFunction
 from pytest_lmeval.text import portable_path
 
+_FIXED = frozenset({str, int, float, bool, type(None), bytes, complex, frozenset, range})
+_OF_FIXED_VALUES = frozenset({"datetime", "decimal", "fractions", "uuid", "pathlib", "zoneinfo", "re"})
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
@@ -67,6 +71,25 @@ def _checked(given: object, where: str) -> Sequence[Mapping[str, Any]]:
 def row_text(row: Any) -> str:
     """Return what a row is told apart by, and shown as: JSON with sorted keys; what has no JSON as its ``repr``."""
     return json.dumps(row, ensure_ascii=False, sort_keys=True, default=_shown)
+
+
+def fresh(value: Any, note_shared: Callable[[Any], None]) -> Any:
+    """Return a copy of a row or a parameter for one call: of objects and lists of JSON, and of tuples.
+
+    ``note_shared`` is called with any other value that can be changed: all calls share it.
+    """
+    kind = type(value)
+    if kind is dict:
+        return {name: fresh(each, note_shared) for name, each in value.items()}
+    if kind is list or kind is tuple:
+        return kind([fresh(each, note_shared) for each in value])
+    if kind not in _FIXED and not _is_fixed(value):
+        note_shared(value)
+    return value
+
+
+def _is_fixed(value: object) -> bool:
+    return isinstance(value, Enum | type | FunctionType) or type(value).__module__ in _OF_FIXED_VALUES
 
 
 def _shown(value: object) -> str:

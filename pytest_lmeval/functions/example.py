@@ -35,11 +35,12 @@ class ExampleState:
     the application answered, in JSON values, ``None`` where nothing was said. ``may_fail`` counts the blocks that are
     open within which a request may stay without an answer. ``left`` is, after its end, what it began and left.
     ``printed`` is what it printed and logged, as (``stdout``, ``stderr`` or ``log``, text), where it ran beside others
-    (``is_beside``). ``on_late`` is told what used the example after its end, ``spans`` when it begins and ends.
+    (``is_beside``). ``broken`` is why a part of it failed that goes on: a subtest. ``is_taken`` says that its result is
+    made. ``on_late`` is told what used the example after its end, ``spans`` when it begins and ends.
     """
 
     def __init__(
-        self, task: str, id: str, repeat: int, on_late: Callable[[str], None], spans: Spans | None = None
+        self, task: str, id: str, repeat: int, on_late: Callable[[ExampleState, str], None], spans: Spans | None = None
     ) -> None:
         self.task = task
         self.id = id
@@ -54,6 +55,8 @@ class ExampleState:
         self.printed: list[tuple[str, str]] = []
         self.is_beside = False
         self.has_ended = False
+        self.broken = ""
+        self.is_taken = False
         self._promised: dict[object, tuple[str, str]] = {}
         self._on_late = on_late
         self._spans = spans
@@ -85,7 +88,7 @@ class ExampleState:
         if self.has_ended:
             message = f"{place()}: {what} after its example had ended ({self.task}: {self.id})"
             self.fail(ScoringError(f"{message}: await the task, or join the thread, that it is in"))
-            self._on_late(message)
+            self._on_late(self, message)
             raise UsageError(message)
 
     def score(self, name: object, value: object) -> None:
@@ -144,6 +147,13 @@ class ExampleState:
     def put(self, step: Step) -> None:
         """Put a step where it belongs by its beginning."""
         insort(self.steps, step, key=lambda each: each.start_ms)
+
+    def break_off(self, reason: str, *, is_failure: bool) -> None:
+        """Note that a part of the example failed, or could not be judged, while the rest goes on."""
+        if is_failure:
+            self.broken = self.broken or reason
+        else:
+            self.fail(ScoringError(reason))
 
     def fail(self, error: LmevalError) -> None:
         """Make the example an error, whatever the application does about it."""

@@ -43,22 +43,22 @@ class LmBase:
 
     def __init__(self, services: Services | None) -> None:
         self._shared = services
-        self._state: ExampleState | None = None
+        self.state: ExampleState | None = None
         self._token = ""
 
     def __repr__(self) -> str:
-        state = self._state
+        state = self.state
         return "<lm>" if state is None else f"<lm of {state.task}: {state.id}>"
 
     def enter(self, state: ExampleState) -> None:
         """Record for ``state`` from now on: the next repeat of the example."""
-        self._state = state
+        self.state = state
         self._forget_token()
 
     def leave(self) -> None:
         """Let the example end: nothing more is recorded, and its endpoint is gone."""
-        if self._state is not None:
-            self._state.end()
+        if self.state is not None:
+            self.state.end()
         self._forget_token()
 
     def score(self, name: str, value: Any) -> None:
@@ -141,9 +141,9 @@ class LmBase:
 
     @property
     def _running(self) -> ExampleState:
-        if self._state is None:
+        if self.state is None:
             raise UsageError(f"{place()}: lm was used before its example began")
-        return self._state
+        return self.state
 
     def _opened(
         self, prompt: Prompt, options: Mapping[str, Any], *, may_fail: bool

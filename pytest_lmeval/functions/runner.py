@@ -32,7 +32,8 @@ class Outcome:
 class Running:
     """An example that was begun: ``call`` runs its function once, ``states`` has one entry for each repeat.
 
-    ``in_thread`` says that ``call`` is to run in a thread. ``done`` is set when ``outcomes`` is whole.
+    ``in_thread`` says that ``call`` is to run in a thread, ``at_turn`` that it begins at its turn: what it prints then
+    goes where it does in any test. ``done`` is set when ``outcomes`` is whole.
     """
 
     call: Callable[[], Any]
@@ -40,6 +41,7 @@ class Running:
     states: Sequence[ExampleState]
     timeout: float | None = None
     in_thread: bool = False
+    at_turn: bool = False
     outcomes: list[Outcome] = field(default_factory=list)
     done: threading.Event = field(default_factory=threading.Event)
     task: asyncio.Task[None] | None = None
@@ -112,7 +114,7 @@ class Runner:
                     example.lm.enter(state)
                     # Of its own task's context: nothing has to be put back.
                     CURRENT.set(state)
-                    state.begin(beside=True)
+                    state.begin(beside=not example.at_turn)
                     started = time.perf_counter()
                     error = await _error_of(example, state)
                     example.lm.leave()

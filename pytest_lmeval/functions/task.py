@@ -158,6 +158,8 @@ def _error_of(task: FunctionTask, function: str, outcome: Outcome, reading: Read
         return error if isinstance(error, LmevalError) else ScoringError(describe(error))
     if state.left:
         return ScoringError(state.left)
+    if state.broken:
+        return None
     if task.decisive and task.decisive not in state.scores:
         recorded = ", ".join(state.scores) or "none"
         return ScoringError(f"the score {task.decisive!r} that decides was not recorded; recorded: {recorded}")
@@ -166,8 +168,8 @@ def _error_of(task: FunctionTask, function: str, outcome: Outcome, reading: Read
 
 def _score_of(task: FunctionTask, outcome: Outcome) -> Score:
     state, details = outcome.state, _details(outcome.state)
-    if outcome.error is not None:
-        return Score(0.0, {**details, "reason": _reason(outcome.error)}, metrics=dict(state.scores))
+    if reason := state.broken or (_reason(outcome.error) if outcome.error is not None else ""):
+        return Score(0.0, {**details, "reason": reason}, metrics=dict(state.scores))
     decided_by = task.decisive or next(iter(state.scores), "")
     value = state.scores[decided_by] if decided_by else 1.0
     return Score(value, {**details, DECIDED_BY: decided_by}, metrics=dict(state.scores))

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from pytest_lmeval.registry import Registry
 
 
+_REPEATING = ("repeat", "pytest_repeat")
+
+
 class Collected:
     """The tasks of one process by name, with what they were loaded by; lives on the config's stash."""
 
@@ -93,6 +96,20 @@ def collected(config: pytest.Config) -> Collected:
     if COLLECTED not in config.stash:
         config.stash[COLLECTED] = Collected(config)
     return config.stash[COLLECTED]
+
+
+def repeated_by_plugin(config: pytest.Config, count: int = 0) -> str:
+    """Return why examples cannot be repeated by pytest-repeat, or "" where it repeats none.
+
+    ``count`` is how often a mark says; without one it is what ``--count`` says.
+    """
+    given = count or (config.getoption("count", 1) if any(map(config.pluginmanager.hasplugin, _REPEATING)) else 1)
+    if not isinstance(given, int) or given < 2:
+        return ""
+    return (
+        f"pytest-repeat would make {given} examples of each, which count as independent of each other: leave --count "
+        f"and the mark repeat out, and use --lm-repeats={given}"
+    )
 
 
 class Wanted:

@@ -16,7 +16,7 @@ import pytest
 from pytest_lmeval.errors import BadTaskFile, LmevalError
 from pytest_lmeval.formats.task import LoadOptions, Task
 from pytest_lmeval.leaderboard.rows import TaskInfo
-from pytest_lmeval.plugin.collected import collected
+from pytest_lmeval.plugin.collected import collected, repeated_by_plugin
 from pytest_lmeval.plugin.item import ExampleItem, run_example
 from pytest_lmeval.plugin.locate import has_own_format
 from pytest_lmeval.plugin.models import labels_of
@@ -115,6 +115,10 @@ class TaskFile(pytest.Module):
             listing = "\n".join(faults)
             warnings.warn(pytest.PytestWarning(f"{len(faults)} bad record(s) left out:\n{listing}"), stacklevel=1)
         self._collected.wanted.look_at(loaded)
+        # The option of pytest-repeat, or of something else.
+        has_count = self.config.getoption("count", 1) != 1
+        if has_count and loaded.tasks and (refusal := repeated_by_plugin(self.config)):
+            raise BadTaskFile(f"{shown}: {refusal}")
         for task in loaded.tasks:
             # Once per file: a board lists them all.
             told = tuple(faults) if task is loaded.tasks[0] else ()

@@ -225,6 +225,7 @@ class RunRecord:
         known = {**self.heard.tasks, **collected(self.config).tasks}
         most = max_errors(self.config).of(len(self.heard.expected))
         found = self.heard.told.facts or run_state(self.config).run.facts()
+        self._reasons += found.get("late", ())
         remarks = dict.fromkeys((*self.heard.told.remarks.get("", ()), *run_state(self.config).remarks))
         return RunFacts(
             timestamp=self._started,

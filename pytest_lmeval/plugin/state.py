@@ -161,7 +161,9 @@ class RunState:
         self._check_wanted()
         if self.config.option.collectonly or not items:
             return
-        for name, selected in Counter(item.task.name for item in items).items():
+        # Counted by ids: an item that is there twice does not stand for another.
+        ids = {(item.task.name, item.example.id) for item in items}
+        for name, selected in Counter(name for name, _ in ids).items():
             self.collected.tasks[name] = replace(self.collected.tasks[name], selected=selected)
         try:
             tasks = {item.task.name: item.task for item in items}

@@ -70,6 +70,8 @@ class Run:
         self.engine: Engine | None = None
         self.adapter: Any = None
         self.stopped = ""
+        # What used an example whose result had been reported.
+        self.late: list[str] = []
         self._name = name
         self._make_adapter = make_adapter
         self._held = held
@@ -273,7 +275,14 @@ class Run:
         level = self.programs.level
         cache = {} if self.cache is None else {"cache": self.cache.facts()}
         tags = self.settings.think_tags_text
-        return {"model": self._model_facts(), "think_tags": tags, **({"sandbox": level} if level else {}), **cache}
+        late = {"late": self.late} if self.late else {}
+        return {
+            "model": self._model_facts(),
+            "think_tags": tags,
+            **({"sandbox": level} if level else {}),
+            **cache,
+            **late,
+        }
 
     def close(self) -> None:
         """Stop asking, the judges too; what is under way is dropped."""

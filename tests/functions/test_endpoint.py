@@ -48,7 +48,7 @@ def endpoint() -> Iterator[Endpoint]:
 
 def send(endpoint: Endpoint, heard: Heard, path: str = "chat/completions", method: str = "POST", **body: Any) -> Any:
     """Send a request of an example's; return status, body and whether it may be sent again."""
-    token = endpoint.register(ExampleState("t", "a", 0, lambda _: None), heard)
+    token = endpoint.register(ExampleState("t", "a", 0, lambda state, said: None), heard)
     connection = http.client.HTTPConnection(endpoint.address or endpoint.root.removeprefix("http://"), timeout=60)
     connection.request(method, f"/e/{token}/v1/{path}", json.dumps(CHAT | body))
     reply = connection.getresponse()

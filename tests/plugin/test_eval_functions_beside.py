@@ -141,7 +141,7 @@ def test_after_x_nothing_more_is_begun_and_what_runs_is_cancelled(project: Proje
     assert 7 <= len((project.path / "cancelled.txt").read_text().splitlines()) <= 8
 
 
-def test_what_outlives_its_example_changes_no_result_and_is_named(project: Project) -> None:
+def test_what_outlives_its_example_changes_no_result_and_leaves_the_run_incomplete(project: Project) -> None:
     write(
         project,
         "LATER = []\n\n@eval_task('x', data=[{'id': 'a'}, {'id': 'b'}])\nasync def test_x(row, lm):\n"
@@ -150,7 +150,7 @@ def test_what_outlives_its_example_changes_no_result_and_is_named(project: Proje
         "    else:\n        await asyncio.sleep(0.3)\n    lm.score('ok', 1)\n",
     )
     result = project.run("tests", "--lm-include-per-example", "-Wignore")
-    assert 0 == result.ret, result.stdout.str()
+    assert 3 == result.ret, result.stdout.str()
     assert {"ok": 1.0} == project.examples()["x:a"]["metrics"]
     assert "tests/test_x.py:11: lm.score('late') after its example had ended (x: a)" in result.stdout.str()
 

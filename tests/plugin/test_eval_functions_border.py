@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from tests.conftest import Project
+import pytest
+
+from tests.conftest import BOTH, Project
 
 MODEL = """
 class Model:
@@ -259,3 +261,193 @@ def test_a_function_that_would_never_run_is_an_error_at_collection(project: Proj
     assert len(NEVER_RUN) == len(told), output
     for name, (_, expected) in NEVER_RUN.items():
         assert expected in told[f"test_{name.replace(' ', '_')}"], name
+
+
+SHARED = """
+import asyncio, logging, threading
+import pytest
+from pytest_lmeval import eval_task
+
+ROWS = [{"id": "a", "messages": [{"role": "user"}], "lock": threading.Lock()}]
+
+@eval_task("grown", data=ROWS)
+@pytest.mark.parametrize("k", [1, 2])
+async def test_grown(row, lm, k):
+    row["messages"].append("more")
+    row["messages"][0]["role"] += "!"
+    lm.score("one", (len(row["messages"]), row["messages"][0]["role"]) == (2, "user!"))
+
+@eval_task("grown too", data=ROWS)
+def test_grown_too(row, lm):
+    row["messages"].clear()
+    lm.score("one", 1)
+"""
+
+
+def test_a_row_is_a_copy_for_each_call_and_what_cannot_be_copied_is_named_once(project: Project) -> None:
+    result = run(project, SHARED, "--lm-repeats=3")
+    assert 0 == result.ret, result.stdout.str()
+    assert {"passed"} == {record["status"] for record in project.examples().values()}
+    told = [line for line in result.outlines if "passed as it is" in line]
+    assert [
+        f"{task}: a _thread.lock in a row is passed as it is: all calls share it, so none may change it"
+        for task in ("grown too", "grown")
+    ] == sorted(told)
+
+
+CAPTURED = """
+import asyncio, logging
+import pytest
+from pytest_lmeval import eval_task
+
+@eval_task("async", data=[{"id": f"e{n}"} for n in range(3)])
+async def test_async(row, lm, capsys, caplog):
+    print("from", row["id"])
+    logging.getLogger("shop").warning("logged")
+    await asyncio.sleep(0.01)
+    assert f"from {row['id']}\\n" == capsys.readouterr().out
+    assert ["logged"] == [record.message for record in caplog.records]
+
+@eval_task("threads", threads=True, data=[{"id": f"e{n}"} for n in range(3)])
+def test_threads(row, lm, capsys, caplog):
+    print("from", row["id"])
+    logging.getLogger("shop").warning("logged")
+    assert f"from {row['id']}\\n" == capsys.readouterr().out
+    assert ["logged"] == [record.message for record in caplog.records]
+
+@eval_task("limited", timeout=20)
+def test_limited(capsys):
+    print("mine")
+    assert "mine\\n" == capsys.readouterr().out
+
+@eval_task("beside", data=[{"id": f"e{n}"} for n in range(9)])
+async def test_beside(row):
+    for _ in range(3):
+        print("noise")
+        logging.getLogger("shop").warning("noise")
+        await asyncio.sleep(0.005)
+    assert row
+"""
+
+
+def test_capsys_and_caplog_see_what_the_function_itself_writes(project: Project) -> None:
+    result = run(project, CAPTURED)
+    assert 0 == result.ret, result.stdout.str()
+
+
+PARTS = """
+import pytest
+from pytest_lmeval import eval_task
+
+@eval_task("parts", data=[{"id": "right"}, {"id": "wrong"}, {"id": "raise"}])
+def test_parts(row, subtests):
+    with subtests.test("first"):
+        assert row["id"] != "wrong", "in the first part"
+    with subtests.test("second"):
+        if row["id"] == "raise":
+            {}["key"]
+
+@eval_task("async parts")
+async def test_async_parts(subtests):
+    with subtests.test("first"):
+        assert 0
+
+@eval_task("known")
+async def test_known(lm):
+    pytest.xfail("known to fail")
+
+def test_plain_known(lm):
+    pytest.xfail("known to fail")
+"""
+
+
+@pytest.mark.parametrize("processes", BOTH)
+def test_a_failed_subtest_fails_the_example_and_an_xfail_counts_as_with_a_mark(
+    project: Project, processes: str
+) -> None:
+    result = run(project, PARTS, processes)
+    found = {name: (record["status"], record["score"]) for name, record in project.examples().items()}
+    assert {
+        "parts:right": ("passed", 1.0),
+        "parts:wrong": ("failed", 0.0),
+        "parts:raise": ("error", None),
+        "async parts:test_async_parts": ("failed", 0.0),
+        "known:test_known": ("below", 0.0),
+        "tests/test_x:test_plain_known": ("below", 0.0),
+    } == found
+    assert "a subtest failed: KeyError: 'key'" in project.examples()["parts:raise"]["error"]
+    assert "a subtest failed: AssertionError: in the first part" in result.stdout.str()
+    assert "the test failed, the example is passed" not in result.stdout.str()
+
+
+LATE = """
+import asyncio
+from pytest_lmeval import eval_task
+
+LATER = []
+
+@eval_task("late", data=[{"id": each} for each in "abcdefgh"])
+async def test_late(row, lm):
+    async def later():
+        await asyncio.sleep(0.05)
+        lm.score("ok", 0)
+    if row["id"] == "a":
+        LATER.append(asyncio.ensure_future(later()))
+    else:
+        await asyncio.sleep(0.4)
+    lm.score("ok", 1)
+"""
+
+
+@pytest.mark.parametrize("processes", BOTH)
+def test_a_score_after_the_result_was_reported_makes_the_run_incomplete(project: Project, processes: str) -> None:
+    result = run(project, LATE, processes)
+    assert 3 == result.ret, result.stdout.str()
+    said = "tests/test_x.py:11: lm.score('ok') after its example had ended (late: a)"
+    assert said in result.stdout.str()
+    board = project.board()
+    assert (False, [said]) == (board["complete"], board["interruptions"])
+
+
+TIMES = """
+import pytest
+from pytest_lmeval import eval_task
+
+@eval_task("times", data=[{"id": f"e{n}"} for n in range(4)])
+@pytest.mark.parametrize("k", [1, 2])
+def test_times(row, lm, k):
+    lm.score("ok", k == 1)
+"""
+
+
+def test_rows_times_parameters_are_the_examples_of_a_whole_run(project: Project) -> None:
+    update = ("--lm-baseline=base.json", "--lm-update-baseline")
+    assert 0 == run(project, TIMES, "--lm-gate=baseline", *update).ret
+    base = (project.path / "base.json").read_bytes()
+    assert "selection" not in project.board()
+    half = run(project, TIMES, "--lm-gate=baseline", "-k", "1-e", *update)
+    assert (4, base) == (half.ret, (project.path / "base.json").read_bytes())
+    assert "needs a run of all examples; 4 of 8 are selected (-k)" in half.stderr.str()
+    fewer = run(project, TIMES, "--lm-limit=2")
+    assert {"available": 8, "selected": 4} == project.board()["selection"]["tasks"]["times"], fewer.stdout.str()
+
+
+def test_an_item_that_is_there_twice_stands_for_no_other(project: Project) -> None:
+    first = [f"tests/test_x.py::test_times[1-e{n}]" for n in range(4)]
+    project.write("tests/test_x.py", TIMES)
+    project.write("model.py", MODEL)
+    update = ("--lm-gate=baseline", "--lm-baseline=base.json", "--lm-update-baseline")
+    twice = project.run("--keep-duplicates", *first, *first, *update)
+    assert 4 == twice.ret, twice.stdout.str()
+    assert "4 of 8 are selected" in twice.stderr.str()
+
+
+def test_pytest_repeat_is_refused_for_examples(project: Project) -> None:
+    project.small_tasks()
+    run(project, TIMES)
+    for arguments in (["tests"], ["tasks"]):
+        result = project.run("-ppytest_repeat", "--count=2", *arguments)
+        assert 2 == result.ret, result.stdout.str()
+        assert "pytest-repeat would make 2 examples of each" in result.stdout.str()
+        assert "use --lm-repeats=2" in result.stdout.str()
+    assert 0 == project.run("-ppytest_repeat", "tasks/words.jsonl").ret

@@ -49,7 +49,7 @@ def spans() -> Iterator[Spans]:
 
 
 def _begun(spans: Spans, id: str = "a") -> ExampleState:
-    state = ExampleState("task", id, 0, lambda said: None, spans)
+    state = ExampleState("task", id, 0, lambda state, said: None, spans)
     state.begin(beside=True)
     return state
 

@@ -18,7 +18,7 @@ from pytest_lmeval.functions.declare import EvalFunction, declared, has_yield
 from pytest_lmeval.functions.reached import TestSources, may_check, reached, roots
 from pytest_lmeval.functions.source import FunctionHashes
 from pytest_lmeval.functions.task import FunctionTask
-from pytest_lmeval.plugin.collected import collected
+from pytest_lmeval.plugin.collected import collected, repeated_by_plugin
 from pytest_lmeval.plugin.collector import ItemNames
 from pytest_lmeval.plugin.evals.item import EvalItem, follow
 from pytest_lmeval.plugin.models import labels_of
@@ -29,6 +29,7 @@ from pytest_lmeval.text import node_path
 from pytest_lmeval.types import Example
 
 _ROWS = "lmeval_rows"
+_REPEAT = "__pytest_repeat_step_number"
 _NAMES = "begin its name with test, or with what python_functions in the ini file says"
 
 
@@ -118,12 +119,14 @@ def _unmark(function: Any) -> None:
 def _declared_items(collector: Any, spec: EvalFunction, function: Any, items: Sequence[Any]) -> list[Any]:
     rows: _Rows | None = vars(function).get(_ROWS, (None, None))[1]
     file = _file_of(collector)
-    whole = rows.available if rows is not None else len(items)
+    # Rows times parameters are items; of the rows some may have been left out.
+    whole = len(items) if rows is None else rows.available * len(items) // len(rows.data.rows)
     task = _new_task(collector, spec.name, file, whole, spec, rows)
     name = _qualified(collector, function)
     _read(task, file, items[0], name)
     made = []
     for item in items:
+        _refuse_repeated(collector, item)
         example = _example(item, spec, rows)
         task.examples.append(example)
         for label in labels_of(collector.config) or [""]:
@@ -140,6 +143,7 @@ def _plain(collector: Any, function: Any, item: Any) -> list[Any]:
         return [item]
     if has_yield(item.function):
         _refuse(collector, f"{item.nodeid} takes lm and has a yield, so a call of it runs nothing: take the yield out")
+    _refuse_repeated(collector, item)
     labels = labels_of(collector.config)
     file = _file_of(collector)
     path = collector.path
@@ -188,6 +192,14 @@ def is_ours(item: pytest.Item) -> bool:
 def _as_example(item: EvalItem, task: FunctionTask, example: Example, spec: EvalFunction | None, name: str) -> EvalItem:
     item.assign(task, example, spec, name)
     return item
+
+
+def _refuse_repeated(collector: pytest.Collector, item: Any) -> None:
+    if _REPEAT not in _parameters(item):
+        return
+    mark = item.get_closest_marker("repeat")
+    if refusal := repeated_by_plugin(item.config, int(mark.args[0]) if mark is not None else 0):
+        _refuse(collector, f"{item.nodeid}: {refusal}")
 
 
 def _example(item: Any, spec: EvalFunction, rows: _Rows | None) -> Example:

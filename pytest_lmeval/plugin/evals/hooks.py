@@ -45,6 +45,7 @@ class EvalHooks:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> Generator[None, object, object]:
+        self._evals.note_part(report)
         # Between phases, when it has taken them away again.
         self._evals.route_prints()
         return (yield)

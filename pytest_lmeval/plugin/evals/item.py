@@ -119,11 +119,14 @@ class EvalItem(ScoredItem):
 
 
 def control_of(error: BaseException | None) -> BaseException | None:
-    """Return the exception by which a test says that it was not one: a skip, an xfail, an exit; else None."""
+    """Return the exception by which a test says that it was not one: a skip or an exit; else None.
+
+    An xfail says that it failed: its example scores 0.
+    """
     if isinstance(error, BaseExceptionGroup):
         found = [control_of(each) for each in error.exceptions]
         return found[0] if found and all(found) else None
-    kinds = (pytest.skip.Exception, pytest.xfail.Exception, pytest.exit.Exception, KeyboardInterrupt)
+    kinds = (pytest.skip.Exception, pytest.exit.Exception, KeyboardInterrupt)
     return error if isinstance(error, kinds) else None
 
 
@@ -158,7 +161,7 @@ class _Follower:
             self._attach(report, run_state(item.config).run.unscored(self, f"not scored: {describe_any(raised)}"))
             return
         result = evals.result(self, [outcome])
-        if result.is_failed and not report.failed:
+        if result.is_failed and not report.failed and not hasattr(report, "wasxfail"):
             report.outcome = "failed"
             report.longrepr = explain(result, rerun_of(item))
         self._attach(report, result)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,6 +11,7 @@ import pytest
 from pytest_lmeval.engine.judge import Judge
 from pytest_lmeval.errors import BudgetSpent
 from pytest_lmeval.functions.asker import Asker
+from pytest_lmeval.functions.data import fresh
 from pytest_lmeval.functions.endpoint import Answers
 from pytest_lmeval.functions.example import ExampleState
 from pytest_lmeval.functions.lm import BlockingLm, Lm, LmBase, Services
@@ -19,8 +19,9 @@ from pytest_lmeval.functions.output import sections
 from pytest_lmeval.functions.runner import Outcome, Runner, Running
 from pytest_lmeval.functions.task import Reading, result_of
 from pytest_lmeval.plugin.ahead import Ahead
+from pytest_lmeval.plugin.evals.remarks import Remarks
 from pytest_lmeval.plugin.evals.shared import shared
-from pytest_lmeval.plugin.evals.startable import Needs, needs_of, values_for
+from pytest_lmeval.plugin.evals.startable import Needs, needs_of, parameters_of, values_for
 from pytest_lmeval.plugin.locate import is_function
 from pytest_lmeval.plugin.models import of_model
 from pytest_lmeval.plugin.private import (
@@ -42,7 +43,8 @@ if TYPE_CHECKING:
 _LOOK_S = 0.25
 _BLOCKED_S = 10.0
 _PATIENCE_S = 5.0
-_MOST_REMARKS = 20
+# How pytest's words for a failed assertion begin.
+_FAILURES = ("assert", "AssertionError", "Failed")
 
 
 class EvalSession:
@@ -58,10 +60,10 @@ class EvalSession:
         self._services: Services | None = None
         self._lms: dict[pytest.Item, LmBase] = {}
         self._running: dict[pytest.Item, Running] = {}
+        self._now: Running | None = None
         self._needs: dict[int, tuple[object, Needs]] = {}
         self._put_off: Any = None
-        self._one_by_one: Counter[tuple[str, str]] = Counter()
-        self._remarks: dict[str, None] = {}
+        self._remarks = Remarks()
         self._told_blocked = ""
         option = self._config.option
         self._shows_setup = option.setupshow or option.setuponly or option.setupplan
@@ -120,18 +122,23 @@ class EvalSession:
         begun: list[Running] = []
         if item not in self._running:
             running = self._running[item] = self._new_running(item, item.funcargs)
-            if running.in_thread or item.runs_beside:
+            needs = self._needs_of(item) if item.runs_beside else None
+            running.at_turn = needs is None or bool(needs.reason)
+            if not running.at_turn:
                 begun.append(running)
-            self._note_one_by_one(item)
+            elif needs is not None and not needs.silent and self._may_run_ahead:
+                self._remarks.one_by_one(item.task.name, needs.reason)
         self.runner.begin([*begun, *self._followers(item)])
 
     def finish(self, item: EvalItem) -> Running:
         """Return the item's example once it has run."""
-        running = self._running.pop(item)
+        running = self._now = self._running.pop(item)
         if item.runs_beside or running.in_thread:
+            self.runner.begin([running] if running.at_turn else [])
             self._wait_for(running)
         else:
             self.runner.run_here(running)
+        self._now = None
         self._lms.pop(item, None)
         item.__dict__["ran"] = running
         for outcome in running.outcomes:
@@ -147,9 +154,19 @@ class EvalSession:
             run.stopped = str(failure)
         if self._services is not None:
             run.note_stops(self._services.model.engine)
+        for outcome in outcomes:
+            outcome.state.is_taken = True
         reading = Reading(self._config.rootpath, (pytest.fail.Exception,))
         found = result_of(unit.task, unit.example, unit.function_name, outcomes, reading, run.judgement())
         return run.scrubbed(found)
+
+    def note_part(self, report: pytest.TestReport) -> None:
+        """Note what a report says that comes while an example is at its turn: one of a part of it, a subtest."""
+        state = self._now.lm.state if self._now is not None and report.failed else None
+        if state is not None:
+            crash = getattr(report.longrepr, "reprcrash", None)
+            said = str(getattr(crash, "message", None) or report.longreprtext)
+            state.break_off(f"a subtest failed: {said}", is_failure=said.startswith(_FAILURES))
 
     def let_go(self, item: pytest.Item) -> None:
         """Cancel what was begun for an item that nobody will take."""
@@ -184,16 +201,10 @@ class EvalSession:
     @property
     def remarks(self) -> list[str]:
         """What the end of the run says of its eval functions."""
-        found = [
-            f"{task}: {count} example{'s' if count > 1 else ''} ran one at a time: {reason}"
-            for (task, reason), count in self._one_by_one.items()
-        ]
-        others = [*self._remarks, *self.endpoint.strays]
-        more = [f"and {len(others) - _MOST_REMARKS} more"] if len(others) > _MOST_REMARKS else []
         # Counts of two workers may be equal, and are not to be taken for one remark.
         where = worker_input(self._config).get("workerid")
         spans = [f"{remark} ({where})" if where else remark for remark in self._shared.spans.remarks]
-        return [*found, *spans, *others[:_MOST_REMARKS], *more]
+        return self._remarks.lines(spans, self.endpoint.strays)
 
     def _end(self, items: Sequence[pytest.Item]) -> None:
         running = [self._running.pop(item) for item in items]
@@ -206,7 +217,7 @@ class EvalSession:
             return
         for stubborn in self.runner.cancel(running, _PATIENCE_S):
             state = stubborn.states[0]
-            self._remark(f"{state.task}: {state.id} did not end when it was cancelled")
+            self._remarks.add(f"{state.task}: {state.id} did not end when it was cancelled")
 
     def _new_services(self, engine: Any, judge: Any) -> Services:
         judges = self._state.run.judge(judge, engine)
@@ -224,21 +235,28 @@ class EvalSession:
         return Asker(engine, self.loop, known, note)
 
     def _new_states(self, item: Any, repeats: int) -> list[ExampleState]:
-        of, remark = (item.task.name, item.example.id), self._remark
-        return [ExampleState(*of, number, remark, self._shared.spans) for number in range(repeats)]
+        of = (item.task.name, item.example.id)
+        return [ExampleState(*of, number, self._note_late, self._shared.spans) for number in range(repeats)]
+
+    def _note_late(self, state: ExampleState, message: str) -> None:
+        self._remarks.add(message)
+        if state.is_taken:
+            self._state.run.late.append(message)
 
     def _new_running(self, item: EvalItem, values: Mapping[str, Any]) -> Running:
         spec = item.spec
-        wanted = arguments_of(item)
+        wanted, parameters = arguments_of(item), parameters_of(item)
         given = {name: values[name] for name in wanted if name in values and name != "lm"}
+        rows = {name: given.pop(name) for name in wanted if name in given and given[name] is parameters.get(name)}
         # A function that takes no lm is an example, too.
         lm = self._lms.get(item) or LmBase(None)
         if "lm" in wanted:
             given["lm"] = lm
         function = item.obj
         timeout = spec.timeout if spec is not None else None
+        note_shared = partial(self._remarks.shared, item.task.name)
         return Running(
-            lambda: function(**given),
+            lambda: function(**given, **{name: fresh(row, note_shared) for name, row in rows.items()}),
             lm,
             self._new_states(item, self._state.run.settings.repeats),
             timeout,
@@ -283,12 +301,6 @@ class EvalSession:
             known = self._needs[id(key)] = (key, needs_of(item))
         return known[1]
 
-    def _note_one_by_one(self, item: EvalItem) -> None:
-        if item.runs_beside and self._may_run_ahead:
-            needs = self._needs_of(item)
-            if needs.reason and not needs.silent:
-                self._one_by_one[item.task.name, needs.reason] += 1
-
     def _wait_for(self, running: Running) -> None:
         engine = self._services.model.engine if self._services is not None else None
         while not running.done.wait(_LOOK_S):
@@ -309,14 +321,11 @@ class EvalSession:
         self._told_blocked = where
         why = "it blocks the event loop; await there, or write def with threads=True"
         said = f"an eval function holds up all others at {where}: {why}"
-        self._remark(said)
+        self._remarks.add(said)
         terminal = self._config.pluginmanager.getplugin("terminalreporter")
         if terminal is not None and not is_worker(self._config):
             with uncaptured(self._config):
                 terminal.write_line(f"\nlmeval: for {silent:.0f} s now {said}", yellow=True)
-
-    def _remark(self, text: str) -> None:
-        self._remarks[text] = None
 
 
 def _clients_of(asker: Asker) -> Answers:

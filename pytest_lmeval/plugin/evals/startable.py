@@ -40,7 +40,7 @@ def needs_of(item: pytest.Item) -> Needs:
         return Needs(reason="marked", silent=True)
     if "request" in arguments_of(item):
         return Needs(reason="it asks for request")
-    parameters = _parameters(item)
+    parameters = parameters_of(item)
     fixtures, narrowest = [], "session"
     for name in closure_of(item):
         if name in ("request", "lm"):
@@ -63,7 +63,7 @@ def values_for(item: Any, needs: Needs, running: Any) -> dict[str, Any] | None:
 
     ``running`` is the item whose turn it is: what is not there yet is set up on its behalf.
     """
-    parameters = _parameters(item)
+    parameters = parameters_of(item)
     values = dict(parameters)
     for name, definition in needs.fixtures:
         is_there, value, key = cached_value(definition)
@@ -77,7 +77,8 @@ def values_for(item: Any, needs: Needs, running: Any) -> dict[str, Any] | None:
     return values
 
 
-def _parameters(item: Any) -> dict[str, Any]:
+def parameters_of(item: Any) -> dict[str, Any]:
+    """Return the parameters of an item by name, those of its row among them."""
     callspec = getattr(item, "callspec", None)
     return callspec.params if callspec is not None else {}
 

@@ -35,7 +35,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="keep the prompts, to be shown beside those of a run with --lm-pair-by=id",
     )
-    accepted.set_defaults(run=_accept, alpha=0.05, tolerance=0.0, strict=False)
+    accepted.set_defaults(run=_accept)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -113,4 +113,8 @@ def _accept(options: argparse.Namespace) -> int:
 def _show_difference(before: RunFile, found: RunFile, options: argparse.Namespace) -> None:
     from pytest_lmeval.report.difference_text import difference_lines
 
-    show(difference_lines(difference(before, found, settings_of(options, options.output), Path.cwd()), options.limit))
+    show(
+        difference_lines(
+            difference(before, found, settings_of(options, options.output, found), Path.cwd()), options.limit
+        )
+    )

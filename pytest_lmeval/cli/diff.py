@@ -27,7 +27,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Print the difference; return 1 where a run like the new one fails with the old one as its baseline."""
     old, new = read_run(options.old), read_run(options.new)
-    found = difference(old, new, settings_of(options, options.old), Path.cwd())
+    found = difference(old, new, settings_of(options, options.old, new), Path.cwd())
     if options.format == "json":
         show_json(found.to_json())
     else:

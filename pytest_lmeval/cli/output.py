@@ -11,8 +11,12 @@ from typing import Any, TextIO
 from pytest_lmeval.arguments import level, share
 from pytest_lmeval.compare.changes import Criteria
 from pytest_lmeval.compare.gate import GateSettings
+from pytest_lmeval.compare.merged_gate import recorded_settings
 from pytest_lmeval.compare.pairing import PAIR_BY
+from pytest_lmeval.records.runfile import RunFile
 from pytest_lmeval.text import printable
+
+_DEFAULT = "default: as the run recorded it, or "
 
 
 def show(lines: Iterable[str]) -> None:
@@ -44,11 +48,13 @@ def add_format(parser: argparse.ArgumentParser, *choices: str) -> None:
 
 def add_criteria(parser: argparse.ArgumentParser) -> None:
     """Add the options of the regression test, of the same meaning as a run's."""
-    parser.add_argument("--alpha", metavar="A", type=level, default=0.05, help="chance of a false alarm (default 0.05)")
+    parser.add_argument("--alpha", metavar="A", type=level, help=f"chance of a false alarm ({_DEFAULT}0.05)")
     parser.add_argument(
-        "--tolerance", metavar="D", type=share, default=0.0, help="a drop of up to D is no regression (default 0)"
+        "--tolerance", metavar="D", type=share, help=f"a drop of up to D is no regression ({_DEFAULT}0)"
     )
-    parser.add_argument("--strict", action="store_true", help="any example that passed and now does not is one")
+    parser.add_argument(
+        "--strict", action="store_true", default=None, help="any example that passed and now does not is one"
+    )
 
 
 def add_pair_by(parser: argparse.ArgumentParser) -> None:
@@ -56,23 +62,24 @@ def add_pair_by(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--pair-by",
         choices=PAIR_BY,
-        default="content",
-        help="what pairs examples of one id: all that decides the score (default), or that without the prompt (id)",
+        help="what pairs examples of one id: all that decides the score (content), or that without the prompt (id); "
+        f"{_DEFAULT}content",
     )
 
 
-def settings_of(options: argparse.Namespace, baseline: object) -> GateSettings:
-    """Return what the options of :func:`add_criteria` say, of a gate that compares with ``baseline``."""
-    return GateSettings(
-        mode="baseline",
-        baseline=str(baseline),
-        alpha=options.alpha,
-        tolerance=options.tolerance,
-        strict=options.strict,
-        pair_by=getattr(options, "pair_by", "content"),
-    )
+def settings_of(options: argparse.Namespace, baseline: object, run: RunFile) -> GateSettings:
+    """Return the settings of a gate that compares ``run`` with ``baseline``.
+
+    What the options of :func:`add_criteria` and :func:`add_pair_by` leave open is as the run recorded it, and so is how
+    many models shared its alpha.
+    """
+    recorded = recorded_settings(run)
+    given = {name: getattr(options, name, None) for name in ("alpha", "tolerance", "strict", "pair_by")}
+    known = {name: recorded[name] if value is None else value for name, value in given.items()}
+    return GateSettings(mode="baseline", baseline=str(baseline), models=recorded["models"], **known)
 
 
-def criteria_of(options: argparse.Namespace, *, exact: bool = False) -> Criteria:
-    """Return what the options of :func:`add_criteria` say."""
-    return Criteria(alpha=options.alpha, tolerance=options.tolerance, strict=options.strict, exact=exact)
+def criteria_of(options: argparse.Namespace) -> Criteria:
+    """Return what the options of :func:`add_criteria` say, of no run in particular."""
+    given = {name: getattr(options, name) for name in ("alpha", "tolerance", "strict")}
+    return Criteria(**{name: value for name, value in given.items() if value is not None})

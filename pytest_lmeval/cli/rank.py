@@ -33,7 +33,7 @@ def run(options: argparse.Namespace) -> int:
     runs = [read_run(path) for path in options.boards]
     notes = _notes(runs)
     is_by_config = options.by == "config"
-    ranking = rank(by_config(runs), "id") if is_by_config else rank(runs, options.pair_by)
+    ranking = rank(by_config(runs), "id") if is_by_config else rank(runs, options.pair_by or "content")
     if options.format == "json":
         show_json({**ranking.to_json(), "notes": notes})
     elif options.format == "markdown":

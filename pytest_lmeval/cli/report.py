@@ -41,7 +41,9 @@ def run(options: argparse.Namespace) -> int:
     shown = dict(run.board or board.to_json())
     before: dict[tuple[str, str], ExampleResult] = {}
     if options.baseline is not None:
-        settings = replace(settings_of(options, options.baseline), floors=run.facts.floors, limits=run.facts.limits)
+        settings = replace(
+            settings_of(options, options.baseline, run), floors=run.facts.floors, limits=run.facts.limits
+        )
         run, board, _ = gated(run, settings, Path.cwd())
         shown["gate"] = board.facts.gate
         before = {(old.task, old.id): old for old in examples_of(read_run(options.baseline))}

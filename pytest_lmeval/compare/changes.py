@@ -27,7 +27,8 @@ class Criteria:
     It has to be significant at ``alpha``, the chance in (0, 1) of a false alarm of a whole run, and larger than
     ``tolerance``, a difference of scores in [0, 1]. With ``strict``, and with ``exact`` (the adapter always answers
     the same thing in the same way), a pair that passed and now does not is a regression as well, alone and in any task.
-    ``exact`` says nothing of pairs that were asked with different prompts. ``pair_by`` is one of PAIR_BY.
+    ``exact`` says nothing of pairs that were asked with different prompts. ``pair_by`` is one of PAIR_BY. ``models`` is
+    how many models of the run share ``alpha``, this one among them.
     """
 
     alpha: float = 0.05
@@ -35,10 +36,13 @@ class Criteria:
     strict: bool = False
     exact: bool = False
     pair_by: str = "content"
+    models: int = 1
 
     def __post_init__(self) -> None:
         if not 0.0 < self.alpha < 1.0:
             raise ValueError(f"alpha is {self.alpha!r}: expected a number between 0 and 1")
+        if self.models < 1:
+            raise ValueError(f"models is {self.models!r}: expected a number from 1")
         if not 0.0 <= self.tolerance <= 1.0:
             raise ValueError(f"tolerance is {self.tolerance!r}: expected a number from 0 to 1")
 
@@ -53,7 +57,8 @@ class TaskChange:
 
     ``old`` and ``new`` are mean scores of the pairs, ``change`` their difference. ``p`` is the one-sided mid-p that the
     new run is worse; ``p_adjusted`` allows for everything that is tested in the run and is to be compared with alpha:
-    twice p for "overall", twice Holm's p for a task, p itself where there is but one task. ``interval`` is what the
+    twice p for "overall", twice Holm's p for a task, p itself where there is but one task;
+    all of these as many times as there are models, where ``p_alone`` is that of one model. ``interval`` is what the
     change may be, each end at ``level``, the one that this row is tested at: it leaves out 0 if and only if the test
     finds a change. ``detectable`` is the smallest drop that would have been significant four times in five. ``worse``
     counts the pairs that passed and now do not, ``better`` the opposite. ``exact`` is False where p is an
@@ -76,6 +81,7 @@ class TaskChange:
     exact: bool
     level: float | None = None
     decided_by: str = ""
+    p_alone: float | None = None
 
 
 def task_changes(tasks: Iterable[str], pairs: Sequence[Pair], criteria: Criteria) -> tuple[TaskChange, ...]:
@@ -87,12 +93,12 @@ def task_changes(tasks: Iterable[str], pairs: Sequence[Pair], criteria: Criteria
     from pytest_lmeval.stats.paired import holm, p_better, paired_test
 
     groups = _by_task(pairs)
-    share = criteria.alpha / _families(groups)
+    share = overall_alpha(pairs, criteria)
     each = share / max(1, len(groups))
     tests = {task: paired_test(*_differences(group), alpha=each) for task, group in groups.items()}
     worse = holm({task: test.p for task, test in tests.items()})
     better = holm({task: p_better(test) for task, test in tests.items()})
-    family = _Family(share, len(tests), _families(groups))
+    family = _Family(share, len(tests), _families(groups), criteria.models)
     return tuple(
         _change(groups[task], tests[task], _judged(tests[task], (worse[task], better[task]), family), criteria, task)
         if task in groups
@@ -116,13 +122,16 @@ def overall_change(pairs: Sequence[Pair], criteria: Criteria) -> TaskChange:
     test = pooled_test([_differences(group) for group in groups.values()], alpha=share)
     # A single flip is the business of its task.
     by_test = replace(criteria, strict=False, exact=False)
-    judged = _judged(test, (test.p, p_better(test)), _Family(share, 1, _families(groups)))
+    judged = _judged(test, (test.p, p_better(test)), _Family(share, 1, _families(groups), criteria.models))
     return _change(pairs, test, judged, by_test, OVERALL)
 
 
 def overall_alpha(pairs: Iterable[Pair], criteria: Criteria) -> float:
-    """Return the part of alpha that the overall change is tested at: half of it, or all of it with a single task."""
-    return criteria.alpha / _families(_by_task(pairs))
+    """Return the part of alpha that the overall change is tested at: half of it, or all of it with a single task.
+
+    Of several models each has its part of that.
+    """
+    return criteria.alpha / criteria.models / _families(_by_task(pairs))
 
 
 def _families(groups: Mapping[str, Sequence[Pair]]) -> int:
@@ -132,22 +141,27 @@ def _families(groups: Mapping[str, Sequence[Pair]]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Family:
-    """Tests that share a part of alpha: the part, how many they are, and by what their p-values are multiplied."""
+    """Tests that share a part of alpha: the part, how many they are, and into how many parts alpha is split.
+
+    ``parts`` are those of one model, of several ``models``.
+    """
 
     share: float
     tests: int
-    factor: int
+    parts: int
+    models: int
 
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
     """What the test says of a change.
 
-    ``p`` is to be compared with alpha. ``is_shown`` says that chance does not explain the change; the interval, each
-    end at ``level``, leaves out 0 exactly then.
+    ``p`` is to be compared with alpha, as ``p_alone`` would be in a run of this model alone. ``is_shown`` says that
+    chance does not explain the change; the interval, each end at ``level``, leaves out 0 exactly then.
     """
 
     p: float
+    p_alone: float
     is_shown: bool
     level: float
     interval: tuple[float, float] | None
@@ -162,7 +176,8 @@ def _judged(test: PairedTest, by_holm: tuple[float, float], family: _Family) -> 
     is_shown = abs(test.change) > _ROUNDING and p_holm <= family.share
     level = level_of(p, p_holm, family.share, family.tests)
     ends = None if test.sums is None else change_bounds(test.sums, p, level, is_shown=is_shown)
-    return _Judged(min(1.0, family.factor * by_holm[0]), is_shown, level, ends)
+    alone = min(1.0, family.parts * by_holm[0])
+    return _Judged(min(1.0, family.models * family.parts * by_holm[0]), alone, is_shown, level, ends)
 
 
 def _change(pairs: Sequence[Pair], test: PairedTest, judged: _Judged, criteria: Criteria, task: str) -> TaskChange:
@@ -177,23 +192,24 @@ def _change(pairs: Sequence[Pair], test: PairedTest, judged: _Judged, criteria: 
         interval=judged.interval,
         p=test.p,
         p_adjusted=judged.p,
-        verdict=_verdict(test.change, judged.is_shown, by_one, criteria),
+        verdict=_verdict(test.change, judged, by_one, criteria),
         detectable=test.detectable,
         worse=sum(pair.worse for pair in pairs),
         better=sum(pair.better for pair in pairs),
         exact=test.exact,
         level=judged.level,
         decided_by=("strict" if criteria.strict else "exact") if by_one else "",
+        p_alone=judged.p_alone if criteria.models > 1 else None,
     )
 
 
-def _verdict(change: float, is_shown: bool, by_one: bool, criteria: Criteria) -> Verdict:
+def _verdict(change: float, judged: _Judged, by_one: bool, criteria: Criteria) -> Verdict:
     is_larger = -change > criteria.tolerance + _ROUNDING
-    if by_one or (is_larger and is_shown):
+    if by_one or (is_larger and judged.is_shown):
         return "regression"
-    if is_larger and -change >= NOTEWORTHY - _ROUNDING:
+    if is_larger and (-change >= NOTEWORTHY - _ROUNDING or judged.p_alone <= criteria.alpha):
         return "inconclusive"
-    return "improvement" if is_shown and change > 0 else "pass"
+    return "improvement" if judged.is_shown and change > 0 else "pass"
 
 
 def _by_task(pairs: Iterable[Pair]) -> Mapping[str, list[Pair]]:

@@ -68,7 +68,7 @@ def _row(row: TaskChange, criteria: Criteria) -> str:
     text += f" ({may_be(row.interval)})" if row.interval is not None else ""
     text += f", {row.worse} worse and {row.better} better of {row.paired}"
     if row.verdict != "improvement":
-        text += f"; p {row.p:.2g}" + (f", {row.p_adjusted:.2g} adjusted" if row.p_adjusted > row.p else "")
+        text += _p(row, criteria)
     if row.decided_by and not _leaves_out_zero(row.interval):
         text += f"; decided by single examples ({_BY_ONE[row.decided_by]}), not by the test"
     if row.verdict in ("inconclusive", "pass"):
@@ -76,6 +76,16 @@ def _row(row: TaskChange, criteria: Criteria) -> str:
     if row.verdict == "pass" and row.p_adjusted <= criteria.alpha:
         text += f"; within the tolerance of {100 * criteria.tolerance:.1f} points"
     return text
+
+
+def _p(row: TaskChange, criteria: Criteria) -> str:
+    text, over = f"; p {row.p:.2g}", f" over {criteria.models} models" if criteria.models > 1 else ""
+    if row.verdict == "inconclusive" and row.p_alone is not None and row.p_alone <= criteria.alpha:
+        return (
+            f"{text}; alone this would be a regression (p {row.p_alone:.2g});{over} p is {row.p_adjusted:.2g}, and "
+            "chance may explain it"
+        )
+    return text + (f", {row.p_adjusted:.2g} adjusted{over}" if row.p_adjusted > row.p else "")
 
 
 def may_be(ends: tuple[float, float]) -> str:

@@ -43,7 +43,7 @@ class GateSettings:
 
     Floors are by task, limits by TASK.FIELD; ``overall`` is a task here.
     ``baseline`` is its path as it was given, or empty; ``update`` says that the run is to become the baseline.
-    ``pair_by`` is one of PAIR_BY.
+    ``pair_by`` is one of PAIR_BY. ``models`` is how many models of the run share ``alpha``.
     """
 
     mode: str = "examples"
@@ -55,6 +55,7 @@ class GateSettings:
     alpha: float = 0.05
     tolerance: float = 0.0
     strict: bool = False
+    models: int = 1
 
     def __post_init__(self) -> None:
         """Raise UsageError for a mode that does not exist, and for a number out of range."""
@@ -62,6 +63,8 @@ class GateSettings:
             raise UnknownName("gate", self.mode, MODES)
         if self.pair_by not in PAIR_BY:
             raise UnknownName("pair_by", self.pair_by, PAIR_BY)
+        if self.models < 1:
+            raise UsageError(f"gate: expected one model or more, got {self.models!r}")
         if not 0 < self.alpha < 1 or not 0 <= self.tolerance < 1:
             raise UsageError(
                 f"gate: expected alpha above 0 and below 1, tolerance from 0 to below 1, got {self.alpha!r} and "
@@ -116,6 +119,7 @@ class Decision:
         if self.baseline:
             gate["baseline"] = dict(self.baseline)
         if self.comparison is not None:
+            gate["alpha"], gate["models"] = self.settings.alpha, self.settings.models
             gate["comparison"] = self.comparison.to_json()
         return gate
 
@@ -205,7 +209,7 @@ def _check_mode(board: Leaderboard, baseline: RunFile | None, settings: GateSett
 def _criteria(board: Leaderboard, settings: GateSettings) -> Criteria:
     model = board.facts.manifest.get("model")
     exact = isinstance(model, dict) and model.get("exact") is True
-    return Criteria(settings.alpha, settings.tolerance, settings.strict, exact, settings.pair_by)
+    return Criteria(settings.alpha, settings.tolerance, settings.strict, exact, settings.pair_by, settings.models)
 
 
 def _doubts(board: Leaderboard, baseline: RunFile | None, settings: GateSettings) -> list[str]:

@@ -34,7 +34,7 @@ def gate_settings(shards: Sequence[RunFile], asked: Mapping[str, Any]) -> GateSe
         raise UnknownName("task", min(unknown), [*tasks, OVERALL])
     if "baseline" in wanted:
         wanted.setdefault("mode", "baseline")
-    recorded = [_recorded(shard) for shard in shards]
+    recorded = [recorded_settings(shard) for shard in shards]
     for name, value in recorded[0].items():
         for shard, settings in zip(shards, recorded, strict=True):
             if name not in wanted and settings[name] != value:
@@ -66,7 +66,8 @@ def gated(run: RunFile, settings: GateSettings, root: Path) -> tuple[RunFile, Le
     return run, replace(board, facts=replace(board.facts, gate=decision.to_json())), decision.exit_code
 
 
-def _recorded(shard: RunFile) -> dict[str, Any]:
+def recorded_settings(shard: RunFile) -> dict[str, Any]:
+    """Return the fields of GateSettings that a run recorded, or the defaults; raise UsageError for one out of place."""
     settings = (shard.gate or {}).get("settings", {})
     defaults = asdict(GateSettings())
     found = {name: settings.get(name, default) for name, default in defaults.items()} if settings else defaults

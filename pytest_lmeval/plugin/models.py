@@ -115,12 +115,18 @@ def label_of(config: pytest.Config) -> str:
     return str(getattr(config, "lm_label", ""))
 
 
+def models_beside(config: pytest.Config) -> int:
+    """Return how many models the command line names, the one whose run ``config`` is of among them."""
+    return int(getattr(config, "lm_models_named", 1))
+
+
 class _ModelConfig:
     """A config in which the options about the model are those of one of several; all else is the run's."""
 
     def __init__(self, config: pytest.Config, label: str) -> None:
         self._config = config
         self.lm_label = label
+        self.lm_models_named = len(labels_of(config))
         self.stash = _Stash(config.stash)
         option = self.option = copy.copy(config.option)
         option.lm_adapter = dict(option.lm_models)[label]

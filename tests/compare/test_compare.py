@@ -372,9 +372,14 @@ def test_the_json_holds_everything_and_a_flip_with_what_was_said() -> None:
         }
     ] == record["worse"]
     assert [{"task": "sums", "id": "e2"}] == record["new"]
-    assert {"alpha": 0.05, "tolerance": 0.0, "strict": False, "exact": False, "pair_by": "content"} == record[
-        "criteria"
-    ]
+    assert {
+        "alpha": 0.05,
+        "tolerance": 0.0,
+        "strict": False,
+        "exact": False,
+        "pair_by": "content",
+        "models": 1,
+    } == record["criteria"]
     assert ["sums"] == [change["task"] for change in record["tasks"]]
     assert "overall" == record["pooled"]["task"]
     assert "inconclusive" == record["verdict"]

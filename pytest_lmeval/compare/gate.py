@@ -54,8 +54,8 @@ class GateSettings:
     pair_by: str = "content"
     alpha: float = 0.05
     tolerance: float = 0.0
-    strict: bool = False
     models: int = 1
+    strict: bool = False
 
     def __post_init__(self) -> None:
         """Raise UsageError for a mode that does not exist, and for a number out of range."""

@@ -10,7 +10,7 @@ import pytest
 
 from pytest_lmeval.compare.gate import LET_PASS, GateSettings
 from pytest_lmeval.errors import UsageError
-from pytest_lmeval.plugin.models import label_of, models_beside
+from pytest_lmeval.plugin.models import label_of
 from pytest_lmeval.plugin.private import rerunning_plugins, suite_properties
 from pytest_lmeval.plugin.report_dir import report_dir
 from pytest_lmeval.plugin.settings import check_baseline_exists, gate_mode, ini_floors, with_usage_errors
@@ -45,7 +45,8 @@ def gate_settings(config: pytest.Config) -> GateSettings:
         "limits": dict(option.lm_max),
         "baseline": option.lm_baseline or "",
         "update": option.lm_update_baseline,
-        "models": models_beside(config),
+        # Of a run of several models, each has a config of its own that says how many are named.
+        "models": getattr(config, "lm_models_named", 1),
     }
     names = [each.name for each in fields(GateSettings) if each.name not in special]
     return GateSettings(**special, **{name: getattr(option, f"lm_{name}") for name in names})

@@ -115,11 +115,6 @@ def label_of(config: pytest.Config) -> str:
     return str(getattr(config, "lm_label", ""))
 
 
-def models_beside(config: pytest.Config) -> int:
-    """Return how many models the command line names, the one whose run ``config`` is of among them."""
-    return int(getattr(config, "lm_models_named", 1))
-
-
 class _ModelConfig:
     """A config in which the options about the model are those of one of several; all else is the run's."""
 

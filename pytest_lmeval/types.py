@@ -107,13 +107,15 @@ class ToolCall(NamedTuple):
 
     @property
     def values(self) -> dict[str, Any] | None:
-        """The arguments by name; None where the model wrote no JSON object."""
+        """The arguments by name; None where the model wrote no JSON object. Nothing and ``null`` are no arguments."""
+        if not self.arguments.strip():
+            return {}
         try:
             found = json.loads(self.arguments)
             _encode_sorted(found)  # numbers that JSON does not have
         except (ValueError, RecursionError):
             return None
-        return found if isinstance(found, dict) else None
+        return {} if found is None else found if isinstance(found, dict) else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,9 @@ from pytest_lmeval.compare.remarks import (
     ambiguous_floor,
     check_quarantine,
     floor_without_score,
-    measured_lines,
     quarantine_lines,
     suspicions,
+    task_notes,
 )
 from pytest_lmeval.errors import UnknownName, UsageError
 from pytest_lmeval.leaderboard.rows import rows_called
@@ -158,7 +158,7 @@ def decide(
         verdict,
         tuple(reasons),
         (
-            *measured_lines(board),
+            *task_notes(board),
             *suspicions(board),
             *_doubts(board, baseline, settings),
             *_changed_tests(comparison),

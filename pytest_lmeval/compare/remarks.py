@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.leaderboard.quarantine import Quarantine, quarantined
@@ -25,9 +25,20 @@ _THOUGHTS = re.compile(
 )
 
 
-def measured_lines(board: Leaderboard) -> list[str]:
-    """Return a sentence for every task with measured examples."""
-    return [f"{row.task}: {_told(row)}" for row in board.tasks if row.measured]
+def task_notes(board: Leaderboard) -> list[str]:
+    """Return a sentence for every task with measured examples, and with calls that are not held to all of a schema."""
+    notes = []
+    for row in board.tasks:
+        if row.measured:
+            notes.append(f"{row.task}: {_told(row)}")
+        words: set[str] = set()
+        for result in row.per_example:
+            if result.details:
+                words.update(_unchecked(result.details))
+        if words:
+            told = ", ".join(sorted(words))
+            notes.append(f"{row.task}: calls are not held to these keywords of their tools' schemas: {told}")
+    return notes
 
 
 def floor_without_score(board: Leaderboard, floors: Iterable[str]) -> str:
@@ -109,6 +120,19 @@ def _why(result: ExampleResult, day: str) -> str:
     if until < day:
         return f"its quarantine ended with {until}: it counts again"
     return "its quarantine counts once the baseline has it: a change cannot excuse itself"
+
+
+def _unchecked(details: Any) -> Iterator[str]:
+    # Of turns, of repeats, and of the scorers of a task file the details are within those of the example.
+    if isinstance(details, Mapping):
+        for name, value in details.items():
+            if name == "not_checked" and isinstance(value, list):
+                yield from map(str, value)
+            elif isinstance(value, Mapping | list):
+                yield from _unchecked(value)
+    elif isinstance(details, list):
+        for each in details:
+            yield from _unchecked(each)
 
 
 def suspicions(board: Leaderboard) -> list[str]:

@@ -6,9 +6,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pytest_lmeval.errors import RecordRefused, did_you_mean
+from pytest_lmeval.errors import RecordRefused, ScoringError, did_you_mean
 from pytest_lmeval.formats import checks
-from pytest_lmeval.metrics.tool_calls import ARGUMENTS, ORDERS
+from pytest_lmeval.metrics.parts.tool_schema import NUMBERS
+from pytest_lmeval.metrics.parts.wanted_call import KEYS, WantedCall
+from pytest_lmeval.metrics.tool_calls import ARGUMENTS, ORDERS, TEXTS, schema_of, searches
 
 _TYPES = ("array", "boolean", "integer", "null", "number", "object", "string")
 _NAME = re.compile(r"[A-Za-z0-9_.:/-]{1,128}")
@@ -42,9 +44,11 @@ def check_call_extras(extras: Mapping[str, Any], prefix: str, tools: Sequence[Ma
     calls = extras["calls"]
     if not isinstance(calls, list):
         raise RecordRefused("bad_type", f"{prefix}.calls", f"expected an array, got {checks.type_name(calls)}")
+    subset = extras.get("arguments") == "subset"
     by_name = {tool["name"]: tool for tool in tools}
     for number, call in enumerate(calls):
-        _check_call(call, f"{prefix}.calls[{number}]", by_name)
+        _check_call(call, f"{prefix}.calls[{number}]", by_name, subset)
+    checks.one_of(extras.get("text", TEXTS[0]), f"{prefix}.text", TEXTS)
     checks.one_of(extras.get("order", ORDERS[0]), f"{prefix}.order", ORDERS)
     checks.one_of(extras.get("arguments", ARGUMENTS[0]), f"{prefix}.arguments", ARGUMENTS)
 
@@ -73,27 +77,43 @@ def check_responses(given: Any, field: str, tools: Sequence[Mapping[str, Any]]) 
 
 
 def check_arguments(arguments: Mapping[str, Any], field: str, tool: Mapping[str, Any]) -> None:
-    """Raise RecordRefused for an argument that ``tool`` has no parameter for: no call that fits the schema has it."""
-    schema = tool.get("parameters", {})
-    known = schema.get("properties", {})
-    if "additionalProperties" in schema or "patternProperties" in schema or not known:
-        return
-    for argument in arguments:
-        if argument not in known:
-            hint = did_you_mean(argument, known)
-            detail = f"{tool['name']} has no parameter {argument!r}{';' if hint else ''}{hint}"
-            raise RecordRefused("bad_value", f"{field}.arguments", f"{detail} (choices: {', '.join(known)})")
+    """Raise RecordRefused for arguments, some of a call's, that no call which is valid by the tool's schema has."""
+    _check_wanted(WantedCall(tool["name"], arguments), f"{field}.arguments", tool, partial=True)
 
 
-def _check_call(call: Any, field: str, tools: Mapping[str, Mapping[str, Any]]) -> None:
-    if not isinstance(call, dict) or "name" not in call or call.keys() - {"name", "arguments"}:
-        raise RecordRefused("bad_type", field, f"expected an object with name and arguments, got {_got(call)}")
+def names_only(tool: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a tool that takes arguments of the same names, with any values."""
+    schema = schema_of(tool)
+    kept = {word: schema[word] for word in ("required", "additionalProperties", "patternProperties") if word in schema}
+    if "properties" in schema:
+        kept["properties"] = dict.fromkeys(schema["properties"], True)
+    return {"name": tool["name"], "parameters": kept}
+
+
+def _check_wanted(call: WantedCall, field: str, tool: Mapping[str, Any], *, partial: bool) -> None:
+    try:
+        wrong = call.invalid(schema_of(tool), searches, partial=partial)
+    except ScoringError as error:  # a pattern that takes time without end
+        wrong = str(error)
+    if wrong:
+        raise RecordRefused("bad_value", field, f"not valid by the schema of {tool['name']}: {wrong}")
+
+
+def _check_call(call: Any, field: str, tools: Mapping[str, Mapping[str, Any]], subset: bool) -> None:
+    if not isinstance(call, dict) or "name" not in call or call.keys() - {*KEYS}:
+        detail = f"expected an object with name and arguments, accept or optional, got {_got(call)}"
+        raise RecordRefused("bad_type", field, detail)
     name = checks.string(call["name"], f"{field}.name")
     if name not in tools:
         hint = did_you_mean(name, tools)
         detail = f"{name!r} is none of the tools{';' if hint else ''}{hint} (choices: {', '.join(sorted(tools))})"
         raise RecordRefused("bad_value", f"{field}.name", detail)
-    check_arguments(checks.optional_object(call, "arguments", field), field, tools[name])
+    checks.optional_object(call, "arguments", field)
+    try:
+        wanted = WantedCall.of(call)
+    except ValueError as error:
+        raise RecordRefused("bad_value", field, str(error)) from None
+    _check_wanted(wanted, f"{field}.arguments", tools[name], partial=subset)
 
 
 def _tool(entry: Any, field: str) -> Mapping[str, Any]:
@@ -130,8 +150,18 @@ def check_schema(schema: Any, field: str, depth: int = 0) -> None:
         raise RecordRefused("bad_type", f"{field}.required", f"expected an array of names, got {_got(required)}")
     if not isinstance(schema.get("enum", []), list):
         raise RecordRefused("bad_type", f"{field}.enum", f"expected an array, got {_got(schema['enum'])}")
+    _check_bounds(schema, field)
     for inner, where in _inner(schema, field):
         check_schema(inner, where, depth + 1)
+
+
+def _check_bounds(schema: Mapping[str, Any], field: str) -> None:
+    for word in NUMBERS:
+        bound = schema.get(word, 1)
+        if not isinstance(bound, int | float) or isinstance(bound, bool) or (word == "multipleOf" and bound <= 0):
+            raise RecordRefused("bad_type", f"{field}.{word}", f"expected a number, got {_got(bound)}")
+    if not isinstance(schema.get("pattern", ""), str):
+        raise RecordRefused("bad_type", f"{field}.pattern", f"expected a text, got {_got(schema['pattern'])}")
 
 
 def _inner(schema: Mapping[str, Any], field: str) -> Iterator[tuple[Any, str]]:

@@ -35,14 +35,21 @@ def score_turns(example: Example, response: Completion, registry: Registry) -> S
     turns = example.metadata["turns"]
     if len(talk) != len(turns):
         raise ScoringError(f"{len(talk)} of {len(turns)} turns were asked")
-    found = [_turn(turn, exchanges, script, registry) for turn, exchanges in zip(turns, talk, strict=True)]
+    tools = {"tools": example.metadata["tools"]} if "tools" in example.metadata else {}
+    found = [_turn(turn, exchanges, script, registry, tools) for turn, exchanges in zip(turns, talk, strict=True)]
     passed = [each["passed"] for each in found if "passed" in each]
     predictions = [each["prediction"] for each in found if "prediction" in each]
     unparsed = any(each.get("unparsed", False) for each in found)
     return Score(sum(passed) / len(passed), {"turns": found}, "\n".join(predictions), unparsed)
 
 
-def _turn(turn: Mapping[str, Any], exchanges: Sequence[Exchange], script: Script, registry: Registry) -> dict[str, Any]:
+def _turn(
+    turn: Mapping[str, Any],
+    exchanges: Sequence[Exchange],
+    script: Script,
+    registry: Registry,
+    tools: Mapping[str, Any],
+) -> dict[str, Any]:
     shown: dict[str, Any] = {"user": turn["user"], "said": said_in(exchanges)}
     stopped = script.stopped(exchanges)
     if stopped:
@@ -55,7 +62,7 @@ def _turn(turn: Mapping[str, Any], exchanges: Sequence[Exchange], script: Script
     rule = turn.get("post_process", "none")
     prediction, is_found = (answer.output, True) if metric.takes_calls else registry.rule(rule)(answer.text)
     targets, extras = tuple(turn.get("targets", ())), turn.get("extras", {})
-    value: Any = metric.function(prediction, targets, extras)
+    value: Any = metric.function(prediction, targets, {**tools, **extras} if metric.takes_calls else extras)
     details = dict(value.details) if isinstance(value, Score) else {}
     score = value.value if isinstance(value, Score) else value
     if not isinstance(score, int | float) or not 0 <= score <= 1:

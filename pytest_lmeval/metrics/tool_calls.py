@@ -2,35 +2,46 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from pytest_lmeval.errors import ScoringError
 from pytest_lmeval.metrics.parts.declare import metric
+from pytest_lmeval.metrics.parts.tool_schema import fault, same, unchecked
+from pytest_lmeval.metrics.parts.wanted_call import LONGEST, TEXTS, WantedCall, shown_call, shown_value
 from pytest_lmeval.types import Completion, Score, ToolCall
+
+__all__ = ["ARGUMENTS", "ORDERS", "TEXTS", "expected_in", "same", "searches", "tool_calls"]
 
 ORDERS = ("any", "exact")
 ARGUMENTS = ("exact", "subset")
-_LONGEST = 200
+_NO_PARAMETERS: Mapping[str, Any] = {"type": "object", "properties": {}}
 
 
-@metric(extras=("tools", "calls", "order", "arguments", "tool_choice"), needs_targets=False, takes_calls=True)
+@metric(extras=("tools", "calls", "order", "arguments", "text", "tool_choice"), needs_targets=False, takes_calls=True)
 def tool_calls(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> Score:
     """Return 1.0 if the calls are those of ``extras.calls``, none too many, else 0.0; the text beside them is free.
 
     ``prediction`` is the output as the ledger has it. With ``extras.order`` ``exact`` they must come in that order,
     with ``any`` (the default) in any. With ``extras.arguments`` ``subset`` a call may have more arguments than those
-    expected. The details have what was expected and, of wrong calls, the first difference.
+    expected. A call whose arguments are not valid by the schema of its tool in ``extras.tools`` is wrong. With
+    ``extras.text`` ``bfcl`` texts are compared without case and punctuation. The details have what was expected and,
+    of wrong calls, the first difference; ``not_checked`` names the keywords of schemas that are not looked at.
+
+    Raises ScoringError for expected calls that are none, or not valid themselves.
     """
-    made = Completion.of_output(prediction).tool_calls
-    expected = _expected(extras.get("calls"))
-    subset = extras.get("arguments") == "subset"
+    schemas = _schemas(extras.get("tools"))
+    rules = _Rules(extras.get("arguments") == "subset", extras.get("text", "exact"))
+    expected = _expected(extras.get("calls"), schemas, rules)
+    made = [_MadeCall.of(call, schemas) for call in Completion.of_output(prediction).tool_calls]
     compare = _in_order if extras.get("order") == "exact" else _in_any_order
-    difference = compare(expected, made, subset)
-    details: dict[str, Any] = {"expected": [_shown(call["name"], call.get("arguments", {})) for call in expected]}
+    difference = compare(expected, made, rules)
+    details: dict[str, Any] = {"expected": [call.shown() for call in expected]}
     if difference:
-        details["difference"] = difference[: 4 * _LONGEST]
+        details["difference"] = difference[: 4 * LONGEST]
+    if passed_over := {word for schema in schemas.values() for word in unchecked(schema)}:
+        details["not_checked"] = sorted(passed_over)
     return Score(float(not difference), details)
 
 
@@ -42,45 +53,111 @@ def expected_in(metric: str, details: Mapping[str, Any]) -> Sequence[str]:
     return found or ("no call",)
 
 
-def _expected(given: Any) -> Sequence[Mapping[str, Any]]:
-    if isinstance(given, list) and all(
-        isinstance(call, Mapping)
-        and isinstance(call.get("name"), str)
-        and isinstance(call.get("arguments", {}), Mapping)
-        for call in given
-    ):
-        return given
-    raise ScoringError(f"extras.calls: expected a list of calls, each with name and arguments, got {given!r:.80}")
+def searches(pattern: str, text: str) -> bool:
+    """Tell whether a pattern is found in ``text``; raise TookTooLong where that takes longer than a worker's limit."""
+    from pytest_lmeval.metrics.parts.worker import shared_worker
+
+    # The pattern is one person's and the text another's: the two can take time without end.
+    return bool(shared_worker().ask("pattern", pattern, text))
 
 
-def _in_order(expected: Sequence[Mapping[str, Any]], made: Sequence[ToolCall], subset: bool) -> str:
+def schema_of(tool: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the schema of what a tool takes: a tool that says nothing of parameters has none."""
+    found = tool.get("parameters", _NO_PARAMETERS)
+    return found if isinstance(found, Mapping) else _NO_PARAMETERS
+
+
+@dataclass(frozen=True, slots=True)
+class _Rules:
+    subset: bool
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class _MadeCall:
+    """A call that a model made; ``invalid`` is why no call like it can be right, or ""."""
+
+    name: str
+    call: ToolCall
+    values: Mapping[str, Any]
+    invalid: str
+
+    @classmethod
+    def of(cls, call: ToolCall, schemas: Mapping[str, Mapping[str, Any]]) -> _MadeCall:
+        values = call.values
+        if values is None:
+            return cls(call.name, call, {}, f"arguments that are no JSON object: {call.arguments[:LONGEST]}")
+        schema = schemas.get(call.name)
+        return cls(call.name, call, values, "" if schema is None else _invalid(call.name, values, schema))
+
+    def difference(self, wanted: WantedCall, rules: _Rules) -> str:
+        if self.name != wanted.name:
+            return f"expected {wanted.name}, got {self.name[:LONGEST] or 'no name'}"
+        return self.invalid or wanted.difference(self.values, subset=rules.subset, text=rules.text)
+
+    def __str__(self) -> str:
+        if self.call.values is None:
+            return f"{self.name}({self.call.arguments[:LONGEST]})"
+        return shown_call(self.name, {name: shown_value(value) for name, value in self.values.items()})
+
+
+def _invalid(name: str, values: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
+    from pytest_lmeval.metrics.parts.worker import TookTooLong
+
+    try:
+        found = fault(values, schema, searches)
+    except TookTooLong as error:
+        found = f"a pattern of the schema could not be looked for: {error}"
+    return f"not valid by the schema of {name}: {found}" if found else ""
+
+
+def _schemas(tools: Any) -> dict[str, Mapping[str, Any]]:
+    found = [tool.get("function", tool) for tool in tools or () if isinstance(tool, Mapping)]
+    return {str(tool.get("name")): schema_of(tool) for tool in found if isinstance(tool, Mapping)}
+
+
+def _expected(given: Any, schemas: Mapping[str, Mapping[str, Any]], rules: _Rules) -> Sequence[WantedCall]:
+    if not isinstance(given, list):
+        raise ScoringError(f"extras.calls: expected a list of calls, each with name and arguments, got {given!r:.80}")
+    try:
+        found = [WantedCall.of(call) for call in given]
+    except ValueError as error:
+        raise ScoringError(f"extras.calls: {error}") from None
+    for number, call in enumerate(found):
+        schema = schemas.get(call.name)
+        if schema and (wrong := call.invalid(schema, searches, partial=rules.subset)):
+            raise ScoringError(f"extras.calls[{number}]: no call of {call.name} can be right: {wrong}")
+    return found
+
+
+def _in_order(expected: Sequence[WantedCall], made: Sequence[_MadeCall], rules: _Rules) -> str:
     for number, (wanted, call) in enumerate(zip(expected, made, strict=False), start=1):
-        if difference := _difference(wanted, call, subset):
+        if difference := call.difference(wanted, rules):
             return f"call {number}: {difference}"
     return _too_few_or_many(expected, made)
 
 
-def _in_any_order(expected: Sequence[Mapping[str, Any]], made: Sequence[ToolCall], subset: bool) -> str:
+def _in_any_order(expected: Sequence[WantedCall], made: Sequence[_MadeCall], rules: _Rules) -> str:
     if len(made) > len(expected):
         # A model may make any number of calls; that so many are not wanted is known without looking for pairs.
-        known = [call for call in made if all(_difference(wanted, call, subset) for wanted in expected[:50])]
-        return f"a call too many: {_of(known[0] if known else made[len(expected)])}"
-    pairs = _pairs(expected, made, subset)
+        known = [call for call in made if all(call.difference(wanted, rules) for wanted in expected[:50])]
+        return f"a call too many: {known[0] if known else made[len(expected)]}"
+    pairs = _pairs(expected, made, rules)
     missing = [wanted for number, wanted in enumerate(expected) if number not in pairs]
     if not missing:
         return ""
     left = [call for number, call in enumerate(made) if number not in pairs.values()]
     wanted = missing[0]
-    alike = next((call for call in left if call.name == wanted["name"]), None)
+    alike = next((call for call in left if call.name == wanted.name), None)
     if alike is not None:
-        return f"call of {wanted['name']}: {_difference(wanted, alike, subset)}"
-    got = f", got {_of(left[0])}" if left else ""
-    return f"no call of {_shown(wanted['name'], wanted.get('arguments', {}))}{got}"
+        return f"call of {wanted.name}: {alike.difference(wanted, rules)}"
+    got = f", got {left[0]}" if left else ""
+    return f"no call of {wanted.shown()}{got}"
 
 
-def _pairs(expected: Sequence[Mapping[str, Any]], made: Sequence[ToolCall], subset: bool) -> dict[int, int]:
+def _pairs(expected: Sequence[WantedCall], made: Sequence[_MadeCall], rules: _Rules) -> dict[int, int]:
     """Return as many pairs of an expected call and a call made as there can be, by their numbers."""
-    fits = [[number for number, call in enumerate(made) if not _difference(each, call, subset)] for each in expected]
+    fits = [[number for number, call in enumerate(made) if not call.difference(each, rules)] for each in expected]
     taken: dict[int, int] = {}
 
     def place(wanted: int, tried: set[int]) -> bool:
@@ -97,52 +174,9 @@ def _pairs(expected: Sequence[Mapping[str, Any]], made: Sequence[ToolCall], subs
     return {wanted: number for number, wanted in taken.items()}
 
 
-def _too_few_or_many(expected: Sequence[Mapping[str, Any]], made: Sequence[ToolCall]) -> str:
+def _too_few_or_many(expected: Sequence[WantedCall], made: Sequence[_MadeCall]) -> str:
     if len(made) > len(expected):
-        return f"a call too many: {_of(made[len(expected)])}"
+        return f"a call too many: {made[len(expected)]}"
     if len(made) < len(expected):
-        wanted = expected[len(made)]
-        return f"no call of {_shown(wanted['name'], wanted.get('arguments', {}))}"
+        return f"no call of {expected[len(made)].shown()}"
     return ""
-
-
-def _difference(wanted: Mapping[str, Any], call: ToolCall, subset: bool) -> str:
-    """Return the first thing in which a call is not the one wanted, or ""."""
-    if call.name != wanted["name"]:
-        return f"expected {wanted['name']}, got {call.name[:_LONGEST] or 'no name'}"
-    values = call.values
-    if values is None:
-        return f"arguments that are no JSON object: {call.arguments[:_LONGEST]}"
-    arguments: Mapping[str, Any] = wanted.get("arguments", {})
-    for name, value in arguments.items():
-        if name not in values:
-            return f"no argument {name}, expected {_json(value)}"
-        if not same(value, values[name]):
-            return f"argument {name}: expected {_json(value)}, got {_json(values[name])}"
-    more = [] if subset else [name for name in values if name not in arguments]
-    return f"an argument too many: {more[0][:_LONGEST]}" if more else ""
-
-
-def same(one: Any, other: Any) -> bool:
-    """Tell whether two JSON values are equal; 1 and 1.0 are, 1 and true are not."""
-    if isinstance(one, bool) or isinstance(other, bool):
-        return one is other
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(same(value, other[name]) for name, value in one.items())
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(same, one, other))
-    return bool(one == other)
-
-
-def _of(call: ToolCall) -> str:
-    values = call.values
-    return f"{call.name}({call.arguments[:_LONGEST]})" if values is None else _shown(call.name, values)
-
-
-def _shown(name: str, arguments: Mapping[str, Any]) -> str:
-    """Return a call as Python writes one."""
-    return f"{name}({', '.join(f'{key}={_json(value)}' for key, value in arguments.items())})"[: 2 * _LONGEST]
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)[:_LONGEST]

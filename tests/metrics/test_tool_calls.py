@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
+from functools import partial
 from itertools import permutations
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pytest_lmeval.errors import RecordRefused, ScoringError
+from pytest_lmeval.formats.tools import check_call_extras, tools_of
+from pytest_lmeval.metrics.parts import worker
 from pytest_lmeval.metrics.tool_calls import same, tool_calls
 from pytest_lmeval.types import Completion, ToolCall
 from tests.tables import each_row
@@ -19,13 +24,13 @@ ADD = {"name": "add", "arguments": {"a": 1, "b": 2}}
 SUB = {"name": "sub", "arguments": {"a": 1}}
 
 
-def score(made: Any, expected: list[dict[str, Any]], text: str = "", **extras: Any) -> tuple[float, str]:
+def score(made: Any, expected: list[dict[str, Any]], said: str = "", **extras: Any) -> tuple[float, str]:
     """Return the score of calls, each a name and arguments (a text is what the model wrote), and the difference."""
     calls = tuple(
         ToolCall(str(number), name, given if isinstance(given, str) else json.dumps(given))
         for number, (name, given) in enumerate(made)
     )
-    found = tool_calls(Completion(text, tool_calls=calls).output, (), {"calls": expected, **extras})
+    found = tool_calls(Completion(said, tool_calls=calls).output, (), {"calls": expected, **extras})
     return found.value, found.details.get("difference", "")
 
 
@@ -54,8 +59,8 @@ def test_the_first_difference_is_named(made: Any, expected: list[dict[str, Any]]
 
 
 def test_the_text_beside_the_calls_does_not_matter() -> None:
-    assert (1.0, "") == score([("add", ADD["arguments"])], [ADD], text="Let me add that up.")
-    assert 0.0 == score([], [ADD], text='{"name": "add", "arguments": {"a": 1, "b": 2}}')[0]
+    assert (1.0, "") == score([("add", ADD["arguments"])], [ADD], said="Let me add that up.")
+    assert 0.0 == score([], [ADD], said='{"name": "add", "arguments": {"a": 1, "b": 2}}')[0]
 
 
 def test_an_exact_order_is_kept() -> None:
@@ -90,6 +95,153 @@ def test_json_values_are_equal_as_json_has_it(one: Any, other: Any, equal: bool)
     assert equal == same(one, other)
 
 
+WEATHER = {
+    "name": "weather",
+    "parameters": {
+        "type": "object",
+        "properties": {
+            "city": {"type": "string"},
+            "unit": {"enum": ["C", "F"]},
+            "days": {"type": "integer", "minimum": 1},
+            "at": {"type": "object", "properties": {"lat": {"type": "number"}, "lon": {"type": "number"}}},
+            "tags": {"type": "array", "items": {"type": "string"}},
+        },
+        "required": ["city"],
+    },
+}
+TOOLS = [{"type": "function", "function": WEATHER}, {"name": "now"}]
+RIGA = {"name": "weather", "arguments": {"city": "Riga"}}
+
+
+@each_row(
+    ("given", "difference"),
+    [
+        ({"city": "Riga", "unit": "C"}, ""),
+        (
+            {"city": "Riga", "bogus": 1},
+            "argument bogus: there is no parameter 'bogus'",
+        ),
+        ({"city": "Riga", "unit": 7}, 'argument unit: expected one of "C", "F", got 7'),
+        ({"city": "Riga", "unit": "K"}, 'argument unit: expected one of "C", "F", got "K"'),
+        ({"city": "Riga", "days": 1.5}, "argument days: expected integer, got 1.5"),
+        ({"city": "Riga", "days": 0}, "argument days: 0 is against minimum 1"),
+        (
+            {"city": "Riga", "at": {"lat": 1, "alt": 2}},
+            "argument at/alt: there is no parameter 'alt'",
+        ),
+        ({"city": "Riga", "tags": ["a", 5]}, "argument tags/1: expected string, got 5"),
+        ({"unit": "C"}, "argument city: it is required, and missing"),
+    ],
+)
+def test_a_call_that_is_not_valid_by_its_tool_s_schema_is_wrong(given: dict[str, Any], difference: str) -> None:
+    for arguments in ("subset", "exact"):
+        found, said = score([("weather", given)], [RIGA], tools=TOOLS, arguments=arguments)
+        if difference:
+            assert (0.0, True) == (
+                found,
+                said.startswith(f"call of weather: not valid by the schema of weather: {difference}"),
+            )
+        elif arguments == "subset":
+            assert (1.0, "") == (found, said)
+
+
+@each_row("written", ["", " ", "null", "{}"])
+def test_nothing_and_null_are_no_arguments(written: str) -> None:
+    assert (1.0, "") == score([("now", written)], [{"name": "now"}], tools=TOOLS)
+    assert 0.0 == score([("now", '{"zone": 1}')], [{"name": "now"}], tools=TOOLS)[0]
+
+
+@each_row(
+    ("call", "says"),
+    [
+        ({"name": "weather", "arguments": {}}, "argument city: it is required, and missing"),
+        ({"name": "weather", "arguments": {"city": 7}}, "argument city: expected string, got 7"),
+        ({**RIGA, "accept": {"unit": ["K"]}}, 'argument unit: expected one of "C", "F", got "K"'),
+        ({**RIGA, "optional": ["city"]}, "argument city: it is required, and missing"),
+        ({**RIGA, "accept": {"unit": []}}, "accept: expected lists of values"),
+        ({**RIGA, "optional": "unit"}, "optional: expected a list of names"),
+        ({**RIGA, "optional": ["unit"]}, "optional: 'unit' has no value, neither in arguments nor in accept"),
+        ({**RIGA, "accept": {"/at/lat": [1]}}, "the arguments have no place 'at/lat'"),
+    ],
+)
+def test_an_expected_call_that_cannot_be_right_is_refused(call: dict[str, Any], says: str) -> None:
+    with pytest.raises(ScoringError, match=re.escape(says)):
+        score([], [call], tools=TOOLS)
+    with pytest.raises(RecordRefused) as refused:
+        check_call_extras({"calls": [call]}, "extras", tools_of(TOOLS, "tools"))
+    assert says in refused.value.detail
+    assert refused.value.field.startswith("extras.calls[0]")
+
+
+def test_a_subset_may_leave_out_what_is_required() -> None:
+    wanted = {"name": "weather", "arguments": {"unit": "C"}}
+    check_call_extras({"calls": [wanted], "arguments": "subset"}, "extras", tools_of(TOOLS, "tools"))
+    assert (1.0, "") == score([("weather", {"city": "Riga", "unit": "C"})], [wanted], tools=TOOLS, arguments="subset")
+
+
+ALLOWED = {
+    "name": "weather",
+    "arguments": {"city": "Riga", "unit": "C", "at": {"lat": 1, "lon": 2}},
+    "accept": {"city": ["Rīga"], "days": [1, 2], "/at/lat": [1.5]},
+    "optional": ["unit", "days", "/at/lon"],
+}
+
+
+@each_row(
+    ("given", "right"),
+    [
+        ({"city": "Riga", "unit": "C", "at": {"lat": 1, "lon": 2}}, True),
+        ({"city": "Rīga", "days": 2, "at": {"lat": 1.5}}, True),
+        ({"city": "Riga", "days": 3, "at": {"lat": 1}}, False),
+        ({"city": "Riga", "unit": "F", "at": {"lat": 1}}, False),
+        ({"city": "Riga", "at": {"lat": 2}}, False),
+        ({"city": "Riga", "at": {"lon": 2}}, False),
+        ({"city": "Riga", "tags": [], "at": {"lat": 1}}, False),
+        ({"at": {"lat": 1}}, False),
+    ],
+)
+def test_other_values_may_be_accepted_and_arguments_optional(given: dict[str, Any], right: bool) -> None:
+    found, said = score([("weather", given)], [ALLOWED], tools=TOOLS)
+    assert right == bool(found), said
+
+
+def test_what_is_accepted_is_shown_where_it_was_not_met() -> None:
+    found = score([("weather", {"city": "Rome", "at": {"lat": 1}})], [ALLOWED], tools=TOOLS)
+    assert (0.0, 'call of weather: argument city: expected "Riga" or "Rīga", got "Rome"') == found
+
+
+@each_row(
+    ("given", "bfcl", "exact"),
+    [
+        ("New York, NY", 1, 0),
+        ("new-york  ny", 1, 0),
+        ("New York NY", 1, 1),
+        ("New York", 0, 0),
+        (["new.york", "ny"], 0, 0),
+    ],
+)
+def test_texts_may_be_compared_without_case_and_punctuation(given: Any, bfcl: float, exact: float) -> None:
+    wanted = {"name": "weather", "arguments": {"city": "New York NY"}}
+    made = [("weather", {"city": given})]
+    assert (bfcl, exact) == tuple(score(made, [wanted], text=text)[0] for text in ("bfcl", "exact"))
+
+
+def test_a_pattern_that_takes_for_ever_makes_the_call_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker, "shared_worker", partial(worker.Worker, 0.2))
+    tool = {"name": "note", "parameters": {"properties": {"text": {"type": "string", "pattern": "^(a+)+$"}}}}
+    wanted = [{"name": "note", "arguments": {"text": "aa"}}]
+    assert (1.0, "") == score([("note", {"text": "aa"})], wanted, tools=[tool])
+    found, said = score([("note", {"text": "a" * 40 + "!"})], wanted, tools=[tool])
+    assert (0.0, True) == (found, "a pattern of the schema could not be looked for: pattern took more than" in said)
+
+
+def test_keywords_that_are_not_looked_at_are_named() -> None:
+    tool = {"name": "f", "parameters": {"properties": {"a": {"type": "string", "format": "date"}}, "if": {}}}
+    made = Completion("", tool_calls=(ToolCall("", "f", '{"a": "x"}'),)).output
+    details = tool_calls(made, (), {"calls": [{"name": "f", "arguments": {"a": "x"}}], "tools": [tool]}).details
+    assert ["format", "if"] == details["not_checked"]
+
+
 # Records in the format of the Berkeley Function Calling Leaderboard
 
 
@@ -105,9 +257,13 @@ def _answers() -> Iterator[Any]:
 
 
 def expected_calls(ground_truth: list[dict[str, dict[str, list[Any]]]]) -> list[dict[str, Any]]:
-    """Return the calls of a ground truth: of every argument the first of the values that are right, "" for none."""
+    """Return the calls of a ground truth: of every argument the values that are right, "" where it may be left out."""
     return [
-        {"name": name, "arguments": {key: values[0] for key, values in arguments.items() if values[0] != ""}}
+        {
+            "name": name,
+            "accept": {key: [each for each in values if each != ""] for key, values in arguments.items()},
+            "optional": [key for key, values in arguments.items() if "" in values],
+        }
         for call in ground_truth
         for name, arguments in call.items()
     ]

@@ -45,9 +45,14 @@ def test_arguments_that_are_no_json_stay_as_they_were_written() -> None:
     assert '{"a": 1' == Completion.of_output(output).tool_calls[0].arguments
 
 
-@pytest.mark.parametrize("arguments", ['{"a": NaN}', '{"a": 1e999}', "[1]", "7", "", "{" * 5000])
+@pytest.mark.parametrize("arguments", ['{"a": NaN}', '{"a": 1e999}', "[1]", "7", "{" * 5000])
 def test_what_is_no_json_object_has_no_values(arguments: str) -> None:
     assert ToolCall("", "add", arguments).values is None
+
+
+@pytest.mark.parametrize("arguments", ["", " \n", "null", " null ", "{}"])
+def test_nothing_and_null_are_no_arguments(arguments: str) -> None:
+    assert {} == ToolCall("", "add", arguments).values
 
 
 def test_a_text_that_looks_like_the_json_of_calls_is_not_read_as_calls() -> None:

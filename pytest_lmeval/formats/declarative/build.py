@@ -7,6 +7,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from pytest_lmeval.formats.declarative.models.scorers import PythonScorer, Score
 from pytest_lmeval.formats.declarative.models.solver import MultiTurnSolver, PythonResponses
 from pytest_lmeval.formats.declarative.models.task import TaskFile
 from pytest_lmeval.formats.declarative.scoring import Scorer, build_scorer
+from pytest_lmeval.formats.declarative.scoring.texts import RegistryScorer
 from pytest_lmeval.formats.declarative.snippets import Snippet, SnippetFault, read_snippet
 from pytest_lmeval.formats.declarative.solving import Asked, Solver
 from pytest_lmeval.formats.declarative.task import DeclarativeTask
@@ -54,10 +56,17 @@ class Unbuilt:
             try:
                 if isinstance(model, PythonScorer):
                     self._check_trust()
-                scorers.append(build_scorer(key, model, self.kit, self._filename(keys)))
+                scorers.append(self._with_tools(build_scorer(key, model, self.kit, self._filename(keys))))
             except SnippetFault as fault:
                 faults.append(Fault(keys, "bad_value", str(fault)))
         return scorers, [*faults, *self._other_snippets()]
+
+    def _with_tools(self, scorer: Scorer) -> Scorer:
+        """Return the scorer with the tools by whose schemas it judges calls."""
+        tools = getattr(self.file.definition.solver, "tools", ())
+        if not isinstance(scorer, RegistryScorer) or not tools:
+            return scorer
+        return replace(scorer, tools=tuple(tool.function() for tool in tools))
 
     def solver(self) -> Solver | None:
         """Return the solver, where there is one."""

@@ -29,13 +29,14 @@ from pytest_lmeval.formats.declarative.models.scorers import (
 from pytest_lmeval.formats.declarative.models.task import Definition
 from pytest_lmeval.formats.declarative.scoring.outcome import Scorer
 from pytest_lmeval.formats.declarative.templates import Template, compile_template
-from pytest_lmeval.formats.tools import check_call_extras
+from pytest_lmeval.formats.tools import check_call_extras, names_only
 from pytest_lmeval.formats.yaml.document import Keys
 from pytest_lmeval.registry import Registry
 
 _ROOT: Keys = ("definition",)
 _OF_SOLVER = ("solver_output", "model_output", "messages", "input_prompt")
 _OF_JUDGE = ("labels", "score_min", "score_max", "ground_truth")
+_MARKS = ("{{", "{%", "<<")
 _METHODS = frozenset({"get", "items", "keys", "values"})
 
 
@@ -96,6 +97,9 @@ def _check_calls(scorer: MetricScorer, here: Keys, definition: Definition) -> It
         )
         yield Fault((*here, "type"), "bad_value", detail)
     extras = scorer.extras
+    if any(mark in json.dumps(extras.get("calls"), default=str) for mark in _MARKS):
+        # What is put in for every row is judged when it is there: now only which tools and arguments are named.
+        tools = [names_only(tool) for tool in tools]
     if isinstance(calls := extras.get("calls"), list):
         extras = {**extras, "calls": [call for call in calls if tools and not _is_filled_in(call)]}
     elif isinstance(calls, str) and _is_filled_in(calls):
@@ -111,7 +115,7 @@ def _is_filled_in(given: Any) -> bool:
     if isinstance(given, dict):
         arguments = given.get("arguments")
         given = [given.get("name"), list(arguments) if isinstance(arguments, dict) else arguments]
-    return any(mark in json.dumps(given, default=str) for mark in ("{{", "{%", "<<"))
+    return any(mark in json.dumps(given, default=str) for mark in _MARKS)
 
 
 def _check_judge(scorer: JudgeBase, here: Keys, entity: str) -> Iterator[Fault]:

@@ -144,14 +144,17 @@ class RegistryScorer:
     kit: Kit
     fields: tuple[str, ...] = ("score", "answer_gt", "answer_pred")
     candidates: tuple[str, ...] = ("score",)
+    tools: tuple[Mapping[str, Any], ...] = ()
 
     def score(self, scoring: Scoring) -> Outcome:
-        """Return the metric's score."""
+        """Return the metric's score; one that takes calls judges them by the schemas of the ``tools``, too."""
         metric = self.kit.registry.metric(self.model.type)
         takes_calls = metric.takes_calls and self.model.prediction is None
         predicted = Extraction(scoring.row.output, True) if takes_calls else _predicted(self.model, self.kit, scoring)
         targets = _texts(self.kit, self.model.ground_truth, scoring)
         extras = {name: _filled(self.kit, value, scoring) for name, value in self.model.extras.items()}
+        if metric.takes_calls and self.tools:
+            extras["tools"] = list(self.tools)
         arguments = (predicted.text, targets, extras)
         value = (
             metric.function(*arguments, scoring.tools.sandbox) if metric.needs_sandbox else metric.function(*arguments)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, TypeVar
+from urllib.parse import quote
 
 HIDDEN = "***"
 # A name is secret by its last word, or its last two: api_key and Authorization, but neither max_tokens nor key_word.
@@ -29,7 +31,11 @@ _HARMLESS_OPTIONS = frozenset({"--lm-threshold", "--lm-min-score", "-k", "-m"})
 # Any long enough piece gives a secret away, and survives whatever escapes stand between the pieces.
 _TELLING_PIECE = re.compile(r"[A-Za-z0-9_-]{12,}")
 _SHORTEST_MASKED = 4
+SHORTEST_IN_ANSWERS = 12
 _SHORTEST_HEADER = 16
+# What stands where the middle or the end of a value was left out, as in tracebacks with local variables.
+_CUT = "..."
+Written = TypeVar("Written")
 
 
 def is_secret_name(name: str) -> bool:
@@ -94,21 +100,39 @@ def _assigned(text: str) -> Iterator[tuple[int, int]]:
 
 
 class Scrubber:
-    """Hides the secrets that a run knows, in any text; empty, it knows none."""
+    """Hides the secrets that a run knows, in any text; empty, it knows none.
 
-    __slots__ = ("_masked", "_pieces")
+    This is the one place that takes secrets off what leaves a run: before its cache, journal, reports and screen. What
+    an application, a metric or a judge gets has not been here.
+    """
+
+    __slots__ = ("_known", "_long", "_masked", "_words")
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
-        known = {secret for secret in secrets if len(secret) >= _SHORTEST_MASKED and secret != HIDDEN}
-        pieces = {piece for secret in known for piece in _TELLING_PIECE.findall(secret)}
-        words = sorted(known | pieces, key=len, reverse=True)
-        self._masked = re.compile("|".join(map(re.escape, words)), re.IGNORECASE) if words else None
-        self._pieces = re.compile("|".join(map(re.escape, sorted(pieces, key=len, reverse=True)))) if pieces else None
+        self._known: frozenset[str] = frozenset()
+        self._words: tuple[str, ...] = ()
+        self._masked: re.Pattern[str] | None = None
+        self._long: re.Pattern[str] | None = None
+        self.learn(secrets)
 
     @classmethod
     def of_options(cls, *tables: Mapping[str, Any]) -> Scrubber:
         """Return what hides the secrets among the options of adapters, and those in variables that options name."""
-        return cls(secret for options in tables for name, value in options.items() for secret in _secrets(value, name))
+        return cls(secret for options in tables for secret in secrets_among(options))
+
+    def learn(self, secrets: Iterable[str]) -> None:
+        """Hide these secrets, too, from now on."""
+        known = self._known | {secret for secret in secrets if len(secret) >= _SHORTEST_MASKED and secret != HIDDEN}
+        if known == self._known:
+            return
+        self._known = known
+        # As they are, and as JSON and URLs write them.
+        written = {form for text in known for form in (text, json.dumps(text)[1:-1], quote(text, safe=""))}
+        pieces = {piece for text in written for piece in _TELLING_PIECE.findall(text)}
+        self._words = tuple(sorted(written | pieces, key=len, reverse=True))
+        self._masked = re.compile("|".join(map(re.escape, self._words)), re.IGNORECASE)
+        long = [word for word in self._words if len(word) >= SHORTEST_IN_ANSWERS]
+        self._long = re.compile("|".join(map(re.escape, long)), re.IGNORECASE) if long else None
 
     def __bool__(self) -> bool:
         return self._masked is not None
@@ -117,20 +141,74 @@ class Scrubber:
         return f"Scrubber({HIDDEN})" if self else "Scrubber()"
 
     def scrub(self, text: str) -> str:
-        """Return ``text``, of a message, with the secrets hidden wherever they stand."""
-        return text if self._masked is None else self._masked.sub(HIDDEN, text)
+        """Return ``text``, of a message, with the secrets hidden wherever they stand, also where they are cut off."""
+        if self._masked is None:
+            return text
+        text = self._masked.sub(HIDDEN, text)
+        return _CUT.join(map(self._without_ends, text.split(_CUT))) if _CUT in text else text
 
-    def scrub_answer(self, text: str) -> str:
-        """Return ``text``, that a model wrote, without secrets; a short one is a word that it may well write."""
-        return text if self._pieces is None else self._pieces.sub(HIDDEN, text)
+    def scrub_answer(self, value: Written) -> Written:
+        """Return what a model wrote, whatever fields it has, without secrets in any of its texts.
 
-    def scrub_all(self, value: Any) -> Any:
-        """Return JSON values with every text in them scrubbed."""
-        if isinstance(value, str):
-            return self.scrub(value)
-        if isinstance(value, Mapping):
-            return {key: self.scrub_all(inner) for key, inner in value.items()}
-        return [self.scrub_all(inner) for inner in value] if isinstance(value, list | tuple) else value
+        A short secret is a word that it may well write.
+        """
+        return value if self._long is None else _with_texts(value, self._hide_long, self._hide_long)
+
+    def scrub_all(self, value: Written) -> Written:
+        """Return JSON values with every text in them scrubbed, of which keys are names: a short secret may be one."""
+        return _with_texts(value, self.scrub, self._hide_long) if self else value
+
+    def _hide_long(self, text: str) -> str:
+        return text if self._long is None else self._long.sub(HIDDEN, text)
+
+    def _without_ends(self, part: str) -> str:
+        """Return what is between two places where a text was cut, without a secret's beginning or end beside them."""
+        for word in self._words:
+            if word[:_SHORTEST_MASKED] in part[-len(word) :]:
+                part = next((f"{part[:-n]}{HIDDEN}" for n in _ends(word) if part.endswith(word[:n])), part)
+            if word[-_SHORTEST_MASKED:] in part[: len(word)]:
+                part = next((f"{HIDDEN}{part[n:]}" for n in _ends(word) if part.startswith(word[-n:])), part)
+        return part
+
+
+def _ends(word: str) -> range:
+    return range(len(word) - 1, _SHORTEST_MASKED - 1, -1)
+
+
+def _with_texts(value: Any, change: Callable[[str], str], change_key: Callable[[str], str]) -> Any:
+    """Return ``value`` with every text in it changed: in containers and dataclasses, whatever they are called there."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, Mapping):
+        return {
+            _with_texts(key, change_key, change_key): _with_texts(each, change, change_key)
+            for key, each in value.items()
+        }
+    if isinstance(value, list | tuple):
+        parts = [_with_texts(each, change, change_key) for each in value]
+        # A named tuple takes its fields one by one.
+        return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
+    if is_dataclass(value) and not isinstance(value, type):
+        had = {each.name: getattr(value, each.name) for each in fields(value) if each.init}
+        changed = {name: _with_texts(each, change, change_key) for name, each in had.items()}
+        return replace(value, **changed) if changed != had else value
+    return value
+
+
+def secrets_among(options: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the secrets among options, and those in variables that options name."""
+    return (secret for name, value in options.items() for secret in _secrets(value, name))
+
+
+def secrets_in_environment() -> Iterator[str]:
+    """Yield the values of environment variables that are named like a secret, and look like one."""
+    for name, value in os.environ.items():
+        if is_secret_name(name) and _looks_secret(value) and not os.path.exists(value):
+            yield value.strip()
+
+
+def _looks_secret(value: str) -> bool:
+    return len(value) >= _SHORTEST_HEADER and any(map(str.isdigit, value))
 
 
 def _secrets(value: Any, name: str, within_secret: bool = False) -> Iterator[str]:
@@ -143,7 +221,7 @@ def _secrets(value: Any, name: str, within_secret: bool = False) -> Iterator[str
             yield from _secrets(inner, name, within_secret)
     elif isinstance(value, str):
         # A header need not be named like a secret to be one; "application/json" is none.
-        if secret or (within_secret and len(value) >= _SHORTEST_HEADER and any(map(str.isdigit, value))):
+        if secret or (within_secret and _looks_secret(value)):
             yield value
         yield from _named_variable(value, name)
         yield from _secrets_in_text(value)

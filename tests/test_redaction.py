@@ -96,7 +96,7 @@ def test_a_known_secret_is_hidden_in_every_text(monkeypatch: pytest.MonkeyPatch)
         {"url": f"https://me:{SECRET}@host"},
     ):
         scrubber = Scrubber.of_options(options)
-        assert {"a": ["got *** for application/json", 3]} == scrubber.scrub_all(
+        assert {"a": ("got *** for application/json", 3)} == scrubber.scrub_all(
             {"a": (f"got {SECRET.upper()} for application/json", 3)}
         )
         assert SECRET not in repr(scrubber)

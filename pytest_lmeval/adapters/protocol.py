@@ -31,6 +31,8 @@ of one request, many at a time. Optional attributes:
     one that takes any gets, from an application's client, tools with more than name, description and parameters.
 ``manifest``
     A mapping of what is known of the model: ``id``, ``revision``, ``sha256``.
+``known_secrets``
+    A list of texts that a run hides in its cache, journal, reports and messages, and an application sees.
 ``check_selection(keys)``
     Called once before the run with every selected ``(task, id)``; raises UsageError if it cannot answer them.
 ``close()``, ``async aclose()``

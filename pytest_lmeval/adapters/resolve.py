@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 import weakref
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ from typing import Any
 
 from pytest_lmeval.errors import LmevalError, UnknownName, UsageError, did_you_mean
 from pytest_lmeval.project import project_table
-from pytest_lmeval.redaction import Scrubber, is_secret_name, redact
+from pytest_lmeval.redaction import SHORTEST_IN_ANSWERS, Scrubber, is_secret_name, redact, secrets_among
 from pytest_lmeval.registry import Registry
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
@@ -135,19 +135,38 @@ def resolve_profile(spec: str, options: Mapping[str, Any], project: Path | None)
 
 
 def scrubber_of(options: Mapping[str, Mapping[str, Any]], project: Path | None) -> Scrubber:
-    """Return what hides the secrets among the options of each spec, those of profiles included."""
-    return Scrubber.of_options(*(resolve_profile(spec, given, project)[1] for spec, given in options.items()))
+    """Return what hides the secrets among the options of each spec, and those of every profile: a task may name one."""
+    given = (resolve_profile(spec, given, project)[1] for spec, given in options.items())
+    return Scrubber.of_options(*given, *_profiles(project).values())
 
 
 def scrubber_of_objects(*adapters: Any) -> Scrubber:
-    """Return what hides the secrets that adapters hold as attributes: ``api_key``, ``_token``, ``headers``."""
-    attributes = [vars(adapter) for adapter in adapters if hasattr(adapter, "__dict__")]
-    # Of the others, texts alone: a model's tables are no place for a password, and are long.
-    tables = [
-        {name: each for name, each in table.items() if isinstance(each, str) or is_secret_name(name)}
-        for table in attributes
-    ]
-    return Scrubber.of_options(*tables)
+    """Return what hides the secrets that adapters hold: ``known_secrets``, and attributes such as ``_token``."""
+    scrubber = Scrubber.of_options(*map(_held, adapters))
+    scrubber.learn(secret for adapter in adapters for secret in known_secrets(adapter))
+    return scrubber
+
+
+def secrets_of(adapter: Any) -> list[str]:
+    """Return the secrets that an adapter holds; of attributes those that are no common words."""
+    held = secrets_among(_held(adapter))
+    return [*known_secrets(adapter), *(secret for secret in held if len(secret) >= SHORTEST_IN_ANSWERS)]
+
+
+def known_secrets(adapter: Any) -> Iterable[str]:
+    """Return what an adapter says is to be hidden; raise UsageError where that is no list of texts."""
+    given = getattr(adapter, "known_secrets", ())
+    if not isinstance(given, list | tuple | set | frozenset) or not all(isinstance(one, str) for one in given):
+        raise UsageError(
+            f"adapter {adapter_name(adapter)}: known_secrets is {type(given).__name__}; expected a list of texts"
+        )
+    return given
+
+
+def _held(adapter: Any) -> Mapping[str, Any]:
+    # Of what is not named like a secret, texts alone: a model's tables are no place for a password, and are long.
+    held: Mapping[str, Any] = getattr(adapter, "__dict__", _NOTHING)
+    return {name: one for name, one in held.items() if isinstance(one, str) or is_secret_name(name)}
 
 
 def _profiles(project: Path | None) -> dict[str, dict[str, Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,6 @@ from pytest_lmeval.redaction import Scrubber
 from pytest_lmeval.types import Completion, Generate, Request, Response
 
 MODES = ("use", "read-only", "refresh", "sampled")
-_KNOWS_NOTHING = Scrubber()
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +40,10 @@ class Cache:
     ``reading`` is how texts are read: think tags. What ``scrubber`` knows is taken off what is kept.
     """
 
-    def __init__(self, settings: CacheSettings, reading: str = "", scrubber: Scrubber = _KNOWS_NOTHING) -> None:
+    def __init__(self, settings: CacheSettings, reading: str = "", scrubber: Scrubber | None = None) -> None:
         self.settings = settings
         self.reading = reading
-        self.scrubber = scrubber
+        self.scrubber = Scrubber() if scrubber is None else scrubber
         self.store = AnswerStore(settings.folder, writes=settings.mode != "read-only")
         self.hits = self.misses = 0
         self.saved_cost = 0.0
@@ -109,7 +108,7 @@ class CachedAnswers:
         """Keep an answer that was asked for, if it is one and may be used again."""
         if isinstance(answer, AdapterError) or (self._mode != "sampled" and self._is_sampled(request)):
             return
-        kept = _without_secrets(answer, self._cache.scrubber)
+        kept = self._cache.scrubber.scrub_answer(answer)
         self._cache.store.put(self._key(request, self._mode), kept, self._name)
 
     def _kept(self, request: Request, mode: str) -> Kept | None:
@@ -151,19 +150,6 @@ def _temperature(adapter: Any) -> Any:
     own = getattr(adapter, "options", None)
     made: Mapping[str, Any] = {**made_with(adapter).options, **(own if isinstance(own, Mapping) else {})}
     return made.get("temperature", 0)
-
-
-def _without_secrets(answer: Response, scrubber: Scrubber) -> Response:
-    if not scrubber or not isinstance(answer, Completion):
-        return answer
-    calls = tuple(each._replace(arguments=scrubber.scrub_answer(each.arguments)) for each in answer.tool_calls)
-    return replace(
-        answer,
-        text=scrubber.scrub_answer(answer.text),
-        thoughts=scrubber.scrub_answer(answer.thoughts),
-        finish_reason=scrubber.scrub_answer(answer.finish_reason),
-        tool_calls=calls,
-    )
 
 
 def _whose(request: Request) -> str:

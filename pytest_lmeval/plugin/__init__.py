@@ -65,6 +65,13 @@ def pytest_configure(config: pytest.Config) -> None:
         name_models(config)
     config.addinivalue_line("markers", "lmeval: an example of a language-model task (set by pytest-lmeval)")
     apply_ini_options(config)
+    if config.option.lm_adapter or config.getini("lm_adapter") or config.option.lm_judge:
+        from pytest_lmeval.plugin.settings import scrubber_of_run
+
+        if scrubber_of_run(config):
+            from pytest_lmeval.plugin.discretion import be_discreet
+
+            be_discreet(config)
     if not is_worker(config) and not config.option.lm_check_formatting:
         from pytest_lmeval.plugin.recorder import Recorder
         from pytest_lmeval.plugin.settings import check_options
@@ -193,10 +200,10 @@ def pytest_make_collect_report(
     collector: pytest.Collector,
 ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
     report = yield
-    if hasattr(collector, "task_name") and (report.sections or report.longrepr is not None):
-        from pytest_lmeval.plugin.sanitize import make_harmless
+    if report.sections or report.longrepr is not None:
+        from pytest_lmeval.plugin.discretion import clean_collected
 
-        make_harmless(report)
+        clean_collected(report, collector)
     return report
 
 
@@ -282,23 +289,19 @@ def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     if report_sections(item):
-        from pytest_lmeval.plugin.sanitize import hide_in_output
-        from pytest_lmeval.plugin.state import run_state
+        from pytest_lmeval.plugin.discretion import hide_in_output
 
         # Before any report is made of it: plugins read it from the item.
-        hide_in_output(item, run_state(item.config).scrubber)
+        hide_in_output(item)
     report = yield
     attach = getattr(item, "attach_result", None)
     if attach is not None:
         attach(report, call)
-    if report.sections or report.longrepr is not None or (attach is None and report.user_properties):
-        from pytest_lmeval.plugin.sanitize import make_discreet, make_encodable, make_harmless
-        from pytest_lmeval.plugin.state import run_state
+    shows = report.sections or report.longrepr is not None or hasattr(report, "wasxfail")
+    if shows or (attach is None and report.user_properties):
+        from pytest_lmeval.plugin.discretion import clean
 
-        make_encodable(report)
-        make_discreet(report, run_state(item.config).scrubber)
-        if hasattr(item, "task"):
-            make_harmless(report)
+        clean(report, item)
     return report
 
 

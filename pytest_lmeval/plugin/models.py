@@ -110,6 +110,11 @@ def config_of(config: pytest.Config, label: str) -> pytest.Config:
     return cast(pytest.Config, views[label])
 
 
+def whole(config: pytest.Config) -> pytest.Config:
+    """Return the configuration of the run of all models, of which ``config`` may be one's own."""
+    return cast(pytest.Config, getattr(config, "lm_whole", config))
+
+
 def label_of(config: pytest.Config) -> str:
     """Return the label of the model whose run ``config`` is of; empty in a run of one model."""
     return str(getattr(config, "lm_label", ""))
@@ -119,7 +124,7 @@ class _ModelConfig:
     """A config in which the options about the model are those of one of several; all else is the run's."""
 
     def __init__(self, config: pytest.Config, label: str) -> None:
-        self._config = config
+        self.lm_whole = config
         self.lm_label = label
         self.lm_models_named = len(labels_of(config))
         self.stash = _Stash(config.stash)
@@ -134,7 +139,7 @@ class _ModelConfig:
         option.lm_report_dir = str(report_dir(config) / label)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._config, name)
+        return getattr(self.lm_whole, name)
 
 
 class _Stash:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
@@ -105,6 +106,26 @@ def remade(item: Any, kind: type[Any], label: str = "") -> Any:
         made.label = label
         note_parameter(made, label)
     return made
+
+
+def show_parameters_as(item: Any, shown: str) -> None:
+    """Have the name of an item, its node id and its keywords say ``shown`` of its parameters.
+
+    The parts that this pytest does not have, such as ``_id`` before 9.2, need not be told.
+    """
+    raw = item.callspec.id
+    name = f"{item.name.removesuffix(f'[{raw}]')}[{shown}]"
+    keywords = getattr(item.keywords, "_markers", {})
+    for before, after in ((raw, shown), (item.name, name)):
+        if keywords.pop(before, None) is not None:
+            keywords[after] = True
+    item.callspec = replace(item.callspec, _idlist=[shown])
+    item.name = name
+    own: Any = getattr(item, "_id", None)
+    if own is not None:
+        item._id = type(own)(path=own.path, names=own.names, params=shown)
+    elif hasattr(item, "_nodeid"):
+        item._nodeid = f"{item.parent.nodeid}::{name}"
 
 
 def log_handlers(config: pytest.Config) -> list[Any]:
@@ -319,6 +340,18 @@ def suite_properties(config: pytest.Config) -> list[Callable[[str, str], None]]:
     plugins = config.pluginmanager.get_plugins()
     adders = (getattr(plugin, "add_global_property", None) for plugin in plugins)
     return [adder for adder in adders if callable(adder)]
+
+
+def change_suites(config: pytest.Config, change: Callable[[str], str]) -> None:
+    """Change every text in the JUnit report that is about to be written; without the names of its parts nothing is."""
+    for plugin in config.pluginmanager.get_plugins():
+        for reporter in getattr(plugin, "node_reporters_ordered", ()):
+            for element in reporter.to_xml().iter():
+                element.attrib.update({name: change(value) for name, value in element.attrib.items()})
+                element.text = element.text and change(element.text)
+        properties = getattr(plugin, "global_properties", None)
+        if isinstance(properties, list):
+            properties[:] = [(name, change(value)) for name, value in properties]
 
 
 def uncaptured(config: pytest.Config) -> AbstractContextManager[None]:

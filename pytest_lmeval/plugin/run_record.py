@@ -75,7 +75,7 @@ class RunRecord:
     @cached_property
     def manifest(self) -> dict[str, Any]:
         """The circumstances of the run, looked up when it began: git is asked once."""
-        return manifest_of(self.config)
+        return run_state(self.config).scrubber.scrub_answer(manifest_of(self.config))
 
     def open_ledger(self) -> None:
         """Start the ledger, remove the reports of an earlier run; an unusable report dir is a pytest.UsageError."""
@@ -166,7 +166,8 @@ class RunRecord:
         infos, results = self._infos(), list(self.heard.results.values())
         aggregates, failures = aggregate(infos, results, collected(self.config).task_again)
         self._reasons += failures
-        self.board = self._decided(build_board(infos, results, self._facts(), aggregates))
+        facts = run_state(self.config).scrubber.scrub_answer(self._facts())
+        self.board = self._decided(build_board(infos, results, facts, aggregates))
         self.remarks = self.board.remarks
         end = ending(self.board, infos, aggregates, self.resumption.left_out(results))
         self.ledger.close(**end)

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from pytest_lmeval.plugin.private import crash_of, report_sections
+from pytest_lmeval.plugin.private import crash_of
 from pytest_lmeval.redaction import Scrubber
-from pytest_lmeval.text import holds_command, printable
+from pytest_lmeval.text import printable
 
 _COLOR = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -34,26 +34,22 @@ def make_encodable(report: pytest.TestReport) -> None:
         report.longrepr = _escaped(text)
 
 
-def hide_in_output(item: pytest.Item, scrubber: Scrubber) -> None:
-    """Hide in the captured output of a test, of which its reports are made, the secrets that the run knows."""
-    # Without it the reports are scrubbed all the same.
-    sections = report_sections(item)
-    if scrubber:
-        sections[:] = [(when, name, scrubber.scrub(text)) for when, name, text in sections]
-
-
-def make_discreet(report: pytest.TestReport, scrubber: Scrubber) -> None:
-    """Hide in ``report``, of any test, the secrets that the run knows."""
+def make_discreet(report: Any, scrubber: Scrubber) -> None:
+    """Hide in ``report``, of any test or of what was collected, the secrets that the run knows."""
     if not scrubber:
         return
     report.sections = [(name, scrubber.scrub(text)) for name, text in report.sections]
-    report.user_properties = [
-        (name, scrubber.scrub(value) if isinstance(value, str) else value) for name, value in report.user_properties
-    ]
+    if hasattr(report, "user_properties"):
+        report.user_properties = [(name, _discreet(value, scrubber)) for name, value in report.user_properties]
+    if hasattr(report, "wasxfail"):
+        report.wasxfail = scrubber.scrub(report.wasxfail)
     if isinstance(report.longrepr, tuple):
         path, line, reason = report.longrepr
         report.longrepr = (path, line, scrubber.scrub(reason))
     elif report.longrepr is not None:
+        crash = crash_of(report)
+        if crash is not None:
+            crash.message = scrubber.scrub(crash.message)
         text = str(report.longrepr)
         shown = scrubber.scrub(text)
         if shown != text:
@@ -84,10 +80,23 @@ def make_harmless(report: Any) -> None:
 
 
 def make_warning_harmless(warning: warnings.WarningMessage) -> None:
-    """Spell out commands to CI runners in the text of a warning, which may quote a prompt or an answer."""
+    """Spell out in the text of a warning, which may quote a prompt or an answer, what would be obeyed."""
     text = str(warning.message)
-    if holds_command(_COLOR.sub("", text)):
-        warning.message = printable(text)
+    shown = printable(_COLOR.sub("", text))
+    if shown != text:
+        warning.message = shown
+
+
+def make_warning_discreet(warning: warnings.WarningMessage, scrubber: Scrubber) -> None:
+    """Hide the secrets that the run knows in the text of a warning."""
+    text = str(warning.message)
+    shown = scrubber.scrub(text)
+    if shown != text:
+        warning.message = shown
+
+
+def _discreet(value: object, scrubber: Scrubber) -> object:
+    return scrubber.scrub(value) if isinstance(value, str) else value
 
 
 def _encodable(text: str) -> bool:

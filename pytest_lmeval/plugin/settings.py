@@ -12,7 +12,7 @@ import pytest
 from pytest_lmeval.arguments import MaxErrors, named_share
 from pytest_lmeval.errors import LmevalError
 from pytest_lmeval.plugin.ini_gate import from_ini
-from pytest_lmeval.plugin.models import labels_of, names_one_file
+from pytest_lmeval.plugin.models import labels_of, names_one_file, whole
 
 if TYPE_CHECKING:
     from pytest_lmeval.engine.caching import CacheSettings
@@ -208,20 +208,33 @@ def run_settings(config: pytest.Config, scrubber: Scrubber, baseline: RunFile | 
     )
 
 
-def run_scrubber(config: pytest.Config, adapter: str) -> Scrubber:
-    """Return what hides the secrets among the options of the adapter and of the judge."""
-    from pytest_lmeval.redaction import Scrubber
+def scrubber_of_run(config: pytest.Config) -> Scrubber:
+    """Return what hides the secrets that the run knows, one for all of its models; it learns those of adapters."""
+    config = whole(config)
+    if _SCRUBBER not in config.stash:
+        config.stash[_SCRUBBER] = _new_scrubber(config)
+    return config.stash[_SCRUBBER]
+
+
+def _new_scrubber(config: pytest.Config) -> Scrubber:
+    """Return what hides the secrets among options, in profiles, and in variables that are named like one."""
+    from pytest_lmeval.redaction import Scrubber, secrets_in_environment
 
     option = config.option
-    if not (adapter or option.lm_judge):
+    spec = option.lm_adapter or config.getini("lm_adapter")
+    if not (spec or option.lm_judge):
         return Scrubber()
     from pytest_lmeval.adapters.resolve import scrubber_of
 
-    specs = {option.lm_judge or "": {}, adapter: dict(option.lm_adapter_arg)}
+    models = (of for _, of in getattr(option, "lm_models", ()))
+    specs: dict[str, Mapping[str, Any]] = {name: {} for name in (option.lm_judge or "", *models)}
+    specs[spec] = dict(option.lm_adapter_arg)
     try:
-        return scrubber_of(specs, config.rootpath)
+        known = scrubber_of(specs, config.rootpath)
     except LmevalError:  # of a profile that cannot be read: making the adapter says so
-        return scrubber_of(specs, None)
+        known = scrubber_of(specs, None)
+    known.learn(secrets_in_environment())
+    return known
 
 
 def registry_of(config: pytest.Config) -> Registry:
@@ -270,3 +283,4 @@ def _fixed(config: pytest.Config) -> tuple[Sequence[Callable[[Registry], Any]], 
 
 
 _REGISTRY = pytest.StashKey[_Made]()
+_SCRUBBER = pytest.StashKey["Scrubber"]()

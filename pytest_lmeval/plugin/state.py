@@ -18,7 +18,7 @@ from pytest_lmeval.plugin.locate import is_example, is_example_id, is_function, 
 from pytest_lmeval.plugin.models import OWN, configs, label_of
 from pytest_lmeval.plugin.private import fixture_definitions, is_worker
 from pytest_lmeval.plugin.report_dir import folder_of_run, held_ledger
-from pytest_lmeval.plugin.settings import cache_of, max_errors, run_scrubber, run_settings, with_usage_errors
+from pytest_lmeval.plugin.settings import cache_of, max_errors, run_settings, scrubber_of_run, with_usage_errors
 from pytest_lmeval.plugin.stash import RUN
 from pytest_lmeval.plugin.telling import tell
 from pytest_lmeval.text import portable_path
@@ -73,13 +73,14 @@ class RunState:
 
     @cached_property
     def scrubber(self) -> Scrubber:
-        """What hides the secrets among the options of the adapter and the judge."""
-        return run_scrubber(self.config, self.spec)
+        """What hides the secrets that the run knows."""
+        return scrubber_of_run(self.config)
 
     @property
     def remarks(self) -> list[str]:
         """What the end of the run says of what this process collected."""
-        return [*self.collected.wanted.said, *(self.evals.remarks if "evals" in vars(self) else ())]
+        found = [*self.collected.wanted.said, *(self.evals.remarks if "evals" in vars(self) else ())]
+        return [*map(self.scrubber.scrub, found)] if found else found
 
     @property
     def adapter_options(self) -> Mapping[str, Any]:
@@ -227,7 +228,9 @@ class RunState:
         cache = cache_of(self.config)
         offline = cache is not None and cache.mode == "read-only"
         registry, root = self.collected.registry, self.config.rootpath
-        return with_usage_errors(lambda: resolve_adapter(spec, registry, options, root, offline=offline))
+        made = with_usage_errors(lambda: resolve_adapter(spec, registry, options, root, offline=offline))
+        with_usage_errors(lambda: _learn(self.config, made))
+        return made
 
     def excuses(self, result: ExampleResult) -> bool:
         """Tell whether ``--lm-max-errors`` keeps the test of an example that was not scored from failing; count it."""
@@ -244,6 +247,7 @@ class RunState:
         """Return the engine that answers this process's examples from ``adapter``."""
         wanted = (lambda item: is_record(item) and self._is_mine(item)) if self.label else is_record
         self.ahead = Ahead(self.config, self._items, wanted)
+        _learn(self.config, adapter)  # a fixture may have made it
         engine = self.run.open(adapter, self._records, self._batches, self.ahead)
         engine.on_wait = lambda asked: self.show_waiting(min(asked.outstanding, asked.policy.own_concurrency), asked)
         return engine
@@ -306,6 +310,17 @@ _NO_ADAPTER = (
     "no adapter: say which model to ask with --lm-adapter=SPEC (toy, replay:PATH, package.module:Object), "
     "set lm_adapter in the ini file, or override the lm_adapter fixture in a conftest.py"
 )
+
+
+def _learn(config: pytest.Config, adapter: Any) -> None:
+    """Hide from now on the secrets that an adapter holds."""
+    from pytest_lmeval.adapters.resolve import secrets_of
+
+    if secrets := secrets_of(adapter):
+        from pytest_lmeval.plugin.discretion import be_discreet
+
+        scrubber_of_run(config).learn(secrets)
+        be_discreet(config)
 
 
 def _check_scopes(item: Any) -> None:

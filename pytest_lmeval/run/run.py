@@ -8,7 +8,7 @@ from functools import cached_property, partial
 from itertools import cycle
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pytest_lmeval.adapters.resolve import adapter_name
+from pytest_lmeval.adapters.resolve import adapter_name, secrets_of
 from pytest_lmeval.engine.ask import without_thoughts
 from pytest_lmeval.engine.budget import Budget
 from pytest_lmeval.engine.engine import Ahead, Engine
@@ -21,7 +21,7 @@ from pytest_lmeval.formats.task import Prompt, Task, Tools
 from pytest_lmeval.hashes import request_hash
 from pytest_lmeval.leaderboard.quarantine import Quarantine
 from pytest_lmeval.records.answers import KnownAnswers, Underway, exchange_record
-from pytest_lmeval.redaction import Scrubber, redact_options
+from pytest_lmeval.redaction import redact_options
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.rendering import render as default_render
 from pytest_lmeval.run.needs import Needs, Programs, Refusals, check_answers, check_costs
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 Render = Callable[[Example], Any]
 _NOTHING_HELD = HeldResults()
+# What in a result is text of a model, or of what it was asked; names and hashes tell results apart.
+_WRITTEN = ("prompt", "targets", "outputs", "predictions", "thoughts", "exchanges", "metrics")
 
 
 class Unit(Protocol):
@@ -169,7 +171,9 @@ class Run:
 
     def note_stops(self, engine: Engine) -> None:
         """Take over why the engine, or that of a judge, asks nothing more."""
-        self.stopped = self.stopped or engine.stopped or (self._judge.stopped if self._judge is not None else "")
+        stopped = engine.stopped or (self._judge.stopped if self._judge is not None else "")
+        if stopped and not self.stopped:
+            self.stopped = self.settings.scrubber.scrub(stopped)
 
     def _result(self, unit: Unit, render: Render, engine: Engine, judge: Any, sandbox: Any) -> ExampleResult:
         judgement = self.judgement(sandbox, self.judge(judge, engine))
@@ -196,15 +200,8 @@ class Run:
         scrubber = self.settings.scrubber
         if not scrubber:
             return result
-        return replace(
-            result,
-            error=scrubber.scrub(result.error),
-            details=scrubber.scrub_all(result.details),
-            outputs=tuple(map(scrubber.scrub_answer, result.outputs)),
-            predictions=tuple(map(scrubber.scrub_answer, result.predictions)),
-            thoughts=tuple(map(scrubber.scrub_answer, result.thoughts)),
-            exchanges=tuple(_scrubbed_exchange(each, scrubber) for each in result.exchanges),
-        )
+        texts = {name: scrubber.scrub_answer(getattr(result, name)) for name in _WRITTEN}
+        return replace(result, error=scrubber.scrub(result.error), details=scrubber.scrub_all(result.details), **texts)
 
     def requests(self, unit: Unit, render: Render) -> Sequence[Request]:
         """Return what to ask about a unit, all repeats of it; nothing where it cannot be scored."""
@@ -232,8 +229,7 @@ class Run:
     def note(self, task: str, example: str, exchange: Exchange, judge: str = "") -> None:
         """Keep an answer of the model, or of ``judge``, until the result of its example is kept."""
         if self.underway is not None:
-            record = _scrubbed_exchange(exchange_record(exchange), self.settings.scrubber)
-            self.underway.note(task, example, record, judge)
+            self.underway.note(task, example, self.settings.scrubber.scrub_answer(exchange_record(exchange)), judge)
 
     def _recall(self, unit: Unit, requests: Sequence[Request]) -> Sequence[Response] | None:
         """Return the answers to the requests of a unit that the interrupted run has, if it has them."""
@@ -311,6 +307,7 @@ class Run:
         """Return the adapter behind the name of a judge that a task asks for, made once."""
         if spec not in self._named_judges:
             self._named_judges[spec] = self._make_adapter(spec)
+            self.settings.scrubber.learn(secrets_of(self._named_judges[spec]))
         return self._named_judges[spec]
 
     def _score_of(self, unit: Unit, engine: Engine, tools: Tools) -> Callable[..., Any]:
@@ -329,13 +326,6 @@ class Run:
             return {**self.settings.scrubber.scrub_all(facts), **({"exact": True} if self.is_exact else {})}
         except Exception as error:  # an adapter's own code must not cost the run its board
             return {"error": self.settings.scrubber.scrub(f"{type(error).__name__}: {error}")}
-
-
-def _scrubbed_exchange(record: Mapping[str, Any], scrubber: Scrubber) -> dict[str, Any]:
-    return {
-        name: scrubber.scrub_answer(value) if name in ("output", "thoughts") else value
-        for name, value in record.items()
-    }
 
 
 def _nothing() -> None:

@@ -17,8 +17,6 @@ from pytest_lmeval.redaction import Scrubber
 if TYPE_CHECKING:
     from pytest_lmeval.engine.caching import CacheSettings
 
-_KNOWS_NOTHING = Scrubber()
-
 
 def today() -> str:
     """Return the day in UTC, as YYYY-MM-DD."""
@@ -54,7 +52,7 @@ class RunSettings:
     passthrough: tuple[type[BaseException], ...] = ()
     may_crash: bool = False
     reuses: bool = False
-    scrubber: Scrubber = _KNOWS_NOTHING
+    scrubber: Scrubber = field(default_factory=Scrubber)
     cache: CacheSettings | None = None
     think_tags: tuple[str, str] | None = THINK_TAGS
     quarantine: Quarantine = field(default_factory=lambda: Quarantine(today()))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pytest_lmeval.adapters.openai.echo import echo_body, echoed
 from pytest_lmeval.adapters.openai.options import read_options
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pytest_lmeval.adapters.openai.transport import Reply
 
 _REVISIONS = 5
+Answered = TypeVar("Answered", Completion, LogProb)
 
 
 class OpenAIAdapter:
@@ -61,6 +62,11 @@ class OpenAIAdapter:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r}, base_url={self._options.base_url!r})"
 
+    @property
+    def known_secrets(self) -> tuple[str, ...]:
+        """The API key, for what shows or keeps answers."""
+        return self._key.known()
+
     def __reduce__(self) -> tuple[Any, ...]:
         return _remake, (type(self), self.name, self.options | {"temperature": self._temperature()})
 
@@ -70,16 +76,26 @@ class OpenAIAdapter:
         Raise TransientError where asking again may help (408, 409, 429, 5xx, resets, timeouts, a cut-off body),
         AdapterError where it would not.
         """
-        document, reply = await self._ask(request_body(self.name, self._options, request))
-        return completion(document, self._options, reply.latency_ms, reply.ttft_ms)
+        return raised(await self._completion(request))
+
+    async def _completion(self, request: Generate) -> Completion | AdapterError:
+        # Errors leave as values: a traceback through here would show the reply, in which the key may be.
+        try:
+            document, reply = await self._ask(request_body(self.name, self._options, request))
+            return completion(document, self._options, reply.latency_ms, reply.ttft_ms)
+        except AdapterError as error:
+            return error
 
     async def _loglikelihood(self, requests: Sequence[LogLikelihood]) -> list[LogProb]:
         """Ask for one after the other, once, and return their log-probabilities; raise as :meth:`complete` does."""
-        return [await self._log_prob(request) for request in requests]
+        return [raised(await self._log_prob(request)) for request in requests]
 
-    async def _log_prob(self, request: LogLikelihood) -> LogProb:
-        document, reply = await self._ask(echo_body(self.name, self._options, request))
-        return echoed(document, request, reply.latency_ms)
+    async def _log_prob(self, request: LogLikelihood) -> LogProb | AdapterError:
+        try:
+            document, reply = await self._ask(echo_body(self.name, self._options, request))
+            return echoed(document, request, reply.latency_ms)
+        except AdapterError as error:
+            return error
 
     async def _ask(self, body: bytes) -> tuple[Document, Reply]:
         reply = await self._transport.post(body)
@@ -102,6 +118,14 @@ class OpenAIAdapter:
         known = self.manifest.get("revision", "").split(", ") if "revision" in self.manifest else []
         if isinstance(served, str) and served not in known and len(known) < _REVISIONS and _is_plain(served):
             self.manifest["revision"] = ", ".join([*known, served])
+
+
+def raised(answer: Answered | AdapterError) -> Answered:
+    """Return an answer; raise an error anew, without what led to it."""
+    if isinstance(answer, AdapterError):
+        answer.__context__ = answer.__traceback__ = None
+        raise answer from None
+    return answer
 
 
 def _is_plain(name: str) -> bool:

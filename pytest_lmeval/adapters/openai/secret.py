@@ -11,7 +11,7 @@ from pytest_lmeval.redaction import HIDDEN, Scrubber
 
 
 class ApiKey:
-    """A key, or none; its text leaves only through :meth:`header`."""
+    """A key, or none; its text leaves through :meth:`header`, and through :meth:`known` to be hidden."""
 
     __slots__ = ("_scrubber", "_value")
 
@@ -32,6 +32,10 @@ class ApiKey:
         """Return the value of the Authorization header, as a text whose repr is masked."""
         return _Masked(f"Bearer {self._value}")
 
+    def known(self) -> tuple[str, ...]:
+        """Return what a run is to hide."""
+        return (self._value,) if self._value else ()
+
     def scrub(self, text: str) -> str:
         """Return ``text``, of a message, with the key masked wherever it stands."""
         return self._scrubber.scrub(text)
@@ -41,10 +45,6 @@ class ApiKey:
         # Latin-1 keeps every byte, whatever the encoding is.
         data = self.scrub(data.decode("latin-1")).encode("latin-1")
         return data[: max(0, len(data) - 2 * len(self._value))] if cut_off else data
-
-    def scrub_answer(self, data: bytes) -> bytes:
-        """Return ``data``, of an answer, with the key masked unless it is a mere placeholder."""
-        return self._scrubber.scrub_answer(data.decode("latin-1")).encode("latin-1")
 
     def stands_in(self, value: Any) -> bool:
         """Tell whether the key occurs in the repr of ``value``."""

@@ -21,8 +21,10 @@ from pytest_lmeval.functions.task import FunctionTask
 from pytest_lmeval.plugin.collected import collected, repeated_by_plugin
 from pytest_lmeval.plugin.collector import ItemNames
 from pytest_lmeval.plugin.evals.item import EvalItem, follow
+from pytest_lmeval.plugin.evals.naming import EvalNames
 from pytest_lmeval.plugin.models import labels_of
 from pytest_lmeval.plugin.private import arguments_of, fixture_definitions, remade
+from pytest_lmeval.plugin.settings import scrubber_of_run
 from pytest_lmeval.plugin.tags import mark_by_tags
 from pytest_lmeval.run.facts import info_of
 from pytest_lmeval.text import node_path
@@ -74,6 +76,9 @@ def parametrize(collector: pytest.Collector, function: Any) -> None:
     wanted = LoadOptions(limit=option.lm_limit, sample=option.lm_sample, seed=option.lm_seed)
     places = wanted.used(task.name, len(data.rows))
     kept = data.at(places)
+    if scrubber := scrubber_of_run(collector.config):
+        ids = EvalNames(scrubber)
+        kept = DataRows(kept.rows, [ids.id(each) for each in kept.ids], kept.path, kept.sha256)
     names = ItemNames()
     shown = [names.unique(each) for each in kept.ids]
     marks = [mark for mark in getattr(function, "pytestmark", ()) if _ROWS not in mark.kwargs]
@@ -85,13 +90,14 @@ def parametrize(collector: pytest.Collector, function: Any) -> None:
 def examples_of(collector: pytest.Collector, function: Any, items: Sequence[Any]) -> list[Any]:
     """Return the items of a test function, those that are examples as such."""
     task = declared(function)
+    names = EvalNames(scrubber_of_run(collector.config))
     if task is not None:
         _unmark(function)
         if not items:
             name = _qualified(collector, function)
             _refuse(collector, f"{name} is no test to pytest, so eval_task({task.name!r}) would never run: {_NAMES}")
-        return _declared_items(collector, task, function, items)
-    return [one for item in items for one in _plain(collector, function, item)]
+        return _declared_items(collector, task, function, items, names)
+    return [one for item in items for one in _plain(collector, function, item, names)]
 
 
 def refuse_unittest(collector: pytest.Collector, kind: type) -> None:
@@ -116,7 +122,9 @@ def _unmark(function: Any) -> None:
         function.pytestmark = [mark for mark in function.pytestmark if mark is not rows[0]]
 
 
-def _declared_items(collector: Any, spec: EvalFunction, function: Any, items: Sequence[Any]) -> list[Any]:
+def _declared_items(
+    collector: Any, spec: EvalFunction, function: Any, items: Sequence[Any], names: EvalNames
+) -> list[Any]:
     rows: _Rows | None = vars(function).get(_ROWS, (None, None))[1]
     file = _file_of(collector)
     # Rows times parameters are items; of the rows some may have been left out.
@@ -126,8 +134,9 @@ def _declared_items(collector: Any, spec: EvalFunction, function: Any, items: Se
     _read(task, file, items[0], name)
     made = []
     for item in items:
+        example = _example(item, spec, rows, names)
+        names.rename(item)
         _refuse_repeated(collector, item)
-        example = _example(item, spec, rows)
         task.examples.append(example)
         for label in labels_of(collector.config) or [""]:
             one = _as_example(remade(item, EvalItem, label), task, example, spec, name)
@@ -137,7 +146,7 @@ def _declared_items(collector: Any, spec: EvalFunction, function: Any, items: Se
     return made
 
 
-def _plain(collector: Any, function: Any, item: Any) -> list[Any]:
+def _plain(collector: Any, function: Any, item: Any, names: EvalNames) -> list[Any]:
     """Return an item without ``eval_task``; one that takes our ``lm`` as an example of its file's task."""
     if not isinstance(item, pytest.Function) or "lm" not in item.fixturenames or not is_ours(item):
         return [item]
@@ -156,7 +165,9 @@ def _plain(collector: Any, function: Any, item: Any) -> list[Any]:
     qualified = _qualified(collector, function)
     if qualified not in task.code:
         _read(task, file, item, qualified)
-    example = Example(item.nodeid.partition("::")[2], row_text(_parameters(item)), (), task.metric, line=_line(item))
+    id = names.id(item.nodeid.partition("::")[2])
+    example = Example(id, row_text(_parameters(item)), (), task.metric, line=_line(item))
+    names.rename(item)
     task.examples.append(example)
     if not inspect.iscoroutinefunction(item.function):
         return [_as_example(remade(item, EvalItem, each), task, example, None, qualified) for each in labels or [""]]
@@ -202,7 +213,7 @@ def _refuse_repeated(collector: pytest.Collector, item: Any) -> None:
         _refuse(collector, f"{item.nodeid}: {refusal}")
 
 
-def _example(item: Any, spec: EvalFunction, rows: _Rows | None) -> Example:
+def _example(item: Any, spec: EvalFunction, rows: _Rows | None, names: EvalNames) -> Example:
     parameters = _parameters(item)
     metadata = {**spec.metadata, **({"tags": list(spec.tags)} if spec.tags else {})}
     if rows is None:
@@ -213,7 +224,7 @@ def _example(item: Any, spec: EvalFunction, rows: _Rows | None) -> Example:
         others = {name: value for name, value in parameters.items() if name != "row"}
         id = rows.data.ids[place] if not others else item.callspec.id
         shown = row_text({"row": parameters["row"], **others} if others else parameters["row"])
-    return Example(id, shown, (), "function", metadata=metadata, line=_line(item))
+    return Example(names.id(id), shown, (), "function", metadata=metadata, line=_line(item))
 
 
 def _parameters(item: Any) -> dict[str, Any]:

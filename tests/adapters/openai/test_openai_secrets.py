@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from pytest_lmeval.adapters.openai import OpenAIAdapter
+from pytest_lmeval.redaction import Scrubber
 from pytest_lmeval.types import Generate
 
 from .asking import KEY, PATH, ask, assert_no_key, shown
@@ -109,7 +110,9 @@ def test_a_short_key_is_masked_in_errors_only(monkeypatch: pytest.MonkeyPatch) -
     assert "EMPTY" == outcome.completion.text
 
 
-def test_an_answer_that_holds_the_key_is_masked() -> None:
+def test_an_answer_that_holds_the_key_reaches_the_application_and_what_keeps_it_knows_the_key() -> None:
     outcome = ask([says(f"Your header was Bearer {KEY}.")])
     assert outcome.completion is not None
-    assert "Your header was Bearer ***." == outcome.completion.text
+    assert f"Your header was Bearer {KEY}." == outcome.completion.text
+    adapter = OpenAIAdapter("m", base_url="http://127.0.0.1:9")
+    assert "Your header was Bearer ***." == Scrubber(adapter.known_secrets).scrub_answer(outcome.completion).text

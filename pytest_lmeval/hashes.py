@@ -31,6 +31,12 @@ def with_ordinal(request: Generate, seen: Counter[tuple[int, str]]) -> Generate:
     return replace(request, nth=seen[key] - 1) if seen[key] > 1 else request
 
 
+def judge_key(judge: str, request: Generate) -> str:
+    """Return a SHA-256 over which judge is asked, and what, but not on behalf of which example."""
+    content = "\0".join([judge, request.text, str(request.repeat), str(request.max_tokens), *request.stop])
+    return hashlib.sha256(content.encode("utf-8", "backslashreplace")).hexdigest()[:32]
+
+
 def rendered(prompt: str | Sequence[Message]) -> str | list[list[Any]]:
     """Return a prompt as hashes take it: text, or role and content of each message, and its calls by name."""
     return prompt if isinstance(prompt, str) else [_message(message) for message in prompt]

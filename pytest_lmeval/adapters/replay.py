@@ -49,6 +49,12 @@ class ReplayAdapter:
                 raise UsageError(f"{self._path}: two outputs for {_label(task, example_id)}")
             self._outputs[task, example_id] = outputs
 
+    def as_judge(self) -> Any:
+        """Return the judge that answers out of the same file: what a model said is no judge's reply."""
+        from pytest_lmeval.adapters.replay_judge import ReplayJudge
+
+        return ReplayJudge(self._path)
+
     def check_selection(self, keys: Iterable[tuple[str, str]]) -> None:
         """Raise UsageError where an output without a task would answer examples of two tasks."""
         self._recalls.clear()

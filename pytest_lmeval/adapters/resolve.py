@@ -109,6 +109,12 @@ def made_with(adapter: Any) -> Made:
     return _MADE.get(id(adapter), _BY_HAND)
 
 
+def as_judge(adapter: Any) -> Any:
+    """Return what answers the questions to a judge that ``adapter`` is: a recording has its own for them."""
+    make = getattr(adapter, "as_judge", None)
+    return make() if callable(make) else adapter
+
+
 def check_adapter(adapter: Any, spec: str) -> None:
     """Raise UsageError unless ``adapter`` has one of the answering methods."""
     if isinstance(adapter, str):

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from hashlib import sha256
 
 from pytest_lmeval.adapters.resolve import adapter_name
 from pytest_lmeval.engine.engine import Engine
 from pytest_lmeval.errors import ScoringError
+from pytest_lmeval.hashes import judge_key
+from pytest_lmeval.records.judgements import judge_entries
 from pytest_lmeval.types import Completion, ExampleResult, Generate
 
 Known = Mapping[str, str]
 """What judges wrote in the run that is being completed, by :func:`judge_key`."""
-
-
-def judge_key(judge: str, request: Generate) -> str:
-    """Return a SHA-256 over who is asked, and what, but not on behalf of which example."""
-    content = "\0".join([judge, request.text, str(request.repeat), str(request.max_tokens), *request.stop])
-    return sha256(content.encode("utf-8", "backslashreplace")).hexdigest()[:32]
 
 
 class NamedJudges:
@@ -77,17 +72,18 @@ class Judge(NamedJudges):
         self.engine = engine
         self.name = adapter_name(engine.adapter)
         self._known = known
+        self._by_example = bool(getattr(engine.adapter, "answers_by_example", False))
 
     def ask(self, requests: Sequence[Generate]) -> list[Completion]:
         """Return one completion per request; raise the AdapterError of the first that has none."""
-        wanted = {judge_key(self.name, request): request for request in requests}
+        wanted = {self._asked_as(request): request for request in requests}
         self._send(wanted)
         answers = {key: self._answer(key, wanted) for key in wanted}
-        return [answers[judge_key(self.name, request)] for request in requests]
+        return [answers[self._asked_as(request)] for request in requests]
 
     def send(self, requests: Sequence[Generate]) -> None:
         """Ask ahead of the time; an answer is kept until it is wanted."""
-        self._send({judge_key(self.name, request): request for request in requests})
+        self._send({self._asked_as(request): request for request in requests})
 
     @property
     def stopped(self) -> str:
@@ -98,6 +94,11 @@ class Judge(NamedJudges):
         """Stop asking, this judge and those that tasks named."""
         super().close()
         self.engine.close()
+
+    def _asked_as(self, request: Generate) -> str:
+        key = self.key(request)
+        # Two recorded replies to one question may differ, if they are about two examples.
+        return f"{key} {request.task} {request.id}" if self._by_example else key
 
     def _send(self, wanted: Mapping[str, Generate]) -> None:
         new = [key for key in wanted if key not in self._known]
@@ -117,8 +118,5 @@ def known_answers(results: Iterable[ExampleResult]) -> dict[str, str]:
     """Return what judges wrote, by :func:`judge_key`, as the details of held results tell."""
     known: dict[str, str] = {}
     for result in results:
-        repeats = [each for each in result.details.get("repeats", ()) if isinstance(each, Mapping)]
-        for entry in (entry for details in (result.details, *repeats) for entry in details.get("judge", ())):
-            if isinstance(entry, dict) and isinstance(entry.get("key"), str) and isinstance(entry.get("output"), str):
-                known[entry["key"]] = entry["output"]
+        known.update((entry["key"], entry["output"]) for entry in judge_entries(result.details))
     return known

@@ -216,7 +216,10 @@ class RunState:
         """Return the adapter that ``--lm-judge`` names, made once per process; None without the option."""
         spec = self.config.option.lm_judge
         if self._judge is None and spec:
-            self._judge = self.make(spec, {})
+            from pytest_lmeval.adapters.resolve import as_judge
+
+            made = self.make(spec, {})
+            self._judge = with_usage_errors(lambda: as_judge(made))
         return self._judge
 
     def make(self, spec: str, options: Mapping[str, Any]) -> Any:

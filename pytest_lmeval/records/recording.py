@@ -23,7 +23,7 @@ class Outputs(tuple[str, ...]):
 
     ``thoughts`` are those before each of them, empty where there are none. ``cut_off`` says that one is cut off.
     ``exchanges`` are the records of the requests of an example that took several a response, or of what an eval
-    function asked, its judge behind its model; it has no outputs.
+    function asked its model; it has no outputs.
     """
 
     thoughts: tuple[str, ...] = ()
@@ -45,23 +45,17 @@ def _of_function(record: Mapping[str, Any]) -> list[dict[str, Any]]:
     details = record.get("details")
     if not isinstance(details, Mapping) or FUNCTION not in details:
         return []
-    return [*answered_requests(details), *answered_requests(details, "judge")]
+    return answered_requests(details)
 
 
 def read_recording(path: Path) -> Iterator[tuple[str | None, str, Outputs]]:
     """Yield ``(task or None, id, outputs)`` from a recording of any of the three kinds."""
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise UsageError(f"replay:{path}: cannot be read: {error.strerror}") from None
+    data = recording_data(path)
     ledger = read_ledger(BytesIO(data), path, _of_result)
     if ledger is not None and ledger.runs:
         yield from _from_ledger(ledger)
         return
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise UsageError(f"replay:{path}: cannot be read: not UTF-8") from None
+    text = _text(data, path)
     board = _as_board(text)
     if board is not None:
         check_schema(path, board.get("schema"), SCHEMA)
@@ -71,6 +65,29 @@ def read_recording(path: Path) -> Iterator[tuple[str | None, str, Outputs]]:
         if line.strip() and not line.lstrip().startswith("#"):
             record = _parse(line, f"{path}:{number}")
             yield _entry(record, record.get("task"), f"{path}:{number}")
+
+
+def recording_data(path: Path) -> bytes:
+    """Return what the file of a recording holds; raise UsageError where it cannot be read."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"replay:{path}: cannot be read: {error.strerror}") from None
+
+
+def board_records(data: bytes, path: Path) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+    """Yield task, id and record of each example of a board; nothing of what is none."""
+    board = _as_board(_text(data, path)) or {"tasks": []}
+    for row in _objects(board["tasks"], path):
+        for record in _objects(row.get("per_example", []), path):
+            yield str(row.get("task")), str(record.get("id")), record
+
+
+def _text(data: bytes, path: Path) -> str:
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise UsageError(f"replay:{path}: cannot be read: not UTF-8") from None
 
 
 def _of_result(record: Mapping[str, Any]) -> Outputs:

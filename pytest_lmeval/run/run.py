@@ -8,7 +8,7 @@ from functools import cached_property, partial
 from itertools import cycle
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pytest_lmeval.adapters.resolve import adapter_name, secrets_of
+from pytest_lmeval.adapters.resolve import adapter_name, as_judge, secrets_of
 from pytest_lmeval.engine.ask import without_thoughts
 from pytest_lmeval.engine.budget import Budget
 from pytest_lmeval.engine.engine import Ahead, Engine
@@ -147,6 +147,7 @@ class Run:
             known = known_answers(self._held.results.values())
 
             def judging(adapter: Any) -> Engine:
+                adapter = as_judge(adapter)
                 own = Engine(adapter, engine.policy, engine.budget, self._cached(adapter))
                 own.on_wait = engine.on_wait
                 return own

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from pytest_lmeval.adapters.replay import ReplayAdapter
+from pytest_lmeval.adapters.resolve import as_judge
 from pytest_lmeval.engine.ask import ask
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.hashes import request_hash
@@ -30,7 +31,7 @@ def _adapter(folder: Path, details: Mapping[str, Any], outputs: tuple[str, ...] 
     return ReplayAdapter(str(folder / "ledger.jsonl"))
 
 
-def _said(adapter: ReplayAdapter, *requests: Generate) -> list[str]:
+def _said(adapter: Any, *requests: Generate) -> list[str]:
     return [each.text if isinstance(each, Completion) else str(each) for each in ask(adapter, list(requests))]
 
 
@@ -66,9 +67,15 @@ def test_each_repeat_has_its_own_answers(tmp_path: Path) -> None:
     assert ["2", "1"] == _said(adapter, _asked("q", repeat=1), _asked("q"))
 
 
-def test_a_judges_answers_are_found_whoever_was_the_judge(tmp_path: Path) -> None:
-    adapter = _adapter(tmp_path, {"steps": [_step("q", "model's"), _step("polite?", "yes", judge="large.v1")]})
-    assert ["yes", "model's"] == _said(adapter, _asked("polite?"), _asked("q"))
+def test_a_judge_has_its_own_answers_whoever_it_was_and_the_model_has_the_model_s(tmp_path: Path) -> None:
+    steps = [_step("q", "model's"), _step("polite?", "yes", judge="large.v1"), _step("q", "judge's", judge="small.v1")]
+    model = _adapter(tmp_path, {"steps": steps})
+    judge = as_judge(model)
+    assert ("model's", ["yes", "judge's"]) == (*_said(model, _asked("q")), _said(judge, _asked("polite?"), _asked("q")))
+    assert judge is as_judge(judge)
+    for adapter, prompt in ((model, "polite?"), (judge, "other")):
+        (said,) = _said(adapter, _asked(prompt))
+        assert "holds no" in said
 
 
 def test_steps_that_no_run_writes_are_refused(tmp_path: Path) -> None:

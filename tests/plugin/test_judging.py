@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.conftest import Project
+from tests.conftest import BOTH, Project
 
 JUDGE = """
 import json, os
@@ -106,6 +106,57 @@ def test_what_a_judge_said_before_a_crash_is_not_asked_again(judged: Project) ->
     judged.run("--lm-judge=judge:Judge", "--lm-resume")
     assert 1 == len(judgements(judged))
     assert 3 == judged.board()["counts"]["scored"]
+
+
+ALWAYS = """
+from itertools import count
+
+class Model:
+    def generate(self, prompts):
+        return ["yes" for _ in prompts]
+
+class Judge:
+    numbers = count()
+
+    def generate(self, prompts):
+        return ["NO" if next(self.numbers) % 2 else "no" for _ in prompts]
+"""
+
+
+def said(project: Project, folder: str = "reports") -> dict[str, list[str]]:
+    entries = {key: each["details"]["repeats"] for key, each in project.examples(folder).items()}
+    return {key: [entry["output"] for each in repeats for entry in each["judge"]] for key, repeats in entries.items()}
+
+
+@pytest.mark.parametrize("processes", BOTH)
+def test_a_replayed_judge_says_what_the_judge_said_and_nothing_the_model_said(judged: Project, processes: str) -> None:
+    judged.write("m.py", ALWAYS)
+    options = ("tasks", "--lm-gate=none", "--lm-include-per-example", "--lm-repeats=2", processes)
+    judged.run_pytest("--lm-adapter=m:Model", "--lm-judge=m:Judge", *options, "--lm-report-dir=first")
+    assert 0.0 == judged.board("first")["overall_score"]
+    for recording in ("ledger.jsonl", "leaderboard.json"):
+        for adapter in (f"replay:first/{recording}", "m:Model"):
+            judged.run_pytest(f"--lm-adapter={adapter}", f"--lm-judge=replay:first/{recording}", *options)
+            assert (0.0, judged.board("first")["digest"]) == (judged.board()["overall_score"], judged.board()["digest"])
+            assert said(judged, "first") == said(judged)
+
+
+def test_a_question_that_a_replayed_judge_was_not_asked_is_an_error(judged: Project) -> None:
+    judged.write("m.py", ALWAYS)
+    options = ("tasks", "--lm-gate=none", "--lm-include-per-example")
+    judged.run_pytest("--lm-adapter=m:Model", "--lm-judge=m:Judge", *options, "--lm-report-dir=first")
+    for name, text in (("polite.yaml", TASK), ("task_polite.py", CLASS)):
+        if (judged.path / "tasks" / name).exists():
+            judged.write(f"tasks/{name}", text.replace("      MODEL\n", "").replace("Judge: {", "Rate: {"))
+    ran = judged.run_pytest("--lm-adapter=m:Model", "--lm-judge=replay:first/ledger.jsonl", *options)
+    assert (3, 3) == (ran.ret, judged.board()["counts"]["errors"])
+    ran.stdout.fnmatch_lines(
+        ["*first/ledger.jsonl holds no reply of a judge to this question about * of task 'polite'*"]
+    )
+    judged.write("plain.jsonl", '{"id": "1", "output": "yes"}\n')
+    ran = judged.run_pytest("--lm-adapter=m:Model", "--lm-judge=replay:plain.jsonl", *options)
+    assert 4 == ran.ret
+    ran.stderr.fnmatch_lines(["*replay:plain.jsonl: holds no reply of a judge; name the ledger of a run with a judge*"])
 
 
 def test_a_scorer_may_name_a_judge_of_its_own(judged: Project) -> None:

@@ -22,7 +22,7 @@ ROWS = (
     "compare",
     "engine",
     "loading",
-    "builtin convert schemas starter",
+    "builtin compat convert schemas starter",
     "adapters formats project registry tasks",
     "records",
     "leaderboard",

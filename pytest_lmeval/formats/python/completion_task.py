@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -144,6 +145,10 @@ class CompletionTask(TaskDefaults):
         """Return the task; raise UsageError where ``adapter`` cannot answer it."""
         if self.needs and not callable(getattr(adapter, self.needs, None)):
             raise UsageError(f"task {self.name!r} asks for log-probabilities, which the adapter does not give")
+        for measure in self.measures:
+            if measure.package and find_spec(measure.package) is None:
+                missing = f"the metric {measure.name!r} needs {measure.package}, which is not installed"
+                raise UsageError(f"task {self.name!r}: {missing}: pip install '{measure.install}'")
         return self
 
     def requests(self, example: Example, prompt: Prompt) -> Sequence[Request]:

@@ -48,6 +48,8 @@ class Measure:
     of_loglikelihoods: Callable[[Mapping[str, float], Sequence[str]], float] | None = None
     of_answer: Callable[[JudgedAnswer], float | None] | None = None
     compares: bool = False
+    package: str = ""
+    install: str = ""
 
 
 def resolve(metrics: object, registry: Registry) -> tuple[Measure, ...]:
@@ -120,6 +122,8 @@ def _measures(field: str, entry: Any, registry: Registry) -> list[Measure]:
             of_loglikelihoods=of_loglikelihoods,
             of_answer=of_answer,
             compares=compares,
+            package=str(getattr(metric, "PACKAGE", "")),
+            install=str(getattr(metric, "INSTALL", "")),
         )
     ]
 

@@ -91,6 +91,32 @@ def _math(row: Row) -> list[str]:
     ]
 
 
+def _solved(row: Row) -> list[str]:
+    right = row["solution"].rpartition("\\boxed{")[2].rpartition("}")[0]
+    return [
+        f"So it is $\\boxed{{{right}}}$.",
+        f"Final Answer: The final answer is ${right}$. I hope it is correct.",
+        f"the final  answer: the answer is {right}",
+        f"It is $x = {right}$ dollars",
+        f"\\boxed{{17}}, no: \\boxed {right}$ it is",
+        f"Final Answer: The final answer is $17$. I hope it is correct. Or \\boxed{{{right}}}",
+        "Final Answer: The final answer is $-17.5$. I hope it is correct.",
+        right,
+        "",
+    ]
+
+
+def _boxed(row: Row) -> list[str]:
+    right = row["solution"].rpartition("\\boxed{")[2].rpartition("}")[0]
+    return [
+        f"So it is $\\boxed{{{right}}}$.",
+        f"First $\\boxed{{17}}$, no: \\boxed{{{right}}}\nProblem: \\boxed{{2}}",
+        f"Answer: ${right}$",
+        "\\boxed{-17.5}",
+        "",
+    ]
+
+
 def _natural(row: Row) -> list[str]:
     first = row["answer"][0]
     return [
@@ -116,7 +142,10 @@ def _letter(row: Row) -> list[str]:
 
 @dataclass(frozen=True)
 class Plan:
-    """What is run: a task class, its data and, for tasks that generate, what a model is taken to have written."""
+    """What is run: a task class, its data and, for tasks that generate, what a model is taken to have written.
+
+    ``loads`` says that the class loads its items itself: in the order and choice that it makes.
+    """
 
     name: str
     module: str
@@ -126,9 +155,15 @@ class Plan:
     subjects: Sequence[str] = ()
     num_fewshot: int = 0
     answers: Callable[[Row], list[str]] = field(default=as_is())
+    loads: bool = False
 
 
 LIKELIHOODS = ("AccuracyLoglikelihood", "AccuracyNormLoglikelihood", "BitsPerByteLoglikelihood")
+UNSURE = ("ConfidenceWeightedAccuracy", "DistributionalCorrectnessScore", "TernaryScore")
+MINERVA = ("MathMinervaCompletion", "MathMinervaCompletionRelaxed")
+REASONING = ("MathReasoningCompletion",)
+ALGEBRA = ("algebra", "geometry")
+XL = ("winogrande_xl",)
 PLANS = (
     Plan("arc", "arc", "ARC", "arc", LIKELIHOODS, ("ARC-Easy", "ARC-Challenge"), 2),
     Plan("arc_olmes", "arc", "ARC_OLMES", "arc", LIKELIHOODS, ("ARC-Easy", "ARC-Challenge"), 0),
@@ -147,6 +182,14 @@ PLANS = (
     Plan("humaneval", "humaneval", "HumanEval", "humaneval", ("CodeCompletionAssertion",), (), 0, _humaneval),
     Plan("humaneval_bpb", "humaneval", "HumanEvalBPB", "humaneval", ("BitsPerByteLoglikelihood",), (), 0),
     Plan("mbpp", "mbpp", "MBPP", "mbpp", ("CodeCompletionAssertion",), ("full",), 2, _mbpp),
+    Plan("math_level_5", "math_reasoning", "MATHLvl5", "hendrycks_math", REASONING, ALGEBRA, 2, _boxed, loads=True),
+    Plan("math_minerva", "math_reasoning", "MATHMinerva", "hendrycks_math", MINERVA, ALGEBRA, 1, _solved),
+    Plan("gpqa", "gpqa", "GPQA", "gpqa", LIKELIHOODS[:2], ("gpqa_extended",), 3, loads=True),
+    Plan("gpqa_unsure", "gpqa", "GPQA_IDK", "gpqa", (*LIKELIHOODS[:2], *UNSURE), ("gpqa_extended",), 0, loads=True),
+    Plan("squad2_loaded", "squad", "SQUAD2", "squad_v2", ("AccuracyCompletion", "F1"), (), 2, _squad, loads=True),
+    Plan("winogrande_cloze", "winogrande", "WINOGRANDECloze", "winogrande", ("PartialEvalAccuracy",), XL, 2),
+    Plan("natural_questions_mc", "naturalqs_open", "NaturalQsOpenMC", "nq_gen2mc", LIKELIHOODS, (), 2),
+    Plan("natural_questions_bpb", "naturalqs_open", "NaturalQsOpenBPB", "nq_gen2mc", LIKELIHOODS[2:], (), 1),
     Plan("natural_questions", "naturalqs_open", "NaturalQsOpen", "nq_open", ("DropF1ExactMatch",), (), 2, _natural),
 )
 

@@ -74,9 +74,11 @@ def record_of(plan: Plan) -> dict[str, Any]:
     for subject in task.SUBJECTS:
         task._load_dataset(subject)
         name = "" if subject == import_module("eval_framework.tasks.base").NO_SUBJECT else subject
-        # The order of the file, not the shuffled one: an example is then known by its place.
-        task.dataset[task.SAMPLE_SPLIT] = rows_of(plan.data, name)[task.SAMPLE_SPLIT]
-        samples += [sample_of(plan, task, subject, index) for index in range(len(task.dataset[task.SAMPLE_SPLIT]))]
+        if not plan.loads:
+            # The order of the file, not the shuffled one: an example is then known by its place.
+            task.dataset[task.SAMPLE_SPLIT] = rows_of(plan.data, name)[task.SAMPLE_SPLIT]
+        made = pair_of if "PartialEvalAccuracy" in plan.metrics else sample_of
+        samples += [made(plan, task, subject, index) for index in range(len(task.dataset[task.SAMPLE_SPLIT]))]
     return {
         "class": f"{module.__name__}.{plan.kind}",
         "num_fewshot": plan.num_fewshot,
@@ -120,6 +122,45 @@ def sample_of(plan: Plan, task: Any, subject: str, index: int) -> dict[str, Any]
         "ground_truth": sample.ground_truth,
         "possible_completions": None if generates else sample.possible_completions,
         "answers": written(plan, task, sample, row) if generates else chosen(plan, sample),
+    }
+
+
+def pair_of(plan: Plan, task: Any, subject: str, index: int) -> dict[str, Any]:
+    """Return the two samples that the task makes of the item at ``index``, and which is right by some numbers."""
+    formatter = import_module("template_formatting.formatter")
+    types_ = import_module("eval_framework.shared.types")
+    item = task.dataset[task.SAMPLE_SPLIT][index]
+    item["subject"] = subject
+    task.rnd = random.Random(1234 + index)
+    samples = task._create_samples(item, 2 * index, str(subject))
+    answers = []
+    for totals in ((-1.0, -2.0), (-2.5, -1.5), (-3.0, -3.0)):
+        metric = metric_class("PartialEvalAccuracy")()
+        results = []
+        for sample, total in zip(samples, totals, strict=True):
+            response = types_.Loglikelihood(
+                id=sample.id,
+                subject=sample.subject,
+                ground_truth=sample.ground_truth,
+                prompt="",
+                prompt_sequence_positions=None,
+                loglikelihoods={sample.possible_completions[0]: total},
+                loglikelihoods_sequence_positions={},
+            )
+            results += metric.calculate(response)
+        answers.append({"totals": totals, "score": results[0].value})
+    return {
+        "subject": str(subject),
+        "pair": [
+            {
+                "messages": [[message.role.value, message.content] for message in sample.messages],
+                "text": formatter.ConcatFormatter().format(sample.messages, output_mode="string"),
+                "ground_truth": sample.ground_truth,
+                "possible_completions": sample.possible_completions,
+            }
+            for sample in samples
+        ],
+        "answers": answers,
     }
 
 
@@ -192,7 +233,14 @@ def metric_class(name: str) -> Any:
         "DropF1ExactMatch": "completion.drop_completion",
         "F1": "completion.f1",
         "F1SquadNormalized": "completion.f1",
+        "ConfidenceWeightedAccuracy": "loglikelihood.confidence_weighted_accuracy",
+        "DistributionalCorrectnessScore": "loglikelihood.dcs",
+        "LanguageRawConsistencyChecker": "completion.language_checker",
+        "MathMinervaCompletion": "completion.math_minerva_completion",
+        "MathMinervaCompletionRelaxed": "completion.math_minerva_completion",
         "MathReasoningCompletion": "completion.math_reasoning_completion",
+        "PartialEvalAccuracy": "loglikelihood.accuracy_loglikelihood",
+        "TernaryScore": "loglikelihood.ternary",
         "ROUGE_1": "completion.rouge_1",
         "ROUGE_2": "completion.rouge_2",
         "ROUGE_L": "completion.rouge_l",

@@ -25,11 +25,19 @@ RECORDS: dict[str, Any] = {
     file.stem: json.loads(file.read_text("utf-8")) for file in sorted((HERE / "records").glob("*.json"))
 }
 PAIRS = RECORDS.pop("metrics")
+PAIRED = RECORDS.pop("winogrande_cloze")
 METRICS = {
     "AccuracyCompletion": "completion_accuracy",
     "AccuracyLoglikelihood": "accuracy_loglikelihood",
     "AccuracyNormLoglikelihood": "accuracy_norm_loglikelihood",
     "BitsPerByteLoglikelihood": "byte_probability",
+    "ConfidenceWeightedAccuracy": "confidence_weighted_accuracy",
+    "DistributionalCorrectnessScore": "distributional_correctness",
+    "MathMinervaCompletion.Exact": "math_minerva_exact",
+    "MathMinervaCompletion.Exact Flex": "math_minerva_flex",
+    "MathMinervaCompletionRelaxed.Exact": "math_minerva_relaxed_exact",
+    "MathMinervaCompletionRelaxed.Exact Flex": "math_minerva_relaxed_flex",
+    "TernaryScore": "ternary_score",
     "CodeCompletionAssertion": "code_pass_at_one",
     "DropF1ExactMatch.exact_match": "drop_em",
     "DropF1ExactMatch.f1": "drop_f1",
@@ -57,7 +65,7 @@ def pairs_of(name: str) -> list[tuple[dict[str, Any], Example]]:
 
 
 def test_there_is_a_port_for_every_record() -> None:
-    assert RECORDS.keys() == ports().keys()
+    assert {*RECORDS, "winogrande_cloze"} == ports().keys()
 
 
 @pytest.mark.parametrize("name", RECORDS)
@@ -107,6 +115,8 @@ def scored(name: str, example: Example, answer: dict[str, Any], sandbox: Sandbox
 def value_of(score: Score, metric: str, first: str) -> float:
     """Return the value of one of our metrics, as the original tells it."""
     value = score.value if metric == first else score.metrics[metric]
+    if metric in ("distributional_correctness", "ternary_score"):
+        return 2 * value - 1  # there from -1 to 1
     # There, the number of bits; here, what is better where it is more.
     return -math.log2(value) if metric == "byte_probability" else value
 
@@ -114,8 +124,8 @@ def value_of(score: Score, metric: str, first: str) -> float:
 @pytest.mark.parametrize("name", RECORDS)
 def test_predictions_and_scores_are_the_same(name: str, sandbox: Sandbox) -> None:
     first = ports()[name].metric
-    # MATH500's are normalised before they are compared; here, the metric does that.
-    is_predicted = name != "math500"
+    # The answers of these are normalised before they are compared; here, the metric does that.
+    is_predicted = name not in ("math500", "math_level_5")
     for sample, example in pairs_of(name):
         for answer in sample["answers"]:
             score = scored(name, example, answer, sandbox)
@@ -123,6 +133,23 @@ def test_predictions_and_scores_are_the_same(name: str, sandbox: Sandbox) -> Non
             assert pytest.approx(answer["scores"]) == ours
             if is_predicted and "prediction" in answer:
                 assert answer["prediction"] == score.prediction
+
+
+def test_two_samples_of_an_item_are_asked_and_scored_together() -> None:
+    task = ports()["winogrande_cloze"]
+    for item, example in zip(PAIRED["samples"], task.examples, strict=True):
+        asked = [one for one in task.requests(example, render(example)) if isinstance(one, LogLikelihood)]
+        wanted = [(sample["text"], *sample["possible_completions"]) for sample in item["pair"]]
+        assert wanted == [(one.context, one.continuation) for one in asked]
+        in_messages = task.requests(example, example.messages)
+        assert [sample["messages"] for sample in item["pair"]] == [
+            [[message.role, message.content] for message in one.messages]
+            for one in in_messages
+            if isinstance(one, LogLikelihood)
+        ]
+        for answer in item["answers"]:
+            score = task.score(example, [LogProb(total) for total in answer["totals"]], Tools())
+            assert answer["score"] == score.value
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: repr(pair["text"]))

@@ -1,0 +1,1 @@
+"""What task files written for other frameworks import, a package for each."""

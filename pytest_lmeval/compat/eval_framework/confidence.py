@@ -1,0 +1,86 @@
+"""Metrics of how sure a model is of its answer, by the log-probability of each possible one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pytest_lmeval.metrics.parts.probability import softmax
+
+
+class ConfidenceWeightedAccuracy:
+    """The probability of the answer that is chosen if it is right, else 0; log-probabilities are per character."""
+
+    NAME = "confidence_weighted_accuracy"
+    THRESHOLD = 0.5
+
+    def of_loglikelihoods(self, loglikelihoods: Mapping[str, float], targets: Sequence[str]) -> float:
+        """Return the score in [0, 1]."""
+        probable = _probabilities(loglikelihoods)
+        chosen = _chosen(loglikelihoods)
+        return probable[chosen] if _is_right(chosen, targets) else 0.0
+
+
+class DistributionalCorrectnessScore:
+    """The probability of right answers less that of wrong ones, where the last completion is not to know.
+
+    Half of it and a half, so that it is in [0, 1]: the original's number is twice the score less 1.
+    """
+
+    NAME = "distributional_correctness"
+    THRESHOLD = 0.5
+
+    def of_loglikelihoods(self, loglikelihoods: Mapping[str, float], targets: Sequence[str]) -> float:
+        """Return the score in [0, 1]."""
+        probable = _probabilities(loglikelihoods)
+        unsure = _normal(list(loglikelihoods)[-1])
+        right = sum(share for text, share in probable.items() if _is_right(text, targets))
+        wrong = sum(
+            share for text, share in probable.items() if not _is_right(text, targets) and _normal(text) != unsure
+        )
+        # Found only where the completion is in its normal form, without a blank in front: so are the published numbers.
+        return (1 + (right - wrong) * (1 - probable.get(unsure, 0.0))) / 2
+
+
+class TernaryScore:
+    """1 for a right choice, 0.5 where the last completion, not to know, is chosen, 0 for a wrong one.
+
+    The original's number, 1, 0 or -1, is twice the score less 1.
+    """
+
+    NAME = "ternary_score"
+
+    def of_loglikelihoods(self, loglikelihoods: Mapping[str, float], targets: Sequence[str]) -> float:
+        """Return the score in [0, 1]."""
+        chosen = _chosen(loglikelihoods)
+        if _is_right(chosen, targets):
+            return 1.0
+        return 0.5 if _normal(chosen) == _normal(list(loglikelihoods)[-1]) else 0.0
+
+
+class PartialEvalAccuracy:
+    """Of the two samples that ``_create_samples`` makes of an item, the right one is the more probable."""
+
+    NAME = "partial_eval_accuracy"
+    COMPARES_SAMPLES = True
+
+
+def _per_character(loglikelihoods: Mapping[str, float]) -> dict[str, float]:
+    return {text: total / (len(text) or 1) for text, total in loglikelihoods.items()}
+
+
+def _probabilities(loglikelihoods: Mapping[str, float]) -> dict[str, float]:
+    values = _per_character(loglikelihoods)
+    return dict(zip(values, softmax(list(values.values())), strict=True))
+
+
+def _chosen(loglikelihoods: Mapping[str, float]) -> str:
+    values = _per_character(loglikelihoods)
+    return max(values, key=lambda text: values[text])
+
+
+def _is_right(text: str, targets: Sequence[str]) -> bool:
+    return _normal(text) in {_normal(target) for target in targets}
+
+
+def _normal(text: str) -> str:
+    return text.strip().lower()

@@ -1,0 +1,164 @@
+"""Answers to MATH as Minerva's evaluation reads them: Lewkowycz et al. (2022), appendix D."""
+
+from __future__ import annotations
+
+import re
+
+from pytest_lmeval.compat.eval_framework.hendrycks import is_same_text
+from pytest_lmeval.tasks.judging import JudgedAnswer
+
+_STRICT = re.compile(r"Final Answer: The final answer is(?P<answer>.*?). I hope it is correct.")
+_RELAXED = re.compile(
+    r"final\s+answer\s*:\s*the\s+(?:final\s+)?answer\s+is\s*(?P<answer>.*)", re.IGNORECASE | re.DOTALL
+)
+_HOPE = re.compile(r"\.?\s*i\s+hope\s+it\s+is\s+correct\.?\s*$", re.IGNORECASE)
+_REPLACED = (
+    ("an ", ""),
+    ("a ", ""),
+    (".$", "$"),
+    ("\\$", ""),
+    ("\\ ", ""),
+    (" ", ""),
+    ("mbox", "text"),
+    (",\\text{and}", ","),
+    ("\\text{and}", ","),
+    ("\\text{m}", "\\text{}"),
+)
+_UNITS = """
+    square ways integers dollars mph inches ft hours km units \\ldots sue points feet minutes digits cents degrees cm gm
+    pounds meters meals edges students childrentickets multiples
+"""
+_MARKS = """\\text{}^2 \\text{}^3 \\text{|} \\text{} \\mathrm{th} ^\\circ ^{\\circ} \\; ,\\! {,} " \\dots"""
+_REMOVED = (
+    *_UNITS.split(),
+    "\\text{s}",
+    "\\text{.}",
+    "\\text{\ns}",
+    *(mark.replace("|", "\n") for mark in _MARKS.split()),
+)
+_REWRITTEN = tuple(
+    (re.compile(pattern), new)
+    for pattern, new in (
+        (r".*?(\$)(.*?)\$.*", r"$\2$"),
+        (r"\\text\{(.*?)\}", r"\1"),
+        (r"\\textbf\{(.*?)\}", r"\1"),
+        (r"\\overline\{(.*?)\}", r"\1"),
+        (r"\\boxed\{(.*)\}", r"\1"),
+        (r"frac([^{])(.)", r"frac{\1}{\2}"),
+        (r"sqrt([^{])", r"sqrt{\1}"),
+    )
+)
+
+
+def normalize_final_answer(answer: str) -> str:
+    """Return an answer without units, words and marks that say nothing of its value.
+
+    >>> normalize_final_answer("x = $1{,}200$ dollars")
+    '1200'
+    """
+    answer = answer.rpartition("=")[2]
+    for old, new in (*_REPLACED, *((text, "") for text in _REMOVED)):
+        answer = answer.replace(old, new)
+    for pattern, new in _REWRITTEN:
+        answer = pattern.sub(new, answer)
+    answer = answer.replace("$", "")
+    digits = answer.replace(",", "")
+    return digits if digits.isdigit() else answer
+
+
+def normalized_gold_from_solution(solution: str) -> str | None:
+    """Return the answer in the last box of a solution, None without one."""
+    found = _boxed(solution)
+    return None if found is None else normalize_final_answer(found)
+
+
+def extract_answers(
+    raw_answer: str, use_cot: bool = True, cot_style: str = "minerva", relaxed: bool = False
+) -> list[str]:
+    """Return the answers that a text may state, the likeliest first; ``relaxed`` takes other spellings of the phrase.
+
+    Raise ValueError for another ``cot_style`` than ``minerva``.
+    """
+    if cot_style != "minerva":
+        raise ValueError(f"cot_style: expected 'minerva', got {cot_style!r}")
+    if not use_cot:
+        return [normalize_final_answer(text) for text in (raw_answer, *_between_dollars(raw_answer, 0))]
+    found = [answer for answer in (_stated(raw_answer, relaxed=relaxed),) if answer]
+    found += [normalize_final_answer(text) for text in (_boxed(raw_answer),) if text is not None]
+    rest = (*_between_dollars(raw_answer, -2), raw_answer)
+    return found or [normalize_final_answer(rest[0])]
+
+
+def _stated(text: str, *, relaxed: bool) -> str:
+    if relaxed:
+        match = _RELAXED.search(text)
+        return normalize_final_answer(_HOPE.sub("", match["answer"].strip()).strip()) if match else ""
+    match = _STRICT.search(f"{text}I hope it is correct.")
+    return normalize_final_answer(match["answer"].strip()) if match else ""
+
+
+def _boxed(text: str) -> str | None:
+    if "\\boxed " in text:
+        return text.rpartition("\\boxed ")[2].partition("$")[0]
+    begin = text.rfind("\\boxed")
+    if not text.startswith("\\boxed{", begin):
+        return None
+    inside, depth = begin + len("\\boxed{"), 0
+    for place in range(inside - 1, len(text)):
+        depth += {"{": 1, "}": -1}.get(text[place], 0)
+        if depth == 0:
+            return text[inside:place]
+    return None
+
+
+def _between_dollars(text: str, first: int) -> list[str]:
+    places = [place for place, letter in enumerate(text) if letter == "$"]
+    if len(places) < 2:
+        return []
+    begin, end = (places[0], places[1]) if first == 0 else (places[-2], places[-1])
+    return [text[begin + 1 : end]]
+
+
+class _Minerva:
+    """Whether the text states the right answer: the likeliest one it may state, or, if ``flexible``, any."""
+
+    PACKAGE = "math_verify"
+    INSTALL = "pytest-lmeval[math]"
+
+    def __init__(self, name: str, *, relaxed: bool, flexible: bool) -> None:
+        self.NAME = name
+        self._relaxed = relaxed
+        self._flexible = flexible
+
+    def of_answer(self, answer: JudgedAnswer) -> float:
+        """Return 1.0 or 0.0."""
+        wanted = answer.targets[0]
+        given = extract_answers(answer.raw, relaxed=self._relaxed)
+        if not self._flexible:
+            return float(_is_equal(given[0], wanted))
+        return float(any(_is_equal(text, wanted) or is_same_text(text, wanted) for text in given))
+
+
+class MathMinervaCompletion:
+    """The stated answer is right, and any that may be meant is; the words have to be those of Minerva's prompt."""
+
+    PARTS = (
+        _Minerva("math_minerva_exact", relaxed=False, flexible=False),
+        _Minerva("math_minerva_flex", relaxed=False, flexible=True),
+    )
+
+
+class MathMinervaCompletionRelaxed:
+    """The same, in other spellings of these words, too."""
+
+    PARTS = (
+        _Minerva("math_minerva_relaxed_exact", relaxed=True, flexible=False),
+        _Minerva("math_minerva_relaxed_flex", relaxed=True, flexible=True),
+    )
+
+
+def _is_equal(given: str, wanted: str) -> bool:
+    from pytest_lmeval.metrics.math_equal import math_equal
+
+    # In a box, so that all of it is compared, not what may look like an answer in it.
+    return bool(given) and math_equal(f"\\boxed{{{given}}}", [f"\\boxed{{{wanted}}}"], {}).value == 1.0

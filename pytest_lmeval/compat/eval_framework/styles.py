@@ -1,0 +1,182 @@
+"""How a question with choices is asked: with the choices and their letters, or the question alone."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import string
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from pytest_lmeval.tasks import (
+    AccuracyCompletion,
+    AccuracyLoglikelihood,
+    AccuracyNormLoglikelihood,
+    BitsPerByteLoglikelihood,
+    Language,
+    ResponseType,
+)
+
+_LIKELIHOODS = (AccuracyLoglikelihood, AccuracyNormLoglikelihood, BitsPerByteLoglikelihood)
+_WORDS = {Language.ENG: ("Question: ", "Answer:"), Language.DEU: ("Frage: ", "Antwort:")}
+
+
+def get_n_letters(n: int) -> list[str]:
+    """Return the first ``n`` capital letters."""
+    return list(string.ascii_uppercase[: max(n, 0)])
+
+
+def answer_key_to_index(key: str) -> int:
+    """Return the place, from 0, that a letter (``A`` is the first) or a number (``1`` is the first) names.
+
+    >>> [answer_key_to_index(key) for key in ("A", "c", "1", "3")]
+    [0, 2, 0, 2]
+    """
+    return int(key) - 1 if key.isdigit() else ord(key.upper()) - ord("A")
+
+
+def shuffle_correct_with_distractors(correct: str, distractors: list[str], seed_text: str) -> tuple[list[str], int]:
+    """Return the choices in an order that ``seed_text`` decides, and the place of the correct one."""
+    places = list(range(len(distractors) + 1))
+    random.Random(int.from_bytes(hashlib.sha256(seed_text.encode()).digest(), "big")).shuffle(places)
+    choices = [*distractors, correct]
+    return [choices[place] for place in places], places.index(len(distractors))
+
+
+def format_mc_prompt(question_text: str, choices: list[str], *, space_prefixed_labels: bool = False) -> str:
+    r"""Return a question with a line for each choice.
+
+    >>> format_mc_prompt("1 + 1?", ["1", "2"])
+    '1 + 1?\nA. 1\nB. 2\n'
+    """
+    before = " " if space_prefixed_labels else ""
+    labelled = zip(get_n_letters(len(choices)), choices, strict=False)
+    lines = [f"{before}{label}. {choice}" for label, choice in labelled]
+    return "\n".join((question_text, "\n".join(lines), ""))
+
+
+class TaskStyler:
+    """What a class with ``TASK_STYLER`` is asked and scored by; its methods may be overridden."""
+
+    response_type: ClassVar[ResponseType] = ResponseType.LOGLIKELIHOODS
+    metrics: ClassVar[Sequence[Any]] = _LIKELIHOODS
+
+    def __init__(self, question_prefix: str = "Question: ", cue_text: str = "Answer:") -> None:
+        self.question_prefix = question_prefix
+        self._cue_text = cue_text
+
+    @classmethod
+    def for_language(cls, language: Language, **options: Any) -> TaskStyler:
+        """Return the style with the words of a language, English or German."""
+        if language in _WORDS:
+            prefix, cue = _WORDS[language]
+            options = {"question_prefix": prefix, "cue_text": cue, **options}
+        return cls(**options)
+
+    def get_question_text(self, raw_question: str) -> str:
+        """Return the question with what stands in front of it."""
+        return f"{self.question_prefix}{raw_question}"
+
+    def get_cue_text(self) -> str:
+        """Return the beginning of the answer."""
+        return self._cue_text
+
+    def get_instruction_text(self, raw_question: str, choices: list[str]) -> str:
+        """Return what the user asks."""
+        raise NotImplementedError
+
+    def get_ground_truth(self, choices: list[str], correct_index: int) -> str:
+        """Return the right answer."""
+        raise NotImplementedError
+
+    def get_possible_completions(self, choices: list[str], correct_index: int | None = None) -> list[str] | None:
+        """Return what to choose from; None where the model writes."""
+        raise NotImplementedError
+
+    def get_fewshot_target_text(self, choices: list[str], correct_index: int) -> str:
+        """Return how a worked example is answered."""
+        return f"{self.get_cue_text()}{self.get_ground_truth(choices, correct_index)}"
+
+
+class MCStyle(TaskStyler):
+    """The choices are in the question, and the answer is a letter."""
+
+    def __init__(
+        self, question_prefix: str = "Question: ", cue_text: str = "Answer:", space_prefixed_labels: bool = False
+    ) -> None:
+        super().__init__(question_prefix, cue_text)
+        self.space_prefixed_labels = space_prefixed_labels
+
+    def get_instruction_text(self, raw_question: str, choices: list[str]) -> str:
+        """Return the question and a line for each choice."""
+        question = self.get_question_text(raw_question)
+        return format_mc_prompt(question, choices, space_prefixed_labels=self.space_prefixed_labels)
+
+    def get_ground_truth(self, choices: list[str], correct_index: int) -> str:
+        """Return the letter of the right choice behind a blank."""
+        return f" {get_n_letters(len(choices))[correct_index]}"
+
+    def get_possible_completions(self, choices: list[str], correct_index: int | None = None) -> list[str] | None:
+        """Return the letters, each behind a blank."""
+        return [f" {letter}" for letter in get_n_letters(len(choices))]
+
+
+class MCCompletionStyle(MCStyle):
+    """The choices are in the question, and the model writes the text of one."""
+
+    response_type: ClassVar[ResponseType] = ResponseType.COMPLETION
+    metrics: ClassVar[Sequence[Any]] = (AccuracyCompletion,)
+
+    def get_ground_truth(self, choices: list[str], correct_index: int) -> str:
+        """Return the right choice."""
+        return choices[correct_index]
+
+    def get_possible_completions(self, choices: list[str], correct_index: int | None = None) -> list[str] | None:
+        """Return None."""
+        return None
+
+    def get_fewshot_target_text(self, choices: list[str], correct_index: int) -> str:
+        """Return the cue, a blank and the right choice."""
+        return f"{self.get_cue_text()} {self.get_ground_truth(choices, correct_index)}"
+
+
+class ClozeStyle(TaskStyler):
+    """The choices are not in the question: each is an answer to compare."""
+
+    def __init__(
+        self,
+        question_prefix: str = "Question: ",
+        cue_text: str = "Answer:",
+        trailing_newline: bool = True,
+        leading_space_continuations: bool = True,
+    ) -> None:
+        super().__init__(question_prefix, cue_text)
+        self.trailing_newline = trailing_newline
+        self.leading_space_continuations = leading_space_continuations
+
+    def get_instruction_text(self, raw_question: str, choices: list[str]) -> str:
+        """Return the question."""
+        return self.get_question_text(raw_question) + ("\n" if self.trailing_newline else "")
+
+    def get_ground_truth(self, choices: list[str], correct_index: int) -> str:
+        """Return the right choice."""
+        return self._continuation(choices[correct_index])
+
+    def get_possible_completions(self, choices: list[str], correct_index: int | None = None) -> list[str] | None:
+        """Return the choices."""
+        return [self._continuation(choice) for choice in choices]
+
+    def _continuation(self, choice: str) -> str:
+        return f" {choice}" if self.leading_space_continuations else choice
+
+
+class BPBStyle(ClozeStyle):
+    """Only how probable the right choice is, is asked for."""
+
+    metrics: ClassVar[Sequence[Any]] = (BitsPerByteLoglikelihood,)
+
+    def get_possible_completions(self, choices: list[str], correct_index: int | None = None) -> list[str] | None:
+        """Return the right choice alone; raise ValueError where it is not given."""
+        if correct_index is None:
+            raise ValueError("BPBStyle asks for the right choice alone: give its correct_index")
+        return [self._continuation(choices[correct_index])]

@@ -29,6 +29,7 @@ _LINE = re.compile(r"\S[^\r\n]*+")
 _OPENING_FENCE = re.compile(r"^([^`\n]*+)(`{3,}+)[^`\n]*+\n", re.MULTILINE)
 _CLOSING_FENCE = re.compile(r"^([ \t]*+)(`{3,}+)[ \t]*+$", re.MULTILINE)
 _FENCE_AFTER_CODE = re.compile(r"(?<=[^\s`])[ \t]*+(`{3,}+)[ \t]*+$", re.MULTILINE)
+_NO_BLANK = re.compile(r"\s*+")
 _COMMA_IN_NUMBER = re.compile(r"(?<=[0-9]),(?=[0-9])")
 _ANSWER_LINE = re.compile(r"(?:A:|####)(.*)")
 
@@ -49,24 +50,29 @@ def split_thoughts(text: str, tags: tuple[str, str], *, opened: bool = False) ->
     r"""Return the thoughts at the beginning of ``text`` and the answer behind them; None where it begins with none.
 
     A text begins with thoughts if it begins with the opening tag, or has a closing tag and no opening one ahead of it:
-    that was part of the prompt. ``opened`` says that it was. Thoughts that do not end leave no answer. Line breaks
-    behind the closing tag are no part of the answer, and blanks alone are none.
+    that was part of the prompt. ``opened`` says that it was. What is left is read so again, until it begins with none.
+    Thoughts that do not end leave no answer. Line breaks behind the closing tag are no part of the answer, and blanks
+    alone are none.
 
     >>> split_thoughts("<think>A or C?</think>\nC", ("<think>", "</think>"))
     ('A or C?', 'C')
     """
     start, end = tags
-    if not text.lstrip().startswith(start):
-        thought, closed, behind = text.partition(end)
-        if start in thought or not (closed or opened):
-            return None
-        thoughts, rest = [thought], behind
-    else:
-        thoughts, rest = [], text
-    while rest.lstrip().startswith(start):
-        thought, closed, behind = rest.lstrip().removeprefix(start).partition(end)
-        thoughts.append(thought)
-        rest = behind
+    thoughts: list[str] = []
+    place = 0
+    while True:
+        begin = _NO_BLANK.match(text, place).end()  # type: ignore[union-attr]  # it matches the empty text, too
+        begins = text.startswith(start, begin)
+        first = begin + len(start) if begins else place
+        close = text.find(end, first)
+        ahead = text.find(start, first, len(text) if close < 0 else close)
+        if not begins and (ahead >= 0 or (close < 0 and not (opened and not thoughts))):
+            break
+        thoughts.append(text[first : len(text) if close < 0 else close])
+        place = len(text) if close < 0 else close + len(end)
+    if not thoughts:
+        return None
+    rest = text[place:]
     return "\n".join(thoughts), rest.lstrip("\r\n") if rest.strip() else ""
 
 

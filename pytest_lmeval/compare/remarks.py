@@ -137,12 +137,18 @@ def _unchecked(details: Any) -> Iterator[str]:
 
 def suspicions(board: Leaderboard) -> list[str]:
     """Return a sentence for every task that looks as if the model, or the reading of its answers, was broken."""
-    found = [(row.task, doubt) for row in board.tasks if (doubt := _doubt(row))]
-    return [f"{task}: {doubt}" for task, doubt in found]
+    found = []
+    for row in board.tasks:
+        if doubt := _doubt(row):
+            found.append(f"{row.task}: {doubt}")
+    return found
 
 
 def _doubt(row: TaskRow) -> str:
     scored = [result for result in row.per_example if result.is_scored]
+    # One answer that is scored with its thoughts is one too many.
+    if thoughts := _thoughts(row.per_example):
+        return thoughts
     if len(scored) < _ENOUGH:
         return ""
     said = _said(scored)
@@ -150,8 +156,6 @@ def _doubt(row: TaskRow) -> str:
         return f"all {len(scored)} outputs are empty"
     if len(said) == 1 and len({result.targets for result in scored}) > 1:
         return f"all {len(scored)} outputs are identical"
-    if thoughts := _thoughts(scored):
-        return thoughts
     unparsed = sum(result.unparsed for result in scored)
     if unparsed == len(scored):
         return f"in none of {unparsed} outputs was there anything to extract"
@@ -161,8 +165,11 @@ def _doubt(row: TaskRow) -> str:
 
 
 def _thoughts(results: Sequence[ExampleResult]) -> str:
-    begun = Counter(found[1] for result in results for each in result.outputs[:1] if (found := _THOUGHTS.match(each)))
-    if 2 * begun.total() < len(results):
+    begun: Counter[str] = Counter()
+    for result in results:
+        if result.outputs and (found := _THOUGHTS.match(result.outputs[0])):
+            begun[found[1]] += 1
+    if not begun:
         return ""
     tag, _ = begun.most_common(1)[0]
     return (

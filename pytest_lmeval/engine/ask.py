@@ -146,23 +146,34 @@ def _kind_of(answer: Any) -> str:
 
 
 def without_thoughts(answer: Answer, request: Request, tags: tuple[str, str] | None) -> Answer:
-    """Return a completion with the thoughts at the beginning of its text taken off, where the adapter has not done so.
+    """Return a completion with the thoughts at the beginning of its text taken off, beside those that a field has.
 
     The one place for that: whatever an adapter answers, a judge's and a recording's among them, comes through here.
     """
     if not isinstance(answer, Completion):
         return answer
-    if answer.thoughts:
-        return replace(answer, text="") if answer.text.isspace() else answer
+    if answer.thoughts and answer.text.isspace():
+        return replace(answer, text="")
     if tags is None:
         return answer
-    opened = _opens_thoughts(request, tags[0])
+    # What a field has is told already: whatever else there is, is the answer.
+    opened = not answer.thoughts and _opens_thoughts(request, tags[0])
     # Nearly every text has neither tag.
     if not opened and tags[1] not in answer.text and tags[0] not in answer.text:
         return answer
     found = split_thoughts(answer.text, tags, opened=opened)
     # The probabilities of the tokens are those of the thoughts, too.
-    return answer if found is None else replace(answer, thoughts=found[0], text=found[1], logprobs=())
+    return (
+        answer
+        if found is None
+        else replace(answer, thoughts=_both(answer.thoughts, found[0]), text=found[1], logprobs=())
+    )
+
+
+def _both(told: str, found: str) -> str:
+    """Return the thoughts that a field has and those of the text; some servers give the same in both."""
+    parts = [told, found] if told.strip() != found.strip() else [told]
+    return "\n".join([part for part in parts if part.strip()]) or found
 
 
 def _opens_thoughts(request: Request, tag: str) -> bool:

@@ -52,6 +52,13 @@ def answer_of(answer: Any, tags: tuple[str, str] | None = THINK_TAGS, prompt: An
         pytest.param("analysisA?assistantfinalC", CHANNELS, "A?", "C", id="gpt-oss without its special tokens"),
         pytest.param(" \n<think>A?</think> C", THINK_TAGS, "A?", " C", id="blanks before"),
         pytest.param("<think>A?</think><think>B?</think>C", THINK_TAGS, "A?\nB?", "C", id="two thoughts"),
+        pytest.param(
+            "<think>A<think>B</think>?</think>C", THINK_TAGS, "A<think>B\n?", "C", id="a thought in a thought"
+        ),
+        pytest.param("<think>a tag </think> ends</think>C", THINK_TAGS, "a tag \n ends", "C", id="a tag told of"),
+        pytest.param(
+            "A?</think><think>B?</think>C", THINK_TAGS, "A?\nB?", "C", id="one opened in the prompt, then one"
+        ),
         pytest.param("<think>A?", THINK_TAGS, "A?", "", id="a thought that does not end"),
         pytest.param("<think>A?</think>\n ", THINK_TAGS, "A?", "", id="no answer after it"),
         pytest.param(
@@ -85,9 +92,28 @@ def test_without_tags_every_text_stays_as_it_is(text: str) -> None:
     assert (text, "") == (answer_of(text, None).text, answer_of(text, None).thoughts)
 
 
-def test_what_an_adapter_calls_thoughts_is_believed_and_the_text_is_not_looked_through() -> None:
-    text = "In code: </think>"
-    assert (text, "A?") == (answer_of(Completion(text, thoughts="A?")).text, "A?")
+@each_row(
+    ("field", "text", "thoughts", "answer"),
+    [
+        ("A?", "<think>A?</think>C", "A?", "C"),
+        ("A?", "<think>B?</think>C", "A?\nB?", "C"),
+        ("A?", "\n</think>\nC", "A?", "C"),
+        ("A?", "<think>\n</think>C", "A?", "C"),
+        ("A?", "C", "A?", "C"),
+        ("A?", "The tag is <think>.", "A?", "The tag is <think>."),
+        ("A?", "<think>B?", "A?\nB?", ""),
+    ],
+)
+def test_tags_are_taken_off_the_text_although_a_field_has_thoughts(
+    field: str, text: str, thoughts: str, answer: str
+) -> None:
+    found = answer_of(Completion(text, thoughts=field))
+    assert (thoughts, answer) == (found.thoughts, found.text)
+
+
+def test_what_an_adapter_calls_thoughts_is_believed() -> None:
+    prompt = (Message("user", "?"), Message("assistant", "<think>\n"))
+    assert ("A?", "C") == ((found := answer_of(Completion("C", thoughts="A?"), prompt=prompt)).thoughts, found.text)
     blank = answer_of(Completion("\n\n", thoughts="A?"))
     assert ("", True) == (blank.text, blank.is_cut_off)
 
@@ -108,12 +134,18 @@ def test_an_answer_never_begins_with_thoughts_and_nothing_is_made_up(text: str) 
     assert not found.text.lstrip().startswith("<think>")
     assert text.endswith(found.text)
     again = answer_of(found)
-    assert found.thoughts == "" or (again.text, again.thoughts) == (found.text, found.thoughts)
+    assert (again.text, again.thoughts) == (found.text, found.thoughts)
 
 
 def test_five_megabytes_of_thoughts_are_taken_off_in_no_time() -> None:
     started = time.perf_counter()
-    for text in ("<think>" + "a " * 2_500_000 + "</think>C", " " * 5_000_000 + "C", "<think> " * 600_000):
+    for text in (
+        "<think>" + "a " * 2_500_000 + "</think>C",
+        " " * 5_000_000 + "C",
+        "<think> " * 600_000,
+        "</think>" * 600_000,
+        "<think></think>\n" * 300_000,
+    ):
         split_thoughts(text, THINK_TAGS)
     assert time.perf_counter() - started < 5
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from pytest_lmeval.compact_json import compact_encoder
 from pytest_lmeval.leaderboard.aggregations import CENTERED, calibration, core_score, spent
-from pytest_lmeval.leaderboard.functions import METRIC, client_remarks, is_function, named_scores
+from pytest_lmeval.leaderboard.functions import METRIC, client_remarks, function_remarks, is_function, named_scores
 from pytest_lmeval.leaderboard.quarantine import decides
 from pytest_lmeval.leaderboard.rows import Breakdown, TaskInfo, TaskRow, breakdown, make_row, scores_of
 from pytest_lmeval.redaction import redact_options
@@ -154,7 +154,9 @@ def build_board(
     inside = [row for row in rows if not row.is_outside]
     scores = [row.score for row in inside if row.score is not None]
     overall = mean(scores) if is_whole and scores and len(scores) == len(inside) else None
-    clients = client_remarks(everything, facts.adapter) if METRIC in map(attrgetter("metric"), rows) else ()
+    has_functions = METRIC in map(attrgetter("metric"), rows)
+    said = [client_remarks, function_remarks] if has_functions else []
+    told = [line for of in said for line in of(everything, facts.adapter)]
     return Leaderboard(
         facts=facts,
         tasks=rows,
@@ -168,7 +170,7 @@ def build_board(
         core_score=core_score(rows) if is_whole else None,
         calibration=calibration(deciding),
         spent=rows[0].spent if len(rows) == 1 else spent(everything),
-        remarks=tuple(dict.fromkeys((*facts.remarks, *clients))),
+        remarks=tuple(dict.fromkeys((*facts.remarks, *told))),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -16,6 +17,7 @@ FUNCTION = "function"
 """The detail that names the function, with a hash of its code."""
 OUTPUT = "output"
 """The detail that holds what the application answered, in JSON values."""
+_ASKING = ("request", "http")
 DECIDED_BY = "decided_by"
 """The detail that names the score that was decisive; "" where only asserts were."""
 _MOST_NAMES = 10
@@ -101,6 +103,51 @@ def answered_requests(details: Mapping[str, Any], kind: str = "request", asked: 
 def _decisions(details: Mapping[str, Any]) -> list[str]:
     repeats: Sequence[Any] = details.get("repeats", (details,))
     return [each[DECIDED_BY] for each in repeats if isinstance(each, Mapping) and DECIDED_BY in each]
+
+
+def shown_output(result: ExampleResult) -> str:
+    """Return what the application answered, as text or JSON; of repeats the worst; "" where there is nothing."""
+    repeats = _repeats(result.details) or [result.details]
+    scores = result.details.get("scores")
+    worst = scores.index(min(scores)) if isinstance(scores, list) and len(scores) == len(repeats) else 0
+    found = [repeats[worst], *repeats]
+    value = next((each[OUTPUT] for each in found if each.get(OUTPUT) is not None), "")
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def function_remarks(results: Iterable[ExampleResult], adapter: str) -> list[str]:
+    """Return for each task how many examples passed by asserts alone, did not ask ``adapter`` or cancelled requests."""
+    counts: dict[str, Counter[str]] = {}
+    for result in results:
+        if is_function(result):
+            counts.setdefault(result.task, Counter()).update(_counted(result))
+    return [line for task, found in sorted(counts.items()) for line in _remarks(task, found, adapter)]
+
+
+def _counted(result: ExampleResult) -> Iterator[str]:
+    steps = [step for steps in steps_of(result.details) for step in steps]
+    for step in steps:
+        if step.get("cancelled"):
+            yield "cancelled"
+    if result.score is None:
+        return
+    yield "scored"
+    if not any(step.get("kind") in _ASKING for step in steps):
+        yield "silent"
+    if result.status == "passed" and set(_decisions(result.details)) == {""}:
+        yield "asserted"
+
+
+def _remarks(task: str, counts: Counter[str], adapter: str) -> Iterator[str]:
+    if asserted := counts["asserted"]:
+        yield f"{task}: {asserted} example{'s' if asserted > 1 else ''} passed by asserts alone"
+    silent, scored = counts["silent"], counts["scored"]
+    if silent and adapter != "none":
+        which = f"none of its {scored} examples" if silent == scored else f"{scored - silent} of its {scored} examples"
+        which = "its example did not ask" if scored == 1 else f"{which} asked"
+        yield f"{task}: {which} {adapter}"
+    if cancelled := counts["cancelled"]:
+        yield f"{task}: the application cancelled {cancelled} request{'s' if cancelled > 1 else ''}"
 
 
 def client_remarks(results: Iterable[ExampleResult], adapter: str) -> list[str]:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pytest_lmeval.leaderboard.functions import FUNCTION, NO_ROW, is_function
+from pytest_lmeval.leaderboard.functions import FUNCTION, NO_ROW, OUTPUT, is_function, shown_output
 from pytest_lmeval.leaderboard.responses import details_of, responses_under, shown_response, wanted_text
 from pytest_lmeval.metrics.tool_calls import expected_in
 from pytest_lmeval.text import printable
@@ -16,7 +16,7 @@ _PROMPT_TAIL = 600
 _TEXT_HEAD = 2000
 _THOUGHTS_TAIL = 80
 _FOR_PROGRAMS = frozenset({"key", "prompt_hash"})
-_SHOWN_OTHERWISE = frozenset({"steps", FUNCTION})
+_OF_FUNCTIONS = frozenset({"steps", OUTPUT, "repeats", FUNCTION})
 _MARK = "\n    | "
 
 
@@ -70,11 +70,12 @@ def _details(result: ExampleResult, number: int) -> list[str]:
     turns = [turn for turn in own.get("turns", ()) if isinstance(turn, Mapping)]
     thoughts = _thoughts_of(result, number)
     lines = [line for place, turn in enumerate(turns, start=1) for line in _turn(place, turn, thoughts)]
-    told_apart = {"turns", "repeats"} if turns or is_function(result) else set()
+    told_apart = {"turns", "repeats"} if turns else set()
+    told_apart |= _OF_FUNCTIONS if is_function(result) else {"steps", FUNCTION}
     if expected_in(result.metric, result.details):
         told_apart.add("expected")
     for name, value in result.details.items():
-        if name not in _SHOWN_OTHERWISE | told_apart:
+        if name not in told_apart:
             lines += _shown(printable(name, keep=""), _told(value))
     return lines + (_told_by_function(result) if is_function(result) else [])
 
@@ -82,9 +83,11 @@ def _details(result: ExampleResult, number: int) -> list[str]:
 def _told_by_function(result: ExampleResult) -> list[str]:
     from pytest_lmeval.functions.steps import last_steps
 
+    output = shown_output(result)
     scores = ", ".join(f"{name} {value:.4g}" for name, value in result.metrics.items())
     steps = "\n".join(last_steps(result.details))
-    return [*(_shown("scores", scores) if scores else []), *(_shown("last steps", steps) if steps else [])]
+    answered = _block("output", output) if output else []
+    return [*answered, *(_shown("scores", scores) if scores else []), *(_shown("last steps", steps) if steps else [])]
 
 
 def _verdict(result: ExampleResult) -> str:

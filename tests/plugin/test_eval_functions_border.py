@@ -451,3 +451,63 @@ def test_pytest_repeat_is_refused_for_examples(project: Project) -> None:
         assert "pytest-repeat would make 2 examples of each" in result.stdout.str()
         assert "use --lm-repeats=2" in result.stdout.str()
     assert 0 == project.run("-ppytest_repeat", "tasks/words.jsonl").ret
+
+
+COUNTED = """
+import asyncio
+from pytest_lmeval import eval_task
+
+ROWS = [{"id": f"e{n}"} for n in range(3)]
+
+@eval_task("silent", data=ROWS)
+async def test_silent(row, lm):
+    lm.score("ok", 1)
+
+@eval_task("sometimes", data=ROWS)
+async def test_sometimes(row, lm):
+    assert row["id"] == "e0" or await lm.ask("say: x")
+
+@eval_task("cancels", data=ROWS)
+async def test_cancels(row, lm):
+    asked = asyncio.ensure_future(lm.ask("say: x"))
+    await asyncio.sleep(0)
+    asked.cancel()
+    await asyncio.sleep(0)
+    lm.score("ok", 1)
+
+@eval_task("said", data=ROWS[:1])
+async def test_said(row, lm):
+    return {"reply": (await lm.ask("say: OLD")).text, "ok": check(lm)}
+
+def check(lm):
+    lm.score("ok", 0)
+"""
+TOLD = [
+    "silent: none of its 3 examples asked stub.v1",
+    "sometimes: 3 examples passed by asserts alone",
+    "sometimes: 2 of its 3 examples asked stub.v1",
+    "cancels: the application cancelled 3 requests",
+]
+
+
+@pytest.mark.parametrize("processes", BOTH)
+def test_every_report_counts_asserts_alone_silent_examples_and_cancelled_requests(
+    project: Project, processes: str
+) -> None:
+    result = run(project, COUNTED, processes)
+    reports = [(project.path / "reports" / name).read_text("utf-8") for name in ("leaderboard.md", "report.html")]
+    assert set(TOLD) <= {*project.board()["remarks"]}
+    for told in TOLD:
+        assert told in result.stdout.str(), told
+        assert [] == [text for text in reports if told not in text.replace("\\_", "_")], told
+
+
+def test_what_the_application_answered_is_in_the_failure_the_page_and_the_difference(project: Project) -> None:
+    result = run(project, COUNTED, "-k", "said", "--lm-report-dir=old", "--lm-repeats=2")
+    assert '  output: {"reply": "OLD", "ok": null}' in result.stdout.str()
+    assert '"output":{"reply":"OLD"' in (project.path / "old/report.html").read_text("utf-8").replace(" ", "")
+    run(project, COUNTED.replace("OLD", "NEW").replace('("ok", 0)', '("ok", 1)'), "-k", "said", "--lm-report-dir=new")
+    told = project.lmeval("diff", "old/ledger.jsonl", "new/ledger.jsonl").stdout.str()
+    assert '{"reply": "OLD", "ok": null}' in told
+    assert '{"reply": "NEW", "ok": null}' in told
+    assert "the test changed too: test_said" in told

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pytest_lmeval.leaderboard.functions import DECIDED_BY, FUNCTION
+from pytest_lmeval.leaderboard.functions import DECIDED_BY, FUNCTION, OUTPUT
 from pytest_lmeval.report.html.texts import LONGEST_TEXT, cut, encode
 from pytest_lmeval.types import ExampleResult
 
@@ -16,7 +16,7 @@ MOST_TEXT = 400_000
 _SIDES = ("input", "output", "thoughts")
 _SHORTEST = 100
 _TOO_MUCH = 1e15
-_SHOWN_APART = ("notes", "steps", "reason", "repeats", DECIDED_BY, FUNCTION)
+_SHOWN_APART = (OUTPUT, "notes", "steps", "reason", "repeats", DECIDED_BY, FUNCTION)
 # A vote among predictions; functions have none.
 _OF_NO_USE = ("majority_score",)
 
@@ -24,8 +24,8 @@ _OF_NO_USE = ("majority_score",)
 def function_fields(result: ExampleResult) -> dict[str, Any]:
     """Return what stands for the details of an eval function's example, whatever a ledger holds under their names.
 
-    ``runs`` has an entry for each repeat, with what was recorded of ``reason``, ``decided_by``, ``notes`` and
-    ``steps``, and as ``left_out`` how many steps after the first half are not among them.
+    ``runs`` has an entry for each repeat, with what was recorded of ``output``, ``reason``, ``decided_by``, ``notes``
+    and ``steps``, and as ``left_out`` how many steps after the first half are not among them.
     """
     details = result.details
     given = details.get("repeats")
@@ -42,7 +42,9 @@ def function_fields(result: ExampleResult) -> dict[str, Any]:
 
 def _run(given: Mapping[str, Any], steps: Sequence[dict[str, Any]], left: int, longest: int) -> dict[str, Any]:
     notes = given.get("notes")
+    output = given.get(OUTPUT)
     fields = {
+        "output": "" if output is None else _fitted(output, LONGEST_TEXT),
         "reason": cut(str(given.get("reason") or "")),
         "decided_by": str(given.get(DECIDED_BY) or ""),
         "notes": {str(name): _fitted(note, LONGEST_TEXT) for name, note in notes.items()}

@@ -18,6 +18,7 @@ function runParts(run, isOne) {
   const title = (text) => (isOne ? h("h4", {}, text) : h("h3", {}, text));
   const steps = run.steps || [];
   return [
+    run.output && [title("Output"), detailValue(run.output)],
     isOne && run.reason && [title("Why the score is what it is"), block(visible(run.reason))],
     steps.length > 0 && [title(`Steps, ${count(steps.length + (run.left_out || 0))}`), timeline(run)],
     run.notes && [title("Notes"), facts(Object.entries(run.notes).map(([name, value]) => [visible(name), detailValue(value)]))],

@@ -137,7 +137,8 @@ def _as_text(checked: _Checked, warnings: Sequence[LintWarning] | None) -> list[
     errors = [(path, loaded.errors) for path, loaded in files.items()]
     errors += [(path, file.errors) for path, file in checked.functions.items()]
     bad = [error.at(path) for path, found in errors for error in found]
-    left = [f"not a task: {path} ({reason})" for path, reason in checked.not_tasks.items()]
+    left = [f"{path}:{line}: warning: {remark}" for path, line, remark in _remarks(checked)]
+    left += [f"not a task: {path} ({reason})" for path, reason in checked.not_tasks.items()]
     nothing = [f"no task found in {folder}: {_KINDS}" for folder in checked.empty]
     nothing += _of_conftest(files)
     nothing += [_unchecked(path, each) for path, file in checked.functions.items() for each in file.functions]
@@ -186,6 +187,10 @@ def _told(warnings: Sequence[LintWarning]) -> Iterator[str]:
             yield f"{path}: and {len(group) - _MOST} more of {rule} (--format json has them all)"
 
 
+def _remarks(checked: _Checked) -> list[tuple[Path, int, str]]:
+    return [(path, line, remark) for path, loaded in checked.files.items() for line, remark in loaded.remarks]
+
+
 def _as_json(checked: _Checked, warnings: Sequence[LintWarning] | None) -> dict[str, Any]:
     report = [
         {"path": str(path), "valid": _valid(loaded), "errors": [asdict(error) for error in loaded.errors]}
@@ -202,8 +207,16 @@ def _as_json(checked: _Checked, warnings: Sequence[LintWarning] | None) -> dict[
     ]
     left = [{"path": str(path), "reason": reason} for path, reason in checked.not_tasks.items()]
     empty = [str(folder) for folder in checked.empty]
+    remarks = [{"path": str(path), "line_number": line, "detail": remark} for path, line, remark in _remarks(checked)]
     linted = {} if warnings is None else {"warnings": [{**asdict(each), "path": str(each.path)} for each in warnings]}
-    return {"files": report, "not_tasks": left, "without_tasks": empty, "config": list(checked.config), **linted}
+    return {
+        "files": report,
+        "not_tasks": left,
+        "without_tasks": empty,
+        "config": list(checked.config),
+        "remarks": remarks,
+        **linted,
+    }
 
 
 def _rows(file: CheckedFile) -> int:

@@ -10,6 +10,7 @@ from typing import Any
 
 from pytest_lmeval.errors import RecordRefused, ScoringError, UnknownName, did_you_mean
 from pytest_lmeval.formats import checks
+from pytest_lmeval.formats.extras import OF_COMPACT, check_keys
 from pytest_lmeval.formats.tools import check_call_extras, check_choice, check_responses, tools_of
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.types import Example, Message
@@ -103,6 +104,7 @@ def _check_conversation(record: Mapping[str, Any], line: int, registry: Registry
     example_id = _id(fields, line)
     extras = checks.optional_object(fields, "extras")
     checks.gate_fields(extras, "extras")
+    check_keys(extras, "extras", (*OF_COMPACT, *registry.metrics[TURNS].extras))
     tools = _check_tools(extras)
     turns = fields["turns"]
     if not isinstance(turns, list) or not turns:
@@ -133,6 +135,7 @@ def _check_turn(turn: Any, field: str, tools: Sequence[Mapping[str, Any]], regis
         checks.one_of(turn["post_process"], f"{field}.post_process", registry.rules)
     metric = _metric(turn.get("metric", "exact_match"), f"{field}.metric", registry)
     known = registry.metrics[compact_metric(metric)]
+    check_keys(extras, f"{field}.extras", ("threshold", *known.extras))
     if known.needs_sandbox:
         raise RecordRefused("bad_value", f"{field}.metric", f"{metric} runs programs, which a turn cannot")
     if "targets" in turn:
@@ -184,6 +187,8 @@ def _id(fields: Mapping[str, Any], line: int) -> str:
 
 def _check_extras(extras: Mapping[str, Any], metric: str, targets: tuple[str, ...], registry: Registry) -> str:
     checks.gate_fields(extras, "extras")
+    if extras:
+        check_keys(extras, "extras", (*OF_COMPACT, *registry.metrics[compact_metric(metric)].extras))
     if metric == "code_exec":
         from pytest_lmeval.metrics.parts.code_plan import plan_extras, timeout_of
 

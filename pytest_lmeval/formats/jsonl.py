@@ -12,6 +12,7 @@ from typing import Any
 from pytest_lmeval.data.lines import LINE_OPTION, MAX_LINE_BYTES, number_lines, parse_line
 from pytest_lmeval.errors import RecordRefused
 from pytest_lmeval.formats.compact import TURNS, check_compact_record, compact_metric
+from pytest_lmeval.formats.extras import unread_keys
 from pytest_lmeval.formats.python.claims import rows_of_others
 from pytest_lmeval.formats.spec import check_spec_record
 from pytest_lmeval.formats.task import FollowUp, LoadedFile, Prompt, TaskDefaults, TaskSource, Tools
@@ -118,7 +119,8 @@ def load(source: TaskSource, registry: Registry) -> LoadedFile:
         strict=strict,
         registry=registry,
     )
-    return LoadedFile((task,), errors)
+    remarks = tuple(unread_keys(examples)) if strict and any(example.metadata for example in examples) else ()
+    return LoadedFile((task,), errors, remarks=remarks)
 
 
 def read_records(

@@ -307,7 +307,8 @@ class LoadedFile:
     is. ``is_near_miss`` tells that it is probably meant to be one.
     ``subjects`` are those of each task that has any, by its name; a task of which the wanted subjects leave nothing
     stands here alone. They are looked for only where the run wants some. ``draws_few_shots`` tells whether
-    ``LoadOptions.num_fewshot`` means anything to one of the tasks.
+    ``LoadOptions.num_fewshot`` means anything to one of the tasks. ``remarks`` are ``(line, sentence)``, for every
+    report, of what is no fault and looks like one.
     """
 
     tasks: Sequence[Task] = ()
@@ -316,3 +317,4 @@ class LoadedFile:
     is_near_miss: bool = False
     subjects: Mapping[str, Subjects] = field(default_factory=dict)
     draws_few_shots: bool = False
+    remarks: Sequence[tuple[int, str]] = ()

@@ -9,7 +9,7 @@ from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pytest_lmeval.errors import UsageError
+from pytest_lmeval.errors import RecordRefused, UsageError
 
 Data = str | Path | Sequence[Mapping[str, Any]] | Callable[[], Sequence[Mapping[str, Any]]]
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -76,6 +76,8 @@ def eval_task(  # noqa: PLR0913  # keyword-only, one for each thing that can be 
     if score is not None:
         _check_text("score", score)
     _check_numbers(name, {"threshold": threshold, "min_score": min_score}, timeout)
+    if metadata:
+        _check_metadata(name, metadata)
     if isinstance(tags, str) or not all(isinstance(tag, str) and tag for tag in tags):
         raise UsageError(f"eval_task({name!r}): tags: expected a list of texts, got {tags!r}")
 
@@ -115,6 +117,17 @@ def declared(function: object) -> EvalFunction | None:
 def _check_text(what: str, given: object) -> None:
     if not isinstance(given, str) or not given.strip():
         raise UsageError(f"eval_task: {what}: expected a text that is not empty, got {given!r:.80}")
+
+
+def _check_metadata(name: str, metadata: Mapping[str, Any]) -> None:
+    from pytest_lmeval.formats.checks import gate_fields
+    from pytest_lmeval.formats.extras import OF_ANY, check_keys
+
+    try:
+        gate_fields(metadata, "metadata")
+        check_keys(metadata, "metadata", OF_ANY)
+    except RecordRefused as refused:
+        raise UsageError(f"eval_task({name!r}): {refused.field}: {refused.detail}") from None
 
 
 def _check_numbers(name: str, shares: Mapping[str, object], timeout: float | None) -> None:

@@ -80,12 +80,12 @@ def test_values_of_parameters_are_checked_with_the_tasks(
 def test_a_warning_is_printed_only_when_asked_for_and_changes_no_exit_code(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    task = _write(tmp_path / "a.jsonl", {**GOOD, "extras": {"thresold": 1}})
+    task = _write(tmp_path / "a.jsonl", {**GOOD, "extras": {"io_pair": 1}})
     assert (0, "1 file(s): 1 valid record(s), 0 bad\n") == _validate(capsys, task)
     status, output = _validate(capsys, "--lint", task)
     assert 0 == status
     warning, summary = output.splitlines()
-    assert warning.startswith(f"{task}:1: warning misspelt_key: the key 'thresold': did you mean 'threshold'?")
+    assert warning.startswith(f"{task}:1: warning misspelt_key: the key 'io_pair': did you mean 'io_pairs'?")
     assert "1 file(s): 1 valid record(s), 0 bad, 1 warning(s)" == summary
     assert 1 == _validate(capsys, "--lint", task, _write(tmp_path / "b.jsonl", {}))[0]
 

@@ -314,3 +314,41 @@ def test_extras_by_which_no_answer_could_be_scored_are_refused_with_the_record(
             {"prompt": "p", "targets": ["t"], "metric": metric, "extras": extras}, 1, default_registry()
         )
     assert field == refusal.value.field
+
+
+@pytest.mark.parametrize(
+    ("metric", "key", "meant"),
+    [
+        ("exact_match", "must_pas", "must_pass"),
+        ("exact_match", "treshold", "threshold"),
+        ("exact_match", "mustPass", "must_pass"),
+        ("exact_match", "quarantin", "quarantine"),
+        ("code_exec", "io_pair", "io_pairs"),
+        ("json_schema", "json_shema", "json_schema"),
+        ("exact_match", "io_pair", ""),
+        ("exact_match", "cluster_id", ""),
+        ("exact_match", "subject", ""),
+        ("exact_match", "source", ""),
+    ],
+)
+def test_a_key_of_extras_that_is_nearly_one_that_is_read_is_refused(
+    registry: Registry, metric: str, key: str, meant: str
+) -> None:
+    extras = {"json_schema": {}} if metric == "json_schema" else {"io_pairs": [[1, 2]]} if metric == "code_exec" else {}
+    record = {"prompt": "p", "targets": ["x"], "metric": metric, "extras": {**extras, key: True}}
+    try:
+        check_compact_record(record, 1, registry)
+    except RecordRefused as refused:
+        found = (refused.rule, refused.field, refused.detail)
+    else:
+        found = ("", "", "")
+    wanted = f"nothing reads the key {key!r}; did you mean {meant!r}?"
+    assert (("unknown_field", f"extras.{key}", wanted) if meant else ("", "", "")) == found
+
+
+def test_the_extras_of_a_turn_and_of_a_conversation_are_held_to_the_same(registry: Registry) -> None:
+    turns = [{"user": "a", "targets": ["x"], "extras": {"treshold": 0.5}}]
+    with pytest.raises(RecordRefused, match="did you mean 'threshold'"):
+        check_compact_record({"turns": turns}, 1, registry)
+    with pytest.raises(RecordRefused, match="did you mean 'max_rounds'"):
+        check_compact_record({"turns": [{"user": "a", "targets": ["x"]}], "extras": {"max_round": 2}}, 1, registry)

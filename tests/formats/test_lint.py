@@ -49,7 +49,7 @@ def test_a_sound_file_has_no_warning(tmp_path: Path) -> None:
 
 
 def test_a_warning_names_the_place_the_finding_and_its_meaning(tmp_path: Path) -> None:
-    (warning,) = _lint(tmp_path, a=[_compact("Say red.\u2028now", "x", thresold=0.5)])
+    (warning,) = _lint(tmp_path, a=[_spec(1, "Say red.\u2028now", "x", metadata={"thresold": 0.5})])
     assert f"{tmp_path}/a.jsonl:1: warning misspelt_key: the key 'thresold': did you mean 'threshold'? " in warning.at()
     assert warning.at().endswith("the key is kept, and changes nothing")
     assert "\\u2028" in LintWarning(tmp_path, 1, "overlap", "a\u2028b").at()
@@ -271,7 +271,7 @@ def test_prompts_of_one_task_in_another_are_told_once_for_both(tmp_path: Path) -
     ],
 )
 def test_a_key_that_is_nearly_a_known_one_is_told(tmp_path: Path, key: str, meant: str) -> None:
-    records = [{**_compact(prompt, "x"), "extras": {key: 0.5}} for prompt in ("What?", "Who else?")]
+    records = [_spec(number, prompt, "x", metadata={key: 0.5}) for number, prompt in enumerate(("What?", "Who else?"))]
     warnings = _lint(tmp_path, a=records)
     assert ([("a", 1, "misspelt_key")] if meant else []) == _places(warnings)
     assert all(f"in 2 records: did you mean {meant!r}?" in warning.detail for warning in warnings)

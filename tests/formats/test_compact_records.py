@@ -334,7 +334,9 @@ def test_extras_by_which_no_answer_could_be_scored_are_refused_with_the_record(
 def test_a_key_of_extras_that_is_nearly_one_that_is_read_is_refused(
     registry: Registry, metric: str, key: str, meant: str
 ) -> None:
-    extras = {"json_schema": {}} if metric == "json_schema" else {"io_pairs": [[1, 2]]} if metric == "code_exec" else {}
+    extras: Record = (
+        {"json_schema": {}} if metric == "json_schema" else {"io_pairs": [[1, 2]]} if metric == "code_exec" else {}
+    )
     record = {"prompt": "p", "targets": ["x"], "metric": metric, "extras": {**extras, key: True}}
     try:
         check_compact_record(record, 1, registry)

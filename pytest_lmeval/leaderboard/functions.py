@@ -143,9 +143,9 @@ def _remarks(task: str, counts: Counter[str], adapter: str) -> Iterator[str]:
         yield f"{task}: {asserted} example{'s' if asserted > 1 else ''} passed by asserts alone"
     silent, scored = counts["silent"], counts["scored"]
     if silent and adapter != "none":
-        which = f"none of its {scored} examples" if silent == scored else f"{scored - silent} of its {scored} examples"
-        which = "its example did not ask" if scored == 1 else f"{which} asked"
-        yield f"{task}: {which} {adapter}"
+        asked = f"{scored - silent} of its {scored} scored examples asked"
+        asked = f"none of its {scored} examples asked" if silent == scored else asked
+        yield f"{task}: {asked if scored > 1 else 'its example did not ask'} {adapter}"
     if cancelled := counts["cancelled"]:
         yield f"{task}: the application cancelled {cancelled} request{'s' if cancelled > 1 else ''}"
 

@@ -485,7 +485,7 @@ def check(lm):
 TOLD = [
     "silent: none of its 3 examples asked stub.v1",
     "sometimes: 3 examples passed by asserts alone",
-    "sometimes: 2 of its 3 examples asked stub.v1",
+    "sometimes: 2 of its 3 scored examples asked stub.v1",
     "cancels: the application cancelled 3 requests",
 ]
 
@@ -511,3 +511,39 @@ def test_what_the_application_answered_is_in_the_failure_the_page_and_the_differ
     assert '{"reply": "OLD", "ok": null}' in told
     assert '{"reply": "NEW", "ok": null}' in told
     assert "the test changed too: test_said" in told
+
+
+PLAIN_ASYNC = """
+import pytest
+
+pytestmark = pytest.mark.anyio
+
+@pytest.fixture
+def anyio_backend():
+    return "asyncio"
+
+class TestPlain:
+    async def test_method(self, lm):
+        assert self
+        return False
+
+async def test_nothing(lm):
+    await lm.ask("say: x")
+
+async def test_not_awaited(lm):
+    assert lm.ask("say: x")
+
+async def test_output(lm):
+    lm.score("ok", 1)
+    return "text"
+"""
+
+
+def test_an_async_test_that_another_plugin_runs_obeys_the_same(project: Project) -> None:
+    run(project, PLAIN_ASYNC, "-panyio")
+    found = {name.rpartition(":")[2].partition("[")[0]: record for name, record in project.examples().items()}
+    errors = {name: record.get("error", "") for name, record in found.items()}
+    assert "the function returned False" in errors["test_method"]
+    assert "nothing was asserted or scored" in errors["test_nothing"]
+    assert "lm.ask was never awaited" in errors["test_not_awaited"]
+    assert ("passed", "text") == (found["test_output"]["status"], found["test_output"]["details"]["output"])

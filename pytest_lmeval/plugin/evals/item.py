@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -135,7 +136,21 @@ def follow(item: pytest.Function, task: FunctionTask, example: Example, name: st
     item.add_marker("lmeval")
     item.extra_keyword_matches.add(task.name)
     item.__dict__.update(task=task, example=example, attach_result=_Follower(item, task, example, name))
+    item.obj = _heeding(item, item.obj)
     return item
+
+
+def _heeding(item: pytest.Function, function: Any) -> Any:
+    """Return an async test that hands what it returns to its example: the plugin that runs it throws that away."""
+
+    @wraps(function)
+    async def call(*arguments: Any, **named: Any) -> None:
+        returned = await function(*arguments, **named)
+        state = item.__dict__.get("lm_state")
+        if returned is not None and state is not None:
+            state.take(returned)
+
+    return call
 
 
 class _Follower:

@@ -1,0 +1,354 @@
+"""The border of an eval function: what it returns, scores, leaves undone or does too late."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+from tests.border.table import Border, Row, check
+from tests.conftest import BOTH, RunModule
+
+MODEL = """
+from pytest_lmeval import AdapterError, Completion
+
+class Model:
+    name = "stub.v1"
+
+    def __init__(self, **options):
+        pass
+
+    async def complete(self, request):
+        if request.text == "fail":
+            raise AdapterError("no answer came")
+        return Completion(request.text)
+"""
+HEAD = """
+import asyncio, threading
+import pytest
+from pytest_lmeval import eval_task
+
+KEY = "kept-hushed-000-secret"
+
+class NoRepr:
+    def __repr__(self):
+        raise RuntimeError("no repr")
+
+def task(name, rows=None, **given):
+    return eval_task(name, data=rows or [{"id": "a", "list": [1]}], **given)
+"""
+# Markdown lists the first errors of a run alone.
+_ON = ("terminal", "board", "junit", "page")
+Fate = Literal["used", "refused", "reported"]
+
+
+def _row(kind: str, name: str, body: str, fate: Fate, says: str = "", **more: Any) -> Row:
+    """Return the row of a function with this body; ``head`` is its first lines, an ``async def`` by default."""
+    head = more.pop("head", "@task('NAME')\nasync def test_NAME(row, lm):").replace("NAME", name)
+    text = f"{HEAD}\n{head}\n{textwrap.indent(textwrap.dedent(body).strip(), '    ')}\n"
+    of = {"refused": "error", "used": "passed", "reported": "passed"}
+    given = {"example": f"{name}:a", "status": of[fate]} | more
+    what = more.pop("what", name.replace("_", " "))
+    return Row(kind=kind, what=what, fate=fate, files={f"tests/test_{name}.py": text}, says=says, **given)
+
+
+def _refused(kind: str, name: str, body: str, says: str, **more: Any) -> Row:
+    return _row(kind, name, body, "refused", says, on=_ON, **more)
+
+
+def _used(kind: str, name: str, body: str, score: float = 1.0, **more: Any) -> Row:
+    return _row(kind, name, body, "used", score=score, **more)
+
+
+def _never_run(kind: str, name: str, text: str, says: str) -> Row:
+    files = {f"tests/test_{name}.py": f"{HEAD}\n{text}\n"}
+    return Row(kind=kind, what=name.replace("_", " "), fate="refused", files=files, says=says, alone=True, code=2)
+
+
+DEF = "@task('NAME')\ndef test_NAME(row, lm):"
+BORDER = Border(
+    name="an eval function",
+    files={"model.py": MODEL},
+    arguments=("--lm-adapter=model:Model", "--lm-adapter-arg=api_key=kept-hushed-000-secret", "-Wignore", "tests"),
+    code=3,
+    rows=(
+        _refused("absent", "unchecked", "await lm.ask('4')", "nothing was asserted or scored: assert what is expected"),
+        _refused("absent", "unnamed", "lm.score('', 1)", "lm.score: expected a name for the score, got ''"),
+        _refused(
+            "absent",
+            "undecided",
+            "lm.score('other', 1)",
+            "the score 'right' that decides was not recorded; recorded: other",
+            head="@task('NAME', score='right')\nasync def test_NAME(row, lm):",
+        ),
+        _row("absent", "unasked", "lm.score('ok', 1)", "reported", "unasked: its example did not ask stub.v1"),
+        _row(
+            "absent", "asserted", "assert await lm.ask('4')", "reported", "asserted: 1 example passed by asserts alone"
+        ),
+        _used("absent", "no_output", "lm.score('ok', 1)\nlm.output(None)\nreturn None"),
+        _used("empty", "empty_output", "lm.score('ok', 1)\nreturn ''"),
+        _used("empty", "empty_question", "assert (await lm.ask('')).text == ''"),
+        _refused(
+            "empty", "empty_messages", "await lm.ask([])", "lm.ask: expected a text or a list of messages, got []"
+        ),
+        _refused(
+            "wrong type", "a_bool", "assert row\nreturn False", "the function returned False, which decides nothing"
+        ),
+        _refused(
+            "wrong type", "a_number", "assert row\nreturn 0.5", "the function returned 0.5, which decides nothing"
+        ),
+        _refused(
+            "wrong type",
+            "an_object",
+            "assert row\nreturn NoRepr()",
+            "the function returned a NoRepr without a repr (RuntimeError), which decides",
+            head=DEF,
+        ),
+        _refused(
+            "wrong type",
+            "a_coroutine",
+            "assert row\nasync def inner():\n    assert 0\nreturn inner()",
+            "the function returned something to await, so that nothing in it ran",
+            head=DEF,
+        ),
+        _refused(
+            "wrong type",
+            "a_generator",
+            "assert row\nreturn (each for each in [1])",
+            "the function returned a generator, so that nothing in it ran",
+            head=DEF,
+        ),
+        _refused(
+            "wrong type", "a_text_score", "lm.score('ok', 'yes')", "expected a bool or a number from 0 to 1, got 'yes'"
+        ),
+        _refused(
+            "wrong type", "an_array", "lm.score('ok', memoryview(b'12'))", "expected a bool or a number from 0 to 1"
+        ),
+        _refused("wrong type", "a_prompt", "await lm.ask(5)", "lm.ask: expected a text or a list of messages, got 5"),
+        _used("wrong type", "no_json", "lm.output(NoRepr())\nlm.note('x', {1j: NoRepr()})\nlm.score('ok', 1)"),
+        _never_run(
+            "wrong type",
+            "generator",
+            "@task('g')\ndef test_generator(row, lm):\n    assert 0\n    yield",
+            "eval_task('g'): test_generator has a yield, so a call of it runs nothing",
+        ),
+        _never_run(
+            "wrong type",
+            "plain_generator",
+            "async def test_plain_generator(lm):\n    assert 0\n    yield",
+            "test_plain_generator takes lm and has a yield",
+        ),
+        _never_run(
+            "wrong type",
+            "unittest",
+            "import unittest\nclass TestX(unittest.TestCase):\n    @eval_task('u')\n    def test_u(self):\n"
+            "        assert 0",
+            "TestX.test_u: unittest runs the methods of a TestCase itself",
+        ),
+        _never_run(
+            "wrong type",
+            "static",
+            "class TestX:\n    @staticmethod\n    @eval_task('s')\n    def test_s():\n        assert 0",
+            "TestX.test_s: eval_task goes on a plain method: take @staticmethod off it",
+        ),
+        _never_run(
+            "wrong type",
+            "no_test",
+            "@eval_task('n')\ndef evaluate(lm):\n    assert 0",
+            "evaluate is no test to pytest, so eval_task('n') would never run",
+        ),
+        _refused(
+            "too large", "output", "lm.output('x' * 2_000_000)", "lm.output(...): 2,000,000 characters; a step holds"
+        ),
+        _refused(
+            "too large",
+            "caught",
+            "with pytest.raises(Exception):\n    lm.output('x' * 2_000_000)\nlm.score('ok', 1)",
+            "lm.output(...): 2,000,000 characters; a step holds at most 1,048,576",
+        ),
+        _refused("too large", "score", "lm.score('ok', 1.5)", "expected a bool or a number from 0 to 1, got 1.5"),
+        _row(
+            "too large",
+            "slow",
+            "try:\n    await asyncio.sleep(30)\nexcept BaseException:\n    lm.score('ok', 1)",
+            "refused",
+            "the function took longer than 0.1 s (timeout= of eval_task)",
+            status="timeout",
+            head="@task('NAME', timeout=0.1)\nasync def test_NAME(row, lm):",
+        ),
+        _row(
+            "too large",
+            "blocking",
+            "import time\ntime.sleep(0.2)\nlm.score('ok', 1)",
+            "refused",
+            "the function took longer than 0.1 s (timeout= of eval_task)",
+            status="timeout",
+            head="@task('NAME', timeout=0.1)\nasync def test_NAME(row, lm):",
+        ),
+        _refused(
+            "not finite or negative", "nan", "lm.score('ok', float('nan'))", "expected a bool or a number from 0 to 1"
+        ),
+        _refused("not finite or negative", "minus", "lm.score('ok', -0.1)", "a bool or a number from 0 to 1, got -0.1"),
+        _used("not finite or negative", "nan_output", "lm.output([float('inf')])\nlm.score('ok', 1)"),
+        _used("control characters", "ill", "lm.output('\\x1b[31m\\ud800\\x00')\nlm.score('ok', 1)"),
+        _used("control characters", "ill_name", "lm.score('\\x1b[31mo\\x07', 1)\nlm.note('\\ud800', '\\x00')"),
+        _row(
+            "control characters",
+            "ill_assert",
+            "assert 0, '\\x1b[31m\\ud800'",
+            "used",
+            status="failed",
+            score=0.0,
+        ),
+        _used("twice", "two_outputs", "lm.output(1)\nlm.output(2)\nlm.score('ok', 1)\nlm.score('ok', True)"),
+        _refused(
+            "twice",
+            "two_scores",
+            "lm.score('ok', 1)\nlm.score('ok', 0)",
+            "is 0, and was 1 before; a name has one score",
+        ),
+        _used(
+            "twice",
+            "shared_row",
+            "row['list'].append(2)\nlm.score('ok', row['list'] == [1, 2])",
+            head="@task('NAME')\n@pytest.mark.parametrize('again', [1, 2])\nasync def test_NAME(row, lm, again):",
+            example="shared_row:1-a",
+        ),
+        Row(
+            kind="twice",
+            what="examples repeated by pytest-repeat",
+            fate="refused",
+            files={"tests/test_repeated.py": f"{HEAD}\n@task('r')\nasync def test_r(row):\n    assert row\n"},
+            arguments=("-ppytest_repeat", "--count=2"),
+            says="pytest-repeat would make 2 examples of each",
+            alone=True,
+            code=2,
+        ),
+        _refused(
+            "late",
+            "left_open",
+            "asyncio.ensure_future(lm.ask('4'))\nawait asyncio.sleep(0)\nassert row",
+            "a request to stub.v1 was still without an answer when the function had ended",
+        ),
+        _refused(
+            "late",
+            "not_awaited",
+            "assert lm.ask('4')",
+            "lm.ask was never awaited, so that nothing was asked: write await lm.ask(...)",
+        ),
+        Row(
+            kind="late",
+            what="a score after the result was reported",
+            fate="reported",
+            files={
+                "tests/test_late.py": f"{HEAD}\n@task('late', [{{'id': each}} for each in 'abcdefgh'])\n"
+                "async def test_late(row, lm):\n"
+                "    if row['id'] == 'a':\n"
+                "        threading.Timer(0.05, lm.score, ['ok', 0]).start()\n"
+                "    else:\n"
+                "        await asyncio.sleep(0.3)\n"
+                "    lm.score('ok', 1)\n"
+            },
+            says="lm.score('ok') after its example had ended (late: a)",
+            example="late:a",
+            status="passed",
+            alone=True,
+            code=3,
+        ),
+        _used(
+            "out of order", "scores_first", "lm.score('ok', 1)\nlm.output(1)\nlm.step('tool', 'x')\nawait lm.ask('4')"
+        ),
+        _row("out of order", "output_first", "lm.output('kept')\nassert 0", "used", status="failed", score=0.0),
+        _row(
+            "cancelled",
+            "request",
+            """
+            asked = asyncio.ensure_future(lm.ask("4"))
+            await asyncio.sleep(0)
+            asked.cancel()
+            await asyncio.sleep(0)
+            lm.score("ok", 1)
+            """,
+            "reported",
+            "request: the application cancelled 1 request",
+        ),
+        _refused("cancelled", "itself", "raise asyncio.CancelledError", "CancelledError"),
+        _row("raising", "assertion", "assert 0", "used", status="failed", score=0.0),
+        _row("raising", "xfail", "pytest.xfail('known')", "used", status="below", score=0.0),
+        _row(
+            "raising",
+            "subtest",
+            "with subtests.test('one'):\n    assert 0",
+            "used",
+            status="failed",
+            score=0.0,
+            head="@task('NAME')\nasync def test_NAME(row, lm, subtests):",
+        ),
+        _row(
+            "raising",
+            "of_a_library",
+            "import unittest\nunittest.TestCase().assertEqual(1, 2)",
+            "used",
+            status="failed",
+            score=0.0,
+        ),
+        _refused(
+            "raising",
+            "exits",
+            "raise SystemExit('over')",
+            "SystemExit: over",
+        ),
+        _refused("raising", "key", "{}['key']", "KeyError: 'key'"),
+        _refused(
+            "raising",
+            "unanswered",
+            "with pytest.raises(Exception):\n    await lm.ask('fail')\nlm.score('ok', 1)",
+            "no answer came",
+        ),
+        _used(
+            "raising",
+            "allowed",
+            "with lm.may_fail(), pytest.raises(Exception):\n    await lm.ask('fail')\nlm.score('ok', 1)",
+            unsaid="allowed: a could not be scored",
+        ),
+        _used(
+            "secret",
+            "secret",
+            "lm.output({'key': KEY})\nlm.note('key', KEY)\nlm.step('tool', KEY, KEY, KEY)\nlm.score('ok', 1)",
+            unsaid="kept-hushed-000-secret",
+        ),
+        _refused("secret", "secret_returned", "assert row\nreturn type(KEY, (), {})", "which decides nothing"),
+        _used("same name", "same_note", "lm.note('x', 1)\nlm.note('x', 2)\nlm.score('ok', 1)"),
+        Row(
+            kind="same name",
+            what="two functions of one task name",
+            fate="refused",
+            files={
+                "tests/test_same.py": f"{HEAD}\n@task('same')\ndef test_one(row):\n    assert row\n\n"
+                "@task('same')\ndef test_two(row):\n    assert row\n"
+            },
+            says="the task name 'same' is taken by tests/test_same.py",
+            alone=True,
+            code=2,
+        ),
+        Row(
+            kind="same name",
+            what="a fixture lm of the project's own",
+            files={
+                "tests/conftest.py": "import pytest\n\n@pytest.fixture\ndef lm():\n    return 'theirs'\n",
+                "tests/test_own.py": "def test_own(lm):\n    assert lm == 'theirs'\n",
+            },
+            alone=True,
+            code=0,
+        ),
+    ),
+)
+
+
+@pytest.mark.parametrize("processes", BOTH)
+def test_what_a_function_does_is_used_refused_or_reported(
+    tmp_path: Path, run_module: RunModule, processes: str
+) -> None:
+    check(BORDER, tmp_path, run_module, processes)

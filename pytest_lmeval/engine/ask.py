@@ -192,7 +192,7 @@ def with_attempts(answer: Answer, attempts: int) -> Answer:
     kind = AdapterTimeout if isinstance(answer, AdapterTimeout) else AdapterError
     error = kind(f"{answer} ({attempts} attempt{'s' if attempts > 1 else ''})")
     error.retries = attempts - 1
-    error.status, error.said = answer.status, answer.said
+    error.status, error.said = answer.status, dict(answer.said)
     return error
 
 

@@ -194,7 +194,7 @@ MISTAKES = {
     "few-shots": strict(
         "}", ', "few_shot_examples": [{"question": "x", "answer": "y"}]}', "expected exactly {prompt, completion}"
     ),
-    "definitoin": yaml("definition:", "definitoin:", "not a task: tasks/t.yaml", "did you mean 'definition'?"),
+    "definitoin": yaml("definition:", "definitoin:", "t.yaml:4: ", "did you mean 'definition'?"),
     "definitoin, named": yaml("definition:", "definitoin:", "t.yaml:1: ", "did you mean 'definition'?")._replace(
         command="lmeval validate tasks/t.yaml"
     ),

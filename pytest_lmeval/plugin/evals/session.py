@@ -27,6 +27,7 @@ from pytest_lmeval.plugin.models import of_model
 from pytest_lmeval.plugin.private import (
     arguments_of,
     closure_of,
+    crash_of,
     fixtures_of,
     is_replacement,
     is_worker,
@@ -164,8 +165,7 @@ class EvalSession:
         """Note what a report says that comes while an example is at its turn: one of a part of it, a subtest."""
         state = self._now.lm.state if self._now is not None and report.failed else None
         if state is not None:
-            crash = getattr(report.longrepr, "reprcrash", None)
-            said = str(getattr(crash, "message", None) or report.longreprtext)
+            said = str(getattr(crash_of(report), "message", None) or report.longreprtext)
             state.break_off(f"a subtest failed: {said}", is_failure=said.startswith(_FAILURES))
 
     def let_go(self, item: pytest.Item) -> None:

@@ -104,6 +104,87 @@ def test_a_target_without_end_does_not_hide_one_that_is_met_word_for_word(monkey
     assert "equal" == _status(worker, "9^{9^{9^9}}+x", "x", r"9^{9^{9^9}} + x")
 
 
+# What begins or ends with the target, and makes no sense as a whole: cut off at a limit of tokens, or never sensible.
+HALF = [
+    ("12", r"$12\sqrt{3$"),
+    ("12", r"$12\sqrt{3"),
+    ("12", r"The answer is $12\sqrt{3"),
+    ("12", r"12\sqrt{3"),
+    ("3", r"$3x^{2$"),
+    ("3", r"3x^{2"),
+    ("2", r"$2x+3}$"),
+    ("2", r"2+3}"),
+    ("2", r"2+)3"),
+    ("2", r"2+{3"),
+    ("2", r"2+_3"),
+    ("2", r"$2+\left(3$"),
+    ("2", r"The answer is $2\pi\mathrm{cm$"),
+    ("8", r"$8 + \frac{1}{2$"),
+    ("4", r"$4&6$"),
+    ("6", r"$6 - \sqrt[3}{2}$"),
+    ("7", r"$7!!_{$"),
+    ("0.5", r"0.5+&3"),
+    ("1", r"1+__import__"),
+    ("1", r"1+"),
+    ("1", r"1-"),
+    ("1", r"1*"),
+    ("1", r"$1\cdot$"),
+    ("1", r"$1 + $"),
+    ("1", r"$1 =$"),
+    ("5", r"$4 \lor 5$"),
+    ("4", r"$4 \lor 5$"),
+    ("4", r"$4 \land 5$"),
+    ("9", r"$9\frac{1$"),
+    ("9", r"$9\left[1$"),
+    ("9", r"$9 + \right)$"),
+    ("9", r"$9^$"),
+    ("9", r"$9_$"),
+    ("9", r"$9\frac{}{}$"),
+    ("9", r"\boxed{9 + \sqrt{2}"),
+    ("9", r"\boxed{9+}"),
+    ("9", r"\boxed{9 \sqrt{}"),
+    ("3", r"$3 + (4$"),
+    ("3", r"$3 + 4)$"),
+    ("3", r"$3 \begin{pmatrix} 1$"),
+    ("3", r"$3 + \sqrt$"),
+    ("3", r"3 + * 4"),
+    ("3", r"3 // 4"),
+    ("3", r"3..4"),
+    ("3", r"$3 \times$"),
+    ("3", r"$3 \div$"),
+    ("3", r"3^^2"),
+    ("3", r"3 = "),
+    ("11", r"$11\log_{2$"),
+    ("11", r"$11 \sin($"),
+    ("11", r"$11 \int_{0}^{$"),
+    ("11", r"$11 \sum_{i=1$"),
+    ("11", r"$11 | x$"),
+]
+
+
+def test_half_a_formula_is_no_answer(worker: Worker) -> None:
+    found = [(target, text) for target, text in HALF if _status(worker, text, target) == "equal"]
+    assert [] == found
+    assert len(HALF) >= 50
+    cut_off = [text for target, text in HALF[:17] if _status(worker, text, target) != "unparsed"]
+    assert [] == cut_off
+
+
+def test_a_whole_formula_without_its_last_dollar_is_read(worker: Worker) -> None:
+    assert "equal" == _status(worker, r"The answer is $12\sqrt{3}", r"\sqrt{432}")
+    assert "equal" == _status(worker, "She pays $5 for each and $18 in all.", "18")
+
+
+def test_half_a_formula_before_the_answer_does_not_matter(worker: Worker) -> None:
+    assert "equal" == _status(worker, "It costs $18 + $18, so the answer is 18", "18")
+    assert "equal" == _status(worker, "First $x + $, then\nA: 42", "42")
+
+
+def test_a_target_that_is_half_a_formula_is_met_word_for_word_alone(worker: Worker) -> None:
+    assert "different" == _status(worker, "12", r"12\sqrt{3")
+    assert "equal" == _status(worker, r"12\sqrt{3", r"12\sqrt{3")
+
+
 @pytest.mark.parametrize("prediction", ["", "dunno", "((((", r"\begin{x}", "act"])
 def test_a_word_is_the_target_itself_or_wrong(worker: Worker, prediction: str) -> None:
     assert "different" == _status(worker, prediction, "cat")

@@ -17,6 +17,7 @@ LONGEST = 20_000
 _WORDS = re.compile(r"\\(?:text|textbf|textit|mathrm|mathbf|mbox|operatorname)\s*\{([^{}]*)\}")
 _SPACING = re.compile(r"\\(?:left|right|displaystyle|quad|qquad|;|:| |(?:big|Big|bigg|Bigg)[lr]?)(?![A-Za-z])|[$~]")
 _STATED = re.compile(r"answer(?:\s++is\b)?\s*+:?\s*+([^\n]++)", re.IGNORECASE)
+_CUT_OFF = re.compile(r"\$[^$\n\\^_{}]*+[\\^_{}][^$\n]*+\Z")
 _MARKED = re.compile(r"\$|\\boxed|\\\(|\\\[")
 _PROSE = re.compile(r"(?<![\\A-Za-z{])(?!and |or )[A-Za-z]{3,}[ ,:;]+(?=[\w$\\(-])|^#", re.MULTILINE)
 # In a formula alone: the numbers of a list, and a unit behind a number.
@@ -68,6 +69,8 @@ def stated_answers(text: str) -> list[str]:
 def for_math_verify(text: str) -> str:
     """Return ``text`` as math-verify reads it right: a formula alone is put between dollars."""
     text = text[-LONGEST:].replace("\\$", "").replace("\\fbox", "\\boxed").replace("\\varnothing", "\\emptyset")
+    if text.count("$") % 2 and _CUT_OFF.search(text):
+        text += "$"  # else it is no formula, and a number that it begins with would be all of it
     if not _MARKED.search(text):
         if _PROSE.search(text):
             return text

@@ -6,10 +6,13 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+from pytest_lmeval.arguments import level
 from pytest_lmeval.cli.output import add_format, add_pair_by, show, show_json
-from pytest_lmeval.compare.rank import Ranking, Standing, by_config, rank
+from pytest_lmeval.compare.rank import ALPHA, Ranking, Standing, rank
+from pytest_lmeval.compare.variants import by_config
 from pytest_lmeval.records.runfile import RunFile, read_run
 from pytest_lmeval.report.markdown import escape, table
+from pytest_lmeval.report.ranking_text import ranking_remarks
 from pytest_lmeval.report.tables import columns, interval_text, percent, score_text, signed
 from pytest_lmeval.text import printable
 
@@ -18,6 +21,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     parser.add_argument("boards", metavar="BOARD", nargs="+", type=Path, help="ledger.jsonl or leaderboard.json files")
     add_pair_by(parser)
+    parser.add_argument(
+        "--alpha",
+        metavar="A",
+        type=level,
+        default=ALPHA,
+        help="how often one of several equal models may be called worse (default 0.05)",
+    )
     parser.add_argument(
         "--by",
         choices=("model", "config"),
@@ -33,7 +43,8 @@ def run(options: argparse.Namespace) -> int:
     runs = [read_run(path) for path in options.boards]
     notes = _notes(runs)
     is_by_config = options.by == "config"
-    ranking = rank(by_config(runs), "id") if is_by_config else rank(runs, options.pair_by or "content")
+    ranked, pair_by = (by_config(runs), "id") if is_by_config else (runs, options.pair_by or "content")
+    ranking = rank(ranked, pair_by, options.alpha)
     if options.format == "json":
         show_json({**ranking.to_json(), "notes": notes})
     elif options.format == "markdown":
@@ -55,7 +66,18 @@ def _markdown(ranking: Ranking, notes: Sequence[str]) -> list[str]:
 
 def _headings(ranking: Ranking) -> list[str]:
     tasks = list(ranking.examples) if len(ranking.examples) > 1 else []
-    return ["model", "mean", "95 % interval", "win rate", "to the best", "may be", "p", *_spent(ranking), *tasks]
+    return [
+        "model",
+        "mean",
+        "95 % interval",
+        "scored",
+        "win rate",
+        "to the best",
+        "may be",
+        "p",
+        *_spent(ranking),
+        *tasks,
+    ]
 
 
 def _rows(ranking: Ranking) -> list[list[str]]:
@@ -80,6 +102,7 @@ def _row(standing: Standing, ranking: Ranking) -> list[str]:
         standing.name,
         score_text(standing.score),
         interval_text(standing.ci95),
+        str(standing.scored),
         percent(standing.win_rate),
         signed(standing.difference),
         interval_text(standing.difference_ci95, sign=True),
@@ -90,15 +113,7 @@ def _row(standing: Standing, ranking: Ranking) -> list[str]:
 
 
 def _remarks(ranking: Ranking, notes: Sequence[str]) -> list[str]:
-    shared = ", ".join(f"{task} {count}" for task, count in ranking.examples.items())
-    remarks = [f"not significantly worse than the best ({1 - ranking.alpha:.0%}, Holm): {', '.join(ranking.not_worse)}"]
-    remarks += [f"over the {sum(ranking.examples.values())} example(s) that all have a score for: {shared}"]
-    remarks += [
-        f"{standing.name}: {standing.left_out} scored example(s) left out: not all have them"
-        for standing in ranking.standings
-        if standing.left_out
-    ]
-    return [*remarks, *notes]
+    return [*ranking_remarks(ranking.to_json()), *notes]
 
 
 def _notes(runs: Sequence[RunFile]) -> list[str]:

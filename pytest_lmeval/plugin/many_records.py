@@ -28,6 +28,7 @@ class ManyRecords:
         self.records = {label: RunRecord(config_of(config, label), len(ids)) for label, ids in of.items()}
         self.heard = ManyHeard(self)
         self.failures: list[str] = []
+        self._opened: list[str] = []
         self.comparison: dict[str, Any] = {}
 
     @cached_property
@@ -39,21 +40,26 @@ class ManyRecords:
         return report_dir(self.config) / SELECTION if is_selection else own
 
     @property
+    def asked(self) -> dict[str, RunRecord]:
+        """The records of the models of which an example was selected: the others have no files and no verdict."""
+        return {label: record for label, record in self.records.items() if label in self._opened}
+
+    @property
     def is_closed(self) -> bool:
         """Whether nothing more is heard."""
-        return all(record.is_closed for record in self.records.values())
+        return all(record.is_closed for record in self.asked.values())
 
     @property
     def code(self) -> int:
         """The first exit code in the order of their weight that any model has."""
-        codes = [record.code for record in self.records.values()]
+        codes = [record.code for record in self.asked.values()]
         return next((int(code) for code in _ORDER if code in codes), max(codes))
 
     @property
     def board(self) -> Any:
         """The board of the last model, once all have theirs."""
-        boards = [record.board for record in self.records.values()]
-        return boards[-1] if all(boards) else None
+        boards = [record.board for record in self.asked.values()]
+        return boards[-1] if boards and all(boards) else None
 
     @property
     def interrupted(self) -> bool:
@@ -71,16 +77,28 @@ class ManyRecords:
 
     def open_ledger(self) -> None:
         """Start the ledgers, and remove what an earlier run left; raise pytest.UsageError where one cannot be."""
-        begun: list[RunRecord] = []
         try:
-            for record in self.records.values():
-                record.open_ledger()
-                begun.append(record)
+            for label, record in self.records.items():
+                # A shard may have no example of a model, and is merged with others that have.
+                if record.examples or self.config.option.lm_shard is not None:
+                    self._open(label)
         except BaseException:
-            for record in begun:
+            for record in self.asked.values():
                 record.ledger.close(None)
             raise
         self.failures += remove_reports(self.folder)
+
+    def _open(self, label: str) -> None:
+        if label not in self._opened:
+            self.records[label].open_ledger()
+            self._opened.append(label)
+
+    def announce(self, nodeids: Sequence[str]) -> None:
+        """Note which examples are owed, those of helpers of eval functions after all others."""
+        for label, record in self.records.items():
+            if own := [nodeid for nodeid in nodeids if label_in(nodeid, self.config) == label]:
+                self._open(label)
+                record.heard.announce(own)
 
     def take(self, report: pytest.TestReport) -> None:
         """Note what a report says of an example."""
@@ -97,14 +115,14 @@ class ManyRecords:
 
     def finish(self, session: pytest.Session, status: int, *, lost: bool) -> int:
         """Build and write all boards and the comparison; return the exit code of the run."""
-        for record in self.records.values():
+        for record in self.asked.values():
             record.finish(session, status, lost=lost)
         self._compare()
         return self.code or int(bool(self.failures))
 
     def give_up(self, reason: str) -> None:
         """Write the boards of a run that ends here and now, incomplete."""
-        for record in self.records.values():
+        for record in self.asked.values():
             record.give_up(reason)
 
     @property
@@ -126,7 +144,8 @@ class ManyRecords:
             for label, record in self.records.items()
             if record.board is not None
         ]
-        self.comparison = compared(models, self.code, self.folder)
+        not_asked = [label for label in self.records if label not in self.asked]
+        self.comparison = compared(models, self.code, self.folder, not_asked)
         self.failures += write_comparison(self.folder, self.comparison, models)
 
 
@@ -148,8 +167,7 @@ class ManyHeard:
 
     def announce(self, nodeids: Sequence[str]) -> None:
         """Note which examples are owed."""
-        for label, record in self._records.records.items():
-            record.heard.announce([each for each in nodeids if label_in(each, self._records.config) == label])
+        self._records.announce(nodeids)
 
     def finish(self, nodeid: str) -> None:
         """Note that the last phase of an example was heard of."""

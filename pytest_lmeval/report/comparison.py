@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from pytest_lmeval.atomic import encode_json, write_atomically
-from pytest_lmeval.compare.rank import rank
+from pytest_lmeval.compare.rank import ALPHA, rank
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.records.runfile import RunFile
 from pytest_lmeval.report.github import write_step_summary
 from pytest_lmeval.report.html.comparison import Compared, render_comparison
 from pytest_lmeval.report.markdown import COMMENT_BYTES, escape, table
+from pytest_lmeval.report.ranking_text import comparison_remarks
 from pytest_lmeval.report.tables import columns, cut_to, interval_text, percent, score_text, signed
 from pytest_lmeval.report.wording import is_off
 
@@ -25,6 +26,7 @@ _HEADINGS = (
     "verdict",
     "score",
     "95 % interval",
+    "scored",
     "win rate",
     "to the best",
     "may be",
@@ -34,10 +36,13 @@ _HEADINGS = (
 )
 
 
-def compared(models: Sequence[Compared], exit_code: int, folder: Path = Path()) -> dict[str, Any]:
+def compared(
+    models: Sequence[Compared], exit_code: int, folder: Path = Path(), not_asked: Sequence[str] = ()
+) -> dict[str, Any]:
     """Return the comparison, to be written to ``folder``, as JSON values.
 
-    ``reason`` says why the models cannot be ranked, where they cannot.
+    ``reason`` says why the models cannot be ranked, where they cannot. ``not_asked`` are the labels of models of which
+    no example was selected.
     """
     found: dict[str, Any] = {
         "schema": SCHEMA,
@@ -47,13 +52,15 @@ def compared(models: Sequence[Compared], exit_code: int, folder: Path = Path()) 
         "ranking": None,
         "reason": "",
     }
-    # A model that has no score, such as one that was down, takes no place from the others.
-    scored = [model for model in models if any(result.is_scored for result in model.results)]
-    if len(scored) < 2:
+    if not_asked:
+        found["not_asked"] = list(not_asked)
+    if sum(any(result.is_scored for result in model.results) for model in models) < 2:
         found["reason"] = "fewer than two models have a score"
         return found
+    settings = (models[0].board.facts.gate or {}).get("settings", {})
     try:
-        found["ranking"] = rank([_run(model) for model in scored]).to_json()
+        ranking = rank([_run(model) for model in models], alpha=settings.get("alpha", ALPHA))
+        found["ranking"] = ranking.to_json()
     except UsageError as error:
         found["reason"] = str(error)
     return found
@@ -61,7 +68,7 @@ def compared(models: Sequence[Compared], exit_code: int, folder: Path = Path()) 
 
 def comparison_table(comparison: Mapping[str, Any]) -> list[str]:
     """Return the lines for a terminal: a row a model, the best first, and who is not significantly worse."""
-    return [*columns(_HEADINGS, _rows(comparison), texts=2), *_remarks(comparison)]
+    return [*columns(_HEADINGS, _rows(comparison), texts=2), *comparison_remarks(comparison)]
 
 
 def comparison_markdown(comparison: Mapping[str, Any]) -> str:
@@ -72,7 +79,7 @@ def comparison_markdown(comparison: Mapping[str, Any]) -> str:
         for model in comparison["models"]
         for reason in model["reasons"][:_REASONS]
     ]
-    lines += [f"- {escape(remark)}" for remark in (*_remarks(comparison), *reasons)]
+    lines += [f"- {escape(remark)}" for remark in (*comparison_remarks(comparison), *reasons)]
     return cut_to("\n".join([*lines, ""]), COMMENT_BYTES)
 
 
@@ -141,14 +148,16 @@ def _rows(comparison: Mapping[str, Any]) -> list[tuple[str, ...]]:
 def _row(model: Mapping[str, Any], standing: Mapping[str, Any] | None) -> tuple[str, ...]:
     verdict = _verdict(model)
     spent = [_amount(model["spent"].get(name)) for name in ("p95_ms", "cost")]
+    scored = str(model["counts"]["scored"])
     if standing is None:
-        return (model["label"], verdict, score_text(model["overall_score"]), "-", "-", "-", "-", "-", *spent)
+        return (model["label"], verdict, score_text(model["overall_score"]), "-", scored, "-", "-", "-", "-", *spent)
     difference = standing["difference"]
     return (
         model["label"],
         verdict,
         score_text(standing["score"]),
         interval_text(standing["ci95"]),
+        scored,
         percent(standing["win_rate"]),
         signed(difference),
         interval_text(standing["difference_ci95"], sign=True),
@@ -165,14 +174,3 @@ def _verdict(model: Mapping[str, Any]) -> str:
 
 def _amount(value: float | None) -> str:
     return "-" if value is None else f"{value:.4g}"
-
-
-def _remarks(comparison: Mapping[str, Any]) -> list[str]:
-    ranking = comparison["ranking"]
-    if ranking is None:
-        return [f"not ranked: {comparison['reason']}"]
-    total = sum(ranking["examples"].values())
-    return [
-        f"not significantly worse than the best ({1 - ranking['alpha']:.0%}, Holm): {', '.join(ranking['not_worse'])}",
-        f"scores are over the {total} example(s) that all models have a score for",
-    ]

@@ -13,11 +13,11 @@ def test_the_better_run_comes_first(lmeval: Lmeval, base: Path, worse: Path) -> 
     code, out, err = lmeval("rank", worse / "leaderboard.json", base / "ledger.jsonl")
     header, first, second, *_ = out.splitlines()
     assert (0, "") == (code, err)
-    assert ["model", "mean", "95", "%", "interval", "win", "rate"] == header.split()[:7]
+    assert ["model", "mean", "95", "%", "interval", "scored", "win"] == header.split()[:7]
     assert header.endswith("sums   words")
     assert re.match(re.escape(f"stub.v1 ({base}/ledger.jsonl)") + " +0.8958 ", first)
     assert re.match(re.escape(f"stub.v1 ({worse}/leaderboard.json)") + " +0.5625 ", second)
-    assert "over the 20 example(s) that all have a score for: sums 12, words 8" in out
+    assert "over the 20 example(s) that all ranked models have a score for: sums 12, words 8" in out
 
 
 def test_json_and_markdown_say_the_same(lmeval: Lmeval, base: Path, worse: Path) -> None:
@@ -45,10 +45,14 @@ def test_published_models_are_ranked_as_published(lmeval: Lmeval, gsm8k: Path) -
 def test_a_run_that_is_not_complete_is_named(lmeval: Lmeval, base: Path, worse: Path, tmp_path: Path) -> None:
     cut = tmp_path / "cut.jsonl"
     cut.write_text("".join((worse / "ledger.jsonl").read_text().splitlines(keepends=True)[:6]))
-    code, out, _ = lmeval("rank", base / "ledger.jsonl", cut)
+    code, out, err = lmeval("rank", base / "ledger.jsonl", cut)
+    assert (2, "") == (code, out)
+    assert "fewer than two models can be ranked: " in err
+    assert f"({cut}): the run is not complete, a score for 5 of 20 examples" in err
+    # Two others are ranked, and the one is named.
+    code, out, _ = lmeval("rank", base / "ledger.jsonl", worse / "ledger.jsonl", cut)
     assert code == 0
-    assert f"{cut}: not complete" in out
-    assert "15 scored example(s) left out" in out
+    assert f"({cut}): not ranked: the run is not complete, a score for 5 of 20 examples" in out
 
 
 def test_boards_that_cannot_be_ranked_exit_2_and_are_named(

@@ -73,11 +73,50 @@ def test_win_rates_sum_to_half_the_models_and_order_does_not_matter(scores: list
 
 
 def test_only_what_all_have_a_score_for_counts_and_the_rest_is_counted() -> None:
-    a = _of("a", sums=[1.0, 1.0, 1.0], words=[0.0])
-    b = _of("b", sums=[1.0, None, 0.0])
-    first, second = rank([a, b]).standings
-    assert ("a", 1.0, 2) == (first.name, first.score, first.left_out)
-    assert ("b", 0.5, 0) == (second.name, second.score, second.left_out)
+    a = _of("a", sums=[1.0] * 8, words=[0.0] * 2)
+    b = _of("b", sums=[1.0, None] + [0.0] * 6, words=[0.0] * 2)
+    ranking = rank([a, b])
+    first, second = ranking.standings
+    assert ("a", 0.5, 10, 1) == (first.name, first.score, first.scored, first.left_out)
+    assert ("b", 9, 0) == (second.name, second.scored, second.left_out)
+    assert pytest.approx(1 / 14) == second.score
+    assert ({"sums": 7, "words": 2}, 10) == (ranking.examples, ranking.selected)
+    assert ("b: 1 not scored, 1 of which a got right",) == ranking.not_scored
+
+
+def test_a_model_that_went_down_or_was_cut_short_takes_no_example_from_the_others() -> None:
+    good, bad = _of("good", t=[1.0] * 58 + [0.0] * 2), _of("bad", t=[1.0] * 26 + [0.0] * 34)
+    down = _of("down", t=[1.0] + [None] * 59)
+    cut = replace(_of("cut", t=[1.0] * 60), complete=False)
+    ranking = rank([down, good, cut, bad])
+    assert rank([good, bad]).standings == ranking.standings
+    assert [
+        ("down", "a score for 1 of 60 examples; at least 80% are needed"),
+        ("cut", "the run is not complete, a score for 60 of 60 examples"),
+    ] == [(each.name, each.reason) for each in ranking.unranked]
+    assert "down: 59 not scored, 57 of which good got right" in ranking.not_scored
+
+
+def test_pairs_are_compared_over_all_that_both_have_and_are_all_there_is_where_too_few_are_shared() -> None:
+    full = _of("full", t=[1.0] * 20)
+    early = _of("early", t=[None] * 4 + [0.0] * 8 + [1.0] * 8)
+    late = _of("late", t=[1.0] * 16 + [None] * 4)
+    ranking = rank([full, early, late])
+    assert ((), [], {"t": 12}) == (ranking.standings, ranking.not_worse, ranking.examples)
+    assert ranking.reason.startswith("all ranked models have a score for 12 of 20 examples; at least 80% are needed")
+    sizes = {(pair.one, pair.other): pair.n for pair in ranking.pairs}
+    assert {frozenset({"full", "early"}): 16, frozenset({"full", "late"}): 16, frozenset({"early", "late"}): 12} == {
+        frozenset(names): n for names, n in sizes.items()
+    }
+    assert ranking.to_json()["pairs"][0]["is_shown"] is (ranking.pairs[0].p_adjusted <= 0.05)
+
+
+def test_what_is_quarantined_or_excluded_is_no_gap() -> None:
+    results = results_of({"t": [1.0] * 9 + [0.0]})
+    aside = [replace(each, status="excluded", score=None) for each in results[:4]]
+    held = [replace(each, status="quarantined") for each in results[4:6]]
+    ranking = rank([_run("a", results), _run("b", [*aside, *held, *results[6:]])])
+    assert ((), 8, {"t": 4}) == (ranking.unranked, ranking.selected, ranking.examples)
 
 
 def test_clusters_widen_the_intervals() -> None:
@@ -135,7 +174,10 @@ def test_three_boards_that_overlap_in_pairs_only_are_refused() -> None:
         _of("b", y=[1.0], z=[1.0]),
         _of("c", z=[1.0], x=[1.0]),
     ]
-    with pytest.raises(UsageError, match="no example has a score from all of a, b, c"):
+    with pytest.raises(
+        UsageError,
+        match="fewer than two models can be ranked: a: a score for 2 of 3 examples; at least 80% are needed; b: ",
+    ):
         rank(runs)
 
 

@@ -169,7 +169,9 @@ def test_a_list_of_configs_is_ranked_as_variants_of_a_task(project: Project) -> 
     assert 0 == run(project, "--lm-config=both.yaml", "--lm-gate=none").ret
     ranked = project.lmeval("rank", "reports/ledger.jsonl", "--by=config")
     assert 0 == ranked.ret, ranked.stderr.str()
-    ranked.stdout.fnmatch_lines(["slow * 1.0000 *", "quick * 0.6000 *", "over the 30 example(s) *: numbers 30"])
+    ranked.stdout.fnmatch_lines(
+        ["slow * 1.0000 *", "quick * 0.6000 *", "scores are over the 30 example(s) *: numbers 30"]
+    )
     project.write("one.yaml", "tone: Hurry up\n")
     assert 0 == run(project, "--lm-config=one.yaml", "--lm-gate=none").ret
     alone = project.lmeval("rank", "reports/ledger.jsonl", "--by=config")

@@ -40,6 +40,16 @@ class Down(Good):
     def answer(self, said):
         raise RuntimeError("it is down")
 
+class Dying(Good):
+    name = "dying.v1"
+    answered = 0
+
+    def answer(self, said):
+        Dying.answered += 1
+        if Dying.answered > 5:
+            raise RuntimeError("it went down")
+        return said
+
 class Dear(Good):
     name = "dear.v1"
 
@@ -175,6 +185,38 @@ def test_a_model_that_fails_does_not_keep_another_from_its_board(several: Projec
     alone = several.run_pytest(TWO[0], "--lm-adapter=D=models:Down", "--lm-retries=0")
     alone.stdout.fnmatch_lines(["not ranked: fewer than two models have a score"])
     assert (None, 3) == ((found := comparison(several))["ranking"], found["exit_code"])
+
+
+def test_a_model_that_dies_half_way_is_not_ranked_and_takes_nothing_from_the_others(several: Project) -> None:
+    several.run_pytest(*TWO, "--lm-gate=none")
+    whole = comparison(several)["ranking"]
+    dying = ("--lm-adapter=D=models:Dying", "--lm-batch-size=1", "--lm-retries=0", "--lm-max-errors=12")
+    ran = several.run_pytest(*TWO, *dying, "--lm-gate=none")
+    assert 0 == ran.ret
+    ran.stdout.fnmatch_lines(
+        [
+            "D      not gated * 5 *",
+            "D: not ranked: a score for 5 of 12 examples; at least 80% are needed",
+            "scores are over the 12 example(s) that all ranked models have a score for: numbers 12",
+            "D: 7 not scored, 7 of which A got right",
+        ]
+    )
+    found = comparison(several)["ranking"]
+    p95 = {"p95_ms": None}
+    assert [{**each, **p95} for each in whole["standings"]] == [{**each, **p95} for each in found["standings"]]
+    for file in ("comparison.md", "report.html"):
+        assert "D: 7 not scored, 7 of which A got right" in (several.path / "reports" / file).read_text()
+
+
+def test_a_model_that_was_not_asked_has_no_verdict(several: Project) -> None:
+    ran = several.run_pytest(*TWO, "-k", "[A]")
+    ran.assert_outcomes(passed=12, deselected=12)
+    ran.stdout.fnmatch_lines(["not ranked: fewer than two models have a score", "B: not asked: no example of it *"])
+    assert (["B"], ["A"]) == (
+        (found := comparison(several))["not_asked"],
+        [model["label"] for model in found["models"]],
+    )
+    assert not [*(several.path / "reports/B").rglob("*.json*")]
 
 
 @pytest.mark.parametrize("baseline", ["base.json", "bases"])

@@ -14,6 +14,7 @@ from pytest_lmeval.leaderboard.board import Leaderboard
 from pytest_lmeval.leaderboard.responses import shown_response, wanted_of
 from pytest_lmeval.report.html.report import inert, policy
 from pytest_lmeval.report.html.texts import cut
+from pytest_lmeval.report.ranking_text import comparison_remarks
 from pytest_lmeval.types import ExampleResult
 
 MAX_EXAMPLES = 10_000
@@ -35,6 +36,7 @@ def render_comparison(comparison: Mapping[str, Any], models: Sequence[Compared])
     examples = _examples(models)
     data = {
         "comparison": comparison,
+        "remarks": comparison_remarks(comparison),
         "examples": examples[:MAX_EXAMPLES],
         "left_out": max(0, len(examples) - MAX_EXAMPLES),
     }

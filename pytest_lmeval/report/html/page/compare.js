@@ -17,6 +17,8 @@ function h(tag, attributes, ...children) {
 
 const number = (value, digits) => (value === null || value === undefined ? "\u2013" : Number(value).toFixed(digits));
 
+const mayBe = (ends) => (ends ? `${number(ends[0], 3)} to ${number(ends[1], 3)}` : "\u2013");
+
 function verdictOf(model) {
   if (!model.complete) return "incomplete";
   return model.gated ? model.verdict : "not gated";
@@ -31,13 +33,13 @@ function standings() {
     const each = by.get(label) || {};
     const model = models.get(label);
     const tied = ranking && ranking.not_worse.includes(label);
-    return h("tr", tied ? { class: "best" } : {}, h("td", {}, label), h("td", {}, verdictOf(model)), h("td", {}, number(each.score ?? model.overall_score, 4)), h("td", {}, number(each.difference, 4)), h("td", {}, each.difference === undefined || each.difference === null ? "\u2013" : Number(each.p_adjusted).toPrecision(2)), h("td", {}, number(model.spent.p95_ms, 1)), h("td", {}, number(model.spent.cost, 4)));
+    return h("tr", tied ? { class: "best" } : {}, h("td", {}, label), h("td", {}, verdictOf(model)), h("td", {}, number(each.score ?? model.overall_score, 4)), h("td", {}, String(model.counts.scored)), h("td", {}, number(each.difference, 4)), h("td", {}, mayBe(each.difference_ci95)), h("td", {}, each.difference === undefined || each.difference === null ? "\u2013" : Number(each.p_adjusted).toPrecision(2)), h("td", {}, number(model.spent.p95_ms, 1)), h("td", {}, number(model.spent.cost, 4)));
   });
-  const heads = ["model", "verdict", "score", "to the best", "p", "p95 ms", "cost"].map((text) => h("th", { scope: "col" }, text));
-  const told = ranking ? `Not significantly worse than the best: ${ranking.not_worse.join(", ")}` : `Not ranked: ${comparison.reason}`;
+  const heads = ["model", "verdict", "score", "scored", "to the best", "may be", "p", "p95 ms", "cost"].map((text) => h("th", { scope: "col" }, text));
+  const told = h("ul", { id: "remarks" }, data.remarks.map((remark) => h("li", {}, remark)));
   const reasons = comparison.models.flatMap((model) => model.reasons.map((reason) => h("li", {}, `${model.label}: ${verdictOf(model)}: ${reason}`)));
   const why = reasons.length > 0 && h("ul", { id: "reasons" }, reasons);
-  return [h("div", { class: "scroll" }, h("table", {}, h("thead", {}, h("tr", {}, heads)), h("tbody", {}, rows))), h("p", {}, told), why].filter(Boolean);
+  return [h("div", { class: "scroll" }, h("table", {}, h("thead", {}, h("tr", {}, heads)), h("tbody", {}, rows))), told, why].filter(Boolean);
 }
 
 function matches(example) {

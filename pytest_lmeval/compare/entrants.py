@@ -1,0 +1,130 @@
+"""Which of several runs can be ranked: those that came to their end, with a score for most of what was asked."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import NamedTuple
+
+from pytest_lmeval.compare.pairing import check_pairing, content_of
+from pytest_lmeval.errors import UsageError
+from pytest_lmeval.records.runfile import RunFile, examples_of
+
+ENOUGH = 0.8
+"""The share of the examples that a run must have a score for."""
+Key = tuple[str, str, str]
+"""Task, id and content of an example."""
+_Name = tuple[str, str]
+
+
+class OwnScore(NamedTuple):
+    """What a run has of an example."""
+
+    score: float
+    cluster: str
+    is_right: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Entrant:
+    """One run of those that are to be ranked: its scores, and the examples, by task and id, outside of them."""
+
+    name: str
+    run: RunFile
+    scores: Mapping[Key, OwnScore]
+    quarantined: frozenset[_Name]
+    excluded: frozenset[_Name]
+    failed: frozenset[_Name]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What was asked in any of the runs: examples with a score in some of them, and those with none in all."""
+
+    scored: frozenset[Key]
+    failed: frozenset[_Name]
+
+    def missing(self, entrant: Entrant) -> list[Key]:
+        """Return the examples that another run has a score for and this one has not."""
+        return [key for key in sorted(self.scored) if key not in entrant.scores and key[:2] not in entrant.excluded]
+
+    def total(self, entrant: Entrant) -> int:
+        """Return how many examples the run should have a score for."""
+        names = {key[:2] for key in self.scored} | self.failed
+        return len(self.scored) + len(self.failed) - len(names & entrant.excluded)
+
+
+def entrants_of(runs: Sequence[RunFile], pair_by: str) -> list[Entrant]:
+    """Return the runs by name; raise UsageError for fewer than two, for one named twice, and for one without hashes."""
+    names = _names(runs)
+    for run in runs:
+        check_pairing(examples_of(run), pair_by, run.path)
+    return [_entrant(name, run, pair_by) for name, run in zip(names, runs, strict=True)]
+
+
+def asked_of(entrants: Sequence[Entrant]) -> Asked:
+    """Return what was asked, but for what is in quarantine in any of the runs."""
+    aside = frozenset().union(*(entrant.quarantined for entrant in entrants))
+    scored = frozenset(key for entrant in entrants for key in entrant.scores if key[:2] not in aside)
+    known = {key[:2] for key in scored} | aside
+    return Asked(scored, frozenset(name for entrant in entrants for name in entrant.failed if name not in known))
+
+
+def why_unranked(entrant: Entrant, asked: Asked) -> str:
+    """Return why a run cannot be ranked, or ""."""
+    total = asked.total(entrant)
+    count = f"a score for {len(asked.scored & entrant.scores.keys())} of {total} examples"
+    if not entrant.run.complete:
+        return f"the run is not complete, {count}"
+    scored = total - len(asked.failed - entrant.excluded) - len(asked.missing(entrant))
+    return "" if scored and scored >= ENOUGH * total else f"{count}; at least {ENOUGH:.0%} are needed"
+
+
+def check_shared(entrants: Sequence[Entrant]) -> None:
+    """Raise UsageError that names two runs without a common example, and says why they have none."""
+    for one, other in combinations(entrants, 2):
+        if one.scores.keys().isdisjoint(other.scores):
+            raise UsageError(f"{one.name} and {other.name} share no scored example: {_why(one.scores, other.scores)}")
+
+
+def _entrant(name: str, run: RunFile, pair_by: str) -> Entrant:
+    results = examples_of(run)
+    scores = {
+        (result.task, result.id, content_of(result, pair_by)): OwnScore(
+            result.score, result.cluster, result.score >= result.threshold
+        )
+        for result in results
+        if result.score is not None and result.is_scored
+    }
+
+    def of(*statuses: str) -> frozenset[_Name]:
+        return frozenset((result.task, result.id) for result in results if result.status in statuses)
+
+    return Entrant(name, run, scores, of("quarantined"), of("excluded"), of("error", "timeout"))
+
+
+def _names(runs: Sequence[RunFile]) -> list[str]:
+    twice = [path for path, count in Counter(str(run.path) for run in runs).items() if count > 1]
+    if twice:
+        raise UsageError(f"{', '.join(twice)}: named more than once")
+    if len(runs) < 2:
+        raise UsageError("a ranking takes two boards or more")
+    adapters = Counter(run.adapter for run in runs)
+    return [run.adapter if adapters[run.adapter] == 1 else f"{run.adapter} ({run.path})" for run in runs]
+
+
+def _why(one: Collection[Key], other: Collection[Key]) -> str:
+    if {key[:2] for key in one} & {key[:2] for key in other}:
+        return "the ids are the same and their content is not; run both on the same task files"
+    tasks, others = ({task for task, _, _ in held} for held in (one, other))
+    if tasks & others:
+        return f"of {_some(tasks & others)} they have other ids"
+    return f"the tasks of one are {_some(tasks)}, those of the other {_some(others)}"
+
+
+def _some(names: Iterable[str]) -> str:
+    ordered = sorted(names)
+    more = f" and {len(ordered) - 3} more" if len(ordered) > 3 else ""
+    return (", ".join(ordered[:3]) or "none") + more

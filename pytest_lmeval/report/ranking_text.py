@@ -1,0 +1,51 @@
+"""A ranking in words: who is not worse than the best, over what, and what was left out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pytest_lmeval.compare.explain import may_be
+
+
+def ranking_remarks(ranking: Mapping[str, Any], *, is_selection: bool = False) -> list[str]:
+    """Return what stands below the table of a ranking that was turned into JSON values."""
+    remarks = [f"{each['name']}: not ranked: {each['reason']}" for each in ranking["unranked"]]
+    if ranking["reason"]:
+        remarks += [ranking["reason"], *(_pair(pair, len(ranking["pairs"])) for pair in ranking["pairs"])]
+    else:
+        remarks += [_standing(ranking, is_selection=is_selection), _over(ranking)]
+        remarks.append("may be: what the difference may truly be; it leaves out 0 where it is shown, and only there")
+    return [*remarks, *ranking["not_scored"]]
+
+
+def comparison_remarks(comparison: Mapping[str, Any]) -> list[str]:
+    """Return what stands below the table of several models of a run."""
+    not_asked = [f"{label}: not asked: no example of it was selected" for label in comparison.get("not_asked", ())]
+    if comparison["ranking"] is None:
+        return [f"not ranked: {comparison['reason']}", *not_asked]
+    is_selection = any("selection" in model for model in comparison["models"])
+    return [*ranking_remarks(comparison["ranking"], is_selection=is_selection), *not_asked]
+
+
+def _standing(ranking: Mapping[str, Any], *, is_selection: bool) -> str:
+    if is_selection:
+        return "a selection of the examples: who is ahead in it need not be ahead in all of them"
+    sure = f"{100 * (1 - ranking['alpha']):g}%"
+    return f"not significantly worse than the best ({sure}, Holm): {', '.join(ranking['not_worse'])}"
+
+
+def _over(ranking: Mapping[str, Any]) -> str:
+    shared = sum(ranking["examples"].values())
+    tasks = ", ".join(f"{task} {count}" for task, count in ranking["examples"].items())
+    of = f" of {ranking['selected']}" if shared < ranking["selected"] else ""
+    return f"scores are over the {shared}{of} example(s) that all ranked models have a score for: {tasks}"
+
+
+def _pair(pair: Mapping[str, Any], pairs: int) -> str:
+    ends = f" ({may_be(pair['interval'])})" if pair["interval"] else ""
+    over = f" over {pairs} pairs" if pairs > 1 else ""
+    return (
+        f"{pair['one']} beside {pair['other']}: {100 * pair['difference']:+.1f} points{ends} on {pair['n']} examples, "
+        f"p {pair['p_adjusted']:.2g}{over}"
+    )

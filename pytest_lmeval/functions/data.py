@@ -53,6 +53,8 @@ def rows_of(task: EvalFunction, folder: Path) -> DataRows:
             given = given()
         except LmevalError as error:
             raise BadTaskFile(f"{where}: data: {error}") from error
+        except SystemExit as error:  # pytest would end with an internal error
+            raise BadTaskFile(f"{where}: data: the function called sys.exit({error.code!r}); return rows") from error
     rows = _checked(given, where)
     return DataRows(rows, _ids(rows, where), "", hashlib.sha256(row_text(rows).encode()).hexdigest())
 

@@ -73,6 +73,9 @@ class TaskFile(pytest.Module):
         except LmevalError as error:
             self._collected.bad_files.append(self.nodeid)
             raise self.CollectError(str(error)) from None
+        except SystemExit as error:  # pytest would end with an internal error
+            self._collected.bad_files.append(self.nodeid)
+            raise self.CollectError(f"{self.nodeid}: what loads the file called sys.exit({error.code!r})") from error
         except Exception:  # of a project's own loader: with its traceback
             self._collected.bad_files.append(self.nodeid)
             raise

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pytest_lmeval.types import ExampleResult
 
 GATE_ID = "leaderboard::gate"
+UNWRITTEN = ", but the run fails: a file could not be written"
 _REASONS = 20
 _SELECTING = {
     "limit": "--lm-limit",
@@ -164,7 +165,8 @@ def report_gate(session: pytest.Session, board: Leaderboard, unwritten: Sequence
     if _is_told(session.testsfailed, board, gate["verdict"]) and (session.testsfailed or not unwritten):
         return
     reasons = [*gate["reasons"], *(f"not written: {failure}" for failure in unwritten)]
-    lines = [f"gate {gate['mode']}: {gate['verdict']}", *(f"  {reason}" for reason in reasons)]
+    fails = UNWRITTEN if unwritten and gate["verdict"] in LET_PASS else ""
+    lines = [f"gate {gate['mode']}: {gate['verdict']}{fails}", *(f"  {reason}" for reason in reasons)]
     text = "\n".join(printable(line, keep="") for line in lines)
     properties = [("lm_gate", gate["mode"]), ("lm_verdict", gate["verdict"])]
     # Not an item: --lf and --sw must not go looking for it.

@@ -113,10 +113,10 @@ class ManyRecords:
                 record.show_progress(in_flight, wait)
                 return
 
-    def finish(self, session: pytest.Session, status: int, *, lost: bool) -> int:
+    def finish(self, session: pytest.Session, status: int, *, lost: bool, uncollected: Sequence[str] = ()) -> int:
         """Build and write all boards and the comparison; return the exit code of the run."""
         for record in self.asked.values():
-            record.finish(session, status, lost=lost)
+            record.finish(session, status, lost=lost, uncollected=uncollected)
         self._compare()
         return self.code or int(bool(self.failures))
 

@@ -43,6 +43,7 @@ class Recorder:
         self._is_asked = False
         self._was_stopped = False
         self._bad_files: dict[str, None] = {}
+        self._uncollected: dict[str, None] = {}
         self._not_tasks: dict[str, str] = {}
         self._skipped_evals = 0
         self._remarks: dict[str, None] = {}
@@ -92,8 +93,9 @@ class Recorder:
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         # Under xdist only the workers' failures arrive here, and all of a worker's before its collection does. A folder
         # that cannot be collected hides the task files in it.
-        if report.failed and is_example_id(report.nodeid, self.config):
-            self._bad_files[report.nodeid] = None
+        if report.failed:
+            found = self._bad_files if is_example_id(report.nodeid, self.config) else self._uncollected
+            found[report.nodeid] = None
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
@@ -194,7 +196,7 @@ class Recorder:
         if lost and (self.record is None or not self.record.heard.missing):
             self._lost = session.testscollected - self._finished
         if self.record is not None:
-            return self.record.finish(session, status, lost=lost)
+            return self.record.finish(session, status, lost=lost, uncollected=[*self._uncollected])
         return int(pytest.ExitCode.INTERNAL_ERROR) if lost else status
 
     def _set_exit_code(self, session: pytest.Session, code: int) -> None:

@@ -118,15 +118,17 @@ class RunRecord:
             self._progress = Progress(self.config, len(self.heard.expected))
         self._progress.tick(len(self.heard.results), in_flight, self.heard.usage, wait)
 
-    def finish(self, session: pytest.Session, status: int, *, lost: bool) -> int:
+    def finish(self, session: pytest.Session, status: int, *, lost: bool, uncollected: Sequence[str] = ()) -> int:
         """Build and write the board; return the exit code of the run.
 
-        ``lost`` says that not all tests reported completion. The code is fixed before any hook of the project sees the
+        ``lost`` says that not all tests reported completion, ``uncollected`` are the node ids of what pytest could not
+        collect. The code is fixed before any hook of the project sees the
         board: a hook that fails can only make a run fail that would have passed.
         """
         if self.board is None:
             ending = ending_of(session, status, interrupted=self.interrupted or self.heard.told.interrupted, lost=lost)
             self._reasons += self._why_cut_short(ending)
+            self._reasons += [f"{nodeid} could not be collected, and may hold evals" for nodeid in uncollected]
             board = self._write_board()
             has_board, unwritten = self.files.has_board, bool(self.files.failures)
             self.code = ending.exit_code(

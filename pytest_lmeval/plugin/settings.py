@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import pytest
 
 from pytest_lmeval.arguments import MaxErrors, named_share
-from pytest_lmeval.errors import LmevalError
+from pytest_lmeval.errors import LmevalError, UsageError
 from pytest_lmeval.plugin.ini_gate import from_ini
 from pytest_lmeval.plugin.models import labels_of, names_one_file, whole
 
@@ -259,7 +259,10 @@ class _Made(NamedTuple):
 def _made(config: pytest.Config, before: _Made | None, hooks: int) -> _Made:
     registers, fixed = (before.registers, before.fixed) if before is not None else _fixed(config)
     registry = fixed.copy()
-    _own_register(config, registers)(registry=registry)
+    try:
+        _own_register(config, registers)(registry=registry)
+    except SystemExit as error:  # pytest would end with an internal error
+        raise UsageError(f"the hook pytest_lmeval_register called sys.exit({error.code!r})") from error
     return _Made(registers, fixed, registry, hooks)
 
 

@@ -14,6 +14,7 @@ from pytest_lmeval.compare.changes import OVERALL
 from pytest_lmeval.compare.gate import LET_PASS, let_pass
 from pytest_lmeval.errors import did_you_mean
 from pytest_lmeval.leaderboard.board import Leaderboard
+from pytest_lmeval.plugin.gating import UNWRITTEN
 from pytest_lmeval.plugin.ini_gate import baseline_set_aside
 from pytest_lmeval.plugin.models import label_of
 from pytest_lmeval.plugin.private import kept_reports
@@ -109,7 +110,8 @@ def _write_board(record: RunRecord, board: Leaderboard, terminal: pytest.Termina
     terminal.write_sep("=", printable(f"leaderboard: {of}", keep=""))
     for line in (*terminal_table(board), *comparison_lines(record.gate.get("comparison")), totals_line(board)):
         _say(terminal, line)
-    _write_verdict(board, record.gate, terminal)
+    unwritten = bool(record.files.failures)
+    _write_verdict(board, record.gate, terminal, fails=UNWRITTEN if unwritten else "")
     for line in _remarks(record, board):
         _say(terminal, line, yellow=True)
     if not record.files.failures:
@@ -121,17 +123,19 @@ def _near(path: Path, folder: Path) -> str:
     return str(path.relative_to(folder) if path.is_relative_to(folder) else path)
 
 
-def _write_verdict(board: Leaderboard, gate: Mapping[str, Any], terminal: pytest.TerminalReporter) -> None:
+def _write_verdict(
+    board: Leaderboard, gate: Mapping[str, Any], terminal: pytest.TerminalReporter, *, fails: str
+) -> None:
     verdict, reasons = gate["verdict"], gate["reasons"]
     if is_off(gate):
         _say(terminal, f"NOT GATED: {off_line(gate, board.facts.manifest)}", yellow=True)
-    if verdict == "pass" and not reasons:
+    if verdict == "pass" and not reasons and not fails:
         return
-    color = {"green" if verdict == "pass" else "yellow" if verdict in LET_PASS else "red": True}
+    color = {"green" if verdict == "pass" and not fails else "yellow" if verdict in LET_PASS else "red": True}
     what = "INCOMPLETE: no overall score, and not fit to compare with." if not board.complete else ""
     # The mode that fails on single examples has a verdict of its own name.
     word = "EXAMPLES FAILED" if verdict == "examples" else verdict.upper()
-    _say(terminal, what or f"gate {gate['mode']}: {word}", bold=True, **color)
+    _say(terminal, what or f"gate {gate['mode']}: {word}{fails if verdict in LET_PASS else ''}", bold=True, **color)
     for reason in (*reasons[:_SHOWN], *filter(None, [baseline_line(gate)])):
         _say(terminal, f"  {reason}", **color)
     if len(reasons) > _SHOWN:

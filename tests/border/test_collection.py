@@ -1,0 +1,134 @@
+"""The border to collection: other plugins that reorder, leave out and fail, and modules that cannot be collected."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.border.table import FRONTS, Border, Row, check
+from tests.conftest import BOTH, Project, RunModule
+
+EVAL = """
+from pytest_lmeval import eval_task
+@eval_task('{name}', data={data})
+def test_{name}(row, lm): lm.score('s', 1.0)
+"""
+LINES = "".join(
+    json.dumps({"id": f"e{n}", "prompt": "say: x", "targets": ["x"], "metric": "exact_match"}) + "\n" for n in range(4)
+)
+ALL_FRONTS = tuple(front for front in FRONTS if front != "junit")
+
+
+def hook(body: str) -> dict[str, str]:
+    return {"conftest.py": f"def pytest_collection_modifyitems(config, items):\n    {body}\n"}
+
+
+def evals(data: str, name: str = "e") -> dict[str, str]:
+    return {f"test_{name}.py": EVAL.format(name=name, data=data)}
+
+
+def uncollected(kind: str, what: str, text: str, says: str = "test_bad.py could not be collected") -> Row:
+    return Row(
+        kind=kind,
+        what=what,
+        fate="reported",
+        files={"test_bad.py": text},
+        arguments=("--continue-on-collection-errors",),
+        says=says,
+        on=ALL_FRONTS,
+        alone=True,
+        code=3,
+    )
+
+
+def refused(kind: str, what: str, files: dict[str, str], says: str, code: int = 2) -> Row:
+    return Row(kind=kind, what=what, fate="refused", files=files, says=says, alone=True, code=code)
+
+
+BORDER = Border(
+    name="collection",
+    files={"tasks/t.jsonl": LINES, "test_plain.py": "def test_plain(): pass\n"},
+    arguments=("tasks", ".", "--lm-adapter=model:Model"),
+    rows=(
+        Row(
+            kind="out of order",
+            what="a plugin that turns the order round",
+            files=hook("items.reverse()"),
+            example="t:e3",
+            status="passed",
+        ),
+        uncollected("raising", "a module that cannot be imported", "import nosuch\n"),
+        uncollected("wrong type", "a module that is no Python", "def f(:\n"),
+        uncollected("cancelled", "a class that cannot be collected", "import nosuch.eval\ndef test_x(): pass\n"),
+        refused(
+            "absent", "data that exit", evals("lambda: __import__('sys').exit(0)"), "the function called sys.exit(0)"
+        ),
+        refused("empty", "data without rows", evals("[]"), "data: no rows"),
+        refused(
+            "late",
+            "a loader that exits",
+            {"conftest.py": "import sys\ndef pytest_lmeval_load_task(path): sys.exit(0)\n"},
+            "what loads the file called sys.exit(0)",
+        ),
+        refused(
+            "late",
+            "a hook that exits",
+            {"conftest.py": "import sys\ndef pytest_lmeval_register(registry): sys.exit(0)\n"},
+            "the hook pytest_lmeval_register called sys.exit(0)",
+            4,
+        ),
+        refused("same name", "two tasks of one name", evals("[{}]", "t"), "the task name 't' is taken"),
+        Row(
+            kind="twice",
+            what="a plugin that leaves all examples out",
+            fate="used",
+            files=hook("items[:] = [each for each in items if 'plain' in each.name]"),
+            says="1 passed",
+            on=("terminal",),
+            alone=True,
+            code=0,
+        ),
+        Row(
+            kind="too large", never="how many tests there are is pytest's business; data: tests/border/test_data_set.py"
+        ),
+        Row(kind="not finite or negative", never="what is collected are names; numbers: the border of eval functions"),
+        Row(
+            kind="control characters",
+            never="names are cleaned where they are made: tests/plugin/test_hostile_output.py",
+        ),
+        Row(kind="secret", never="nothing has been asked yet, and options are scrubbed where they are resolved"),
+    ),
+)
+
+
+@pytest.mark.parametrize("processes", BOTH)
+def test_the_border(tmp_path: Path, run_module: RunModule, processes: str) -> None:
+    check(BORDER, tmp_path, run_module, processes)
+
+
+@pytest.mark.parametrize("processes", BOTH)
+def test_beside_a_module_that_could_not_be_collected_no_baseline_is_written(
+    project: Project, monkeypatch: pytest.MonkeyPatch, processes: str
+) -> None:
+    project.small_tasks()
+    project.write("test_bad.py", "import nosuch\n")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(project.path / "summary.md"))
+    options = ("--continue-on-collection-errors", "--lm-baseline=b.json", "--lm-update-baseline", processes)
+    result = project.run("tasks", "test_bad.py", *options)
+    assert 3 == result.ret
+    board = project.board()
+    assert (False, "incomplete") == (board["complete"], board["gate"]["verdict"])
+    assert not (project.path / "b.json").exists()
+    for name in ("reports/leaderboard.md", "summary.md"):
+        text = (project.path / name).read_text()
+        assert ("Evals passed" in text, "could not be collected" in text) == (False, True)
+
+
+def test_a_gate_that_passes_says_that_the_run_fails_where_a_file_could_not_be_written(project: Project) -> None:
+    project.small_tasks()
+    project.write("reports/leaderboard.md/in_the_way", "")
+    result = project.run("--lm-gate=tasks", "--lm-min-score=overall=0")
+    assert 1 == result.ret
+    result.stdout.fnmatch_lines(["gate tasks: PASS, but the run fails: a file could not be written"])

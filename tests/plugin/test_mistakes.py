@@ -129,12 +129,7 @@ MISTAKES = {
     "metric misspelt": compact("exact_match", "exact_mach", "did you mean 'exact_match'?", "choices: accuracy"),
     "metric unknown": compact("exact_match", "similarity", "unknown metric 'similarity'", "choices: accuracy"),
     "threshold in percent": compact("}", ', "extras": {"threshold": 80}}', "expected a number in [0, 1], got 80"),
-    "threshhold": Mistake(
-        {T: GOOD.replace("}", ', "extras": {"threshhold": 0.8}}')},
-        "lmeval validate --lint tasks",
-        0,
-        ("t.jsonl:1", "did you mean 'threshold'?"),
-    ),
+    "threshhold": compact("}", ', "extras": {"threshhold": 0.8}}', "t.jsonl:1: unknown_field", "mean 'threshold'?"),
     "the same id again": compact(GOOD, GOOD * 2, "t.jsonl:2: duplicate_task_id id: 'a' was used on line 1"),
     "two metrics": compact(
         GOOD,

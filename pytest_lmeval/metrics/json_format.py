@@ -13,9 +13,11 @@ from typing import Any, NoReturn
 
 from pytest_lmeval.errors import RecordRefused, ScoringError
 from pytest_lmeval.metrics.parts.declare import metric
+from pytest_lmeval.types import Score
 
 _MAX_DEPTH = 100
 _MOST_SHOWN = 3
+_SHORT = 4
 _OPENING = re.compile(r"[\[{]")
 _NOTHING = object()
 
@@ -36,23 +38,27 @@ def only_json(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]
 
 
 @metric(extras=("json_schema",), package="jsonschema", install="pytest-lmeval[json]")
-def json_schema(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
+def json_schema(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float | Score:
     """Return 1.0 if the JSON in the prediction, found as by ``is_json``, fulfils ``extras.json_schema``, else 0.0.
 
     The longest object or array counts. Draft 2020-12, unless ``$schema`` names another; nothing is fetched for
-    ``$ref``. Needs the package jsonschema. Raises RecordRefused for extras without a sound schema, and ScoringError
-    where a reference leads nowhere, jsonschema is not installed, or the check takes longer than a worker's limit.
+    ``$ref``. A JSON for which that takes longer than a worker's limit is wrong, ``details.schema_status`` then is
+    ``timeout``. Needs the package jsonschema. Raises RecordRefused for extras without a sound schema, and ScoringError
+    where a reference leads nowhere, jsonschema is not installed, or the check takes as long for a short JSON, too.
     """
     from pytest_lmeval.metrics.parts.worker import TookTooLong, shared_worker
 
     schema = extras.get("json_schema")
     value = _find(prediction)
     found = [] if value is _NOTHING else [value]
+    text = _schema_text(schema)
     try:
         # A pattern can take time without end for a short text, whoever wrote the two.
-        kind, detail = shared_worker().ask("json_schema", _schema_text(schema), found)
+        kind, detail = shared_worker().ask("json_schema", text, found)
     except TookTooLong as error:
-        raise ScoringError(f"{error}{_patterns_of(schema)}") from None
+        _check_is_quick(text, value, schema)
+        # With what a model writes otherwise the schema is quick: this answer is none that anybody asked for.
+        return Score(0.0, {"schema_status": "timeout", "schema_detail": f"{error}{_patterns_of(schema)}"})
     if kind == "refused":
         raise RecordRefused("bad_value", "extras.json_schema", detail)
     if kind == "unresolved":
@@ -135,6 +141,26 @@ def _schema_text(schema: Any) -> str:
         return json.dumps(schema)
     except (TypeError, ValueError, RecursionError) as error:
         raise RecordRefused("bad_value", "extras.json_schema", f"the schema is not JSON: {error}") from None
+
+
+def _check_is_quick(text: str, value: Any, schema: Any) -> None:
+    """Raise ScoringError where the schema takes too long for a value of the same shape with short texts, too."""
+    from pytest_lmeval.metrics.parts.worker import TookTooLong, shared_worker
+
+    try:
+        shared_worker().ask("json_schema", text, [_shortened(value)])
+    except TookTooLong as error:
+        raise ScoringError(f"{error}, for a short value, too{_patterns_of(schema)}") from None
+
+
+def _shortened(value: Any) -> Any:
+    if isinstance(value, str):
+        return value[:_SHORT]
+    if isinstance(value, list):
+        return [_shortened(each) for each in value[:_SHORT]]
+    if isinstance(value, dict):
+        return {name: _shortened(each) for name, each in islice(value.items(), _SHORT)}
+    return value
 
 
 def _patterns_of(schema: Any) -> str:

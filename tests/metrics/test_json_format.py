@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 
 from pytest_lmeval.errors import RecordRefused, ScoringError
 from pytest_lmeval.metrics import is_json, json_exact, json_schema, only_json
-from pytest_lmeval.metrics.parts.worker import Worker
+from pytest_lmeval.metrics.parts.worker import TookTooLong, Worker
+from pytest_lmeval.types import Score
 from tests.examples import examples
 from tests.tables import each_row
 
@@ -127,6 +128,8 @@ def test_json_schema_judges_the_json_that_is_found(prediction: str, expected: fl
         ({"json_schema": [1]}, "expected a JSON Schema"),
         ({"json_schema": {"type": "objekt"}}, r"\$\.type: 'objekt' is not valid"),
         ({"json_schema": {"pattern": "("}}, r"\$\.pattern: '\(' is not a 'regex'"),
+        ({"json_schema": {"$ref": "#"}}, "a reference in it leads round in a circle"),
+        ({"json_schema": {"anyOf": [{"$ref": "#"}]}}, "a reference in it leads round in a circle"),
         ({"json_schema": {"const": 1j}}, "the schema is not JSON: Object of type complex"),
     ],
 )
@@ -173,14 +176,35 @@ def _schema_server() -> Iterator[tuple[str, list[str]]]:
             thread.join()
 
 
-def test_a_pattern_that_takes_for_ever_is_an_error_that_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_schema_that_refers_to_itself_judges_values_of_any_depth() -> None:
+    tree = {"properties": {"a": {"$ref": "#"}, "b": {"type": "string"}}}
+    for leaf, expected in (({"b": "x"}, 1.0), ({"b": 1}, 0.0)):
+        value: Any = leaf
+        for _ in range(95):
+            value = {"a": value}
+        assert expected == json_schema(json.dumps(value), [], {"json_schema": tree})
+
+
+def test_a_text_that_makes_a_pattern_slow_is_wrong_and_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
     worker = Worker(cpu_limit_s=0.3)
     monkeypatch.setattr("pytest_lmeval.metrics.parts.worker.shared_worker", lambda: worker)
     schema = {"properties": {"name": {"pattern": "^(a+)+$"}}, "patternProperties": {"^n": True}}
-    limit = r"json_schema took more than 0\.3 s of CPU time; patterns of the schema: '\^n', '\^\(a\+\)\+\$'"
-    with pytest.raises(ScoringError, match=limit):
-        json_schema(json.dumps({"name": "a" * 60 + "!"}), [], {"json_schema": schema})
+    found = json_schema(json.dumps({"name": "a" * 60 + "!"}), [], {"json_schema": schema})
+    limit = "json_schema took more than 0.3 s of CPU time; patterns of the schema: '^n', '^(a+)+$'"
+    assert Score(0.0, {"schema_status": "timeout", "schema_detail": limit}) == found
     assert 1.0 == json_schema('{"name": "aaa"}', [], {"json_schema": schema})
+
+
+def test_a_schema_that_takes_for_ever_for_a_short_text_too_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def took_long(*_: object) -> None:
+        raise TookTooLong("json_schema took long")
+
+    worker = Worker()
+    monkeypatch.setattr(worker, "ask", took_long)
+    monkeypatch.setattr("pytest_lmeval.metrics.parts.worker.shared_worker", lambda: worker)
+    limit = r"json_schema took long, for a short value, too; patterns of the schema: 'a'"
+    with pytest.raises(ScoringError, match=limit):
+        json_schema('"aa"', [], {"json_schema": {"pattern": "a"}})
 
 
 def test_without_jsonschema_the_error_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

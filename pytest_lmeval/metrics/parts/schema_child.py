@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
+import sys
 from importlib import import_module
 from typing import Any
 
@@ -17,6 +19,8 @@ def check(schema: str, values: list[Any]) -> tuple[str, Any]:
     try:
         validator = _validator(schema)
         return "valid", all(validator.is_valid(value) for value in values)
+    except RecursionError:
+        return "refused", "a reference in it leads round in a circle, or it is nested too deep"
     except import_module("jsonschema").SchemaError as error:
         return "refused", f"{error.json_path}: {error.message:.1000}"
     except import_module("referencing.exceptions").Unresolvable as error:
@@ -31,4 +35,11 @@ def _validator(text: str) -> Any:
     kind = jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator)
     kind.check_schema(schema)
     # An empty registry: jsonschema would go to the network for a reference that it does not know.
-    return kind(schema, registry=referencing.Registry())
+    validator = kind(schema, registry=referencing.Registry())
+    # A circle of references takes no value to go round in. Values may be nested a hundred levels deep.
+    sys.setrecursionlimit(10_000)
+    values: tuple[Any, ...] = (None, "", [], {})
+    for value in values:
+        with contextlib.suppress(import_module("referencing.exceptions").Unresolvable):
+            validator.is_valid(value)
+    return validator

@@ -217,7 +217,8 @@ class SchemaScorer:
         value = self.kit.registry.metric("json_schema").function(
             predicted.text, (), {"json_schema": self._schema(scoring)}
         )
-        return Outcome({"is_valid": value == 1.0}, predicted.text, unparsed=not predicted.found)
+        details = dict(value.details) if isinstance(value, Score) else {}
+        return Outcome({"is_valid": value == 1.0}, predicted.text, unparsed=not predicted.found, details=details)
 
     def _schema(self, scoring: Scoring) -> Any:
         given = self.model.json_schema

@@ -357,7 +357,7 @@ class ExampleResult:
     after thoughts. ``exchanges`` are the records of all requests for an example that took several a response; see
     :mod:`~pytest_lmeval.records.answers`. ``quarantine`` tells ``until`` when, and for what
     ``reason``, the example is ``quarantined``: whatever came of it decides nothing. ``cached`` counts the answers that
-    came out of the cache: ``usage`` and times are of the others.
+    came out of the cache: they cost nothing, and times are of the others.
     """
 
     task: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -98,7 +98,8 @@ class CachedAnswers:
         kept = next((found for mode in modes if (found := self._kept(request, mode)) is not None), None)
         if kept is not None:
             self._cache.take(kept)
-            return kept.answer
+            # Nothing was paid for it now. What it took in tokens, and was worth, is as it was.
+            return replace(kept.answer, cost=0.0) if isinstance(kept.answer, Completion) else kept.answer
         self._cache.misses += 1
         if self._mode == "read-only":
             return AdapterError(f"not in the cache, and --lm-cache-mode=read-only asks no model: {_whose(request)}")

@@ -189,7 +189,7 @@ def _result(
         error=error,
         adapter=judgement.adapter,
         request=request_hash(task.requests(example, prompt)),
-        usage=_usage(fresh, scores),
+        usage=_usage(single, scores),
         details=_details(scores),
         cluster=str(example.metadata.get("cluster", "")),
         must_pass=_must_pass(example),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 
 from pytest_lmeval.adapters.resolve import adapter_name
 from pytest_lmeval.engine.engine import Engine
@@ -110,8 +109,7 @@ class Judge(NamedJudges):
             return Completion(self._known[key])
         (answer,) = self.engine.respond(key, lambda other: (wanted[other],))
         assert isinstance(answer, Completion)
-        # What is paid once is counted once.
-        return replace(answer, prompt_tokens=None, completion_tokens=None, cost=None) if answer.cached else answer
+        return answer
 
 
 def known_answers(results: Iterable[ExampleResult]) -> dict[str, str]:

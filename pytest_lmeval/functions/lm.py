@@ -315,7 +315,7 @@ def close_answered(state: ExampleState, step: Step, answer: Completion) -> Compl
     step.output = answer.output
     step.thoughts = answer.thoughts
     step.cached = answer.cached
-    step.usage = {} if answer.cached else usage_of(answer)
+    step.usage = usage_of(answer)
     return answer
 
 

@@ -24,7 +24,7 @@ class Step:
     ``output`` are JSON values. ``start_ms`` counts from the example's own start, ``ms`` is how long it took, None while
     it lasts. ``key`` is the hash of a request. ``usage`` has ``prompt_tokens``, ``completion_tokens`` and ``cost`` as
     far as known, ``thoughts`` is what a reasoning model wrote before its answer. ``error`` is why there is no output.
-    A ``cached`` answer was asked for in another run: it has no ``usage``. A request that was ``cancelled`` by the
+    A ``cached`` answer was asked for in another run: it cost nothing now. A request that was ``cancelled`` by the
     application has no answer, and that is no error; nor is one that ``may_fail``. ``client`` has, of a request of an
     application's own client, the ``model`` that it asked for, and the names of what was ``dropped`` of it.
     """

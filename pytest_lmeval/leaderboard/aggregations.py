@@ -196,12 +196,12 @@ def _text(result: ExampleResult) -> tuple[float, int, int] | None:
 def spent(results: Sequence[ExampleResult]) -> Mapping[str, float | int]:
     """Return those of FIELDS that are known, and how many ``requests`` were timed and ``cached`` answers were not.
 
-    Times are milliseconds of one request each, without the waits between attempts. What an example used is taken of
-    those without a cached answer; ``cost`` is that of all.
+    Times are milliseconds of one request each, without the waits between attempts. A cached answer costs nothing; its
+    tokens are those that it took when it was asked for.
     """
     times = sorted(time for result in results for time in result.times)
     firsts = sorted(time for result in results for time in result.ttft_ms)
-    asked = [result for result in results if result.usage and not result.cached]
+    asked = [result for result in results if result.usage]
     tokens = [sum(result.usage.get(name, 0) for name in _TOKENS) for result in asked if _tells_tokens(result)]
     costs = [result.usage["cost"] for result in asked if "cost" in result.usage]
     total = [result.usage["cost"] for result in results if "cost" in result.usage]

@@ -43,11 +43,11 @@ def test_every_request_counts_and_no_cached_answer() -> None:
     assert 5 == found.spent["cached"]
 
 
-def test_what_an_example_used_is_that_of_examples_that_were_asked_whole() -> None:
+def test_cached_answers_count_with_the_tokens_that_they_took_and_what_was_paid_now() -> None:
     asked = results([1.0] * 4, usage={"prompt_tokens": 10, "completion_tokens": 5, "cost": 0.5})
     partly = results([1.0], task="sums", usage={"prompt_tokens": 1000, "cost": 2.0}, cached=1)
     found = spent([*asked, *partly])
-    assert (15, 0.5, 4.0) == tuple(found[name] for name in ("tokens_per_example", "cost_per_example", "cost"))
+    assert (212, 0.8, 4.0) == tuple(found[name] for name in ("tokens_per_example", "cost_per_example", "cost"))
 
 
 @pytest.mark.parametrize(

@@ -75,9 +75,14 @@ def test_a_second_run_asks_nothing_and_says_what_it_saved(counting: Project, pro
     )
     board = counting.board()
     assert (0, said, digest) == (asked(counting), outputs(counting), board["digest"])
-    assert {"cached": 6} == board["spent"]
+    assert {"cached": 6, "cost": 0.0, "cost_per_example": 0.0, "tokens_per_example": 3.0} == board["spent"]
     assert (6, 0, 3.0) == tuple(board["manifest"]["cache"][name] for name in ("hits", "misses", "saved_cost"))
-    assert "usage" not in board
+    assert {"prompt_tokens": 18, "cost": 0.0} == board["usage"]
+    limits = ("--lm-max=overall.cost=1", "--lm-max=overall.cost_per_example=1", "--lm-max=words.tokens_per_example=3")
+    assert 0 == run(counting, CACHE, processes, "--lm-gate=tasks", *limits).ret
+    slow = run(counting, CACHE, processes, "--lm-gate=tasks", "--lm-max=overall.p95_ms=1000")
+    assert 1 == slow.ret
+    slow.stdout.fnmatch_lines(["*overall.p95_ms: too few: 0 request(s) were timed, 6 answers out of the cache aside*"])
 
 
 def test_other_options_another_model_and_other_requests_are_asked(counting: Project) -> None:

@@ -97,5 +97,5 @@ class _FreshChild:
             self._process.kill()
             self._process.wait()
         if self._process.returncode < 0:
-            strays.kill(self._run)
+            strays.kill(self._run, self._scratch.path)
         self._scratch.remove()

@@ -10,11 +10,15 @@ SIGKILL = 9
 ROUNDS = 20
 
 
-def kill(run: str) -> None:
-    """Kill every process that was started with the mark of ``run`` in its environment, where ``/proc`` tells."""
-    mark = f"{COOKIE}={run}".encode()
+def kill(run: str, folder: str) -> None:
+    """Kill every process that is of ``run``, where ``/proc`` tells.
+
+    That is one with the mark of the run in its environment, and one that has its working folder, its program or an open
+    file in the run's private ``folder``: who starts another program may give it any environment.
+    """
+    mark, below = f"{COOKIE}={run}".encode(), os.path.realpath(folder)
     for _ in range(ROUNDS):
-        marked = [pid for pid in _pids() if mark in _environment(pid)]
+        marked = [pid for pid in _pids() if mark in _environment(pid) or _is_in(below, pid)]
         if not marked:
             return
         for pid in marked:
@@ -27,6 +31,21 @@ def _pids() -> list[int]:
         return [int(name) for name in os.listdir("/proc") if name.isdecimal() and int(name) != os.getpid()]
     except OSError:
         return []
+
+
+def _is_in(folder: str, pid: int) -> bool:
+    links = [f"/proc/{pid}/{name}" for name in ("cwd", "exe")]
+    with contextlib.suppress(OSError):
+        links += [f"/proc/{pid}/fd/{number}" for number in os.listdir(f"/proc/{pid}/fd")]
+    # Not the folder itself as an open file: its lock is the parent's, and so of what that forked in the meantime.
+    return _target(links[0]) == folder or any(_target(link).startswith((f"{folder}/", f"{folder} (")) for link in links)
+
+
+def _target(link: str) -> str:
+    try:
+        return os.readlink(link)
+    except OSError:
+        return ""
 
 
 def _environment(pid: int) -> bytes:

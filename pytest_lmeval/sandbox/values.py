@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import operator
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -31,6 +32,9 @@ ROOM_OF_KEY = 300
 KEY_ENDS = (b'":', b'" ', b'"\t', b'"\n', b'"\r')
 CLEARLY_SMALL = 1 << 20
 MOST_QUOTES = 10_000
+# Half of a character beyond the first 65,536, and any beyond the first 256, as JSON escapes them.
+ASTRAL = re.compile(rb"\\u[dD][89abAB]")
+WIDE = re.compile(rb"\\u(?!00)")
 SPECIAL = ("inf", "-inf", "nan")
 
 
@@ -61,7 +65,18 @@ def room(payload: bytes) -> int:
     bare = payload.replace(rb"\\", b"").replace(rb"\"", b"")
     if bare.count(b'"') > MOST_QUOTES:
         return found
-    return _room(b"".join(bare.split(b'"')[::2])) + len(payload)
+    structure = b"".join(bare.split(b'"')[::2])
+    return _room(structure) + max(len(payload), _room_of_text(payload))
+
+
+def _room_of_text(payload: bytes) -> int:
+    """Return how much the texts take if the widest of all characters is in each: Python makes all of a text as wide."""
+    if rb"\u" not in payload:
+        return len(payload)
+    # A backslash that is itself escaped begins nothing.
+    bare = payload.replace(rb"\\", b"_")
+    width = 4 if ASTRAL.search(bare) else 2 if WIDE.search(bare) else 1
+    return width * (len(bare) - 5 * bare.count(rb"\u"))
 
 
 def _room(payload: bytes) -> int:
@@ -70,7 +85,7 @@ def _room(payload: bytes) -> int:
     # In a sound message, each object has one key.
     keys = max(0, sum(map(payload.count, KEY_ENDS)) - objects)
     items = payload.count(b",") * ROOM_OF_ITEM + containers * ROOM_OF_CONTAINER + keys * ROOM_OF_KEY
-    return len(payload) + items
+    return max(len(payload), _room_of_text(payload)) + items
 
 
 def _integer(text: str) -> int:

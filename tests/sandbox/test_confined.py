@@ -362,3 +362,24 @@ def test_random_numbers_differ_between_programs(confined: Sandbox) -> None:
     first, second = (confined.call(program, "f", [[]], SMALL).answers[0].value for _ in range(2))
 
     assert not set(first) & set(second)
+
+
+HOLDERS = {
+    "open": "keep.append(fd)",
+    "mapped": "keep.append(libc.mmap(None, 4096, 3, 1, fd, 0)); os.close(fd)",
+}
+
+
+@pytest.mark.parametrize("hold", HOLDERS.values(), ids=HOLDERS)
+def test_removed_files_count_when_the_first_thread_has_ended(confined: Sandbox, hold: str) -> None:
+    program = (
+        "import ctypes, os, threading, time\nlibc = ctypes.CDLL(None)\nlibc.mmap.restype = ctypes.c_void_p\n"
+        "libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t] + [ctypes.c_int] * 3 + [ctypes.c_long]\n"
+        "def work():\n    time.sleep(0.05); keep = []\n    for number in range(24):\n"
+        "        fd = os.open('f', os.O_RDWR | os.O_CREAT); os.unlink('f')\n"
+        f"        os.write(fd, bytes(1 << 20)); {hold}\n        time.sleep(0.02)\n"
+        "    time.sleep(1)\n    os._exit(0)\n"
+        "def f():\n    threading.Thread(target=work).start(); libc.syscall(60, 0)\n"
+    )
+    ended = confined.call(program, "f", [[]], SMALL)
+    assert "over the limit of 8388608 bytes in files" in ended.reason

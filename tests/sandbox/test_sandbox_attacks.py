@@ -234,6 +234,12 @@ SURVIVORS = {
     "one that ignores signals": "signal.signal(15, signal.SIG_IGN)\n    if os.fork() == 0: stay()",
     "one that kills the supervisor": "if os.fork() == 0: os.setsid(); stay()\n    os.kill(os.getppid(), 9)",
 }
+# Each takes its name along, by which it is looked for, and nothing else that tells where it is from.
+STRAYS = {
+    "in the working folder": "pass",
+    "with a file in it": "os.set_inheritable(os.open('kept', os.O_CREAT | os.O_RDWR), True); os.chdir('/')",
+    "of a program in it": "program = shutil.copy(program, 'copy'); program = os.path.abspath(program); os.chdir('/')",
+}
 
 
 @LINUX
@@ -249,6 +255,42 @@ def test_no_process_outlives_the_run(action: str, tmp_path: Path) -> None:
     while _started_in(tmp_path) and time.monotonic() < deadline:
         time.sleep(0.01)
     assert [] == _started_in(tmp_path)
+
+
+@LINUX
+@pytest.mark.parametrize("action", STRAYS.values(), ids=STRAYS)
+def test_a_process_that_left_its_session_parent_and_environment_does_not_outlive_the_run(
+    action: str, tmp_path: Path
+) -> None:
+    name = f"stray-of-{tmp_path.name}"
+    # The end of the pipe says that the other program runs.
+    run(
+        "import fcntl, os, shutil\n"
+        "def f(x):\n    out, into = os.pipe()\n    into = [into, fcntl.fcntl(into, fcntl.F_DUPFD_CLOEXEC, 50)]\n"
+        "    if os.fork() == 0:\n        os.setsid()\n        if os.fork() == 0:\n"
+        "            null = os.open('/dev/null', os.O_RDWR)\n            [os.dup2(null, fd) for fd in range(9)]\n"
+        f"            program = shutil.which('sleep', path='/bin:/usr/bin')\n            {action}\n"
+        f"            os.execve(program, [{name!r}, '600'], {{}})\n        os._exit(0)\n"
+        "    list(map(os.close, into))\n    os.wait()\n"
+        "    os.read(out, 1)\n    os.kill(os.getppid(), 9)\n    while True: pass"
+    )
+    deadline = time.monotonic() + 60
+    while _named(name) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    left = _named(name)
+    for pid in left:
+        os.kill(pid, 9)
+    assert [] == left
+
+
+def _named(name: str) -> list[int]:
+    """Return the processes whose first argument is ``name``."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if (process / "cmdline").read_bytes().startswith(name.encode() + b"\0"):
+                found.append(int(process.name))
+    return found
 
 
 def _started_in(folder: Path) -> list[str]:

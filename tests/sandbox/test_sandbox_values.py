@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import sys
 import tracemalloc
 from collections.abc import Callable
 from typing import Any
@@ -339,6 +340,23 @@ def test_honest_keys_take_the_room_of_their_objects() -> None:
     payload = b'["value",[' + b",".join([b'{"tuple":[1,2]}'] * 10_000) + b"],null]"
 
     assert room(payload) == len(payload) + 20_001 * 60 + 20_002 * 200
+
+
+@pytest.mark.parametrize(
+    ("character", "width"),
+    [("a", 1), ("\u00e4", 1), ("\u4e2d", 2), ("\U0001f600", 4), ("\\\\u4e2d", 1), ("\\\\\\\\ud83d", 1)],
+)
+def test_one_wide_character_makes_all_of_a_text_as_wide(character: str, width: int) -> None:
+    text = character + "a" * 3_900_000
+    payload = json.dumps(["value", text, None]).encode("ascii")
+    assert len(payload) <= room(payload)
+    assert sys.getsizeof(text) - 1000 < room(payload) < width * len(payload) + 1000
+
+
+def test_a_text_of_escapes_alone_takes_what_it_takes() -> None:
+    text = "\U0001f600" * 300_000
+    payload = json.dumps(["value", text, None]).encode("ascii")
+    assert sys.getsizeof(text) < room(payload) < len(payload) + 1000
 
 
 def test_structure_in_a_long_text_takes_no_room_of_its_own() -> None:

@@ -54,23 +54,44 @@ def fills_disk(pid: int, folder: str, most: int, largest: int) -> bool:
         if found is None or number >= MOST_FILES:
             return True
         room -= found.st_blocks * BLOCK
-    held = _removed_but_open(pid)
+    thread = _living_thread(pid)
+    held = _removed_but_open(thread)
     room -= sum(found.st_blocks * BLOCK for found in held)
-    room -= largest * len(_removed_but_mapped(pid, folder) - {found.st_ino for found in held})
+    room -= largest * len(_removed_but_mapped(thread, folder) - {found.st_ino for found in held})
     return room < 0
 
 
-def _removed_but_open(pid: int) -> list[os.stat_result]:
-    statuses = [_status(path, follow=True) for path in _entries(f"/proc/{pid}/fd") or ()]
+def _living_thread(pid: int) -> str:
+    """Return where the kernel shows what a process holds: of the first thread that has not ended.
+
+    All threads share files and memory: no other kind may be started. The process itself shows none of them once its
+    first thread has ended, though the others go on.
+    """
+    threads = [f"/proc/{pid}", *(_entries(f"/proc/{pid}/task") or ())]
+    found: str = next(filter(_is_alive, threads), threads[0])
+    return found
+
+
+def _is_alive(thread: str) -> bool:
+    try:
+        with open(f"{thread}/stat", "rb") as file:
+            state = file.read().rpartition(b")")[2].split()[0]
+    except OSError:
+        return False
+    return state not in (b"Z", b"X")
+
+
+def _removed_but_open(thread: str) -> list[os.stat_result]:
+    statuses = [_status(path, follow=True) for path in _entries(f"{thread}/fd") or ()]
     return [found for found in statuses if found and stat.S_ISREG(found.st_mode) and not found.st_nlink]
 
 
-def _removed_but_mapped(pid: int, folder: str) -> set[int]:
+def _removed_but_mapped(thread: str, folder: str) -> set[int]:
     """Return the numbers of the files of ``folder`` that have no name any more and part of which is mapped."""
     # Not all removed files: a library that was updated in the meantime is none of the program's.
     below = os.path.join(os.fsencode(folder), b"").replace(b"\n", rb"\012")
     try:
-        with open(f"/proc/{pid}/maps", "rb") as maps:
+        with open(f"{thread}/maps", "rb") as maps:
             lines = [line for line in maps if line.endswith(b" (deleted)\n")]
     except OSError:
         return set()

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 import weakref
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from pytest_lmeval.errors import LmevalError, UnknownName, UsageError, did_you_mean
 from pytest_lmeval.project import project_table
@@ -21,6 +22,11 @@ from pytest_lmeval.registry import Registry
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 _MADE: dict[int, Made] = {}
 _OFFLINE: ContextVar[bool] = ContextVar("offline", default=False)
+Read = Callable[[str], str | None]
+"""Returns the value of an environment variable. Its repr shows none: it stands in tracebacks."""
+_READ: ContextVar[Read] = ContextVar("environment", default=os.getenv)
+# By the kind of an adapter, the variable that names its server where no option does, and the server without both.
+_SERVERS = {"openai": ("OPENAI_BASE_URL", "https://api.openai.com/v1")}
 ANSWERING_METHODS = ("complete", "generate_requests", "generate", "loglikelihood")
 
 
@@ -28,12 +34,15 @@ ANSWERING_METHODS = ("complete", "generate_requests", "generate", "loglikelihood
 class Made:
     """How an adapter was made: its spec and options, not those of a profile, and the module that the spec names.
 
+    ``named_by`` is what named its ``base_url``: an option, a profile, an environment variable, or ``default``.
+
     All are empty for one that :func:`resolve_adapter` did not make.
     """
 
     spec: str = ""
     options: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
     module: str = ""
+    named_by: str = ""
 
 
 _BY_HAND = Made()
@@ -68,40 +77,49 @@ def resolve_adapter(
     project: Path | None = None,
     *,
     offline: bool = False,
+    read: Read = os.getenv,
 ) -> Any:
     """Return the adapter that ``spec`` names, made with ``options``; raise UsageError where that is impossible.
 
     A name of ``[tool.lmeval.adapters.NAME]`` in the project's pyproject.toml stands for the ``adapter`` and the
     options there; ``options`` win. A ``module:Object`` is looked for on the path and in ``project``. A class or
     function is called with the options; anything else is taken as the adapter itself. ``offline`` says that nothing
-    will be asked: what is needed for that alone, such as a key, may be missing.
+    will be asked: what is needed for that alone, such as a key, may be missing. ``read`` reads environment variables.
     """
     check_spec(spec, registry, project)
-    spec, options = resolve_profile(spec, options, project)
+    spec, options, named_by = resolve_profile(spec, options, project, read)
     name, _, argument = spec.partition(":")
-    token = _OFFLINE.set(offline)
+    token, reading = _OFFLINE.set(offline), _READ.set(read)
     try:
         if name in registry.adapters:
             adapter, module = registry.adapters[name](argument, **options), _module_of(registry.adapters[name])
         else:
             adapter, module = _from_object(_import_object(name, argument, project), options, spec), name
-    except LmevalError:
+    except LmevalError as error:
+        if named_by in _SERVERS.get(name, ()) and "base_url" in str(error):
+            raise UsageError(f"{error} (base_url is the environment variable {named_by})") from None
         raise
     except (Exception, SystemExit) as error:
         told = Scrubber.of_options(options).scrub(f"{type(error).__name__}: {error}")
         raise UsageError(f"adapter {redact(spec)!r} could not be made: {told}") from error
     finally:
         _OFFLINE.reset(token)
+        _READ.reset(reading)
     check_adapter(adapter, spec)
     with suppress(TypeError):  # some objects cannot be referred to weakly: of them nothing is known
         weakref.finalize(adapter, _MADE.pop, id(adapter), None).atexit = False
-        _MADE[id(adapter)] = Made(spec, options, module)
+        _MADE[id(adapter)] = Made(spec, options, module, named_by)
     return adapter
 
 
 def is_offline() -> bool:
     """Tell an adapter that is being made whether nothing will be asked of it."""
     return _OFFLINE.get()
+
+
+def environment_variable(name: str) -> str:
+    """Return the value of a variable for an adapter that is being made, as it was when the run's options were read."""
+    return (_READ.get()(name) or "").strip()
 
 
 def made_with(adapter: Any) -> Made:
@@ -131,13 +149,36 @@ def adapter_name(adapter: Any) -> str:
     return "".join(char if char.isprintable() else "?" for char in text)
 
 
-def resolve_profile(spec: str, options: Mapping[str, Any], project: Path | None) -> tuple[str, Mapping[str, Any]]:
-    """Return the adapter and the options that ``spec`` stands for; ``options`` win over those of its profile."""
+class Resolved(NamedTuple):
+    """The adapter and the options that a spec stands for, and what named its ``base_url``, "" where nothing did."""
+
+    adapter: str
+    options: Mapping[str, Any]
+    named_by: str = ""
+
+    @property
+    def base_url(self) -> str:
+        """The address of the server; "" of an adapter that has none."""
+        _, default = _SERVERS.get(self.adapter.partition(":")[0], ("", ""))
+        return str(self.options.get("base_url", default))
+
+
+def resolve_profile(spec: str, options: Mapping[str, Any], project: Path | None, read: Read = os.getenv) -> Resolved:
+    """Return what ``spec`` stands for; ``options`` win over those of its profile, and they over environment variables.
+
+    A variable that is empty or blank is as good as none.
+    """
     profiles = _profiles(project)
-    if spec not in profiles:
-        return spec, options
-    profile = dict(profiles[spec])
-    return profile.pop("adapter"), {**profile, **options}
+    named_by = "--lm-adapter-arg" if "base_url" in options else ""
+    if spec in profiles:
+        profile = dict(profiles[spec])
+        named_by = named_by or (f"profile {spec}" if "base_url" in profile else "")
+        spec, options = profile.pop("adapter"), {**profile, **options}
+    variable, _ = _SERVERS.get(spec.partition(":")[0], ("", ""))
+    if named_by or not variable:
+        return Resolved(spec, options, named_by)
+    value = (read(variable) or "").strip()
+    return Resolved(spec, {**options, "base_url": value}, variable) if value else Resolved(spec, options, "default")
 
 
 def scrubber_of(options: Mapping[str, Mapping[str, Any]], project: Path | None) -> Scrubber:

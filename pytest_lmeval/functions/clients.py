@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from pytest_lmeval.errors import AdapterError, LmevalError
+import re
+
+from pytest_lmeval.errors import AdapterError, LmevalError, UsageError
 from pytest_lmeval.functions.asker import Asker
 from pytest_lmeval.functions.chat_request import ChatRequest
+from pytest_lmeval.functions.endpoint import Endpoint
 from pytest_lmeval.functions.example import ExampleState
 from pytest_lmeval.functions.lm import close_answered, close_failed, open_request
 from pytest_lmeval.functions.steps import Step
@@ -12,10 +15,18 @@ from pytest_lmeval.types import Completion
 
 
 class Clients:
-    """Answers the requests that come in at the endpoint, with the model that ``asker`` asks."""
+    """Answers the requests that come in at the endpoint, with the model that ``asker`` asks.
 
-    def __init__(self, asker: Asker) -> None:
+    Raise UsageError where that one's own requests would come in there, and be asked for ever.
+    """
+
+    def __init__(self, asker: Asker, endpoint: Endpoint) -> None:
         self._asker = asker
+        port, own = endpoint.root.rpartition(":")[2], str(getattr(asker.engine.adapter, "base_url", ""))
+        if re.match(rf"https?://(localhost|127\.0\.0\.1|\[::1\]):{port}(/|$)", own):
+            raise UsageError(
+                f"adapter {asker.name}: its base_url {own} is this run's own endpoint; name a model's server"
+            )
 
     async def answer(self, state: ExampleState, asked: ChatRequest) -> Completion:
         """Return the answer; raise LmevalError without one, which makes the example an error.

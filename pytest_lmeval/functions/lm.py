@@ -25,7 +25,7 @@ class Services:
     """What all examples of a process share: who is asked, who judges, and the endpoint for clients."""
 
     def __init__(
-        self, model: Asker, judge: Asker | None, endpoint: Endpoint, clients_of: Callable[[Asker], Answers]
+        self, model: Asker, judge: Asker | None, endpoint: Endpoint, clients_of: Callable[[Asker, Endpoint], Answers]
     ) -> None:
         self.model = model
         self.judge = judge
@@ -35,7 +35,7 @@ class Services:
     @cached_property
     def clients(self) -> Answers:
         """What the requests of applications' own clients are handed to; most runs have none."""
-        return self._clients_of(self.model)
+        return self._clients_of(self.model, self.endpoint)
 
 
 class LmBase:

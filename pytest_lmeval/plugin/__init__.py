@@ -24,7 +24,7 @@ from pytest_lmeval.plugin.fixtures import (
 from pytest_lmeval.plugin.ini_gate import apply_ini_options
 from pytest_lmeval.plugin.options import add_options
 from pytest_lmeval.plugin.private import is_worker, report_sections
-from pytest_lmeval.plugin.stash import collected_so_far, run_so_far
+from pytest_lmeval.plugin.stash import collected_so_far, keep_environment, run_so_far
 from pytest_lmeval.plugin.tags import note_ini_marks
 
 if TYPE_CHECKING:
@@ -59,6 +59,7 @@ def pytest_load_initial_conftests(
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    keep_environment(config)
     if config.option.lm_adapter is not None:
         from pytest_lmeval.plugin.models import name_models
 
@@ -108,12 +109,12 @@ def pytest_report_header(config: pytest.Config) -> str | None:
     options = config.option
     # A key that was pasted where the model's name belongs is refused later; it must not stand here before that.
     shown = spec if "sk-" not in spec else f"{spec.partition(':')[0]}:***"
+    from pytest_lmeval.plugin.models import configs, label_of
     from pytest_lmeval.plugin.report_dir import shown_report_dir
     from pytest_lmeval.plugin.run_facts import ini_file
-    from pytest_lmeval.plugin.settings import gate_mode
+    from pytest_lmeval.plugin.settings import address_text, gate_mode
 
-    if several := getattr(options, "lm_models", ()):
-        shown = ", ".join(label for label, _ in several)
+    shown = ", ".join(f"{label_of(one) or shown}{address_text(one)}" for one in configs(config))
     parts = [f"adapter {shown}", f"gate {gate_mode(config)}", f"sandbox {options.lm_sandbox}"]
     # A folder below may have one of its own, which then decides; pytest's own line does not say which folder's it is.
     from pytest_lmeval.plugin.settings import cache_of

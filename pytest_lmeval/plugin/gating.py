@@ -13,7 +13,7 @@ from pytest_lmeval.errors import UsageError
 from pytest_lmeval.plugin.models import label_of
 from pytest_lmeval.plugin.private import rerunning_plugins, suite_properties
 from pytest_lmeval.plugin.report_dir import report_dir
-from pytest_lmeval.plugin.settings import check_baseline_exists, gate_mode, ini_floors, with_usage_errors
+from pytest_lmeval.plugin.settings import check_baseline_exists, gate_mode, ini_floors, resolved_of, with_usage_errors
 from pytest_lmeval.plugin.words import show_words
 from pytest_lmeval.text import printable
 
@@ -129,10 +129,8 @@ def changed_in(baseline: RunFile | None) -> Callable[[ExampleResult], bool]:
 
 def check_recording(config: pytest.Config) -> None:
     """Raise pytest.UsageError if workers replay a file that this run replaces, maybe before they have read it."""
-    from pytest_lmeval.adapters.resolve import resolve_profile
-
     spec = config.option.lm_adapter or config.getini("lm_adapter")
-    kind, _, path = resolve_profile(spec, dict(config.option.lm_adapter_arg), config.rootpath)[0].partition(":")
+    kind, _, path = resolved_of(config).adapter.partition(":")
     if kind == "replay" and _is_replaced(Path(path), config):
         raise pytest.UsageError(
             f"--lm-adapter={spec}: this run replaces that file while its workers read it; choose another "

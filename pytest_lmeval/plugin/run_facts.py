@@ -18,7 +18,8 @@ from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.plugin.ini_gate import from_ini
 from pytest_lmeval.plugin.models import OWN
 from pytest_lmeval.plugin.report_dir import shown_report_dir
-from pytest_lmeval.redaction import redact_arguments
+from pytest_lmeval.plugin.settings import resolved_of
+from pytest_lmeval.redaction import redact, redact_arguments
 from pytest_lmeval.report.rerun import rerun_parts, with_item
 
 _PACKAGES = ("pytest-lmeval", "pytest", "pytest-xdist", "pytest-json-report")
@@ -60,12 +61,14 @@ def shard_facts(infos: Mapping[str, TaskInfo]) -> dict[str, Any]:
 def manifest_of(config: pytest.Config) -> dict[str, Any]:
     """Return versions, platform, git commit, arguments and settings, without secrets."""
     option = config.option
+    resolved = resolved_of(config)
     facts: Mapping[str, Any] = {
         "seed": option.lm_seed,
         "sandbox": option.lm_sandbox,
         "batch_size": option.lm_batch_size,
         "repeats": option.lm_repeats,
         **rerun_facts(config),
+        **({"base_url": redact(resolved.base_url), "base_url_from": resolved.named_by} if resolved.named_by else {}),
         **({"ini_file": ini} if (ini := ini_file(config)) else {}),
         **({"gate_from_ini": named} if (named := from_ini(config)) else {}),
     }

@@ -12,9 +12,11 @@ import pytest
 from pytest_lmeval.arguments import MaxErrors, named_share
 from pytest_lmeval.errors import LmevalError, UsageError
 from pytest_lmeval.plugin.ini_gate import from_ini
-from pytest_lmeval.plugin.models import labels_of, names_one_file, whole
+from pytest_lmeval.plugin.models import OWN, labels_of, names_one_file, whole
+from pytest_lmeval.plugin.stash import environment_of
 
 if TYPE_CHECKING:
+    from pytest_lmeval.adapters.resolve import Resolved
     from pytest_lmeval.engine.caching import CacheSettings
     from pytest_lmeval.formats.task import LoadOptions
     from pytest_lmeval.records.runfile import RunFile
@@ -208,6 +210,24 @@ def run_settings(config: pytest.Config, scrubber: Scrubber, baseline: RunFile | 
     )
 
 
+def resolved_of(config: pytest.Config) -> Resolved:
+    """Return the adapter and the options that the run's adapter is made of; raise LmevalError for a faulty profile."""
+    if _RESOLVED not in config.stash:
+        from pytest_lmeval.adapters.resolve import resolve_profile
+
+        spec, given = config.option.lm_adapter or config.getini("lm_adapter"), dict(config.option.lm_adapter_arg)
+        config.stash[_RESOLVED] = resolve_profile(spec, given, config.rootpath, environment_of(config))
+    return config.stash[_RESOLVED]
+
+
+def address_text(config: pytest.Config) -> str:
+    """Return where the run's adapter finds its server, and what says so; "" of one that has none."""
+    from pytest_lmeval.redaction import redact
+
+    resolved = with_usage_errors(lambda: resolved_of(config))
+    return f" at {redact(resolved.base_url)} ({resolved.named_by})" if resolved.named_by else ""
+
+
 def scrubber_of_run(config: pytest.Config) -> Scrubber:
     """Return what hides the secrets that the run knows, one for all of its models; it learns those of adapters."""
     config = whole(config)
@@ -287,3 +307,5 @@ def _fixed(config: pytest.Config) -> tuple[Sequence[Callable[[Registry], Any]], 
 
 _REGISTRY = pytest.StashKey[_Made]()
 _SCRUBBER = pytest.StashKey["Scrubber"]()
+_RESOLVED = pytest.StashKey["Resolved"]()
+OWN.add(_RESOLVED)

@@ -1,10 +1,12 @@
-"""What this process has of its own on pytest's config: what it collected, and its part of the run.
+"""What this process has of its own on pytest's config: its environment, what it collected, its part of the run.
 
 Runs without a task look here, too: nothing else is imported for that.
 """
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
 
 COLLECTED = pytest.StashKey["Collected"]()
 RUN = pytest.StashKey["RunState"]()
+_ENVIRONMENT = pytest.StashKey[Callable[[str], str | None]]()
 
 
 def collected_so_far(config: pytest.Config) -> Collected | None:
@@ -25,3 +28,15 @@ def collected_so_far(config: pytest.Config) -> Collected | None:
 def run_so_far(config: pytest.Config) -> RunState | None:
     """Return this process's part of the run; None where it has none."""
     return config.stash.get(RUN, None)
+
+
+def keep_environment(config: pytest.Config) -> None:
+    """Keep the environment variables as they are now: what tests and their imports change is theirs alone."""
+    # As what reads them: a dict with all that is secret in it would stand in tracebacks that show variables.
+    read: Callable[[str], str | None] = dict(os.environ).get
+    config.stash[_ENVIRONMENT] = read
+
+
+def environment_of(config: pytest.Config) -> Callable[[str], str | None]:
+    """Return what reads an environment variable as it was when the options were read."""
+    return config.stash.get(_ENVIRONMENT, os.getenv)

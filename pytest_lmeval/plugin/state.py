@@ -18,8 +18,15 @@ from pytest_lmeval.plugin.locate import is_example, is_example_id, is_function, 
 from pytest_lmeval.plugin.models import OWN, configs, label_of
 from pytest_lmeval.plugin.private import fixture_definitions, is_worker
 from pytest_lmeval.plugin.report_dir import folder_of_run, held_ledger
-from pytest_lmeval.plugin.settings import cache_of, max_errors, run_settings, scrubber_of_run, with_usage_errors
-from pytest_lmeval.plugin.stash import RUN
+from pytest_lmeval.plugin.settings import (
+    cache_of,
+    max_errors,
+    resolved_of,
+    run_settings,
+    scrubber_of_run,
+    with_usage_errors,
+)
+from pytest_lmeval.plugin.stash import RUN, environment_of
 from pytest_lmeval.plugin.telling import tell
 from pytest_lmeval.text import portable_path
 
@@ -65,7 +72,7 @@ class RunState:
         from pytest_lmeval.arguments import THINK_TAGS
         from pytest_lmeval.engine.resume import fingerprint
 
-        adapter, options = self._resolved
+        adapter, options, _ = resolved_of(self.config)
         tags = self.config.option.lm_think_tags
         # Not of the default, so that the ledgers of earlier versions can be completed.
         read = {} if tags == THINK_TAGS else {"--lm-think-tags": tags}
@@ -85,13 +92,7 @@ class RunState:
     @property
     def adapter_options(self) -> Mapping[str, Any]:
         """The options that the adapter is made with, those of its profile among them."""
-        return self._resolved[1]
-
-    @cached_property
-    def _resolved(self) -> tuple[str, Mapping[str, Any]]:
-        from pytest_lmeval.adapters.resolve import resolve_profile
-
-        return resolve_profile(self.spec, dict(self.config.option.lm_adapter_arg), self.config.rootpath)
+        return resolved_of(self.config).options
 
     @cached_property
     def held(self) -> HeldResults:
@@ -230,8 +231,8 @@ class RunState:
             raise pytest.UsageError(_NO_ADAPTER)
         cache = cache_of(self.config)
         offline = cache is not None and cache.mode == "read-only"
-        registry, root = self.collected.registry, self.config.rootpath
-        made = with_usage_errors(lambda: resolve_adapter(spec, registry, options, root, offline=offline))
+        registry, root, read = self.collected.registry, self.config.rootpath, environment_of(self.config)
+        made = with_usage_errors(lambda: resolve_adapter(spec, registry, options, root, offline=offline, read=read))
         with_usage_errors(lambda: _learn(self.config, made))
         return made
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from pytest_lmeval.adapters.resolve import adapter_name, check_adapter, resolve_adapter, scrubber_of_objects
+from pytest_lmeval.adapters.resolve import adapter_name, check_adapter, made_with, resolve_adapter, scrubber_of_objects
 from pytest_lmeval.builtin import default_registry
 from pytest_lmeval.engine.policy import plan_batches
 from pytest_lmeval.errors import UnknownName, UsageError
@@ -18,6 +18,7 @@ from pytest_lmeval.leaderboard.board import Leaderboard, RunFacts, build_board
 from pytest_lmeval.leaderboard.quarantine import Quarantine, quarantined
 from pytest_lmeval.leaderboard.rows import TaskRow
 from pytest_lmeval.records.runfile import RunFile, examples_of
+from pytest_lmeval.redaction import redact
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.rendering import render
 from pytest_lmeval.run.facts import aggregate, info_of, timestamp
@@ -106,11 +107,17 @@ def run_leaderboard(  # noqa: PLR0913  # keyword-only options, as those of the c
     task_of = {task.name: task for task in whole}
     aggregates, failures = aggregate(infos, found.results, lambda info: task_of[info.name])
     reasons = [*found.reasons, *failures]
+    base_url = getattr(adapter, "base_url", "")
+    named_by = {"base_url_from": made_with(adapter).named_by or "the adapter"}
     facts = RunFacts(
         timestamp=timestamp(),
         adapter=adapter_name(adapter),
         missing=found.unasked,
-        manifest={"repeats": repeats, **found.manifest},
+        manifest={
+            "repeats": repeats,
+            **({"base_url": redact(base_url), **named_by} if base_url and isinstance(base_url, str) else {}),
+            **found.manifest,
+        },
         finished=not reasons,
         interruptions=reasons,
         mode=gate,

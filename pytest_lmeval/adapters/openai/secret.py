@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any, NoReturn
 
-from pytest_lmeval.adapters.resolve import is_offline
+from pytest_lmeval.adapters.resolve import environment_variable, is_offline
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.redaction import HIDDEN, Scrubber
 
@@ -66,7 +65,7 @@ def read_key(variable: str, needed: bool) -> ApiKey:
 
     Raise UsageError where it is ``needed`` and missing, or cannot be sent in a header.
     """
-    value = os.environ.get(variable, "").strip() if variable else ""
+    value = environment_variable(variable) if variable else ""
     if needed and variable and not value and not is_offline():
         raise UsageError(
             f"adapter 'openai': environment variable {variable} holds no API key; set it, name another one with "

@@ -7,6 +7,7 @@ local variables would show them.
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from dataclasses import dataclass
 
@@ -24,6 +25,7 @@ from pytest_lmeval.errors import AdapterError, TransientError
 
 _ERROR_BODY = 64 * 1024
 _CONNECT_SECONDS = 10.0
+_VERSION = re.compile(r"/v\d")
 _PERMANENT = (aiohttp.ClientSSLError, aiohttp.ClientResponseError, HttpProcessingError, ValueError)
 _TRANSIENT = (aiohttp.ClientError, OSError)
 
@@ -46,6 +48,7 @@ class Transport:
 
     def __init__(self, options: Options, key: ApiKey) -> None:
         self._url = URL(options.url)
+        self._base_url = options.base_url
         self._key = key
         self._limit = options.max_response_bytes
         self._stream = options.stream
@@ -92,7 +95,10 @@ class Transport:
         encoding = response.headers.get("Content-Encoding", "")
         if response.status // 100 != 2:
             excuse = await self._read_error(response, encoding)
-            return refused(where, response.status, excuse, retry_after(response.headers))
+            error = refused(where, response.status, excuse, retry_after(response.headers))
+            if response.status == 404 and not _VERSION.search(self._url.path):
+                error.args = (f"{error}; base_url has no /v1: is the server's {self._base_url}/v1?",)
+            return error
         events = EventStream()
         try:
             body = CappedBody(encoding, self._limit, events.feed if self._stream else None)

@@ -12,7 +12,7 @@ from pytest_lmeval.engine.judge import Judge
 from pytest_lmeval.errors import BudgetSpent
 from pytest_lmeval.functions.asker import Asker
 from pytest_lmeval.functions.data import fresh
-from pytest_lmeval.functions.endpoint import Answers
+from pytest_lmeval.functions.endpoint import Answers, Endpoint
 from pytest_lmeval.functions.example import ExampleState
 from pytest_lmeval.functions.lm import BlockingLm, Lm, LmBase, Services
 from pytest_lmeval.functions.output import sections
@@ -328,10 +328,10 @@ class EvalSession:
                 terminal.write_line(f"\nlmeval: for {silent:.0f} s now {said}", yellow=True)
 
 
-def _clients_of(asker: Asker) -> Answers:
+def _clients_of(asker: Asker, endpoint: Endpoint) -> Answers:
     from pytest_lmeval.functions.clients import Clients
 
-    return Clients(asker)
+    return Clients(asker, endpoint)
 
 
 def _module(item: pytest.Item) -> pytest.Collector | None:

@@ -294,7 +294,7 @@ def run_module(
     quiet = {**_QUIET, "PYTEST_DEBUG_TEMPROOT": str(tmp_path_factory.mktemp("of-runs"))}
 
     def run_in(folder: Path, module: str, /, *arguments: str | Path, **environment: str) -> CompletedProcess[str]:
-        hidden = ("PYTEST_", "GITHUB_", "LM_", "CI", "BUILD_NUMBER")
+        hidden = ("PYTEST_", "GITHUB_", "LM_", "OPENAI_", "CI", "BUILD_NUMBER")
         inherited = {name: value for name, value in os.environ.items() if not name.startswith(hidden)}
         return run(module, *arguments, folder=folder, environment={**inherited, **quiet, **environment})
 
@@ -311,7 +311,7 @@ def project(
     """
     if request.node.get_closest_marker("command_line") is None and not request.config.getoption("all"):
         monkeypatch.setattr(pytester, "popen", partial(fork_server.popen, pytester.popen))
-    for name in [name for name in os.environ if name.startswith(("PYTEST_XDIST", "GITHUB_", "LM_"))]:
+    for name in [name for name in os.environ if name.startswith(("PYTEST_XDIST", "GITHUB_", "LM_", "OPENAI_"))]:
         monkeypatch.delenv(name)
     # Where CI is set, pytest cuts no line of its summary.
     for name in ("CI", "BUILD_NUMBER"):

@@ -51,6 +51,8 @@ _BY_HAND = Made()
 def check_spec(spec: str, registry: Registry, project: Path | None = None) -> None:
     """Raise UsageError, with the choices, unless ``spec`` is a profile, a registered adapter or a ``module:Object``."""
     profiles = _profiles(project)
+    if taken := sorted(profiles.keys() & registry.adapters.keys()):
+        raise UsageError(f"pyproject.toml: tool.lmeval.adapters.{taken[0]}: an adapter has that name; choose another")
     spec = profiles[spec]["adapter"] if spec in profiles else spec
     name, colon, _ = spec.partition(":")
     if name in registry.adapters or (colon and _is_module_path(name)):

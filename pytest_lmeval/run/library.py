@@ -108,14 +108,16 @@ def run_leaderboard(  # noqa: PLR0913  # keyword-only options, as those of the c
     aggregates, failures = aggregate(infos, found.results, lambda info: task_of[info.name])
     reasons = [*found.reasons, *failures]
     base_url = getattr(adapter, "base_url", "")
-    named_by = {"base_url_from": made_with(adapter).named_by or "the adapter"}
+    address = {}
+    if base_url and isinstance(base_url, str):
+        address = {"base_url": redact(base_url), "base_url_from": made_with(adapter).named_by or "the adapter"}
     facts = RunFacts(
         timestamp=timestamp(),
         adapter=adapter_name(adapter),
         missing=found.unasked,
         manifest={
             "repeats": repeats,
-            **({"base_url": redact(base_url), **named_by} if base_url and isinstance(base_url, str) else {}),
+            **address,
             **found.manifest,
         },
         finished=not reasons,

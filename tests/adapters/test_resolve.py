@@ -10,7 +10,14 @@ from typing import Any
 import pytest
 
 from pytest_lmeval import Registry, ReplayAdapter, ToyAdapter, UsageError, default_registry, make_adapter
-from pytest_lmeval.adapters.resolve import adapter_name, check_adapter, check_spec
+from pytest_lmeval.adapters.resolve import (
+    adapter_name,
+    check_adapter,
+    check_spec,
+    made_with,
+    resolve_adapter,
+    resolve_profile,
+)
 from pytest_lmeval.errors import AdapterError, UnknownName
 
 MODULE = """
@@ -200,3 +207,16 @@ def test_an_error_of_the_package_passes_through_unchanged(registry: Registry) ->
 
 def test_a_name_is_enough_to_make_an_adapter() -> None:
     assert "toy.v1" == make_adapter("toy").name
+
+
+def test_the_address_and_the_key_come_out_of_the_environment_that_is_given() -> None:
+    registry = default_registry()
+    variables = {"OPENAI_BASE_URL": " https://models.test/v1\n", "OPENAI_API_KEY": "sk-0123456789abcdef"}
+    adapter = resolve_adapter("openai:m", registry, read=variables.get)
+    assert ("https://models.test/v1", "OPENAI_BASE_URL") == (adapter.base_url, made_with(adapter).named_by)
+    own = resolve_adapter("openai:m", registry, {"base_url": "http://127.0.0.1:9/v1"}, read=variables.get)
+    assert ("http://127.0.0.1:9/v1", "--lm-adapter-arg") == (own.base_url, made_with(own).named_by)
+    with pytest.raises(UsageError, match="environment variable OPENAI_API_KEY holds no API key"):
+        resolve_adapter("openai:m", registry, read=lambda name: None)
+    # What has no server has no address, whatever the environment says.
+    assert ("toy", {}, "") == resolve_profile("toy", {}, None, variables.get)

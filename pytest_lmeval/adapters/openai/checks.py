@@ -27,7 +27,7 @@ _NAME_OF_VARIABLE = re.compile(r"[A-Z_][A-Z0-9]{0,15}(_[A-Z0-9]{1,15})*")
 def base_url(value: Any) -> str:
     """Take an http or https URL without user, query or fragment, as given but for a trailing slash."""
     expected = "an http or https URL without user, query or fragment, such as 'http://127.0.0.1:8000/v1'"
-    if not isinstance(value, str) or re.search(r"[\s\\]", value):
+    if not isinstance(value, str) or not value.isprintable() or re.search(r"[\s\\]", value):
         raise ValueError(expected)
     try:
         parts = urlsplit(value)

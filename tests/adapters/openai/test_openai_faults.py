@@ -207,6 +207,20 @@ def test_a_refusal_tells_whether_it_is_of_every_request_or_of_this_one(
     assert alike == outcome.error.alike
 
 
+def test_not_found_at_an_address_without_a_version_says_so() -> None:
+    async def talk(path: str) -> str:
+        async with ScriptedServer([status(404)]) as server:
+            adapter = OpenAIAdapter("m", base_url=f"http://127.0.0.1:{server.port}{path}")
+            with pytest.raises(AdapterError) as caught:
+                await adapter.complete(Generate("x"))
+            await adapter.aclose()
+            return str(caught.value).replace(str(server.port), "PORT")
+
+    assert "; base_url has no /v1: is the server's http://127.0.0.1:PORT/v1?" in asyncio.run(talk(""))
+    assert "base_url" not in asyncio.run(talk("/v1"))
+    assert "base_url" not in asyncio.run(talk("/openai/v1beta/x"))
+
+
 @pytest.mark.parametrize("content", [None, ""])
 def test_a_refusal_is_an_answer(content: str | None) -> None:
     outcome = ask([json_reply(chat(content, refusal="I will not add."))])

@@ -13,7 +13,7 @@ from pytest_lmeval.arguments import MaxErrors, named_share
 from pytest_lmeval.errors import LmevalError, UsageError
 from pytest_lmeval.plugin.ini_gate import from_ini
 from pytest_lmeval.plugin.models import OWN, labels_of, names_one_file, whole
-from pytest_lmeval.plugin.stash import environment_of
+from pytest_lmeval.plugin.stash import ENVIRONMENT
 
 if TYPE_CHECKING:
     from pytest_lmeval.adapters.resolve import Resolved
@@ -216,7 +216,7 @@ def resolved_of(config: pytest.Config) -> Resolved:
         from pytest_lmeval.adapters.resolve import resolve_profile
 
         spec, given = config.option.lm_adapter or config.getini("lm_adapter"), dict(config.option.lm_adapter_arg)
-        config.stash[_RESOLVED] = resolve_profile(spec, given, config.rootpath, environment_of(config))
+        config.stash[_RESOLVED] = resolve_profile(spec, given, config.rootpath, config.stash[ENVIRONMENT])
     return config.stash[_RESOLVED]
 
 

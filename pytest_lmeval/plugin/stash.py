@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 COLLECTED = pytest.StashKey["Collected"]()
 RUN = pytest.StashKey["RunState"]()
-_ENVIRONMENT = pytest.StashKey[Callable[[str], str | None]]()
+ENVIRONMENT = pytest.StashKey[Callable[[str], str | None]]()
+"""What reads an environment variable as it was when the options were read."""
 
 
 def collected_so_far(config: pytest.Config) -> Collected | None:
@@ -34,9 +35,4 @@ def keep_environment(config: pytest.Config) -> None:
     """Keep the environment variables as they are now: what tests and their imports change is theirs alone."""
     # As what reads them: a dict with all that is secret in it would stand in tracebacks that show variables.
     read: Callable[[str], str | None] = dict(os.environ).get
-    config.stash[_ENVIRONMENT] = read
-
-
-def environment_of(config: pytest.Config) -> Callable[[str], str | None]:
-    """Return what reads an environment variable as it was when the options were read."""
-    return config.stash.get(_ENVIRONMENT, os.getenv)
+    config.stash[ENVIRONMENT] = read

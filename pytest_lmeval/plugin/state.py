@@ -26,7 +26,7 @@ from pytest_lmeval.plugin.settings import (
     scrubber_of_run,
     with_usage_errors,
 )
-from pytest_lmeval.plugin.stash import RUN, environment_of
+from pytest_lmeval.plugin.stash import ENVIRONMENT, RUN
 from pytest_lmeval.plugin.telling import tell
 from pytest_lmeval.text import portable_path
 
@@ -231,7 +231,7 @@ class RunState:
             raise pytest.UsageError(_NO_ADAPTER)
         cache = cache_of(self.config)
         offline = cache is not None and cache.mode == "read-only"
-        registry, root, read = self.collected.registry, self.config.rootpath, environment_of(self.config)
+        registry, root, read = self.collected.registry, self.config.rootpath, self.config.stash[ENVIRONMENT]
         made = with_usage_errors(lambda: resolve_adapter(spec, registry, options, root, offline=offline, read=read))
         with_usage_errors(lambda: _learn(self.config, made))
         return made

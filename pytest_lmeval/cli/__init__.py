@@ -28,6 +28,7 @@ COMMANDS = {
     "add": "check declarative tasks and data sets, and put them into the task folder",
     "export": "write a declarative task as one file",
     "delete": "delete a declarative task",
+    "cache": "list, prune or clear the answers that runs keep with --lm-cache",
 }
 
 

@@ -1,0 +1,78 @@
+"""``lmeval cache list|prune|clear DIR``: what a folder of ``--lm-cache`` holds, and to have less in it."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from pytest_lmeval.cli.output import show
+from pytest_lmeval.records.cache import AnswerStore, Stock
+from pytest_lmeval.report.tables import columns
+from pytest_lmeval.text import printable
+
+_HEADINGS = ("adapter", "answers", "oldest", "newest")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    _add(actions, "list", _list, "show how many answers there are of each adapter, and how old they are")
+    prune = _add(actions, "prune", _prune, "remove old answers, and those of older versions")
+    prune.add_argument("--older-than", metavar="DAYS", type=_days, required=True, help="remove what is older")
+    _add(actions, "clear", _clear, "remove all answers")
+
+
+def _add(actions: argparse._SubParsersAction, name: str, run: _Run, summary: str) -> argparse.ArgumentParser:  # type: ignore[type-arg]  # argparse's own class, generic in stubs only
+    parser: argparse.ArgumentParser = actions.add_parser(name, help=summary)
+    parser.add_argument("folder", metavar="DIR", type=Path, help="the folder that --lm-cache names")
+    parser.set_defaults(run=run)
+    return parser
+
+
+def _list(options: argparse.Namespace) -> int:
+    store = AnswerStore(options.folder, must_exist=True)
+    rows = [_row(stock) for stock in store.stock()]
+    show(columns(_HEADINGS, rows, texts=1) if rows else ["no answers"])
+    store.close()
+    return 0
+
+
+def _prune(options: argparse.Namespace) -> int:
+    return _removed(options.folder, lambda store: store.prune(options.older_than))
+
+
+def _clear(options: argparse.Namespace) -> int:
+    return _removed(options.folder, AnswerStore.clear)
+
+
+def _removed(folder: Path, remove: Callable[[AnswerStore], int]) -> int:
+    store = AnswerStore(folder, must_exist=True)
+    removed = remove(store)
+    show([f"{removed} answer(s) removed, {len(store)} left"])
+    store.close()
+    return 0
+
+
+def _row(stock: Stock) -> list[str]:
+    name = printable(stock.adapter, keep="") or "(unnamed)"
+    return [name, str(stock.answers), _day(stock.oldest), _day(stock.newest)]
+
+
+def _day(asked: float) -> str:
+    return time.strftime("%Y-%m-%d", time.gmtime(asked))
+
+
+def _days(text: str) -> float:
+    try:
+        days = float(text)
+    except ValueError:
+        days = math.nan
+    if not 0 <= days < math.inf:
+        raise argparse.ArgumentTypeError(f"expected a number of days from 0, got {text!r}")
+    return days
+
+
+_Run = Callable[[argparse.Namespace], int]

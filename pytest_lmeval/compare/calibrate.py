@@ -12,6 +12,7 @@ from typing import Any
 from pytest_lmeval.compare.changes import Criteria, TaskChange, overall_change, task_changes
 from pytest_lmeval.compare.compare import Comparison, compare
 from pytest_lmeval.compare.pairing import Pair, pair_up
+from pytest_lmeval.compare.shared_answers import shared_answers
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.records.runfile import RunFile, examples_of
 from pytest_lmeval.stats.intervals import sum_clusters, wilson_interval
@@ -95,6 +96,7 @@ def calibrate(
             f"{one.path} and {other.path} are of one and the same run; calibrate takes two runs of a model"
         )
     first, second = examples_of(one), examples_of(other)
+    _check_answers(one, other, shared_answers(first, second))
     comparison = compare(first, second, criteria)
     _check_same_content(one, other, comparison)
     pairs = pair_up(first, second, (), lambda task, id: False).pairs
@@ -108,6 +110,14 @@ def calibrate(
         criteria=criteria,
         notes=tuple(_notes(one, other, comparison)),
     )
+
+
+def _check_answers(one: RunFile, other: RunFile, shared: int) -> None:
+    if shared:
+        raise UsageError(
+            f"{one.path} and {other.path}: {shared} example(s) have the same answers out of a cache, which say nothing "
+            "about chance; run without --lm-cache, or with --lm-cache-mode=refresh"
+        )
 
 
 def _check_same_content(one: RunFile, other: RunFile, comparison: Comparison) -> None:

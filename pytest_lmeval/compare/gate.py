@@ -162,6 +162,7 @@ def decide(
             *suspicions(board),
             *_doubts(board, baseline, settings),
             *_changed_tests(comparison),
+            *_shared(board, baseline),
         ),
         settings,
         comparison,
@@ -189,6 +190,14 @@ def renewed(decision: Decision, verdict: str, reason: str) -> Decision:
 def let_pass(gate: Mapping[str, Any]) -> bool:
     """Tell whether the gate of a board lets the run pass."""
     return gate["verdict"] in LET_PASS
+
+
+def _shared(board: Leaderboard, baseline: RunFile | None) -> list[str]:
+    if baseline is None or "cached" not in board.spent:
+        return []
+    from pytest_lmeval.compare.shared_answers import shared_with_baseline
+
+    return shared_with_baseline(baseline.results or (), (each for row in board.tasks for each in row.per_example))
 
 
 def _check_mode(board: Leaderboard, baseline: RunFile | None, settings: GateSettings) -> None:

@@ -212,6 +212,15 @@ def test_the_reader_is_told_what_may_not_be_one_model() -> None:
     assert "the adapter options differ" in calibrate(one, options, Criteria(), rounds=5).notes[0]
 
 
+def test_runs_that_share_answers_are_refused() -> None:
+    one, other = _runs(*_noisy(20, 4))
+    cached = replace(other, results=tuple(replace(each, cached=1) for each in one.results or ()))
+    with pytest.raises(
+        UsageError, match=r"20 example\(s\) have the same answers out of a cache, .* without --lm-cache"
+    ):
+        calibrate(one, cached, Criteria(), rounds=5)
+
+
 def test_one_run_twice_and_different_content_are_refused() -> None:
     one, other = _runs(*_noisy(20, 4))
     with pytest.raises(UsageError, match=r"^one and one are of one and the same run"):

@@ -228,3 +228,11 @@ def test_a_recording_answers_by_id_and_is_not_cached(project: Project) -> None:
     for _ in range(2):
         project.run_pytest("--lm-adapter=replay:said.jsonl", CACHE, "--lm-include-per-example")
         assert ["a", "b"] == outputs(project)
+
+
+def test_a_run_with_the_baseline_s_own_answers_says_so(counting: Project) -> None:
+    run(counting, CACHE, "--lm-baseline=base.json", "--lm-update-baseline", "--lm-report-dir=first")
+    ran = run(counting, CACHE, "--lm-gate=baseline", "--lm-baseline=base.json")
+    assert 0 == ran.ret
+    ran.stdout.fnmatch_lines(["*6 of 6 examples have the baseline's own answers, out of the cache: they say nothing*"])
+    assert any("baseline's own answers" in each for each in counting.board()["gate"]["warnings"])

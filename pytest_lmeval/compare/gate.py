@@ -162,7 +162,7 @@ def decide(
             *suspicions(board),
             *_doubts(board, baseline, settings),
             *_changed_tests(comparison),
-            *_shared(board, baseline),
+            *(_shared(board, baseline) if baseline is not None and "cached" in board.spent else ()),
         ),
         settings,
         comparison,
@@ -192,9 +192,7 @@ def let_pass(gate: Mapping[str, Any]) -> bool:
     return gate["verdict"] in LET_PASS
 
 
-def _shared(board: Leaderboard, baseline: RunFile | None) -> list[str]:
-    if baseline is None or "cached" not in board.spent:
-        return []
+def _shared(board: Leaderboard, baseline: RunFile) -> list[str]:
     from pytest_lmeval.compare.shared_answers import shared_with_baseline
 
     return shared_with_baseline(baseline.results or (), (each for row in board.tasks for each in row.per_example))

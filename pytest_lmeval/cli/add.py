@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pytest_lmeval.cli.ini import apply_max_data_bytes
 from pytest_lmeval.cli.output import show
 from pytest_lmeval.cli.placing import Placing, changes, differences, own_files, refused, write_all
 from pytest_lmeval.cli.task_folder import Project, read_document
@@ -94,14 +95,34 @@ def _read(project: Project, path: Path) -> _Addition | list[str]:
     folder = path.parent.resolve()
     if "definition" in document:
         faults = check_declarative(TaskSource(path, data, path.stem), document, project.registry)
+        faults += _outside(path, document)
         included = {each.path.relative_to(folder): each.data for each in document.includes.values()}
         files = {Path(path.name): data, **included}
     else:
+        apply_max_data_bytes([path])
         faults, rows = _dataset(path, document)
         files = {Path(path.name): data, **rows}
     if faults:
         return [error.at(path) for error in as_records(faults, document)]
     return _Addition(path, document["key"], "task" if "definition" in document else "data set", document, files)
+
+
+def _outside(path: Path, document: Mapping[str, Any]) -> list[Any]:
+    """Return the fault of a task whose data are outside of the project, or no data: a run would refuse it."""
+    from pytest_lmeval.data.rows import BadRows
+    from pytest_lmeval.formats.declarative.datasets import local_path
+    from pytest_lmeval.formats.declarative.faults import Fault
+
+    definition = document["definition"]
+    dataset = definition.get("dataset") if isinstance(definition, Mapping) else None
+    name = dataset.get("path") if isinstance(dataset, Mapping) else None
+    if not isinstance(name, str) or "<<" in name:
+        return []
+    try:
+        local_path(path, name)
+    except BadRows as fault:
+        return [Fault(("definition", "dataset", "path"), "bad_value", each) for each in fault.faults]
+    return []
 
 
 def _dataset(path: Path, document: Mapping[str, Any]) -> tuple[list[Any], dict[Path, bytes]]:

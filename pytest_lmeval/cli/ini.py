@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from pytest_lmeval.data.limits import set_max_data_bytes
 from pytest_lmeval.data.lines import MAX_LINE_BYTES
 from pytest_lmeval.errors import UsageError
 
@@ -33,6 +34,16 @@ def max_line_bytes(paths: Iterable[Path]) -> int:
     if not str(given).isdecimal() or int(given) < 1:
         raise UsageError(f"{file}: lm_max_line_bytes: expected a whole number >= 1, got {given!r}")
     return int(given)
+
+
+def apply_max_data_bytes(paths: Iterable[Path]) -> None:
+    """Have data sets read up to the size in the ini option ``lm_max_data_bytes`` of the project of ``paths``."""
+    file, options = pytest_options(paths)
+    if "lm_max_data_bytes" in options:
+        try:
+            set_max_data_bytes(options["lm_max_data_bytes"])
+        except UsageError as error:
+            raise UsageError(f"{file}: {error}") from None
 
 
 def trusted_paths(paths: Iterable[Path]) -> tuple[Path, ...] | None:

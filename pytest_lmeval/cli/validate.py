@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_lmeval.builtin import default_registry
-from pytest_lmeval.cli.ini import max_line_bytes, test_files, trusted_paths
+from pytest_lmeval.cli.ini import apply_max_data_bytes, max_line_bytes, test_files, trusted_paths
 from pytest_lmeval.cli.output import add_format, show, show_json
 from pytest_lmeval.formats.files import find_misnamed, find_task_files, load_file
 from pytest_lmeval.formats.task import LoadedFile, LoadOptions
@@ -47,6 +47,7 @@ def run(options: argparse.Namespace) -> int:
     registry = default_registry()
     register_project_plugins(registry, Path.cwd())
     configs = _read_configs(options.config)
+    apply_max_data_bytes(options.paths)
     limits = LoadOptions(
         max_line_bytes=max_line_bytes(options.paths),
         configs=configs,

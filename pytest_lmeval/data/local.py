@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from pytest_lmeval.data import hub
+from pytest_lmeval.data.limits import TooLarge, read_files
 from pytest_lmeval.data.rows import SUFFIXES, BadRows, parse_rows
 from pytest_lmeval.data.splits import Rows, Splits, digest_of
 from pytest_lmeval.errors import RecordRefused, did_you_mean
@@ -96,7 +97,9 @@ def _reader(files: Sequence[Path]) -> Callable[[], Rows]:
 
 def _rows(files: Sequence[Path]) -> Rows:
     try:
-        contents = [(file, file.read_bytes()) for file in files]
+        contents = list(zip(files, read_files(files), strict=True))
+    except TooLarge as error:
+        raise RecordRefused("bad_value", "dataset", str(error)) from None
     except OSError as error:
         detail = f"{error.filename} cannot be read: {error.strerror}"
         raise RecordRefused("bad_value", "dataset", detail) from None

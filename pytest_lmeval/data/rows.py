@@ -12,6 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from pytest_lmeval.data.limits import TooLarge, check_bytes, check_rows, read_files
 from pytest_lmeval.data.lines import number_lines, parse_line
 from pytest_lmeval.errors import LmevalError, RecordRefused
 
@@ -19,6 +20,7 @@ from pytest_lmeval.errors import LmevalError, RecordRefused
 _LONGEST_ROW = 64 << 20
 _LONGEST_CELL = 16 << 20
 _MOST_FAULTS = 20
+_BATCH = 4096
 _CSV_LIMIT = threading.Lock()
 
 
@@ -33,12 +35,28 @@ class BadRows(LmevalError):
 def parse_rows(path: Path, data: bytes) -> list[dict[str, Any]]:
     """Return the rows of the file at ``path``, whose bytes are ``data``; raise BadRows.
 
-    Values are text in csv, JSON in jsonl, and what pyarrow makes of them in parquet. Columns have different names.
+    Values are text in csv, JSON in jsonl, and what pyarrow makes of them in parquet. Columns have different names. A
+    file of more bytes, uncompressed, or rows than may be is refused: of parquet by what it says of itself, and as soon
+    as it turns out to hold more.
     """
-    return _PARSERS[path.suffix](path, data)
+    try:
+        check_bytes(path.name, len(data))
+        return _PARSERS[path.suffix](path, data)
+    except TooLarge as error:
+        raise BadRows(str(error)) from None
+
+
+def read_rows(path: Path) -> tuple[list[dict[str, Any]], bytes]:
+    """Return the rows of the file at ``path``, and its bytes; raise BadRows, and OSError where it cannot be read."""
+    try:
+        (data,) = read_files([path])
+    except TooLarge as error:
+        raise BadRows(str(error)) from None
+    return parse_rows(path, data), data
 
 
 def _jsonl(path: Path, data: bytes) -> list[dict[str, Any]]:
+    check_rows(path.name, data.count(b"\n"))
     rows, faults = [], []
     for number, line in number_lines(data):
         try:
@@ -62,6 +80,7 @@ def _csv(path: Path, data: bytes) -> list[dict[str, Any]]:
     except UnicodeDecodeError as error:
         number = data[: error.start].count(b"\n") + 1
         raise BadRows(f"{path.name}:{number}: not UTF-8") from None
+    check_rows(path.name, data.count(b"\n"))
     with _long_cells():
         reader = csv.reader(io.StringIO(text, newline=""), strict=True)
         try:
@@ -88,7 +107,17 @@ def _parquet(path: Path, data: bytes) -> list[dict[str, Any]]:
     except ImportError:
         raise BadRows(f"{path.name}: reading parquet needs pyarrow: pip install 'pytest-lmeval[parquet]'") from None
     try:
-        rows: list[dict[str, Any]] = parquet.read_table(io.BytesIO(data)).to_pylist()
+        file = parquet.ParquetFile(io.BytesIO(data))
+        groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
+        check_rows(path.name, file.metadata.num_rows)
+        check_bytes(path.name, sum(group.total_byte_size for group in groups))
+        rows: list[dict[str, Any]] = []
+        size = 0
+        for batch in file.iter_batches(_BATCH):
+            # Values that repeat are stored once, and cost what they are.
+            size += batch.nbytes
+            check_bytes(path.name, size)
+            rows += batch.to_pylist()
     except (pyarrow.ArrowException, OSError) as error:
         raise BadRows(f"{path.name}: not parquet: {str(error)[:200]}") from None
     return rows

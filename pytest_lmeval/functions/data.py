@@ -11,7 +11,7 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any, NamedTuple
 
-from pytest_lmeval.data.rows import SUFFIXES, BadRows, parse_rows
+from pytest_lmeval.data.rows import SUFFIXES, BadRows, read_rows
 from pytest_lmeval.errors import BadTaskFile, LmevalError
 from pytest_lmeval.functions.declare import EvalFunction
 from pytest_lmeval.text import portable_path
@@ -103,8 +103,7 @@ def _from_file(path: Path, where: str) -> tuple[Sequence[Mapping[str, Any]], str
     if path.suffix not in SUFFIXES:
         raise BadTaskFile(f"{where}: data: {path.name!r} is not one of {', '.join(SUFFIXES)}")
     try:
-        data = path.read_bytes()
-        rows = parse_rows(path, data)
+        rows, data = read_rows(path)
     except OSError as error:
         raise BadTaskFile(f"{where}: data: {path}: {error.strerror}; paths begin at the test file's folder") from None
     except BadRows as error:

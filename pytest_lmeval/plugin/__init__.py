@@ -66,6 +66,10 @@ def pytest_configure(config: pytest.Config) -> None:
         name_models(config)
     config.addinivalue_line("markers", "lmeval: an example of a language-model task (set by pytest-lmeval)")
     apply_ini_options(config)
+    if config.getini("lm_max_data_bytes"):
+        from pytest_lmeval.plugin.settings import apply_max_data_bytes
+
+        apply_max_data_bytes(config)
     if config.option.lm_adapter or config.getini("lm_adapter") or config.option.lm_judge:
         from pytest_lmeval.plugin.settings import scrubber_of_run
 

@@ -49,6 +49,7 @@ def add_options(parser: pytest.Parser) -> None:
     )
     add_ini_options(parser)
     parser.addini("lm_cache", "folder of answers, as --lm-cache; from the root of the project", default="")
+    parser.addini("lm_max_data_bytes", "largest data set that is read, in bytes uncompressed (default 1 GiB)")
     parser.addini("lm_max_line_bytes", "longest line of a task file that is read", default=str(1 << 20))
 
 

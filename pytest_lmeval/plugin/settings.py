@@ -136,6 +136,13 @@ def max_line_bytes(config: pytest.Config) -> int:
     return int(given)
 
 
+def apply_max_data_bytes(config: pytest.Config) -> None:
+    """Have data sets read up to the size that the ini file permits; raise pytest.UsageError where that is no size."""
+    from pytest_lmeval.data.limits import set_max_data_bytes
+
+    with_usage_errors(lambda: set_max_data_bytes(config.getini("lm_max_data_bytes")))
+
+
 def load_options(config: pytest.Config) -> LoadOptions:
     """Return what the options and the ini file ask of every task that is loaded."""
     from pytest_lmeval.formats.task import LoadOptions

@@ -33,15 +33,15 @@ class Dataset:
 def open_dataset(reference: DatasetReference, task: Path) -> Dataset:
     """Return the data set that the task file ``task`` refers to; raise BadRows."""
     if reference.path is not None:
-        return _named(reference, None, _local(task, reference.path))
+        return _named(reference, None, local_path(task, reference.path))
     assert reference.key is not None
     for path, described in find_dataset_files(task):
         if described.get("key") == reference.key:
             file = _checked(path, described)
-            return _named(reference, file, _local(path, _data_path(path, file)))
+            return _named(reference, file, local_path(path, _data_path(path, file)))
     if Path(reference.key).suffix in SUFFIXES:
         # What a parameter of the type dataset may be, too.
-        return _named(reference, None, _local(task, reference.key))
+        return _named(reference, None, local_path(task, reference.key))
     raise BadRows(_not_found(reference.key, task))
 
 
@@ -84,7 +84,8 @@ def _data_path(path: Path, file: DatasetFile) -> str:
     return given
 
 
-def _local(holder: Path, name: str) -> Path:
+def local_path(holder: Path, name: str) -> Path:
+    """Return the data file that ``holder`` calls ``name``; raise BadRows for another kind, and outside the project."""
     path = (holder.parent / name).resolve()
     if path.suffix not in SUFFIXES:
         raise BadRows(f"{name}: expected a file that ends in {', '.join(SUFFIXES)}")

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pytest_lmeval.data.rows import BadRows, parse_rows
+from pytest_lmeval.data.rows import BadRows
+from pytest_lmeval.data.rows import read_rows as rows_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +31,9 @@ class Rows:
 def read_rows(path: Path) -> Rows:
     """Return the rows of a file as JSON values; raise BadRows."""
     try:
-        data = path.read_bytes()
+        rows, data = rows_in(path)
     except OSError as error:
         raise BadRows(f"{path.name}: cannot be read: {error.strerror}") from None
-    rows = parse_rows(path, data)
     if not rows:
         raise BadRows(f"{path.name}: no row in the file")
     if path.suffix == ".parquet":

@@ -1,0 +1,128 @@
+"""The border to data sets: csv, jsonl and parquet files that task files and eval functions name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.border.table import Border, Row, check
+from tests.conftest import BOTH, PYTEST_INI, Project, RunModule
+
+TASK = """
+key: {key}
+display_name: {key}
+definition:
+  dataset: {{path: {data}}}
+  solver:
+    type: single_turn_solver
+    input_builder:
+      type: chat_completion
+      input_messages: [{{role: user, content: "{{{{ sample.q }}}}"}}]
+  scorers: [{{type: string_equals, ground_truth: "{{{{ sample.q }}}}"}}]
+"""
+EVAL = """
+from pytest_lmeval import eval_task
+@eval_task('{key}', data='{data}')
+def test_{key}(row, lm): lm.score('s', float(row['q'] != ''))
+"""
+SMALL = PYTEST_INI + "\nlm_max_data_bytes = 4000\n"
+
+
+def evaluated(key: str, name: str, content: str | bytes) -> dict[str, str | bytes]:
+    return {f"test_{key}.py": EVAL.format(key=key, data=name), name: content}
+
+
+def refused(kind: str, what: str, name: str, content: str | bytes, says: str) -> Row:
+    files = {**evaluated("bad", name, content), "pytest.ini": SMALL}
+    return Row(kind=kind, what=what, fate="refused", files=files, says=says, alone=True, code=2)
+
+
+BORDER = Border(
+    name="data set",
+    files=evaluated("e", "rows.csv", "id,q\na,1\n"),
+    arguments=("--lm-adapter=model:Model",),
+    rows=(
+        Row(kind="out of order", what="a key before another", example="e:a", status="passed", score=1.0),
+        Row(
+            kind="absent",
+            what="a file that is not there",
+            fate="refused",
+            files={"test_bad.py": EVAL.format(key="bad", data="none.csv")},
+            says="paths begin at the test file's folder",
+            alone=True,
+            code=2,
+        ),
+        refused("empty", "a csv file without rows", "x.csv", "id,q\n", "x.csv"),
+        refused("wrong type", "an array of JSON", "x.jsonl", "[1, 2]\n", "expected an object"),
+        refused("wrong type", "no parquet", "x.parquet", b"PAR1 and no more", "x.parquet: not parquet"),
+        refused(
+            "too large",
+            "more bytes than may be",
+            "x.csv",
+            "id,q\n" + "".join(f"{n},{'y' * 100}\n" for n in range(100)),
+            "bytes of data, uncompressed; at most 4,000 are read (ini lm_max_data_bytes)",
+        ),
+        refused("not finite or negative", "a NaN", "x.jsonl", '{"q": NaN}\n', "NaN is not JSON"),
+        refused("control characters", "no UTF-8", "x.csv", b"id,q\na,\xff\n", "x.csv:2: not UTF-8"),
+        refused("twice", "a column", "x.csv", "q,q\n1,2\n", "expected a different name for every column"),
+        refused("twice", "a key of an object", "x.jsonl", '{"q": 1, "q": 2}\n', "duplicate key 'q'"),
+        refused("same name", "an id of two rows", "x.csv", "id,q\na,1\na,2\n", "'a'"),
+        refused("raising", "a line that is cut", "x.jsonl", '{"q": 1\n', "x.jsonl:1"),
+        Row(kind="late", never="a file is read once, when it is collected"),
+        Row(kind="cancelled", never="to read a file cannot be cancelled"),
+        Row(kind="secret", never="a data set is the author's; what a model answers to it is another border"),
+    ),
+)
+
+
+@pytest.mark.parametrize("processes", BOTH)
+def test_the_border(tmp_path: Path, run_module: RunModule, processes: str) -> None:
+    check(BORDER, tmp_path, run_module, processes)
+
+
+@pytest.fixture
+def bomb(project: Project) -> Project:
+    """Provide a task over a parquet file of some kilobytes that holds 200 MB."""
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    table = pyarrow.table({"q": pyarrow.array(["x" * 1000] * 200_000)})
+    (project.path / "tasks").mkdir()
+    parquet.write_table(table, project.path / "tasks/rows.parquet", compression="zstd")
+    assert (project.path / "tasks/rows.parquet").stat().st_size < 100_000
+    project.write("tasks/t.yaml", TASK.format(key="t", data="rows.parquet"))
+    project.write("pytest.ini", PYTEST_INI + "\nlm_max_data_bytes = 20000000\n")
+    return project
+
+
+def test_parquet_that_holds_more_than_it_shows_is_refused_by_every_command(bomb: Project) -> None:
+    says = "*rows.parquet: 2*bytes of data, uncompressed; at most 20,000,000 are read*"
+    result = bomb.run()
+    assert 2 == result.ret
+    result.stdout.fnmatch_lines([says])
+    done = bomb.lmeval("validate", "tasks")
+    assert 1 == done.ret
+    done.stdout.fnmatch_lines([says])
+    bomb.write("tasks/rows.yaml", "key: rows\ndisplay_name: Rows\nfile_path: rows.parquet\n")
+    done = bomb.lmeval("add", "-f", "tasks/rows.yaml")
+    assert 1 == done.ret
+    done.stdout.fnmatch_lines([says])
+
+
+def test_a_limit_that_is_none_is_a_usage_error(project: Project) -> None:
+    project.small_tasks()
+    project.write("pytest.ini", PYTEST_INI + "\nlm_max_data_bytes = much\n")
+    result = project.run()
+    assert 4 == result.ret
+    result.stderr.fnmatch_lines(["*ini lm_max_data_bytes: expected a whole number >= 1, got 'much'*"])
+    done = project.lmeval("validate", "tasks")
+    assert 2 == done.ret
+    done.stderr.fnmatch_lines(["*pytest.ini: ini lm_max_data_bytes: expected a whole number*"])
+
+
+@pytest.mark.parametrize("path", ["../pytest.ini", "/etc/passwd", "../../rows.csv"])
+def test_lmeval_add_refuses_data_that_a_run_would_refuse(project: Project, path: str) -> None:
+    project.write("new/t.yaml", TASK.format(key="t", data=path))
+    done = project.lmeval("add", "-f", "new/t.yaml")
+    assert 1 == done.ret
+    done.stdout.fnmatch_lines(["*new/t.yaml:5: bad_value definition.dataset.path: *expected a file*"])
+    assert not (project.path / "tasks/t.yaml").exists()

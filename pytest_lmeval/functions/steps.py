@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -56,7 +57,7 @@ class Step:
             "name": self.name,
             "start_ms": round(self.start_ms, 1),
             "key": self.key,
-            "usage": dict(self.usage),
+            "usage": sound_usage(self.usage) if self.usage else None,
             "error": self.error,
             "thoughts": self.thoughts,
             "cached": self.cached or None,
@@ -74,12 +75,23 @@ def usage_of(answer: Completion) -> dict[str, float]:
 
 
 def total_usage(steps: Iterable[Step]) -> dict[str, float]:
-    """Return the sums over all steps."""
+    """Return the sums over all steps; what an application put there and is no amount is left out."""
     total: dict[str, float] = {}
     for step in steps:
-        for name, amount in step.usage.items():
-            total[name] = total.get(name, 0) + amount
+        if step.usage:
+            for name, amount in sound_usage(step.usage).items():
+                total[name] = total.get(name, 0) + amount
     return total
+
+
+def sound_usage(usage: Any) -> dict[str, float]:
+    """Return the amounts of a step's usage: steps are the application's to change."""
+    given = usage.items() if isinstance(usage, Mapping) else ()
+    return {str(name): amount for name, amount in given if _is_amount(amount)}
+
+
+def _is_amount(given: object) -> bool:
+    return isinstance(given, int | float) and not isinstance(given, bool) and 0 <= given < math.inf
 
 
 def last_steps(details: Mapping[str, Any]) -> list[str]:

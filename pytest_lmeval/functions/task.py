@@ -11,7 +11,7 @@ from typing import Any
 from pytest_lmeval.engine.evaluate import Judgement, evaluate, failed_result
 from pytest_lmeval.errors import LmevalError, ScoringError
 from pytest_lmeval.formats.task import Prompt, TaskDefaults, Tools
-from pytest_lmeval.functions.example import ExampleState
+from pytest_lmeval.functions.example import ExampleState, as_json
 from pytest_lmeval.functions.runner import Outcome
 from pytest_lmeval.functions.steps import total_usage
 from pytest_lmeval.leaderboard.functions import DECIDED_BY, FUNCTION, METRIC, OUTPUT
@@ -117,7 +117,9 @@ def result_of(
         result = evaluate(task, example, example.prompt, (), judgement, lambda *_: next(scores))
     details = dict(result.details)
     if error is not None:
-        kept = [_details(outcome.state) for outcome in outcomes]
+        # Checked as those of a score are: steps are the application's to change.
+        kept = [as_json(_details(outcome.state))[0] for outcome in outcomes]
+        kept = [each if isinstance(each, dict) else {} for each in kept]
         details = kept[0] if len(kept) == 1 else {"repeats": kept}
     details[FUNCTION] = {"name": function, "sha256": task.code.get(function, "")}
     steps = [step for outcome in outcomes for step in outcome.state.steps]

@@ -160,6 +160,15 @@ BORDER = Border(
             "evaluate is no test to pytest, so eval_task('n') would never run",
         ),
         _refused(
+            "wrong type", "step", "lm.step('tool', 'x').output = {1}\nlm.score('ok', 1)", "is not JSON serializable"
+        ),
+        _refused("wrong type", "failed_step", "lm.step('tool', 'x').output = {1}\n{}['key']", "KeyError: 'key'"),
+        _used(
+            "not finite or negative",
+            "usage",
+            "lm.step('tool', 'x').usage = {'cost': float('nan'), 'prompt_tokens': -1}\nlm.score('ok', 1)",
+        ),
+        _refused(
             "too large", "output", "lm.output('x' * 2_000_000)", "lm.output(...): 2,000,000 characters; a step holds"
         ),
         _refused(

@@ -336,6 +336,7 @@ def test_capsys_and_caplog_see_what_the_function_itself_writes(project: Project)
 
 
 PARTS = """
+import unittest
 import pytest
 from pytest_lmeval import eval_task
 
@@ -346,6 +347,10 @@ def test_parts(row, subtests):
     with subtests.test("second"):
         if row["id"] == "raise":
             {}["key"]
+
+@eval_task("unittest's skip")
+def test_skipped(lm):
+    raise unittest.SkipTest("not today")
 
 @eval_task("async parts")
 async def test_async_parts(subtests):
@@ -375,6 +380,7 @@ def test_a_failed_subtest_fails_the_example_and_an_xfail_counts_as_with_a_mark(
         "known:test_known": ("below", 0.0),
         "tests/test_x:test_plain_known": ("below", 0.0),
     } == found
+    assert 1 == project.board()["counts"]["skipped"]
     assert "a subtest failed: KeyError: 'key'" in project.examples()["parts:raise"]["error"]
     assert "a subtest failed: AssertionError: in the first part" in result.stdout.str()
     assert "the test failed, the example is passed" not in result.stdout.str()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unittest
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
@@ -127,7 +128,7 @@ def control_of(error: BaseException | None) -> BaseException | None:
     if isinstance(error, BaseExceptionGroup):
         found = [control_of(each) for each in error.exceptions]
         return found[0] if found and all(found) else None
-    kinds = (pytest.skip.Exception, pytest.exit.Exception, KeyboardInterrupt)
+    kinds = (pytest.skip.Exception, unittest.SkipTest, pytest.exit.Exception, KeyboardInterrupt)
     return error if isinstance(error, kinds) else None
 
 

@@ -1,0 +1,146 @@
+"""Examples as they run: here, in the loop and in threads, with a time limit, cancelled, at their turn."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from pytest_lmeval.errors import AdapterTimeout, ScoringError
+from pytest_lmeval.functions.example import CURRENT, ExampleState
+from pytest_lmeval.functions.lm import LmBase
+from pytest_lmeval.functions.loop import Loop
+from pytest_lmeval.functions.runner import Runner, Running
+
+PATIENCE_S = 60.0
+
+
+@pytest.fixture(scope="module")
+def loop() -> Iterator[Loop]:
+    loop = Loop(lambda: None)
+    yield loop
+    loop.close()
+
+
+def example(call: Callable[[], Any], repeats: int = 1, **given: Any) -> Running:
+    states = [ExampleState("task", "a", number, lambda state, said: None) for number in range(repeats)]
+    return Running(call, LmBase(None), states, **given)
+
+
+def run(loop: Loop, running: Running) -> Running:
+    Runner(loop, 2).begin([running])
+    assert running.done.wait(PATIENCE_S)
+    return running
+
+
+async def swallows() -> None:
+    try:
+        await asyncio.sleep(PATIENCE_S)
+    except asyncio.CancelledError:
+        return
+
+
+async def blocks() -> None:
+    time.sleep(0.1)
+
+
+async def raises_timeout() -> None:
+    raise TimeoutError("its own")
+
+
+async def late_assert() -> None:
+    try:
+        await asyncio.sleep(PATIENCE_S)
+    finally:
+        raise AssertionError("too late")
+
+
+async def waits() -> None:
+    await asyncio.sleep(PATIENCE_S)
+
+
+@pytest.mark.parametrize("call", [swallows, blocks, late_assert, waits])
+def test_a_time_limit_that_has_passed_is_a_timeout_whatever_the_function_made_of_it(
+    loop: Loop, call: Callable[[], Any]
+) -> None:
+    (outcome,) = run(loop, example(call, timeout=0.05)).outcomes
+    assert isinstance(outcome.error, AdapterTimeout)
+    assert "the function took longer than 0.05 s" in str(outcome.error)
+
+
+def test_a_time_limit_that_is_not_passed_is_none(loop: Loop) -> None:
+    (outcome,) = run(loop, example(raises_timeout, timeout=PATIENCE_S)).outcomes
+    assert isinstance(outcome.error, TimeoutError)
+    assert not isinstance(outcome.error, AdapterTimeout)
+
+
+def test_a_thread_that_does_not_end_in_time_is_a_timeout(loop: Loop) -> None:
+    free = threading.Event()
+    (outcome,) = run(loop, example(lambda: free.wait(PATIENCE_S), timeout=0.05, in_thread=True)).outcomes
+    free.set()
+    assert isinstance(outcome.error, AdapterTimeout)
+
+
+async def returns_text() -> str:
+    return "said"
+
+
+async def returns_number() -> int:
+    return 5
+
+
+def test_what_is_returned_is_the_output_or_the_error_wherever_it_runs(loop: Loop) -> None:
+    found = [
+        run(loop, example(returns_text)),
+        run(loop, example(lambda: "said", in_thread=True)),
+        example(lambda: "said"),
+    ]
+    Runner(loop, 1).run_here(found[-1])
+    assert ["said"] * 3 == [running.states[0].output for running in found]
+    found = [run(loop, example(returns_number)), run(loop, example(lambda: 5, in_thread=True)), example(lambda: 5)]
+    Runner(loop, 1).run_here(found[-1])
+    assert [ScoringError] * 3 == [type(running.outcomes[0].error) for running in found]
+
+
+def test_a_wrapper_that_has_run_its_function_by_then_need_not_be_awaited(loop: Loop) -> None:
+    (outcome,) = run(loop, example(lambda: None)).outcomes
+    assert outcome.error is None
+
+
+def test_each_repeat_is_an_outcome_and_the_current_example_while_it_runs(loop: Loop) -> None:
+    seen: list[ExampleState | None] = []
+    running = example(lambda: seen.append(CURRENT.get()), repeats=3)
+    Runner(loop, 1).run_here(running)
+    assert running.states == seen
+    assert running.states == [outcome.state for outcome in running.outcomes]
+    assert all(state.has_ended and not state.is_beside for state in running.states)
+    assert CURRENT.get() is None
+
+
+@pytest.mark.parametrize("at_turn", [True, False])
+def test_what_begins_at_its_turn_writes_where_any_test_does(loop: Loop, at_turn: bool) -> None:
+    running = run(loop, example(returns_text, at_turn=at_turn))
+    assert (not at_turn) == running.states[0].is_beside
+
+
+def test_an_example_that_is_cancelled_before_it_had_a_slot_has_no_outcome(loop: Loop) -> None:
+    runner = Runner(loop, 1)
+    first, second = example(waits), example(waits)
+    runner.begin([first, second])
+    assert [] == runner.cancel([second, first], PATIENCE_S)
+    assert [] == second.outcomes
+    assert first.is_cancelled
+
+
+async def exits() -> None:
+    raise SystemExit(3)
+
+
+def test_an_exit_ends_its_example_and_not_the_loop(loop: Loop) -> None:
+    (outcome,) = run(loop, example(exits)).outcomes
+    assert isinstance(outcome.error, SystemExit)
+    assert run(loop, example(returns_text)).states[0].output == "said"

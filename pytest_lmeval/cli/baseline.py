@@ -10,7 +10,7 @@ from typing import Any
 
 from pytest_lmeval.atomic import write_atomically
 from pytest_lmeval.cli.output import add_format, settings_of, show, show_json
-from pytest_lmeval.compare.baseline import check_baseline, encode_baseline, is_same, unfit
+from pytest_lmeval.compare.baseline import check_baseline, check_unchanged, encode_baseline, is_same, unfit
 from pytest_lmeval.compare.difference import difference
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.leaderboard.board import Leaderboard
@@ -92,6 +92,7 @@ def _accept(options: argparse.Namespace) -> int:
     if options.output.resolve() in (options.path.resolve(), options.path.with_name("ledger.jsonl").resolve()):
         raise UsageError(f"-o {options.output}: is the run itself; a baseline is a file of its own, to commit")
     check_baseline(found)
+    check_unchanged(found)
     board = board_of(found)
     if reason := unfit(board):
         raise UsageError(f"{options.path}: {reason}; it cannot be a baseline")

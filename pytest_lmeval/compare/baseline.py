@@ -68,6 +68,18 @@ def check_baseline(run: RunFile) -> None:
         raise UsageError(f"{run.path}: one shard of a run; it cannot be a baseline: merge the shards first")
 
 
+def check_unchanged(run: RunFile) -> None:
+    """Raise UsageError where the file of a baseline is not as it was written: nobody measured what it says."""
+    names = [str(row.get("task")) for row in (run.board or {}).get("tasks", ())]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise UsageError(f"{run.path}: task {twice[0]!r} is in it twice; it cannot be a baseline: write it again")
+    if not run.agrees:
+        raise UsageError(
+            f"{run.path}: changed by hand: its results are not those of its digest; it cannot be a baseline: write it "
+            "again (--lm-update-baseline, or lmeval baseline accept)"
+        )
+
+
 def unfit(board: Leaderboard) -> str:
     """Return why the run of a board cannot become the baseline, or ""."""
     if not board.complete:
@@ -82,8 +94,6 @@ def doubts(baseline: RunFile, board: Leaderboard) -> list[str]:
     found = []
     if not baseline.complete:
         found.append("the baseline is of a run that did not finish")
-    if not baseline.agrees:
-        found.append("the baseline was changed by hand: its results are not those of its digest")
     old, now = (manifest.get("think_tags") for manifest in (baseline.manifest, board.facts.manifest))
     if old is not None and now is not None and old != now:
         found.append(f"thoughts were taken off by other tags in the baseline: {old}, now {now} (--lm-think-tags)")

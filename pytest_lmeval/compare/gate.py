@@ -263,7 +263,13 @@ def _findings(board: Leaderboard, settings: GateSettings, comparison: Comparison
     failures = [("examples", reason) for reason in board.facts.failures]
     allowed = [("pass", reason) for reason in _allowed_errors(board)]
     if settings.mode == "none":
-        return found + failures + allowed
+        missed = [*_under_floor(board, settings), *over_limits(board, settings.limits)]
+        return [
+            *found,
+            *failures,
+            *allowed,
+            *(("pass", f"{reason}; the gate is none: fails nothing") for reason in missed),
+        ]
     if settings.mode == "baseline" and comparison is not None and not settings.update:
         found += _compared(comparison, ("stale", "regression"))
         if comparison.verdict == "stale" and not comparison.only_measured and board.complete:

@@ -53,6 +53,9 @@ def over_limits(board: Leaderboard, limits: Mapping[str, float]) -> list[str]:
 
 def _over(spent: Mapping[str, float | int], field: str, most: float) -> str:
     value = spent.get(field)
+    what = "tokens" if field.startswith("tokens") else field.partition("_")[0]
+    if (known := spent.get(f"{what}_known")) is not None:
+        return f"{what} known of {known} of {spent['asked']} examples, and the limit is {most:g}"
     if value is not None:
         return f"{value:.6g} is over its limit {most:g}" if value > most else ""
     count, least = spent.get("requests", 0), LEAST.get(field, 0)

@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from pytest_lmeval.compare.baseline import check_baseline
+from pytest_lmeval.compare.baseline import check_baseline, check_unchanged
 from pytest_lmeval.compare.changes import OVERALL
 from pytest_lmeval.compare.gate import MODES, GateSettings, decide
 from pytest_lmeval.compare.limits import limited_names
@@ -97,4 +97,5 @@ def _baseline(settings: GateSettings, root: Path) -> RunFile | None:
         raise UsageError(f"baseline {path}: no such file")
     baseline = read_run(path)
     check_baseline(baseline)
+    check_unchanged(baseline)
     return baseline

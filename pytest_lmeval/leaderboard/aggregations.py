@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
+from pytest_lmeval.leaderboard.functions import is_function
 from pytest_lmeval.leaderboard.responses import confidence_of, first_details, first_score
 from pytest_lmeval.metrics.parts.probability import bits_per_byte, brier_score, expected_calibration_error, perplexity
 from pytest_lmeval.stats.intervals import mean, standard_error
@@ -197,14 +198,12 @@ def spent(results: Sequence[ExampleResult]) -> Mapping[str, float | int]:
     """Return those of FIELDS that are known, and how many ``requests`` were timed and ``cached`` answers were not.
 
     Times are milliseconds of one request each, without the waits between attempts. A cached answer costs nothing; its
-    tokens are those that it took when it was asked for.
+    tokens are those that it took when it was asked for. Where only some examples tell what they used, ``asked`` counts
+    all that should, and ``cost_known`` and ``tokens_known`` those that do.
     """
     times = sorted(time for result in results for time in result.times)
     firsts = sorted(time for result in results for time in result.ttft_ms)
-    asked = [result for result in results if result.usage]
-    tokens = [sum(result.usage.get(name, 0) for name in _TOKENS) for result in asked if _tells_tokens(result)]
-    costs = [result.usage["cost"] for result in asked if "cost" in result.usage]
-    total = [result.usage["cost"] for result in results if "cost" in result.usage]
+    asked, costs, tokens = _used(results)
     found = {
         "requests": len(times) or None,
         "p50_ms": percentile(times, 0.5, LEAST["p50_ms"]),
@@ -212,10 +211,33 @@ def spent(results: Sequence[ExampleResult]) -> Mapping[str, float | int]:
         "ttft_p95_ms": percentile(firsts, 0.95, LEAST["ttft_p95_ms"]),
         "tokens_per_example": sum(tokens) / len(tokens) if tokens else None,
         "cost_per_example": math.fsum(costs) / len(costs) if costs else None,
-        "cost": math.fsum(total) if total else None,
+        "cost": math.fsum(costs) if costs else None,
         "cached": sum(result.cached for result in results) or None,
+        "cost_known": len(costs) if 0 < len(costs) < asked else None,
+        "tokens_known": len(tokens) if 0 < len(tokens) < asked else None,
     }
+    found["asked"] = asked if found["cost_known"] or found["tokens_known"] else None
     return {name: value for name, value in found.items() if value is not None}
+
+
+def _used(results: Sequence[ExampleResult]) -> tuple[int, list[float], list[float]]:
+    """Return how many examples took a request, and the costs and the tokens that they tell."""
+    asked = 0
+    costs, tokens = [], []
+    for result in results:
+        usage, times = result.usage, result.times
+        # One that came to nothing may have been paid for.
+        if not (usage or times or result.cached) and (result.status not in _CAME_TO_NOTHING or is_function(result)):
+            continue
+        asked += 1
+        if "cost" in usage or (result.cached and not times):
+            costs.append(usage.get("cost", 0.0))
+        if not usage.keys().isdisjoint(_TOKENS):
+            tokens.append(sum(map(usage.get, _TOKENS, (0, 0))))
+    return asked, costs, tokens
+
+
+_CAME_TO_NOTHING = ("error", "timeout")
 
 
 def percentile(ordered: Sequence[float], share: float, least: int = 1) -> float | None:
@@ -227,7 +249,3 @@ def percentile(ordered: Sequence[float], share: float, least: int = 1) -> float 
         return None
     # The product may lie a rounding error above the whole number that it is.
     return ordered[max(0, math.ceil(round(share * len(ordered), 9)) - 1)]
-
-
-def _tells_tokens(result: ExampleResult) -> bool:
-    return any(name in result.usage for name in _TOKENS)

@@ -76,7 +76,7 @@ def read_baseline(config: pytest.Config) -> RunFile | None:
     if option.lm_update_baseline and not path.exists():
         return None
     check_baseline_exists(config)
-    from pytest_lmeval.compare.baseline import check_baseline
+    from pytest_lmeval.compare.baseline import check_baseline, check_unchanged
     from pytest_lmeval.compare.pairing import check_pairing
     from pytest_lmeval.records.runfile import examples_of, read_run
 
@@ -84,6 +84,7 @@ def read_baseline(config: pytest.Config) -> RunFile | None:
         run = read_run(path)
         if not option.lm_update_baseline:
             check_baseline(run)
+            check_unchanged(run)
             check_pairing(examples_of(run), option.lm_pair_by, f"--lm-baseline {option.lm_baseline}")
         examples_of(run)
         return run

@@ -133,10 +133,22 @@ class _ModelConfig:
         option.lm_adapter_arg = _own_options(option.lm_adapter_arg, label)
         option.lm_models = []
         if option.lm_baseline:
-            option.lm_baseline = _own_baseline(config.invocation_params.dir, option.lm_baseline, label)
+            self._take_baseline(config, label)
         from pytest_lmeval.plugin.report_dir import report_dir
 
         option.lm_report_dir = str(report_dir(config) / label)
+
+    def _take_baseline(self, config: pytest.Config, label: str) -> None:
+        """Compare with the model's own baseline; one without any, beside others that have theirs, is not gated."""
+        option, here = self.option, config.invocation_params.dir
+        given = str(option.lm_baseline)
+        option.lm_baseline = own = _own_baseline(here, given, label)
+        others = [_own_baseline(here, given, each) for each in labels_of(config)]
+        is_first = not (here / own).exists() and any((here / each).exists() for each in others)
+        if is_first and not option.lm_update_baseline:
+            self.lm_without_baseline = f"no baseline of {label} in {given}: compared with nothing, and not gated by one"
+            option.lm_baseline = ""
+            option.lm_gate = option.lm_gate if option.lm_gate not in (None, "baseline") else "tasks"
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.lm_whole, name)

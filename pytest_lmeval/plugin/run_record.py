@@ -188,6 +188,8 @@ class RunRecord:
         decision = decide(board, baseline, self.gate_settings, root=self.config.rootpath)
         if self.gate_settings.update:
             decision = renewed(decision, *self.files.update_baseline(board))
+        if why := getattr(self.config, "lm_without_baseline", ""):
+            decision = renewed(decision, "new", why)
         self._decision = decision
         return replace(board, facts=replace(board.facts, gate=decision.to_json()))
 

@@ -63,7 +63,9 @@ def test_in_the_other_modes_an_example_under_its_threshold_fails_nothing(mode: s
 @pytest.mark.parametrize("name", ["sums", "overall"])
 def test_a_floor_binds_in_every_mode_but_none(mode: str, name: str) -> None:
     gate = _decide(_board(PASSED, BELOW), mode, floors={name: 0.51})
-    expected = ("pass", []) if mode == "none" else ("floor", [f"{name}: 0.5000 is under its floor 0.51"])
+    reason = f"{name}: 0.5000 is under its floor 0.51"
+    off = ("pass", [f"{reason}; the gate is none: fails nothing"])
+    expected = off if mode == "none" else ("floor", [reason])
     assert expected == (gate["verdict"], [reason for reason in gate["reasons"] if "floor" in reason])
 
 

@@ -39,7 +39,7 @@ def test_every_request_counts_and_no_cached_answer() -> None:
     cached = results([None] * 5, task="words", cached=1)
     found = board(several, cached)
     assert (20, 1.0, 3.0) == tuple(found.tasks[0].spent[name] for name in ("requests", "p50_ms", "p95_ms"))
-    assert {"cached": 5} == found.tasks[1].spent
+    assert {"cached": 5, "cost": 0.0, "cost_per_example": 0.0} == found.tasks[1].spent
     assert 5 == found.spent["cached"]
 
 
@@ -47,7 +47,28 @@ def test_cached_answers_count_with_the_tokens_that_they_took_and_what_was_paid_n
     asked = results([1.0] * 4, usage={"prompt_tokens": 10, "completion_tokens": 5, "cost": 0.5})
     partly = results([1.0], task="sums", usage={"prompt_tokens": 1000, "cost": 2.0}, cached=1)
     found = spent([*asked, *partly])
+    # An answer out of the cache cost nothing.
     assert (212, 0.8, 4.0) == tuple(found[name] for name in ("tokens_per_example", "cost_per_example", "cost"))
+    assert {"cached": 20, "cost": 0.0, "cost_per_example": 0.0} == spent(results([None] * 20, cached=1))
+
+
+def test_what_only_some_examples_tell_is_never_compared_with_a_limit() -> None:
+    told, untold = results([1.0], usage={"cost": 0.001, "prompt_tokens": 3}), results([1.0] * 19, "more")
+    failed = [
+        ExampleResult("sums", "x", "error", None, 1.0, "exact_match", "hx", error="paid for, and lost"),
+        *results([1.0] * 4, usage={"cost": 0.001}),
+    ]
+    for found, limit, reason in (
+        (board(told, untold), "overall.cost", "cost known of 1 of 20 examples, and the limit is 5"),
+        (board(told, untold), "overall.cost_per_example", "cost known of 1 of 20 examples, and the limit is 5"),
+        (board(told, untold), "overall.tokens_per_example", "tokens known of 1 of 20 examples, and the limit is 5"),
+        (board(failed, max_errors=1), "sums.cost", "cost known of 4 of 5 examples, and the limit is 5"),
+    ):
+        decision = decide(found, None, GateSettings(limits={limit: 5.0}))
+        assert ("limit", f"{limit}: {reason}", 1) == (decision.verdict, decision.reasons[0], decision.exit_code)
+    # What is known of all is compared; a function that asked nobody owes nothing.
+    silent = results([None], "quiet")
+    assert "pass" == decide(board(told, silent), None, GateSettings(limits={"overall.cost": 5.0})).verdict
 
 
 @pytest.mark.parametrize(
@@ -76,7 +97,8 @@ def test_a_limit_that_is_not_kept_fails_the_run_in_every_mode_but_none(
     decision = decide(board(sums, results([1.0] * 3, "few")), None, GateSettings(mode=mode, limits={limit: most}))
     binds = bool(reason) and mode != "none"
     assert ("limit" if binds else "pass", int(binds)) == (decision.verdict, decision.exit_code)
-    assert ([reason] if binds else []) == list(decision.reasons)
+    said = f"{reason}; the gate is none: fails nothing" if mode == "none" else reason
+    assert ([said] if reason else []) == list(decision.reasons)
 
 
 def test_a_shard_is_not_judged_and_a_limit_of_no_task_is_a_doubt() -> None:

@@ -78,3 +78,15 @@ def test_what_is_said_again_of_a_run_is_said_by_its_own_rules(known: Project) ->
         ("diff", "bases/B.json", "reports/ledger.jsonl"),
     ):
         assert "every such example counts (strict)" in known.lmeval(*command).stdout.str()
+
+
+def test_a_model_without_a_baseline_beside_others_is_new_and_not_gated(known: Project) -> None:
+    two = (FOUR[0], "--lm-adapter=Z=models:Knows", "--lm-adapter-arg=Z:first=39")
+    ran = known.run_pytest(*two, "--lm-baseline=bases")
+    assert 0 == ran.ret
+    verdicts = {label: known.board(f"reports/{label}")["gate"]["verdict"] for label in "AZ"}
+    assert {"A": "pass", "Z": "new"} == verdicts
+    ran.stdout.fnmatch_lines(["  no baseline of Z in bases: compared with nothing, and not gated by one"])
+    assert "no baseline of Z in bases" in (known.path / "reports/Z/leaderboard.md").read_text()
+    # Where no model has one, the folder is mistaken.
+    assert 4 == known.run_pytest(two[1], "--lm-adapter=Y=models:Knows", "--lm-baseline=bases").ret

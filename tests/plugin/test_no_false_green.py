@@ -418,13 +418,31 @@ def test_what_a_comparison_does_not_show_is_said(project: Project) -> None:
     write_tasks(project, wrong=False)
     project.task("tasks/u.jsonl", project.record("a", "x"))
     assert 0 == project.run(*UPDATE).ret
-    change(project.path / "base.json", digest="0" * 64)
     assert 0 == project.run("--lm-baseline=base.json", "tasks/t.jsonl").ret
     warnings = project.board()["gate"]["warnings"]
     assert [
-        "the baseline was changed by hand: its results are not those of its digest",
         "not run, though in the baseline: u",
     ] == warnings
+
+
+def test_a_baseline_that_was_edited_or_has_a_task_twice_is_refused(project: Project) -> None:
+    write_tasks(project, wrong=False)
+    assert 0 == project.run(*UPDATE).ret
+    base = project.path / "base.json"
+    written = base.read_text()
+    tasks = json.loads(written)["tasks"]
+    edited = json.loads(written)["tasks"]
+    edited[0]["per_example"][0]["score"] = 0.25
+    for fields, why in (
+        ({"digest": "0" * 64}, "changed by hand: its results are not those of its digest"),
+        ({"tasks": edited}, "changed by hand: its results are not those of its digest"),
+        ({"tasks": [*tasks, *tasks]}, "task 't' is in it twice"),
+    ):
+        base.write_text(written)
+        change(base, **fields)
+        refused = project.run("--lm-baseline=base.json")
+        assert (4, []) == (refused.ret, [call for call in project.calls()[1:] if call])
+        refused.stderr.fnmatch_lines([f"*base.json: {why}*"])
 
 
 @pytest.mark.parametrize("torn", [False, True])

@@ -80,10 +80,10 @@ def make_runs(evaluate: Evaluate, folder: Path) -> None:
         evaluate(folder, f"part-{part}", *options, f"--lm-shard={part}/2")
     for report in (before, after):  # merge would see that somebody has changed a shard
         ledger = report / "ledger.jsonl"
-        records = [_renamed(json.loads(line)) for line in ledger.read_text().splitlines()]
+        written: list[dict[str, Any]] = [_renamed(json.loads(line)) for line in ledger.read_text().splitlines()]
         # The digest is of the names, too, and a baseline whose digest is another's is refused.
-        records[-1]["footer"].pop("digest")
-        ledger.write_text("".join(json.dumps(record) + "\n" for record in records))
+        written[-1]["footer"].pop("digest")
+        ledger.write_text("".join(json.dumps(record) + "\n" for record in written))
 
 
 def _renamed(value: Any) -> Any:

@@ -208,7 +208,8 @@ class Completion:
     ``reasoning_tokens`` are those of ``completion_tokens`` that went into them. ``tool_calls`` are the calls that the
     model asks for. ``exchanges`` are, where one response took several requests, all of them in order, this one's last.
     ``cached`` says that it was asked for in another run: nothing was paid for it now, and no time taken.
-    ``retries`` are the attempts before this one; whoever asks the adapter counts them.
+    ``retries`` are the attempts before this one; whoever asks the adapter counts them. ``served_by`` is what the server
+    itself says of the model that answered.
     """
 
     text: str
@@ -226,6 +227,7 @@ class Completion:
     ttft_ms: float | None = None
     cached: bool = False
     retries: int | None = None
+    served_by: str = ""
 
     @property
     def has_no_answer(self) -> bool:
@@ -357,7 +359,8 @@ class ExampleResult:
     after thoughts. ``exchanges`` are the records of all requests for an example that took several a response; see
     :mod:`~pytest_lmeval.records.answers`. ``quarantine`` tells ``until`` when, and for what
     ``reason``, the example is ``quarantined``: whatever came of it decides nothing. ``cached`` counts the answers that
-    came out of the cache: they cost nothing, and times are of the others.
+    came out of the cache: they cost nothing, and times are of the others. ``served_by`` counts
+    the answers by what servers said of the model that gave them.
     """
 
     task: str
@@ -393,6 +396,7 @@ class ExampleResult:
     ttft_ms: tuple[float, ...] = ()
     cached: int = 0
     quarantine: Mapping[str, str] = field(default_factory=dict)
+    served_by: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def times(self) -> tuple[float, ...]:

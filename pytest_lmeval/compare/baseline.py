@@ -8,8 +8,10 @@ import secrets
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from pytest_lmeval.compare.remarks import names_of
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.leaderboard.board import Leaderboard
+from pytest_lmeval.leaderboard.functions import served_by
 from pytest_lmeval.records.runfile import RunFile, examples_of
 from pytest_lmeval.types import ExampleResult
 
@@ -99,6 +101,12 @@ def doubts(baseline: RunFile, board: Leaderboard) -> list[str]:
         found.append(f"thoughts were taken off by other tags in the baseline: {old}, now {now} (--lm-think-tags)")
     elif old is None and _has_thoughts(baseline, now):
         found.append("the baseline is of a version that scored thoughts as part of the answer")
+    before = served_by(baseline.results or ())
+    if before and board.served_by and before.keys() != board.served_by.keys():
+        found.append(
+            "the server says other things of its model than in the baseline: "
+            f"{names_of(board.served_by)}, in the baseline {names_of(before)}"
+        )
     asked = {
         _times_asked(baseline.results or ()),
         _times_asked(row for each in board.tasks for row in each.per_example),

@@ -14,6 +14,7 @@ from pytest_lmeval.compare.remarks import (
     ambiguous_floor,
     check_quarantine,
     floor_without_score,
+    names_of,
     quarantine_lines,
     suspicions,
     task_notes,
@@ -229,6 +230,8 @@ def _doubts(board: Leaderboard, baseline: RunFile | None, settings: GateSettings
         unknown = [name for name in names if name != OVERALL and not rows_called(name, board.tasks)]
         found += [f"its {what} was not checked, this run has no such task: {name}" for name in unknown]
     found += quarantine_lines(board, settings.baseline)
+    if len(board.served_by) > 1:
+        found.append(f"several models answered, by what the server says of them: {names_of(board.served_by)}")
     if count := board.facts.reruns:
         found.append(f"{count} attempt(s) failed and were made again: a score of the best of several is too high")
     return found

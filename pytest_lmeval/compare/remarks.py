@@ -25,6 +25,13 @@ _THOUGHTS = re.compile(
 )
 
 
+def names_of(counts: Mapping[str, int], most: int = 5) -> str:
+    """Return names with how often each, the most frequent first, and how many others there are."""
+    ordered = sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))
+    more = [f"and {len(ordered) - most} more"] if len(ordered) > most else []
+    return ", ".join([*(f"{name} ({count})" for name, count in ordered[:most]), *more])
+
+
 def task_notes(board: Leaderboard) -> list[str]:
     """Return a sentence for every task with measured examples, and with calls that are not held to all of a schema."""
     notes = []

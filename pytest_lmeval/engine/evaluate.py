@@ -204,9 +204,18 @@ def _result(
             [round(one.ttft_ms, 3) for one in fresh if isinstance(one, Completion) and one.ttft_ms is not None]
         ),
         cached=len(single) - len(fresh),
+        served_by=_served_by(single),
         quarantine=_own_quarantine(example),
     )
     return judgement.quarantine.applied(result)
+
+
+def _served_by(responses: Sequence[Response]) -> Mapping[str, int]:
+    counts: dict[str, int] = {}
+    for response in responses:
+        if name := getattr(response, "served_by", ""):
+            counts[name] = counts.get(name, 0) + 1
+    return counts
 
 
 def _own_quarantine(example: Example) -> Mapping[str, str]:

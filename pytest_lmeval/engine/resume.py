@@ -142,10 +142,15 @@ def _completions(held: ExampleResult, repeats: int) -> list[Completion]:
     times = held.request_ms if len(held.request_ms) == repeats else [held.latency_ms] * repeats
     firsts = held.ttft_ms if len(held.ttft_ms) == repeats else [None] * repeats
     thoughts = held.thoughts if len(held.thoughts) == repeats else [""] * repeats
+    # Which of several answered which repeat is not recorded: only how many answers each gave counts.
+    told = [name for name, count in held.served_by.items() for _ in range(count)]
+    served = told if len(told) == repeats else [""] * repeats
     found = [
-        Completion.of_output(text, latency_ms=ms, ttft_ms=first, confidence=confidence, thoughts=thought)
-        for text, ms, first, confidence, thought in zip(
-            held.outputs, times, firsts, confidences(held), thoughts, strict=True
+        Completion.of_output(
+            text, latency_ms=ms, ttft_ms=first, confidence=confidence, thoughts=thought, served_by=name
+        )
+        for text, ms, first, confidence, thought, name in zip(
+            held.outputs, times, firsts, confidences(held), thoughts, served, strict=True
         )
     ]
     if held.cut_off and not any(each.is_cut_off for each in found):

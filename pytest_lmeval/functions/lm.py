@@ -314,6 +314,7 @@ def close_answered(state: ExampleState, step: Step, answer: Completion) -> Compl
     step.ms = answer.latency_ms if answer.latency_ms is not None else state.now_ms - step.start_ms
     step.output = answer.output
     step.thoughts = answer.thoughts
+    step.served_by = answer.served_by
     step.cached = answer.cached
     step.usage = usage_of(answer)
     return answer

@@ -13,7 +13,14 @@ from typing import Any
 
 from pytest_lmeval.compact_json import compact_encoder
 from pytest_lmeval.leaderboard.aggregations import CENTERED, calibration, core_score, spent
-from pytest_lmeval.leaderboard.functions import METRIC, client_remarks, function_remarks, is_function, named_scores
+from pytest_lmeval.leaderboard.functions import (
+    METRIC,
+    client_remarks,
+    function_remarks,
+    is_function,
+    named_scores,
+    served_by,
+)
 from pytest_lmeval.leaderboard.quarantine import decides
 from pytest_lmeval.leaderboard.rows import Breakdown, TaskInfo, TaskRow, breakdown, make_row, scores_of
 from pytest_lmeval.redaction import redact_options
@@ -78,6 +85,7 @@ class Leaderboard:
     calibration: Mapping[str, float | int] = field(default_factory=dict)
     spent: Mapping[str, float | int] = field(default_factory=dict)
     remarks: Sequence[str] = ()
+    served_by: Mapping[str, int] = field(default_factory=dict)
 
     def to_json(self, *, per_example: bool = False) -> dict[str, Any]:
         """Return the board as its file has it, keys in the documented order."""
@@ -97,6 +105,7 @@ class Leaderboard:
             "categories": dict(self.categories),
             "usage": dict(self.usage),
             "spent": dict(self.spent),
+            "served_by": dict(self.served_by),
             "calibration": dict(self.calibration),
             "quarantined": self.quarantined(),
             "bad_records": list(facts.bad_records),
@@ -119,7 +128,18 @@ class Leaderboard:
 
 
 _IF_ANY = frozenset(
-    {"selection", "usage", "spent", "calibration", "quarantined", "bad_records", "remarks", "interruptions", "gate"}
+    {
+        "selection",
+        "usage",
+        "spent",
+        "served_by",
+        "calibration",
+        "quarantined",
+        "bad_records",
+        "remarks",
+        "interruptions",
+        "gate",
+    }
 )
 
 
@@ -171,6 +191,7 @@ def build_board(
         calibration=calibration(deciding),
         spent=rows[0].spent if len(rows) == 1 else spent(everything),
         remarks=tuple(dict.fromkeys((*facts.remarks, *told))),
+        served_by=served_by(everything),
     )
 
 

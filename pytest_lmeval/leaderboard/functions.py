@@ -90,7 +90,7 @@ def answered_requests(details: Mapping[str, Any], kind: str = "request", asked: 
             "repeat": repeat,
             "output": step["output"],
             **({"latency_ms": step["ms"]} if "ms" in step else {}),
-            **({"thoughts": step["thoughts"]} if "thoughts" in step else {}),
+            **{name: step[name] for name in ("thoughts", "served_by") if name in step},
             **(step["usage"] if isinstance(step.get("usage"), Mapping) else {}),
         }
         for repeat, steps in enumerate(steps_of(details))
@@ -98,6 +98,21 @@ def answered_requests(details: Mapping[str, Any], kind: str = "request", asked: 
         if step.get("kind") == kind and step.get("key") and "output" in step and "error" not in step
         if asked in ("", step.get("name"))
     ]
+
+
+def served_by(results: Iterable[ExampleResult]) -> dict[str, int]:
+    """Return how many answers of the model came from each that servers named, those to functions' requests too."""
+    counts: dict[str, int] = {}
+    for result in results:
+        for name, count in result.served_by.items():
+            counts[name] = counts.get(name, 0) + count
+        if is_function(result):
+            for steps in steps_of(result.details):
+                for step in steps:
+                    if step.get("kind") == "request" and "served_by" in step:
+                        name = str(step["served_by"])
+                        counts[name] = counts.get(name, 0) + 1
+    return counts
 
 
 def _decisions(details: Mapping[str, Any]) -> list[str]:

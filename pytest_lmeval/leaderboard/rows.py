@@ -289,6 +289,7 @@ def _example_record(result: ExampleResult) -> dict[str, Any]:
         "request_ms": list(result.request_ms),
         "ttft_ms": list(result.ttft_ms),
         "cached": result.cached,
+        "served_by": dict(result.served_by),
         "quarantine": dict(result.quarantine),
         "thoughts": list(result.thoughts),
         "cut_off": result.cut_off,

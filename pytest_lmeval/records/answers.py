@@ -22,7 +22,7 @@ from pytest_lmeval.types import Completion, ExampleResult, Exchange, Generate
 
 FILE = "underway.jsonl"
 _NUMBERS = ("latency_ms", "prompt_tokens", "completion_tokens", "reasoning_tokens", "cost", "confidence")
-_TEXTS = ("thoughts", "finish_reason")
+_TEXTS = ("thoughts", "finish_reason", "served_by")
 AnswersByExample = Mapping[tuple[str, str], Sequence[Mapping[str, Any]]]
 """Records of answers, as ``exchange_record`` makes them, by task and id."""
 

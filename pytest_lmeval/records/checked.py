@@ -17,7 +17,7 @@ from pytest_lmeval.types import Completion, LogProb, Response, ToolCall
 MOST = 1e15
 """The largest number of tokens, milliseconds or units of money that an answer may tell: sums of them stay finite."""
 
-_TEXTS = ("text", "thoughts", "finish_reason")
+_TEXTS = ("text", "thoughts", "finish_reason", "served_by")
 _AMOUNTS = ("latency_ms", "ttft_ms", "cost")
 _COUNTS = ("prompt_tokens", "completion_tokens", "reasoning_tokens", "retries")
 

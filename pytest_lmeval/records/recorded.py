@@ -35,7 +35,7 @@ def recorded_result(fields: Mapping[str, Any]) -> ExampleResult:
         known[name] = recorded_texts(known.get(name, []), name)
     known["thoughts"] = recorded_texts(known.get("thoughts", []), "thoughts")
     known["exchanges"] = recorded_exchanges(known.get("exchanges", []))
-    for name in ("usage", "details", "metrics", "quarantine"):
+    for name in ("usage", "details", "metrics", "quarantine", "served_by"):
         _expect(isinstance(known.get(name, {}), dict), name, known.get(name), "an object")
     for name in ("unparsed", "must_pass", "cut_off"):
         _expect(isinstance(known.get(name, False), bool), name, known.get(name), "true or false")
@@ -126,6 +126,8 @@ def _check_numbers(fields: Mapping[str, Any]) -> None:
     for name in ("line", "cached"):
         count = fields.get(name, 0)
         _expect(count is not None and _is_count(count), name, count, "a count")
+    for name, count in fields.get("served_by", {}).items():
+        _expect(count is not None and _is_count(count), f"served_by.{name}", count, "a count")
     for group in ("usage", "metrics"):
         for name, amount in fields.get(group, {}).items():
             _expect(_is_number(amount), f"{group}.{name}", amount, "a number")

@@ -35,6 +35,7 @@ _READ = frozenset(
         *("prompt_tokens", "completion_tokens"),
     }
 )
+_LONGEST_NAME = 200
 REFUSAL = "refusal"
 """The finish reason of a completion whose text is the model's refusal."""
 
@@ -128,7 +129,17 @@ def completion(document: Document, options: Options, latency_ms: float, ttft_ms:
         reasoning_tokens=_reasoning_tokens(document),
         tool_calls=calls,
         ttft_ms=ttft_ms,
+        served_by=_served_by(document.fields),
     )
+
+
+def _served_by(fields: Mapping[str, Any]) -> str:
+    """Return what the reply says of the model: its name, and the fingerprint of what it runs on."""
+    name, mark = fields.get("model"), fields.get("system_fingerprint")
+    told = name if isinstance(name, str) else ""
+    if isinstance(mark, str) and mark:
+        told = f"{told} ({mark})".strip()
+    return one_line(told)[:_LONGEST_NAME] if told else ""
 
 
 def first_choice(document: Document) -> Mapping[str, Any]:

@@ -147,7 +147,9 @@ class _Answer:
 
     def add(self, event: Mapping[str, Any]) -> None:
         """Add an event; raise ValueError or TypeError where it is none of an answer."""
-        self.beside |= {name: event[name] for name in ("model", "usage") if event.get(name) is not None}
+        self.beside |= {
+            name: event[name] for name in ("model", "system_fingerprint", "usage") if event.get(name) is not None
+        }
         choices = event.get("choices") or []
         if not isinstance(choices, list) or not all(isinstance(choice, dict) for choice in choices):
             raise ValueError

@@ -37,8 +37,22 @@ def read(document: Any, **options: Any) -> Completion:
 
 
 def test_a_chat_completion_has_text_reason_counts_and_latency() -> None:
-    expected = Completion("4", latency_ms=1.0, finish_reason="stop", prompt_tokens=11, completion_tokens=7)
+    expected = Completion("4", 1.0, "stop", 11, 7, served_by="scripted-2026")
     assert expected == read(chat("4"))
+
+
+@each_row(
+    ("told", "served_by"),
+    [
+        ({"model": "m-2026"}, "m-2026"),
+        ({"model": "m-2026", "system_fingerprint": "fp_1"}, "m-2026 (fp_1)"),
+        ({"model": None, "system_fingerprint": "fp_1"}, "(fp_1)"),
+        ({"model": 5, "system_fingerprint": None}, ""),
+        ({"model": "\x1b[2J m" * 99}, ("[2J m" + " [2J m" * 98)[:200]),
+    ],
+)
+def test_what_a_reply_says_of_its_model_is_kept(told: dict[str, Any], served_by: str) -> None:
+    assert served_by == read(chat("4") | told).served_by
 
 
 def test_content_in_parts_is_their_text() -> None:

@@ -152,7 +152,12 @@ def test_text_in_pieces_is_the_same_completion_as_in_one() -> None:
 def test_what_comes_in_events_is_put_together(events: list[Any], options: dict[str, Any], expected: Completion) -> None:
     found = answer(*events, DONE, **options)
     assert found.ttft_ms is not None
-    assert expected == replace(found, latency_ms=None, ttft_ms=None)
+    assert expected == replace(found, latency_ms=None, ttft_ms=None, served_by="")
+
+
+def test_the_fingerprint_of_the_model_is_kept_out_of_any_event() -> None:
+    found = answer(delta(content="4"), {"system_fingerprint": "fp_1", "choices": []}, STOP, DONE)
+    assert "scripted-2026 (fp_1)" == found.served_by
 
 
 @pytest.mark.parametrize(

@@ -82,9 +82,10 @@ def fresh(value: Any, note_shared: Callable[[Any], None]) -> Any:
     """
     kind = type(value)
     if kind is dict:
-        return {name: fresh(each, note_shared) for name, each in value.items()}
+        # Most values are text or numbers, and a call for each would cost more than all else here.
+        return {name: each if type(each) in _FIXED else fresh(each, note_shared) for name, each in value.items()}
     if kind is list or kind is tuple:
-        return kind([fresh(each, note_shared) for each in value])
+        return kind([each if type(each) in _FIXED else fresh(each, note_shared) for each in value])
     if kind not in _FIXED and not _is_fixed(value):
         note_shared(value)
     return value

@@ -12,6 +12,7 @@ import time
 from bisect import insort
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from pytest_lmeval.errors import LmevalError, ScoringError, UsageError
@@ -57,7 +58,7 @@ class ExampleState:
         self.has_ended = False
         self.broken = ""
         self.is_taken = False
-        self._promised: dict[object, tuple[str, str]] = {}
+        self._promised: dict[object, tuple[str, str, int]] = {}
         self._on_late = on_late
         self._spans = spans
         self._started = time.perf_counter()
@@ -123,8 +124,8 @@ class ExampleState:
 
     def promise(self, what: str) -> object:
         """Note that ``what`` was called, which does nothing before it is awaited; :meth:`keep` says that it was."""
-        made = object()
-        self._promised[made] = what, place()
+        frame, made = _caller(), object()
+        self._promised[made] = what, frame.f_code.co_filename, frame.f_lineno
         return made
 
     def keep(self, made: object) -> None:
@@ -161,7 +162,8 @@ class ExampleState:
             self.failure = error
 
     def _undone(self) -> str:
-        for what, where in self._promised.values():
+        for what, path, line in self._promised.values():
+            where = f"{portable_path(path)}:{line}"
             return f"{where}: {what} was never awaited, so that nothing was asked: write await {what}(...)"
         for step in self.steps:
             if step.is_open:
@@ -213,10 +215,15 @@ def cut(value: Any) -> Any:
 
 def place() -> str:
     """Return ``file:line`` of the innermost call that is not ours."""
+    frame = _caller()
+    return f"{portable_path(frame.f_code.co_filename)}:{frame.f_lineno}"
+
+
+def _caller() -> FrameType:
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_OURS):
         frame = frame.f_back
-    return f"{portable_path(frame.f_code.co_filename)}:{frame.f_lineno}"
+    return frame
 
 
 def _number(value: Any) -> float:

@@ -30,6 +30,13 @@ class MaxErrors:
         return self._number / 100 * collected if self.text.endswith("%") else self._number
 
 
+def given(text: str) -> str:
+    """Take a text that is not empty: a variable that was to name a file may be, and would leave the option out."""
+    if not text.strip():
+        raise argparse.ArgumentTypeError("expected a value, got an empty text")
+    return text
+
+
 def named_share(text: str) -> tuple[str, float]:
     """Parse ``NAME=VALUE`` with a value from 0 to 1."""
     name, equals, value = text.rpartition("=")

@@ -12,6 +12,7 @@ from pytest_lmeval.arguments import (
     THINK_TAGS,
     MaxErrors,
     at_least,
+    given,
     labelled_key_value,
     level,
     named_amount,
@@ -58,6 +59,7 @@ _OPTIONS: list[tuple[str | tuple[str, ...], dict[str, Any]]] = [
         "--lm-adapter",
         {
             "metavar": "[LABEL=]SPEC",
+            "type": given,
             "action": "append",
             "default": None,
             "help": "the model; repeatable, to compare several: toy, replay:PATH, openai:MODEL, hf:PATH, "
@@ -84,7 +86,12 @@ _OPTIONS: list[tuple[str | tuple[str, ...], dict[str, Any]]] = [
     ),
     (
         "--lm-cache",
-        {"metavar": "DIR", "default": None, "help": "keep answers there, and ask nothing twice (ini: lm_cache)"},
+        {
+            "metavar": "DIR",
+            "type": given,
+            "default": None,
+            "help": "keep answers there, and ask nothing twice (ini: lm_cache)",
+        },
     ),
     (
         "--lm-cache-mode",
@@ -160,6 +167,7 @@ _OPTIONS: list[tuple[str | tuple[str, ...], dict[str, Any]]] = [
         "--lm-config",
         {
             "metavar": "FILE",
+            "type": given,
             "default": None,
             "help": "YAML values for the parameters of declarative tasks: a mapping, or a list to run them under each",
         },
@@ -207,6 +215,7 @@ _OPTIONS: list[tuple[str | tuple[str, ...], dict[str, Any]]] = [
         "--lm-baseline",
         {
             "metavar": "PATH",
+            "type": given,
             "default": None,
             "help": "an earlier leaderboard.json (with per-example records) or ledger.jsonl to compare with "
             "(ini: lm_baseline)",
@@ -282,6 +291,7 @@ _OPTIONS: list[tuple[str | tuple[str, ...], dict[str, Any]]] = [
         "--lm-report-dir",
         {
             "metavar": "DIR",
+            "type": given,
             "default": None,
             "help": "where leaderboard.json, .md, report.html and ledger.jsonl go (default: reports below the root)",
         },
@@ -318,7 +328,7 @@ _OPTIONS: list[tuple[str | tuple[str, ...], dict[str, Any]]] = [
             "<think>,</think>); none keeps every text as it is",
         },
     ),
-    ("--lm-judge", {"metavar": "SPEC", "default": None, "help": "adapter behind the lm_judge fixture"}),
+    ("--lm-judge", {"metavar": "SPEC", "type": given, "default": None, "help": "adapter behind the lm_judge fixture"}),
 ]
 
 

@@ -365,3 +365,15 @@ def end_capture(config: pytest.Config) -> None:
     capture: Any = config.pluginmanager.getplugin("capturemanager")
     if capture is not None:
         capture.suspend(in_=True)
+
+
+# The ini file
+
+
+def ini_keys(config: pytest.Config) -> Sequence[str]:
+    """Return the keys that the ini file has, known or not.
+
+    Without ``_inicfg`` or, before pytest 9, ``inicfg`` none: pytest warns of those that it does not know.
+    """
+    found = vars(config).get("_inicfg")
+    return [*(vars(config).get("inicfg", ()) if found is None else found)]

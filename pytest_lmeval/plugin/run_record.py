@@ -28,6 +28,7 @@ from pytest_lmeval.plugin.report_files import ReportFiles
 from pytest_lmeval.plugin.run_facts import info_of, manifest_of, selection_of, shard_facts
 from pytest_lmeval.plugin.settings import max_errors
 from pytest_lmeval.plugin.state import run_state
+from pytest_lmeval.plugin.unheeded import UNHEEDED
 from pytest_lmeval.plugin.words import show_words
 from pytest_lmeval.records.answers import remove_underway
 from pytest_lmeval.records.ledger import Ledger, ending
@@ -231,7 +232,13 @@ class RunRecord:
         most = max_errors(self.config).of(len(self.heard.expected))
         found = self.heard.told.facts or run_state(self.config).run.facts()
         self._reasons += found.get("late", ())
-        remarks = dict.fromkeys((*self.heard.told.remarks.get("", ()), *run_state(self.config).remarks))
+        remarks = dict.fromkeys(
+            (
+                *self.heard.told.remarks.get("", ()),
+                *run_state(self.config).remarks,
+                *self.config.stash.get(UNHEEDED, ()),
+            )
+        )
         return RunFacts(
             timestamp=self._started,
             adapter=", ".join(sorted(adapters)) or run_state(self.config).spec,

@@ -14,6 +14,7 @@ from pytest_lmeval.errors import LmevalError, UsageError
 from pytest_lmeval.plugin.ini_gate import from_ini
 from pytest_lmeval.plugin.models import OWN, labels_of, names_one_file, whole
 from pytest_lmeval.plugin.stash import ENVIRONMENT
+from pytest_lmeval.plugin.unheeded import check_ini_keys, note_unheeded
 
 if TYPE_CHECKING:
     from pytest_lmeval.adapters.resolve import Resolved
@@ -30,6 +31,8 @@ _HOW_TO_WRITE_ONE = "write one with --lm-update-baseline, from a run of the stat
 
 def check_options(config: pytest.Config) -> None:
     """Raise pytest.UsageError at once for what can be seen to be wrong without any task."""
+    check_ini_keys(config)
+    note_unheeded(config)
     max_line_bytes(config)
     ini_thresholds(config)
     ini_floors(config)

@@ -133,6 +133,7 @@ BARE: Any = SimpleNamespace(pluginmanager=NoPlugins(), option=SimpleNamespace())
         (lambda: private.fixtures_of(BARE), None),
         (lambda: list(private.fixture_definitions(BARE, "lm_adapter")), []),
         (lambda: private.is_worker(BARE), False),
+        (lambda: private.ini_keys(BARE), []),
         (lambda: private.worker_input(BARE), {}),
         (lambda: private.output_to_controller(BARE), None),
         (lambda: private.worker_queue(BARE)(), []),

@@ -1,0 +1,141 @@
+"""The border of the command line, the ini file and ``[tool.lmeval]``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.border.table import Border, Row, check
+from tests.conftest import BOTH, PYTEST_INI, RunModule
+
+RECORD = '{"id": "a", "prompt": "say: x", "targets": ["x"], "metric": "exact_match"}\n'
+
+
+def ini(kind: str, what: str, lines: str, says: str) -> Row:
+    """Return the row of an ini file that ends the run before its first request."""
+    files = {"pytest.ini": f"{PYTEST_INI}{lines}\n"}
+    return Row(kind=kind, what=what, alone=True, code=4, fate="refused", files=files, says=says)
+
+
+def option(kind: str, given: str, says: str) -> Row:
+    """Return the row of an option that ends the run before its first request."""
+    return Row(kind=kind, what=given, alone=True, code=4, fate="refused", arguments=(given,), says=says)
+
+
+def table(kind: str, what: str, lines: str, says: str, adapter: str = "") -> Row:
+    """Return the row of a ``pyproject.toml`` that ends the run before its first request."""
+    files = {"pyproject.toml": lines}
+    given = (f"--lm-adapter={adapter}",) if adapter else ()
+    return Row(kind=kind, what=what, alone=True, code=4, fate="refused", files=files, arguments=given, says=says)
+
+
+BORDER = Border(
+    name="the command line and the ini file",
+    files={"tasks/t.jsonl": RECORD},
+    arguments=("tasks", "--lm-adapter=model:Model"),
+    rows=(
+        ini(
+            "absent",
+            "a folder that is not there",
+            "lm_task_paths = nowhere",
+            "ini lm_task_paths: nowhere: no such fold",
+        ),
+        Row(kind="absent", what="all options but the adapter", example="t:a", status="passed", score=1.0),
+        option("empty", "--lm-baseline=", "argument --lm-baseline: expected a value, got an empty text"),
+        ini(
+            "wrong type", "a word for a number", "lm_alpha = often", "ini lm_alpha: expected a number from 0 to below 1"
+        ),
+        ini(
+            "wrong type",
+            "a misspelt key",
+            "lm_min_score = t=0.9",
+            "ini lm_min_score: there is no such key; write addopts",
+        ),
+        ini("wrong type", "another misspelt key", "lm_adaptor = toy", "no such key; did you mean 'lm_adapter'?"),
+        option("wrong type", "--lm-cost=1", "unknown option --lm-cost; did you mean '--lm-max-cost'?"),
+        table(
+            "wrong type", "a misspelt table", "[tool.lmeval]\nadaptors = 1\n", "tool.lmeval 'adaptors'; did you mean"
+        ),
+        table(
+            "wrong type",
+            "a profile's misspelt option",
+            '[tool.lmeval.adapters.mine]\nadapter = "openai:m"\ntempratur = 1\n',
+            "unknown option 'tempratur'; did you mean 'temperature'?",
+            "mine",
+        ),
+        option("too large", "--lm-min-score=t=2", "expected NAME=VALUE with a value from 0 to 1, got 't=2'"),
+        option("not finite or negative", "--lm-max-cost=nan", "argument --lm-max-cost: "),
+        Row(
+            kind="control characters",
+            what="the name of a task",
+            alone=True,
+            code=4,
+            fate="refused",
+            arguments=("--lm-min-score=a\x1b[2Jb=1",),
+            says="a\\x1b[2Jb",
+            unsaid="\x1b[2J",
+        ),
+        ini(
+            "twice", "two floors of a task", "lm_min_scores =\n  t=0.5\n  t=0.9", "ini lm_min_scores: t has two values"
+        ),
+        Row(
+            kind="twice",
+            what="an option, as addopts and the command line may have it",
+            alone=True,
+            code=0,
+            arguments=("--lm-gate=baseline", "--lm-gate=none"),
+            says="gate none",
+            on=("terminal",),
+        ),
+        Row(kind="late", never="options are read before anything runs"),
+        Row(
+            kind="out of order",
+            what="options without the one that they belong to",
+            fate="reported",
+            alone=True,
+            code=0,
+            arguments=("--lm-strict", "--lm-tolerance=0.1"),
+            says="--lm-strict, --lm-tolerance: without effect, nothing is compared without",
+        ),
+        Row(
+            kind="out of order",
+            what="a seed of nothing",
+            fate="reported",
+            alone=True,
+            code=0,
+            arguments=("--lm-seed=3",),
+            says="--lm-seed: without effect, nothing is drawn without --lm-sample",
+        ),
+        Row(kind="cancelled", never="to read options waits for nothing"),
+        table(
+            "raising",
+            "a plugin that cannot be imported",
+            '[tool.lmeval]\nplugins = ["none_such"]\n',
+            "importing none_su",
+        ),
+        Row(
+            kind="secret",
+            what="a key as an option",
+            alone=True,
+            code=4,
+            fate="refused",
+            arguments=("--lm-adapter-arg=api_key=sk-PLANTED-0123456789",),
+            says="adapter 'model:Model' could not be made: TypeError: Model() takes no arguments",
+            unsaid="sk-PLANTED",
+        ),
+        table(
+            "same name",
+            "a profile called as an adapter",
+            '[tool.lmeval.adapters.toy]\nadapter = "replay:x"\n',
+            "tool.lmeval.adapters.toy: an adapter has that name",
+        ),
+    ),
+)
+
+
+@pytest.mark.parametrize("processes", BOTH)
+def test_options_and_ini_keys_are_used_refused_or_reported(
+    tmp_path: Path, run_module: RunModule, processes: str
+) -> None:
+    check(BORDER, tmp_path, run_module, processes)

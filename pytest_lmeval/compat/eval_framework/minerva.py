@@ -133,7 +133,7 @@ class _Minerva:
     def of_answer(self, answer: JudgedAnswer) -> float:
         """Return 1.0 or 0.0."""
         wanted = answer.targets[0]
-        given = extract_answers(answer.raw, relaxed=self._relaxed)
+        given = extract_answers(answer.raw or answer.prediction, relaxed=self._relaxed)
         if not self._flexible:
             return float(_is_equal(given[0], wanted))
         return float(any(_is_equal(text, wanted) or is_same_text(text, wanted) for text in given))

@@ -25,7 +25,7 @@ from pytest_lmeval.registry import Registry
 from pytest_lmeval.tasks.base import BaseTask
 from pytest_lmeval.tasks.faults import called
 from pytest_lmeval.tasks.loading import revision_of
-from pytest_lmeval.tasks.members import TASK_STYLER
+from pytest_lmeval.tasks.members import NOT_CALLED, TASK_STYLER
 from pytest_lmeval.tasks.sample import ResponseType, Sample
 
 _KNOWN = frozenset(dir(BaseTask)) | BaseTask.__annotations__.keys()
@@ -44,15 +44,14 @@ def make_base_task(thing: type[BaseTask[Any]] | BaseTask[Any], options: LoadOpti
     kind = thing if isinstance(thing, type) else type(thing)
     # The others have no few-shots, however many the run asks for.
     asked = options.num_fewshot if draws_few_shots(kind) else None
-    task = _instance(thing, asked) if isinstance(thing, type) else thing
+    field = f"{kind.__name__}.__init__"
+    if isinstance(thing, type) and asked is not None and "num_fewshot" in inspect.signature(kind).parameters:
+        # What the class makes of the number holds: it may have a fixed one.
+        return called(field, lambda: kind(num_fewshot=asked))
+    task = called(field, thing) if isinstance(thing, type) else thing
     if asked is not None:
         task.num_fewshot = asked
     return task
-
-
-def _instance(kind: type[BaseTask[Any]], asked: int | None) -> BaseTask[Any]:
-    takes_number = asked is not None and "num_fewshot" in inspect.signature(kind).parameters
-    return called(f"{kind.__name__}.__init__", lambda: kind(num_fewshot=asked or 0) if takes_number else kind())
 
 
 def build_completion_task(
@@ -121,9 +120,9 @@ def _check(task: BaseTask[Any]) -> None:
 
 def _check_called(task: BaseTask[Any]) -> None:
     """Raise RecordRefused for the first member that the class overrides and no run calls."""
-    own = {*own_names(type(task)), *vars(task)}
-    for name, instead in task._NOT_CALLED.items():
-        if name in own:
+    named, held = own_names(type(task)), vars(task)
+    for name, instead in NOT_CALLED.items():
+        if name in held or (name in named and name in task._NOT_CALLED):
             raise RecordRefused("bad_value", name, f"no run calls it, what it does would be left out: {instead}")
 
 

@@ -43,9 +43,7 @@ def told(answer: Scored) -> JudgedAnswer:
     """Return what a metric that looks at more than the prediction is given."""
     asked = [message.content for message in answer.messages if message.role == "user"]
     last = asked[-1] if asked else ""
-    return JudgedAnswer(
-        last, answer.prediction, answer.targets, answer.extras, tuple(answer.messages), answer.raw or answer.prediction
-    )
+    return JudgedAnswer(last, answer.prediction, answer.targets, answer.extras, tuple(answer.messages), answer.raw)
 
 
 def question(metric: LLMJudgeScore, answer: Scored) -> Question:

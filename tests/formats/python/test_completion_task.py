@@ -155,6 +155,12 @@ def test_the_class_decides_the_number_of_few_shots_unless_the_run_does(folder: T
     assert [5, 1, 3] == [len(_asked(folder.quiz(added=own, num_fewshot=number))) for number in (None, 0, 1)]
 
 
+def test_a_class_that_fixes_the_number_of_few_shots_keeps_it(folder: TaskFolder) -> None:
+    own = "def __init__(self, num_fewshot=1):\n    super().__init__(num_fewshot=1)"
+
+    assert 3 == len(_asked(folder.quiz(added=own, num_fewshot=4)))
+
+
 def test_filtering_by_subject_changes_no_prompt(folder: TaskFolder) -> None:
     rows = [{**row, "subject": "odd" if number % 2 else "even"} for number, row in enumerate(ROWS)]
     folder.data("quiz.jsonl", rows)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from pytest_lmeval.formats.task import Task, Tools
 from pytest_lmeval.formatters import llama3
 from pytest_lmeval.loading import load_tasks
 from pytest_lmeval.rendering import render
-from pytest_lmeval.sandbox import Sandbox, open_sandbox
+from pytest_lmeval.sandbox import Sandbox
 from pytest_lmeval.types import Completion, Example, Generate, LogLikelihood, LogProb, Score
 
 HERE = Path(__file__).parent
@@ -33,6 +32,7 @@ METRICS = {
     "BitsPerByteLoglikelihood": "byte_probability",
     "ConfidenceWeightedAccuracy": "confidence_weighted_accuracy",
     "DistributionalCorrectnessScore": "distributional_correctness",
+    "LanguageRawConsistencyChecker": "language_consistency_raw",
     "MathMinervaCompletion.Exact": "math_minerva_exact",
     "MathMinervaCompletion.Exact Flex": "math_minerva_flex",
     "MathMinervaCompletionRelaxed.Exact": "math_minerva_relaxed_exact",
@@ -50,13 +50,6 @@ METRICS = {
 @cache
 def ports() -> dict[str, Task]:
     return {task.name: task for task in load_tasks(*sorted(HERE.glob("task_*.py")))}
-
-
-@pytest.fixture(scope="module")
-def sandbox() -> Iterator[Sandbox]:
-    """Provide what runs the programs of the records, all of which are ours."""
-    with open_sandbox() as opened:
-        yield opened
 
 
 def pairs_of(name: str) -> list[tuple[dict[str, Any], Example]]:
@@ -104,7 +97,11 @@ def test_ground_truth_completions_and_limits_are_the_same(name: str) -> None:
 
 def scored(name: str, example: Example, answer: dict[str, Any], sandbox: Sandbox) -> Score:
     """Return what the port makes of a recorded answer."""
-    task = ports()[name]
+    return score_of(ports()[name], example, answer, sandbox)
+
+
+def score_of(task: Task, example: Example, answer: dict[str, Any], sandbox: Sandbox) -> Score:
+    """Return what a task makes of a recorded answer."""
     if "text" in answer:
         return task.score(example, [Completion(answer["text"])], Tools(sandbox))
     asked = task.requests(example, render(example))

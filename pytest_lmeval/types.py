@@ -360,7 +360,8 @@ class ExampleResult:
     :mod:`~pytest_lmeval.records.answers`. ``quarantine`` tells ``until`` when, and for what
     ``reason``, the example is ``quarantined``: whatever came of it decides nothing. ``cached`` counts the answers that
     came out of the cache: they cost nothing, and times are of the others. ``served_by`` counts
-    the answers by what servers said of the model that gave them.
+    the answers by what servers said of the model that gave them. ``adapter_key`` tells an adapter of a project's own from
+    others of its name: its answers are not used again in their place.
     """
 
     task: str
@@ -397,6 +398,7 @@ class ExampleResult:
     cached: int = 0
     quarantine: Mapping[str, str] = field(default_factory=dict)
     served_by: Mapping[str, int] = field(default_factory=dict)
+    adapter_key: str = ""
 
     @property
     def times(self) -> tuple[float, ...]:

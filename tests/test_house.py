@@ -40,7 +40,8 @@ LUCK = 8
 MOST_METHODS = 20
 METHODS = {"Engine": 26, "EvalSession": 30, "Recorder": 26, "Run": 25, "RunState": 29}
 MOST_FIELDS = 20
-FIELDS = {"Comparison": 21, "ExampleResult": 34, "TaskRow": 32}
+# A result says which adapter of a project gave it: a run that is resumed takes no other one for it.
+FIELDS = {"Comparison": 21, "ExampleResult": 35, "TaskRow": 32}
 # Names of two or more classes.
 TWICE = """
     Asked Budget Child Compared Decision Document Family Found Needs Options Outcome Pair Place Reading Row Rows Run

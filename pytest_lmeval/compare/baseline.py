@@ -15,7 +15,7 @@ from pytest_lmeval.leaderboard.functions import served_by
 from pytest_lmeval.records.runfile import RunFile, examples_of
 from pytest_lmeval.types import ExampleResult
 
-_DIFFERS = ("usage", "request_ms", "ttft_ms", "cached")
+_DIFFERS = ("usage", "request_ms", "ttft_ms", "cached", "adapter_key")
 _KEPT = ("git", "model", "repeats", "sandbox", "seed", "think_tags", "versions")
 
 

@@ -70,6 +70,7 @@ class Judgement:
     repeats: int = 1
     must_pass_binds: bool = True
     quarantine: Quarantine = _NO_QUARANTINE
+    adapter_key: str = ""
 
 
 def evaluate(
@@ -206,6 +207,7 @@ def _result(
         cached=len(single) - len(fresh),
         served_by=_served_by(single),
         quarantine=_own_quarantine(example),
+        adapter_key=judgement.adapter_key,
     )
     return judgement.quarantine.applied(result)
 

@@ -14,7 +14,7 @@ from pytest_lmeval.errors import UsageError
 from pytest_lmeval.formats.loglikelihood import log_probs_of
 from pytest_lmeval.leaderboard.functions import is_function
 from pytest_lmeval.leaderboard.responses import confidences
-from pytest_lmeval.records.answers import AnswersByExample
+from pytest_lmeval.records.answers import AnswersByExample, KnownAnswers
 from pytest_lmeval.records.ledger_lines import read_ledger
 from pytest_lmeval.records.recorded import recorded_result
 from pytest_lmeval.types import Completion, ExampleResult, Response
@@ -23,11 +23,15 @@ _DECISIVE = ("hash", "outputs", "score", "status", "threshold")
 
 
 class Asked(NamedTuple):
-    """What a response must be an answer to, to be used again: the request's hash, the model, the number of repeats."""
+    """What a response must be an answer to, to be used again: the request's hash, the model, the number of repeats.
+
+    ``key`` tells a model of the project's own from others of its name.
+    """
 
     request: str
     adapter: str
     repeats: int
+    key: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +74,9 @@ class HeldResults:
         """Return the responses to an example if they answer what would be asked now, else None."""
         held = self.results.get((task, example))
         repeats = 0 if held is None else len(held.outputs or held.predictions)
-        if held is None or is_function(held) or held.exchanges or Asked(held.request, held.adapter, repeats) != asked:
+        if held is None or is_function(held) or held.exchanges or not _is_of(held.adapter_key, asked.key):
+            return None
+        if Asked(held.request, held.adapter, repeats) != asked._replace(key=""):
             return None
         if not held.outputs:
             return _log_probs(held, repeats)
@@ -85,9 +91,23 @@ class HeldResults:
         )
         return [counted, *others]
 
+    def known(self, name: str, key: str) -> KnownAnswers:
+        """Return the answers of the model with this name and ``key`` to examples that take several requests."""
+        results = [each for each in self.results.values() if each.adapter == name and _is_of(each.adapter_key, key)]
+        of_model = {
+            example: [record for record in records if _is_of(record.get("adapter_key"), key)]
+            for example, records in self.underway.get("", {}).items()
+        }
+        return KnownAnswers(results, underway={"": of_model})
+
     def _unfinished(self) -> list[Mapping[str, Any]]:
         by_example = (item for answers in self.underway.values() for item in answers.items())
         return [record for key, records in by_example if key not in self.results for record in records]
+
+
+def _is_of(held: object, key: str) -> bool:
+    """Tell whether an answer is of the adapter with ``key``; earlier versions recorded none."""
+    return held in ("", None, key)
 
 
 def fingerprint(adapter: str, options: Mapping[str, Any], repeats: int) -> str:
@@ -211,7 +231,8 @@ class Resumption:
             remarks.append(f"resumed: {self.reused} answer(s) out of {of} were used again")
         elif self._held.keys:
             other = "another adapter, other adapter options or another --lm-repeats"
-            why = other if self._held.asked_otherwise else "other examples or prompts"
+            own = "other examples or prompts, or of an adapter with other code, attributes or fingerprint"
+            why = other if self._held.asked_otherwise else own
             remarks.append(f"resumed nothing: the {len(self._held.keys)} result(s) in the ledger are of {why}")
             if kept is not None:
                 remarks.append(f"the older ledger is kept as {kept}")

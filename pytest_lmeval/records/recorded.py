@@ -13,7 +13,18 @@ from pytest_lmeval.types import WITHOUT_SCORE, ExampleResult, Status
 
 _STATUSES = frozenset(get_args(Status))
 _REQUIRED_TEXTS = ("task", "id", "metric", "hash")
-_TEXTS = ("prompt", "post_process", "category", "error", "adapter", "request", "cluster", "item", "scoring_hash")
+_TEXTS = (
+    "prompt",
+    "post_process",
+    "category",
+    "error",
+    "adapter",
+    "request",
+    "cluster",
+    "item",
+    "scoring_hash",
+    "adapter_key",
+)
 _LISTS = ("outputs", "predictions", "targets")
 _TIMES = ("request_ms", "ttft_ms")
 _INFO_COUNTS = ("available", "selected")

@@ -83,6 +83,7 @@ class Run:
         self._judgements: dict[tuple[int, int], Judgement] = {}
         self._prompts: dict[Unit, Prompt] = {}
         self.underway: Underway | None = None
+        self.adapter_key = ""
         self.purse: list[Budget] = []
         self.cache: Cache | None = None
         if settings.cache is not None:
@@ -128,6 +129,11 @@ class Run:
         """
         self.adapter = adapter
         self._name = adapter_name(adapter)
+        if not type(adapter).__module__.startswith("pytest_lmeval."):
+            # What is built in is known by its spec and options, which the ledger's header has.
+            from pytest_lmeval.adapters.identity import identity_of
+
+            self.adapter_key = identity_of(adapter).key[:16]
         ready = {id(task): task.prepared(adapter) for task in {id(unit.task): unit.task for unit in units}.values()}
         for unit in units:
             unit.task = ready[id(unit.task)]
@@ -224,18 +230,19 @@ class Run:
 
     @cached_property
     def _known(self) -> KnownAnswers:
-        own = (result for result in self._held.results.values() if result.adapter == self._name)
-        return KnownAnswers(own if self.settings.reuses else (), underway=self._held.underway)
+        return self._held.known(self._name, self.adapter_key) if self.settings.reuses else KnownAnswers()
 
     def note(self, task: str, example: str, exchange: Exchange, judge: str = "") -> None:
         """Keep an answer of the model, or of ``judge``, until the result of its example is kept."""
         if self.underway is not None:
-            self.underway.note(task, example, self.settings.scrubber.scrub_answer(exchange_record(exchange)), judge)
+            record = self.settings.scrubber.scrub_answer(exchange_record(exchange))
+            key = {"adapter_key": self.adapter_key} if self.adapter_key and not judge else {}
+            self.underway.note(task, example, {**record, **key}, judge)
 
     def _recall(self, unit: Unit, requests: Sequence[Request]) -> Sequence[Response] | None:
         """Return the answers to the requests of a unit that the interrupted run has, if it has them."""
         repeats = self.settings.repeats
-        asked = Asked(request_hash(requests[: len(requests) // repeats]), self._name, repeats)
+        asked = Asked(request_hash(requests[: len(requests) // repeats]), self._name, repeats, self.adapter_key)
         held = self._held.responses(unit.task.name, unit.example.id, asked)
         return None if held is None else self._read_again(held, requests)
 
@@ -264,6 +271,7 @@ class Run:
                 self.settings.repeats,
                 must_pass_binds=gate != "none",
                 quarantine=self.settings.quarantine,
+                adapter_key=self.adapter_key,
             )
         return self._judgements[key]
 

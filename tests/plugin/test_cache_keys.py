@@ -200,3 +200,36 @@ def test_a_secret_is_not_in_the_cache(words: Project) -> None:
     assert [0, 4] == [score(words, *options)[1] for _ in range(2)]
     for path in Path(words.path / "answers").iterdir():
         assert b"abcdefghijklmnop1234" not in path.read_bytes()
+
+
+ASKS = """
+from pytest_lmeval import eval_task
+
+@eval_task("asks", data=[{"id": "a"}])
+async def test_asks(row, lm):
+    lm.score("yes", (await lm.ask("well?")).text == "yes")
+"""
+
+
+@pytest.mark.parametrize("processes", BOTH)
+def test_a_resumed_run_takes_no_answer_of_another_model(
+    words: Project, monkeypatch: pytest.MonkeyPatch, processes: str
+) -> None:
+    words.write("conftest.py", FROM_ENVIRONMENT)
+    words.write("test_asks.py", ASKS)
+    options = ("tasks", "test_asks.py", "--lm-resume", processes)
+    for model, expected in (("good", 1.0), ("bad", 0.0), ("bad", 0.0)):
+        monkeypatch.setenv("MODEL", model)
+        assert expected == score(words, *options)[0]
+    ran = words.run_pytest("--lm-gate=none", *options)
+    ran.stdout.fnmatch_lines(["resumed: 5 answer(s) out of *"])
+
+
+def test_a_resumed_run_asks_an_edited_adapter_again(words: Project) -> None:
+    options = ("--lm-adapter=m:Model", "--lm-resume")
+    words.write("m.py", MODEL.format(answer="'yes'"))
+    assert [1.0, 1.0] == [score(words, *options)[0] for _ in range(2)]
+    words.write("m.py", MODEL.format(answer="'not yes'"))
+    ran = words.run_pytest("--lm-gate=none", *options)
+    assert 0.0 == words.board()["overall_score"]
+    ran.stdout.fnmatch_lines(["resumed nothing: *an adapter with other code, attributes or fingerprint"])

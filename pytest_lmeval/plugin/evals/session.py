@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_lmeval.adapters.resolve import adapter_name
 from pytest_lmeval.engine.judge import Judge
 from pytest_lmeval.errors import BudgetSpent
 from pytest_lmeval.functions.asker import Asker
@@ -226,8 +227,10 @@ class EvalSession:
         return Services(self._new_asker(engine), judging, self.endpoint, _clients_of)
 
     def _new_asker(self, engine: Any, judge: str = "") -> Asker:
-        held = self._state.held
+        held, run = self._state.held, self._state.run
         known = KnownAnswers(held.results.values(), judge, held.underway)
+        if self._config.option.lm_resume and not judge:
+            known = held.known(adapter_name(engine.adapter), run.adapter_key)
 
         def note(exchange: Exchange) -> None:
             self._state.run.note(exchange.request.task, exchange.request.id, exchange, judge)

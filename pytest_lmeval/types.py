@@ -360,8 +360,8 @@ class ExampleResult:
     :mod:`~pytest_lmeval.records.answers`. ``quarantine`` tells ``until`` when, and for what
     ``reason``, the example is ``quarantined``: whatever came of it decides nothing. ``cached`` counts the answers that
     came out of the cache: they cost nothing, and times are of the others. ``served_by`` counts
-    the answers by what servers said of the model that gave them. ``adapter_key`` tells an adapter of a project's own from
-    others of its name: its answers are not used again in their place.
+    the answers by what servers said of the model that gave them. ``adapter_key`` tells an adapter of a project's own
+    from others of its name: its answers are not used again in their place.
     """
 
     task: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import Any
 from pytest_lmeval.errors import BadTaskFile
 from pytest_lmeval.formats.files import files_below
 from pytest_lmeval.functions.data import rows_of
-from pytest_lmeval.functions.declare import EvalFunction
+from pytest_lmeval.functions.declare import NO_YIELD, EvalFunction
 from pytest_lmeval.functions.source import functions_in
 from pytest_lmeval.text import portable_path
 from pytest_lmeval.types import RecordError
@@ -92,6 +92,11 @@ def check_file(path: Path) -> CheckedFile:
         for call in filter(_is_ours, node.decorator_list):
             assert isinstance(call, ast.Call)
             _check_call(checked, path.parent, function, call)
+            if any(isinstance(each, ast.Yield | ast.YieldFrom) for each in _own(node)):
+                detail = f"{function} has a yield, so a call of it runs nothing: {NO_YIELD}"
+                checked.errors.append(
+                    RecordError(node.lineno, checked.functions[-1].task, "bad_value", "yield", detail)
+                )
     return checked
 
 
@@ -112,6 +117,14 @@ def _check_call(checked: CheckedFile, folder: Path, function: str, call: ast.Cal
                 RecordError(call.lineno, name, "bad_value", "data", each) for each in _lines(error, name)
             ]
     checked.functions.append(Found(name, function, call.lineno, rows, untold))
+
+
+def _own(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield what stands in a function itself, and not in those that it defines."""
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
+            yield child
+            yield from _own(child)
 
 
 def _is_ours(decorator: ast.expr) -> bool:

@@ -14,7 +14,7 @@ from pytest_lmeval.errors import RecordRefused, UsageError
 Data = str | Path | Sequence[Mapping[str, Any]] | Callable[[], Sequence[Mapping[str, Any]]]
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _MARK = "__lm_eval__"
-_NO_YIELD = "take the yield out, and write what comes after it into a fixture or a try/finally"
+NO_YIELD = "take the yield out, and write what comes after it into a fixture or a try/finally"
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +143,7 @@ def _check_function(name: str, function: Any, *, has_data: bool, threads: bool) 
         raise UsageError(f"eval_task({name!r}) goes on a function, not on {function!r:.80}")
     if has_yield(function):
         raise UsageError(
-            f"eval_task({name!r}): {function.__name__} has a yield, so a call of it runs nothing: {_NO_YIELD}"
+            f"eval_task({name!r}): {function.__name__} has a yield, so a call of it runs nothing: {NO_YIELD}"
         )
     if threads and is_async(function):
         raise UsageError(f"eval_task({name!r}): threads=True is for def functions; an async one needs no thread")

@@ -133,3 +133,13 @@ def test_data_of_functions_are_no_task_files(tests: Path, lmeval: Lmeval) -> Non
 
 def _but_last(text: str) -> list[str]:
     return text.splitlines()[:-1]
+
+
+def test_a_function_with_a_yield_is_a_finding_and_one_that_defines_such_a_function_is_not(tests: Path) -> None:
+    (tests / "test_a.py").write_text(
+        f"{HEAD}@eval_task('a')\nasync def test_a(lm):\n    yield\n\n"
+        "@eval_task('b')\ndef test_b(lm):\n    def rows():\n        yield 1\n    assert list(rows())\n"
+    )
+    (error,) = check_file(tests / "test_a.py").errors
+    assert ("a", 5) == (error.task_id, error.line_number)
+    assert error.detail.startswith("test_a has a yield, so a call of it runs nothing")

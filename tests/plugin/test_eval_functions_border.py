@@ -516,6 +516,18 @@ def test_what_the_application_answered_is_in_the_failure_the_page_and_the_differ
     told = project.lmeval("diff", "old/ledger.jsonl", "new/ledger.jsonl").stdout.str()
     assert '{"reply": "OLD", "ok": null}' in told
     assert '{"reply": "NEW", "ok": null}' in told
+
+
+def test_a_helper_of_the_tests_that_changed_is_a_changed_test_and_the_application_is_not(project: Project) -> None:
+    run(project, COUNTED, "-k", "said")
+    (project.path / "reports/ledger.jsonl").rename(project.path / "base.jsonl")
+    changed = ("-k", "said", "--lm-baseline=base.jsonl", "--lm-gate=baseline")
+    assert "the test changed too" not in run(project, COUNTED, *changed).stdout.str()
+    project.write("shop.py", SHOP.replace("upper", "lower"))
+    assert (
+        "the test changed too" not in project.run("tests", f"-opythonpath={project.path} tests", *changed).stdout.str()
+    )
+    told = run(project, COUNTED.replace('("ok", 0)', '("ok", 0.5)'), *changed).stdout.str()
     assert "the test changed too: test_said" in told
 
 

@@ -73,7 +73,7 @@ def _step(given: Mapping[str, Any]) -> dict[str, Any]:
         "usage": {str(name): amount for name, amount in usage.items() if _amount(amount) is not None}
         if isinstance(usage, Mapping)
         else {},
-        "error": cut(str(given.get("error") or "")),
+        "error": cut(str(given.get("error") or ("cancelled" if given.get("cancelled") else ""))),
     }
     step = {"kind": cut(str(given.get("kind") or ""), 100), **{name: each for name, each in fields.items() if each}}
     said = {side: given[side] for side in _SIDES if given.get(side) is not None}

@@ -65,7 +65,7 @@ def check_baseline(run: RunFile) -> None:
     """Raise UsageError unless a run is fit to be compared with: finished, whole, and with its examples."""
     examples_of(run)
     if not run.complete:
-        raise UsageError(f"{run.path}: the run did not finish; it cannot be a baseline")
+        raise UsageError(f"{run.path}: {_why_incomplete(run)}; it cannot be a baseline{_how_to_complete(run)}")
     if "shard" in run.selection:
         raise UsageError(f"{run.path}: one shard of a run; it cannot be a baseline: merge the shards first")
 
@@ -82,6 +82,25 @@ def check_unchanged(run: RunFile) -> None:
         )
 
 
+def _why_incomplete(run: RunFile) -> str:
+    errors = _unscored(run)
+    if not errors:
+        return "the run did not finish"
+    count = "1 example" if len(errors) == 1 else f"{len(errors)} examples"
+    first = f"{errors[0].task}: {errors[0].id}: {' '.join(errors[0].error.split())[:80]}"
+    return f"the run finished, and {count} could not be scored ({first})"
+
+
+def _how_to_complete(run: RunFile) -> str:
+    return ": --lm-resume asks what failed again, --lm-max-errors allows for it" if _unscored(run) else ""
+
+
+def _unscored(run: RunFile) -> list[ExampleResult]:
+    """Return the errors that made a run incomplete; none of one that did not come to its end."""
+    finished = run.digest and not run.facts.interruptions
+    return [result for result in run.results or () if result.is_error] if finished else []
+
+
 def unfit(board: Leaderboard) -> str:
     """Return why the run of a board cannot become the baseline, or ""."""
     if not board.complete:
@@ -95,7 +114,7 @@ def doubts(baseline: RunFile, board: Leaderboard) -> list[str]:
     """Return what a comparison of the board with ``baseline`` does not show, a sentence for each."""
     found = []
     if not baseline.complete:
-        found.append("the baseline is of a run that did not finish")
+        found.append(_doubt(baseline))
     old, now = (manifest.get("think_tags") for manifest in (baseline.manifest, board.facts.manifest))
     if old is not None and now is not None and old != now:
         found.append(f"thoughts were taken off by other tags in the baseline: {old}, now {now} (--lm-think-tags)")
@@ -119,6 +138,15 @@ def doubts(baseline: RunFile, board: Leaderboard) -> list[str]:
     if others := sorted(baseline.infos.keys() - rows):
         found.append(f"not run, though in the baseline: {', '.join(others)}")
     return found
+
+
+def _doubt(baseline: RunFile) -> str:
+    count = len(_unscored(baseline))
+    return (
+        f"{count} example(s) of the baseline could not be scored"
+        if count
+        else "the baseline is of a run that did not finish"
+    )
 
 
 def _has_thoughts(baseline: RunFile, tags: Any) -> bool:

@@ -5,8 +5,10 @@ A report whose text holds a lone surrogate cannot be encoded: under xdist the fa
 
 from __future__ import annotations
 
+import linecache
 import re
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -80,19 +82,23 @@ def make_harmless(report: Any) -> None:
 
 
 def make_warning_harmless(warning: warnings.WarningMessage) -> None:
-    """Spell out in the text of a warning, which may quote a prompt or an answer, what would be obeyed."""
-    text = str(warning.message)
-    shown = printable(_COLOR.sub("", text))
-    if shown != text:
-        warning.message = shown
+    """Spell out in a warning, which may quote a prompt or an answer, what would be obeyed."""
+    _change_warning(warning, lambda text: printable(_COLOR.sub("", text)))
 
 
 def make_warning_discreet(warning: warnings.WarningMessage, scrubber: Scrubber) -> None:
-    """Hide the secrets that the run knows in the text of a warning."""
+    """Hide the secrets that the run knows in a warning."""
+    _change_warning(warning, scrubber.scrub)
+
+
+def _change_warning(warning: warnings.WarningMessage, change: Callable[[str], str]) -> None:
     text = str(warning.message)
-    shown = scrubber.scrub(text)
-    if shown != text:
+    if (shown := change(text)) != text:
         warning.message = shown
+    # Below the text is the line that warned.
+    line = linecache.getline(warning.filename, warning.lineno) if warning.line is None else warning.line
+    if (shown := change(line)) != line:
+        warning.line = shown
 
 
 def _discreet(value: object, scrubber: Scrubber) -> object:

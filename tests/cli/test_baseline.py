@@ -93,3 +93,19 @@ def test_a_board_is_a_baseline_with_the_ledger_beside_it_if_that_is_of_the_same_
     found = read_run(board)
     check_baseline(found)
     assert (Path(board), 20) == (found.path, len(found.results or ()))
+
+
+def test_a_run_that_finished_with_errors_says_so(
+    lmeval: Lmeval, base: Path, stub_project: Path, evaluate: Evaluate, tmp_path: Path
+) -> None:
+    (stub_project / "broken.py").write_text(
+        "class Model:\n    name = 'broken.v1'\n    def generate(self, prompts):\n        raise OSError('no disk')\n"
+    )
+    failed = evaluate(stub_project, "failed", "--lm-adapter=broken:Model") / "ledger.jsonl"
+    code, _, err = lmeval("baseline", "accept", failed, "-o", tmp_path / "new.json")
+    assert 2 == code
+    for part in ("the run finished, and ", "could not be scored (", "no disk", "--lm-resume asks what failed again"):
+        assert part in err
+    _, out, _ = lmeval("diff", failed, base / "ledger.jsonl")
+    assert "example(s) of the baseline could not be scored" in out
+    assert "did not finish" not in out

@@ -197,7 +197,7 @@ assert "x [] 2 ()" == reply["choices"][0]["message"]["content"]  # as any reader
 for model in ("gpt-4o", "gpt-4o-mini", "gpt-4o"):
     assert model == send(lm, chat(model=model))[1]["model"]
 """,
-        "clients asked for gpt-4o (",
+        "gpt-4o-mini (1); all were answered by stub.v1",
         "reported",
     ),
     row(
@@ -255,6 +255,17 @@ assert (422, "false") == (got, headers["x-should-retry"])
 assert {"message": "too long", "type": "own_error", "code": "too_long", "param": None} == reply["error"]
 """,
         "HTTP 422 from /chat/completions",
+    ),
+    row(
+        "raising",
+        "may_fail",
+        """
+with lm.may_fail():
+    refused(lm, 404, chat(), path="/responses")
+    assert 422 == send(lm, chat("fail", model="stub.v1"))[0]
+""",
+        fate="used",
+        score=1.0,
     ),
     row(
         "secret",

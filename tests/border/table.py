@@ -150,6 +150,9 @@ def _run(border: Border, rows: tuple[Row, ...], folder: Path, run_module: RunMod
 def _texts(folder: Path, output: str) -> dict[str, str]:
     """Return what each front end says, without its markup and line breaks."""
     files = {"board": "leaderboard.json", "markdown": "leaderboard.md", "junit": "junit.xml", "page": "report.html"}
+    # Of several models the comparison stands where the board of one does.
+    if (folder / "reports/comparison.json").is_file():
+        files |= {"board": "comparison.json", "markdown": "comparison.md"}
     paths = {front: folder / "reports" / name for front, name in files.items()}
     found = {front: path.read_text("utf-8") for front, path in paths.items() if path.is_file()}
     return {front: _plain(text) for front, text in {"terminal": output, **found}.items()}

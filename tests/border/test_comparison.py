@@ -1,0 +1,174 @@
+"""The border "several models": what one of them does is said of it, and takes nothing from the others."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.border.table import Border, Row, check
+from tests.conftest import BOTH, RunModule
+
+# ``Good`` is right of all, ``Fair`` but for the last two; the others do what they are called.
+MODELS = """
+import asyncio, math
+from pytest_lmeval import Completion
+
+class Good:
+    name = "good.v1"
+
+    def __init__(self, api_key=""):
+        self.options = {"api_key": api_key}
+
+    async def complete(self, request):
+        return self.answer(int(request.text.rpartition("say: ")[2]))
+
+    def answer(self, number):
+        return str(number)
+
+class Fair(Good):
+    def answer(self, number):
+        return str(number) if number < 10 else "?"
+
+class Down(Good):
+    def answer(self, number):
+        raise RuntimeError("it is down")
+
+class Empty(Good):
+    def answer(self, number):
+        return ""
+
+class Number(Good):
+    def answer(self, number):
+        return number
+
+class Early(Good):
+    def answer(self, number):
+        return str(number) if number < 10 else None
+
+class Rest(Good):
+    def answer(self, number):
+        return str(number) if number > 1 else None
+
+class Dear(Good):
+    def answer(self, number):
+        return Completion(str(number), cost=math.nan if number > 5 else 1.0)
+
+class Partly(Good):
+    def answer(self, number):
+        return Completion(str(number), cost=0.01 if number == 0 else None)
+
+class Late(Good):
+    def answer(self, number):
+        raise TimeoutError("too late")
+
+class Cancelled(Good):
+    def answer(self, number):
+        raise asyncio.CancelledError
+
+class Stopped(Good):
+    def answer(self, number):
+        raise KeyboardInterrupt
+"""
+RECORDS = [{"id": f"e{n}", "prompt": f"say: {n}", "targets": [f"{n}"], "metric": "exact_match"} for n in range(12)]
+GOOD, FAIR = "--lm-adapter=good=models:Good", "--lm-adapter=fair=models:Fair"
+# comparison.json has the same as fields.
+ALL = ("terminal", "markdown", "page")
+SOME_ERRORS = ("--lm-gate=none", "--lm-retries=0", "--lm-max-errors=99")
+
+
+def _row(kind: str, what: str, models: tuple[str, ...], *options: str, **fields: Any) -> Row:
+    known = {"alone": True, "code": 0, "fate": "reported", "on": ALL} | fields
+    return Row(kind=kind, what=what, arguments=(GOOD, *models, *options), **known)
+
+
+def _third(kind: str, name: str, says: str, **fields: Any) -> Row:
+    """Return the row of a third model that cannot be ranked beside two that can."""
+    return _row(kind, name, (FAIR, f"--lm-adapter=third=models:{name}"), *SOME_ERRORS, says=says, **fields)
+
+
+def _refused(kind: str, what: str, model: str, says: str, *options: str) -> Row:
+    return _row(kind, what, (model,), *options, fate="refused", code=4, says=says, on=("terminal",))
+
+
+BORDER = Border(
+    name="several models",
+    files={"models.py": MODELS, "tasks/t.jsonl": "".join(json.dumps(record) + "\n" for record in RECORDS)},
+    arguments=(),
+    rows=(
+        _third("absent", "Down", "third: not ranked: the run is not complete, a score for 0 of 12 examples", code=3),
+        _row("absent", "no example of it selected", (FAIR,), "-k", "[good]", says="fair: not asked: no example of it"),
+        _row(
+            "absent",
+            "a baseline of others alone",
+            (FAIR,),
+            "--lm-baseline=bases",
+            fate="refused",
+            code=4,
+            says="no such file",
+            on=("terminal",),
+        ),
+        _row(
+            "empty",
+            "empty answers",
+            (FAIR, "--lm-adapter=third=models:Empty"),
+            "--lm-gate=none",
+            fate="used",
+            says="not significantly worse than the best (95%, Holm): good, fair",
+        ),
+        _third("wrong type", "Number", "third: 12 not scored, 12 of which good got right", code=3),
+        _row(
+            "too large",
+            "too few examples that all have",
+            ("--lm-adapter=early=models:Early", "--lm-adapter=rest=models:Rest"),
+            *SOME_ERRORS,
+            says="all ranked models have a score for 8 of 12 examples; at least 80% are needed",
+        ),
+        _third("not finite or negative", "Dear", "third: 6 not scored, 6 of which good got right"),
+        _row(
+            "not finite or negative",
+            "a cost that one example tells",
+            ("--lm-adapter=third=models:Partly",),
+            "--lm-gate=tasks",
+            "--lm-max=overall.cost=1",
+            code=1,
+            says="overall.cost: cost known of 1 of 12 examples",
+        ),
+        _refused(
+            "control characters", "an escape in a label", "--lm-adapter=a\x1b[2J=models:Fair", "a label has letters"
+        ),
+        _refused("twice", "one model twice", GOOD, "two models are called 'good'"),
+        _third("late", "Late", "third: 12 not scored, 12 of which good got right", code=3),
+        _row(
+            "out of order",
+            "the better one last",
+            (FAIR, "--lm-adapter=last=models:Good"),
+            "--lm-gate=none",
+            says="not significantly worse than the best (95%, Holm): good, last, fair",
+        ),
+        _third("cancelled", "Cancelled", "third: 12 not scored, 12 of which good got right", code=3),
+        _third("raising", "Down", "third: 12 not scored, 12 of which good got right", code=3),
+        _row(
+            "secret",
+            "a key of one model",
+            (FAIR,),
+            "--lm-adapter-arg=good:api_key=kept-hushed-000-secret",
+            "--lm-gate=none",
+            unsaid="kept-hushed-000-secret",
+            says="not significantly worse",
+            on=("terminal",),
+        ),
+        _refused(
+            "same name", "labels that differ in case", "--lm-adapter=GOOD=models:Fair", "they differ in case only"
+        ),
+    ),
+)
+
+
+@pytest.mark.parametrize("processes", BOTH)
+def test_what_one_of_several_models_does_takes_nothing_from_the_others(
+    tmp_path: Path, run_module: RunModule, processes: str
+) -> None:
+    check(BORDER, tmp_path, run_module, processes)

@@ -46,7 +46,7 @@ def _records(baseline: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _row(kind: str, what: str, content: str | bytes, **fields: Any) -> Row:
-    known = {"arguments": ("--lm-baseline=base.json",), "alone": True, "code": 4} | fields
+    known: dict[str, Any] = {"arguments": ("--lm-baseline=base.json",), "alone": True, "code": 4} | fields
     return Row(kind=kind, what=what, files={"base.json": content}, **known)
 
 

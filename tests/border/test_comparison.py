@@ -80,7 +80,7 @@ SOME_ERRORS = ("--lm-gate=none", "--lm-retries=0", "--lm-max-errors=99")
 
 
 def _row(kind: str, what: str, models: tuple[str, ...], *options: str, **fields: Any) -> Row:
-    known = {"alone": True, "code": 0, "fate": "reported", "on": ALL} | fields
+    known: dict[str, Any] = {"alone": True, "code": 0, "fate": "reported", "on": ALL} | fields
     return Row(kind=kind, what=what, arguments=(GOOD, *models, *options), **known)
 
 

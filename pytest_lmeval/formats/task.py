@@ -157,6 +157,11 @@ class Task(BareTask, Protocol):
         """Return what ``example`` was read from, as ``lmeval test`` shows it."""
 
 
+def asks_model(task: object) -> bool:
+    """Tell whether a task asks the run's model; one that scores the rows of a data set says that it does not."""
+    return bool(getattr(task, "asks_model", True))
+
+
 class TaskDefaults:
     """The members of :class:`Task` that a task need not write; a base class for tasks.
 

@@ -71,6 +71,11 @@ class DeclarativeTask(TaskDefaults):
         """True: results are put together by the task itself."""
         return True
 
+    @property
+    def asks_model(self) -> bool:
+        """Whether there is a solver: without one the rows of the data set themselves are scored."""
+        return self.solver is not None
+
     def requests(self, example: Example, prompt: Prompt) -> Sequence[Request]:
         """Return the one request for a completion; none where no model is asked, or the row cannot be put to it."""
         if self.solver is None or example.id in self.broken:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 import functools
-from collections.abc import Iterator
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from pytest_lmeval.data.lines import number_lines, parse_line
 from pytest_lmeval.data.local import find
+from pytest_lmeval.data.rows import SUFFIXES
 from pytest_lmeval.errors import RecordRefused
 from pytest_lmeval.formats import compact, spec
 
@@ -23,8 +25,9 @@ _MOST_KEYS = 5
 def is_data(path: Path) -> bool:
     """Tell whether a Python file names the file, or a folder it is in, as its data, and it holds no task itself.
 
-    Named is what stands, as a plain string, in a ``task_*.py`` after ``DATASET_PATH =`` or as the first argument of
-    ``load_dataset``, and anywhere else as the ``data`` of ``eval_task``. The Python files are read for that, not run.
+    Named is what stands, as a plain string, in a ``task_*.py`` after ``DATASET_PATH =``, as an argument of
+    ``load_dataset``, whatever it is called there, or of a function that calls it, or anywhere with the suffix of a data
+    file; and in other files as the ``data`` of ``eval_task``. The Python files are read for that, not run.
     """
     # Most files hold a task, and their first line says so: in a folder of many, others are not worth a look for each.
     return not _holds_a_task(path) and any(_names(place, path) for place in path.absolute().parents[:_LEVELS])
@@ -48,7 +51,20 @@ def rows_of_others(path: Path, data: bytes) -> str:
     except RecordRefused:
         return ""
     shown = ", ".join(list(keys)[:_MOST_KEYS])
-    return f"its records have {shown}, and no field of a task's; rows for {files[0].name}?" if keys else ""
+    users = [file for file in files if _mentions(file, path)]
+    whose = f"; rows for {users[0].name}?" if len(users) == 1 else ""
+    return f"its records have {shown}, and no field of a task's{whose}" if keys else ""
+
+
+def _mentions(file: Path, path: Path) -> bool:
+    """Tell whether a Python file has, in quotes, the name of the data file or of a folder between the two."""
+    try:
+        text = file.read_text("utf-8", "replace")
+    except OSError:
+        return False
+    below = path.absolute().relative_to(file.absolute().parent)
+    names = "|".join(re.escape(name) for name in (below.name, *below.parent.parts))
+    return re.search(rf"""["'/](?:{names})["'/]""", text) is not None
 
 
 def _names(folder: Path, path: Path) -> bool:
@@ -77,13 +93,58 @@ def _named_below(folder: Path) -> Iterator[Path]:
 def _texts(file: Path, mtime_ns: int, size: int) -> frozenset[str]:
     data = file.read_bytes()
     if file.name.startswith("task_"):
-        named = _named_node
-    elif b"eval_task" in data:
-        named = _data_node
-    else:
+        return frozenset(_named_in(ast.parse(data)))
+    if b"eval_task" not in data:
         return frozenset()
-    nodes = [named(node) for node in ast.walk(ast.parse(data))]
-    return frozenset(node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str))
+    return frozenset(_strings(map(_data_node, ast.walk(ast.parse(data)))))
+
+
+def _named_in(module: ast.Module) -> Iterator[str]:
+    """Yield the strings of a task file that may name data."""
+    nodes = list(ast.walk(module))
+    loaders = _loaders(nodes)
+    yield from _strings(map(_assigned, nodes))
+    for node in nodes:
+        if isinstance(node, ast.Call) and _called(node) in loaders:
+            yield from _strings((*node.args, *(each.value for each in node.keywords)))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.endswith(SUFFIXES):
+            yield node.value
+
+
+def _loaders(nodes: Sequence[ast.AST]) -> set[str]:
+    """Return what ``load_dataset`` is called in a module, and the functions that call it."""
+    found = {"load_dataset"}
+    found |= {
+        each.asname or each.name
+        for node in nodes
+        if isinstance(node, ast.ImportFrom)
+        for each in node.names
+        if each.name == "load_dataset"
+    }
+    for node in nodes:
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Name) and node.value.id in found:
+            found |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+    functions = [node for node in nodes if isinstance(node, ast.FunctionDef)]
+    # A function has its own name for what is loaded, and a class is called by its own.
+    wrappers = {
+        function.name
+        for function in functions
+        if any(isinstance(node, ast.Call) and _called(node) in found for node in ast.walk(function))
+    }
+    classes = [node for node in nodes if isinstance(node, ast.ClassDef)]
+    return found | wrappers | {each.name for each in classes if any(_is_one_of(wrappers, part) for part in each.body)}
+
+
+def _is_one_of(functions: Collection[str], node: ast.AST) -> bool:
+    return isinstance(node, ast.FunctionDef) and node.name in functions
+
+
+def _called(call: ast.Call) -> str:
+    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+
+
+def _strings(nodes: Iterable[ast.AST | None]) -> Iterator[str]:
+    return (node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str))
 
 
 def _data_node(node: ast.AST) -> ast.expr | None:
@@ -92,10 +153,7 @@ def _data_node(node: ast.AST) -> ast.expr | None:
     return next((each.value for each in node.keywords if each.arg == "data"), None)
 
 
-def _named_node(node: ast.AST) -> ast.expr | None:
-    if isinstance(node, ast.Call):
-        is_load = node.args and ast.unparse(node.func).endswith("load_dataset")
-        return node.args[0] if is_load else None
+def _assigned(node: ast.AST) -> ast.expr | None:
     if isinstance(node, ast.Assign):
         return node.value if any(map(_is_dataset_path, node.targets)) else None
     return node.value if isinstance(node, ast.AnnAssign) and _is_dataset_path(node.target) else None

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from pytest_lmeval.formats.python.claims import is_data
+from pytest_lmeval.formats.python.claims import is_data, rows_of_others
 
 from .conftest import QUIZ, ROWS, TaskFolder
 
@@ -22,6 +22,13 @@ COMPACT = {"prompt": "2 + 2 =", "targets": ["4"], "metric": "exact_match"}
         ('DATASET_PATH = "owner/quiz"', "owner/quiz/north/test.jsonl"),
         ('rows = load_dataset("owner/quiz", split="test")', "owner/quiz/test.jsonl"),
         ('rows = tasks.load_dataset("owner/quiz", split="test")', "owner/quiz.jsonl"),
+        ('rows = tasks.load_dataset(path="owner/quiz", split="test")', "owner/quiz.jsonl"),
+        ('from x import load_dataset as load\nrows = load("quiz")', "quiz/test.jsonl"),
+        ('from x import load_dataset\nload = load_dataset\nrows = load("quiz")', "quiz/test.jsonl"),
+        ('def rows(name): return load_dataset(name)\nrows("quiz")', "quiz/test.jsonl"),
+        ('class T:\n    def __init__(self, name): self.rows = load_dataset(name)\nT("quiz")', "quiz/test.jsonl"),
+        ('rows = json.load(open("quiz.jsonl"))', "quiz.jsonl"),
+        ('class T(CustomJSON): pass\nT("owner/quiz.jsonl")', "owner/quiz.jsonl"),
     ],
 )
 def test_data_that_a_task_file_names_is_no_task(folder: TaskFolder, source: str, file: str) -> None:
@@ -64,3 +71,14 @@ def test_an_edited_task_file_is_read_anew(folder: TaskFolder) -> None:
 
     folder.write("task_it.py", 'DATASET_PATH = "another"')
     assert not is_data(path)
+
+
+def test_rows_that_a_task_file_opens_by_a_path_it_computes_name_it_if_only_one_mentions_them(
+    folder: TaskFolder,
+) -> None:
+    path = folder.data("owner/quiz/test.jsonl", ROWS)
+    folder.write("task_a.py", "NAME = 'other'")
+    folder.write("task_b.py", "PATH = f'{root}/quiz/{split}.jsonl'")
+    assert rows_of_others(path, path.read_bytes()).endswith("; rows for task_b.py?")
+    folder.write("task_a.py", "NAME = 'quiz'")
+    assert rows_of_others(path, path.read_bytes()).endswith("and no field of a task's")

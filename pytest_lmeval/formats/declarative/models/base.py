@@ -122,5 +122,14 @@ def _deep(value: Any, change: Callable[[str], Any]) -> Any:
     return value
 
 
+_COUNTERPARTS = {
+    ("message_builders", "turns"): " write turns, what the user says in each: the model is asked after each of them; a "
+    "system message is the field system"
+}
+"""By the field of another tool and the one that stands for it here, what to write."""
+
+
 def _unknown(key: str, known: list[str]) -> str:
+    if instead := next((text for (other, own), text in _COUNTERPARTS.items() if key == other and own in known), ""):
+        return f"unknown field {key!r}:{instead}"
     return f"unknown field {key!r}:{did_you_mean(key, known) or ' expected one of ' + ', '.join(known)}"

@@ -163,7 +163,9 @@ def test_what_is_wrong_with_a_conversation_is_said_at_collection(
 
 def test_message_builders_are_refused_with_what_stands_for_them(tmp_path: Path) -> None:
     (tmp_path / "rows.csv").write_text("city\nRome\n")
-    text = TASK.replace("RESPONSES", TABLE).replace("    turns:", "    message_builders: [{type: chat_message}, {type: generate}]\n    turns:")
+    text = TASK.replace("RESPONSES", TABLE).replace(
+        "    turns:", "    message_builders: [{type: chat_message}, {type: generate}]\n    turns:"
+    )
     (tmp_path / "trip.yaml").write_text(text)
     with pytest.raises(BadTaskFile, match="unknown field 'message_builders': write turns, what the user says in each"):
         load_tasks(tmp_path)

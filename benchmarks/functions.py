@@ -30,6 +30,7 @@ from pytest_lmeval import eval_task
 async def test_steps(row, lm):
     for n in range(3):
         lm.step("tool", "search", {{"q": row["id"]}}, "found")
+    assert row
 """
 _ANYIO = """
 import pytest

@@ -1,0 +1,87 @@
+"""The border where answers of earlier runs come in: the folder of ``--lm-cache``."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from tests.border.table import Border, Row, check
+from tests.conftest import BOTH, MODEL, RunModule
+
+FILE = "kept/answers.sqlite"
+TASK = json.dumps({"id": "a", "prompt": "say: x", "targets": ["x"], "metric": "exact_match"}) + "\n"
+FAILING = f"{MODEL}\n    @property\n    def fingerprint(self):\n        raise ValueError('no weights')\n"
+BY_KEY = "rows are found by a hash over the run's own adapter: tests/records/test_cache.py puts such rows"
+
+
+def database(version: int) -> bytes:
+    made = sqlite3.connect(":memory:")
+    made.execute("CREATE TABLE answers (key BLOB PRIMARY KEY, answer TEXT) WITHOUT ROWID")
+    made.execute("INSERT INTO answers VALUES (x'00', 'x')")
+    made.execute(f"PRAGMA user_version = {version}")
+    made.commit()
+    return made.serialize()
+
+
+def refused(kind: str, what: str, says: str, *arguments: str, **files: bytes | str) -> Row:
+    named = {name.replace("__", "."): content for name, content in files.items()}
+    return Row(kind=kind, what=what, fate="refused", files=named, arguments=arguments, alone=True, code=4, says=says)
+
+
+BORDER = Border(
+    name="the cache",
+    files={"tasks/t.jsonl": TASK},
+    arguments=("--lm-adapter=model:Model", "--lm-cache=kept"),
+    rows=(
+        refused("absent", "no folder to read only", "holds no answers", "--lm-cache-mode=read-only"),
+        Row(kind="empty", what="an empty file", files={FILE: b""}, alone=True, code=0, example="t:a", status="passed"),
+        refused("wrong type", "a file in place of the folder", "cannot be used", kept="x"),
+        Row(
+            kind="control characters",
+            what="a file that is no database",
+            fate="refused",
+            files={FILE: b"\xff\x00 no database, but long enough to be looked at" * 40},
+            alone=True,
+            code=4,
+            says="cannot be used",
+        ),
+        Row(
+            kind="late",
+            what="a file of a later version",
+            fate="refused",
+            files={FILE: database(7)},
+            alone=True,
+            code=4,
+            says="of version 7, and this is version 2",
+        ),
+        Row(
+            kind="same name",
+            what="answers of version 0.1.1, whose keys hold little but a name",
+            fate="reported",
+            files={FILE: database(1)},
+            alone=True,
+            code=0,
+            example="t:a",
+            status="passed",
+            says="cache: 1 answer(s) of version 0.1.1 are not used",
+            on=("terminal", "markdown", "page"),
+        ),
+        refused("raising", "a fingerprint that raises", "fingerprint raised ValueError: no weights", model__py=FAILING),
+        Row(kind="too large", never=BY_KEY),
+        Row(kind="not finite or negative", never=BY_KEY),
+        Row(kind="twice", never="a key is there once: a new answer takes the place of the old one"),
+        Row(kind="out of order", never="answers are found by key, and have no order"),
+        Row(kind="cancelled", never="a look into the file waits for nothing that could be cancelled"),
+        Row(kind="secret", never="an answer is scrubbed before it is kept: tests/plugin/test_cache_keys.py"),
+    ),
+)
+
+
+@pytest.mark.parametrize("processes", BOTH)
+def test_what_is_in_the_cache_is_used_refused_or_reported(
+    tmp_path: Path, run_module: RunModule, processes: str
+) -> None:
+    check(BORDER, tmp_path, run_module, processes)

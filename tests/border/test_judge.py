@@ -1,0 +1,94 @@
+"""The border where a judge's reply comes in: ``--lm-judge``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.border.table import Border, Row, check
+from tests.conftest import BOTH, RunModule
+
+JUDGE = """
+import asyncio
+from pytest_lmeval import Completion
+
+class Judge:
+    name = "judge.v1"
+
+    async def complete(self, request):
+        said = request.prompt[0].content.partition("Judge: ")[2]
+        if said == "cancelled":
+            raise asyncio.CancelledError
+        if said == "raising":
+            raise ValueError("the judge fell over")
+        return REPLIES.get(said, "yes")
+
+REPLIES = {
+    "absent": None,
+    "empty": "",
+    "typed": 7,
+    "large": "yes " * 50_000,
+    "costly": Completion("yes", cost=float("nan")),
+    "escape": "\\x1b[31myes",
+    "twice": "yes\\nno",
+    "thought": "<think>no</think>yes",
+}
+"""
+SAID = ("absent", "empty", "typed", "large", "costly", "escape", "twice", "thought", "cancelled", "raising", "good")
+TASK = """
+display_name: Politeness
+key: polite
+definition:
+  dataset: {path: rows.csv}
+  solver:
+    type: single_turn_solver
+    input_builder:
+      type: chat_completion
+      input_messages: [{role: user, content: "say: {{ sample.said }}"}]
+  scorers:
+    - key: verdict
+      type: model_as_a_judge_classifier
+      correct_labels: ["yes"]
+      incorrect_labels: ["no"]
+      user_prompt: "Judge: {{ solver_output.output.choices[0].message.content }}"
+"""
+
+
+def refused(kind: str, what: str, said: str, says: str) -> Row:
+    example = f"polite:{SAID.index(said)}"
+    return Row(kind=kind, what=what, fate="refused", example=example, status="error", says=says)
+
+
+UNREAD = "the judge's reply is no label"
+BORDER = Border(
+    name="a judge's reply",
+    files={"judge.py": JUDGE, "tasks/polite.yaml": TASK, "tasks/rows.csv": "\n".join(["said", *SAID, ""])},
+    arguments=("--lm-adapter=model:Model", "--lm-judge=judge:Judge", "--lm-retries=0"),
+    code=3,
+    rows=(
+        refused("absent", "None", "absent", "adapter judge.v1 returned NoneType"),
+        refused("empty", "an empty reply", "empty", UNREAD),
+        refused("wrong type", "a number", "typed", "adapter judge.v1 returned int"),
+        refused("too large", "200,000 characters", "large", UNREAD),
+        refused("not finite or negative", "a cost that is no number", "costly", "cost"),
+        refused("control characters", "an escape before the label", "escape", UNREAD),
+        refused("twice", "two labels", "twice", UNREAD),
+        refused("cancelled", "a request that is cancelled", "cancelled", "CancelledError"),
+        refused("raising", "an exception", "raising", "the judge fell over"),
+        Row(
+            kind="out of order",
+            what="a label after thoughts",
+            example=f"polite:{SAID.index('thought')}",
+            status="passed",
+        ),
+        Row(kind="same name", what="a label, of all", example=f"polite:{SAID.index('good')}", status="passed"),
+        Row(kind="late", never="a reply after --lm-timeout is an error of the request, as a model's is (test_answer)"),
+        Row(kind="secret", never="what is said is scrubbed where results are made, whoever said it (test_secrets)"),
+    ),
+)
+
+
+@pytest.mark.parametrize("processes", BOTH)
+def test_what_a_judge_replies_is_used_or_refused(tmp_path: Path, run_module: RunModule, processes: str) -> None:
+    check(BORDER, tmp_path, run_module, processes)

@@ -1,0 +1,75 @@
+"""The border where a recording answers in place of a model: ``--lm-adapter=replay:PATH``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.border.table import Border, Row, check
+from tests.conftest import BOTH, RunModule
+
+IDS = ("absent", "empty", "large", "escape", "late")
+TASK = "".join(
+    json.dumps({"id": name, "prompt": name, "targets": ["right"], "metric": "exact_match"}) + "\n" for name in IDS
+)
+SAID = {"late": "right", "escape": "\x1b[31mright", "large": "x" * 200_000, "empty": ""}
+
+
+def recording(*records: object) -> str:
+    return "".join(json.dumps(record) + "\n" for record in records)
+
+
+def refused(kind: str, what: str, says: str, content: str | bytes, **files: str) -> Row:
+    return Row(
+        kind=kind, what=what, fate="refused", files={"said.jsonl": content, **files}, alone=True, code=4, says=says
+    )
+
+
+BORDER = Border(
+    name="a recording",
+    files={"tasks/t.jsonl": TASK, "said.jsonl": recording(*({"id": id, "output": text} for id, text in SAID.items()))},
+    arguments=("--lm-adapter=replay:said.jsonl",),
+    code=3,
+    rows=(
+        Row(
+            kind="absent",
+            what="no output for an example",
+            fate="refused",
+            example="t:absent",
+            status="error",
+            says="said.jsonl holds no output for 'absent' of task 't'",
+        ),
+        Row(kind="empty", what="an empty output", example="t:empty", status="failed", score=0.0),
+        Row(kind="too large", what="an output of 200,000 characters", example="t:large", status="failed", score=0.0),
+        Row(kind="control characters", what="an escape", example="t:escape", status="failed", score=0.0),
+        Row(kind="out of order", what="outputs in another order", example="t:late", status="passed", score=1.0),
+        refused("wrong type", "a number", "'output' must hold text, got [7]", recording({"id": "late", "output": 7})),
+        refused("empty", "an empty line of JSON", 'expected "id" and one of', "{}\n"),
+        refused("control characters", "no UTF-8", "cannot be read: not UTF-8", b'{"id": "\xff"}'),
+        refused("raising", "no JSON", "not JSON", '{"id": \n'),
+        refused(
+            "twice",
+            "two outputs for an example",
+            "two outputs for 'late'",
+            recording({"id": "late", "output": "right"}, {"id": "late", "output": "wrong"}),
+        ),
+        refused(
+            "same name",
+            "one output for examples of two tasks",
+            "'u' have an example 'late'",
+            recording({"id": "late", "output": "right"}),
+            **{"tasks/u.jsonl": TASK},
+        ),
+        Row(kind="not finite or negative", never="outputs are texts, and no number of them is read"),
+        Row(kind="late", never="the file is read whole before the run begins"),
+        Row(kind="cancelled", never="reading a file waits for nothing that could be cancelled"),
+        Row(kind="secret", never="replay has no options but the path, and knows no secret"),
+    ),
+)
+
+
+@pytest.mark.parametrize("processes", BOTH)
+def test_what_a_recording_holds_is_used_or_refused(tmp_path: Path, run_module: RunModule, processes: str) -> None:
+    check(BORDER, tmp_path, run_module, processes)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TypedDict
 
 from pytest_lmeval.leaderboard.responses import first_details, first_score
@@ -12,9 +12,16 @@ from pytest_lmeval.metrics.parts.tokens import tokenize
 from pytest_lmeval.types import ExampleResult
 
 MAX_LABELS = 30
-Pairs = Sequence[tuple[str, str]] | None
-"""Label and prediction of every example that has both; None where no table is made of them."""
+_LONGEST = 60
 _CATEGORIES = frozenset({"classification", "mcq"})
+
+
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """Label and prediction of every example that has both, and the ``names`` of all labels among them."""
+
+    pairs: Sequence[tuple[str, str]]
+    names: Collection[str]
 
 
 class ClassRow(TypedDict):
@@ -26,12 +33,13 @@ class ClassRow(TypedDict):
     n: int
 
 
-def labelled(results: Sequence[ExampleResult]) -> Pairs:
+def labelled(results: Sequence[ExampleResult]) -> Labelled | None:
     """Return label and prediction of the scored examples that have labels.
 
     These are those of the categories ``classification`` and ``mcq``, and those in which an option was chosen.
     None where there are none, or more than MAX_LABELS labels. An example's label is its first target. Its prediction
-    is the first one, and counts as that label where it meets any of the targets.
+    is the first one, and counts as that label where it meets any of the targets. What is predicted and no example's
+    label is a label, too, if it is a short text and there are at most MAX_LABELS then.
     """
     asked = [
         result
@@ -41,36 +49,39 @@ def labelled(results: Sequence[ExampleResult]) -> Pairs:
     labels = _labels(asked)
     if not 0 < len(labels.names) <= MAX_LABELS:
         return None
-    return [(labels.true(result), labels.predicted(result)) for result in asked]
+    guessed = _guessed(asked, labels)
+    labels = replace(labels, names=guessed) if len(guessed) <= MAX_LABELS else labels
+    labels = _with_free_names(labels)
+    return Labelled([(labels.true(result), labels.predicted(result)) for result in asked], {*labels.names.values()})
 
 
-def class_metrics(pairs: Pairs) -> dict[str, ClassRow] | None:
+def class_metrics(found: Labelled | None) -> dict[str, ClassRow] | None:
     """Return precision, recall, F1 and ``n`` by label."""
-    if pairs is None:
+    if found is None:
         return None
-    true, predicted = Counter(label for label, _ in pairs), Counter(label for _, label in pairs)
-    hits = Counter(label for label, guess in pairs if label == guess)
+    true, predicted = Counter(label for label, _ in found.pairs), Counter(label for _, label in found.pairs)
+    hits = Counter(label for label, guess in found.pairs if label == guess)
     return {
         label: {
             "precision": hits[label] / predicted[label] if predicted[label] else 0.0,
-            "recall": hits[label] / true[label],
+            "recall": hits[label] / true[label] if true[label] else 0.0,
             "f1": 2 * hits[label] / (true[label] + predicted[label]),
             "n": true[label],
         }
-        for label in sorted(true)
+        for label in sorted(found.names)
     }
 
 
-def confusion(pairs: Pairs) -> dict[str, dict[str, int]] | None:
+def confusion(found: Labelled | None) -> dict[str, dict[str, int]] | None:
     """Return ``{label: {predicted label: count}}`` without the zeros.
 
-    A prediction that is no example's label stands under ``other``, or under ``unparsed`` where the post-process rule
-    found nothing in it; under ``(other)`` and ``(unparsed)`` where the task has labels of these names.
+    Rows are the examples' labels. A prediction that is no label stands under ``other``, or under ``unparsed`` where
+    the post-process rule found nothing in it; under ``(other)`` and ``(unparsed)`` where these are labels.
     """
-    if pairs is None:
+    if found is None:
         return None
-    table: dict[str, Counter[str]] = {label: Counter() for label in sorted({label for label, _ in pairs})}
-    for label, guess in pairs:
+    table: dict[str, Counter[str]] = {label: Counter() for label in sorted({label for label, _ in found.pairs})}
+    for label, guess in found.pairs:
         table[label][guess] += 1
     return {label: {guess: row[guess] for guess in sorted(row)} for label, row in table.items()}
 
@@ -81,8 +92,9 @@ class _Labels:
 
     names: Mapping[str, str]
     normal: Callable[[str, str], str]
-    other: str
-    unparsed: str
+    # No text that a model could have written, until names are given.
+    other: str = "\0other"
+    unparsed: str = "\0unparsed"
 
     def true(self, result: ExampleResult) -> str:
         return self.names[self.normal(result.metric, result.targets[0])]
@@ -104,9 +116,29 @@ def _labels(results: Sequence[ExampleResult]) -> _Labels:
     names: dict[str, str] = {}
     for text, key in sorted((each.targets[0].strip(), normal(each.metric, each.targets[0])) for each in results):
         names.setdefault(key, text)
-    taken = set(names.values())
+    return _Labels(names, normal)
+
+
+def _guessed(results: Sequence[ExampleResult], labels: _Labels) -> Mapping[str, str]:
+    """Return the labels with those that are predicted alone."""
+    found = dict(labels.names)
+    wrong = (each for each in results if not each.unparsed and labels.predicted(each) == labels.other)
+    texts = [(each.predictions[0].strip(), each.metric) for each in wrong]
+    keys = [(text, labels.normal(metric, text), metric) for text, metric in texts if _is_short(text)]
+    for text, key, metric in sorted(keys):
+        # Behind a letter there may be the text of its option.
+        found.setdefault(key, key if metric == "multiple_choice" else text)
+    return found
+
+
+def _is_short(text: str) -> bool:
+    return 0 < len(text) <= _LONGEST and text.isprintable()
+
+
+def _with_free_names(labels: _Labels) -> _Labels:
+    taken = {*labels.names.values()}
     other, unparsed = (f"({name})" if name in taken else name for name in ("other", "unparsed"))
-    return _Labels(names, normal, other, unparsed)
+    return replace(labels, other=other, unparsed=unparsed)
 
 
 def _folds_case(results: Sequence[ExampleResult]) -> bool:

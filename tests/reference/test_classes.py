@@ -50,7 +50,7 @@ def _result(target: str, prediction: str, **fields: Any) -> ExampleResult:
 @given(PAIRS)
 def test_rows_agree_with_scikit_learn(pairs: list[tuple[str, str]]) -> None:
     true, predicted = [label for label, _ in pairs], [guess for _, guess in pairs]
-    labels = sorted(set(true))
+    labels = sorted({*true, *filter(None, predicted)})
     expected = precision_recall_fscore_support(true, predicted, labels=labels, zero_division=0)
     rows = class_metrics([_result(*pair) for pair in pairs])
     assert rows is not None
@@ -62,13 +62,13 @@ def test_rows_agree_with_scikit_learn(pairs: list[tuple[str, str]]) -> None:
 @many
 @given(PAIRS)
 def test_confusions_agree_with_scikit_learn(pairs: list[tuple[str, str]]) -> None:
-    labels = sorted({label for label, _ in pairs})
-    guesses = [guess if guess in labels else "other" for _, guess in pairs]
-    columns = [*labels, "other"]
-    matrix = confusion_matrix([label for label, _ in pairs], guesses, labels=columns)
+    true, guesses = [label for label, _ in pairs], [guess or "other" for _, guess in pairs]
+    columns = sorted({*true, *guesses, "other"})
+    matrix = confusion_matrix(true, guesses, labels=columns)
     expected = {
         label: {guess: int(count) for guess, count in zip(columns, row, strict=True) if count}
-        for label, row in zip(labels, matrix, strict=False)
+        for label, row in zip(columns, matrix, strict=True)
+        if label in true
     }
     assert expected == confusion([_result(*pair) for pair in pairs])
 
@@ -95,10 +95,11 @@ def test_the_metric_s_own_normalisation_decides_what_a_label_is() -> None:
         return list(table[target])
 
     assert ["yes"] == predicted("exact_match", "yes", " yes\n", 1.0)
-    assert ["other"] == predicted("exact_match", "yes", "Yes", 0.0)
+    assert ["Yes"] == predicted("exact_match", "yes", "Yes", 0.0)
     assert ["yes"] == predicted("exact_match", "yes", "Yes", 1.0)  # a compact file's exact_match
     assert ["yes"] == predicted("exact_match_normalized", "yes", "YES", 1.0)
-    assert ["other"] == predicted("accuracy", "yes", "Yes", 0.0)
+    assert ["Yes"] == predicted("accuracy", "yes", "Yes", 0.0)
+    assert ["C"] == predicted("multiple_choice", "B", "c) Rome", 0.0)
     assert ["B"] == predicted("multiple_choice", "B", "b) Paris", 1.0)
     assert ["not spam"] == predicted("f1", "not spam", "Spam, not!", 1.0)
 
@@ -108,7 +109,17 @@ def test_which_exact_match_it_was_is_read_off_the_scores_of_all_examples() -> No
     right = [_result("yes", "Yes", score=1.0)]
     assert {"no": {"yes": 1}, "yes": {"yes": 1}} == confusion([wrong, *right])
     strict = [_result("yes", "YES", score=0.0)]
-    assert {"no": {"other": 1}, "yes": {"other": 1}} == confusion([wrong, *strict])
+    assert {"no": {"Yes": 1}, "yes": {"YES": 1}} == confusion([wrong, *strict])
+
+
+def test_what_is_predicted_alone_is_a_label_while_there_are_few() -> None:
+    always = [_result(label, "C") for label in "BAA"]
+    assert {"A": {"C": 2}, "B": {"C": 1}} == confusion(always)
+    assert {"precision": 0.0, "recall": 0.0, "f1": 0.0, "n": 0} == (class_metrics(always) or {})["C"]
+    many = [_result("A", f"guess {number}") for number in range(MAX_LABELS)]
+    assert {"A": {"other": MAX_LABELS}} == confusion(many)
+    assert ["A"] == [*(class_metrics(many) or {})]
+    assert {"A": {"other": 1}} == confusion([_result("A", "x" * 61)])
 
 
 def test_any_target_that_is_met_counts_as_the_first() -> None:
@@ -117,7 +128,8 @@ def test_any_target_that_is_met_counts_as_the_first() -> None:
 
 
 def test_what_is_no_label_is_told_from_what_could_not_be_parsed() -> None:
-    results = [_result("A", "A"), _result("A", "Q"), _result("A", "", unparsed=True), _result("A", "A", unparsed=True)]
+    unparsed = [_result("A", "", unparsed=True), _result("A", "A", unparsed=True)]
+    results = [_result("A", "A"), _result("A", "A\nor B"), *unparsed]
     assert {"A": {"A": 2, "other": 1, "unparsed": 1}} == confusion(results)
     rows = class_metrics(results)
     assert rows is not None
@@ -127,7 +139,7 @@ def test_what_is_no_label_is_told_from_what_could_not_be_parsed() -> None:
 def test_labels_called_other_and_unparsed_keep_their_names() -> None:
     results = [
         *(_result("other", "other"), _result("unparsed", "unparsed")),
-        *(_result("other", "else"), _result("unparsed", "", unparsed=True)),
+        *(_result("other", ""), _result("unparsed", "", unparsed=True)),
     ]
     expected = {"other": {"(other)": 1, "other": 1}, "unparsed": {"(unparsed)": 1, "unparsed": 1}}
     assert expected == confusion(results)

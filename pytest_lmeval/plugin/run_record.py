@@ -237,6 +237,7 @@ class RunRecord:
                 *self.heard.told.remarks.get("", ()),
                 *run_state(self.config).remarks,
                 *self.config.stash.get(UNHEEDED, ()),
+                *(_cache_remarks(found["cache"], self._started) if "cache" in found else ()),
             )
         )
         return RunFacts(
@@ -263,3 +264,9 @@ class RunRecord:
             floors=self.gate_settings.floors,
             limits=self.gate_settings.limits,
         )
+
+
+def _cache_remarks(cache: Mapping[str, Any], started: str) -> Sequence[str]:
+    from pytest_lmeval.report.cached import cache_lines
+
+    return cache_lines(cache, started)

@@ -89,7 +89,9 @@ def selection_text(board: Leaderboard) -> str:
 def remark_lines(board: Leaderboard) -> list[str]:
     """Return what every report says of a board besides its rows: remarks, what was left out, quarantined, cached."""
     lines = [*note_lines(board), *quarantine_lines(board), *thought_lines(board), *_cache_lines(board)]
-    return [*map(str, board.remarks), *lines]
+    said = [*map(str, board.remarks)]
+    # The board of an earlier version does not have what was said of the cache among its remarks.
+    return [*said, *(line for line in lines if line not in said)]
 
 
 def _cache_lines(board: Leaderboard) -> list[str]:

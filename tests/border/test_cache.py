@@ -67,7 +67,7 @@ BORDER = Border(
             example="t:a",
             status="passed",
             says="cache: 1 answer(s) of version 0.1.1 are not used",
-            on=("terminal", "markdown"),
+            on=("terminal", "board", "markdown", "page"),
         ),
         refused("raising", "a fingerprint that raises", "fingerprint raised ValueError: no weights", model__py=FAILING),
         Row(kind="too large", never=BY_KEY),

@@ -89,9 +89,8 @@ def selection_text(board: Leaderboard) -> str:
 def remark_lines(board: Leaderboard) -> list[str]:
     """Return what every report says of a board besides its rows: remarks, what was left out, quarantined, cached."""
     lines = [*note_lines(board), *quarantine_lines(board), *thought_lines(board), *_cache_lines(board)]
-    said = [*map(str, board.remarks)]
-    # The board of an earlier version does not have what was said of the cache among its remarks.
-    return [*said, *(line for line in lines if line not in said)]
+    # What is said of the cache is among the remarks, too, but for boards of earlier versions.
+    return [*dict.fromkeys([*map(str, board.remarks), *lines])]
 
 
 def _cache_lines(board: Leaderboard) -> list[str]:

@@ -23,7 +23,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("one", metavar="A", type=Path, help="ledger.jsonl or leaderboard.json of a run")
     parser.add_argument("other", metavar="B", type=Path, help="that of another run of the same model on the same tasks")
     parser.add_argument("more", metavar="C", nargs="*", type=Path, help="further runs: flips are counted over all")
-    add_criteria(parser)
+    add_criteria(parser, "default: ")
     parser.add_argument("--seed", metavar="S", type=int, default=0, help="of the simulated rounds (default 0)")
     parser.add_argument("--rounds", metavar="N", type=at_least(1), help="default: as many as take a few seconds")
     add_format(parser, "text", "json")

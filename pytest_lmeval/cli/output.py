@@ -16,7 +16,7 @@ from pytest_lmeval.compare.pairing import PAIR_BY
 from pytest_lmeval.records.runfile import RunFile
 from pytest_lmeval.text import printable
 
-_DEFAULT = "default: as the run recorded it, or "
+_DEFAULT = "default: as the new run recorded it, or "
 
 
 def show(lines: Iterable[str]) -> None:
@@ -46,12 +46,10 @@ def add_format(parser: argparse.ArgumentParser, *choices: str) -> None:
     parser.add_argument("--format", choices=choices, default=choices[0], help=f"default {choices[0]}")
 
 
-def add_criteria(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the regression test, of the same meaning as a run's."""
-    parser.add_argument("--alpha", metavar="A", type=level, help=f"chance of a false alarm ({_DEFAULT}0.05)")
-    parser.add_argument(
-        "--tolerance", metavar="D", type=share, help=f"a drop of up to D is no regression ({_DEFAULT}0)"
-    )
+def add_criteria(parser: argparse.ArgumentParser, default: str = _DEFAULT) -> None:
+    """Add the options of the regression test, of the same meaning as a run's; ``default`` says where theirs are from."""
+    parser.add_argument("--alpha", metavar="A", type=level, help=f"chance of a false alarm ({default}0.05)")
+    parser.add_argument("--tolerance", metavar="D", type=share, help=f"a drop of up to D is no regression ({default}0)")
     parser.add_argument(
         "--strict", action="store_true", default=None, help="any example that passed and now does not is one"
     )

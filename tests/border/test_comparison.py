@@ -149,6 +149,13 @@ BORDER = Border(
             says="not significantly worse than the best (95%, Holm): good, last, fair",
         ),
         _third("cancelled", "Cancelled", "third: 12 not scored, 12 of which good got right", code=3),
+        _row(
+            "cancelled",
+            "Ctrl-C within one of the models",
+            ("--lm-adapter=third=models:Stopped",),
+            code=2,
+            says="not ranked: fewer than two models have a score",
+        ),
         _third("raising", "Down", "third: 12 not scored, 12 of which good got right", code=3),
         _row(
             "secret",

@@ -47,7 +47,7 @@ def add_format(parser: argparse.ArgumentParser, *choices: str) -> None:
 
 
 def add_criteria(parser: argparse.ArgumentParser, default: str = _DEFAULT) -> None:
-    """Add the options of the regression test, of the same meaning as a run's; ``default`` says where theirs are from."""
+    """Add the options of the regression test, of a run's meaning; ``default`` says where defaults are from."""
     parser.add_argument("--alpha", metavar="A", type=level, help=f"chance of a false alarm ({default}0.05)")
     parser.add_argument("--tolerance", metavar="D", type=share, help=f"a drop of up to D is no regression ({default}0)")
     parser.add_argument(

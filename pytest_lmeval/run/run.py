@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 Render = Callable[[Example], Any]
 _NOTHING_HELD = HeldResults()
 # What in a result is text of a model, or of what it was asked; names and hashes tell results apart.
-_WRITTEN = ("prompt", "targets", "outputs", "predictions", "thoughts", "exchanges", "metrics")
+_WRITTEN = ("prompt", "targets", "outputs", "predictions", "thoughts", "exchanges", "metrics", "served_by")
 
 
 class Unit(Protocol):

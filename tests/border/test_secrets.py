@@ -326,6 +326,5 @@ BORDER = Border(
 )
 
 
-@pytest.mark.parametrize("processes", BOTH)
-def test_the_border(tmp_path: Path, run_module: RunModule, processes: str) -> None:
-    check(BORDER, tmp_path, run_module, processes)
+def test_the_border(tmp_path: Path, run_module: RunModule) -> None:
+    check(BORDER, tmp_path, run_module)

@@ -201,7 +201,9 @@ def test_a_model_among_several_agrees_with_a_run_of_its_own(scene: Scene) -> Non
 
 def test_a_run_out_of_the_cache_agrees_and_asks_nothing(scene: Scene) -> None:
     assert scene.serial.board == scene.filled.board
-    assert scene.serial == scene.gated("cached", "--lm-cache=cache", "--lm-cache-mode=read-only")
+    cached = scene.gated("cached", "--lm-cache=cache", "--lm-cache-mode=read-only")
+    # But that its answers may be the baseline's own.
+    assert scene.serial == replace(cached, warnings=scene.serial.warnings)
     assert not scene.asked.exists()
 
 

@@ -323,6 +323,21 @@ BORDER = Border(
             unsaid="allowed: a could not be scored",
         ),
         _used(
+            "raising",
+            "allowed_client",
+            """
+            import http.client, json
+            host, _, path = lm.base_url.removeprefix("http://").partition("/")
+            body = json.dumps({"model": "m", "messages": [{"role": "user", "content": "fail"}]})
+            with lm.may_fail():
+                connection = http.client.HTTPConnection(host, timeout=60)
+                connection.request("POST", f"/{path}/chat/completions", body)
+                lm.score("ok", connection.getresponse().status >= 400)
+                connection.close()
+            """,
+            head=DEF,
+        ),
+        _used(
             "secret",
             "secret",
             "lm.output({'key': KEY})\nlm.note('key', KEY)\nlm.step('tool', KEY, KEY, KEY)\nlm.score('ok', 1)",

@@ -328,7 +328,7 @@ BORDER = Border(
             """
             import http.client, json
             host, _, path = lm.base_url.removeprefix("http://").partition("/")
-            body = json.dumps({"model": "m", "messages": [{"role": "user", "content": "fail"}]})
+            body = json.dumps({"model": "stub.v1", "messages": [{"role": "user", "content": "fail"}]})
             with lm.may_fail():
                 connection = http.client.HTTPConnection(host, timeout=60)
                 connection.request("POST", f"/{path}/chat/completions", body)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import needs
 from tests.border.table import Border, Row, check
 from tests.conftest import BOTH, PYTEST_INI, Project, RunModule
 
@@ -84,7 +85,7 @@ def test_the_border(tmp_path: Path, run_module: RunModule, processes: str) -> No
 @pytest.fixture
 def bomb(project: Project) -> Project:
     """Provide a task over a parquet file of some kilobytes that holds 200 MB."""
-    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    pyarrow, parquet = needs.module("pyarrow"), needs.module("pyarrow.parquet")
     table = pyarrow.table({"q": pyarrow.array(["x" * 1000] * 200_000)})
     (project.path / "tasks").mkdir()
     parquet.write_table(table, project.path / "tasks/rows.parquet", compression="zstd")

@@ -60,14 +60,16 @@ def test_the_board_says_with_what_options_the_model_was_asked(profiles: Project)
 
 
 def test_what_a_profile_is_changed_to_is_asked_anew_by_a_resumed_run(profiles: Project) -> None:
+    profiles.write("model.py", MODEL.replace("return [", "return [open('prefix.txt').read() + "))
+    profiles.write("prefix.txt", "")
     profiles.run_pytest("--lm-adapter=polite", "--deselect=tasks/t.jsonl::e2")
     ledger = profiles.path / "reports/ledger.jsonl"
     cut = "".join(line for line in ledger.read_text().splitlines(keepends=True) if "footer" not in line)
     for profile, reused in [(PROFILES, True), (PROFILES.replace("hello", "good day"), False)]:
         ledger.write_text(cut)
         profiles.write("pyproject.toml", profile)
-        model = MODEL.replace("return [", "return [__file__ and 'other ' + ")
-        profiles.write("model.py", model)
+        # A model that was edited would be another one: what this one answers is in a file of another kind.
+        profiles.write("prefix.txt", "other ")
         result = profiles.run_pytest("--lm-adapter=polite", "--lm-resume")
         result.assert_outcomes(passed=2 if reused else 0, failed=1 if reused else 3)
 

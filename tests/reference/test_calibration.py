@@ -58,9 +58,10 @@ def test_a_row_has_the_numbers_of_scikit_learn(rows: list[tuple[list[float], str
         assert [pytest.approx(theirs[name]) for name in ("precision", "recall", "f1-score", "support")] == [
             *(ours["precision"], ours["recall"], ours["f1"], ours["n"])
         ]
-    columns = [*labels, "other"]
-    known = [letter if letter in labels else "other" for letter in said]
-    matrix = confusion_matrix(true, known, labels=columns)
-    assert matrix[: len(labels)].tolist() == [
+    # What is only predicted is a column, too, and a row of nothing.
+    columns = [*sorted({*true, *said}), "other"]
+    matrix = confusion_matrix(true, said, labels=columns)
+    assert [*row.confusion] == labels
+    assert [matrix[columns.index(label)].tolist() for label in labels] == [
         [row.confusion[label].get(other, 0) for other in columns] for label in labels
     ]

@@ -7,6 +7,8 @@ import pytest
 from tests.conftest import BOTH, Project
 
 MODEL = """
+import pathlib
+
 class Model:
     def __init__(self, greeting="none", loud=False, extra=None):
         self.name = f"{greeting}.{loud}.{extra}.v1"
@@ -60,7 +62,7 @@ def test_the_board_says_with_what_options_the_model_was_asked(profiles: Project)
 
 
 def test_what_a_profile_is_changed_to_is_asked_anew_by_a_resumed_run(profiles: Project) -> None:
-    profiles.write("model.py", MODEL.replace("return [", "return [open('prefix.txt').read() + "))
+    profiles.write("model.py", MODEL.replace("return [", "return [pathlib.Path('prefix.txt').read_text() + "))
     profiles.write("prefix.txt", "")
     profiles.run_pytest("--lm-adapter=polite", "--deselect=tasks/t.jsonl::e2")
     ledger = profiles.path / "reports/ledger.jsonl"

@@ -8,6 +8,11 @@ import re
 # What the machines that run CI jobs read as a command in what a job prints: ``::`` that begins a line, blanks before
 # it left aside, and ``##[``, ``##vso[``, ``##teamcity[`` anywhere. Each match ends with the character to spell out.
 _COMMAND = re.compile(r"^[^\S\n]*:(?=:)|#(?=#\w*\[)", re.MULTILINE)
+# What the logs of Buildkite and Travis fold the lines below under, where it begins a line.
+_FOLD = re.compile(
+    r"^(?:-(?=--[^\S\n])|\+(?=\+\+[^\S\n])|~(?=~~[^\S\n])|\^(?=\^\^[^\S\n]+\+\+\+)|t(?=ravis_(?:fold|time):))",
+    re.MULTILINE,
+)
 # In a path also any ``::``, which ends the path in a node id; of the invisible characters those that break a line,
 # order a terminal about, turn the direction of writing, or cannot be encoded.
 _NOT_IN_A_PATH = re.compile(
@@ -33,6 +38,17 @@ def printable(text: str, *, keep: str = "\n\t") -> str:
     if "##" in text or ("::" in text and any(line.lstrip().startswith("::") for line in text.split("\n"))):
         return _COMMAND.sub(lambda found: found[0][:-1] + _spelled_out(found[0][-1]), text)
     return text
+
+
+def unfolded(text: str, *, keep: str = "\n\t") -> str:
+    r"""Return ``text`` as :func:`printable` does, and with the beginning of what a CI job's log would fold spelled out.
+
+    For text that is from outside altogether: the headings of a diff of our own begin their lines alike.
+
+    >>> print(unfolded("--- a"), unfolded("travis_fold:start:a"))
+    \x2d-- a \x74ravis_fold:start:a
+    """
+    return _FOLD.sub(lambda found: _spelled_out(found[0]), printable(text, keep=keep))
 
 
 def holds_command(text: str) -> bool:

@@ -153,8 +153,9 @@ def _check_reports(project: Project) -> Record:
 
 @pytest.mark.parametrize("per_example", [True, False])
 def test_the_reports_of_the_shipped_tasks_fit(project: Project, per_example: bool) -> None:
-    for path in TASK_FILES:
-        project.write(f"tasks/{path.parent.parent.name}/{path.name}", path.read_bytes())
+    # A folder for each file: two have the same name, and so may the folders that hold them.
+    for number, path in enumerate(TASK_FILES):
+        project.write(f"tasks/{number}/{path.name}", path.read_bytes())
     project.run_pytest("tasks", "--lm-adapter=toy", *["--lm-include-per-example"] * per_example)
     rows = _check_reports(project)["tasks"]
     assert [per_example] * len(TASK_FILES) == ["per_example" in row for row in rows]

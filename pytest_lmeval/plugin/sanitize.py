@@ -15,7 +15,7 @@ import pytest
 
 from pytest_lmeval.plugin.private import crash_of
 from pytest_lmeval.redaction import Scrubber
-from pytest_lmeval.text import printable
+from pytest_lmeval.text import unfolded
 
 _COLOR = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -59,31 +59,31 @@ def make_discreet(report: Any, scrubber: Scrubber) -> None:
 
 
 def make_harmless(report: Any) -> None:
-    """Spell out in ``report`` what a terminal or a CI runner would obey.
+    """Spell out in ``report`` what a terminal or a CI runner would obey, or fold the log at.
 
     ``report`` is the TestReport of an example or the CollectReport of a task file. Prompts and answers get into it
     through what metrics and adapters print, log and raise.
     """
     # Colours are dropped: a log that is captured has those of pytest.
-    report.sections = [(name, printable(_COLOR.sub("", text))) for name, text in report.sections]
+    report.sections = [(name, unfolded(_COLOR.sub("", text))) for name, text in report.sections]
     if hasattr(report, "wasxfail"):
-        report.wasxfail = printable(report.wasxfail)
+        report.wasxfail = unfolded(report.wasxfail)
     if isinstance(report.longrepr, tuple):
         path, line, reason = report.longrepr
-        report.longrepr = (path, line, printable(reason))
+        report.longrepr = (path, line, unfolded(reason))
     elif report.longrepr is not None:
         crash = crash_of(report)
         if crash is not None:  # the short summary has the bare message, without the mark before each line
-            crash.message = printable(crash.message)
+            crash.message = unfolded(crash.message)
         text = str(report.longrepr)
-        shown = printable(text)
+        shown = unfolded(text)
         if shown != text:
             report.longrepr = shown
 
 
 def make_warning_harmless(warning: warnings.WarningMessage) -> None:
-    """Spell out in a warning, which may quote a prompt or an answer, what would be obeyed."""
-    _change_warning(warning, lambda text: printable(_COLOR.sub("", text)))
+    """Spell out in a warning, which may quote a prompt or an answer, what would be obeyed or fold the log."""
+    _change_warning(warning, lambda text: unfolded(_COLOR.sub("", text)))
 
 
 def make_warning_discreet(warning: warnings.WarningMessage, scrubber: Scrubber) -> None:

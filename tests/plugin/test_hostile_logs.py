@@ -110,6 +110,18 @@ def test_a_run_gives_no_order_but_its_annotations(hostile: Project, options: lis
     check(result, "set-output name=a", "group]", "::error file=tasks/")
 
 
+def test_what_is_captured_folds_no_log(project: Project) -> None:
+    said = "\n".join(("travis_fold:start:a", "--- b", "+++ c", "~~~ d", "^^^ +++"))
+    project.write("conftest.py", CONFTEST)
+    project.write("model.py", MODEL)
+    record = project.record(said, said, metric="noisy")
+    project.task("tasks/--- t.jsonl", record, {**record, "id": "b", "extras": {"fails": True}})
+    result = project.run("-rA", "--tb=native", "-Wdefault")
+    check(result, "\\x2d-- b", "\\x2d-- t ", "\\x2b++ c", "\\x7e~~ d", "\\x5e^^ +++", "\\x74ravis_fold:start:a")
+    heads = ("travis_", "--- ", "+++ ", "~~~ ", "^^^")
+    assert [] == [line for line in result.outlines if line.startswith(heads)]
+
+
 def test_what_programs_print_stands_behind_a_mark(hostile: Project) -> None:
     result = hostile.run("tasks/programs.jsonl", "-s")
     check(result, "  stdout:", "    | \\x3a:set-output name=a::b")

@@ -23,11 +23,13 @@ _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_.-]")
 _NOT_IN_A_NODE = re.compile(r"[^ -~]")
 
 
-def printable(text: str, *, keep: str = "\n\t") -> str:
+def printable(text: str, *, keep: str = "\n\t", folds: bool = True) -> str:
     r"""Return ``text`` with all spelled out that a terminal or the log of a CI job would obey rather than show.
 
     That is every control character and lone surrogate but those in ``keep``, and the first character of whatever a CI
-    runner would take for a command. What was made printable once stays as it is.
+    runner would take for a command. Without ``folds`` also the first of what begins a line and would fold the log:
+    for text that is from outside altogether, since the headings of a diff of our own begin their lines alike. What was
+    made printable once stays as it is.
 
     >>> print(printable("  ::error::no"), printable("see ##[group]", keep=""))
       \x3a:error::no see \x23#[group]
@@ -36,19 +38,8 @@ def printable(text: str, *, keep: str = "\n\t") -> str:
         lines = text.split("\n") if "\n" in keep else [text]
         text = "\n".join(line if line.isprintable() else _line(line, keep) for line in lines)
     if "##" in text or ("::" in text and any(line.lstrip().startswith("::") for line in text.split("\n"))):
-        return _COMMAND.sub(lambda found: found[0][:-1] + _spelled_out(found[0][-1]), text)
-    return text
-
-
-def unfolded(text: str, *, keep: str = "\n\t") -> str:
-    r"""Return ``text`` as :func:`printable` does, and with the beginning of what a CI job's log would fold spelled out.
-
-    For text that is from outside altogether: the headings of a diff of our own begin their lines alike.
-
-    >>> print(unfolded("--- a"), unfolded("travis_fold:start:a"))
-    \x2d-- a \x74ravis_fold:start:a
-    """
-    return _FOLD.sub(lambda found: _spelled_out(found[0]), printable(text, keep=keep))
+        text = _COMMAND.sub(lambda found: found[0][:-1] + _spelled_out(found[0][-1]), text)
+    return text if folds else _FOLD.sub(lambda found: _spelled_out(found[0]), text)
 
 
 def holds_command(text: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_lmeval.text import holds_command, node_path, printable, unfolded
+from pytest_lmeval.text import holds_command, node_path, printable
 from tests.runner_log import ORDERS, commands_in
 from tests.tables import each_row
 
@@ -53,15 +53,15 @@ def test_a_tab_and_a_line_break_are_kept_where_they_may_be() -> None:
 
 @each_row("text", ["--- a", "+++ a", "~~~ a", "^^^ +++", "travis_fold:end:a", "travis_time:start:a"])
 def test_what_a_log_is_folded_at_is_spelled_out_of_text_from_outside_alone(text: str) -> None:
-    shown = unfolded(f"a\n{text}")
-    assert f"a\n\\x{ord(text[0]):02x}{text[1:]}" == shown == unfolded(shown)
+    shown = printable(f"a\n{text}", folds=False)
+    assert f"a\n\\x{ord(text[0]):02x}{text[1:]}" == shown == printable(shown, folds=False)
     assert text == printable(text)
     assert not holds_command(text)
 
 
 @each_row("text", ["---", "----- a", "---a", " --- a", "a --- b", "+++", "^^^", "travis"])
 def test_what_folds_nothing_stays_as_it_is(text: str) -> None:
-    assert text == unfolded(text)
+    assert text == printable(text, folds=False)
 
 
 def test_a_path_is_one_word_of_a_node_id() -> None:

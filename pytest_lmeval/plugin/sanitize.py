@@ -15,7 +15,7 @@ import pytest
 
 from pytest_lmeval.plugin.private import crash_of
 from pytest_lmeval.redaction import Scrubber
-from pytest_lmeval.text import unfolded
+from pytest_lmeval.text import printable
 
 _COLOR = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -65,25 +65,25 @@ def make_harmless(report: Any) -> None:
     through what metrics and adapters print, log and raise.
     """
     # Colours are dropped: a log that is captured has those of pytest.
-    report.sections = [(name, unfolded(_COLOR.sub("", text))) for name, text in report.sections]
+    report.sections = [(name, printable(_COLOR.sub("", text), folds=False)) for name, text in report.sections]
     if hasattr(report, "wasxfail"):
-        report.wasxfail = unfolded(report.wasxfail)
+        report.wasxfail = printable(report.wasxfail, folds=False)
     if isinstance(report.longrepr, tuple):
         path, line, reason = report.longrepr
-        report.longrepr = (path, line, unfolded(reason))
+        report.longrepr = (path, line, printable(reason, folds=False))
     elif report.longrepr is not None:
         crash = crash_of(report)
         if crash is not None:  # the short summary has the bare message, without the mark before each line
-            crash.message = unfolded(crash.message)
+            crash.message = printable(crash.message, folds=False)
         text = str(report.longrepr)
-        shown = unfolded(text)
+        shown = printable(text, folds=False)
         if shown != text:
             report.longrepr = shown
 
 
 def make_warning_harmless(warning: warnings.WarningMessage) -> None:
     """Spell out in a warning, which may quote a prompt or an answer, what would be obeyed or fold the log."""
-    _change_warning(warning, lambda text: unfolded(_COLOR.sub("", text)))
+    _change_warning(warning, lambda text: printable(_COLOR.sub("", text), folds=False))
 
 
 def make_warning_discreet(warning: warnings.WarningMessage, scrubber: Scrubber) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from pytest_lmeval.leaderboard.board import Leaderboard
 from pytest_lmeval.leaderboard.rows import TaskRow
-from pytest_lmeval.text import printable, unfolded
+from pytest_lmeval.text import printable
 
 HEADINGS = ("task", "metric", "score", "95 % interval", "correct", "errors", "unparsed", "ms")
 """The columns of the board; the first two are text."""
@@ -168,7 +168,7 @@ def score_text(score: float | int | None) -> str:
 def cells(row: TaskRow) -> tuple[str, ...]:
     """Return what stands in the columns for one task."""
     return (
-        unfolded(row.task, keep=""),
+        printable(row.task, keep="", folds=False),
         printable(row.metric, keep=""),
         score_text(row.score),
         ci95_text(row.ci95) or "-",
@@ -204,7 +204,7 @@ def cut_to(text: str, size: int) -> str:
 
 def columns(headings: Sequence[str], rows: Sequence[Sequence[str]], *, texts: int) -> list[str]:
     """Return the lines of a table; the first ``texts`` columns are text, the others numbers on the right."""
-    shown = [headings, *[[unfolded(cell, keep="") for cell in row] for row in rows]]
+    shown = [headings, *[[printable(cell, keep="", folds=False) for cell in row] for row in rows]]
     widths = [max(len(row[column]) for row in shown) for column in range(len(headings))]
     return [_line(row, widths, texts) for row in shown]
 

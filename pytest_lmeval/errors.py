@@ -96,13 +96,15 @@ class AdapterError(LmevalError):
 
     ``alike`` is what errors of the same cause have in common, where their texts differ. ``retries`` are the attempts
     before the one that ended so. ``status`` is the HTTP status that a server answered with, 0 where none did, and
-    ``said`` what stood in its error object: message, type, code, param.
+    ``said`` what stood in its error object: message, type, code, param. ``together`` is how many requests the call had
+    that raised it, 0 where none did.
     """
 
     alike = ""
     retries: int = 0
     status: int = 0
     said: Mapping[str, Any] = MappingProxyType({})
+    together: int = 0
 
 
 class AdapterTimeout(AdapterError):

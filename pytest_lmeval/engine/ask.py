@@ -67,7 +67,9 @@ def _ask_kind(
     try:
         returned = method(batch)
     except BaseException as error:
-        return [unusable(adapter, error, passthrough)] * len(batch)
+        found = unusable(adapter, error, passthrough)
+        found.together = len(batch)
+        return [found] * len(batch)
     each_ms = (time.perf_counter() - started) * 1000 / len(batch)
     return _check_returned(returned, batch, name, each_ms)
 

@@ -13,7 +13,7 @@ from pytest_lmeval.engine.ask import Answer, ask, with_attempts
 from pytest_lmeval.engine.jobs import Inbox, Job
 from pytest_lmeval.engine.outage import Outage, is_too_long
 from pytest_lmeval.engine.policy import AGAIN, SERVER, Policy, Wait, Waits, backoff_s
-from pytest_lmeval.errors import AdapterError, AdapterTimeout, TransientError
+from pytest_lmeval.errors import AdapterDown, AdapterError, AdapterTimeout, TransientError
 from pytest_lmeval.types import Generate, Request
 
 _WORTH_ANOTHER_TRY = (TransientError, AdapterTimeout)
@@ -103,14 +103,14 @@ class BatchTransport:
             answers += self._ask_together(requests[first : first + size])
         return answers
 
-    def _ask_together(self, requests: Sequence[Request]) -> list[Answer]:
+    def _ask_together(self, requests: Sequence[Request], before: int = 0) -> list[Answer]:
         ended = self._outage.ended
-        return [ended] * len(requests) if ended else self._ask_with_retries(requests)
+        return [ended] * len(requests) if ended else self._ask_with_retries(requests, before)
 
-    def _ask_with_retries(self, requests: Sequence[Request]) -> list[Answer]:
+    def _ask_with_retries(self, requests: Sequence[Request], before: int) -> list[Answer]:
         answers = self._ask(requests)
-        attempts = [1] * len(answers)
-        for attempt in range(self._policy.retries):
+        attempts = [before + 1] * len(answers)
+        for attempt in range(before, self._policy.retries):
             again = [number for number, answer in enumerate(answers) if isinstance(answer, _WORTH_ANOTHER_TRY)]
             if not again or self._stopped:
                 break
@@ -123,12 +123,27 @@ class BatchTransport:
             for number, answer in zip(again, self._ask([requests[number] for number in again]), strict=True):
                 answers[number] = answer
                 attempts[number] += 1
+        if any(map(_is_of_several, answers)):
+            return self._one_by_one(requests, answers, attempts)
         return [with_attempts(answer, tries) for answer, tries in zip(self._noted(answers), attempts, strict=True)]
 
+    def _one_by_one(self, requests: Sequence[Request], answers: list[Answer], attempts: list[int]) -> list[Answer]:
+        """Return the final answers: those to requests whose call raised come from asking each by itself."""
+        spoilt = [number for number, answer in enumerate(answers) if _is_of_several(answer)]
+        others = [number for number in range(len(answers)) if number not in spoilt]
+        noted = zip(others, self._noted([answers[number] for number in others]), strict=True)
+        found = {number: with_attempts(answer, attempts[number]) for number, answer in noted}
+        for number in spoilt:
+            found[number] = self._ask_alone(requests[number], answers[number], attempts[number])
+        return [found[number] for number in range(len(answers))]
+
+    def _ask_alone(self, request: Request, spoilt: Answer, attempts: int) -> Answer:
+        return with_attempts(spoilt, attempts) if self._stopped else self._ask_together([request], attempts)[0]
+
     def _noted(self, answers: list[Answer]) -> list[Answer]:
-        if len({str(answer) if isinstance(answer, AdapterError) else id(answer) for answer in answers}) > 1:
+        if len({str(answer) if isinstance(answer, AdapterError) else id(answer) for answer in answers}) != 1:
             return [self._outage.note(answer) for answer in answers]
-        # A call that fails is one error, however many requests were in it.
+        # A call whose answers cannot be used is one error, however many requests were in it.
         return [self._outage.note(answers[0])] * len(answers)
 
     def _ask(self, requests: Sequence[Request]) -> list[Answer]:
@@ -138,3 +153,14 @@ class BatchTransport:
             return ask(self._adapter, requests, self._policy.passthrough, self._policy.think_tags)
         finally:
             self._calling_since = None
+
+
+def _is_of_several(answer: Answer) -> bool:
+    """Tell whether ``answer`` is what a call for several requests raised, which one of them alone may have caused.
+
+    Without asking each again, which examples are errors would depend on how they fell into batches. A timeout would be
+    waited for once more for each of them.
+    """
+    if not isinstance(answer, AdapterError) or answer.together < 2:
+        return False
+    return not (isinstance(answer, AdapterTimeout | AdapterDown) or is_too_long(getattr(answer, "retry_after", None)))

@@ -15,7 +15,7 @@ from pytest_lmeval.engine.batching import BatchTransport
 from pytest_lmeval.engine.engine import Engine
 from pytest_lmeval.engine.jobs import Inbox, Job
 from pytest_lmeval.engine.policy import Policy
-from pytest_lmeval.errors import AdapterError, AdapterTimeout, TransientError
+from pytest_lmeval.errors import AdapterError, AdapterTimeout, RequestRefused, TransientError
 from pytest_lmeval.types import Completion, Generate, LogLikelihood, LogProb
 from tests.tables import each_row
 
@@ -180,10 +180,66 @@ class Raising(Model):
 
 
 @each_row("error", [SystemExit(3), Stop("own"), RuntimeError("boom")])
-def test_whatever_an_adapter_raises_is_an_error_of_its_batch_alone(error: BaseException) -> None:
-    first, spoilt, last = answers_of(Raising(error), "a", "b bad", "c")
+def test_whatever_an_adapter_raises_is_an_error_of_the_requests_that_raise_alone(error: BaseException) -> None:
+    model = Raising(error)
+    first, spoilt, last = answers_of(model, "a", "b bad d", "c")
     assert (["a"], ["c"]) == (first, last)
-    assert 2 == len([text for text in spoilt if type(error).__name__ in text])
+    assert ["b", "d"] == spoilt[::2]
+    assert type(error).__name__ in spoilt[1]
+    assert spoilt[1].endswith("(2 attempts)")
+    assert [["a"], ["b", "bad", "d"], ["b"], ["bad"], ["d"], ["c"]] == model.calls
+
+
+def test_requests_that_are_asked_alone_say_that_they_were_asked_before() -> None:
+    (job,) = jobs_of("a bad")
+    inbox = Inbox()
+    transport = BatchTransport(Raising(RuntimeError("boom")), Policy(), inbox)
+    transport.submit([job])
+    assert inbox.wait(job, PATIENCE_S)
+    transport.close()
+    good, bad = job.answers or ()
+    assert isinstance(good, Completion)
+    assert isinstance(bad, AdapterError)
+    assert (1, 1) == (good.retries, bad.retries)
+
+
+@pytest.mark.parametrize(
+    ("error", "calls"),
+    [
+        # What passes has been asked again together; then each is asked once more.
+        (TransientError("busy"), [["a", "bad"]] * 3 + [["a"], ["bad"]]),
+        (RequestRefused("filtered"), [["a", "bad"], ["a"], ["bad"]]),
+        (AdapterError("no"), [["a", "bad"], ["a"], ["bad"]]),
+        (AdapterTimeout("late"), [["a", "bad"]] * 3),
+        (TimeoutError("late"), [["a", "bad"]] * 3),
+        (TransientError("a day", 86_400.0), [["a", "bad"]]),
+    ],
+)
+def test_what_is_raised_for_several_says_whether_each_is_asked_alone(
+    backoffs: list[tuple[int, float | None]], error: Exception, calls: list[list[str]]
+) -> None:
+    model = Raising(error)
+    answers_of(model, "a bad", retries=2)
+    assert calls == model.calls
+
+
+def test_an_error_that_is_returned_for_each_of_a_batch_is_no_call_that_raised() -> None:
+    model = Model(a=[AdapterError("no")], b=[AdapterError("no")])
+    answers_of(model, "a b")
+    assert [["a", "b"]] == model.calls
+
+
+def test_what_passes_while_requests_are_asked_alone_has_the_retries_that_are_left(
+    backoffs: list[tuple[int, float | None]],
+) -> None:
+    class Shaky(Raising):
+        def answer(self, request: Generate) -> Any:
+            return TransientError("busy") if request.text == "shaky" else super().answer(request)
+
+    model = Shaky(RuntimeError("boom"))
+    (answers,) = answers_of(model, "shaky bad", retries=2)
+    assert "AdapterError: busy (3 attempts)" == answers[0]
+    assert [["shaky", "bad"], ["shaky"], ["shaky"], ["bad"]] == model.calls
 
 
 @each_row("error", [Stop("all of it"), KeyboardInterrupt(), GeneratorExit()])

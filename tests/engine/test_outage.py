@@ -120,10 +120,34 @@ def test_a_port_that_nobody_listens_on_ends_the_run(nobody: int, retries: int) -
 def test_a_batch_adapter_that_fails_alike_five_times_ends_the_run() -> None:
     adapter = BatchClient(lambda attempt: raising(OSError("no network")))
     texts, stopped = outcomes(adapter, 60, batch_size=4)
-    assert 4 * FIRST == adapter.attempts.total()
-    assert 4 * (FIRST - 1) + 1 == len(texts)
+    # Two calls for four and, one by one, the five that end the run.
+    assert 2 * 4 + FIRST == adapter.attempts.total()
+    assert FIRST == len(texts)
     assert "the first 5 requests" in stopped
     assert "no network" in stopped
+
+
+def test_a_batch_of_which_five_alike_failed_alone_is_asked_no_further() -> None:
+    adapter = BatchClient(lambda attempt: raising(OSError("no network")))
+    texts, _ = outcomes(adapter, 60, batch_size=30)
+    assert (30 + FIRST, FIRST) == (adapter.attempts.total(), len(texts))
+
+
+def test_a_batch_adapter_that_loses_its_server_later_ends_the_run_within_twenty_requests() -> None:
+    adapter = BatchClient(lambda attempt: FINE if attempt <= 8 else raising(ConnectionRefusedError("gone")))
+    texts, stopped = outcomes(adapter, 60, batch_size=8)
+    assert 8 + ALIKE == len(texts)
+    assert "the last 20 requests" in stopped
+
+
+def test_calls_that_all_return_too_few_answers_count_as_one_request_each() -> None:
+    class Short(BatchClient):
+        def generate(self, prompts: Sequence[str]) -> list[Any]:
+            return super().generate(prompts)[1:]
+
+    adapter = Short(lambda attempt: FINE)
+    assert 4 * (FIRST - 1) + 1 == len(outcomes(adapter, 60, batch_size=4)[0])
+    assert 4 * FIRST == adapter.attempts.total()
 
 
 @pytest.mark.parametrize(

@@ -53,12 +53,17 @@ WHOLE_BATCH = {
     "none at all": "NoneType",
     "a bare string": "str",
     "a generator": "generator",
+    "times out": "TimeoutError: 60 s",
+}
+ONE_ANSWER = {
+    "a number": "float",
+    "nothing": "NoneType",
+    "bytes": "bytes",
+    "a list": "list",
     "raises": "RuntimeError: out of tokens",
     "raises nothing to say": "ValueError",
     "exits": "SystemExit: 5",
-    "times out": "TimeoutError: 60 s",
 }
-ONE_ANSWER = {"a number": "float", "nothing": "NoneType", "bytes": "bytes", "a list": "list"}
 
 
 @pytest.fixture
@@ -76,7 +81,9 @@ def rogue(project: Project) -> Project:
 
 
 @pytest.mark.parametrize("processes", ["-n0", "-n2"])
-def test_a_spoilt_call_is_an_error_of_its_examples_alone(rogue: Project, processes: str) -> None:
+def test_a_spoilt_call_is_an_error_of_its_examples_and_one_that_raised_of_those_that_raise_alone(
+    rogue: Project, processes: str
+) -> None:
     result = rogue.run(processes, "--lm-batch-size=2", "--lm-include-per-example")
     assert 3 == result.ret
     examples = rogue.examples()
@@ -103,11 +110,14 @@ def test_a_spoilt_call_is_an_error_of_its_examples_alone(rogue: Project, process
 def test_errors_do_not_pull_a_score_down(rogue: Project) -> None:
     rogue.run("--lm-batch-size=2", "tasks/raises.jsonl")
     (row,) = rogue.board()["tasks"]
+    assert (1.0, 3, 1, 4) == (row["score"], row["correct"], row["errors"], row["total"])
+    rogue.run("--lm-batch-size=2", "tasks/none-at-all.jsonl")
+    (row,) = rogue.board()["tasks"]
     assert (1.0, 2, 2, 4) == (row["score"], row["correct"], row["errors"], row["total"])
 
 
 def test_so_many_errors_may_be_allowed(rogue: Project) -> None:
-    args = ["--lm-batch-size=2", "tasks/raises.jsonl", "tasks/nothing.jsonl"]
+    args = ["--lm-batch-size=2", "tasks/none-at-all.jsonl", "tasks/raises.jsonl"]
     assert 0 == rogue.run(*args, "--lm-max-errors=3").ret
     board = rogue.board()
     assert board["complete"]
@@ -118,9 +128,28 @@ def test_so_many_errors_may_be_allowed(rogue: Project) -> None:
 
 
 def test_errors_fail_their_items_in_every_gate(rogue: Project) -> None:
-    result = rogue.run("--lm-gate=none", "--lm-batch-size=2", "tasks/raises.jsonl")
+    result = rogue.run("--lm-gate=none", "--lm-batch-size=2", "tasks/raises.jsonl", "tasks/none-at-all.jsonl")
     assert 3 == result.ret
-    result.assert_outcomes(passed=2, failed=2)
+    result.assert_outcomes(passed=5, failed=3)
+
+
+def test_shards_processes_and_sizes_of_batches_make_no_other_examples_errors(project: Project) -> None:
+    project.write("model.py", MISBEHAVING)
+    prompts = ["raises" if number in (3, 4, 10) else "fine" for number in range(16)]
+    project.task(
+        "tasks/t.jsonl", *[{**project.record(f"e{n}", "fine"), "prompt": prompt} for n, prompt in enumerate(prompts)]
+    )
+
+    def failed(*args: str) -> set[str]:
+        assert 3 == project.run(*args, "--lm-include-per-example").ret
+        return {name for name, example in project.examples().items() if example["status"] == "error"}
+
+    whole = failed()
+    assert {"t:e3", "t:e4", "t:e10"} == whole
+    assert 16 == project.board()["usage"]["retries"]
+    assert whole == failed("--lm-shard=1/2") | failed("--lm-shard=2/2")
+    assert whole == failed("-n2", "--lm-batch-size=3")
+    assert whole == failed("--lm-resume", "--lm-batch-size=5")
 
 
 def test_an_empty_answer_is_an_answer(project: Project) -> None:

@@ -32,10 +32,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the calibration."""
-    runs = read_run(options.one), read_run(options.other)
-    found = calibrate(*runs, criteria_of(options), seed=options.seed, rounds=options.rounds)
+    runs, more = (read_run(options.one), read_run(options.other)), [*map(read_run, options.more)]
+    found = calibrate(*runs, criteria_of(options), more=more, seed=options.seed, rounds=options.rounds)
     # Of two runs any example that flips does so half of the time: that is no reason to set it aside.
-    flips = flipping([*runs, *map(read_run, options.more)]) if options.more else ()
+    flips = flipping([*runs, *more]) if more else ()
     if options.format == "json":
         show_json({**found.to_json(), "flipping": [each.to_json() for each in flips]})
     else:

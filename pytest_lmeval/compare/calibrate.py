@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
+from itertools import combinations
 from typing import Any
 
 from pytest_lmeval.compare.changes import Criteria, TaskChange, overall_change, task_changes
@@ -84,19 +85,27 @@ class Calibration:
 
 
 def calibrate(
-    one: RunFile, other: RunFile, criteria: Criteria, *, seed: int = 0, rounds: int | None = None
+    one: RunFile,
+    other: RunFile,
+    criteria: Criteria,
+    *,
+    more: Sequence[RunFile] = (),
+    seed: int = 0,
+    rounds: int | None = None,
 ) -> Calibration:
     """Return how two runs of one model on the same examples differ, and what the gate makes of such differences.
 
     ``rounds`` is how often to simulate a run of the gate; as often as takes a few seconds where it is not given.
-    Raises UsageError for one and the same run, and where examples are not the same in both.
+    Raises UsageError for one and the same run, where examples are not the same in both, and for any two of these and
+    ``more`` runs that share answers out of a cache.
     """
     if one.digest and (one.digest, one.timestamp) == (other.digest, other.timestamp):
         raise UsageError(
             f"{one.path} and {other.path} are of one and the same run; calibrate takes two runs of a model"
         )
+    for pair in combinations((one, other, *more), 2):
+        _check_answers(*pair)
     first, second = examples_of(one), examples_of(other)
-    _check_answers(one, other, shared_answers(first, second))
     comparison = compare(first, second, criteria)
     _check_same_content(one, other, comparison)
     pairs = pair_up(first, second, (), lambda task, id: False).pairs
@@ -112,8 +121,8 @@ def calibrate(
     )
 
 
-def _check_answers(one: RunFile, other: RunFile, shared: int) -> None:
-    if shared:
+def _check_answers(one: RunFile, other: RunFile) -> None:
+    if shared := shared_answers(examples_of(one), examples_of(other)):
         raise UsageError(
             f"{one.path} and {other.path}: {shared} example(s) have the same answers out of a cache, which say nothing "
             "about chance; run without --lm-cache, or with --lm-cache-mode=refresh"

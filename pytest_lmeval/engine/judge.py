@@ -8,11 +8,12 @@ from pytest_lmeval.adapters.resolve import adapter_name
 from pytest_lmeval.engine.engine import Engine
 from pytest_lmeval.errors import ScoringError
 from pytest_lmeval.hashes import judge_key
+from pytest_lmeval.records.answers import is_of
 from pytest_lmeval.records.judgements import judge_entries
 from pytest_lmeval.types import Completion, ExampleResult, Generate
 
-Known = Mapping[str, str]
-"""What judges wrote in the run that is being completed, by :func:`judge_key`."""
+Known = Mapping[str, Mapping[str, str]]
+"""What judges wrote in the run that is being completed, by :func:`judge_key` and ``adapter_key``."""
 
 
 class NamedJudges:
@@ -22,6 +23,7 @@ class NamedJudges:
     """
 
     name = ""
+    adapter_key = ""
 
     def __init__(self, open_model: Callable[[str], Judge] | None) -> None:
         self._open_model = open_model
@@ -63,13 +65,16 @@ class NamedJudges:
 class Judge(NamedJudges):
     """Asks a model about answers, ahead of the time where that is known.
 
-    A question that ``known`` holds the answer to is not asked.
+    A question that ``known`` holds the answer to is not asked. ``adapter_key`` tells judges of one name apart.
     """
 
     def __init__(self, engine: Engine, known: Known, open_model: Callable[[str], Judge] | None = None) -> None:
         super().__init__(open_model)
         self.engine = engine
         self.name = adapter_name(engine.adapter)
+        from pytest_lmeval.adapters.identity import identity_of
+
+        self.adapter_key = identity_of(engine.adapter).key[:16]
         self._known = known
         self._by_example = bool(getattr(engine.adapter, "answers_by_example", False))
 
@@ -100,21 +105,26 @@ class Judge(NamedJudges):
         return f"{key} {request.task} {request.id}" if self._by_example else key
 
     def _send(self, wanted: Mapping[str, Generate]) -> None:
-        new = [key for key in wanted if key not in self._known]
+        new = [key for key in wanted if self._recalled(key) is None]
         if new:
             self.engine.send(new, lambda key: (wanted[key],))
 
     def _answer(self, key: str, wanted: Mapping[str, Generate]) -> Completion:
-        if key in self._known:
-            return Completion(self._known[key])
+        if (recalled := self._recalled(key)) is not None:
+            return Completion(recalled)
         (answer,) = self.engine.respond(key, lambda other: (wanted[other],))
         assert isinstance(answer, Completion)
         return answer
 
+    def _recalled(self, key: str) -> str | None:
+        replies = self._known.get(key)
+        return next((reply for by, reply in replies.items() if is_of(by, self.adapter_key)), None) if replies else None
 
-def known_answers(results: Iterable[ExampleResult]) -> dict[str, str]:
-    """Return what judges wrote, by :func:`judge_key`, as the details of held results tell."""
-    known: dict[str, str] = {}
+
+def known_answers(results: Iterable[ExampleResult]) -> Known:
+    """Return what judges wrote, as the details of held results tell."""
+    known: dict[str, dict[str, str]] = {}
     for result in results:
-        known.update((entry["key"], entry["output"]) for entry in judge_entries(result.details))
+        for entry in judge_entries(result.details):
+            known.setdefault(entry["key"], {})[str(entry.get("adapter_key", ""))] = entry["output"]
     return known

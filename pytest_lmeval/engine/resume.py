@@ -14,7 +14,8 @@ from pytest_lmeval.errors import UsageError
 from pytest_lmeval.formats.loglikelihood import log_probs_of
 from pytest_lmeval.leaderboard.functions import is_function
 from pytest_lmeval.leaderboard.responses import confidences
-from pytest_lmeval.records.answers import AnswersByExample, KnownAnswers
+from pytest_lmeval.records.answers import AnswersByExample, KnownAnswers, is_of
+from pytest_lmeval.records.judgements import judge_keys
 from pytest_lmeval.records.ledger_lines import read_ledger
 from pytest_lmeval.records.recorded import recorded_result
 from pytest_lmeval.types import Completion, ExampleResult, Response
@@ -74,7 +75,7 @@ class HeldResults:
         """Return the responses to an example if they answer what would be asked now, else None."""
         held = self.results.get((task, example))
         repeats = 0 if held is None else len(held.outputs or held.predictions)
-        if held is None or is_function(held) or held.exchanges or not _is_of(held.adapter_key, asked.key):
+        if held is None or is_function(held) or held.exchanges or not is_of(held.adapter_key, asked.key):
             return None
         if Asked(held.request, held.adapter, repeats) != asked._replace(key=""):
             return None
@@ -93,21 +94,16 @@ class HeldResults:
 
     def known(self, name: str, key: str) -> KnownAnswers:
         """Return the answers of the model with this name and ``key`` to examples that take several requests."""
-        results = [each for each in self.results.values() if each.adapter == name and _is_of(each.adapter_key, key)]
-        of_model = {
-            example: [record for record in records if _is_of(record.get("adapter_key"), key)]
-            for example, records in self.underway.get("", {}).items()
-        }
-        return KnownAnswers(results, underway={"": of_model})
+        results = [each for each in self.results.values() if each.adapter == name and is_of(each.adapter_key, key)]
+        return KnownAnswers(results, "", self.underway, key)
+
+    def judged(self, name: str, key: str) -> KnownAnswers:
+        """Return the answers of the judge with this name and ``key`` to eval functions."""
+        return KnownAnswers(self.results.values(), name, self.underway, key)
 
     def _unfinished(self) -> list[Mapping[str, Any]]:
         by_example = (item for answers in self.underway.values() for item in answers.items())
         return [record for key, records in by_example if key not in self.results for record in records]
-
-
-def _is_of(held: object, key: str) -> bool:
-    """Tell whether an answer is of the adapter with ``key``; earlier versions recorded none."""
-    return held in ("", None, key)
 
 
 def fingerprint(adapter: str, options: Mapping[str, Any], repeats: int) -> str:
@@ -205,6 +201,11 @@ class Resumption:
         """Tell whether the ledger holds this very result, and count it."""
         held = self._held.results.get((result.task, result.id))
         if held is None or not all(getattr(held, name) == getattr(result, name) for name in _DECISIVE):
+            return False
+        # Another model or judge may have said the same: a further run has to know that it is theirs.
+        if not is_of(held.adapter_key, result.adapter_key):
+            return False
+        if not judge_keys(held.details) <= judge_keys(result.details):
             return False
         self.reused += 1
         # An older version did not record the name of the item.

@@ -70,7 +70,7 @@ def consult(judge: Any, question: Question) -> Consultation:
         verdict = question.read(replies[1][1].text)
     completions = [completion for _, completion in replies]
     unread = "" if verdict is not None else unread_text(question.wanted, completions[-1].text)
-    entries = []
+    entries, told_apart = [], str(getattr(judge, "adapter_key", ""))
     for number, (request, completion) in enumerate(replies):
         key = judge.key(request)
         entries.append(
@@ -82,6 +82,7 @@ def consult(judge: Any, question: Question) -> Consultation:
                 question.verdict: verdict if number == len(replies) - 1 else None,
                 "repaired": number > 0,
                 **({"key": key} if key else {}),
+                **({"adapter_key": told_apart} if told_apart else {}),
             }
         )
     return Consultation(verdict, unread, entries, total(map(_usage_of, completions)))

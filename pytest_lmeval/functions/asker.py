@@ -34,9 +34,11 @@ class Asker:
     gathered, for 5 ms or until there are as many as a batch has.
     """
 
-    def __init__(self, engine: Engine, loop: Loop, known: KnownAnswers, note: Callable[[Exchange], None]) -> None:
+    def __init__(
+        self, engine: Engine, loop: Loop, known: KnownAnswers, note: Callable[[Exchange], None], key: str = ""
+    ) -> None:
         self.engine = engine
-        self.name = adapter_name(engine.adapter)
+        self.name, self.key = adapter_name(engine.adapter), key
         self._loop = loop
         self._known = known
         self._note = note

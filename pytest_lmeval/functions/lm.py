@@ -162,7 +162,9 @@ class LmBase:
             state.fail(error)
             raise error
         request = Generate(asked, state.task, state.id, state.repeat)
-        return state, judge, request, open_step(state, "judge", judge.name, request)
+        step = open_step(state, "judge", judge.name, request)
+        step.adapter_key = judge.key
+        return state, judge, request, step
 
     def _first(self, talk: Generator[tuple[Message, ...], str, str]) -> tuple[Message, ...]:
         try:

@@ -28,7 +28,8 @@ class Step:
     A ``cached`` answer was asked for in another run: it cost nothing now. A request that was ``cancelled`` by the
     application has no answer, and that is no error; nor is one that ``may_fail``. ``client`` has, of a request of an
     application's own client, the ``model`` that it asked for, and the names of what was ``dropped`` of it.
-    ``served_by`` is what the server says of the model that answered.
+    ``served_by`` is what the server says of the model that answered. ``adapter_key`` tells a judge from others of its
+    name.
     """
 
     kind: str
@@ -46,6 +47,7 @@ class Step:
     may_fail: bool = False
     client: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
     served_by: str = ""
+    adapter_key: str = ""
 
     @property
     def is_open(self) -> bool:
@@ -66,6 +68,7 @@ class Step:
             "cancelled": self.cancelled or None,
             "client": dict(self.client),
             "served_by": self.served_by,
+            "adapter_key": self.adapter_key,
         }
         # An output of 0, False or "" is one; only None says that there is none.
         known = {name: value for name, value in said.items() if value is not None}

@@ -15,7 +15,7 @@ from pytest_lmeval.types import ExampleResult
 _PROMPT_TAIL = 600
 _TEXT_HEAD = 2000
 _THOUGHTS_TAIL = 80
-_FOR_PROGRAMS = frozenset({"key", "prompt_hash"})
+_FOR_PROGRAMS = frozenset({"key", "adapter_key", "prompt_hash"})
 _OF_FUNCTIONS = frozenset({"steps", OUTPUT, "repeats", FUNCTION})
 _MARK = "\n    | "
 

@@ -49,6 +49,11 @@ def recorded_answer(record: Mapping[str, Any]) -> Completion:
         raise ValueError(f"exchanges.{error}") from None
 
 
+def is_of(held: object, key: str) -> bool:
+    """Tell whether an answer is of the adapter with ``key``; earlier versions recorded none."""
+    return held in ("", None, key)
+
+
 class Recall:
     """The recorded answers to one example, each handed out once, equal requests in their order."""
 
@@ -68,7 +73,7 @@ class Recall:
 class KnownAnswers:
     """The answers of an earlier run: those in its results, and those it was ``underway`` with when it ended.
 
-    They are the model's, or those of ``judge`` to eval functions.
+    They are the model's, or those of ``judge`` to eval functions; what was recorded with another ``key`` is neither's.
     """
 
     def __init__(
@@ -76,17 +81,19 @@ class KnownAnswers:
         results: Iterable[ExampleResult] = (),
         judge: str = "",
         underway: Mapping[str, AnswersByExample] | None = None,
+        key: str = "",
     ) -> None:
         self._records: dict[tuple[str, str], Sequence[Mapping[str, Any]]] = {}
         for result in results:
             found: Sequence[Mapping[str, Any]] = () if judge else result.exchanges
             if is_function(result):
                 found = answered_requests(result.details, "judge" if judge else "request", judge)
-            if found:
+            if found := [record for record in found if is_of(record.get("adapter_key"), key)]:
                 self._records[result.task, result.id] = found
-        for key, records in (underway or {}).get(judge, {}).items():
-            found = self._records.get(key, ())
-            self._records[key] = [*found, *_without(records, found)]
+        for example, records in (underway or {}).get(judge, {}).items():
+            found = self._records.get(example, ())
+            of_key = [record for record in records if is_of(record.get("adapter_key"), key)]
+            self._records[example] = [*found, *_without(of_key, found)]
 
     def of(self, task: str, example: str) -> Recall:
         """Return the answers to an example, all of them: whoever asks about it anew begins with a new one."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_lmeval.errors import UsageError
-from pytest_lmeval.leaderboard.functions import answered_requests
+from pytest_lmeval.leaderboard.functions import answered_requests, steps_of
 from pytest_lmeval.records.ledger_lines import read_ledger
 from pytest_lmeval.records.recorded import recorded_exchanges
 from pytest_lmeval.records.recording import board_records, recording_data
@@ -38,6 +38,12 @@ def judge_entries(details: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         for entry in found if isinstance(found, list | tuple) else ():
             if isinstance(entry, Mapping) and all(isinstance(entry.get(name), str) for name in ("key", "output")):
                 yield entry
+
+
+def judge_keys(details: Mapping[str, Any]) -> set[str]:
+    """Return the ``adapter_key`` of every judge that the details of a result have replies of."""
+    steps = (step for steps in steps_of(details) for step in steps)
+    return {str(each["adapter_key"]) for each in (*judge_entries(details), *steps) if "adapter_key" in each}
 
 
 def read_judgements(path: Path) -> Iterator[tuple[str, str, Judgements]]:

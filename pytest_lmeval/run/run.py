@@ -129,8 +129,10 @@ class Run:
         """
         self.adapter = adapter
         self._name = adapter_name(adapter)
-        if not type(adapter).__module__.startswith("pytest_lmeval."):
-            # What is built in is known by its spec and options, which the ledger's header has.
+        if type(adapter).__module__.startswith("pytest_lmeval."):
+            # The ledger's header has its spec and options; its weights may be others.
+            self.adapter_key = getattr(adapter, "fingerprint", "")[:16]
+        else:
             from pytest_lmeval.adapters.identity import identity_of
 
             self.adapter_key = identity_of(adapter).key[:16]
@@ -232,12 +234,12 @@ class Run:
     def _known(self) -> KnownAnswers:
         return self._held.known(self._name, self.adapter_key) if self.settings.reuses else KnownAnswers()
 
-    def note(self, task: str, example: str, exchange: Exchange, judge: str = "") -> None:
+    def note(self, task: str, example: str, exchange: Exchange, judge: Judge | None = None) -> None:
         """Keep an answer of the model, or of ``judge``, until the result of its example is kept."""
         if self.underway is not None:
             record = self.settings.scrubber.scrub_answer(exchange_record(exchange))
-            key = {"adapter_key": self.adapter_key} if self.adapter_key and not judge else {}
-            self.underway.note(task, example, {**record, **key}, judge)
+            name, key = ("", self.adapter_key) if judge is None else (judge.name, judge.adapter_key)
+            self.underway.note(task, example, {**record, **({"adapter_key": key} if key else {})}, name)
 
     def _recall(self, unit: Unit, requests: Sequence[Request]) -> Sequence[Response] | None:
         """Return the answers to the requests of a unit that the interrupted run has, if it has them."""

@@ -46,3 +46,16 @@ def test_of_several_runs_the_examples_that_flip_are_proposed_for_quarantine(
     assert 0 == code
     assert "1 example(s) flip by themselves:" in out
     assert 'sums: sums-1: passed in 2 of 4 runs, flip rate 0.67; to set it aside: {"quarantine": {"until": ' in out
+
+
+def test_of_several_runs_no_two_may_share_answers(lmeval: Lmeval, stub_project: Path, evaluate: Evaluate) -> None:
+    options = ("--lm-adapter=model:Model", "--lm-gate=tasks")
+    wrong = " ".join([*(f"s{n}" for n in range(12)), *(f"w{n}" for n in range(8))])
+    uncached = [evaluate(stub_project, f"u{n}", *options, wrong=wrong) / "ledger.jsonl" for n in range(2)]
+    sharing = [evaluate(stub_project, f"s{n}", *options, "--lm-cache=kept") / "ledger.jsonl" for n in range(2)]
+    # The first of them filled the cache, and the second has its answers.
+    ledgers = [uncached[0], sharing[0], uncached[1], sharing[1]]
+    assert 0 == lmeval("calibrate", *ledgers[:3], "--rounds=5")[0]
+    code, out, err = lmeval("calibrate", *ledgers, "--rounds=5")
+    assert (2, "") == (code, out)
+    assert f"{sharing[0]} and {sharing[1]}: 20 example(s) have the same answers out of a cache" in err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -188,3 +189,47 @@ def test_a_test_in_python_may_ask_the_judge_of_the_run(judged: Project) -> None:
     result = judged.run_pytest("test_mine.py")
     result.assert_outcomes(failed=2)
     result.stdout.fnmatch_lines(["*the lm_judge fixture needs --lm-judge SPEC*"])
+
+
+STRICT = (
+    JUDGE.replace('"good" in prompt', "self.takes in prompt").replace(
+        "    name", "    def __init__(self, takes='good'):\n        self.takes = takes\n\n    name"
+    )
+    + "\n\ndef Hard():\n    return Judge('excellent')\n"
+)
+ASKS = """
+from pytest_lmeval import eval_task
+
+@eval_task("x", data=[{"id": "good"}])
+async def test_x(row, lm):
+    lm.score("is", await lm.judge("Is it?", row["id"], labels=["yes", "no"]) == "yes")
+"""
+
+
+@pytest.mark.parametrize("judged", ["yaml"], indirect=True)
+@pytest.mark.parametrize("processes", BOTH)
+def test_a_resumed_run_does_not_take_the_replies_of_another_judge_of_the_same_name(
+    judged: Project, processes: str
+) -> None:
+    judged.write("tests/test_x.py", ASKS)
+    judged.write("judge.py", STRICT)
+    found = []
+
+    def run(judge: str) -> None:
+        (judged.path / "judged.txt").unlink(missing_ok=True)
+        judged.run("tasks", "tests", processes, f"--lm-judge=judge:{judge}", "--lm-resume", "--lm-include-per-example")
+        passed = sum(each["status"] == "passed" for each in judged.examples().values())
+        found.append((len(judgements(judged)), passed))
+
+    for judge in ("Judge", "Judge", "Hard", "Hard"):
+        run(judge)
+    judged.write("judge.py", STRICT.replace("self.takes in prompt", "prompt"))
+    run("Hard")
+    run("Hard")
+    ledger = judged.path / "reports/ledger.jsonl"
+    # An earlier version did not record who of a name replied.
+    older, count = re.subn(r',"adapter_key":"\w*"', "", ledger.read_text())
+    assert count > 0
+    ledger.write_text(older)
+    run("Judge")
+    assert [(4, 3), (0, 3), (4, 0), (0, 0), (4, 4), (0, 4), (0, 4)] == found

@@ -223,19 +223,20 @@ class EvalSession:
     def _new_services(self, engine: Any, judge: Any) -> Services:
         judges = self._state.run.judge(judge, engine)
         self._shared.keep_logs()
-        judging = self._new_asker(judges.engine, judges.name) if isinstance(judges, Judge) else None
+        judging = self._new_asker(judges.engine, judges) if isinstance(judges, Judge) else None
         return Services(self._new_asker(engine), judging, self.endpoint, _clients_of)
 
-    def _new_asker(self, engine: Any, judge: str = "") -> Asker:
+    def _new_asker(self, engine: Any, judge: Judge | None = None) -> Asker:
         held, run = self._state.held, self._state.run
-        known = KnownAnswers(held.results.values(), judge, held.underway)
-        if self._config.option.lm_resume and not judge:
-            known = held.known(adapter_name(engine.adapter), run.adapter_key)
+        key = run.adapter_key if judge is None else judge.adapter_key
+        known = KnownAnswers()
+        if self._config.option.lm_resume:
+            known = (held.known if judge is None else held.judged)(adapter_name(engine.adapter), key)
 
         def note(exchange: Exchange) -> None:
             self._state.run.note(exchange.request.task, exchange.request.id, exchange, judge)
 
-        return Asker(engine, self.loop, known, note)
+        return Asker(engine, self.loop, known, note, key)
 
     def _new_states(self, item: Any, repeats: int) -> list[ExampleState]:
         of = (item.task.name, item.example.id)

@@ -6,11 +6,13 @@ import json
 import weakref
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from enum import Enum
 from hashlib import sha256
+from pathlib import PurePath
 from typing import Any
 
 from pytest_lmeval.adapters.resolve import Made, adapter_name, made_with
-from pytest_lmeval.adapters.source import source_hash
+from pytest_lmeval.adapters.source import is_of_project, source_hash
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.redaction import is_secret_name
 
@@ -18,6 +20,8 @@ from pytest_lmeval.redaction import is_secret_name
 _ACCESS = "api_key"
 # Set by the run, and part of how answers are read.
 _NOT_ITS_OWN = frozenset({"think_tags", "options", "fingerprint"})
+# How far objects are followed that hold others: a configuration is near, and they may refer round in a circle.
+_NEAR = 3
 _KNOWN: dict[int, Identity] = {}
 
 
@@ -26,8 +30,9 @@ class Identity:
     """Adapters that may answer differently have different keys, as far as can be told.
 
     ``key`` is a SHA-256 over the spec, the options, the source and the ``fingerprint`` of an adapter. One without
-    ``fingerprint`` is also known by its attributes that are plain values and are not named like secrets. ``is_sure``
-    says that nothing else can decide its answers: it has a ``fingerprint``, or a spec and a source that can be read.
+    ``fingerprint`` is also known by its attributes that are plain values and are not named like secrets, and by those
+    of the objects of the project's own classes that it holds. ``is_sure`` says that nothing else can decide its
+    answers: it has a ``fingerprint``, or a spec and a source that can be read.
     """
 
     key: str
@@ -85,12 +90,12 @@ def _options(adapter: Any, made: Made) -> Mapping[str, Any]:
     return {name: value for name, value in options.items() if not str(name).startswith(_ACCESS)}
 
 
-def _attributes(adapter: Any) -> Iterator[tuple[str, Any]]:
-    slots = [name for kind in type(adapter).__mro__ for name in _names(getattr(kind, "__slots__", ()))]
-    for name in sorted({*getattr(adapter, "__dict__", {}), *slots} - _NOT_ITS_OWN):
-        value = getattr(adapter, name, None)
-        if not is_secret_name(name) and _is_plain(value):
-            yield name, _plain(value)
+def _attributes(holder: Any, depth: int = 0) -> Iterator[tuple[str, Any]]:
+    slots = [name for kind in type(holder).__mro__ for name in _names(getattr(kind, "__slots__", ()))]
+    for name in sorted({*getattr(holder, "__dict__", {}), *slots} - _NOT_ITS_OWN):
+        value = getattr(holder, name, None)
+        if not is_secret_name(name) and _is_plain(value, depth):
+            yield name, _plain(value, depth)
 
 
 def _names(slots: Any) -> tuple[str, ...]:
@@ -102,15 +107,21 @@ def _is_plain(value: Any, depth: int = 0) -> bool:
         return depth < 20 and all(_is_plain(inner, depth + 1) for inner in value.values())
     if isinstance(value, list | tuple | set | frozenset):
         return depth < 20 and all(_is_plain(inner, depth + 1) for inner in value)
-    return value is None or isinstance(value, str | bytes | int | float)
+    if value is None or isinstance(value, str | bytes | int | float | Enum | PurePath):
+        return True
+    return depth < _NEAR and is_of_project(type(value))
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Any, depth: int = 0) -> Any:
     """Return JSON that differs where values differ; what is no JSON is known by its ``repr``."""
     if isinstance(value, Mapping):
-        return {str(name): _plain(inner) for name, inner in value.items()}
+        return {str(name): _plain(inner, depth + 1) for name, inner in value.items()}
     if isinstance(value, set | frozenset):
-        return sorted(map(repr, value))
+        return sorted(json.dumps(_plain(inner, depth + 1), sort_keys=True) for inner in value)
     if isinstance(value, list | tuple):
-        return [_plain(inner) for inner in value]
-    return value if value is None or isinstance(value, str | bool | int | float) else repr(value)
+        return [_plain(inner, depth + 1) for inner in value]
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    if isinstance(value, Enum | PurePath) or not is_of_project(type(value)):
+        return repr(value)
+    return [type(value).__qualname__, dict(_attributes(value, depth + 1))]

@@ -34,6 +34,17 @@ def source_hash(kind: type, module: str = "") -> str:
     return sha256("\n".join(sorted(files.values())).encode("utf-8", "backslashreplace")).hexdigest()
 
 
+def is_of_project(kind: type) -> bool:
+    """Tell whether a class is neither of Python, nor installed, nor of this package."""
+    name = kind.__module__
+    if name.startswith(_OURS) or name.partition(".")[0] in sys.stdlib_module_names:
+        return False
+    try:
+        return not _INSTALLED & {*_file_of(name).parts}
+    except LookupError:
+        return False
+
+
 def _file_of(name: str) -> Path:
     file = getattr(sys.modules.get(name), "__file__", None)
     if not isinstance(file, str):

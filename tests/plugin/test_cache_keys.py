@@ -109,6 +109,34 @@ def test_an_edited_adapter_an_edited_helper_and_another_object_are_asked(
         assert (expected, 0) == score(words, CACHE, "--lm-adapter=own:Model")
 
 
+CONFIGURED = """
+import os
+from pathlib import Path
+
+class Config:
+    def __init__(self, owner):
+        self.owner, self.weights = owner, Path(os.environ["MODEL"])
+
+class Model:
+    def __init__(self):
+        self.configs = [Config(self)]
+
+    def generate(self, prompts):
+        return [self.configs[0].weights.name for _ in prompts]
+"""
+
+
+def test_a_model_is_known_by_the_objects_of_the_project_that_it_holds(
+    words: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words.write("m.py", CONFIGURED)
+    found = []
+    for model in ("yes", "no", "yes"):
+        monkeypatch.setenv("MODEL", model)
+        found.append(score(words, CACHE, "--lm-adapter=m:Model"))
+    assert [(1.0, 0), (0.0, 0), (1.0, 4)] == found
+
+
 def test_texts_after_words_like_key_are_part_of_what_is_asked_and_keys_are_not(words: Project) -> None:
     words.write("m.py", MODEL.format(answer="'yes' if 'yes' in str(self.options) else 'no'"))
     systems = [

@@ -131,11 +131,12 @@ def _why(result: ExampleResult, day: str) -> str:
 
 def _unchecked(details: Any) -> Iterator[str]:
     # Of turns, of repeats, and of the scorers of a task file the details are within those of the example.
-    if isinstance(details, Mapping):
+    # Dictionaries and lists, not any mapping: every example of a run is looked at.
+    if isinstance(details, dict):
         for name, value in details.items():
             if name == "not_checked" and isinstance(value, list):
                 yield from map(str, value)
-            elif isinstance(value, Mapping | list):
+            elif isinstance(value, (dict, list)):
                 yield from _unchecked(value)
     elif isinstance(details, list):
         for each in details:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import wraps
+from functools import lru_cache, wraps
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -38,6 +38,7 @@ class EvalFunction:
         return is_async(self.function)
 
 
+@lru_cache(maxsize=128)
 def is_async(function: Any) -> bool:
     """Tell whether a function, or the one that it wraps, is ``async def``."""
     return inspect.iscoroutinefunction(inspect.unwrap(function))

@@ -74,9 +74,9 @@ def _code(result: ExampleResult) -> tuple[str, str]:
 def steps_of(details: Mapping[str, Any]) -> Iterator[Sequence[Mapping[str, Any]]]:
     """Yield the recorded steps of each repeat."""
     repeats = details.get("repeats")
-    for each in repeats if isinstance(repeats, Sequence) else (details,):
-        steps = each.get("steps", ()) if isinstance(each, Mapping) else ()
-        yield [step for step in steps if isinstance(step, Mapping)] if isinstance(steps, Sequence) else ()
+    for each in repeats if isinstance(repeats, (list, tuple)) else (details,):
+        steps = each.get("steps", ()) if isinstance(each, dict) or each is details else ()
+        yield [step for step in steps if isinstance(step, dict)] if isinstance(steps, (list, tuple)) else ()
 
 
 def answered_requests(details: Mapping[str, Any], kind: str = "request", asked: str = "") -> list[dict[str, Any]]:
@@ -117,7 +117,7 @@ def served_by(results: Iterable[ExampleResult]) -> dict[str, int]:
 
 def _decisions(details: Mapping[str, Any]) -> list[str]:
     repeats: Sequence[Any] = details.get("repeats", (details,))
-    return [each[DECIDED_BY] for each in repeats if isinstance(each, Mapping) and DECIDED_BY in each]
+    return [each[DECIDED_BY] for each in repeats if isinstance(each, dict) and DECIDED_BY in each]
 
 
 def shown_output(result: ExampleResult) -> str:

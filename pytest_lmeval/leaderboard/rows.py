@@ -25,7 +25,7 @@ from pytest_lmeval.stats.units import Values
 from pytest_lmeval.types import ExampleResult
 
 # Ids in the order of the numbers in them, ex-2 before ex-10: each is written with its last twenty digits.
-_NUMBER, _WIDE, _LAST = re.compile(r"\d+"), rf"{'0' * 20}\g<0>", re.compile(r"\d*(\d{20})(?!\d)")
+_NUMBER = re.compile(r"\d+")
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 Breakdown = Mapping[str, Mapping[str, float | int | None]]
 
@@ -209,8 +209,12 @@ def make_row(
         cut_off=sum(result.cut_off for result in everything),
         quarantined=len(everything) - len(results),
         spent=spent(everything),
-        per_example=sorted(everything, key=lambda result: (_LAST.sub(r"\1", _NUMBER.sub(_WIDE, result.id)), result.id)),
+        per_example=sorted(everything, key=lambda result: (_NUMBER.sub(_wide, result.id), result.id)),
     )
+
+
+def _wide(number: re.Match[str]) -> str:
+    return number[0][-20:].zfill(20)
 
 
 def scores_of(results: Iterable[ExampleResult]) -> Values:

@@ -12,7 +12,6 @@ from pytest_lmeval.errors import UsageError
 from pytest_lmeval.leaderboard.functions import answered_requests, steps_of
 from pytest_lmeval.records.ledger_lines import read_ledger
 from pytest_lmeval.records.recorded import recorded_exchanges
-from pytest_lmeval.records.recording import board_records, recording_data
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +47,9 @@ def judge_keys(details: Mapping[str, Any]) -> set[str]:
 
 def read_judgements(path: Path) -> Iterator[tuple[str, str, Judgements]]:
     """Yield task, id and what judges said of each example; raise UsageError for a file that holds no such thing."""
+    # Every run imports this module; few replay a judge.
+    from pytest_lmeval.records.recording import board_records, recording_data
+
     data = recording_data(path)
     ledger = read_ledger(BytesIO(data), path, _judged)
     if ledger is not None and ledger.runs:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from fractions import Fraction
 from typing import Any
 
 from pytest_lmeval.errors import did_you_mean
@@ -254,6 +253,8 @@ def _bound(word: str, holds: Callable[[Any, Any], bool], measure: Callable[[Any]
 
 def _is_multiple(value: float, of: float) -> bool:
     # As decimal numbers: 0.3 is a multiple of 0.1.
+    from fractions import Fraction  # few schemas need it, and every run would import it
+
     return not Fraction(str(value)) % Fraction(str(of))
 
 

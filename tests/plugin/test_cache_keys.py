@@ -261,3 +261,15 @@ def test_a_resumed_run_asks_an_edited_adapter_again(words: Project) -> None:
     ran = words.run_pytest("--lm-gate=none", *options)
     assert 0.0 == words.board()["overall_score"]
     ran.stdout.fnmatch_lines(["resumed nothing: *an adapter with other code, attributes or fingerprint"])
+
+
+def test_a_resumed_run_asks_a_built_in_adapter_of_another_fingerprint_anew(words: Project) -> None:
+    patch = "from pytest_lmeval.adapters.toy import ToyAdapter\nToyAdapter.fingerprint = {!r}\n"
+    for mark, said in (
+        ("weights.1", "*nothing to resume*"),
+        ("weights.1", "*resumed: 4 answer(s) out of the run of *"),
+        ("weights.2", "*resumed nothing: the 4 result(s) in the ledger are of *fingerprint*"),
+        ("weights.2", "*resumed: 4 answer(s) out of the run of *"),
+    ):
+        words.write("conftest.py", patch.format(mark))
+        words.run_pytest("--lm-adapter=toy", "--lm-gate=none", "--lm-resume").stdout.fnmatch_lines([said])

@@ -277,6 +277,15 @@ async def test_grown(row, lm, k):
     row["messages"][0]["role"] += "!"
     lm.score("one", (len(row["messages"]), row["messages"][0]["role"]) == (2, "user!"))
 
+@pytest.fixture
+def prepared(row):
+    row["messages"].append("system")
+
+@eval_task("prepared", data=ROWS)
+@pytest.mark.parametrize("k", [1, 2])
+def test_prepared(row, lm, prepared, k):
+    lm.score("one", len(row["messages"]) == 2)
+
 @eval_task("grown too", data=ROWS)
 def test_grown_too(row, lm):
     row["messages"].clear()
@@ -291,7 +300,7 @@ def test_a_row_is_a_copy_for_each_call_and_what_cannot_be_copied_is_named_once(p
     told = [line for line in result.outlines if "passed as it is" in line]
     assert [
         f"{task}: a _thread.lock in a row is passed as it is: all calls share it, so none may change it"
-        for task in ("grown too", "grown")
+        for task in ("grown too", "grown", "prepared")
     ] == sorted(told)
 
 

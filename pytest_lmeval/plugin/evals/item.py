@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_lmeval.errors import LmevalError
+from pytest_lmeval.functions.data import fresh
 from pytest_lmeval.functions.runner import Outcome, Running
 from pytest_lmeval.functions.task import describe
+from pytest_lmeval.plugin.evals.startable import parameters_of
 from pytest_lmeval.plugin.failure import ExampleFailed, explain
 from pytest_lmeval.plugin.item import ScoredItem, attach, named_after
 from pytest_lmeval.plugin.models import config_of, of_model
@@ -63,6 +65,10 @@ class EvalItem(ScoredItem):
         self.evals.catch_up(self)
         # What was begun ahead has its values: of fixtures that other items have set up, and that end with those.
         if not self.evals.has_begun(self):
+            if self.spec is not None and self.spec.data is not None:
+                # A fixture that takes the row may change it: the items of its other parameters have the same one.
+                parameters = parameters_of(self)
+                parameters["row"] = fresh(parameters["row"], lambda _: None)
             super().setup()
         self.evals.begin(self)
 

@@ -342,6 +342,10 @@ class Metric:
     takes_calls: bool = False
 
 
+COST_UNKNOWN = "cost_unknown"
+"""In the usage of an example: how many of its requests do not tell their cost, where others of it do."""
+
+
 @dataclass(frozen=True, slots=True)
 class ExampleResult:
     """Everything a run knows about one example; one ledger line.
@@ -350,18 +354,18 @@ class ExampleResult:
     aggregations score it (``measured``): it then counts as scored, and ``threshold`` does not apply. ``outputs`` and
     ``predictions`` hold one text per repeat. ``hash`` is the content hash, ``scoring_hash`` that of all in it but the
     prompt, ``request`` that of what the model was asked. ``usage`` sums up ``prompt_tokens``, ``completion_tokens`` and
-    ``cost``, as far as known. ``cluster`` names what the example shares with others, such as a text they all ask about;
-    ``must_pass`` says that the gate lets no run through that fails it. ``line`` is the example's in its file, from 1.
-    ``metrics`` are the means of the further scores, and empty where the metric is the only one. ``item`` is the name of
-    the example's test item where that is not simply made of its id. ``request_ms`` are the times of its requests where
-    there are several, ``ttft_ms`` those until a first token. ``thoughts`` are those before each of the outputs, and
-    empty where there are none; ``cut_off`` says that an output is cut off at the limit of tokens, or that none came
-    after thoughts. ``exchanges`` are the records of all requests for an example that took several a response; see
-    :mod:`~pytest_lmeval.records.answers`. ``quarantine`` tells ``until`` when, and for what
-    ``reason``, the example is ``quarantined``: whatever came of it decides nothing. ``cached`` counts the answers that
-    came out of the cache: they cost nothing, and times are of the others. ``served_by`` counts
-    the answers by what servers said of the model that gave them. ``adapter_key`` tells an adapter of a project's own
-    from others of its name: its answers are not used again in their place.
+    ``cost``, as far as known, COST_UNKNOWN where only some requests tell theirs. ``cluster`` names what the example
+    shares with others, such as a text they all ask about; ``must_pass`` says that the gate lets no run through that
+    fails it. ``line`` is the example's in its file, from 1. ``metrics`` are the means of the further scores, and empty
+    where the metric is the only one. ``item`` is the name of the example's test item where that is not simply made of
+    its id. ``request_ms`` are the times of its requests where there are several, ``ttft_ms`` those until a first token.
+    ``thoughts`` are those before each of the outputs, and empty where there are none; ``cut_off`` says that an output
+    is cut off at the limit of tokens, or that none came after thoughts. ``exchanges`` are the records of all requests
+    for an example that took several a response; see :mod:`~pytest_lmeval.records.answers`. ``quarantine`` tells
+    ``until`` when, and for what ``reason``, the example is ``quarantined``: whatever came of it decides nothing.
+    ``cached`` counts the answers that came out of the cache: they cost nothing, and times are of the others.
+    ``served_by`` counts the answers by what servers said of the model that gave them. ``adapter_key`` tells an adapter
+    of a project's own from others of its name: its answers are not used again in their place.
     """
 
     task: str

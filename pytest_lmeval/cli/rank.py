@@ -14,6 +14,7 @@ from pytest_lmeval.records.runfile import RunFile, read_run
 from pytest_lmeval.report.markdown import escape, table
 from pytest_lmeval.report.ranking_text import ranking_remarks
 from pytest_lmeval.report.tables import columns, interval_text, percent, score_text, signed
+from pytest_lmeval.report.wording import cost_cell
 from pytest_lmeval.text import printable
 
 
@@ -92,8 +93,8 @@ def _spent(ranking: Ranking) -> dict[str, str]:
     }
 
 
-def _amount(value: float | None) -> str:
-    return "-" if value is None else f"{value:.4g}"
+def _amount(standing: Standing, name: str) -> str:
+    return cost_cell(getattr(standing, name), is_least=name == "cost" and standing.cost_is_least)
 
 
 def _row(standing: Standing, ranking: Ranking) -> list[str]:
@@ -107,7 +108,7 @@ def _row(standing: Standing, ranking: Ranking) -> list[str]:
         signed(standing.difference),
         interval_text(standing.difference_ci95, sign=True),
         "-" if standing.difference is None else f"{standing.p_adjusted:.2g}",
-        *(_amount(getattr(standing, name)) for name in _spent(ranking).values()),
+        *(_amount(standing, name) for name in _spent(ranking).values()),
         *([score_text(score) for score in standing.tasks.values()] if has_tasks else []),
     ]
 

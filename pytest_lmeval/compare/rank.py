@@ -58,7 +58,8 @@ class Standing:
     every other model, that it wins; a tie counts half. ``difference``, ``difference_ci95``, ``level`` and
     ``p_adjusted`` are those of the :class:`Versus` with the best, over the ``paired`` examples that both have, and None
     (p: 1) for the best itself. ``is_worse`` says that it is shown to be worse. ``p95_ms`` and ``cost`` are those of the
-    whole run. ``scored`` counts the scored examples of this model, ``left_out`` those that not all of them share.
+    whole run; ``cost_is_least`` says that not all answers told theirs. ``scored`` counts the scored examples of this
+    model, ``left_out`` those that not all of them share.
     """
 
     name: str
@@ -74,6 +75,7 @@ class Standing:
     is_worse: bool = False
     p95_ms: float | None = None
     cost: float | None = None
+    cost_is_least: bool = False
     level: float | None = None
     scored: int = 0
     paired: int = 0
@@ -224,6 +226,7 @@ def _standing(entrant: Entrant, shared: Sequence[Key], wins: float, pair: Versus
         is_worse=pair is not None and pair.is_shown and pair.difference < 0,
         p95_ms=took.get("p95_ms"),
         cost=took.get("cost"),
+        cost_is_least="cost_known" in took,
         level=None if pair is None else pair.level,
         scored=len(entrant.scores),
         paired=0 if pair is None else pair.n,

@@ -17,6 +17,7 @@ from pytest_lmeval.records.answers import exchange_record
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.stats.intervals import mean
 from pytest_lmeval.types import (
+    COST_UNKNOWN,
     WITHOUT_SCORE,
     Completion,
     Example,
@@ -266,6 +267,7 @@ def _metrics(scores: Sequence[Score]) -> dict[str, float]:
 
 def _usage(responses: Sequence[Response], scores: Sequence[Score]) -> dict[str, float]:
     usage: dict[str, float] = {}
+    untold = 0
     for score in scores:
         for name in score.usage:
             usage[name] = usage.get(name, 0) + score.usage[name]
@@ -274,6 +276,10 @@ def _usage(responses: Sequence[Response], scores: Sequence[Score]) -> dict[str, 
             amount = getattr(response, name, None)
             if amount is not None:
                 usage[name] = usage.get(name, 0) + amount
+        untold += not response.cached and getattr(response, "cost", None) is None
+    untold += int(usage.pop(COST_UNKNOWN, 0))
+    if "cost" in usage and untold:
+        usage[COST_UNKNOWN] = untold
     if "cost" in usage:
         usage["cost"] = round(usage["cost"], 12)  # sums of binary fractions, which would be shown with 20 digits
     return usage

@@ -18,7 +18,7 @@ from pytest_lmeval.records.answers import AnswersByExample, KnownAnswers, is_of
 from pytest_lmeval.records.judgements import judge_keys
 from pytest_lmeval.records.ledger_lines import read_ledger
 from pytest_lmeval.records.recorded import recorded_result
-from pytest_lmeval.types import Completion, ExampleResult, Response
+from pytest_lmeval.types import COST_UNKNOWN, Completion, ExampleResult, Response
 
 _DECISIVE = ("hash", "outputs", "score", "status", "threshold")
 
@@ -82,6 +82,9 @@ class HeldResults:
         if not held.outputs:
             return _log_probs(held, repeats)
         first, *others = _completions(held, repeats)
+        if "cost" in held.usage:
+            untold = int(held.usage.get(COST_UNKNOWN, 0))
+            others[untold:] = [replace(each, cost=0.0) for each in others[untold:]]
         # All that the example used is with its first response, so that the sum is right again.
         counted = replace(
             first,

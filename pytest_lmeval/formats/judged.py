@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_lmeval.errors import ScoringError
-from pytest_lmeval.types import Completion, Generate, Message
+from pytest_lmeval.types import COST_UNKNOWN, Completion, Generate, Message
 
 NO_JUDGE = "no judge: say which model judges with --lm-judge=SPEC"
 UNREAD = "the judge's reply is no"
@@ -109,7 +109,8 @@ def total(usages: Iterable[Mapping[str, float]]) -> dict[str, float]:
 
 def _usage_of(completion: Completion) -> dict[str, float]:
     amounts = {name: getattr(completion, name) for name in _USAGE}
-    return {name: amount for name, amount in amounts.items() if amount is not None}
+    known = {name: amount for name, amount in amounts.items() if amount is not None}
+    return known if completion.cached or "cost" in known else {**known, COST_UNKNOWN: 1}
 
 
 def _ask(judge: Any, request: Generate) -> tuple[Generate, Completion]:

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from pytest_lmeval.leaderboard.functions import steps_of
-from pytest_lmeval.types import Completion
+from pytest_lmeval.types import COST_UNKNOWN, Completion
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 _COUNTS = ("prompt_tokens", "completion_tokens", "reasoning_tokens", "cost")
@@ -83,11 +83,14 @@ def usage_of(answer: Completion) -> dict[str, float]:
 def total_usage(steps: Iterable[Step]) -> dict[str, float]:
     """Return the sums over all steps; what an application put there and is no amount is left out."""
     total: dict[str, float] = {}
+    untold = 0
     for step in steps:
         if step.usage:
             for name, amount in sound_usage(step.usage).items():
                 total[name] = total.get(name, 0) + amount
-    return total
+        if step.key and step.ms is not None and not (step.error or step.cancelled or step.cached):
+            untold += "cost" not in step.usage
+    return {**total, COST_UNKNOWN: untold} if untold and "cost" in total else total
 
 
 def sound_usage(usage: Any) -> dict[str, float]:

@@ -12,7 +12,7 @@ from pytest_lmeval.leaderboard.functions import is_function
 from pytest_lmeval.leaderboard.responses import confidence_of, first_details, first_score
 from pytest_lmeval.metrics.parts.probability import bits_per_byte, brier_score, expected_calibration_error, perplexity
 from pytest_lmeval.stats.intervals import mean, standard_error
-from pytest_lmeval.types import ExampleResult
+from pytest_lmeval.types import COST_UNKNOWN, ExampleResult
 
 CENTERED = "centered"
 """The name of a row's metric that only tasks with a random baseline have."""
@@ -199,11 +199,11 @@ def spent(results: Sequence[ExampleResult]) -> Mapping[str, float | int]:
 
     Times are milliseconds of one request each, without the waits between attempts. A cached answer costs nothing; its
     tokens are those that it took when it was asked for. Where only some examples tell what they used, ``asked`` counts
-    all that should, and ``cost_known`` and ``tokens_known`` those that do.
+    all that should, and ``cost_known`` and ``tokens_known`` those that do, of all their requests.
     """
     times = sorted(time for result in results for time in result.times)
     firsts = sorted(time for result in results for time in result.ttft_ms)
-    asked, costs, tokens = _used(results)
+    asked, costs, partly, tokens = _used(results)
     found = {
         "requests": len(times) or None,
         "p50_ms": percentile(times, 0.5, LEAST["p50_ms"]),
@@ -213,16 +213,16 @@ def spent(results: Sequence[ExampleResult]) -> Mapping[str, float | int]:
         "cost_per_example": math.fsum(costs) / len(costs) if costs else None,
         "cost": math.fsum(costs) if costs else None,
         "cached": sum(result.cached for result in results) or None,
-        "cost_known": len(costs) if 0 < len(costs) < asked else None,
+        "cost_known": len(costs) - partly if costs and len(costs) - partly < asked else None,
         "tokens_known": len(tokens) if 0 < len(tokens) < asked else None,
     }
-    found["asked"] = asked if found["cost_known"] or found["tokens_known"] else None
+    found["asked"] = None if found["cost_known"] is None and found["tokens_known"] is None else asked
     return {name: value for name, value in found.items() if value is not None}
 
 
-def _used(results: Sequence[ExampleResult]) -> tuple[int, list[float], list[float]]:
-    """Return how many examples took a request, and the costs and the tokens that they tell."""
-    asked = 0
+def _used(results: Sequence[ExampleResult]) -> tuple[int, list[float], int, list[float]]:
+    """Return how many examples took a request, the costs that they tell, how many in part, and their tokens."""
+    asked = partly = 0
     costs, tokens = [], []
     for result in results:
         usage, times = result.usage, result.times
@@ -232,9 +232,10 @@ def _used(results: Sequence[ExampleResult]) -> tuple[int, list[float], list[floa
         asked += 1
         if "cost" in usage or (result.cached and not times):
             costs.append(usage.get("cost", 0.0))
+            partly += bool(usage.get(COST_UNKNOWN))
         if not usage.keys().isdisjoint(_TOKENS):
             tokens.append(sum(map(usage.get, _TOKENS, (0, 0))))
-    return asked, costs, tokens
+    return asked, costs, partly, tokens
 
 
 _CAME_TO_NOTHING = ("error", "timeout")

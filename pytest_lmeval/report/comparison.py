@@ -17,7 +17,7 @@ from pytest_lmeval.report.html.comparison import Compared, render_comparison
 from pytest_lmeval.report.markdown import COMMENT_BYTES, escape, table
 from pytest_lmeval.report.ranking_text import comparison_remarks
 from pytest_lmeval.report.tables import columns, cut_to, interval_text, percent, score_text, signed
-from pytest_lmeval.report.wording import is_off
+from pytest_lmeval.report.wording import cost_cell, is_off
 
 SCHEMA = "pytest-lmeval/comparison/1"
 _REASONS = 20
@@ -147,7 +147,8 @@ def _rows(comparison: Mapping[str, Any]) -> list[tuple[str, ...]]:
 
 def _row(model: Mapping[str, Any], standing: Mapping[str, Any] | None) -> tuple[str, ...]:
     verdict = _verdict(model)
-    spent = [_amount(model["spent"].get(name)) for name in ("p95_ms", "cost")]
+    took = model["spent"]
+    spent = (_amount(took.get("p95_ms")), cost_cell(took.get("cost"), is_least="cost_known" in took))
     scored = str(model["counts"]["scored"])
     if standing is None:
         return (model["label"], verdict, score_text(model["overall_score"]), "-", scored, "-", "-", "-", "-", *spent)

@@ -84,6 +84,17 @@ def duration(seconds: float) -> str:
     return f"{minutes} min {rest} s" if minutes < 100 else f"{minutes // 60} h {minutes % 60} min"
 
 
+def cost_cell(cost: float | None, *, is_least: bool) -> str:
+    """Return a cost as a table has it: a dash where none is known, ``>=`` before what only some answers tell.
+
+    >>> [cost_cell(None, is_least=False), cost_cell(0.001, is_least=False), cost_cell(0.001, is_least=True)]
+    ['-', '0.001', '>= 0.001']
+    """
+    if cost is None:
+        return "-"
+    return f">= {cost:.4g}" if is_least else f"{cost:.4g}"
+
+
 def amount(cost: float) -> str:
     """Return a cost with four digits behind the point, and with two that count where that would be next to nothing.
 

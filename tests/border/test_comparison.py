@@ -60,6 +60,12 @@ class Partly(Good):
     def answer(self, number):
         return Completion(str(number), cost=0.01 if number == 0 else None)
 
+class Halves(Good):
+    told = True
+    def answer(self, number):
+        self.told = not self.told
+        return Completion(str(number), cost=0.01 if self.told else None)
+
 class Late(Good):
     def answer(self, number):
         raise TimeoutError("too late")
@@ -135,6 +141,24 @@ BORDER = Border(
             "--lm-max=overall.cost=1",
             code=1,
             says="overall.cost: cost known of 1 of 12 examples",
+        ),
+        _row(
+            "not finite or negative",
+            "a cost that one of two requests tells",
+            ("--lm-adapter=third=models:Halves",),
+            "--lm-gate=tasks",
+            "--lm-repeats=2",
+            "--lm-max=overall.cost=1",
+            code=1,
+            says="overall.cost: cost known of 0 of 12 examples",
+        ),
+        _row(
+            "not finite or negative",
+            "a cost that is shown as the least it may be",
+            ("--lm-adapter=third=models:Partly",),
+            "--lm-gate=none",
+            on=("terminal",),
+            says=" >= 0.01",
         ),
         _refused(
             "control characters", "an escape in a label", "--lm-adapter=a\x1b[2J=models:Fair", "a label has letters"

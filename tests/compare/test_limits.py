@@ -66,6 +66,11 @@ def test_what_only_some_examples_tell_is_never_compared_with_a_limit() -> None:
     ):
         decision = decide(found, None, GateSettings(limits={limit: 5.0}))
         assert ("limit", f"{limit}: {reason}", 1) == (decision.verdict, decision.reasons[0], decision.exit_code)
+    # Some requests of an example are not all of them.
+    judged = board(results([1.0], usage={"cost": 0.001, "cost_unknown": 1}))
+    assert 0.001 == judged.spent["cost"]
+    (reason,) = decide(judged, None, GateSettings(limits={"overall.cost": 5.0})).reasons
+    assert "overall.cost: cost known of 0 of 1 examples, and the limit is 5" == reason
     # What is known of all is compared; a function that asked nobody owes nothing.
     silent = results([None], "quiet")
     assert "pass" == decide(board(told, silent), None, GateSettings(limits={"overall.cost": 5.0})).verdict

@@ -33,7 +33,7 @@ function standings() {
     const each = by.get(label) || {};
     const model = models.get(label);
     const tied = ranking && ranking.not_worse.includes(label);
-    return h("tr", tied ? { class: "best" } : {}, h("td", {}, label), h("td", {}, verdictOf(model)), h("td", {}, number(each.score ?? model.overall_score, 4)), h("td", {}, String(model.counts.scored)), h("td", {}, number(each.difference, 4)), h("td", {}, mayBe(each.difference_ci95)), h("td", {}, each.difference === undefined || each.difference === null ? "\u2013" : Number(each.p_adjusted).toPrecision(2)), h("td", {}, number(model.spent.p95_ms, 1)), h("td", {}, number(model.spent.cost, 4)));
+    return h("tr", tied ? { class: "best" } : {}, h("td", {}, label), h("td", {}, verdictOf(model)), h("td", {}, number(each.score ?? model.overall_score, 4)), h("td", {}, String(model.counts.scored)), h("td", {}, number(each.difference, 4)), h("td", {}, mayBe(each.difference_ci95)), h("td", {}, each.difference === undefined || each.difference === null ? "\u2013" : Number(each.p_adjusted).toPrecision(2)), h("td", {}, number(model.spent.p95_ms, 1)), h("td", {}, (model.spent.cost_known === undefined ? "" : ">= ") + number(model.spent.cost, 4)));
   });
   const heads = ["model", "verdict", "score", "scored", "to the best", "may be", "p", "p95 ms", "cost"].map((text) => h("th", { scope: "col" }, text));
   const told = h("ul", { id: "remarks" }, data.remarks.map((remark) => h("li", {}, remark)));

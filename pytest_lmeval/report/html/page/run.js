@@ -20,7 +20,7 @@ const QUANTILES = { median: "Median", p90: "90\u00a0% within", p99: "99\u00a0% w
 function usageSection() {
   const usage = board.usage || {};
   if (!Object.keys(usage).length) return null;
-  const names = { prompt_tokens: "Prompt tokens", completion_tokens: "Completion tokens", reasoning_tokens: "Reasoning tokens", cost: "Cost" };
+  const names = { prompt_tokens: "Prompt tokens", completion_tokens: "Completion tokens", reasoning_tokens: "Reasoning tokens", cost: "Cost", cost_unknown: "Requests of unknown cost" };
   const shown = ([name, value]) => [names[name] || name, name === "cost" ? value.toFixed(4) : count(value)];
   const cost = usage.cost && board.counts.scored ? [["Cost per 1,000 examples", ((1000 * usage.cost) / board.counts.scored).toFixed(4)]] : [];
   return facts([...Object.entries(usage).map(shown), ...cost]);

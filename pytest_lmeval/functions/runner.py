@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pytest_lmeval.errors import AdapterError, AdapterTimeout
+from pytest_lmeval.errors import AdapterError, AdapterTimeout, ScoringError
 from pytest_lmeval.functions.example import CURRENT, ExampleState
 from pytest_lmeval.functions.lm import LmBase
 from pytest_lmeval.functions.loop import Loop
@@ -141,13 +141,24 @@ async def _error_of(example: Running, state: ExampleState) -> BaseException | No
     try:
         async with asyncio.timeout(example.timeout):
             returned = await _in_thread(example.call) if example.in_thread else example.call()
-            if not example.in_thread and inspect.isawaitable(returned):
+            if inspect.isawaitable(returned) and not example.in_thread:
                 returned = await returned
+            elif not example.in_thread:
+                _check_that_it_ran(state)
             if returned is not None:
                 state.take(returned)
     except BaseException as error:  # SystemExit in a task would end the loop, and all examples with it
         return error
     return None
+
+
+def _check_that_it_ran(state: ExampleState) -> None:
+    """Raise ScoringError where the call of an async function gave nothing to await, and nothing shows that it ran."""
+    if not state.scores and not state.steps and state.output is None:
+        raise ScoringError(
+            "the function is async def, and its call gave nothing to await, so that nothing in it ran: a decorator of "
+            "it must return what it returns"
+        )
 
 
 def _too_long(timeout: float) -> AdapterTimeout:

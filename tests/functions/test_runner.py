@@ -107,8 +107,11 @@ def test_what_is_returned_is_the_output_or_the_error_wherever_it_runs(loop: Loop
 
 
 def test_a_wrapper_that_has_run_its_function_by_then_need_not_be_awaited(loop: Loop) -> None:
-    (outcome,) = run(loop, example(lambda: None)).outcomes
+    running = example(lambda: running.states[0].score("ran", 1))
+    (outcome,) = run(loop, running).outcomes
     assert outcome.error is None
+    (outcome,) = run(loop, example(lambda: None)).outcomes
+    assert isinstance(outcome.error, ScoringError)
 
 
 def test_each_repeat_is_an_outcome_and_the_current_example_while_it_runs(loop: Loop) -> None:

@@ -574,3 +574,29 @@ def test_an_async_test_that_another_plugin_runs_obeys_the_same(project: Project)
     assert "nothing was asserted or scored" in errors["test_nothing"]
     assert "lm.ask was never awaited" in errors["test_not_awaited"]
     assert ("passed", "text") == (found["test_output"]["status"], found["test_output"]["details"]["output"])
+
+
+DROPPING = """
+import functools
+from pytest_lmeval import eval_task
+
+def dropping(function):
+    @functools.wraps(function)
+    def call(*arguments, **named):
+        function(*arguments, **named)
+    return call
+
+@eval_task("dropped", data=[{"id": "a"}])
+@dropping
+async def test_dropped(row, lm):
+    assert (await lm.ask("say: x")).text == "y"
+"""
+
+
+def test_an_async_function_that_a_decorator_never_awaits_is_an_error(project: Project) -> None:
+    project.write("test_dropped.py", DROPPING)
+    # Python's own warning of a coroutine that nobody awaited comes when it is collected, with any test.
+    done = project.run("-Wignore")
+    assert 3 == done.ret
+    done.stdout.fnmatch_lines(["*the function is async def, and its call gave nothing to await*"])
+    assert [] == project.calls()

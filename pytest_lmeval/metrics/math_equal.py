@@ -35,15 +35,17 @@ def math_score(prediction: str, targets: Sequence[str], worker: Worker) -> Score
 
 def _compare(prediction: str, target: str, worker: Worker) -> str:
     # Imported when the first answer is compared: most runs have none.
-    from pytest_lmeval.metrics.parts.math_text import for_math_verify, is_words, plain_text, stated_answers
+    from pytest_lmeval.metrics.parts.math_text import for_math_verify, is_cut_off, is_words, plain_text, stated_answers
     from pytest_lmeval.metrics.parts.worker import TookTooLong
 
-    wanted = plain_text(stated_answers(target)[0])
-    given = [plain_text(each) for each in stated_answers(prediction)]
+    stated = stated_answers(prediction)
+    wanted, given = plain_text(stated_answers(target)[0]), [plain_text(each) for each in stated]
     if wanted in given:
         return "equal" if wanted else "unparsed"
     if is_words(wanted) or is_words(given[0]):
         return "different" if is_words(wanted) else "unparsed"
+    if is_cut_off(stated[-1]):
+        return "unparsed"
     try:
         return str(worker.ask("math_equal", for_math_verify(prediction), for_math_verify(target)))
     except TookTooLong:

@@ -175,6 +175,16 @@ def test_a_whole_formula_without_its_last_dollar_is_read(worker: Worker) -> None
     assert "equal" == _status(worker, "She pays $5 for each and $18 in all.", "18")
 
 
+@pytest.mark.parametrize("text", ["$12(x", "$12+", "Answer: 12+", "12+", "12 -", "12*", "12 ="])
+def test_an_answer_that_ends_with_an_operator_is_cut_off(worker: Worker, text: str) -> None:
+    assert "unparsed" == _status(worker, text, "12")
+
+
+@pytest.mark.parametrize("text", ["12,", "12;", "12)", "12.", "= 12", "=12", "* 12", "$12 + tax", "It costs 12 $"])
+def test_what_a_sentence_or_a_list_has_around_a_number_is_no_half_formula(worker: Worker, text: str) -> None:
+    assert "equal" == _status(worker, text, "12")
+
+
 def test_half_a_formula_before_the_answer_does_not_matter(worker: Worker) -> None:
     assert "equal" == _status(worker, "It costs $18 + $18, so the answer is 18", "18")
     assert "equal" == _status(worker, "First $x + $, then\nA: 42", "42")

@@ -17,7 +17,9 @@ LONGEST = 20_000
 _WORDS = re.compile(r"\\(?:text|textbf|textit|mathrm|mathbf|mbox|operatorname)\s*\{([^{}]*)\}")
 _SPACING = re.compile(r"\\(?:left|right|displaystyle|quad|qquad|;|:| |(?:big|Big|bigg|Bigg)[lr]?)(?![A-Za-z])|[$~]")
 _STATED = re.compile(r"answer(?:\s++is\b)?\s*+:?\s*+([^\n]++)", re.IGNORECASE)
-_CUT_OFF = re.compile(r"\$[^$\n\\^_{}]*+[\\^_{}][^$\n]*+\Z")
+_CUT_OFF = re.compile(r"\$[^$\n\\^_{}]*+[\\^_{}][^$\n]*+\Z|\$[^$\n()]*+(?:\([^$\n()]*+|[+*/=-]\s*+)\Z")
+_OPERATOR = re.compile(r"[\w)\]}]\s*[-+*/^=<>]\s*\Z")
+_BEFORE, _AFTER = re.compile(r"\A(?:[=*]\s*)+(?=[\w$\\(.-])"), re.compile(r"[\s,;:]+\Z")
 _MARKED = re.compile(r"\$|\\boxed|\\\(|\\\[")
 _PROSE = re.compile(r"(?<![\\A-Za-z{])(?!and |or )[A-Za-z]{3,}[ ,:;]+(?=[\w$\\(-])|^#", re.MULTILINE)
 # In a formula alone: the numbers of a list, and a unit behind a number.
@@ -66,6 +68,11 @@ def stated_answers(text: str) -> list[str]:
     return [text, *(match[1] for match in list(_STATED.finditer(text))[-1:])]
 
 
+def is_cut_off(text: str) -> bool:
+    """Tell whether ``text`` ends with an operator: what would come after it is missing."""
+    return bool(_OPERATOR.search(text))
+
+
 def for_math_verify(text: str) -> str:
     """Return ``text`` as math-verify reads it right: a formula alone is put between dollars."""
     text = text[-LONGEST:].replace("\\$", "").replace("\\fbox", "\\boxed").replace("\\varnothing", "\\emptyset")
@@ -74,12 +81,19 @@ def for_math_verify(text: str) -> str:
     if not _MARKED.search(text):
         if _PROSE.search(text):
             return text
-        text = _ALONE.sub(", ", _UNIT.sub(r" \\text{\1}", text.strip()))
+        text = _ALONE.sub(", ", _UNIT.sub(r" \\text{\1}", _without_edges(text)))
         text = f"${text}$"
     text = text.translate(_CHARACTERS)
     for pattern, replace in _REWRITTEN:
         text = pattern.sub(replace, text)
     return text
+
+
+def _without_edges(text: str) -> str:
+    """Return a formula without what a sentence or a list has around it: ``= 3``, ``* 3``, ``3;`` and ``3)``."""
+    text = _AFTER.sub("", _BEFORE.sub("", text.strip()))
+    is_marker = text.endswith(")") and not set(text[:-1]) & set("()[]")
+    return text[:-1] if is_marker else text
 
 
 def _braced(text: str, first: int) -> str:

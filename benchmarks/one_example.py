@@ -1,10 +1,10 @@
 """Counts what has a part in one example: files of the package, their functions, and switches between files.
 
-Usage: ``python benchmarks/one_example.py [--list] [--sizes] [--json]``. Three ways are counted: a line of JSONL by the
+Usage: ``python benchmarks/one_example.py [--list] [--write]``. Three ways are counted: a line of JSONL by the
 library, the same line under pytest, and a row of an eval function that asks once. A file or a function counts if it
 runs between the load of the file and the board; what only importing a module runs does not count. A switch is a call
 into another file than the call before it. The smaller the figures, the sooner somebody has read what happens to an
-example. ``--sizes`` adds the files and lines of each folder.
+example. ``--write`` puts the figures, and the files and lines of each folder, into CONTRIBUTING.md.
 """
 
 from __future__ import annotations
@@ -29,6 +29,9 @@ from pytest_lmeval.loading import load_tasks
 from pytest_lmeval.run.library import run_leaderboard
 
 PACKAGE = Path(pytest_lmeval.__file__).parent
+CONTRIBUTING = Path(__file__).parents[1] / "CONTRIBUTING.md"
+BEGIN, END = "<!-- figures of benchmarks/one_example.py -->\n", "<!-- end of the figures -->\n"
+WORDS = {"library": "by the library", "pytest": "under pytest", "function": "as a row of an eval function"}
 _LINE = {"id": "one", "prompt": "1 + 1 =", "targets": ["2"], "metric": "exact_match"}
 _FUNCTION = """
 from pytest_lmeval import eval_task
@@ -141,11 +144,29 @@ def sizes() -> list[str]:
     return ["| folder | files | lines |", "| --- | ---: | ---: |", *rows, total]
 
 
+def written(counted: dict[str, dict[str, Any]]) -> str:
+    """Return the part of CONTRIBUTING.md that has the figures, between its marks."""
+    heading = [
+        "| one example passes through | files | functions | switches between files |",
+        "| --- | ---: | ---: | ---: |",
+    ]
+    ways = [
+        f"| {WORDS[way]} | {len(of['files'])} | {of['functions']} | {of['switches']} |" for way, of in counted.items()
+    ]
+    return "\n".join([*heading, *ways, "", *sizes(), ""])
+
+
+def write(counted: dict[str, dict[str, Any]]) -> None:
+    """Put the figures into CONTRIBUTING.md."""
+    before, _, rest = CONTRIBUTING.read_text("utf-8").partition(BEGIN)
+    CONTRIBUTING.write_text(f"{before}{BEGIN}{written(counted)}{END}{rest.partition(END)[2]}", "utf-8")
+
+
 def main() -> None:
-    """Print the figures of each way, and the sizes where they are asked for."""
+    """Print the figures of each way, or write them down."""
     parser = argparse.ArgumentParser(description="Count what has a part in one example.")
     parser.add_argument("--list", action="store_true", help="name the files")
-    parser.add_argument("--sizes", action="store_true", help="add the files and lines of each folder")
+    parser.add_argument("--write", action="store_true", help="put the figures into CONTRIBUTING.md")
     parser.add_argument("--json", action="store_true", help="print the figures as JSON, and nothing else")
     parser.add_argument("--way", choices=WAYS, help=argparse.SUPPRESS)
     parser.add_argument("--path", type=Path, help=argparse.SUPPRESS)
@@ -158,14 +179,14 @@ def main() -> None:
         return
     counted = {way: count(way) for way in WAYS}
     if options.json:
-        print(json.dumps(counted))
+        print(json.dumps({"ways": counted, "written": written(counted), "sizes": sizes()}))
         return
     for way, figures in counted.items():
         print(f"{way}: {len(figures['files'])} files, {figures['functions']} functions, {figures['switches']} switches")
         if options.list:
             print("".join(f"  {name}\n" for name in figures["files"]), end="")
-    if options.sizes:
-        print("\n".join(["", *sizes()]))
+    if options.write:
+        write(counted)
 
 
 if __name__ == "__main__":

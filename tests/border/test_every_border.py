@@ -10,6 +10,11 @@ import pytest
 from tests.border.table import KINDS, Border, Row, check, lacking
 from tests.conftest import RunModule
 
+# Where code or text that is not the project's meets a run.
+BORDERS = """
+    answer baseline cache collection comparison data_set endpoint environment eval_function judge names options
+    ported_class program replay secrets task_file tool_calls written_file
+"""
 MODULES = sorted(path.stem for path in Path(__file__).parent.glob("test_*.py") if path != Path(__file__))
 
 
@@ -17,6 +22,10 @@ MODULES = sorted(path.stem for path in Path(__file__).parent.glob("test_*.py") i
 def test_a_border_has_a_row_for_every_kind(module: str) -> None:
     border = importlib.import_module(f"tests.border.{module}").BORDER
     assert [] == lacking(border)
+
+
+def test_each_border_has_a_table() -> None:
+    assert BORDERS.split() == [module.removeprefix("test_") for module in MODULES if module != "test_every_border"]
 
 
 def test_a_table_without_a_kind_or_with_an_idle_row_is_found() -> None:

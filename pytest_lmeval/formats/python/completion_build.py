@@ -46,12 +46,21 @@ def make_base_task(thing: type[BaseTask[Any]] | BaseTask[Any], options: LoadOpti
     asked = options.num_fewshot if draws_few_shots(kind) else None
     field = f"{kind.__name__}.__init__"
     if isinstance(thing, type) and asked is not None and "num_fewshot" in inspect.signature(kind).parameters:
-        # What the class makes of the number holds: it may have a fixed one.
-        return called(field, lambda: kind(num_fewshot=asked))
+        return _with_few_shots(kind, field, asked)
     task = called(field, thing) if isinstance(thing, type) else thing
     if asked is not None:
         task.num_fewshot = asked
     return task
+
+
+def _with_few_shots(kind: type[BaseTask[Any]], field: str, asked: int) -> BaseTask[Any]:
+    # What the class makes of the number holds: it may have a fixed one, or refuse others.
+    try:
+        return called(field, lambda: kind(num_fewshot=asked))
+    except RecordRefused as refused:
+        advice = "name other files, or leave the class out by --lm-allow-bad-tasks"
+        detail = f"{refused.detail}; it was given --lm-num-fewshot={asked}: {advice}"
+        raise RecordRefused(refused.rule, refused.field, detail) from None
 
 
 def build_completion_task(

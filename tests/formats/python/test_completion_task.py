@@ -161,6 +161,13 @@ def test_a_class_that_fixes_the_number_of_few_shots_keeps_it(folder: TaskFolder)
     assert 3 == len(_asked(folder.quiz(added=own, num_fewshot=4)))
 
 
+def test_a_class_that_refuses_the_number_of_few_shots_says_how_the_run_does_without_it(folder: TaskFolder) -> None:
+    own = "def __init__(self, num_fewshot=0):\n    assert num_fewshot == 0, 'zero shots only'\n    super().__init__()"
+
+    fault = folder.quiz_fault(added=own, num_fewshot=2)
+    assert re.search(r"zero shots only.*; it was given --lm-num-fewshot=2: .* --lm-allow-bad-tasks", fault)
+
+
 def test_filtering_by_subject_changes_no_prompt(folder: TaskFolder) -> None:
     rows = [{**row, "subject": "odd" if number % 2 else "even"} for number, row in enumerate(ROWS)]
     folder.data("quiz.jsonl", rows)

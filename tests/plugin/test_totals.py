@@ -43,14 +43,19 @@ def test_tokens_cost_retries_and_time_are_said(project: Project, workers: list[s
 
 
 def test_a_run_that_was_not_completed_says_how_to_go_on_and_what_was_used_again(project: Project) -> None:
-    project.write("model.py", MODEL.replace("asked == 1", "asked == 2").replace('TransientError("', 'OSError("'))
+    # Each call fails that a file names. A model that was edited would be another one, and be asked for all.
+    failing = MODEL.replace("self.asked == 1", "str(self.asked) == pathlib.Path('failing').read_text()")
+    project.write(
+        "model.py", failing.replace('TransientError("', 'OSError("').replace("from", "import pathlib\nfrom", 1)
+    )
+    project.write("failing", "2")
     project.task("tasks/t.jsonl", project.record("a", "x"), project.record("b", "y"))
     result = project.run("--lm-batch-size=1")
     assert 3 == result.ret
     hint = "to ask only for the 1 without a score: the same command with --lm-resume"
     result.stdout.fnmatch_lines([hint])
     assert hint in (project.path / "reports/leaderboard.md").read_text()
-    project.write("model.py", MODEL.replace("if self.asked == 1", "if False"))
+    project.write("failing", "none")
     result = project.run("--lm-batch-size=1", "--lm-resume")
     assert 0 == result.ret
     result.stdout.fnmatch_lines(["resumed: 1 answer(s) out of the ledger were used again"])

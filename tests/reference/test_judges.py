@@ -96,7 +96,8 @@ def test_a_classifier_says_right_or_wrong(tmp_path: Path) -> None:
     results = score(make(tmp_path, [CLASSIFIER]), "1", "1", judge=judge)
     assert [("passed", 1.0), ("failed", 0.0)] == [(each.status, each.score) for each in results]
     assert {"is_correct": False, "label": "bad"} == results[1].details["scorers"]["model_as_a_judge_classifier"]
-    assert {"prompt_tokens": 10, "cost": 0.5} == results[0].usage
+    # The judge tells what it cost, the model does not.
+    assert {"prompt_tokens": 10, "cost": 0.5, "cost_unknown": 1} == results[0].usage
     (entry,) = results[0].details["judge"]
     assert ("stub judge", "good", "good", False) == tuple(
         entry[key] for key in ("judge", "output", "label", "repaired")

@@ -83,7 +83,8 @@ def test_it_works_as_an_ordinary_user(tmp_path_factory: pytest.TempPathFactory) 
     python = next(filter(_serves_nobody, ["/usr/bin/python3", "/usr/local/bin/python3", sys.executable]), None)
     if python is None:
         pytest.skip("no Python of this version or newer that an ordinary user may run")
-    with tempfile.TemporaryDirectory() as folder:
+    # Below a folder that only its owner may enter, this user would reach nothing.
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
         assert ["", "confined", "None", str(NOBODY), "[]"] == _probe(Path(folder), python=python, user=NOBODY)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pytest_lmeval.errors import UsageError
+from pytest_lmeval.leaderboard.functions import METRIC as FUNCTION
 from pytest_lmeval.leaderboard.quarantine import Quarantine, quarantined
 from pytest_lmeval.types import ExampleResult
 
@@ -40,7 +41,8 @@ def task_notes(board: Leaderboard) -> list[str]:
             notes.append(f"{row.task}: {_told(row)}")
         words: set[str] = set()
         for result in row.per_example:
-            if result.details:
+            # A function has no calls that are expected, and long details: its steps.
+            if result.details and result.metric != FUNCTION:
                 words.update(_unchecked(result.details))
         if words:
             told = ", ".join(sorted(words))

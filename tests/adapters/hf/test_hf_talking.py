@@ -227,13 +227,13 @@ def test_tags_that_are_special_tokens_are_not_lost(tokenizer: Any) -> None:
     assert "<|user|>a<|system|>b" == made.decode(tokens)
 
 
-def test_a_batch_adapter_with_thoughts_of_its_own_is_not_read_again() -> None:
+def test_tags_that_a_batch_adapter_leaves_beside_thoughts_of_its_own_are_taken_off() -> None:
     class Own:
         name = "own"
 
         def generate_requests(self, requests: list[Generate]) -> list[Completion]:
-            return [Completion("</think>", thoughts="hm") for _ in requests]
+            return [Completion("<think>again</think>yes", thoughts="hm") for _ in requests]
 
     (answer,) = ask(Own(), [Generate("?")])
     assert isinstance(answer, Completion)
-    assert "</think>" == answer.text
+    assert ("yes", True) == (answer.text, answer.thoughts.startswith("hm"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -18,12 +19,12 @@ BY_KEY = "rows are found by a hash over the run's own adapter: tests/records/tes
 
 
 def database(version: int) -> bytes:
-    made = sqlite3.connect(":memory:")
-    made.execute("CREATE TABLE answers (key BLOB PRIMARY KEY, answer TEXT) WITHOUT ROWID")
-    made.execute("INSERT INTO answers VALUES (x'00', 'x')")
-    made.execute(f"PRAGMA user_version = {version}")
-    made.commit()
-    return made.serialize()
+    with closing(sqlite3.connect(":memory:")) as made:
+        made.execute("CREATE TABLE answers (key BLOB PRIMARY KEY, answer TEXT) WITHOUT ROWID")
+        made.execute("INSERT INTO answers VALUES (x'00', 'x')")
+        made.execute(f"PRAGMA user_version = {version}")
+        made.commit()
+        return made.serialize()
 
 
 def refused(kind: str, what: str, says: str, *arguments: str, **files: bytes | str) -> Row:

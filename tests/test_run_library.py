@@ -24,7 +24,9 @@ from pytest_lmeval import (
     run_task,
     write_leaderboard,
 )
+from pytest_lmeval.engine.caching import CacheSettings
 from pytest_lmeval.errors import AdapterError, AdapterTimeout
+from pytest_lmeval.records.cache import FILE, AnswerStore
 from pytest_lmeval.run.facts import timestamp
 from pytest_lmeval.run.library import evaluate_tasks
 from pytest_lmeval.run.settings import RunSettings
@@ -420,3 +422,23 @@ def test_a_limit_on_cost_needs_to_know_what_each_model_costs(
         return
     with pytest.raises(UsageError, match=f"adapter {adapter.name} does not say: give it prices"):
         evaluate_tasks(tasks, settings=settings, **models)
+
+
+def test_a_run_that_is_refused_leaves_no_cache_open(
+    tasks: list[Task], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Choosy(Echo):
+        def check_selection(self, selected: Sequence[tuple[str, str]]) -> None:
+            raise UsageError("not these")
+
+    closed: list[AnswerStore] = []
+    close = AnswerStore.close
+
+    def noted(store: AnswerStore) -> None:
+        close(store)
+        closed.append(store)
+
+    monkeypatch.setattr(AnswerStore, "close", noted)
+    with pytest.raises(UsageError, match="not these"):
+        evaluate_tasks(tasks, Choosy(), RunSettings(cache=CacheSettings(tmp_path / "kept")))
+    assert [tmp_path / "kept" / FILE] == [store.path for store in closed]

@@ -6,6 +6,7 @@ import argparse
 import math
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 from pytest_lmeval.cli.output import show
@@ -33,10 +34,9 @@ def _add(actions: argparse._SubParsersAction, name: str, run: _Run, summary: str
 
 
 def _list(options: argparse.Namespace) -> int:
-    store = AnswerStore(options.folder, must_exist=True)
-    rows = [_row(stock) for stock in store.stock()]
+    with closing(AnswerStore(options.folder, must_exist=True)) as store:
+        rows = [_row(stock) for stock in store.stock()]
     show(columns(_HEADINGS, rows, texts=1) if rows else ["no answers"])
-    store.close()
     return 0
 
 
@@ -49,10 +49,9 @@ def _clear(options: argparse.Namespace) -> int:
 
 
 def _removed(folder: Path, remove: Callable[[AnswerStore], int]) -> int:
-    store = AnswerStore(folder, must_exist=True)
-    removed = remove(store)
-    show([f"{removed} answer(s) removed, {len(store)} left"])
-    store.close()
+    with closing(AnswerStore(folder, must_exist=True)) as store:
+        removed, left = remove(store), len(store)
+    show([f"{removed} answer(s) removed, {left} left"])
     return 0
 
 

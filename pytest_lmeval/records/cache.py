@@ -68,7 +68,12 @@ class AnswerStore:
             if not self.path.exists():
                 self._make(must_exist=must_exist)
             self._database = self._opened(str(self.path))
-            self._prepare()
+            try:
+                self._prepare()
+            except BaseException:
+                # Nobody else has it to close.
+                self._database.close()
+                raise
         except (OSError, sqlite3.Error) as error:
             raise UsageError(f"cache {folder}: cannot be used: {error}") from None
 
@@ -77,9 +82,12 @@ class AnswerStore:
         return sum(each.answers for each in self.stock())
 
     def stock(self) -> list[Stock]:
-        """Return what there is, by adapter."""
-        with self._lock:
-            return [Stock(*row) for row in self._database.execute(_LIST)]
+        """Return what there is, by adapter; raise UsageError where the file is damaged."""
+        try:
+            with self._lock:
+                return [Stock(*row) for row in self._database.execute(_LIST)]
+        except sqlite3.Error as error:
+            raise UsageError(f"cache {self.path.parent}: cannot be read: {error}") from None
 
     def get(self, key: str) -> Kept | None:
         """Return the answer that was kept under ``key``; None where there is none that can be read."""
@@ -162,7 +170,6 @@ class AnswerStore:
     def _prepare(self) -> None:
         version = self._version()
         if version not in (0, 1, _VERSION):
-            self._database.close()
             raise UsageError(
                 f"cache {self.path.parent}: of version {version}, and this is version {_VERSION}; name another folder, "
                 "or delete it"
@@ -174,7 +181,6 @@ class AnswerStore:
 
     def _renew(self) -> None:
         if not self._writes:
-            self._database.close()
             raise UsageError(f"cache {self.path.parent}: holds no answers of this version; --lm-cache-mode=use asks")
         self._let_readers_beside()
         self._database.execute("BEGIN IMMEDIATE")

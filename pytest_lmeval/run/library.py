@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -157,10 +157,12 @@ def _run(
     settings = replace(settings, scrubber=settings.scrubber or scrubber_of_objects(adapter, judge))
     run = Run(settings, known, lambda spec: resolve_adapter(spec, known, {}, Path.cwd()), name=name)
     units = [ExampleUnit(task, example) for task in tasks for example in task.examples]
-    run.prepare(units, adapter, judge)
-    following = iter(units)
-    batches = plan_batches(((unit.task.name, unit) for unit in units), settings.batch_size)
-    with closing(run), run.programs.open() as sandbox:
+    with ExitStack() as stack:
+        stack.callback(run.close)
+        run.prepare(units, adapter, judge)
+        sandbox = stack.enter_context(run.programs.open())
+        following = iter(units)
+        batches = plan_batches(((unit.task.name, unit) for unit in units), settings.batch_size)
         engine = run.open(adapter, units, batches, lambda: next(following, None))
         results: list[ExampleResult] = []
         for unit in units:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import time
+from contextlib import closing
 from pathlib import Path
+
+import pytest
 
 from pytest_lmeval.records.cache import AnswerStore
 from pytest_lmeval.types import Completion
@@ -36,3 +39,23 @@ def test_a_folder_without_answers_and_days_that_are_no_number_are_refused(lmeval
         status, _, err = lmeval("cache", *action, tmp_path)
         assert (2, f"lmeval cache: cache {tmp_path}: holds no answers\n") == (status, err)
     assert [] == list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("action", [("list",), ("clear",), ("prune", "--older-than=1")])
+def test_a_damaged_cache_is_told_and_is_not_left_open(
+    action: tuple[str, ...], lmeval: Lmeval, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with closing(_filled(tmp_path)) as store:
+        store._database.execute("DROP TABLE kept")
+    closed: list[AnswerStore] = []
+    close = AnswerStore.close
+
+    def noted(store: AnswerStore) -> None:
+        close(store)
+        closed.append(store)
+
+    monkeypatch.setattr(AnswerStore, "close", noted)
+    status, _, err = lmeval("cache", *action, tmp_path)
+    assert (2, 1) == (status, len(closed))
+    assert f"cache {tmp_path}: cannot be" in err
+    assert "no such table: kept" in err

@@ -26,7 +26,7 @@ ANSWERS = [
 
 
 @pytest.fixture(autouse=True)
-def closed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def opened(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[sqlite3.Connection]]:
     """Close what a test opened: an open database is a warning to whatever test runs when it is collected."""
     opened: list[sqlite3.Connection] = []
 
@@ -35,9 +35,16 @@ def closed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         return opened[-1]
 
     monkeypatch.setattr(sqlite3, "connect", connect)
-    yield
+    yield opened
     for database in opened:
         database.close()
+
+
+def is_open(database: sqlite3.Connection) -> bool:
+    try:
+        return database.total_changes >= 0
+    except sqlite3.ProgrammingError:
+        return False
 
 
 def key(number: int) -> str:
@@ -51,6 +58,12 @@ def answer_of(store: AnswerStore, number: int) -> Response | None:
 
 def put_raw(store: AnswerStore, number: int, answer: object, asked: object = 1.0) -> None:
     store._database.execute("INSERT INTO kept VALUES (?, ?, ?, 'm')", (bytes.fromhex(key(number)), answer, asked))
+
+
+def damage(folder: Path, statement: str) -> None:
+    database = sqlite3.connect(folder / FILE)
+    database.execute(statement)
+    database.close()
 
 
 @pytest.mark.parametrize("answer", ANSWERS)
@@ -113,9 +126,7 @@ def test_two_writers_share_a_cache(tmp_path: Path) -> None:
 
 def test_a_cache_of_another_version_is_refused(tmp_path: Path) -> None:
     AnswerStore(tmp_path).close()
-    database = sqlite3.connect(tmp_path / FILE)
-    database.execute("PRAGMA user_version = 7")
-    database.close()
+    damage(tmp_path, "PRAGMA user_version = 7")
     with pytest.raises(UsageError, match="of version 7, and this is version 2; name another folder, or delete it"):
         AnswerStore(tmp_path)
 
@@ -140,6 +151,30 @@ def test_what_is_no_cache_is_refused(tmp_path: Path) -> None:
         AnswerStore(tmp_path / "file")
     with pytest.raises(UsageError, match="holds no answers"):
         AnswerStore(tmp_path / "none", writes=False)
+
+
+@pytest.mark.parametrize(
+    ("writes", "statement"), [(True, "PRAGMA user_version = 7"), (False, "PRAGMA user_version = 1"), (True, "")]
+)
+def test_what_is_refused_is_not_left_open(
+    writes: bool, statement: str, tmp_path: Path, opened: list[sqlite3.Connection]
+) -> None:
+    AnswerStore(tmp_path).close()
+    if statement:
+        damage(tmp_path, statement)
+    else:
+        (tmp_path / FILE).write_text("no database at all, but long enough to be looked at as one " * 20)
+    before = len(opened)
+    with pytest.raises(UsageError):
+        AnswerStore(tmp_path, writes=writes)
+    assert [False] == [is_open(database) for database in opened[before:]]
+
+
+def test_answers_that_cannot_be_counted_are_an_error_that_names_the_folder(tmp_path: Path) -> None:
+    AnswerStore(tmp_path).close()
+    damage(tmp_path, "DROP TABLE kept")
+    with pytest.raises(UsageError, match=f"cache {tmp_path}: cannot be read: no such table: kept"):
+        AnswerStore(tmp_path).stock()
 
 
 def test_a_full_disk_ends_the_keeping_and_not_the_run(tmp_path: Path) -> None:

@@ -67,9 +67,9 @@ async def test_word(row, lm):
 # Takes out what an example and the run pay for the board and the ledger: the hashes, the result as JSON on the
 # report, and all that the recorder does with it. Collecting, asking, scoring and reporting stay as they are.
 _UNRECORDED = """
-from pytest_lmeval.engine import evaluate
-from pytest_lmeval.plugin.collector import ExampleItem
-from pytest_lmeval.plugin.run_record import RunRecord
+from pytest_lmeval.scoring import evaluate
+from pytest_lmeval.plugin.collect.collector import ExampleItem
+from pytest_lmeval.plugin.record.run_record import RunRecord
 
 
 def take_out(owner, name, result=None):

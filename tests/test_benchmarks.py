@@ -119,5 +119,5 @@ def test_what_one_example_passes_through_is_counted_three_ways() -> None:
     listed = {way: {*names.split()} for way, names in re.findall(r"^(\w+): .*\n((?:  .*\n)+)", output, re.MULTILINE)}
     assert ["library", "pytest", "function"] == [*listed]
     assert "metrics/exact.py" in (listed["library"] & listed["pytest"]) - listed["function"]
-    assert "plugin/item.py" in listed["pytest"] - listed["library"]
+    assert "plugin/asking/item.py" in listed["pytest"] - listed["library"]
     assert "functions/lm.py" in listed["function"] - listed["pytest"]

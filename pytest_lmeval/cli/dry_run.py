@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_lmeval.adapters.resolve import adapter_name, resolve_adapter
-from pytest_lmeval.engine.engine import Engine, RequestsOf
+from pytest_lmeval.asking.engine import Engine, RequestsOf
 from pytest_lmeval.formats.task import Task
 from pytest_lmeval.leaderboard.rows import make_row
 from pytest_lmeval.registry import Registry

@@ -12,9 +12,9 @@ from dataclasses import replace
 
 from pytest_lmeval.adapters.protocol import ANY_OPTION
 from pytest_lmeval.adapters.resolve import adapter_name
-from pytest_lmeval.engine.ask import Answer
-from pytest_lmeval.engine.engine import Engine
-from pytest_lmeval.engine.jobs import Job
+from pytest_lmeval.asking.ask import Answer
+from pytest_lmeval.asking.engine import Engine
+from pytest_lmeval.asking.jobs import Job
 from pytest_lmeval.errors import AdapterError, BudgetSpent
 from pytest_lmeval.functions.loop import Loop
 from pytest_lmeval.hashes import with_ordinal

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from pytest_lmeval.engine.evaluate import Judgement, evaluate, failed_result
 from pytest_lmeval.errors import LmevalError, ScoringError
 from pytest_lmeval.formats.task import Prompt, TaskDefaults, Tools
 from pytest_lmeval.functions.example import ExampleState, as_json
 from pytest_lmeval.functions.runner import Outcome
 from pytest_lmeval.functions.steps import total_usage
 from pytest_lmeval.leaderboard.functions import DECIDED_BY, FUNCTION, METRIC, OUTPUT
+from pytest_lmeval.scoring.evaluate import Judgement, evaluate, failed_result
 from pytest_lmeval.text import portable_path
 from pytest_lmeval.types import Example, ExampleResult, Request, Response, Score
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_lmeval.plugin.fixtures import (
+from pytest_lmeval.plugin.asking.fixtures import (
     lm,
     lm_adapter,
     lm_base_url,
@@ -21,11 +21,11 @@ from pytest_lmeval.plugin.fixtures import (
     lm_render,
     lm_sandbox,
 )
-from pytest_lmeval.plugin.ini_gate import apply_ini_options
-from pytest_lmeval.plugin.options import add_options
+from pytest_lmeval.plugin.collect.tags import note_ini_marks
 from pytest_lmeval.plugin.private import is_worker, report_sections
+from pytest_lmeval.plugin.settings.ini_gate import apply_ini_options
+from pytest_lmeval.plugin.settings.options import add_options
 from pytest_lmeval.plugin.stash import collected_so_far, keep_environment, run_so_far
-from pytest_lmeval.plugin.tags import note_ini_marks
 
 if TYPE_CHECKING:
     import warnings
@@ -52,7 +52,7 @@ def pytest_load_initial_conftests(
     outcome = yield
     # By now every plugin and conftest file has added its options.
     if any(argument.startswith("--lm-") for argument in args):
-        from pytest_lmeval.plugin.options import check_spelling
+        from pytest_lmeval.plugin.settings.options import check_spelling
 
         check_spelling(parser, args)
     return outcome
@@ -61,25 +61,25 @@ def pytest_load_initial_conftests(
 def pytest_configure(config: pytest.Config) -> None:
     keep_environment(config)
     if config.option.lm_adapter is not None:
-        from pytest_lmeval.plugin.models import name_models
+        from pytest_lmeval.plugin.settings.models import name_models
 
         name_models(config)
     config.addinivalue_line("markers", "lmeval: an example of a language-model task (set by pytest-lmeval)")
     apply_ini_options(config)
     if config.getini("lm_max_data_bytes"):
-        from pytest_lmeval.plugin.settings import apply_max_data_bytes
+        from pytest_lmeval.plugin.settings.settings import apply_max_data_bytes
 
         apply_max_data_bytes(config)
     if config.option.lm_adapter or config.getini("lm_adapter") or config.option.lm_judge:
-        from pytest_lmeval.plugin.settings import scrubber_of_run
+        from pytest_lmeval.plugin.settings.settings import scrubber_of_run
 
         if scrubber_of_run(config):
-            from pytest_lmeval.plugin.discretion import be_discreet
+            from pytest_lmeval.plugin.workers.discretion import be_discreet
 
             be_discreet(config)
     if not is_worker(config) and not config.option.lm_check_formatting:
-        from pytest_lmeval.plugin.recorder import Recorder
-        from pytest_lmeval.plugin.settings import check_options
+        from pytest_lmeval.plugin.record.recorder import Recorder
+        from pytest_lmeval.plugin.settings.settings import check_options
 
         check_options(config)
         config.pluginmanager.register(Recorder(config), "lmeval-recorder")
@@ -101,7 +101,7 @@ def pytest_cmdline_main(config: pytest.Config) -> Generator[None, object, object
 def _on_named_files(config: pytest.Config) -> list[str]:
     if not (config.getoption("lm_adapter") or config.getini("lm_adapter")):
         return []
-    from pytest_lmeval.plugin.locate import remarks_on_named
+    from pytest_lmeval.plugin.collect.locate import remarks_on_named
 
     return remarks_on_named(config)
 
@@ -113,15 +113,15 @@ def pytest_report_header(config: pytest.Config) -> str | None:
     options = config.option
     # A key that was pasted where the model's name belongs is refused later; it must not stand here before that.
     shown = spec if "sk-" not in spec else f"{spec.partition(':')[0]}:***"
-    from pytest_lmeval.plugin.models import configs, label_of
-    from pytest_lmeval.plugin.report_dir import shown_report_dir
-    from pytest_lmeval.plugin.run_facts import ini_file
-    from pytest_lmeval.plugin.settings import address_text, gate_mode
+    from pytest_lmeval.plugin.record.run_facts import ini_file
+    from pytest_lmeval.plugin.settings.models import configs, label_of
+    from pytest_lmeval.plugin.settings.report_dir import shown_report_dir
+    from pytest_lmeval.plugin.settings.settings import address_text, gate_mode
 
     shown = ", ".join(f"{label_of(one) or shown}{address_text(one)}" for one in configs(config))
     parts = [f"adapter {shown}", f"gate {gate_mode(config)}", f"sandbox {options.lm_sandbox}"]
     # A folder below may have one of its own, which then decides; pytest's own line does not say which folder's it is.
-    from pytest_lmeval.plugin.settings import cache_of
+    from pytest_lmeval.plugin.settings.settings import cache_of
 
     cache = cache_of(config)
     parts += [f"cache {cache.folder} ({cache.mode})"] if cache is not None else []
@@ -134,7 +134,7 @@ def pytest_report_header(config: pytest.Config) -> str | None:
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     if not collection_path.is_symlink():
         return None
-    from pytest_lmeval.plugin.locate import is_below_task_paths
+    from pytest_lmeval.plugin.collect.locate import is_below_task_paths
 
     if not is_below_task_paths(collection_path, config):
         return None
@@ -159,16 +159,16 @@ def pytest_collect_file(
 def _task_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
     if file_path.suffix == ".py" and not file_path.name.startswith("task_"):
         return None
-    from pytest_lmeval.plugin.locate import locate
+    from pytest_lmeval.plugin.collect.locate import locate
 
     root = locate(file_path, parent)
     if root is None:
         return None
     if parent.config.option.lm_check_formatting:
-        from pytest_lmeval.plugin.formatting import collect_formatting_file
+        from pytest_lmeval.plugin.collect.formatting import collect_formatting_file
 
         return collect_formatting_file(file_path, root, parent)
-    from pytest_lmeval.plugin.collector import collect_task_file
+    from pytest_lmeval.plugin.collect.collector import collect_task_file
 
     return collect_task_file(file_path, root, parent)
 
@@ -206,7 +206,7 @@ def pytest_make_collect_report(
 ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
     report = yield
     if report.sections or report.longrepr is not None:
-        from pytest_lmeval.plugin.discretion import clean_collected
+        from pytest_lmeval.plugin.workers.discretion import clean_collected
 
         clean_collected(report, collector)
     return report
@@ -214,7 +214,7 @@ def pytest_make_collect_report(
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_warning_recorded(warning_message: warnings.WarningMessage) -> None:
-    from pytest_lmeval.plugin.sanitize import make_warning_harmless
+    from pytest_lmeval.plugin.workers.sanitize import make_warning_harmless
 
     make_warning_harmless(warning_message)
 
@@ -223,7 +223,7 @@ def pytest_warning_recorded(warning_message: warnings.WarningMessage) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Generator[None, object, object]:
     outcome = yield
     if config.option.lm_shard:
-        from pytest_lmeval.plugin.sharding import keep_shard
+        from pytest_lmeval.plugin.collect.sharding import keep_shard
 
         keep_shard(config, items)
     return outcome
@@ -232,8 +232,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_finish(session: pytest.Session) -> None:
     if collected_so_far(session.config) is not None:
-        from pytest_lmeval.plugin.models import configs
-        from pytest_lmeval.plugin.state import run_state
+        from pytest_lmeval.plugin.asking.state import run_state
+        from pytest_lmeval.plugin.settings.models import configs
 
         for one in configs(session.config):
             run_state(one).prepare(session)
@@ -248,8 +248,8 @@ def pytest_report_collectionfinish(config: pytest.Config) -> str | None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
     if is_worker(session.config):
-        from pytest_lmeval.plugin.models import configs, label_of
-        from pytest_lmeval.plugin.telling import tell
+        from pytest_lmeval.plugin.settings.models import configs, label_of
+        from pytest_lmeval.plugin.workers.telling import tell
 
         begun = {label_of(one): run_so_far(one) for one in configs(session.config)}
         runs = {label: run for label, run in begun.items() if run is not None}
@@ -270,8 +270,8 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, objec
     try:
         return (yield)
     except (KeyboardInterrupt, Warning) as error:
-        from pytest_lmeval.plugin.ending import ctrl_c_in
-        from pytest_lmeval.plugin.telling import tell
+        from pytest_lmeval.plugin.record.ending import ctrl_c_in
+        from pytest_lmeval.plugin.workers.telling import tell
 
         ctrl_c = ctrl_c_in(error)
         if ctrl_c is None:
@@ -294,7 +294,7 @@ def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     if report_sections(item):
-        from pytest_lmeval.plugin.discretion import hide_in_output
+        from pytest_lmeval.plugin.workers.discretion import hide_in_output
 
         # Before any report is made of it: plugins read it from the item.
         hide_in_output(item)
@@ -304,7 +304,7 @@ def pytest_runtest_makereport(
         attach(report, call)
     shows = report.sections or report.longrepr is not None or hasattr(report, "wasxfail")
     if shows or (attach is None and report.user_properties):
-        from pytest_lmeval.plugin.discretion import clean
+        from pytest_lmeval.plugin.workers.discretion import clean
 
         clean(report, item)
     return report
@@ -314,6 +314,6 @@ def pytest_runtest_makereport(
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     if config.getvalue("dist") != "load":
         return None
-    from pytest_lmeval.plugin.scheduling import BatchScheduling
+    from pytest_lmeval.plugin.workers.scheduling import BatchScheduling
 
     return BatchScheduling(config)

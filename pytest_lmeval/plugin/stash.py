@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from pytest_lmeval.plugin.collected import Collected
-    from pytest_lmeval.plugin.state import RunState
+    from pytest_lmeval.plugin.asking.state import RunState
+    from pytest_lmeval.plugin.collect.collected import Collected
 
 COLLECTED = pytest.StashKey["Collected"]()
 RUN = pytest.StashKey["RunState"]()

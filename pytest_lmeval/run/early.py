@@ -6,14 +6,14 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
-from pytest_lmeval.engine.evaluate import answer_groups
+from pytest_lmeval.scoring.evaluate import answer_groups
 from pytest_lmeval.types import Example, Response, Score
 
 if TYPE_CHECKING:
-    from pytest_lmeval.engine.engine import Engine
-    from pytest_lmeval.engine.judge import NamedJudges
+    from pytest_lmeval.asking.engine import Engine
     from pytest_lmeval.formats.task import Task, Tools
     from pytest_lmeval.run.run import Run
+    from pytest_lmeval.scoring.judge import NamedJudges
 
 
 class EarlyScores:

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from pytest_lmeval.adapters.resolve import adapter_name, check_adapter, made_with, resolve_adapter, scrubber_of_objects
+from pytest_lmeval.asking.policy import plan_batches
 from pytest_lmeval.builtin import default_registry
-from pytest_lmeval.engine.policy import plan_batches
 from pytest_lmeval.errors import UnknownName, UsageError
 from pytest_lmeval.formats.complete import complete
 from pytest_lmeval.formats.task import BareTask, Prompt, Task

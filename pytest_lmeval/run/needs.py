@@ -10,10 +10,10 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from pytest_lmeval.adapters.resolve import adapter_name
-from pytest_lmeval.engine.evaluate import runs_code
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.formats.task import asks_model
 from pytest_lmeval.leaderboard.functions import METRIC
+from pytest_lmeval.scoring.evaluate import runs_code
 from pytest_lmeval.text import portable_path, printable
 
 if TYPE_CHECKING:

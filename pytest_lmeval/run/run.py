@@ -9,13 +9,10 @@ from itertools import cycle
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pytest_lmeval.adapters.resolve import adapter_name, as_judge, secrets_of
-from pytest_lmeval.engine.ask import without_thoughts
-from pytest_lmeval.engine.budget import Budget
-from pytest_lmeval.engine.engine import Ahead, Engine
-from pytest_lmeval.engine.evaluate import Judgement, Thresholds, evaluate, failed_result
-from pytest_lmeval.engine.judge import Judge, NamedJudges, known_answers
-from pytest_lmeval.engine.resume import Asked, HeldResults
-from pytest_lmeval.engine.rounds import Conversation
+from pytest_lmeval.asking.ask import without_thoughts
+from pytest_lmeval.asking.budget import Budget
+from pytest_lmeval.asking.engine import Ahead, Engine
+from pytest_lmeval.asking.rounds import Conversation
 from pytest_lmeval.errors import AdapterError, BudgetSpent, UsageError
 from pytest_lmeval.formats.task import Prompt, Task, Tools
 from pytest_lmeval.hashes import request_hash
@@ -25,11 +22,14 @@ from pytest_lmeval.redaction import redact_options
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.rendering import render as default_render
 from pytest_lmeval.run.needs import Needs, Programs, Refusals, check_answers, check_costs
+from pytest_lmeval.run.resume import Asked, HeldResults
 from pytest_lmeval.run.settings import RunSettings
+from pytest_lmeval.scoring.evaluate import Judgement, Thresholds, evaluate, failed_result
+from pytest_lmeval.scoring.judge import Judge, NamedJudges, known_answers
 from pytest_lmeval.types import Example, ExampleResult, Exchange, Generate, Joined, Message, Request, Response
 
 if TYPE_CHECKING:
-    from pytest_lmeval.engine.caching import Cache, CachedAnswers
+    from pytest_lmeval.asking.caching import Cache, CachedAnswers
     from pytest_lmeval.run.early import Early
 
 Render = Callable[[Example], Any]
@@ -87,7 +87,7 @@ class Run:
         self.purse: list[Budget] = []
         self.cache: Cache | None = None
         if settings.cache is not None:
-            from pytest_lmeval.engine.caching import Cache
+            from pytest_lmeval.asking.caching import Cache
 
             self.cache = Cache(settings.cache, settings.think_tags_text, settings.scrubber)
 

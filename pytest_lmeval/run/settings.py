@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pytest_lmeval.arguments import THINK_TAGS
+from pytest_lmeval.asking.policy import DEFAULT_BATCH_SIZE, Policy
 from pytest_lmeval.compare.gate import MODES
-from pytest_lmeval.engine.policy import DEFAULT_BATCH_SIZE, Policy
 from pytest_lmeval.errors import UnknownName, UsageError
 from pytest_lmeval.leaderboard.quarantine import Quarantine
 from pytest_lmeval.redaction import Scrubber
 
 if TYPE_CHECKING:
-    from pytest_lmeval.engine.caching import CacheSettings
+    from pytest_lmeval.asking.caching import CacheSettings
 
 
 def today() -> str:

@@ -21,7 +21,7 @@ from pytest_lmeval import (
     run_task,
     write_leaderboard,
 )
-from pytest_lmeval.engine.ask import ask
+from pytest_lmeval.asking.ask import ask
 from pytest_lmeval.errors import AdapterError
 from pytest_lmeval.records.ledger import Ledger
 from pytest_lmeval.records.recording import read_recording

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from pytest_lmeval.engine.budget import Budget
-from pytest_lmeval.engine.engine import Engine
-from pytest_lmeval.engine.policy import Policy
+from pytest_lmeval.asking.budget import Budget
+from pytest_lmeval.asking.engine import Engine
+from pytest_lmeval.asking.policy import Policy
 from pytest_lmeval.errors import AdapterError, BudgetSpent
 from pytest_lmeval.functions.asker import Asker
 from pytest_lmeval.functions.loop import Loop

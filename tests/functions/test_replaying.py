@@ -11,7 +11,7 @@ import pytest
 
 from pytest_lmeval.adapters.replay import ReplayAdapter
 from pytest_lmeval.adapters.resolve import as_judge
-from pytest_lmeval.engine.ask import ask
+from pytest_lmeval.asking.ask import ask
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.hashes import request_hash
 from pytest_lmeval.types import Completion, Generate

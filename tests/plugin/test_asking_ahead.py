@@ -14,7 +14,7 @@ from tests.conftest import BOTH, Project
 MODEL = """
 import asyncio, json, os, signal, time
 from pytest_lmeval import Completion
-from pytest_lmeval.engine import opening
+from pytest_lmeval.asking import opening
 
 HERE = os.path.dirname(__file__)
 

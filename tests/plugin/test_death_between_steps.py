@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = 6
 PAGE = Path(__file__).parents[2] / "docs/resume.md"
-PLUGIN, LEDGER = "pytest_lmeval.plugin.", "pytest_lmeval.records.ledger:Ledger."
+PLUGIN, LEDGER = "pytest_lmeval.plugin.record.", "pytest_lmeval.records.ledger:Ledger."
 FILES = f"{PLUGIN}report_files:"
 # What reaches each point: before or after the call of that number of a function, or a hook of the project.
 POINTS = {
@@ -133,7 +133,7 @@ elif FAULT["when"]:
     patch(FAULT["when"], FAULT["place"], FAULT["number"])
 if FAULT["when"] and FAULT["kind"] == "os._exit twice":
     # The second time it is what winds the run up that calls it.
-    from pytest_lmeval.plugin import report_files
+    from pytest_lmeval.plugin.record import report_files
 
     markdown = report_files.markdown
     report_files.markdown = lambda board: os._exit(0) if state["is_dead"] else markdown(board)

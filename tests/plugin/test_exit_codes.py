@@ -118,7 +118,9 @@ def setters(source: str) -> set[str]:
 
 
 def test_one_function_sets_the_exit_code() -> None:
-    sources = {path.name: path.read_text("utf-8") for path in Path(pytest_lmeval.__file__).parent.glob("plugin/*.py")}
+    sources = {
+        path.name: path.read_text("utf-8") for path in Path(pytest_lmeval.__file__).parent.glob("plugin/**/*.py")
+    }
     found = {name: functions for name, source in sources.items() if (functions := setters(source))}
     assert {"recorder.py": {"_set_exit_code"}} == found
 

@@ -83,7 +83,8 @@ def test_what_a_run_waits_for_is_said(project: Project, server: ScriptedServer) 
     project.task("tasks/t.jsonl", project.record("a", "x"))
     project.write(
         "conftest.py",
-        "from pytest_lmeval.plugin import progress\n\nprogress._TERMINAL_EVERY_S = progress._WORTH_SAYING_S = 0.1\n",
+        "from pytest_lmeval.plugin.record import progress\n"
+        "progress._TERMINAL_EVERY_S = progress._WORTH_SAYING_S = 0.1\n",
     )
     result = ask(project, server)
     assert 0 == result.ret

@@ -89,7 +89,10 @@ def test_what_that_module_uses_would_be_found_elsewhere() -> None:
         ("def f():\n    from _pytest.reports import TestReport", "2: _pytest.reports"),
         ("import _pytest", "1: _pytest"),
         ("from xdist.workermanage import WorkerController", "1: xdist.workermanage"),
-        ("from pytest_lmeval.plugin.state import _NO_ADAPTER", "1: pytest_lmeval.plugin.state._NO_ADAPTER"),
+        (
+            "from pytest_lmeval.plugin.asking.state import _NO_ADAPTER",
+            "1: pytest_lmeval.plugin.asking.state._NO_ADAPTER",
+        ),
     ],
 )
 def test_a_planted_name_is_found(source: str, expected: str) -> None:

@@ -7,7 +7,7 @@ import pty
 import sys
 from typing import TYPE_CHECKING
 
-from pytest_lmeval.plugin.progress import describe
+from pytest_lmeval.plugin.record.progress import describe
 from tests.conftest import NEEDLESS
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ class Slow:
         return request.text.removeprefix("say: ")
 """
 OFTEN = """
-from pytest_lmeval.plugin import progress
+from pytest_lmeval.plugin.record import progress
 
 progress._PLAIN_EVERY_S = progress._TERMINAL_EVERY_S = 0.1
 """

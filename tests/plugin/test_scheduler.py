@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pytest_lmeval.plugin.locate import is_example_id
-from pytest_lmeval.plugin.scheduling import BatchScheduling
+from pytest_lmeval.plugin.collect.locate import is_example_id
+from pytest_lmeval.plugin.workers.scheduling import BatchScheduling
 
 if TYPE_CHECKING:
     from tests.conftest import Project

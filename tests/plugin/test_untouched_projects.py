@@ -66,7 +66,7 @@ def test_heavy():
     assert [] == [name for name in {HEAVY} if name in sys.modules]
 
 def test_ours():
-    later = ("engine", "leaderboard", "metrics", "sandbox", "adapters", "formats")
+    later = ("asking", "scoring", "leaderboard", "metrics", "sandbox", "adapters", "formats")
     names = tuple(f"pytest_lmeval.{{name}}" for name in later)
     assert [] == [name for name in sys.modules if name.startswith(names)]
 """

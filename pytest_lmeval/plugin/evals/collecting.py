@@ -18,14 +18,14 @@ from pytest_lmeval.functions.declare import EvalFunction, declared, has_yield
 from pytest_lmeval.functions.reached import TestSources, may_check, reached, roots
 from pytest_lmeval.functions.source import FunctionHashes
 from pytest_lmeval.functions.task import FunctionTask
-from pytest_lmeval.plugin.collected import collected, repeated_by_plugin
-from pytest_lmeval.plugin.collector import ItemNames
+from pytest_lmeval.plugin.collect.collected import collected, repeated_by_plugin
+from pytest_lmeval.plugin.collect.collector import ItemNames
+from pytest_lmeval.plugin.collect.tags import mark_by_tags
 from pytest_lmeval.plugin.evals.item import EvalItem, follow
 from pytest_lmeval.plugin.evals.naming import EvalNames
-from pytest_lmeval.plugin.models import labels_of
 from pytest_lmeval.plugin.private import arguments_of, fixture_definitions, remade
-from pytest_lmeval.plugin.settings import scrubber_of_run
-from pytest_lmeval.plugin.tags import mark_by_tags
+from pytest_lmeval.plugin.settings.models import labels_of
+from pytest_lmeval.plugin.settings.settings import scrubber_of_run
 from pytest_lmeval.run.facts import info_of
 from pytest_lmeval.text import node_path
 from pytest_lmeval.types import Example

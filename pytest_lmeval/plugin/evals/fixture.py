@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from pytest_lmeval.plugin.locate import is_function
-from pytest_lmeval.plugin.models import of_model
-from pytest_lmeval.plugin.state import run_state
+from pytest_lmeval.plugin.asking.state import run_state
+from pytest_lmeval.plugin.collect.locate import is_function
+from pytest_lmeval.plugin.settings.models import of_model
 
 
 def provide(request: pytest.FixtureRequest, engine: Any, judge: Any) -> Iterator[Any]:

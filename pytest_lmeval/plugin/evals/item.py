@@ -12,13 +12,13 @@ from pytest_lmeval.errors import LmevalError
 from pytest_lmeval.functions.data import fresh
 from pytest_lmeval.functions.runner import Outcome, Running
 from pytest_lmeval.functions.task import describe
+from pytest_lmeval.plugin.asking.failure import ExampleFailed, explain
+from pytest_lmeval.plugin.asking.item import ScoredItem, attach, named_after
+from pytest_lmeval.plugin.asking.state import RunState, run_state
 from pytest_lmeval.plugin.evals.startable import parameters_of
-from pytest_lmeval.plugin.failure import ExampleFailed, explain
-from pytest_lmeval.plugin.item import ScoredItem, attach, named_after
-from pytest_lmeval.plugin.models import config_of, of_model
-from pytest_lmeval.plugin.run_facts import rerun_of
-from pytest_lmeval.plugin.state import RunState, run_state
-from pytest_lmeval.plugin.telling import tell
+from pytest_lmeval.plugin.record.run_facts import rerun_of
+from pytest_lmeval.plugin.settings.models import config_of, of_model
+from pytest_lmeval.plugin.workers.telling import tell
 from pytest_lmeval.text import printable
 from pytest_lmeval.types import Example, ExampleResult
 

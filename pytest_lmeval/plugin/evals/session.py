@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_lmeval.adapters.resolve import adapter_name
-from pytest_lmeval.engine.judge import Judge
 from pytest_lmeval.errors import BudgetSpent
 from pytest_lmeval.functions.asker import Asker
 from pytest_lmeval.functions.data import fresh
@@ -19,12 +18,11 @@ from pytest_lmeval.functions.lm import BlockingLm, Lm, LmBase, Services
 from pytest_lmeval.functions.output import sections
 from pytest_lmeval.functions.runner import Outcome, Runner, Running
 from pytest_lmeval.functions.task import Reading, result_of
-from pytest_lmeval.plugin.ahead import Ahead
+from pytest_lmeval.plugin.asking.ahead import Ahead
+from pytest_lmeval.plugin.collect.locate import is_function
 from pytest_lmeval.plugin.evals.remarks import Remarks
 from pytest_lmeval.plugin.evals.shared import shared
 from pytest_lmeval.plugin.evals.startable import Needs, needs_of, parameters_of, values_for
-from pytest_lmeval.plugin.locate import is_function
-from pytest_lmeval.plugin.models import of_model
 from pytest_lmeval.plugin.private import (
     arguments_of,
     closure_of,
@@ -35,12 +33,14 @@ from pytest_lmeval.plugin.private import (
     uncaptured,
     worker_input,
 )
+from pytest_lmeval.plugin.settings.models import of_model
 from pytest_lmeval.records.answers import KnownAnswers
+from pytest_lmeval.scoring.judge import Judge
 from pytest_lmeval.types import ExampleResult, Exchange
 
 if TYPE_CHECKING:
+    from pytest_lmeval.plugin.asking.state import RunState
     from pytest_lmeval.plugin.evals.item import EvalItem
-    from pytest_lmeval.plugin.state import RunState
 
 _LOOK_S = 0.25
 _BLOCKED_S = 10.0

@@ -20,9 +20,9 @@ from pytest_lmeval.adapters.hf import HfAdapter
 from pytest_lmeval.adapters.hf.options import read_options
 from pytest_lmeval.adapters.hf.prompts import Prompts
 from pytest_lmeval.adapters.openai import OpenAIAdapter
-from pytest_lmeval.engine.ask import ask
-from pytest_lmeval.engine.engine import Engine
-from pytest_lmeval.engine.policy import Policy
+from pytest_lmeval.asking.ask import ask
+from pytest_lmeval.asking.engine import Engine
+from pytest_lmeval.asking.policy import Policy
 from pytest_lmeval.errors import AdapterError
 from pytest_lmeval.types import Completion, Generate, LogLikelihood, Message, ToolCall
 from tests import needs

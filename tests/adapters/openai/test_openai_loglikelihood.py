@@ -17,8 +17,8 @@ from pytest_lmeval.adapters.openai.echo import echo_body, echoed
 from pytest_lmeval.adapters.openai.options import read_options
 from pytest_lmeval.adapters.openai.response import parse
 from pytest_lmeval.adapters.openai.secret import ApiKey
-from pytest_lmeval.engine.engine import Engine
-from pytest_lmeval.engine.policy import Policy
+from pytest_lmeval.asking.engine import Engine
+from pytest_lmeval.asking.policy import Policy
 from pytest_lmeval.errors import AdapterError, TransientError
 from pytest_lmeval.types import LogLikelihood, LogProb
 from tests.tables import each_row
@@ -203,7 +203,7 @@ def test_a_chat_has_no_log_likelihoods() -> None:
 
 
 def test_the_engine_asks_again_where_the_server_was_busy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pytest_lmeval.engine.streaming.backoff_s", lambda *_: 0.0)
+    monkeypatch.setattr("pytest_lmeval.asking.streaming.backoff_s", lambda *_: 0.0)
     with serving([status(429), json_reply(reply())]) as server:
         adapter = OpenAIAdapter("m", base_url=server.base_url, endpoint="completions")
         engine = Engine(adapter, Policy(concurrency=1, retries=1))

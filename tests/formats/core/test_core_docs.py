@@ -62,7 +62,7 @@ def test_a_message_is_the_real_one(bundle: Path, field: str) -> None:
 def test_the_adapter_answers() -> None:
     names: dict[str, type] = {}
     exec(ADAPTER, names)
-    from pytest_lmeval.engine.ask import ask
+    from pytest_lmeval.asking.ask import ask
     from pytest_lmeval.types import LogLikelihood, LogProb
 
     (answer,) = ask(names["Model"](), [LogLikelihood("a", "b")])

@@ -1,0 +1,215 @@
+"""One batch of requests to one batch of responses, whatever kind of adapter answers and however it misbehaves."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from pytest_lmeval.adapters.resolve import adapter_name
+from pytest_lmeval.arguments import THINK_TAGS
+from pytest_lmeval.asking.outage import Unreachable, is_unreachable
+from pytest_lmeval.errors import AdapterDown, AdapterError, AdapterTimeout, TransientError
+from pytest_lmeval.postprocess import split_thoughts
+from pytest_lmeval.records.checked import checked
+from pytest_lmeval.text import portable_path
+from pytest_lmeval.types import Completion, Generate, LogLikelihood, LogProb, Request, Response
+
+Answer = Response | AdapterError
+# What servers say of an answer whose making failed on the way; the text then is a part of one.
+_BROKEN_OFF = frozenset({"error", "abort"})
+
+
+def ask(
+    adapter: Any,
+    requests: Sequence[Request],
+    passthrough: tuple[type[BaseException], ...] = (),
+    think_tags: tuple[str, str] | None = THINK_TAGS,
+) -> list[Answer]:
+    """Return one answer per request, in order; whatever cannot be used is an AdapterError in its place.
+
+    ``passthrough`` are the exceptions that mean to stop the run, not the batch. ``think_tags`` are around the thoughts
+    at the beginning of a text; None leaves texts as they are.
+    """
+    answers: dict[int, Answer] = {}
+    for kind, method in (
+        (Generate, _generate_method(adapter)),
+        (LogLikelihood, getattr(adapter, "loglikelihood", None)),
+    ):
+        numbers = [number for number, request in enumerate(requests) if isinstance(request, kind)]
+        if numbers:
+            batch = [requests[number] for number in numbers]
+            answers.update(zip(numbers, _ask_kind(adapter, kind, method, batch, passthrough), strict=True))
+    return [without_thoughts(answers[number], request, think_tags) for number, request in enumerate(requests)]
+
+
+def is_async(adapter: Any) -> bool:
+    """Tell whether the adapter's ``loglikelihood`` is to be awaited."""
+    return inspect.iscoroutinefunction(getattr(adapter, "loglikelihood", None))
+
+
+def _ask_kind(
+    adapter: Any,
+    kind: type[Request],
+    method: Callable[[list[Any]], Any] | None,
+    batch: list[Request],
+    passthrough: tuple[type[BaseException], ...],
+) -> list[Answer]:
+    name = adapter_name(adapter)
+    if method is None:
+        missing = "loglikelihood" if kind is LogLikelihood else "any of complete, generate_requests, generate"
+        return [AdapterError(f"adapter {name} has no {missing}")] * len(batch)
+    started = time.perf_counter()
+    try:
+        returned = method(batch)
+    except BaseException as error:
+        found = unusable(adapter, error, passthrough)
+        found.together = len(batch)
+        return [found] * len(batch)
+    each_ms = (time.perf_counter() - started) * 1000 / len(batch)
+    return _check_returned(returned, batch, name, each_ms)
+
+
+def unusable(adapter: Any, error: BaseException, passthrough: tuple[type[BaseException], ...] = ()) -> AdapterError:
+    """Return what an exception of the adapter means for the requests it was raised for.
+
+    It is raised on where it means to stop the run. SystemExit out of a client library is not such a one.
+    """
+    if isinstance(error, (KeyboardInterrupt, GeneratorExit, *passthrough)):
+        raise error
+    if isinstance(error, AdapterError):
+        return error
+    kind = AdapterTimeout if isinstance(error, TimeoutError) else AdapterError
+    if kind is AdapterError and is_unreachable(error):
+        kind = Unreachable
+    found = kind(f"adapter {adapter_name(adapter)} raised {_describe(error)}{_place(error)}")
+    # As the exceptions of OpenAI's and similar clients have it.
+    status = getattr(error, "status_code", None)
+    found.status = status if isinstance(status, int) and 400 <= status <= 599 else 0
+    return found
+
+
+def _generate_method(adapter: Any) -> Callable[[list[Any]], Any] | None:
+    if callable(getattr(adapter, "generate_requests", None)):
+        return lambda batch: adapter.generate_requests(batch)
+    if callable(getattr(adapter, "generate", None)):
+        return lambda batch: _generate_texts(adapter, batch)
+    return None
+
+
+def _generate_texts(adapter: Any, batch: list[Generate]) -> Any:
+    asked = [request for request in batch if not request.tools]
+    if len(asked) == len(batch):
+        return adapter.generate([request.text for request in batch])
+    refusal = AdapterError(f"adapter {adapter_name(adapter)} takes text alone, and no tools: it has only generate")
+    answers = iter(adapter.generate([request.text for request in asked]) if asked else ())
+    return [refusal if request.tools else next(answers) for request in batch]
+
+
+def _check_returned(returned: Any, batch: Sequence[Request], name: str, each_ms: float) -> list[Answer]:
+    if isinstance(returned, str | bytes) or not isinstance(returned, Sequence):
+        wrong = f"adapter {name} returned {type(returned).__name__} for {len(batch)} request(s); expected a list"
+        return [AdapterError(wrong)] * len(batch)
+    if len(returned) != len(batch):
+        wrong = f"adapter {name} returned {len(returned)} response(s) for {len(batch)} request(s)"
+        return [AdapterError(wrong)] * len(batch)
+    return [check_answer(answer, request, name, each_ms) for answer, request in zip(returned, batch, strict=True)]
+
+
+def check_answer(answer: Any, request: Request, name: str, latency_ms: float) -> Answer:
+    """Return ``answer`` with a latency if it is a response to ``request``, else the error that says what it is."""
+    if isinstance(answer, AdapterError):
+        return answer
+    kind = LogProb if isinstance(request, LogLikelihood) else Completion
+    if isinstance(answer, str) and kind is Completion:
+        return Completion(str(answer), latency_ms)
+    if not isinstance(answer, kind):
+        wanted = "text" if kind is Completion else "LogProb"
+        return AdapterError(f"adapter {name} returned {_kind_of(answer)}, expected {wanted}")
+    try:
+        found = checked(answer)
+    except ValueError as error:
+        return AdapterError(f"adapter {name} returned a {kind.__name__} with {error}")
+    if isinstance(found, Completion) and found.finish_reason in _BROKEN_OFF:
+        beginning = f": it began with {found.text!r:.80}" if found.text else ""
+        return TransientError(f"adapter {name}: the answer broke off (finish_reason {found.finish_reason}){beginning}")
+    return found if found.latency_ms is not None else replace(found, latency_ms=latency_ms)
+
+
+def _kind_of(answer: Any) -> str:
+    name = type(answer).__name__
+    # Somebody else's class may have a name of ours.
+    is_another = name in ("Completion", "LogProb") and not isinstance(answer, Completion | LogProb)
+    return f"{type(answer).__module__}.{name}" if is_another else name
+
+
+def without_thoughts(answer: Answer, request: Request, tags: tuple[str, str] | None) -> Answer:
+    """Return a completion with the thoughts at the beginning of its text taken off, beside those that a field has.
+
+    The one place for that: whatever an adapter answers, a judge's and a recording's among them, comes through here.
+    """
+    if not isinstance(answer, Completion):
+        return answer
+    if answer.thoughts and answer.text.isspace():
+        return replace(answer, text="")
+    if tags is None:
+        return answer
+    # What a field has is told already: whatever else there is, is the answer.
+    opened = not answer.thoughts and _opens_thoughts(request, tags[0])
+    # Nearly every text has neither tag.
+    if not opened and tags[1] not in answer.text and tags[0] not in answer.text:
+        return answer
+    found = split_thoughts(answer.text, tags, opened=opened)
+    # The probabilities of the tokens are those of the thoughts, too.
+    return (
+        answer
+        if found is None
+        else replace(answer, thoughts=_both(answer.thoughts, found[0]), text=found[1], logprobs=())
+    )
+
+
+def _both(told: str, found: str) -> str:
+    """Return the thoughts that a field has and those of the text; some servers give the same in both."""
+    parts = [told, found] if told.strip() != found.strip() else [told]
+    return "\n".join([part for part in parts if part.strip()]) or found
+
+
+def _opens_thoughts(request: Request, tag: str) -> bool:
+    prompt = request.prompt if isinstance(request, Generate) else ""
+    if isinstance(prompt, str) or not prompt or prompt[-1].role != "assistant":
+        return False
+    return prompt[-1].content.rstrip().endswith(tag)
+
+
+def with_attempts(answer: Answer, attempts: int) -> Answer:
+    """Return ``answer`` with how often it was tried before; an error says it, too."""
+    if not isinstance(answer, AdapterError):
+        return answer if attempts == 1 else replace(answer, retries=attempts - 1)
+    if isinstance(answer, AdapterDown):
+        return answer
+    kind = AdapterTimeout if isinstance(answer, AdapterTimeout) else AdapterError
+    error = kind(f"{answer} ({attempts} attempt{'s' if attempts > 1 else ''})")
+    error.retries = attempts - 1
+    error.status, error.said = answer.status, dict(answer.said)
+    return error
+
+
+def _describe(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+
+
+def _place(error: BaseException) -> str:
+    # Of the frames only where they are: their lines and variables may hold secrets.
+    frames = [(frame.f_code, line) for frame, line in traceback.walk_tb(error.__traceback__)]
+    foreign = [(code, line) for code, line in frames if not code.co_filename.startswith(_OURS)]
+    if not foreign:
+        return ""
+    code, line = foreign[-1]
+    return f" ({portable_path(code.co_filename)}:{line} in {code.co_name})"
+
+
+_OURS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "")

@@ -1,0 +1,166 @@
+"""Batch adapters: one thread asks one batch after the other, ahead of the scoring."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from pytest_lmeval.adapters.resolve import adapter_name
+from pytest_lmeval.asking.ask import Answer, ask, with_attempts
+from pytest_lmeval.asking.jobs import Inbox, Job
+from pytest_lmeval.asking.outage import Outage, is_too_long
+from pytest_lmeval.asking.policy import AGAIN, SERVER, Policy, Wait, Waits, backoff_s
+from pytest_lmeval.errors import AdapterDown, AdapterError, AdapterTimeout, TransientError
+from pytest_lmeval.types import Generate, Request
+
+_WORTH_ANOTHER_TRY = (TransientError, AdapterTimeout)
+
+
+class BatchTransport:
+    """Asks a batch adapter in a thread of its own: the next batch is generated while the last one is scored."""
+
+    def __init__(self, adapter: Any, policy: Policy, inbox: Inbox) -> None:
+        self._adapter = adapter
+        self._policy = policy
+        self._inbox = inbox
+        self._queue: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._outage = Outage(adapter)
+        self._waits = Waits()
+        self._stopped = False
+        self._current: Job | None = None
+        self._calling_since: float | None = None
+        self._calling_for = 0
+        self._thread: threading.Thread | None = None
+
+    def submit(self, jobs: Sequence[Job]) -> None:
+        """Queue jobs."""
+        if self._thread is None:
+            # A daemon: a call that never returns must not keep the process from ending.
+            self._thread = threading.Thread(target=self._run, name="lmeval-batches", daemon=True)
+            self._thread.start()
+        for job in jobs:
+            self._queue.put(job)
+
+    def is_stuck(self) -> bool:
+        """Tell whether the current call has outlived its time."""
+        since = self._calling_since
+        return since is not None and time.monotonic() - since > self._policy.timeout_s * self._calling_for
+
+    @property
+    def wait(self) -> Wait | None:
+        """What the next call waits for, if it does."""
+        return self._waits.current
+
+    def abandon(self) -> list[Job]:
+        """Answer the stuck call's job with timeouts and leave the call alone; return the jobs that were not begun."""
+        self._stopped = True
+        # The job first: the call may return at any moment, and the thread take the next.
+        current = self._current
+        waiting = self._drain()
+        self._queue.put(None)
+        if current is not None:
+            allowed = f"{self._policy.timeout_s:g} s for each of {self._calling_for} request(s) (--lm-timeout)"
+            timeout = AdapterTimeout(f"adapter {adapter_name(self._adapter)} did not return within {allowed}")
+            self._inbox.deliver(current, [timeout] * len(current.requests))
+        return waiting
+
+    def close(self) -> None:
+        """Let the thread end after the call it is in; do not wait for it."""
+        self._stopped = True
+        self._drain()
+        self._queue.put(None)
+
+    def _drain(self) -> list[Job]:
+        waiting: list[Job] = []
+        while not self._queue.empty():
+            job = self._queue.get_nowait()
+            if job is not None:
+                waiting.append(job)
+        return waiting
+
+    def _run(self) -> None:
+        while (job := self._queue.get()) is not None:
+            self._current = job
+            try:
+                answers = self._answers(job.requests)
+            except BaseException as error:  # meant to stop the run: it has to reach the thread that runs the items
+                self._inbox.fail(job, error)
+            else:
+                self._inbox.deliver(job, answers)
+            self._current = None
+
+    def _answers(self, requests: Sequence[Request]) -> list[Answer]:
+        # Of log-likelihoods everything that the batch's examples ask goes together: the options of an example begin
+        # alike, and an adapter may read that once.
+        size = self._policy.batch_size if any(isinstance(one, Generate) for one in requests) else len(requests)
+        answers: list[Answer] = []
+        for first in range(0, len(requests), max(1, size)):
+            if self._stopped:
+                break
+            answers += self._ask_together(requests[first : first + size])
+        return answers
+
+    def _ask_together(self, requests: Sequence[Request], before: int = 0) -> list[Answer]:
+        ended = self._outage.ended
+        return [ended] * len(requests) if ended else self._ask_with_retries(requests, before)
+
+    def _ask_with_retries(self, requests: Sequence[Request], before: int) -> list[Answer]:
+        answers = self._ask(requests)
+        attempts = [before + 1] * len(answers)
+        for attempt in range(before, self._policy.retries):
+            again = [number for number, answer in enumerate(answers) if isinstance(answer, _WORTH_ANOTHER_TRY)]
+            if not again or self._stopped:
+                break
+            waits = [getattr(answers[number], "retry_after", None) for number in again]
+            if any(map(is_too_long, waits)):
+                break
+            seconds = max(backoff_s(attempt, wait) for wait in waits)
+            with self._waits.waiting(seconds, SERVER if any(waits) else AGAIN):
+                time.sleep(seconds)
+            for number, answer in zip(again, self._ask([requests[number] for number in again]), strict=True):
+                answers[number] = answer
+                attempts[number] += 1
+        if any(map(_is_of_several, answers)):
+            return self._one_by_one(requests, answers, attempts)
+        return [with_attempts(answer, tries) for answer, tries in zip(self._noted(answers), attempts, strict=True)]
+
+    def _one_by_one(self, requests: Sequence[Request], answers: list[Answer], attempts: list[int]) -> list[Answer]:
+        """Return the final answers: those to requests whose call raised come from asking each by itself."""
+        spoilt = [number for number, answer in enumerate(answers) if _is_of_several(answer)]
+        others = [number for number in range(len(answers)) if number not in spoilt]
+        noted = zip(others, self._noted([answers[number] for number in others]), strict=True)
+        found = {number: with_attempts(answer, attempts[number]) for number, answer in noted}
+        for number in spoilt:
+            found[number] = self._ask_alone(requests[number], answers[number], attempts[number])
+        return [found[number] for number in range(len(answers))]
+
+    def _ask_alone(self, request: Request, spoilt: Answer, attempts: int) -> Answer:
+        return with_attempts(spoilt, attempts) if self._stopped else self._ask_together([request], attempts)[0]
+
+    def _noted(self, answers: list[Answer]) -> list[Answer]:
+        if len({str(answer) if isinstance(answer, AdapterError) else id(answer) for answer in answers}) != 1:
+            return [self._outage.note(answer) for answer in answers]
+        # A call whose answers cannot be used is one error, however many requests were in it.
+        return [self._outage.note(answers[0])] * len(answers)
+
+    def _ask(self, requests: Sequence[Request]) -> list[Answer]:
+        self._calling_for = len(requests)
+        self._calling_since = time.monotonic()
+        try:
+            return ask(self._adapter, requests, self._policy.passthrough, self._policy.think_tags)
+        finally:
+            self._calling_since = None
+
+
+def _is_of_several(answer: Answer) -> bool:
+    """Tell whether ``answer`` is what a call for several requests raised, which one of them alone may have caused.
+
+    Without asking each again, which examples are errors would depend on how they fell into batches. A timeout would be
+    waited for once more for each of them.
+    """
+    if not isinstance(answer, AdapterError) or answer.together < 2:
+        return False
+    return not (isinstance(answer, AdapterTimeout | AdapterDown) or is_too_long(getattr(answer, "retry_after", None)))

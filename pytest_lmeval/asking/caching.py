@@ -1,0 +1,157 @@
+"""What one adapter has answered before, as far as that may be used again."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from pytest_lmeval.adapters.identity import Identity, identity_of
+from pytest_lmeval.adapters.resolve import adapter_name, made_with
+from pytest_lmeval.asking.ask import Answer
+from pytest_lmeval.errors import AdapterError
+from pytest_lmeval.hashes import request_hash
+from pytest_lmeval.records.cache import AnswerStore, Kept
+from pytest_lmeval.redaction import Scrubber
+from pytest_lmeval.types import Completion, Generate, Request, Response
+
+MODES = ("use", "read-only", "refresh", "sampled")
+
+
+@dataclass(frozen=True, slots=True)
+class CacheSettings:
+    """The folder of the cache, and one of MODES.
+
+    ``use`` and ``sampled`` answer from it what it holds and keep what it does not; only ``sampled`` does so at a
+    temperature other than 0, each example and repeat by itself. ``read-only`` asks no model. ``refresh`` asks, and
+    keeps.
+    """
+
+    folder: Path
+    mode: str = "use"
+
+
+class Cache:
+    """The cache of one process's part of a run; counts what it saved.
+
+    ``reading`` is how texts are read: think tags. What ``scrubber`` knows is taken off what is kept.
+    """
+
+    def __init__(self, settings: CacheSettings, reading: str = "", scrubber: Scrubber | None = None) -> None:
+        self.settings = settings
+        self.reading = reading
+        self.scrubber = Scrubber() if scrubber is None else scrubber
+        self.store = AnswerStore(settings.folder, writes=settings.mode != "read-only")
+        self.hits = self.misses = 0
+        self.saved_cost = 0.0
+        self.oldest: float | None = None
+        self._left_out: dict[str, None] = {}
+
+    def of(self, adapter: Any) -> CachedAnswers | None:
+        """Return the cached answers of ``adapter``; None of one whose answers are not the request's alone."""
+        if not getattr(adapter, "cacheable", True):
+            return None
+        identity = identity_of(adapter)
+        if identity.is_sure:
+            return CachedAnswers(self, adapter, identity)
+        self._left_out[adapter_name(adapter)] = None
+        return NoAnswers(self, adapter, identity) if self.settings.mode == "read-only" else None
+
+    def take(self, kept: Kept) -> None:
+        """Count an answer that is used."""
+        self.hits += 1
+        self.saved_cost += (kept.answer.cost or 0.0) if isinstance(kept.answer, Completion) else 0.0
+        self.oldest = kept.asked if self.oldest is None else min(self.oldest, kept.asked)
+
+    def facts(self) -> dict[str, Any]:
+        """Return what the manifest says of the cache; numbers are of this process."""
+        facts: dict[str, Any] = {"mode": self.settings.mode, "hits": self.hits, "misses": self.misses}
+        facts["saved_cost"] = self.saved_cost
+        others = {
+            "oldest": "" if self.oldest is None else time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self.oldest)),
+            "not_cached": list(self._left_out),
+            "outdated": self.store.outdated,
+            "failure": self.store.failure,
+        }
+        return {**facts, **{name: value for name, value in others.items() if value}}
+
+
+class CachedAnswers:
+    """Finds and keeps the answers of one adapter, by what it is and by the request."""
+
+    def __init__(self, cache: Cache, adapter: Any, identity: Identity) -> None:
+        self._cache = cache
+        self._mode = cache.settings.mode
+        self._name = adapter_name(adapter)
+        self._adapter = f"{identity.key} {cache.reading}".encode("utf-8", "backslashreplace")
+        self._temperature = _temperature(adapter)
+
+    def find(self, request: Request) -> Answer | None:
+        """Return the answer to use; an AdapterError where none may be asked for; None where one is to be asked for."""
+        if self._mode == "refresh" or (self._mode == "use" and self._is_sampled(request)):
+            return None
+        # What is read only may have been kept in either way.
+        modes = ("sampled", "use") if self._mode == "read-only" else (self._mode,)
+        kept = next((found for mode in modes if (found := self._kept(request, mode)) is not None), None)
+        if kept is not None:
+            self._cache.take(kept)
+            # Nothing was paid for it now. What it took in tokens, and was worth, is as it was.
+            return replace(kept.answer, cost=0.0) if isinstance(kept.answer, Completion) else kept.answer
+        self._cache.misses += 1
+        if self._mode == "read-only":
+            return AdapterError(f"not in the cache, and --lm-cache-mode=read-only asks no model: {_whose(request)}")
+        return None
+
+    def keep(self, request: Request, answer: Answer) -> None:
+        """Keep an answer that was asked for, if it is one and may be used again."""
+        if isinstance(answer, AdapterError) or (self._mode != "sampled" and self._is_sampled(request)):
+            return
+        kept = self._cache.scrubber.scrub_answer(answer)
+        self._cache.store.put(self._key(request, self._mode), kept, self._name)
+
+    def _kept(self, request: Request, mode: str) -> Kept | None:
+        found = self._cache.store.get(self._key(request, mode))
+        # Whoever can write to the file can put anything in it.
+        return found if found is not None and _answers(found.answer, request) else None
+
+    def _key(self, request: Request, mode: str) -> str:
+        digest = sha256(self._adapter)
+        repeat, nth = getattr(request, "repeat", 0), getattr(request, "nth", 0)
+        digest.update(f"{type(request).__name__} {repeat} {nth} {request_hash([request])}".encode("ascii"))
+        if mode == "sampled":
+            # What was drawn for one example says nothing of another that asks the same.
+            digest.update(f"\0{request.task}\0{request.id}".encode("utf-8", "backslashreplace"))
+        return digest.hexdigest()
+
+    def _is_sampled(self, request: Request) -> bool:
+        if not isinstance(request, Generate):
+            return False
+        return bool(request.options.get("temperature", self._temperature) != 0)
+
+
+class NoAnswers(CachedAnswers):
+    """The answers of an adapter that cannot be told from others: there are none."""
+
+    def find(self, request: Request) -> Answer | None:
+        """Return the error that no model is asked."""
+        self._cache.misses += 1
+        return AdapterError(
+            f"--lm-cache-mode=read-only asks no model, and {self._name} is not cached: give it a fingerprint"
+        )
+
+
+def _answers(answer: Response, request: Request) -> bool:
+    return isinstance(answer, Completion) == isinstance(request, Generate)
+
+
+def _temperature(adapter: Any) -> Any:
+    own = getattr(adapter, "options", None)
+    made: Mapping[str, Any] = {**made_with(adapter).options, **(own if isinstance(own, Mapping) else {})}
+    return made.get("temperature", 0)
+
+
+def _whose(request: Request) -> str:
+    return f"{request.task}: {request.id}" if request.task or request.id else "a judge's question"

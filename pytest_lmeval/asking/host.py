@@ -1,0 +1,97 @@
+"""The helper process of :mod:`.hosting`: jobs in on stdin, answers out on a pipe, pickled both ways."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import queue
+import signal
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from pytest_lmeval.asking.ask import Answer
+from pytest_lmeval.asking.jobs import Inbox, Job
+from pytest_lmeval.asking.policy import Wait
+from pytest_lmeval.asking.streaming import AsyncTransport
+from pytest_lmeval.errors import AdapterError
+
+_FLUSH_S = 0.002
+_HEARTBEAT_S = 0.5
+
+
+def main() -> None:
+    """Serve until stdin ends, as it does when the parent is gone."""
+    # Ctrl-C reaches the whole process group; the parent decides what becomes of this one.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    outbox = _Outbox(int(sys.argv[1]))
+    adapter, policy = pickle.load(sys.stdin.buffer)
+    transport = AsyncTransport(adapter, policy, outbox)
+    outbox.start(transport)
+    while True:
+        try:
+            numbered = pickle.load(sys.stdin.buffer)
+        except EOFError:
+            break
+        transport.submit([outbox.register(number, requests) for number, requests in numbered])
+    os._exit(0)
+
+
+class _Outbox(Inbox):
+    """Collects answers for two milliseconds at a time: the parent is woken for many at once.
+
+    An empty message now and then tells the parent that the loop is alive.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        super().__init__()
+        self._numbers: dict[Job, int] = {}
+        self._ready: queue.SimpleQueue[tuple[int, Sequence[Answer]]] = queue.SimpleQueue()
+        self._stream = os.fdopen(descriptor, "wb")
+
+    def start(self, transport: AsyncTransport) -> None:
+        """Begin to send."""
+        threading.Thread(target=self._flush_forever, args=(transport,), daemon=True).start()
+
+    def register(self, number: int, requests: list[Any]) -> Job:
+        """Return the job for what the parent calls ``number``."""
+        job = Job(requests=requests)
+        self._numbers[job] = number
+        return job
+
+    def deliver(self, job: Job, answers: Sequence[Answer]) -> None:
+        """Put the answers of a job among those that go out next."""
+        number = self._numbers.pop(job, None)
+        if number is not None:
+            self._ready.put((number, list(answers)))
+
+    def fail(self, job: Job, failure: BaseException) -> None:
+        """Answer a job with what ended it."""
+        self.deliver(job, [AdapterError(f"{type(failure).__name__}: {failure}")] * len(job.requests))
+
+    def _flush_forever(self, transport: AsyncTransport) -> None:
+        while True:
+            ready = self._next()
+            if ready or not transport.is_silent():
+                self._stream.write(_pickled(ready, transport.wait))
+                self._stream.flush()
+
+    def _next(self) -> list[tuple[int, Sequence[Answer]]]:
+        try:
+            ready = [self._ready.get(timeout=_HEARTBEAT_S)]
+        except queue.Empty:
+            return []
+        time.sleep(_FLUSH_S)
+        while not self._ready.empty():
+            ready.append(self._ready.get())
+        return ready
+
+
+def _pickled(ready: list[tuple[int, Sequence[Answer]]], wait: Wait | None) -> bytes:
+    try:
+        return pickle.dumps((ready, wait), protocol=pickle.HIGHEST_PROTOCOL)
+    except Exception as error:  # an answer that cannot travel
+        lost = AdapterError(f"an answer cannot be sent on: {type(error).__name__}: {error}")
+        return pickle.dumps(([(number, [lost] * len(answers)) for number, answers in ready], wait))

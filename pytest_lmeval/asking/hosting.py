@@ -1,0 +1,137 @@
+"""Async adapters in a process of their own: the client and the items no longer share one interpreter lock."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import IO, Any
+
+from pytest_lmeval.asking.jobs import Inbox, Job
+from pytest_lmeval.asking.policy import Policy, Wait
+from pytest_lmeval.errors import AdapterError, AdapterTimeout
+
+_GRACE_S = 5.0
+_BOOT = """
+import pickle, sys
+sys.path[:] = pickle.load(sys.stdin.buffer)
+from pytest_lmeval.asking.host import main
+main()
+"""
+
+
+@dataclass(eq=False)
+class _Helper:
+    """One helper process, what it was given and has not answered, and when it was last heard of."""
+
+    process: subprocess.Popen[bytes]
+    jobs: dict[int, Job] = field(default_factory=dict)
+    heard: float = field(default_factory=time.monotonic)
+    wait: Wait | None = None
+
+
+class HostedTransport:
+    """Sends jobs to a helper process that runs the event loop, and takes the answers from it.
+
+    Worth its start where hundreds of requests are in flight. The adapter must survive pickling.
+    """
+
+    def __init__(self, adapter: Any, policy: Policy, inbox: Inbox) -> None:
+        self._adapter = adapter
+        self._policy = policy
+        self._inbox = inbox
+        self._numbers = 0
+        self._helper: _Helper | None = None
+
+    def submit(self, jobs: Sequence[Job]) -> None:
+        """Send jobs, all in one message; a helper that died is replaced."""
+        if self._helper is None or self._helper.process.poll() is not None:
+            self._helper = self._start()
+        numbered = []
+        for job in jobs:
+            self._numbers += 1
+            self._helper.jobs[self._numbers] = job
+            numbered.append((self._numbers, job.requests))
+        assert self._helper.process.stdin is not None
+        # Where it died just now, the thread that reads from it answers what it owed.
+        with contextlib.suppress(OSError):
+            _send(self._helper.process.stdin, numbered)
+
+    def is_stuck(self) -> bool:
+        """Tell whether the helper owes answers and its loop has not been heard of for too long."""
+        helper = self._helper
+        if helper is None or not helper.jobs:
+            return False
+        return time.monotonic() - helper.heard > self._policy.timeout_s + _GRACE_S
+
+    @property
+    def wait(self) -> Wait | None:
+        """What all requests in the helper's hands wait for, if they do."""
+        return None if self._helper is None else self._helper.wait
+
+    def abandon(self) -> list[Job]:
+        """End the helper and answer all it owed with AdapterTimeout: which of it was begun only the helper knew."""
+        if self._helper is not None:
+            timeout = AdapterTimeout("the helper process that asks the model hangs")
+            for job in list(self._helper.jobs.values()):
+                self._inbox.deliver(job, [timeout] * len(job.requests))
+            self._helper.process.kill()
+        return []
+
+    def close(self) -> None:
+        """Let the helper end, and make sure that it does."""
+        if self._helper is None:
+            return
+        process = self._helper.process
+        assert process.stdin is not None
+        try:
+            process.stdin.close()
+            process.wait(timeout=_GRACE_S)
+        except (OSError, subprocess.TimeoutExpired):
+            process.kill()
+            process.wait()
+
+    def _start(self) -> _Helper:
+        answers, child_end = os.pipe()
+        command = [sys.executable, "-c", _BOOT, str(child_end)]
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, pass_fds=(child_end,))
+        os.close(child_end)
+        helper = _Helper(process)
+        assert process.stdin is not None
+        process.stdin.write(pickle.dumps(sys.path))
+        # Exceptions that stop a run are the caller's; in the helper there is nothing for them to stop.
+        _send(process.stdin, (self._adapter, replace(self._policy, passthrough=())))
+        reading = (helper, os.fdopen(answers, "rb"))
+        threading.Thread(target=self._read, args=reading, name="lmeval-answers", daemon=True).start()
+        return helper
+
+    def _read(self, helper: _Helper, answers: IO[bytes]) -> None:
+        # Whatever goes wrong in here, what the helper owes has to be answered, or a run would wait for ever.
+        with answers, contextlib.suppress(Exception):
+            while True:
+                arrived, helper.wait = pickle.load(answers)
+                helper.heard = time.monotonic()
+                for number, answer in arrived:
+                    job = helper.jobs.pop(number, None)
+                    if job is not None:
+                        self._inbox.deliver(job, answer)
+        helper.process.kill()
+        status = helper.process.wait()
+        if helper.process.stdin is not None:
+            with contextlib.suppress(OSError):
+                helper.process.stdin.close()
+        error = AdapterError(f"the helper process that asks the model ended with status {status}")
+        for number in list(helper.jobs):
+            job = helper.jobs.pop(number)
+            self._inbox.deliver(job, [error] * len(job.requests))
+
+
+def _send(stream: IO[bytes], value: object) -> None:
+    stream.write(pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL))
+    stream.flush()

@@ -1,0 +1,163 @@
+"""Examples that take several requests for a response: what is asked next depends on the answers so far.
+
+The requests of one job that can be asked at the same time make a round: for a batch adapter the next turn of all
+examples of the batch, for an async adapter, whose jobs are single examples, the next turn of each at once.
+"""
+
+from __future__ import annotations
+
+import copy
+import queue
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from pytest_lmeval.asking.ask import Answer
+from pytest_lmeval.asking.jobs import Inbox, Job
+from pytest_lmeval.errors import AdapterError, BudgetSpent, LmevalError
+from pytest_lmeval.formats.task import FollowUp
+from pytest_lmeval.records.answers import Recall
+from pytest_lmeval.types import Completion, Exchange, Generate, Request
+
+
+class Conversation:
+    """One response to an example under way: what was asked and answered, and ``request``, what to ask now.
+
+    ``request`` is None at the end. What ``recall`` holds the answer to is not asked again; ``note`` is called with each
+    other answer. ``follow_up`` is None for what is a single request: its answer is the response.
+    """
+
+    def __init__(
+        self,
+        first: Request,
+        follow_up: FollowUp | None = None,
+        recall: Recall | None = None,
+        note: Callable[[Exchange], None] = lambda exchange: None,
+    ) -> None:
+        self.request: Request | None = first
+        self._follow_up = follow_up
+        self._recall = recall or Recall()
+        self._note = note
+        self._exchanges: list[Exchange] = []
+        self._answer: Answer | None = None
+        self._error: LmevalError | None = None
+        self._take_known()
+
+    def take(self, answer: Answer) -> None:
+        """Go on with the answer to ``request``."""
+        self._take(answer, is_new=True)
+        self._take_known()
+
+    def fail(self, error: LmevalError) -> None:
+        """End here."""
+        # One error may stand for many requests, and what was asked before differs.
+        self._error = copy.copy(error)
+        self._error.exchanges = tuple(self._exchanges)
+        self.request = None
+
+    def answer(self) -> Answer | LmevalError:
+        """Return the response, or the error that says why there is none; its ``exchanges`` are what was answered."""
+        if self._error is not None:
+            return self._error
+        assert self._answer is not None
+        return self._answer
+
+    def _take(self, answer: Answer, *, is_new: bool) -> None:
+        request = self.request
+        if self._follow_up is None:
+            self._answer, self.request = answer, None
+        elif isinstance(answer, AdapterError):
+            self.fail(answer)
+        elif isinstance(answer, Completion) and isinstance(request, Generate):
+            exchange = Exchange(request, answer)
+            self._exchanges.append(exchange)
+            if is_new:
+                self._note(exchange)
+            self._go_on(self._follow_up, answer)
+        else:
+            self.fail(AdapterError("only completions can be followed up"))
+
+    def _go_on(self, follow_up: FollowUp, answer: Completion) -> None:
+        try:
+            self.request = self._numbered(follow_up(self._exchanges))
+        except LmevalError as error:
+            self.fail(AdapterError(str(error)))
+        except Exception as error:  # a task's own code
+            self.fail(AdapterError(f"what to ask next raised {type(error).__name__}: {error}"))
+        else:
+            if self.request is None:
+                self._answer = Completion(answer.text, tool_calls=answer.tool_calls, exchanges=tuple(self._exchanges))
+
+    def _numbered(self, request: Generate | None) -> Generate | None:
+        before = sum(each.request == request for each in self._exchanges)
+        return replace(request, nth=before) if request is not None and before else request
+
+    def _take_known(self) -> None:
+        while self._follow_up is not None and isinstance(self.request, Generate):
+            known = self._recall.take(self.request)
+            if known is None:
+                return
+            self._take(known, is_new=False)
+
+
+class Rounds:
+    """Asks the rounds of jobs with conversations; what goes on is worked out in a thread of its own.
+
+    ``submit`` queues jobs with whatever transport there is. ``settle`` takes note of what an answer cost, ``admit`` of
+    one more request; both raise BudgetSpent.
+    """
+
+    def __init__(
+        self,
+        submit: Callable[[Sequence[Job]], None],
+        inbox: Inbox,
+        settle: Callable[[Answer], None],
+        admit: Callable[[], None],
+    ) -> None:
+        self._submit = submit
+        self._inbox = inbox
+        self._settle = settle
+        self._admit = admit
+        self._arrived: queue.SimpleQueue[tuple[Job, list[Conversation], Job] | None] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+
+    def start(self, job: Job) -> None:
+        """Ask the first round of ``job``; the job itself is answered after the last one."""
+        self._ask(job)
+
+    def close(self) -> None:
+        """Go on with nothing more."""
+        self._arrived.put(None)
+
+    def _ask(self, job: Job) -> None:
+        open_now = [talk for talk in job.talks if talk.request is not None]
+        if not open_now:
+            answers = [talk.answer() for talk in job.talks]
+            self._inbox.deliver(job, answers)  # type: ignore[arg-type]  # BudgetSpent among them is raised by the engine
+            return
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="lmeval-rounds", daemon=True)
+            self._thread.start()
+        requests = [talk.request for talk in open_now if talk.request is not None]
+        self._submit([Job(requests, on_answer=lambda asked: self._arrived.put((job, open_now, asked)))])
+
+    def _run(self) -> None:
+        while (arrived := self._arrived.get()) is not None:
+            job, talks, asked = arrived
+            if asked.failure is not None:
+                self._inbox.fail(job, asked.failure)
+                continue
+            answers = list(asked.answers or ())
+            answers += [AdapterError("the run ended before the answer")] * (len(talks) - len(answers))
+            for talk, answer in zip(talks, answers, strict=True):
+                self._take(talk, answer)
+            self._ask(job)
+
+    def _take(self, talk: Conversation, answer: Answer) -> None:
+        try:
+            self._settle(answer)
+            talk.take(answer)
+            if talk.request is not None:
+                self._admit()
+        except BudgetSpent as error:
+            talk.fail(error)

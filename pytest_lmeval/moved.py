@@ -1,0 +1,67 @@
+"""Modules under the names that they had before 0.2: for one version they are imported from where they are now."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from importlib import import_module
+from importlib.abc import Loader
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+
+__all__ = ["MOVED", "spec_of"]
+
+_PACKAGE = "pytest_lmeval."
+# A folder's modules by their names, or `OLD=NEW`: the folder before, the folder now.
+_FOLDERS = {
+    ("engine", "asking"): (
+        "ask batching budget caching engine host hosting jobs opening outage policy rates rounds streaming"
+    ),
+    ("engine", "scoring"): "evaluate judge",
+    ("engine", "run"): "resume",
+    ("plugin", "plugin.settings"): "options ini_gate unheeded report_dir models",
+    ("plugin", "plugin.collect"): "collector collected locate formatting sharding tags",
+    ("plugin", "plugin.asking"): "item failure fixtures ahead state exit_guard",
+    ("plugin", "plugin.record"): (
+        "recorder run_record run_facts report_files gating ending heard many_records terminal progress words"
+    ),
+    ("plugin", "plugin.workers"): "scheduling telling sanitize discretion",
+}
+MOVED = {
+    f"{before}.{name.partition('=')[0]}": f"{now}.{name.rpartition('=')[2]}"
+    for (before, now), names in _FOLDERS.items()
+    for name in names.split()
+}
+"""Each module's name before, and its name now, both below the package."""
+_GONE = {name.rpartition(".")[0] for name in MOVED} - {"plugin"}
+
+
+class _Now(Loader):
+    """Imports the module that another one is now."""
+
+    def __init__(self, now: str) -> None:
+        self._now = now
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        """Leave it to Python to make one, which is replaced."""
+        return None
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Put the module as it is now in the place of ``module``."""
+        if self._now:
+            sys.modules[module.__name__] = import_module(_PACKAGE + self._now)
+
+
+def spec_of(name: str) -> ModuleSpec | None:
+    """Return how the module ``name``, which does not exist, is imported: None where it never existed.
+
+    Warns with a DeprecationWarning that names the module as it is now.
+    """
+    before = name.removeprefix(_PACKAGE)
+    if before in _GONE:
+        return ModuleSpec(name, _Now(""), is_package=True)
+    if (now := MOVED.get(before)) is None:
+        return None
+    text = f"{name} is {_PACKAGE}{now} now; the old name goes away in the next version"
+    warnings.warn(text, DeprecationWarning, stacklevel=2)
+    return ModuleSpec(name, _Now(now))

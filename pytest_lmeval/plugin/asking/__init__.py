@@ -1,0 +1,1 @@
+"""Items at their turn: fixtures, the adapter and the engine of one process."""

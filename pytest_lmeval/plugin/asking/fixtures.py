@@ -1,0 +1,120 @@
+"""The fixtures of a run; a conftest may override every one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+
+_TWO_WAYS = (
+    "several models: --lm-adapter names them, and a conftest.py overrides the lm_adapter fixture; leave one of both"
+)
+_NO_JUDGE = "the lm_judge fixture needs --lm-judge SPEC, or an override in a conftest"
+
+
+@pytest.fixture(scope="session")
+def lm_adapter(pytestconfig: pytest.Config) -> Iterator[Any]:
+    """Provide the model under test, from --lm-adapter; override it to configure one in Python."""
+    yield from _opened(pytestconfig, lambda state: state.adapter())
+
+
+@pytest.fixture(scope="session")
+def lm_judge(pytestconfig: pytest.Config) -> Iterator[Any]:
+    """Provide the adapter that judges answers, from --lm-judge; without it, an object that is false."""
+    yield from _opened(pytestconfig, lambda state: state.judge() or _NoJudge())
+
+
+@pytest.fixture(scope="session")
+def lm_engine(lm_adapter: Any, lm_judge: Any, pytestconfig: pytest.Config) -> Iterator[Any]:
+    """Provide what stands between the examples and the adapter: requests are sent ahead of the scoring."""
+    from pytest_lmeval.plugin.asking.state import run_state
+    from pytest_lmeval.plugin.settings.models import ByModel, labels_of, of_model
+
+    if not labels_of(pytestconfig):
+        state = run_state(pytestconfig)
+        yield state.make_engine(lm_adapter)
+        state.run.close()
+        return
+    if not isinstance(lm_adapter, ByModel):
+        raise pytest.UsageError(_TWO_WAYS)
+    states = _states(pytestconfig)
+    yield ByModel({label: state.make_engine(of_model(lm_adapter, label)) for label, state in states.items()})
+    for state in states.values():
+        state.run.close()
+
+
+@pytest.fixture(scope="session")
+def lm_render() -> Callable[[Any], Any]:
+    """Provide the function from an example to its prompt, text or a sequence of messages."""
+    from pytest_lmeval.rendering import render
+
+    return render
+
+
+@pytest.fixture(scope="session")
+def lm_sandbox(pytestconfig: pytest.Config) -> Iterator[Any]:
+    """Provide the place where code that the model wrote is run, from --lm-sandbox."""
+    from pytest_lmeval.plugin.settings.models import ByModel, labels_of
+
+    with ExitStack() as stack:
+        opened = {
+            label: stack.enter_context(state.run.programs.open()) for label, state in _states(pytestconfig).items()
+        }
+        yield ByModel(opened) if labels_of(pytestconfig) else opened[""]
+
+
+@pytest.fixture
+def lm(request: pytest.FixtureRequest, lm_engine: Any, lm_judge: Any) -> Iterator[Any]:
+    """Provide what an eval function asks the model with, and scores by: ask, judge, score, step, span, note."""
+    from pytest_lmeval.plugin.evals.fixture import provide
+
+    yield from provide(request, lm_engine, lm_judge)
+
+
+@pytest.fixture(scope="session")
+def lm_base_url(lm_engine: Any, lm_judge: Any, pytestconfig: pytest.Config) -> str:
+    """Provide the address of the endpoint for an application's own client; requests need lm.token as their key."""
+    from pytest_lmeval.plugin.asking.state import run_state
+
+    return f"{run_state(pytestconfig).evals.endpoint.root}/v1"
+
+
+@pytest.fixture
+def lm_example(request: pytest.FixtureRequest) -> Any:
+    """Provide the example of the running item; None in a test that is no example."""
+    return getattr(request.node, "example", None)
+
+
+def _states(config: pytest.Config) -> dict[str, Any]:
+    """Return the state of the run of each model by its label; that of a single one has none."""
+    from pytest_lmeval.plugin.asking.state import run_state
+    from pytest_lmeval.plugin.settings.models import configs
+
+    states = [run_state(one) for one in configs(config)]
+    return {state.label: state for state in states}
+
+
+def _opened(config: pytest.Config, make: Callable[[Any], Any]) -> Iterator[Any]:
+    """Yield what ``make`` makes of the state, or for each of several models; close it afterwards."""
+    from pytest_lmeval.plugin.settings.models import ByModel, labels_of
+
+    made = {label: make(state) for label, state in _states(config).items()}
+    yield ByModel(made) if labels_of(config) else made[""]
+    for each in made.values():
+        close = getattr(each, "close", None) if not isinstance(each, _NoJudge) else None
+        if callable(close):
+            close()
+
+
+class _NoJudge:
+    """The judge of a run without --lm-judge: it is false, and any use of it is a usage error."""
+
+    def __bool__(self) -> bool:
+        return False
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise pytest.UsageError(_NO_JUDGE)

@@ -1,0 +1,182 @@
+"""One example as a pytest function: its fixtures, its turn, and its result on the report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_lmeval.errors import LmevalError
+from pytest_lmeval.formats.task import Task
+from pytest_lmeval.plugin.asking.failure import ExampleFailed, explain
+from pytest_lmeval.plugin.asking.state import run_state
+from pytest_lmeval.plugin.private import is_worker
+from pytest_lmeval.plugin.record.run_facts import rerun_of
+from pytest_lmeval.plugin.settings.models import config_of, of_model
+from pytest_lmeval.plugin.workers.telling import tell
+from pytest_lmeval.text import item_name, printable
+from pytest_lmeval.types import Example, ExampleResult
+
+if TYPE_CHECKING:
+    from pytest_lmeval.plugin.asking.state import RunState
+    from pytest_lmeval.plugin.collect.collector import TaskFile
+
+
+def run_example(lm_adapter: Any, lm_judge: Any, lm_engine: Any, lm_render: Any, lm_sandbox: Any) -> None:
+    """Name, by its arguments, the fixtures that every example gets; :meth:`ExampleItem.runtest` does the work."""
+
+
+class ScoredItem(pytest.Function):
+    """An item that stands for an example: its result goes on its report."""
+
+    task: Task
+    example: Example
+    result: ExampleResult | None = None
+
+    @property
+    def run_state(self) -> RunState:
+        """The state of the run in this process."""
+        raise NotImplementedError
+
+    def attach_result(self, report: pytest.TestReport, call: pytest.CallInfo[None]) -> None:
+        """Put the result on the report of the phase that decided it."""
+        if call.when == "setup" and report.failed:
+            self.keep(self.run_state.run.unscored(self, f"set-up failed: {report.longreprtext[-500:]}"))
+            report.user_properties[:] = self.user_properties
+        elif call.when != "call":
+            return
+        elif report.failed and self.result is None:
+            why = call.excinfo.exconly() if call.excinfo else report.outcome
+            self.keep(self.run_state.run.unscored(self, f"not scored: {why}"))
+        if self.result is not None:
+            attach(self, report, self.result)
+            self.result = None
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], *args: Any) -> Any:
+        """Return the explanation alone for a failed example: the traceback would be all ours."""
+        if isinstance(excinfo.value, ExampleFailed | LmevalError | pytest.UsageError):
+            return str(excinfo.value)
+        return super().repr_failure(excinfo, *args)
+
+    def keep(self, result: ExampleResult) -> None:
+        """Keep the result until the report is made."""
+        self.result = named_after(self, result)
+        properties = [entry for entry in self.user_properties if not entry[0].startswith("lm_")]
+        self.user_properties[:] = [*properties, *_properties(result)]
+
+
+class ExampleItem(ScoredItem):
+    """One example: ask, score, compare with its threshold."""
+
+    parent: TaskFile
+    position: int = 0
+    label: str = ""
+
+    @property
+    def run_state(self) -> RunState:
+        """The state of the run in this process, of the item's own model where there are several."""
+        return run_state(config_of(self.config, self.label)) if self.label else self.parent.run_state
+
+    def assign(self, task: Task, example: Example) -> None:
+        """Say which example this is."""
+        self.task = task
+        self.example = example
+        # Set here, though there already: an attribute that comes up only after a few dozen items were made costs every
+        # item its compact form, 640 bytes.
+        self.result = None
+        self.position = 0
+        tags = _tags(example)
+        self.extra_keyword_matches.update({example.category, example.metric, *tags} - {""})
+        if tags:
+            from pytest_lmeval.plugin.collect.tags import mark_by_tags
+
+            mark_by_tags(self, tags)
+
+    @property
+    def ihook(self) -> Any:
+        """The hooks in charge of the task file, looked up once per file rather than for every call."""
+        return self.parent.hooks or super().ihook
+
+    @property
+    def location(self) -> tuple[str, int | None, str]:
+        """Where reports say the example is: the path from the project's root, made once per file, line and name."""
+        if not self.parent.place:
+            self.parent.place = super().location[0]
+        return self.parent.place, (self.example.line or 1) - 1, self.name
+
+    def setup(self) -> None:
+        """Set the fixtures up, once per file where that is the same as once per item."""
+        if self.parent.shared is None:
+            super().setup()
+            self.parent.share(self.funcargs)
+        else:
+            self.funcargs.update(self.parent.shared)
+
+    def runtest(self) -> None:
+        """Score the example; fail where its status says so."""
+        state = self.run_state
+        if state.ahead is not None:
+            state.ahead.catch_up(self.position)
+        given: dict[str, Any] = self.funcargs
+        if self.label:
+            given = {name: of_model(value, self.label) for name, value in given.items()}
+        engine = given["lm_engine"]
+        if other := state.other_adapter(given["lm_adapter"], engine) or (self.label and state.run.stopped):
+            # Of several models the others go on.
+            result = state.run.unscored(self, other)
+        else:
+            result = state.run.result(
+                self, given["lm_render"], engine=engine, judge=given["lm_judge"], sandbox=given["lm_sandbox"]
+            )
+        if state.run.stopped and not self.label:
+            self.session.shouldstop = printable(state.run.stopped, keep="")
+            tell(self.config, stopped=state.run.stopped)
+        self.keep(result)
+        if result.is_failed and not state.excuses(result):
+            before = state.baseline_results.get((result.task, result.id))
+            raise ExampleFailed(explain(result, rerun_of(self), before))
+
+    def teardown(self) -> None:
+        """Let go of what was asked for this example; where it was skipped, nobody has taken it."""
+        self.run_state.run.forget(self)
+        super().teardown()
+
+    def reportinfo(self) -> tuple[Path, int, str]:
+        """Return the file, the example's line counted from 0, and the item's name."""
+        return self.path, max(0, self.example.line - 1), self.name
+
+
+def attach(item: pytest.Item, report: pytest.TestReport, result: ExampleResult) -> None:
+    """Put the result of an example on its report."""
+    report.user_properties.append(("lmeval", result.to_json()))
+    if not is_worker(item.config):
+        # For the recorder of this same process, which takes it off again.
+        report.__dict__["lmeval_result"] = result
+    word = "unscored" if result.is_error else result.status
+    report.__dict__["lm_word"] = word if word in ("below", "measured", "quarantined", "unscored") else ""
+
+
+def named_after(item: pytest.Item, result: ExampleResult) -> ExampleResult:
+    """Return the result with the name of its item, where that does not follow from its id."""
+    name = item.nodeid.partition("::")[2]
+    return result if name == item_name(result.id) else replace(result, item=name)
+
+
+def _properties(result: ExampleResult) -> list[tuple[str, object]]:
+    # Builtin types only, and no lone surrogate: anything else breaks the transport between processes.
+    return [
+        ("lm_task", result.task),
+        ("lm_example", result.id),
+        ("lm_metric", result.metric),
+        ("lm_score", "" if result.score is None else result.score),
+        ("lm_threshold", "" if result.status == "measured" else result.threshold),
+        ("lm_status", result.status),
+    ]
+
+
+def _tags(example: Example) -> Sequence[str]:
+    tags = example.metadata.get("tags", ())
+    return [tag for tag in tags if isinstance(tag, str)] if isinstance(tags, list) else ()

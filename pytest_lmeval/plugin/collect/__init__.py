@@ -1,0 +1,1 @@
+"""Task files as pytest modules, and what a process collected."""

@@ -1,0 +1,196 @@
+"""What one process of a run has collected: its tasks, its bad files, the files that are none, and what no task has."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_lmeval.errors import UnknownName, UsageError
+from pytest_lmeval.plugin.collect.locate import is_below_task_paths, is_explicit
+from pytest_lmeval.plugin.settings.settings import configs_of, ini_floors, load_options, registry_of
+from pytest_lmeval.plugin.stash import COLLECTED
+
+if TYPE_CHECKING:
+    from pytest_lmeval.formats.task import LoadedFile, LoadOptions, Task
+    from pytest_lmeval.leaderboard.rows import TaskInfo
+    from pytest_lmeval.registry import Registry
+
+
+_REPEATING = ("repeat", "pytest_repeat")
+
+
+class Collected:
+    """The tasks of one process by name, with what they were loaded by; lives on the config's stash."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.tasks: dict[str, TaskInfo] = {}
+        self.bad_files: list[str] = []
+        self.not_tasks: dict[str, str] = {}
+        self.wanted = Wanted(config)
+        self._config = config
+
+    @cached_property
+    def registry(self) -> Registry:
+        """Everything known by name: built in, installed, from pyproject.toml and from conftest files."""
+        return registry_of(self._config)
+
+    def may_read(self, path: Path, *, is_named: bool) -> bool:
+        """Tell whether any format, or a loader of the project, may read the file at ``path``."""
+        from pytest_lmeval.formats.files import is_task_file
+
+        if is_task_file(path, self.registry) or (is_named and path.suffix in self.registry.formats):
+            return True
+        return bool(self.registry.loaders or self._config.hook.pytest_lmeval_load_task.get_hookimpls())
+
+    def load(self, path: Path, name: str, *, is_named: bool) -> LoadedFile:
+        """Return the tasks and bad records of one file; one that is no task file has none unless it was named."""
+        from pytest_lmeval.formats.complete import complete_file
+        from pytest_lmeval.formats.files import is_task_file, load_file
+        from pytest_lmeval.formats.task import LoadedFile
+
+        loaded: LoadedFile | None = self._config.hook.pytest_lmeval_load_task(path=path)
+        if loaded is not None:
+            return complete_file(loaded)
+        named = is_named and path.suffix in self.registry.formats
+        if not is_task_file(path, self.registry) and not named:
+            return complete_file(self.registry.load(path) or LoadedFile())
+        # Of the other formats' files everything that cannot be parsed is an error.
+        explicit = path.suffix == ".yaml" and is_explicit(path, self._config)
+        loaded = load_file(path, name, self.registry, options=self._options, is_named=is_named, is_explicit=explicit)
+        if loaded.is_near_miss or is_below_task_paths(path, self._config):
+            self.leave(path, loaded.no_task)
+        return loaded
+
+    def leave(self, path: Path, reason: str) -> None:
+        """Record a file in a task folder that is not a task, for the end of the run, if there is a ``reason``."""
+        if reason:
+            root = self._config.rootpath
+            self.not_tasks[(path.relative_to(root) if path.is_relative_to(root) else path).as_posix()] = reason
+
+    def add(self, info: TaskInfo) -> None:
+        """Note a collected task; raise UsageError where its name is taken."""
+        if info.name in self.tasks:
+            taken = self.tasks[info.name].path
+            raise UsageError(f"{info.path}: the task name {info.name!r} is taken by {taken}; rename one of the files")
+        self.tasks[info.name] = info
+
+    def task_again(self, info: TaskInfo) -> Task:
+        """Return a task that some process of this run has collected."""
+        from pytest_lmeval.formats.files import file_task_name
+
+        path = self._config.rootpath / info.path
+        tasks = self.load(path, file_task_name(info.name, path), is_named=True).tasks
+        return next(task for task in tasks if task.name == info.name)
+
+    @cached_property
+    def _options(self) -> LoadOptions:
+        return load_options(self._config)
+
+
+def collected(config: pytest.Config) -> Collected:
+    """Return what this process has collected, made when it is first asked for."""
+    if COLLECTED not in config.stash:
+        config.stash[COLLECTED] = Collected(config)
+    return config.stash[COLLECTED]
+
+
+def repeated_by_plugin(config: pytest.Config, count: int = 0) -> str:
+    """Return why examples cannot be repeated by pytest-repeat, or "" where it repeats none.
+
+    ``count`` is how often a mark says; without one it is what ``--count`` says.
+    """
+    given = count or (config.getoption("count", 1) if any(map(config.pluginmanager.hasplugin, _REPEATING)) else 1)
+    if not isinstance(given, int) or given < 2:
+        return ""
+    return (
+        f"pytest-repeat would make {given} examples of each, which count as independent of each other: leave --count "
+        f"and the mark repeat out, and use --lm-repeats={given}"
+    )
+
+
+class Wanted:
+    """What ``--lm-subject``, ``--lm-num-fewshot`` and ``--lm-config`` ask for, and what the task files so far offer."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._subjects: list[str] = config.option.lm_subject
+        self._shots: int = config.option.lm_num_fewshot or 0
+        self._known: set[str] = set()
+        self._keyed: dict[str, Task] = {}
+        self._draws = False
+        self._files = 0
+        self.said: list[str] = []
+        self._config = config
+        # A rerun of one example has the options of a run of all: those of other tasks do nothing here.
+        self.picks_items = all("::" in argument for argument in config.args)
+
+    def look_at(self, loaded: LoadedFile) -> None:
+        """Note what the tasks of a file offer; files without a task do not count."""
+        if loaded.tasks or loaded.subjects:
+            self._files += 1
+            self._known.update(*(each.names for each in loaded.subjects.values()))
+            self._keyed.update((task.key, task) for task in loaded.tasks if task.key)
+            self._draws = self._draws or loaded.draws_few_shots
+
+    def check(self) -> None:
+        """Raise UsageError for a subject or a value of a parameter that no task has, and few-shots that none draws.
+
+        Not where the command line names single items, ``picks_items``. Where it names files, a value may be meant for a
+        task of another one: that is ``said`` at the end of the run.
+        """
+        if not self._files:
+            return
+        unused = self._unused_values()
+        if self.picks_items or any(Path(argument).suffix for argument in self._config.args):
+            self.said += unused
+        elif unused:
+            raise UsageError(unused[0])
+        if self.picks_items:
+            return
+        if self._subjects and not self._known:
+            raise UsageError("--lm-subject: no selected task has subjects")
+        for name in self._subjects:
+            if name not in self._known:
+                raise UnknownName("subject in --lm-subject", name, self._known)
+        if self._shots and not self._draws:
+            raise UsageError(f"--lm-num-fewshot={self._shots}: no selected task draws few-shots")
+
+    def _unused_values(self) -> list[str]:
+        given = configs_of(self._config)
+        if not given:
+            return []
+        from pytest_lmeval.formats.yaml.configs import without_task
+
+        faults = without_task(given, self._keyed.values())
+        return [f"--lm-config={self._config.option.lm_config}: {fault}" for fault in faults]
+
+    def check_names(self, collected: Collection[str], tasks: Mapping[str, Task], metrics: Collection[str]) -> None:
+        """Raise UsageError for a threshold or a floor of what does not exist, and for a floor of a task without score.
+
+        ``collected`` are the names of all tasks of the run, ``tasks`` those of which examples were selected.
+        """
+        from pytest_lmeval.compare.changes import OVERALL
+        from pytest_lmeval.compare.remarks import ambiguous_floor, no_score_for_floor
+
+        option = self._config.option
+        # Of the ini file's tasks a run may have only some.
+        for name, _ in () if self.picks_items else option.lm_threshold:
+            if name not in collected and name not in metrics:
+                raise UnknownName("task or metric in --lm-threshold", name, [*collected, *metrics])
+        scores = {task.key: task.has_score for task in tasks.values() if task.key}
+        scores |= {name: task.has_score for name, task in tasks.items()}
+        known = [*collected, *(name for name in scores if name not in collected), OVERALL]
+        for name, _ in option.lm_min_score:
+            if name not in known:
+                raise UnknownName("task in --lm-min-score", name, known)
+        limited = [(limit, limit.rpartition(".")[0]) for limit, _ in option.lm_max]
+        for limit, name in limited:
+            if name not in known:
+                raise UnknownName(f"task in --lm-max={limit}:", name, known)
+        floors = [*dict(option.lm_min_score), *ini_floors(self._config)]
+        keys = {name: task.key for name, task in tasks.items()}
+        if refusal := ambiguous_floor(floors, keys) or no_score_for_floor(floors, scores):
+            raise UsageError(refusal)

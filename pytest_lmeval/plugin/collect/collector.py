@@ -1,0 +1,227 @@
+"""Task files as pytest modules, with an item for each of their examples."""
+
+from __future__ import annotations
+
+import gc
+import types
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+from pytest_lmeval.errors import BadTaskFile, LmevalError
+from pytest_lmeval.formats.task import LoadOptions, Task
+from pytest_lmeval.leaderboard.rows import TaskInfo
+from pytest_lmeval.plugin.asking.item import ExampleItem, run_example
+from pytest_lmeval.plugin.asking.state import run_state
+from pytest_lmeval.plugin.collect.collected import collected, repeated_by_plugin
+from pytest_lmeval.plugin.collect.locate import has_own_format
+from pytest_lmeval.plugin.private import fixtures_of, import_package, note_parameter
+from pytest_lmeval.plugin.settings.models import labels_of
+from pytest_lmeval.run.facts import info_of
+from pytest_lmeval.text import item_name, node_path
+from pytest_lmeval.types import Example
+
+_File = TypeVar("_File", bound=pytest.File)
+
+_LATE = "its format was registered after the first task file was found; register it in a conftest.py above both"
+
+
+def collect_task_file(path: Path, root: Path, parent: pytest.Collector) -> TaskFile | None:
+    """Return the collector of a task file, or None where no format reads such files."""
+    from pytest_lmeval.formats.files import misnamed, task_name
+
+    tasks = collected(parent.config)
+    if not tasks.may_read(path, is_named=parent.session.isinitpath(path)):
+        late = path.suffix not in tasks.registry.formats and has_own_format(path, parent.config)
+        tasks.leave(path, _LATE if late else misnamed(path))
+        return None
+    file: TaskFile = file_node(TaskFile, parent, path)
+    file.task_name = task_name(path, root)
+    return file
+
+
+class TaskFile(pytest.Module):
+    """A task file. A module rather than a plain file, so that module-scoped fixtures and conftest overrides work."""
+
+    task_name: str
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.obj = types.ModuleType(self.path.stem)
+        self.run_state = run_state(self.config)
+        self._collected = collected(self.config)
+        self._shared: Mapping[str, object] | None = None
+        option = self.config.option
+        self._shareable = not (option.setupshow or option.setuponly or option.setupplan)
+        self.hooks: Any = None
+        self.place = ""
+
+    def collect(self) -> Iterable[pytest.Item | pytest.Collector]:
+        """Return an item per selected example; bad records are a collection error that names them all."""
+        with _paused_gc():
+            return list(self._collect())
+
+    def _collect(self) -> Iterator[ExampleItem]:
+        try:
+            self._import_packages()
+            tasks = self._load()
+        except LmevalError as error:
+            self._collected.bad_files.append(self.nodeid)
+            raise self.CollectError(str(error)) from None
+        except SystemExit as error:  # pytest would end with an internal error
+            self._collected.bad_files.append(self.nodeid)
+            raise self.CollectError(f"{self.nodeid}: what loads the file called sys.exit({error.code!r})") from error
+        except Exception:  # of a project's own loader: with its traceback
+            self._collected.bad_files.append(self.nodeid)
+            raise
+        self.add_marker("lmeval")
+        names = ItemNames()
+        if len(tasks) == 1:
+            self.extra_keyword_matches.update(_words_of(tasks[0]))
+        for task in tasks:
+            # Tasks of one file may well number their examples alike.
+            yield from self._items(task, names, f"{task.name}." if len(tasks) > 1 else "")
+
+    def share(self, funcargs: Mapping[str, object]) -> None:
+        """Keep the fixture values of the file's first item for the others, until the file is torn down."""
+        if self._shareable:
+            self._shared = dict(funcargs)
+            self.addfinalizer(self._forget)
+
+    def share_no_more(self) -> None:
+        """Set every item up by itself from now on: a fixture of narrower scope than the file is in play."""
+        self._shareable = False
+        self._shared = None
+
+    @property
+    def shared(self) -> Mapping[str, object] | None:
+        """The fixture values that hold for every item of the file, once there are any."""
+        return self._shared
+
+    def _forget(self) -> None:
+        self._shared = None
+
+    def _load(self) -> Sequence[Task]:
+        loaded = self._collected.load(self.path, self.task_name, is_named=self.session.isinitpath(self.path))
+        shown = self.nodeid
+        faults = [error.at(shown) for error in loaded.errors]
+        are_allowed = self.config.option.lm_allow_bad_tasks
+        if faults and not (are_allowed and loaded.tasks):
+            hopeless = [f"{shown}: no record is left without these"] if are_allowed else []
+            raise BadTaskFile("\n".join([*faults, *hopeless]))
+        if faults:
+            listing = "\n".join(faults)
+            warnings.warn(pytest.PytestWarning(f"{len(faults)} bad record(s) left out:\n{listing}"), stacklevel=1)
+        self._collected.wanted.look_at(loaded)
+        # The option of pytest-repeat, or of something else.
+        has_count = self.config.getoption("count", 1) != 1
+        if has_count and loaded.tasks and (refusal := repeated_by_plugin(self.config)):
+            raise BadTaskFile(f"{shown}: {refusal}")
+        self._collected.wanted.said += [f"{shown}:{line}: {remark}" for line, remark in loaded.remarks]
+        for task in loaded.tasks:
+            # Once per file: a board lists them all.
+            told = tuple(faults) if task is loaded.tasks[0] else ()
+            subjects = loaded.subjects.get(task.name)
+            info = replace(
+                info_of(task, shown, selected=0),
+                available=subjects.available if subjects is not None else len(task.examples),
+                bad_records=told,
+                whole=bool(self.config.option.lm_subject) and subjects is None,
+            )
+            self._collected.add(info)
+        for name in loaded.subjects.keys() - {task.name for task in loaded.tasks}:
+            self._collected.add(TaskInfo(name, shown, available=loaded.subjects[name].available, selected=0))
+        return loaded.tasks
+
+    def _import_packages(self) -> None:
+        """Raise BadTaskFile where a folder that the file is in has an ``__init__.py`` that cannot be imported."""
+        for package in self.listchain():
+            if isinstance(package, pytest.Package):
+                try:
+                    import_package(package)
+                except (self.CollectError, Exception) as error:
+                    init = node_path(f"{package.nodeid}/__init__.py")
+                    raise BadTaskFile(f"{init}:1: import_error _module: {_last_line(error)}") from None
+
+    def _items(self, task: Task, names: ItemNames, prefix: str) -> Iterator[ExampleItem]:
+        fixtureinfo, labels = None, labels_of(self.config) or [""]
+        for example in _selected(task, self.config.option):
+            name = names.unique(prefix + example.id)
+            for label in labels:
+                item = self._item(name, label, fixtureinfo)
+                item.assign(task, example)
+                if prefix:
+                    item.extra_keyword_matches.update(_words_of(task))
+                # Items of a file have the same fixtures.
+                fixtureinfo = fixtureinfo or fixtures_of(item)
+                yield item
+
+    def _item(self, name: str, label: str, fixtureinfo: Any) -> ExampleItem:
+        """Return the item of an example; of several models, that of the one with the label."""
+        if not label:
+            plain: ExampleItem = ExampleItem.from_parent(self, name=name, callobj=run_example, fixtureinfo=fixtureinfo)
+            return plain
+        item: ExampleItem = ExampleItem.from_parent(
+            self, name=f"{name}[{label}]", originalname=name, callobj=run_example, fixtureinfo=fixtureinfo
+        )
+        item.label = label
+        note_parameter(item, label)
+        return item
+
+
+def _last_line(error: BaseException) -> str:
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    return lines[-1].removeprefix("E").strip() if lines else type(error).__name__
+
+
+def _words_of(task: Task) -> set[str]:
+    return {word for word in (task.name, task.key, task.metric) if word}
+
+
+def file_node(kind: type[_File], parent: pytest.Collector, path: Path) -> _File:
+    """Return the collector of the file at ``path``; pytest prints its node id and its name as they are."""
+    node: _File = kind.from_parent(parent, path=path)
+    shown = node_path(node.nodeid)
+    if shown == node.nodeid:
+        return node
+    renamed: _File = kind.from_parent(parent, path=path, nodeid=shown, name=node_path(node.name))
+    return renamed
+
+
+class ItemNames:
+    """Item names: the raw id with every character that pytest's own syntax might use replaced, kept unique."""
+
+    def __init__(self) -> None:
+        self._taken: set[str] = set()
+
+    def unique(self, raw: str) -> str:
+        """Return a name for the example with the id ``raw`` that no other item of the file has."""
+        name = base = item_name(raw)
+        number = 2
+        while name in self._taken:
+            name = f"{base}-{number}"
+            number += 1
+        self._taken.add(name)
+        return name
+
+
+@contextmanager
+def _paused_gc() -> Iterator[None]:
+    # What is made meanwhile stays: to look through it again and again as it grows would find nothing.
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+def _selected(task: Task, option: Any) -> Sequence[Example]:
+    wanted = LoadOptions(limit=option.lm_limit, sample=option.lm_sample, seed=option.lm_seed)
+    return [task.examples[place] for place in wanted.used(task.name, len(task.examples))]

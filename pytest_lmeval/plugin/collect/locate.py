@@ -1,0 +1,235 @@
+"""Which files of a user's project are ours to collect. Everything else stays untouched."""
+
+from __future__ import annotations
+
+import json
+import os
+from itertools import chain
+from pathlib import Path
+
+import pytest
+
+from pytest_lmeval.text import portable_path
+
+
+class Places:
+    """Where task files may be: the task paths, and what the command line names."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        given = config.getini("lm_task_paths")
+        self._are_given = bool(given)
+        self.task_paths = [config.rootpath / path for path in (given or ["tasks"])]
+        named = _named_paths(config)
+        self.named_files = {path for path in named if path.is_file()}
+        # The project's root and what is above it name everything, and so nothing.
+        self.named = [path for path in named if path.is_dir() and not config.rootpath.is_relative_to(path)]
+        self._rootpath = config.rootpath
+        self._ours: dict[str, bool] = {}
+        self.has_adapter = bool(config.getoption("lm_adapter") or config.getini("lm_adapter"))
+        # Other people's ``tasks`` folders stay untouched: something must say that this one is meant.
+        checks = bool(config.option.lm_check_formatting)
+        self.implicit = self._are_given or self.has_adapter or checks
+        self.adapter_or_listing = self.has_adapter or checks or config.option.collectonly
+        self._config = config
+
+    def root_of(self, path: Path, *, is_named: bool) -> Path | None:
+        """Return the folder that ``path`` is named after if it is ours to collect, else None."""
+        for root in self.task_paths:
+            if path.is_relative_to(root):
+                below = any(folder.is_relative_to(root) for folder in self.named)
+                return root if is_named or self.implicit or below else None
+        folders = [folder for folder in self.named if path.is_relative_to(folder)]
+        if folders and (is_named or (self.adapter_or_listing and self._may_be_a_task(path))):
+            return min(folders, key=lambda folder: len(folder.parts))
+        return path.parent if is_named else None
+
+    def is_explicit(self, path: Path) -> bool:
+        """Tell whether somebody asked for the files of the task folder that ``path`` is in."""
+        roots = [root for root in self.task_paths if path.is_relative_to(root)]
+        named = [folder for folder in self.named if path.is_relative_to(folder)]
+        return bool(roots) and (
+            self._are_given or any(folder.is_relative_to(root) for folder in named for root in roots)
+        )
+
+    def asks_for_run(self) -> bool:
+        """Tell, before anything is collected, whether tasks are to be run: by an adapter, the ini file or a path."""
+        if self.has_adapter or self._are_given:
+            return True
+        # What no conftest file registers is built in: a project that has nothing to do with tasks pays no registry.
+        registers = self._config.hook.pytest_lmeval_register.get_hookimpls()
+        suffixes = _BUILT_IN | (self.own_suffixes if registers else frozenset())
+        below = [path for path in self.named if any(path.is_relative_to(root) for root in self.task_paths)]
+        paths = chain(self.named_files, *(folder.rglob("*") for folder in below))
+        return any(path.suffix in suffixes and not is_plain_python(path) for path in paths)
+
+    def is_ours(self, nodeid: str) -> bool:
+        """Tell by a node id whether it is that of an example."""
+        file = nodeid.partition("::")[0]
+        if file not in self._ours:
+            path = Path(os.path.abspath(self._rootpath / file))
+            if is_plain_python(path):
+                ours = self.has_adapter and _may_hold_evals(path)
+            else:
+                ours = self.root_of(path, is_named=path in self.named_files) is not None
+            self._ours[file] = ours
+        return self._ours[file]
+
+    def _may_be_a_task(self, path: Path) -> bool:
+        return _may_be_a_task(path) if path.suffix in _BUILT_IN else path.suffix in self.own_suffixes
+
+    @property
+    def own_suffixes(self) -> frozenset[str]:
+        """Return the suffixes of the formats that the project or an installed package has registered by now."""
+        from pytest_lmeval.plugin.settings.settings import registry_of
+
+        return frozenset(registry_of(self._config).formats) - _BUILT_IN
+
+
+_PLACES = pytest.StashKey[Places]()
+
+
+def locate(path: Path, parent: pytest.Collector) -> Path | None:
+    """Return the task root of ``path`` if it is ours to collect, else None."""
+    return _places(parent.config).root_of(path, is_named=parent.session.isinitpath(path))
+
+
+def remarks_on_named(config: pytest.Config) -> list[str]:
+    """Return what to say of each named file that pytest did not find a test in, because it is no task file."""
+    from pytest_lmeval.formats.files import no_task_suffix
+    from pytest_lmeval.plugin.settings.settings import registry_of
+
+    registry = registry_of(config)
+    files = sorted(_places(config).named_files)
+    remarks = [
+        f"{path.name}: {no_task_suffix(path, registry)}"
+        for path in files
+        if path.suffix not in registry.formats and path.suffix != ".py"
+    ]
+    items = [argument for argument in config.args if "::" in argument]
+    return remarks + [f"pytest --collect-only -q {each.partition('::')[0]} lists what is there" for each in items]
+
+
+def why_nothing(config: pytest.Config) -> str:
+    """Return why a run that collected no test at all found no task either, or an empty text."""
+    from pytest_lmeval.formats.files import has_tasks
+
+    places = _places(config)
+    arguments = [Path(os.path.abspath(config.invocation_params.dir / each.partition("::")[0])) for each in config.args]
+    folders = [path for path in places.task_paths if any(path.is_relative_to(each) for each in arguments)]
+    shown = ", ".join(portable_path(os.path.relpath(path, config.invocation_params.dir)) for path in folders)
+    found = [path for path in folders if path.is_dir() and has_tasks(path)]
+    if places.has_adapter and folders and not found:
+        return f"no task file in {shown}: task files are *.jsonl, *.yaml and task_*.py (ini lm_task_paths: the folders)"
+    if found and not places.implicit:
+        return (
+            f"the tasks in {shown} were not collected, as no model is named: pytest {shown} --lm-adapter=SPEC, "
+            "or lm_adapter in the ini file"
+        )
+    return ""
+
+
+def is_below_task_paths(path: Path, config: pytest.Config) -> bool:
+    """Tell whether ``path`` lies in one of the folders of ``lm_task_paths``."""
+    return any(path.is_relative_to(folder) for folder in _places(config).task_paths)
+
+
+def is_explicit(path: Path, config: pytest.Config) -> bool:
+    """Tell whether the ini file or the command line names the task folder of ``path``, or a folder in it."""
+    return _places(config).is_explicit(path)
+
+
+def asks_for_run(config: pytest.Config) -> bool:
+    """Tell, before anything is collected, whether the user asked for a run of tasks."""
+    return not config.option.collectonly and _places(config).asks_for_run()
+
+
+def has_own_format(path: Path, config: pytest.Config) -> bool:
+    """Tell whether the project or an installed package has by now registered a format for files like ``path``."""
+    return path.suffix in _places(config).own_suffixes
+
+
+def is_plain_python(path: Path) -> bool:
+    """Tell Python files that cannot hold tasks by their name alone: pytest asks about every one of a project."""
+    return path.suffix == ".py" and not path.name.startswith("task_")
+
+
+def is_example(item: object) -> bool:
+    """Tell our items from those of others, which may have an ``example`` too."""
+    return getattr(item, "attach_result", None) is not None
+
+
+def is_record(item: object) -> bool:
+    """Tell the examples of task files, which are asked ahead by the plan, from those that a function asks about."""
+    return hasattr(getattr(item, "parent", None), "task_name") and is_example(item)
+
+
+def is_function(item: object) -> bool:
+    """Tell the examples of eval functions that this plugin runs."""
+    return is_example(item) and hasattr(item, "runs_beside")
+
+
+def is_example_id(nodeid: str, config: pytest.Config) -> bool:
+    """Tell, in a process that has no items, whether a node id is that of an example."""
+    return _places(config).is_ours(nodeid)
+
+
+def _places(config: pytest.Config) -> Places:
+    places = config.stash.get(_PLACES, None)
+    if places is None:
+        places = config.stash[_PLACES] = Places(config)
+    return places
+
+
+def _named_paths(config: pytest.Config) -> list[Path]:
+    # Only what was typed: a bare ``pytest`` names nothing.
+    if config.args_source is not pytest.Config.ArgsSource.ARGS:
+        return []
+    # As pytest itself does: absolute, with links left as they are.
+    folder = config.invocation_params.dir
+    return [Path(os.path.abspath(folder / argument.partition("::")[0])) for argument in config.args]
+
+
+def _may_be_a_task(path: Path) -> bool:
+    # Other data may lie in a folder that was named: objects with none of our keys are such. A first record that is
+    # broken, or that has any of them, must not vanish: it is read, and refused by name.
+    if path.suffix == ".yaml":
+        return True
+    if path.suffix == ".py":
+        return _imports_ours(path)
+    if path.name.endswith(".replay.jsonl"):
+        return False
+    from pytest_lmeval.formats import compact, spec
+
+    try:
+        with path.open("rb") as file:
+            while line := file.readline(_LONGEST_LOOK):
+                stripped = line.strip()
+                if stripped and not stripped.startswith(b"#"):
+                    record = json.loads(stripped)
+                    return not isinstance(record, dict) or any(
+                        key in record for key in (*compact.FIELDS, *spec.REQUIRED)
+                    )
+    except (OSError, ValueError):
+        pass
+    return True
+
+
+def _may_hold_evals(path: Path) -> bool:
+    from pytest_lmeval.functions.source import may_hold_evals
+
+    try:
+        return may_hold_evals(path.read_bytes())
+    except OSError:
+        return False
+
+
+def _imports_ours(path: Path) -> bool:
+    # Outside the task paths a module of this name may be anybody's: to read it runs it.
+    try:
+        return b"pytest_lmeval" in path.read_bytes()
+    except OSError:
+        return True
+
+
+_BUILT_IN = frozenset({".jsonl", ".py", ".yaml"})
+_LONGEST_LOOK = 1 << 20

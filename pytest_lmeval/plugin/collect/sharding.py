@@ -1,0 +1,74 @@
+"""``--lm-shard I/N``: which of the selected examples are this run's."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+from hashlib import sha256
+from typing import Any
+
+import pytest
+
+from pytest_lmeval.plugin.collect.collected import collected
+from pytest_lmeval.plugin.collect.locate import is_example
+from pytest_lmeval.plugin.workers.telling import tell
+
+_Key = tuple[str, str]
+_ADDRESS = re.compile(r"[ -]at[ -]0x[0-9a-fA-F]+")
+
+
+def keep_shard(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselect the examples of the other shards; items that are no examples stay in every shard.
+
+    An example's shard follows from its rank among the sorted (task, id) of all that were selected: whatever orders the
+    items, the shards are a partition. Of several models, each shard has the same examples of all. Raise
+    pytest.UsageError where ids do not name the examples.
+    """
+    part, parts = config.option.lm_shard
+    by_key: dict[_Key, Any] = {}
+    for item in items:
+        if is_example(item):
+            _check_key(config, item, by_key.setdefault(_key(item), item))
+    dealt = sorted(by_key)
+    mine = set(dealt[part - 1 :: parts])
+    _note(config, [by_key[key] for key in dealt])
+    others = [item for item in items if is_example(item) and _key(item) not in mine]
+    if others:
+        config.hook.pytest_deselected(items=others)
+        items[:] = [item for item in items if not is_example(item) or _key(item) in mine]
+
+
+def _key(item: Any) -> _Key:
+    return item.task.name, item.example.id
+
+
+def _check_key(config: pytest.Config, item: Any, first: Any) -> None:
+    name, id = _key(item)
+    reason = ""
+    if first is not item and getattr(first, "label", "") == getattr(item, "label", ""):
+        reason = f"two examples of {name} have the id {id!r} ({first.nodeid}, {item.nodeid})"
+    elif _ADDRESS.search(id):
+        reason = f"the id {id!r} of an example of {name} holds an address in memory, another one in each process"
+    if reason:
+        message = f"--lm-shard: {reason}; the shards of a run need ids that name an example: give ids"
+        tell(config, usage_error=message)
+        raise pytest.UsageError(message)
+
+
+def _digest(value: Any) -> str:
+    return sha256(json.dumps(value).encode("ascii")).hexdigest()
+
+
+def _note(config: pytest.Config, examples: Sequence[Any]) -> None:
+    """Record, by task, of which examples the run was to take its part: lmeval merge holds the shards against it."""
+    by_task: dict[str, list[Any]] = defaultdict(list)
+    for item in examples:
+        by_task[item.task.name].append(item.example)
+    tasks = collected(config).tasks
+    for name, found in by_task.items():
+        digest = _digest([[each.id, str(each.prompt)] for each in found])
+        shard = {"ids": [each.id for each in found], "sha256": digest}
+        tasks[name] = replace(tasks[name], shard=shard)

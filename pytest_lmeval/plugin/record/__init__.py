@@ -1,0 +1,1 @@
+"""The controlling process: results received, the ledger, the board, the verdict."""

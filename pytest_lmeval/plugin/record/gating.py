@@ -1,0 +1,202 @@
+"""The gate of a pytest run: its settings from the options, its baseline, and a failed test of its own."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import pytest
+
+from pytest_lmeval.compare.gate import LET_PASS, GateSettings
+from pytest_lmeval.errors import UsageError
+from pytest_lmeval.plugin.private import rerunning_plugins, suite_properties
+from pytest_lmeval.plugin.record.words import show_words
+from pytest_lmeval.plugin.settings.models import label_of
+from pytest_lmeval.plugin.settings.report_dir import report_dir
+from pytest_lmeval.plugin.settings.settings import (
+    check_baseline_exists,
+    gate_mode,
+    ini_floors,
+    resolved_of,
+    with_usage_errors,
+)
+from pytest_lmeval.text import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Sequence
+
+    from pytest_lmeval.leaderboard.board import Leaderboard
+    from pytest_lmeval.leaderboard.rows import TaskInfo
+    from pytest_lmeval.records.runfile import RunFile
+    from pytest_lmeval.types import ExampleResult
+
+GATE_ID = "leaderboard::gate"
+UNWRITTEN = ", but the run fails: a file could not be written"
+_REASONS = 20
+_SELECTING = {
+    "limit": "--lm-limit",
+    "sample": "--lm-sample",
+    "keyword": "-k",
+    "markexpr": "-m",
+    "deselect": "--deselect",
+}
+
+
+def gate_settings(config: pytest.Config) -> GateSettings:
+    """Return how the options and the ini file set the gate; a field ``x`` is the option ``--lm-x``, but for six."""
+    option = config.option
+    special = {
+        "mode": gate_mode(config),
+        "floors": {**ini_floors(config), **dict(option.lm_min_score)},
+        "limits": dict(option.lm_max),
+        "baseline": option.lm_baseline or "",
+        "update": option.lm_update_baseline,
+        # Of a run of several models, each has a config of its own that says how many are named.
+        "models": getattr(config, "lm_models_named", 1),
+    }
+    names = [each.name for each in fields(GateSettings) if each.name not in special]
+    return GateSettings(**special, **{name: getattr(option, f"lm_{name}") for name in names})
+
+
+def baseline_path(config: pytest.Config) -> Path:
+    """Return where the baseline lies; only to be asked where one was named."""
+    return config.invocation_params.dir / str(config.option.lm_baseline)
+
+
+def read_baseline(config: pytest.Config) -> RunFile | None:
+    """Return the baseline, or None where none was named or a first one is to be written.
+
+    Raise pytest.UsageError where it is missing, cannot be read, has no per-example records, or is a file that this run
+    writes: a regression would fail once, and be the baseline of the next run.
+    """
+    option = config.option
+    if not option.lm_baseline:
+        return None
+    path = baseline_path(config)
+    if _is_replaced(path, config):
+        raise pytest.UsageError(
+            f"--lm-baseline {option.lm_baseline}: this run writes that file itself, or removes it; keep a copy of the "
+            "baseline elsewhere, or choose another --lm-report-dir"
+        )
+    if option.lm_update_baseline and not path.exists():
+        return None
+    check_baseline_exists(config)
+    from pytest_lmeval.compare.baseline import check_baseline, check_unchanged
+    from pytest_lmeval.compare.pairing import check_pairing
+    from pytest_lmeval.records.runfile import examples_of, read_run
+
+    def read() -> RunFile:
+        run = read_run(path)
+        if not option.lm_update_baseline:
+            check_baseline(run)
+            check_unchanged(run)
+            check_pairing(examples_of(run), option.lm_pair_by, f"--lm-baseline {option.lm_baseline}")
+        examples_of(run)
+        return run
+
+    return with_usage_errors(read)
+
+
+def check_update(config: pytest.Config, infos: Sequence[TaskInfo]) -> None:
+    """Raise UsageError where a run that is to become the baseline leaves out examples, or tasks of the old one.
+
+    ``infos`` are the tasks that were collected, with the number of their examples that were selected.
+    """
+    option = config.option
+    from pytest_lmeval.plugin.record.run_facts import selection_of
+
+    if selection := selection_of(option, infos):
+        counts = selection.pop("tasks").values()
+        selected, available = (sum(count[key] or 0 for count in counts) for key in ("selected", "available"))
+        how = [name for key, name in _SELECTING.items() if key in selection] or ["node ids, --lf, --sw or a plugin"]
+        raise UsageError(
+            f"--lm-update-baseline needs a run of all examples; {selected} of {available} are selected "
+            f"({', '.join(how)}): run all of them, or leave --lm-update-baseline out"
+        )
+    if missing := tasks_not_run(config, read_baseline(config), [info.name for info in infos]):
+        raise UsageError(
+            f"--lm-update-baseline needs a run of all tasks in {option.lm_baseline}; not collected: "
+            f"{', '.join(missing)}: name their files too, or delete {option.lm_baseline} to start a new baseline"
+        )
+
+
+def tasks_not_run(config: pytest.Config, baseline: RunFile | None, run: Collection[str]) -> list[str]:
+    """Return the baseline's tasks that are not among those ``run`` though their files still exist."""
+    infos = baseline.infos.values() if baseline is not None else ()
+    return [info.name for info in infos if info.name not in run and (config.rootpath / info.path).is_file()]
+
+
+def changed_in(baseline: RunFile | None) -> Callable[[ExampleResult], bool]:
+    """Return what tells whether an example is in the baseline with other content."""
+    results = () if baseline is None else baseline.results or ()
+    hashes = {(result.task, result.id): result.hash for result in results}
+    return lambda result: hashes.get((result.task, result.id), result.hash) != result.hash
+
+
+def check_recording(config: pytest.Config) -> None:
+    """Raise pytest.UsageError if workers replay a file that this run replaces, maybe before they have read it."""
+    spec = config.option.lm_adapter or config.getini("lm_adapter")
+    kind, _, path = resolved_of(config).adapter.partition(":")
+    if kind == "replay" and _is_replaced(Path(path), config):
+        raise pytest.UsageError(
+            f"--lm-adapter={spec}: this run replaces that file while its workers read it; choose another "
+            "--lm-report-dir, or run without -n"
+        )
+
+
+def _is_replaced(path: Path, config: pytest.Config) -> bool:
+    folder = report_dir(config)
+    replaced = [folder / name for name in ("leaderboard.json", "ledger.jsonl")]
+    if label_of(config):  # of an older run of one model, in the folder of all
+        replaced.append(folder.parent / "leaderboard.json")
+    return path.resolve() in [each.resolve() for each in replaced]
+
+
+def report_gate(session: pytest.Session, board: Leaderboard, unwritten: Sequence[str], label: str = "") -> None:
+    """Tell every report writer of a gate that does not let the run pass, as a failed test called GATE_ID.
+
+    Failed items have been told of already: where they are the verdict's reason, or a run that was cut short has any,
+    nothing is added. Reports that are ``unwritten`` fail a run, too. JUnit has the verdict in any case, as properties
+    of the suite. With a ``label``, the gate is that of one of several models.
+    """
+    config = session.config
+    of = f"[{label}]" if label else ""
+    gate = board.facts.gate or {}
+    for note in suite_properties(config):
+        note(f"lm_gate{of}", gate["mode"])
+        note(f"lm_verdict{of}", gate["verdict"])
+        note(f"lm_reasons{of}", "; ".join(gate["reasons"][:_REASONS]))
+    if _is_told(session.testsfailed, board, gate["verdict"]) and (session.testsfailed or not unwritten):
+        return
+    reasons = [*gate["reasons"], *(f"not written: {failure}" for failure in unwritten)]
+    fails = UNWRITTEN if unwritten and gate["verdict"] in LET_PASS else ""
+    lines = [f"gate {gate['mode']}: {gate['verdict']}{fails}", *(f"  {reason}" for reason in reasons)]
+    text = "\n".join(printable(line, keep="") for line in lines)
+    properties = [("lm_gate", gate["mode"]), ("lm_verdict", gate["verdict"])]
+    # Not an item: --lf and --sw must not go looking for it.
+    logreport = config.pluginmanager.subset_hook_caller("pytest_runtest_logreport", rerunning_plugins(config))
+    phases: tuple[Literal["setup", "call", "teardown"], ...] = ("setup", "call", "teardown")
+    for when in phases:
+        failed = when == "call"
+        report = pytest.TestReport(
+            nodeid=f"{GATE_ID}{of}",
+            location=("leaderboard", None, f"gate{of}"),
+            keywords={},
+            outcome="failed" if failed else "passed",
+            longrepr=text if failed else None,
+            when=when,
+            user_properties=list(properties),
+        )
+        show_words(config)
+        # Counted and shown with the failures, but without a word as it comes: it is no part of the progress.
+        report.__dict__["lm_gate"] = ""
+        logreport(report=report)
+        report.__dict__["lm_gate"] = "FAILED"
+
+
+def _is_told(failures: int, board: Leaderboard, verdict: str) -> bool:
+    # Another plugin may have made a failed example look like none.
+    owed = sum(result.status == "failed" for row in board.tasks for result in row.per_example)
+    told = {"examples": failures >= max(1, owed), "incomplete": failures > 0}
+    return verdict in LET_PASS or told.get(verdict, False)

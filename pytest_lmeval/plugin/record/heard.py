@@ -1,0 +1,128 @@
+"""The results that the controlling process has received, and the examples that have not reported yet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_lmeval.leaderboard.rows import TaskInfo
+from pytest_lmeval.plugin.collect.locate import is_plain_python
+from pytest_lmeval.plugin.private import is_rerun
+from pytest_lmeval.plugin.workers.telling import Told
+from pytest_lmeval.types import ExampleResult
+
+
+def _joined(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the facts of two workers as one; what they counted of the cache is added up, and what came late."""
+    both = {**one, **other}
+    if "cache" in one and "cache" in other:
+        first, second = one["cache"], other["cache"]
+        added = {name: first[name] + second[name] for name in ("hits", "misses", "saved_cost")}
+        asked = [each["oldest"] for each in (first, second) if "oldest" in each]
+        both["cache"] = {**first, **second, **added, **({"oldest": min(asked)} if asked else {})}
+    if late := [*one.get("late", ()), *other.get("late", ())]:
+        both["late"] = late
+    return both
+
+
+class Heard:
+    """The results of a run as they arrive, by node id; ``expected`` are the examples that owe one.
+
+    ``parse`` returns the result that a line has, as it came from a worker. ``knows_items`` says that what is announced
+    was told by the items themselves, and not by their node ids.
+    """
+
+    def __init__(self, parse: Callable[[str], ExampleResult], *, knows_items: bool = True) -> None:
+        self._knows_items = knows_items
+        self.expected: dict[str, None] = {}
+        self.results: dict[str, ExampleResult] = {}
+        self.skipped: set[str] = set()
+        self.failed: dict[str, None] = {}
+        self.finished: set[str] = set()
+        self.reruns = 0
+        self.usage: dict[str, float] = {}
+        self.told = Told()
+        self.tasks: dict[str, TaskInfo] = {}
+        self._parse = parse
+
+    @property
+    def missing(self) -> list[str]:
+        """The node ids of the examples that were collected and never heard of again, in collection order."""
+        return [nodeid for nodeid in self.expected if nodeid not in self.results and nodeid not in self.skipped]
+
+    @property
+    def unfinished(self) -> list[str]:
+        """The node ids of the examples of which not all reports have been heard."""
+        return [nodeid for nodeid in self.expected if nodeid not in self.finished]
+
+    @property
+    def fates(self) -> dict[str, str]:
+        """The statuses of the examples by node id, ``skipped`` among them."""
+        return dict.fromkeys(self.skipped, "skipped") | {id: result.status for id, result in self.results.items()}
+
+    def announce(self, nodeids: Iterable[str]) -> None:
+        """Note which examples this run owes a result for."""
+        self.expected.update(dict.fromkeys(nodeids))
+
+    def finish(self, nodeid: str) -> None:
+        """Note that all reports of a test have been heard."""
+        self.finished.add(nodeid)
+        if self._knows_items or nodeid in self.results or nodeid in self.skipped:
+            return
+        if is_plain_python(Path(nodeid.partition("::")[0])):
+            # Of a test file only the text was known: this was a test like any other.
+            self.expected.pop(nodeid, None)
+
+    def add(self, told: Told) -> None:
+        """Note what a worker told: its tasks, and which items are no examples, though announced by their place."""
+        for fields in told.tasks or ():
+            info = TaskInfo(**{**fields, "bad_records": tuple(fields["bad_records"])})
+            self.tasks[info.name] = info
+        for nodeid in told.foreign:
+            self.expected.pop(nodeid, None)
+            self.skipped.discard(nodeid)
+        facts, interrupted = _joined(self.told.facts, told.facts), self.told.interrupted or told.interrupted
+        remarks = {"": [*self.told.remarks.get("", ()), *told.remarks.get("", ())]}
+        stopped = self.told.stopped or told.stopped
+        self.told = Told(facts=facts, interrupted=interrupted, stopped=stopped, remarks=remarks)
+
+    def lose(self, nodeid: str) -> ExampleResult | None:
+        """Take back what was heard of an example whose worker died while it ran, for all that is known."""
+        self.failed[nodeid] = None
+        return self.results.pop(nodeid, None)
+
+    def take(self, report: pytest.TestReport) -> tuple[ExampleResult, str] | None:
+        """Take the result off a report that carries one, and return it with its line; other writers do not see it.
+
+        None where there is no result, or where another attempt follows, and decides.
+        """
+        if report.failed:
+            self.failed[report.nodeid] = None
+        properties = report.user_properties
+        for entry in reversed(properties):
+            if entry[0] == "lmeval":
+                properties.remove(entry)
+                return self._taken(report, str(entry[1]))
+        if report.skipped and report.nodeid in self.expected and report.nodeid not in self.results:
+            self.skipped.add(report.nodeid)
+        return None
+
+    def _taken(self, report: pytest.TestReport, line: str) -> tuple[ExampleResult, str] | None:
+        # In one process the result itself is there, and shares its texts with the example.
+        result = report.__dict__.pop("lmeval_result", None) or self._parse(line)
+        for name, amount in result.usage.items():
+            self.usage[name] = self.usage.get(name, 0) + amount
+        if is_rerun(report):
+            self.reruns += 1
+            return None
+        if result.status == "failed" and report.outcome != "failed" and hasattr(report, "wasxfail"):
+            # Its mark says that this is no failure. Nothing else can: a report that only looks well is not believed.
+            result = replace(result, status="below")
+            line = replace(ExampleResult.from_json(line), status="below").to_json()
+        self.results[report.nodeid] = result
+        self.skipped.discard(report.nodeid)
+        return result, line

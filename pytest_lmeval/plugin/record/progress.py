@@ -1,0 +1,87 @@
+"""Signs of life while a run waits for its model."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from pytest_lmeval.asking.policy import Wait
+from pytest_lmeval.plugin.private import uncaptured
+from pytest_lmeval.report.wording import amount
+
+_TERMINAL_EVERY_S = 1.0
+_PLAIN_EVERY_S = 60.0
+_WORTH_SAYING_S = 3.0
+# Make sure of a line below the dots (down and up again, the column kept), go there, clear it, write, come back.
+_BELOW = "\x1bD\x1bM\x1b7\x1b[1B\r\x1b[2K{}\x1b8"
+
+
+class Progress:
+    """Says what a run waits for: below pytest's own progress on a terminal, else in a plain line a minute at most."""
+
+    def __init__(self, config: pytest.Config, total: int) -> None:
+        self._terminal = config.pluginmanager.getplugin("terminalreporter")
+        self._config = config
+        self._quiet = self._terminal is None or config.option.verbose < -1
+        self._on_terminal = not self._quiet and self._terminal.isatty
+        self._total = total
+        self._started = self._said = time.monotonic()
+        self._shown = False
+        self._waited_for = ""
+
+    def tick(self, done: int, in_flight: int | None, usage: dict[str, float], wait: Wait | None = None) -> None:
+        """Say how far the run is, if it is time to; without a terminal, of a ``wait`` at once, and once."""
+        now = time.monotonic()
+        waits_for = "" if wait is None or wait.seconds < _WORTH_SAYING_S else wait.what
+        every_s = _TERMINAL_EVERY_S if self._on_terminal or waits_for != self._waited_for else _PLAIN_EVERY_S
+        if self._quiet or now - self._said < every_s:
+            return
+        self._said = now
+        self._waited_for = waits_for
+        text = describe(done, self._total, in_flight, now - self._started, usage)
+        if wait is not None and waits_for:
+            text += f"; waiting {_duration(wait.seconds)} {waits_for}"
+        if self._on_terminal:
+            self._shown = True
+            self._write(_BELOW.format(text))
+        else:
+            self._write(f"\n{text}\n")
+
+    def clear(self) -> None:
+        """Take the line on the terminal away."""
+        if self._shown:
+            self._shown = False
+            self._write(_BELOW.format(""))
+
+    def _write(self, text: str) -> None:
+        # While an item runs its output is captured, and ours would be with it.
+        with uncaptured(self._config):
+            self._terminal.write(text, flush=True)
+
+
+def describe(done: int, total: int, in_flight: int | None, elapsed_s: float, usage: dict[str, float]) -> str:
+    """Return one line: examples done, requests in flight, rate, tokens, cost, time left.
+
+    >>> describe(50, 200, 16, 10.0, {"completion_tokens": 1200, "cost": 0.5})
+    'lmeval: 50 of 200 examples, 16 in flight, 5.0/s, 1,200 tokens, cost 0.5000, about 30 s left'
+    """
+    parts = [f"{done} of {total} examples"]
+    if in_flight is not None:
+        parts.append(f"{in_flight} in flight")
+    rate = done / elapsed_s if elapsed_s > 0 else 0.0
+    parts.append(f"{rate:.1f}/s")
+    tokens = usage.get("prompt_tokens", 0) + usage.get("completion_tokens", 0)
+    if tokens:
+        parts.append(f"{tokens:,.0f} tokens")
+    if usage.get("cost"):
+        parts.append(f"cost {amount(usage['cost'])}")
+    if rate:
+        parts.append(f"about {_duration((total - done) / rate)} left")
+    return f"lmeval: {', '.join(parts)}"
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"

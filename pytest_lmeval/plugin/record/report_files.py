@@ -1,0 +1,123 @@
+"""The files that a run leaves behind, each written by itself: where one cannot be, the others still are."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from copy import deepcopy
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_lmeval.atomic import write_atomically
+from pytest_lmeval.leaderboard.aggregations import core_csv
+from pytest_lmeval.leaderboard.board import Leaderboard
+from pytest_lmeval.plugin.record.gating import baseline_path, tasks_not_run
+from pytest_lmeval.plugin.settings.models import label_of
+from pytest_lmeval.plugin.settings.settings import registry_of
+from pytest_lmeval.records.write import remove_reports, write_leaderboard
+from pytest_lmeval.report.github import write_step_summary
+from pytest_lmeval.report.markdown import escape, markdown
+
+if TYPE_CHECKING:
+    from pytest_lmeval.records.runfile import RunFile
+    from pytest_lmeval.types import ExampleResult
+
+
+class ReportFiles:
+    """Writes the report of one run; ``failures`` says what could not be written."""
+
+    def __init__(self, config: pytest.Config, folder: Path, baseline: RunFile | None) -> None:
+        self.failures: list[str] = []
+        self.has_board = False
+        self._config = config
+        self._folder = folder
+        self._baseline = baseline
+
+    def remove_old(self) -> None:
+        """Remove what an earlier run wrote, before anything can end this one."""
+        self.failures += remove_reports(self._folder)
+
+    def write(self, board: Leaderboard, results: Callable[[], Sequence[ExampleResult]], *, per_example: bool) -> None:
+        """Write leaderboard.md, report.html, leaderboard.json and, where it is asked for, the step summary.
+
+        ``results`` returns the results with their prompts.
+        """
+        folder = self._folder
+        text = cache(lambda: markdown(board))
+        self._try(
+            folder / "leaderboard.md", lambda path: write_atomically(path, text().encode(errors="backslashreplace"))
+        )
+        self._try(folder / "core.csv", lambda path: _write_table(path, board))
+        self._try(folder / "report.html", lambda path: self._write_page(path, board, results()))
+        # After the others: if the process dies before, no board says how the run ended.
+        self.has_board = self._try(
+            folder / "leaderboard.json", lambda path: write_leaderboard(board, path, include_per_example=per_example)
+        )
+        label = label_of(self._config)
+        of = f"**{escape(label)}**\n\n" if label else ""
+        summary = Path(os.environ.get("GITHUB_STEP_SUMMARY", ""))
+        self._try(summary, lambda _: write_step_summary(of + text(), os.environ))
+
+    def show_to_project(self, board: Leaderboard) -> None:
+        """Call the hook ``pytest_lmeval_leaderboard``, and the entry points of that name."""
+        # What a hook changes in it must not change the verdict that is reported.
+        board = replace(board, facts=replace(board.facts, gate=deepcopy(board.facts.gate)))
+        try:
+            self._config.hook.pytest_lmeval_leaderboard(config=self._config, leaderboard=board)
+            for entry_point in registry_of(self._config).listeners:
+                entry_point.load()(config=self._config, leaderboard=board)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # pytest.fail and sys.exit, too
+            self.failures.append(f"hook pytest_lmeval_leaderboard: {type(error).__name__}: {error}")
+
+    def _write_page(self, path: Path, board: Leaderboard, results: Sequence[ExampleResult]) -> None:
+        from pytest_lmeval.report.html import write_report
+
+        comparison = (board.facts.gate or {}).get("comparison")
+        before = {} if self._baseline is None else {(old.task, old.id): old for old in self._baseline.results or ()}
+        write_report(path, board.to_json(), results, comparison, before)
+
+    def update_baseline(self, board: Leaderboard) -> tuple[str, str]:
+        """Write the board as the baseline; return the verdict that this makes of a run that passes, and its reason."""
+        name = self._config.option.lm_baseline
+        reason = self._why_no_baseline(board)
+        if reason:
+            return "stale", f"baseline not written to {name}: {reason}"
+        from pytest_lmeval.compare.baseline import encode_baseline, is_same
+
+        # To be looked at beside those of a later run.
+        prompts = self._config.option.lm_pair_by == "id"
+        stored = self._baseline.board if self._baseline is not None else None
+        if stored is not None and is_same(board, stored, prompts=prompts):
+            return "pass", f"baseline {name}: nothing changed"
+        path = baseline_path(self._config)
+        if self._try(path, lambda path: write_atomically(path, encode_baseline(board, prompts=prompts))):
+            return "new", f"baseline written to {name}"
+        return "stale", f"baseline not written to {name}: {self.failures[-1].removeprefix(f'{path}: ')}"
+
+    def _why_no_baseline(self, board: Leaderboard) -> str:
+        from pytest_lmeval.compare.baseline import unfit
+
+        if reason := unfit(board):
+            return reason
+        other = tasks_not_run(self._config, self._baseline, [row.task for row in board.tasks])
+        return f"this run has no {', '.join(other)}" if other else ""
+
+    def _try(self, path: Path, write: Callable[[Path], Any]) -> bool:
+        try:
+            write(path)
+        except Exception as error:  # what one report cannot show must not cost the others, nor the verdict
+            reason = error.strerror if isinstance(error, OSError) else str(error)
+            self.failures.append(f"{path}: {reason or repr(error)}")
+            return False
+        return True
+
+
+def _write_table(path: Path, board: Leaderboard) -> None:
+    if table := core_csv(board.tasks):
+        write_atomically(path, table)

@@ -1,0 +1,153 @@
+"""What the board says of a run besides its results: what was selected, how it was decided, under what circumstances."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_lmeval.leaderboard.rows import TaskInfo
+from pytest_lmeval.plugin.settings.ini_gate import from_ini
+from pytest_lmeval.plugin.settings.models import OWN
+from pytest_lmeval.plugin.settings.report_dir import shown_report_dir
+from pytest_lmeval.plugin.settings.settings import resolved_of
+from pytest_lmeval.redaction import redact, redact_arguments
+from pytest_lmeval.report.rerun import rerun_parts, with_item
+
+_PACKAGES = ("pytest-lmeval", "pytest", "pytest-xdist", "pytest-json-report")
+_RERUN = pytest.StashKey[dict[str, Any]]()
+_RERUN_PARTS = pytest.StashKey[dict[str, tuple[str, str]]]()
+OWN.update((_RERUN, _RERUN_PARTS))
+
+
+def selection_of(option: Any, infos: Sequence[TaskInfo]) -> dict[str, Any]:
+    """Return which options left which tasks how many of their examples; empty where nothing was left out."""
+    if all(info.selected == info.available for info in infos) and option.lm_shard is None:
+        return {}
+    named = {
+        "limit": option.lm_limit,
+        "sample": option.lm_sample,
+        "seed": None if option.lm_sample is None else option.lm_seed,
+        "keyword": option.keyword or None,
+        "markexpr": option.markexpr or None,
+        "deselect": option.deselect or None,
+        "subjects": option.lm_subject or None,
+        "without_subjects": sorted(info.name for info in infos if info.whole) or None,
+        "shard": "{}/{}".format(*option.lm_shard) if option.lm_shard else None,
+    }
+    counts = {info.name: {"available": info.available, "selected": info.selected} for info in infos}
+    return {**{name: value for name, value in named.items() if value is not None}, "tasks": counts}
+
+
+def shard_facts(infos: Mapping[str, TaskInfo]) -> dict[str, Any]:
+    """Return what the manifest of a shard says of the whole that it is a part of; nothing of a run that is none."""
+    parts = {name: info.shard for name, info in sorted(infos.items()) if info.shard}
+    if not parts:
+        return {}
+    count = sum(len(part["ids"]) for part in parts.values())
+    text = json.dumps([[name, part["sha256"]] for name, part in parts.items()])
+    digest = sha256(text.encode("ascii")).hexdigest()
+    return {"shard_of": {"examples": count, "sha256": digest}}
+
+
+def manifest_of(config: pytest.Config) -> dict[str, Any]:
+    """Return versions, platform, git commit, arguments and settings, without secrets."""
+    option = config.option
+    resolved = resolved_of(config)
+    facts: Mapping[str, Any] = {
+        "seed": option.lm_seed,
+        "sandbox": option.lm_sandbox,
+        "batch_size": option.lm_batch_size,
+        "repeats": option.lm_repeats,
+        **rerun_facts(config),
+        **({"base_url": redact(resolved.base_url), "base_url_from": resolved.named_by} if resolved.named_by else {}),
+        **({"ini_file": ini} if (ini := ini_file(config)) else {}),
+        **({"gate_from_ini": named} if (named := from_ini(config)) else {}),
+    }
+    return build_manifest(config.rootpath, facts)
+
+
+def build_manifest(project: Path, facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return versions, platform and git commit, and whatever ``facts`` adds."""
+    return {
+        "versions": {"python": platform.python_version(), **_versions()},
+        "platform": platform.platform(),
+        "git": _git(project),
+        **facts,
+    }
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for package in _PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def _git(project: Path) -> dict[str, Any] | None:
+    real = project.resolve()
+    # To start git takes longer than to look where it would.
+    if "GIT_DIR" not in os.environ and not any((folder / ".git").exists() for folder in (real, *real.parents)):
+        return None
+    command = ["git", "status", "--porcelain=v2", "--branch", "--untracked-files=no"]
+    try:
+        done = subprocess.run(command, cwd=project, capture_output=True, text=True, timeout=10, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    lines = done.stdout.splitlines()
+    commit = next((line.split()[-1] for line in lines if line.startswith("# branch.oid ")), "(initial)")
+    if commit == "(initial)":
+        return None
+    return {"commit": commit, "dirty": not all(line.startswith("#") for line in lines)}
+
+
+def ini_file(config: pytest.Config) -> str:
+    """Return the path of the ini file in use, from where the command was given; empty without one."""
+    if config.inipath is None:
+        return ""
+    return Path(os.path.relpath(config.inipath, config.invocation_params.dir)).as_posix()
+
+
+def rerun_facts(config: pytest.Config) -> dict[str, Any]:
+    """Return the part of the manifest that the command to run an example again is made of; found out once."""
+    if _RERUN not in config.stash:
+        config.stash[_RERUN] = _rerun_facts(config)
+    return config.stash[_RERUN]
+
+
+def rerun_of(item: pytest.Item) -> str:
+    """Return the command that runs ``item`` again; all but its name is made once for each file."""
+    path = item.parent.nodeid if item.parent is not None else ""
+    made = item.config.stash.setdefault(_RERUN_PARTS, {})
+    if path not in made:
+        made[path] = rerun_parts(rerun_facts(item.config), path)
+    return with_item(made[path], item.name)
+
+
+def _rerun_facts(config: pytest.Config) -> dict[str, Any]:
+    return {
+        "argv": redact_arguments(["pytest", *map(str, config.invocation_params.args)]),
+        "rootdir": Path(os.path.relpath(config.rootpath, config.invocation_params.dir)).as_posix(),
+        "report_dir": shown_report_dir(config),
+    }
+
+
+def info_of(rootpath: Path, nodeid: str, task: str) -> TaskInfo:
+    """Return what a node id alone says of a task: every process that knew more is gone."""
+    path = nodeid.partition("::")[0]
+    try:
+        digest = sha256((rootpath / path).read_bytes()).hexdigest()
+    except OSError:
+        digest = None
+    return TaskInfo(task, path, digest)

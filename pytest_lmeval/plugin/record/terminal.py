@@ -1,0 +1,201 @@
+"""The board at the end of pytest's own output, and what is kept until then."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_lmeval.compare.changes import OVERALL
+from pytest_lmeval.compare.gate import LET_PASS, let_pass
+from pytest_lmeval.errors import did_you_mean
+from pytest_lmeval.leaderboard.board import Leaderboard
+from pytest_lmeval.plugin.private import kept_reports
+from pytest_lmeval.plugin.record.gating import UNWRITTEN
+from pytest_lmeval.plugin.record.run_record import RunRecord
+from pytest_lmeval.plugin.settings.ini_gate import baseline_set_aside
+from pytest_lmeval.plugin.settings.models import label_of
+from pytest_lmeval.plugin.settings.report_dir import SELECTION, report_dir
+from pytest_lmeval.plugin.settings.settings import ini_floors, ini_thresholds, registry_of
+from pytest_lmeval.records.ledger import KEPT
+from pytest_lmeval.report.github import commands
+from pytest_lmeval.report.tables import comparison_lines, remark_lines, selection_text, terminal_table
+from pytest_lmeval.report.wording import baseline_line, ini_line, is_off, off_line, resume_line, totals_line
+from pytest_lmeval.text import printable
+from pytest_lmeval.types import ExampleResult
+
+if TYPE_CHECKING:
+    from pytest_lmeval.plugin.record.many_records import ManyRecords
+
+_SHOWN = 20
+_LONG = 200
+
+
+def write_summary(record: RunRecord | ManyRecords, terminal: pytest.TerminalReporter) -> None:
+    """Write the table, what is missing or left out, and where the files are; of several models, how they compare."""
+    if not isinstance(record, RunRecord):
+        for each in record.records.values():
+            write_summary(each, terminal)
+        _write_comparison(record, terminal)
+        return
+    board = record.board
+    if board is None:
+        return
+    if terminal.config.option.verbose >= -1:
+        _write_board(record, board, terminal)
+    # However quiet: without these nobody could tell why the run failed, or that its reports are old.
+    for failure in record.files.failures:
+        _say(terminal, f"NOT WRITTEN: {failure}", red=True, bold=True)
+    level = "warning" if let_pass(record.gate) else "error"
+    noted = _worth_a_note(board, record.gate)
+    if label := label_of(record.config):
+        noted = [replace(result, id=f"{result.id}[{label}]") for result in noted]
+    for command in commands(noted, _paths(board), record.config.rootpath, os.environ, level):
+        terminal.write_line(command)  # the only commands in the log: what they say is escaped in them
+
+
+def _write_comparison(record: ManyRecords, terminal: pytest.TerminalReporter) -> None:
+    if terminal.config.option.verbose >= -1 and record.comparison:
+        terminal.write_sep("=", "comparison")
+        from pytest_lmeval.report.comparison import comparison_table
+
+        for line in comparison_table(record.comparison):
+            _say(terminal, line)
+        for name, file in (("comparison", "comparison.json"), ("HTML report", "report.html")):
+            _say(terminal, f"{name}: {_near(record.folder / file, record.config.invocation_params.dir)}")
+    for failure in record.failures:
+        _say(terminal, f"NOT WRITTEN: {failure}", red=True, bold=True)
+
+
+def _say(terminal: pytest.TerminalReporter, line: str, **markup: bool) -> None:
+    terminal.write_line(printable(line, keep=""), **markup)
+
+
+def write_not_tasks(not_tasks: Mapping[str, str], terminal: pytest.TerminalReporter) -> None:
+    """Name the files that lie where tasks do and are none, with the reasons."""
+    if terminal.config.option.verbose < -1:
+        return
+    lines = [f"not a task: {path} ({reason})" for path, reason in sorted(not_tasks.items())]
+    if len(lines) > _SHOWN:
+        lines[_SHOWN:] = [f"... and {len(lines) - _SHOWN} more files that are not tasks"]
+    for line in lines:
+        terminal.write_line(printable(line), yellow=True)
+
+
+def write_why_nothing(config: pytest.Config, terminal: pytest.TerminalReporter) -> None:
+    """Say in a line why no test was collected, where tasks may have been meant."""
+    from pytest_lmeval.plugin.collect.locate import why_nothing
+
+    deselected = len((kept_reports(config) or {}).get("deselected", ()))
+    if deselected and (chosen := [f"{name} {value!r}" for name, value in _chosen_by(config) if value]):
+        reason = f"{' and '.join(chosen)} matches none of {deselected}: pytest --collect-only -q lists the tests"
+    else:
+        reason = "" if deselected else why_nothing(config)
+    if reason and terminal.config.option.verbose >= -1:
+        _say(terminal, f"lmeval: {reason}", yellow=True)
+
+
+def _chosen_by(config: pytest.Config) -> tuple[tuple[str, str], ...]:
+    has_tasks = bool(config.getoption("lm_adapter") or config.getini("lm_adapter"))
+    return (("-k", config.option.keyword), ("-m", config.option.markexpr)) if has_tasks else ()
+
+
+def _write_board(record: RunRecord, board: Leaderboard, terminal: pytest.TerminalReporter) -> None:
+    label = label_of(record.config)
+    of = f"{label} ({board.facts.adapter})" if label else board.facts.adapter
+    terminal.write_sep("=", printable(f"leaderboard: {of}", keep=""))
+    for line in (*terminal_table(board), *comparison_lines(record.gate.get("comparison")), totals_line(board)):
+        _say(terminal, line)
+    unwritten = bool(record.files.failures)
+    _write_verdict(board, record.gate, terminal, fails=UNWRITTEN if unwritten else "")
+    for line in _remarks(record, board):
+        _say(terminal, line, yellow=True)
+    if not record.files.failures:
+        for name, file in (("leaderboard", "leaderboard.json"), ("HTML report", "report.html")):
+            _say(terminal, f"{name}: {_near(record.report_dir / file, record.config.invocation_params.dir)}")
+
+
+def _near(path: Path, folder: Path) -> str:
+    return str(path.relative_to(folder) if path.is_relative_to(folder) else path)
+
+
+def _write_verdict(
+    board: Leaderboard, gate: Mapping[str, Any], terminal: pytest.TerminalReporter, *, fails: str
+) -> None:
+    verdict, reasons = gate["verdict"], gate["reasons"]
+    if is_off(gate):
+        _say(terminal, f"NOT GATED: {off_line(gate, board.facts.manifest)}", yellow=True)
+    if verdict == "pass" and not reasons and not fails:
+        return
+    color = {"green" if verdict == "pass" and not fails else "yellow" if verdict in LET_PASS else "red": True}
+    what = "INCOMPLETE: no overall score, and not fit to compare with." if not board.complete else ""
+    # The mode that fails on single examples has a verdict of its own name.
+    word = "EXAMPLES FAILED" if verdict == "examples" else verdict.upper()
+    _say(terminal, what or f"gate {gate['mode']}: {word}{fails if verdict in LET_PASS else ''}", bold=True, **color)
+    for reason in (*reasons[:_SHOWN], *filter(None, [baseline_line(gate)])):
+        _say(terminal, f"  {reason}", **color)
+    if len(reasons) > _SHOWN:
+        _say(terminal, f"  ... and {len(reasons) - _SHOWN} more", **color)
+
+
+def _worth_a_note(board: Leaderboard, gate: Mapping[str, Any]) -> list[ExampleResult]:
+    """Return the examples that failed, and those that got worse where the gate looks at that."""
+    worse = gate.get("comparison", {}).get("worse", ()) if gate["mode"] == "baseline" else ()
+    flipped = {(flip["task"], flip["id"]) for flip in worse}
+    results = [result for row in board.tasks for result in row.per_example]
+    failed = [result for result in results if result.is_failed]
+    # GitHub shows few: first what must pass, then what failed, then what only got worse.
+    failed.sort(key=lambda result: not result.must_pass)
+    return failed + [r for r in results if (r.task, r.id) in flipped and r.status == "below"]
+
+
+def _paths(board: Leaderboard) -> dict[str, str]:
+    return {row.task: row.path for row in board.tasks}
+
+
+def _remarks(record: RunRecord, board: Leaderboard) -> list[str]:
+    remarks = [selection_text(board), *remark_lines(board), *_unused_names(record.config, board)]
+    remarks += [ini_line(record.gate, board.facts.manifest)]
+    if part := baseline_set_aside(record.config):
+        remarks.append(f"ini lm_baseline: not compared, {part} chooses a part; --lm-baseline compares a part, too")
+    if record.report_dir.name == SELECTION and record.report_dir != report_dir(record.config):
+        shown = _near(record.report_dir, record.config.invocation_params.dir)
+        remarks += [f"the board of the whole run stays where it is: the reports of this selection are in {shown}"]
+    remarks += [resume_line(board), *record.resumption.remarks(record.ledger.kept)]
+    if record.ledger.removed:
+        remarks.append(
+            f"older ledgers removed: {record.ledger.removed}; the last {KEPT} in {record.report_dir} are kept"
+        )
+    remarks += [f"doubtful: {warning}" for warning in record.gate["warnings"]]
+    remarks += _unscored_lines(board)
+    remarks += [f"left out: {fault}" for fault in board.facts.bad_records]
+    return [remark for remark in remarks if remark]
+
+
+def _unscored_lines(board: Leaderboard) -> list[str]:
+    """Return the first examples that could not be scored and whose tests did not fail, with their errors."""
+    if not board.complete:
+        return []
+    results = [result for row in board.tasks for result in row.per_example if result.is_error]
+    lines = [f"not scored: {each.task}: {each.id}: {' '.join(each.error.split())[:_LONG]}" for each in results]
+    more = [f"... and {len(lines) - _SHOWN} more were not scored"] if len(lines) > _SHOWN else []
+    return lines[:_SHOWN] + more
+
+
+def _unused_names(config: pytest.Config, board: Leaderboard) -> Iterator[str]:
+    # No error: the ini file speaks of all tasks, and a run may be of some.
+    rows = {name for row in board.tasks for name in (row.task, row.key) if name}
+    tasks = rows | set(board.facts.selection.get("tasks", ()))
+    thresholds, floors = ini_thresholds(config), ini_floors(config)
+    metrics = registry_of(config).metrics if thresholds.keys() - tasks else ()
+    for ini, names in (
+        ("lm_thresholds", thresholds.keys() - tasks - set(metrics)),
+        ("lm_min_scores", floors.keys() - tasks - {OVERALL}),
+    ):
+        for name in sorted(names):
+            hint = did_you_mean(name, tasks)
+            yield f"ini {ini}: this run has no task {name!r}{';' if hint else ''}{hint}"

@@ -1,0 +1,201 @@
+"""Several models in one run: what each is called, and the configuration of a run of that model alone."""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+_LABELLED = re.compile(r"([A-Za-z0-9_.-]+)=(.*)", re.DOTALL)
+OWN: set[Any] = set()
+"""The keys of the stash of which each model's run has a value of its own."""
+_OTHERS = re.compile(r"[^A-Za-z0-9_.-]")
+_ENDING = re.compile(r"\[([A-Za-z0-9_.-]+)\]$")
+
+
+class ByModel(dict[str, Any]):
+    """What a fixture provides for each of several models, by label."""
+
+
+def of_model(value: Any, label: str) -> Any:
+    """Return what a fixture's ``value`` is for one model: its own part, or the value that all models have."""
+    return value[label] if isinstance(value, ByModel) else value
+
+
+def name_models(config: pytest.Config) -> None:
+    """Make of what ``--lm-adapter`` was given one spec, or the labels and specs of several models.
+
+    Raise pytest.UsageError for equal labels, and for options of a label that no model has.
+    """
+    option = config.option
+    given = option.lm_adapter
+    if given is None or isinstance(given, str):  # in a worker: the controller has done it
+        return
+    models = [_labelled(each) for each in given]
+    labels = [label for label, _ in models]
+    if len(models) > 1:
+        _check_labels(labels)
+    for key, _ in option.lm_adapter_arg:
+        label = key.rpartition(":")[0]
+        if label and label not in labels:
+            raise pytest.UsageError(f"--lm-adapter-arg={key}=...: no model is called {label!r} ({', '.join(labels)})")
+    option.lm_adapter = models[0][1]
+    option.lm_models = models if len(models) > 1 else []
+    if len(models) == 1:
+        option.lm_adapter_arg = _own_options(option.lm_adapter_arg, labels[0])
+
+
+def _labelled(given: str) -> tuple[str, str]:
+    """Return label and spec of ``[LABEL=]SPEC``."""
+    match = _LABELLED.fullmatch(given)
+    if match is not None:
+        return match[1], match[2]
+    label, equals, _ = given.partition("=")
+    if equals and ":" not in label:
+        raise pytest.UsageError(f"--lm-adapter={given}: a label has letters, digits and _.- only, got {label!r}")
+    return _OTHERS.sub("-", given), given
+
+
+def _check_labels(labels: Sequence[str]) -> None:
+    """Raise pytest.UsageError unless every label is the name of a folder that is its model's alone."""
+    from pytest_lmeval.plugin.settings.report_dir import SELECTION
+    from pytest_lmeval.records.write import REPORTS
+
+    taken = {SELECTION, "ledger.jsonl", *REPORTS}
+    fix = "give each a label of its own: --lm-adapter=LABEL=SPEC"
+    # Some file systems do not tell upper from lower case.
+    folders = [label.casefold() for label in labels]
+    for number, label in enumerate(labels):
+        first = labels[folders.index(label.casefold())]
+        if folders.index(label.casefold()) != number:
+            also = "" if first == label else f" and {label!r}: they differ in case only"
+            raise pytest.UsageError(f"--lm-adapter: two models are called {first!r}{also}; {fix}")
+        if not label.strip(".") or label.casefold() in taken:
+            raise pytest.UsageError(
+                f"--lm-adapter: no model can be called {label!r}, the folder of its reports in the report dir; {fix}"
+            )
+
+
+def labels_of(config: pytest.Config) -> list[str]:
+    """Return the labels of the models; none where the run has but one."""
+    return [label for label, _ in getattr(config.option, "lm_models", ())]
+
+
+def label_in(nodeid: str, config: pytest.Config) -> str:
+    """Return the label in a node id; empty in a run of one model."""
+    found = _ENDING.search(nodeid) if labels_of(config) else None
+    return found[1] if found is not None and found[1] in labels_of(config) else ""
+
+
+def configs(config: pytest.Config) -> Iterator[pytest.Config]:
+    """Yield the configuration of each model's own run; ``config`` itself in a run of one model."""
+    labels = labels_of(config)
+    if not labels:
+        yield config
+    for label in labels:
+        yield config_of(config, label)
+
+
+def config_of(config: pytest.Config, label: str) -> pytest.Config:
+    """Return the configuration of the run of one model, made when it is first asked for; that of all for no label."""
+    if not label:
+        return config
+    views = config.stash.setdefault(_VIEWS, {})
+    if label not in views:
+        views[label] = _ModelConfig(config, label)
+    return cast(pytest.Config, views[label])
+
+
+def whole(config: pytest.Config) -> pytest.Config:
+    """Return the configuration of the run of all models, of which ``config`` may be one's own."""
+    return cast(pytest.Config, getattr(config, "lm_whole", config))
+
+
+def label_of(config: pytest.Config) -> str:
+    """Return the label of the model whose run ``config`` is of; empty in a run of one model."""
+    return str(getattr(config, "lm_label", ""))
+
+
+class _ModelConfig:
+    """A config in which the options about the model are those of one of several; all else is the run's."""
+
+    def __init__(self, config: pytest.Config, label: str) -> None:
+        self.lm_whole = config
+        self.lm_label = label
+        self.lm_models_named = len(labels_of(config))
+        self.stash = _Stash(config.stash)
+        option = self.option = copy.copy(config.option)
+        option.lm_adapter = dict(option.lm_models)[label]
+        option.lm_adapter_arg = _own_options(option.lm_adapter_arg, label)
+        option.lm_models = []
+        if option.lm_baseline:
+            self._take_baseline(config, label)
+        from pytest_lmeval.plugin.settings.report_dir import report_dir
+
+        option.lm_report_dir = str(report_dir(config) / label)
+
+    def _take_baseline(self, config: pytest.Config, label: str) -> None:
+        """Compare with the model's own baseline; one without any, beside others that have theirs, is not gated."""
+        option, here = self.option, config.invocation_params.dir
+        given = str(option.lm_baseline)
+        option.lm_baseline = own = _own_baseline(here, given, label)
+        others = [_own_baseline(here, given, each) for each in labels_of(config)]
+        is_first = not (here / own).exists() and any((here / each).exists() for each in others)
+        if is_first and not option.lm_update_baseline:
+            self.lm_without_baseline = f"no baseline of {label} in {given}: compared with nothing, and not gated by one"
+            option.lm_baseline = ""
+            option.lm_gate = option.lm_gate if option.lm_gate not in (None, "baseline") else "tasks"
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.lm_whole, name)
+
+
+class _Stash:
+    """The stash of a run of several models, but for what each has of its own."""
+
+    def __init__(self, shared: pytest.Stash) -> None:
+        self._shared = shared
+        self._own = pytest.Stash()
+
+    def _stash(self, key: Any) -> pytest.Stash:
+        return self._own if key in OWN else self._shared
+
+    def __contains__(self, key: Any) -> bool:
+        return key in self._stash(key)
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._stash(key)[key]
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self._stash(key)[key] = value
+
+    def setdefault(self, key: Any, default: Any) -> Any:
+        return self._stash(key).setdefault(key, default)
+
+    def get(self, key: Any, default: Any) -> Any:
+        return self._stash(key).get(key, default)
+
+
+def _own_options(given: Sequence[tuple[str, Any]], label: str) -> list[tuple[str, Any]]:
+    parts = [(key.rpartition(":"), value) for key, value in given]
+    return [(key, value) for (of, _, key), value in parts if of in ("", label)]
+
+
+def names_one_file(path: Path) -> bool:
+    """Tell whether the baseline at ``path`` is one for all models, not a folder with one for each."""
+    return path.is_file() or bool(path.suffix and not path.is_dir())
+
+
+def _own_baseline(folder: Path, given: str, label: str) -> str:
+    """Return the baseline of one model: the file that all have, or the one of a folder that has its label."""
+    if names_one_file(folder / given):
+        return given
+    board = Path(given) / label / "leaderboard.json"
+    return str(board) if (folder / board).exists() else str(Path(given) / f"{label}.json")
+
+
+_VIEWS = pytest.StashKey[dict[str, Any]]()

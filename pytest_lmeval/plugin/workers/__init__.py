@@ -1,0 +1,1 @@
+"""What differs where pytest-xdist runs: who gets which batch, and what workers send."""

@@ -1,0 +1,202 @@
+"""Hands whole batches to xdist workers, so that a batch is asked by one process, once.
+
+The controller has no items: the plan is made from the node ids alone, by the same function that the workers use.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import deque
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from pytest_lmeval.asking.policy import plan_batches
+from pytest_lmeval.plugin.collect.locate import is_example_id, is_plain_python
+from pytest_lmeval.plugin.private import Worker, expected_workers, output_of, worker_failures
+from pytest_lmeval.plugin.settings.models import label_in
+
+_MAX_CRASHES = 2
+
+
+class BatchScheduling:
+    """An xdist scheduler whose unit of work is a batch of examples, or one plain test."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.config = config
+        self._batch_size: int = config.option.lm_batch_size
+        self._expected = expected_workers(config)
+        # A worker starts an item only when it knows the next one.
+        share: int = config.option.lm_concurrency // max(1, self._expected)
+        self._low_water = max(2, self._batch_size, share)
+        self._collections: dict[Worker, Sequence[str]] = {}
+        self._ids: Sequence[str] | None = None
+        self._units: deque[list[int]] = deque()
+        self._unit_of: dict[int, int] = {}
+        self._crashes: dict[int, int] = {}
+        self._pending: dict[Worker, dict[int, None]] = {}
+        self._unreachable: set[Worker] = set()
+
+    @property
+    def nodes(self) -> list[Worker]:
+        """The workers that may be given work."""
+        return list(self._pending)
+
+    @property
+    def collection_is_completed(self) -> bool:
+        """Whether enough workers have said what they collected."""
+        return self._ids is not None or len(self._collections) >= self._expected
+
+    @property
+    def tests_finished(self) -> bool:
+        """Whether no more work will be handed out, and no worker holds more than the item it may be waiting on."""
+        if not self.collection_is_completed or self._units:
+            return False
+        return all(len(pending) < 2 for pending in self._pending.values())
+
+    @property
+    def has_pending(self) -> bool:
+        """Whether anything is left to run."""
+        return bool(self._units) or any(self._pending.values())
+
+    def add_node(self, node: Worker) -> None:
+        """Take a worker on."""
+        self._pending[node] = {}
+
+    def add_node_collection(self, node: Worker, collection: Sequence[str]) -> None:
+        """Note what a worker collected; a late worker must have collected the same."""
+        if self._ids is not None:
+            _check_same(self._ids, collection, node)
+        self._collections[node] = collection
+
+    def mark_test_complete(self, node: Worker, item_index: int, duration: float = 0) -> None:
+        """Strike an item off, and refill its worker."""
+        self._pending[node].pop(item_index, None)
+        if self._is_stopping():
+            self._take_back()
+        else:
+            self._feed(node)
+
+    def mark_test_pending(self, item: str) -> None:
+        """Queue an item again, ahead of all others."""
+        assert self._ids is not None
+        self._units.appendleft([list(self._ids).index(item)])
+        for node in self.nodes:
+            self._feed(node)
+
+    def remove_pending_tests_from_node(self, node: Worker, indices: Sequence[int]) -> None:
+        """Strike items off that a worker gave back."""
+        for index in indices:
+            self._pending[node].pop(index, None)
+
+    def remove_node(self, node: Worker) -> str | None:
+        """Let a worker go; return the node id of the item it died on, if it did.
+
+        The rest of that item's batch is queued once more; after a second crash of the batch it is dropped: the run
+        then ends incomplete and names what was lost.
+        """
+        pending = list(self._pending.pop(node))
+        self._collections.pop(node, None)
+        self._unreachable.discard(node)
+        if not pending:
+            for other in self.nodes:
+                self._feed(other)
+            return None
+        assert self._ids is not None
+        if output_of(node) is not None:
+            # It took its leave without being told to, as pytest.exit does: the run is to end.
+            self._units.clear()
+            return None
+        crashed, rest = pending[0], pending[1:]
+        self._crashes[self._unit_of[crashed]] = self._crashes.get(self._unit_of[crashed], 0) + 1
+        for unit in reversed(self._regroup(rest)):
+            if self._crashes.get(self._unit_of[unit[0]], 0) < _MAX_CRASHES:
+                self._units.appendleft(unit)
+        for other in self.nodes:
+            self._feed(other)
+        return self._ids[crashed]
+
+    def schedule(self) -> None:
+        """Hand out the first work; called again when a worker joined later."""
+        if self._ids is None:
+            self._plan()
+        # In turns, so that a short run is shared out too.
+        while sum(self._feed_one(node) for node in self.nodes):
+            pass
+        for node in self.nodes:
+            self._feed(node)
+
+    def _plan(self) -> None:
+        collections = list(self._collections.values())
+        first = list(collections[0])
+        for node, collection in self._collections.items():
+            _check_same(first, collection, node)
+        self._ids = first
+        keyed = ((self._group(nodeid, index), index) for index, nodeid in enumerate(first))
+        self._units = deque(plan_batches(keyed, self._batch_size))
+        self._unit_of = {index: number for number, unit in enumerate(self._units) for index in unit}
+
+    def _group(self, nodeid: str, index: int) -> str | int:
+        # A plain test is a group of its own, and an eval function's example: their indices are unique.
+        file = nodeid.partition("::")[0]
+        if not is_example_id(nodeid, self.config) or is_plain_python(Path(file)):
+            return index
+        # Of several models each has batches of its own.
+        return f"{file}[{label_in(nodeid, self.config)}]"
+
+    def _is_stopping(self) -> bool:
+        maxfail = self.config.option.maxfail
+        return bool(maxfail and worker_failures(self.config) >= maxfail)
+
+    def _take_back(self) -> None:
+        # The workers' own end of the run is queued behind what they hold. One by one: of a list of which any item has
+        # begun, a worker gives none back. The first two are begun, or about to.
+        self._units.clear()
+        for node, pending in self._pending.items():
+            for index in list(pending)[2:]:
+                with contextlib.suppress(OSError):  # it has died, and begins nothing more
+                    node.send_steal([index])
+
+    def _regroup(self, indices: Sequence[int]) -> list[list[int]]:
+        units: dict[int, list[int]] = {}
+        for index in indices:
+            units.setdefault(self._unit_of[index], []).append(index)
+        return list(units.values())
+
+    def _feed(self, node: Worker) -> None:
+        while self._feed_one(node):
+            pass
+        if self._takes_work(node) and not self._units and len(self._pending[node]) < 2:
+            # Nothing follows: let it run its last item.
+            node.shutdown()
+
+    def _feed_one(self, node: Worker) -> bool:
+        if not self._units or not self._takes_work(node) or len(self._pending[node]) > self._low_water:
+            return False
+        unit = self._units.popleft()
+        try:
+            node.send_runtest_some(unit)
+        except OSError:
+            # It has died, of which xdist will hear: only then can another worker take its place.
+            self._unreachable.add(node)
+            self._units.appendleft(unit)
+            return False
+        self._pending[node].update(dict.fromkeys(unit))
+        return True
+
+    def _takes_work(self, node: Worker) -> bool:
+        is_ready = self._ids is not None and node in self._collections
+        return is_ready and not node.shutting_down and node not in self._unreachable
+
+
+def _check_same(expected: Sequence[str], collected: Sequence[str], node: Worker) -> None:
+    if list(expected) == list(collected):
+        return
+    pairs = zip(expected, collected, strict=False)
+    number = next(
+        (number for number, (one, other) in enumerate(pairs) if one != other), min(len(expected), len(collected))
+    )
+    one, other = ((ids[number] if number < len(ids) else "nothing") for ids in (expected, collected))
+    detail = f"item {number} is {other}, where another worker has {one}"
+    raise pytest.UsageError(f"worker {node.gateway.id} collected other items than the other workers: {detail}")

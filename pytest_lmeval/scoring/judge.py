@@ -1,0 +1,130 @@
+"""Models that judge what another model wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from pytest_lmeval.adapters.resolve import adapter_name
+from pytest_lmeval.asking.engine import Engine
+from pytest_lmeval.errors import ScoringError
+from pytest_lmeval.hashes import judge_key
+from pytest_lmeval.records.answers import is_of
+from pytest_lmeval.records.judgements import judge_entries
+from pytest_lmeval.types import Completion, ExampleResult, Generate
+
+Known = Mapping[str, Mapping[str, str]]
+"""What judges wrote in the run that is being completed, by :func:`judge_key` and ``adapter_key``."""
+
+
+class NamedJudges:
+    """Judges that tasks name themselves, each behind an adapter of its own; ``open_model`` makes it when first named.
+
+    It stands where a run has no judge of its own: to ask it says how to get one.
+    """
+
+    name = ""
+    adapter_key = ""
+
+    def __init__(self, open_model: Callable[[str], Judge] | None) -> None:
+        self._open_model = open_model
+        self._models: dict[str, Judge] = {}
+
+    def model(self, spec: str) -> Judge:
+        """Return the judge behind the adapter that ``spec`` names."""
+        if self._open_model is None:
+            raise ScoringError(f"judge model {spec!r}: a judge that a task named names no others")
+        if spec not in self._models:
+            self._models[spec] = self._open_model(spec)
+        return self._models[spec]
+
+    def key(self, request: Generate) -> str:
+        """Return what names the request, and this judge, in the details of a result: :func:`judge_key`."""
+        return judge_key(self.name, request)
+
+    def ask(self, requests: Sequence[Generate]) -> list[Completion]:
+        """Return one completion per request; raise ScoringError, as nobody said whom to ask."""
+        raise ScoringError("no judge: name a model with --lm-judge SPEC, or give the scorer a model_key")
+
+    def send(self, requests: Sequence[Generate]) -> None:
+        """Ask ahead of the time; an answer is kept until it is wanted."""
+
+    @property
+    def stopped(self) -> str:
+        """Why no judge should be asked any more, if there is a reason."""
+        for judge in self._models.values():
+            if judge.stopped:
+                return judge.stopped
+        return ""
+
+    def close(self) -> None:
+        """Stop asking."""
+        for judge in self._models.values():
+            judge.close()
+
+
+class Judge(NamedJudges):
+    """Asks a model about answers, ahead of the time where that is known.
+
+    A question that ``known`` holds the answer to is not asked. ``adapter_key`` tells judges of one name apart.
+    """
+
+    def __init__(self, engine: Engine, known: Known, open_model: Callable[[str], Judge] | None = None) -> None:
+        super().__init__(open_model)
+        self.engine = engine
+        self.name = adapter_name(engine.adapter)
+        from pytest_lmeval.adapters.identity import identity_of
+
+        self.adapter_key = identity_of(engine.adapter).key[:16]
+        self._known = known
+        self._by_example = bool(getattr(engine.adapter, "answers_by_example", False))
+
+    def ask(self, requests: Sequence[Generate]) -> list[Completion]:
+        """Return one completion per request; raise the AdapterError of the first that has none."""
+        wanted = {self._asked_as(request): request for request in requests}
+        self._send(wanted)
+        answers = {key: self._answer(key, wanted) for key in wanted}
+        return [answers[self._asked_as(request)] for request in requests]
+
+    def send(self, requests: Sequence[Generate]) -> None:
+        """Ask ahead of the time; an answer is kept until it is wanted."""
+        self._send({self._asked_as(request): request for request in requests})
+
+    @property
+    def stopped(self) -> str:
+        """Why this judge, or one that a task named, should not be asked any more."""
+        return self.engine.stopped or super().stopped
+
+    def close(self) -> None:
+        """Stop asking, this judge and those that tasks named."""
+        super().close()
+        self.engine.close()
+
+    def _asked_as(self, request: Generate) -> str:
+        key = self.key(request)
+        # Two recorded replies to one question may differ, if they are about two examples.
+        return f"{key} {request.task} {request.id}" if self._by_example else key
+
+    def _send(self, wanted: Mapping[str, Generate]) -> None:
+        new = [key for key in wanted if self._recalled(key) is None]
+        if new:
+            self.engine.send(new, lambda key: (wanted[key],))
+
+    def _answer(self, key: str, wanted: Mapping[str, Generate]) -> Completion:
+        if (recalled := self._recalled(key)) is not None:
+            return Completion(recalled)
+        (answer,) = self.engine.respond(key, lambda other: (wanted[other],))
+        assert isinstance(answer, Completion)
+        return answer
+
+    def _recalled(self, key: str) -> str | None:
+        replies = self._known.get(key)
+        return next((reply for by, reply in replies.items() if is_of(by, self.adapter_key)), None) if replies else None
+
+
+def known_answers(results: Iterable[ExampleResult]) -> Known:
+    """Return what judges wrote, as the details of held results tell."""
+    known: dict[str, dict[str, str]] = {}
+    for result in results:
+        for entry in judge_entries(result.details):
+            known.setdefault(entry["key"], {})[str(entry.get("adapter_key", ""))] = entry["output"]
+    return known

@@ -1,0 +1,382 @@
+"""One answer per request, in order, whatever kind of adapter answers and however it misbehaves."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pytest_lmeval.asking import opening
+from pytest_lmeval.asking.ask import Answer, ask, unusable
+from pytest_lmeval.asking.engine import Engine
+from pytest_lmeval.asking.policy import Policy
+from pytest_lmeval.errors import AdapterError, AdapterTimeout
+from pytest_lmeval.types import Completion, Generate, LogLikelihood, LogProb, Message, Request, ToolCall
+from tests.tables import each_row
+
+REQUESTS = [Generate(f"prompt {number}", "task", f"id-{number}") for number in range(3)]
+
+
+class Scripted:
+    """Answers a batch of prompts by calling what it was given."""
+
+    name = "scripted"
+
+    def __init__(self, answer: Callable[[Sequence[str]], Any]) -> None:
+        self.generate = answer
+
+
+class ByRequest:
+    """Answers full requests by calling what it was given."""
+
+    name = "by-request"
+
+    def __init__(self, answer: Callable[[list[Generate]], Any]) -> None:
+        self.generate_requests = answer
+
+
+def answers_of(adapter: Any, requests: Sequence[Request]) -> list[Any]:
+    """Ask through the engine, one key a request, as async adapters are asked."""
+    engine = Engine(adapter, Policy(batch_size=len(requests), retries=0))
+    keys = iter(range(len(requests)))
+    engine.plan([range(len(requests))], lambda: next(keys, None))
+    answers: list[Any] = []
+    for number in range(len(requests)):
+        try:
+            answers += engine.respond(number, lambda key: [requests[key]])
+        except AdapterError as error:
+            answers.append(error)
+    engine.close()
+    return answers
+
+
+class Async:
+    """Answers one request at a time by awaiting what it was given."""
+
+    name = "async"
+
+    def __init__(self, answer: Callable[[Generate], Any]) -> None:
+        self.answer = answer
+
+    async def complete(self, request: Generate) -> Any:
+        return await self.answer(request)
+
+
+def _raise(error: BaseException) -> Any:
+    raise error
+
+
+def _texts(answers: Sequence[Answer]) -> list[str]:
+    return [f"error: {answer}" if isinstance(answer, AdapterError) else _text(answer) for answer in answers]
+
+
+def _text(answer: object) -> str:
+    assert isinstance(answer, Completion)
+    return answer.text
+
+
+# The kinds of adapters
+
+
+def test_a_batch_adapter_gets_the_prompts_and_answers_in_order() -> None:
+    answers = ask(Scripted(lambda prompts: [prompt.upper() for prompt in prompts]), REQUESTS)
+    assert ["PROMPT 0", "PROMPT 1", "PROMPT 2"] == _texts(answers)
+
+
+def test_a_batch_adapter_gets_a_conversation_as_one_text() -> None:
+    request = Generate((Message("system", "be brief"), Message("user", "hello")))
+    assert ["be brief\n\nhello"] == _texts(ask(Scripted(list), [request]))
+
+
+def test_a_request_adapter_gets_the_requests() -> None:
+    answers = ask(ByRequest(lambda batch: [Completion(f"{each.task}/{each.id}") for each in batch]), REQUESTS)
+    assert ["task/id-0", "task/id-1", "task/id-2"] == _texts(answers)
+
+
+def test_an_async_adapter_is_awaited_for_every_request_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(opening, "ALONE_S", 0.0)
+
+    async def answer(request: Generate) -> Completion:
+        arrived.append(request)
+        if len(arrived) == len(REQUESTS):
+            everyone.set()
+        # One at a time, the first would wait for the others for ever.
+        await asyncio.wait_for(everyone.wait(), 30)
+        return Completion(request.id)
+
+    arrived: list[Generate] = []
+    everyone = asyncio.Event()
+    assert ["id-0", "id-1", "id-2"] == _texts(answers_of(Async(answer), REQUESTS))
+
+
+class Everything:
+    """Has every way to answer."""
+
+    name = "everything"
+
+    async def complete(self, request: Generate) -> Completion:
+        return Completion("complete")
+
+    def generate_requests(self, requests: list[Generate]) -> list[Completion]:
+        return [Completion("generate_requests")] * len(requests)
+
+    def generate(self, prompts: Sequence[str]) -> list[str]:
+        return ["generate"] * len(prompts)
+
+
+def test_the_first_of_complete_generate_requests_and_generate_is_used() -> None:
+    adapter: Any = Everything()
+    assert ["complete"] == _texts(answers_of(adapter, REQUESTS[:1]))
+    adapter.complete = None
+    assert ["generate_requests"] == _texts(answers_of(adapter, REQUESTS[:1]))
+    adapter.generate_requests = None
+    assert ["generate"] == _texts(answers_of(adapter, REQUESTS[:1]))
+
+
+class Mixed:
+    """Answers requests of both kinds, and says which it got."""
+
+    name = "mixed"
+
+    def generate(self, prompts: Sequence[str]) -> list[str]:
+        return [f"{prompt} of {len(prompts)}" for prompt in prompts]
+
+    def loglikelihood(self, requests: list[LogLikelihood]) -> list[LogProb]:
+        return [LogProb(-float(request.continuation)) for request in requests]
+
+
+def test_requests_of_both_kinds_are_put_back_into_their_order() -> None:
+    requests: list[Request] = [LogLikelihood("a", "1"), Generate("b"), LogLikelihood("a", "2"), Generate("c")]
+    answers = ask(Mixed(), requests)
+    assert [-1.0, "b of 2", -2.0, "c of 2"] == [
+        answer.total if isinstance(answer, LogProb) else _text(answer) for answer in answers
+    ]
+
+
+def test_no_request_asks_nothing() -> None:
+    assert [] == ask(Scripted(lambda prompts: _raise(RuntimeError("asked"))), [])
+
+
+# Latency
+
+
+def test_the_time_of_a_batch_is_shared_out() -> None:
+    latencies = [answer.latency_ms for answer in ask(Scripted(list), REQUESTS) if isinstance(answer, Completion)]
+    assert 3 == len(latencies)
+    assert 1 == len(set(latencies))
+    assert all(latency is not None and latency >= 0 for latency in latencies)
+
+
+def test_a_time_that_the_adapter_knows_is_kept() -> None:
+    async def answer(request: Generate) -> Completion:
+        return Completion("x", 7.5)
+
+    for adapter in (ByRequest(lambda batch: [Completion("x", 7.5)] * len(batch)), Async(answer)):
+        assert [Completion("x", 7.5)] * 3 == answers_of(adapter, REQUESTS)
+
+
+def test_a_time_that_an_async_adapter_does_not_know_is_measured() -> None:
+    async def answer(request: Generate) -> Completion:
+        return Completion("x")
+
+    (completion,) = answers_of(Async(answer), REQUESTS[:1])
+    assert isinstance(completion, Completion)
+    assert completion.latency_ms is not None
+
+
+# Misbehaviour: never a number, never another request's answer
+
+
+@pytest.mark.parametrize("error", [RuntimeError("boom"), ValueError("boom"), SystemExit("boom"), MemoryError("boom")])
+def test_what_a_batch_adapter_raises_is_the_error_of_every_request(
+    error: BaseException, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(Path(__file__).parents[2])
+    answers = ask(Scripted(lambda prompts: _raise(error)), REQUESTS)
+    place = f"tests/asking/test_ask.py:{_raise.__code__.co_firstlineno + 1} in _raise"
+    assert [f"error: adapter scripted raised {type(error).__name__}: boom ({place})"] * 3 == _texts(answers)
+
+
+def test_an_adapter_error_is_kept_as_it_is() -> None:
+    error = AdapterError("no credit left")
+    answers = ask(Scripted(lambda prompts: _raise(error)), REQUESTS)
+    assert all(answer is error for answer in answers)
+
+
+@pytest.mark.parametrize("error", [TimeoutError("60 s"), AdapterTimeout("60 s")])
+def test_a_timeout_is_told_apart(error: Exception) -> None:
+    async def answer(request: Generate) -> Completion:
+        raise error
+
+    for adapter in (Scripted(lambda prompts: _raise(error)), Async(answer)):
+        answers = answers_of(adapter, REQUESTS)
+        assert [AdapterTimeout] * 3 == [type(answer) for answer in answers]
+        assert all("60 s" in str(answer) for answer in answers)
+
+
+def test_a_keyboard_interrupt_is_never_caught() -> None:
+    with pytest.raises(KeyboardInterrupt):
+        ask(Scripted(lambda prompts: _raise(KeyboardInterrupt())), REQUESTS)
+
+
+def test_what_is_to_stop_the_run_is_not_caught() -> None:
+    class Stop(BaseException):
+        pass
+
+    adapter = Scripted(lambda prompts: _raise(Stop()))
+    assert "raised Stop" in str(ask(adapter, REQUESTS)[0])
+    with pytest.raises(Stop):
+        ask(adapter, REQUESTS, passthrough=(Stop,))
+
+
+def test_an_async_failure_is_that_request_s_alone() -> None:
+    async def answer(request: Generate) -> Any:
+        return _raise(RuntimeError("boom")) if request.id == "id-1" else Completion(request.id)
+
+    first, failed, last = _texts(answers_of(Async(answer), REQUESTS))
+    assert ("id-0", "id-2") == (first, last)
+    assert failed.startswith("error: adapter async raised RuntimeError: boom (")
+    assert failed.endswith(" in _raise) (1 attempt)")
+
+
+def test_the_place_of_a_failure_is_the_last_line_that_is_not_ours(tmp_path: Path) -> None:
+    library = tmp_path / "site-packages/client/calls.py"
+    library.parent.mkdir(parents=True)
+    library.write_text("def call(token):\n    raise RuntimeError('boom')\n", encoding="utf-8")
+    scope: dict[str, Any] = {}
+    exec(compile(library.read_text(encoding="utf-8"), library, "exec"), scope)
+    (answer, *_) = ask(Scripted(lambda prompts: scope["call"]("hush-1234")), REQUESTS)
+    assert "adapter scripted raised RuntimeError: boom (client/calls.py:2 in call)" == str(answer)
+
+
+def test_a_failure_without_a_line_outside_the_package_names_no_place() -> None:
+    assert "adapter scripted raised RuntimeError: boom" == str(unusable(Scripted(len), RuntimeError("boom")))
+
+
+def test_a_place_outside_the_project_is_a_bare_file_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (answer, *_) = ask(Scripted(lambda prompts: _raise(RuntimeError("boom"))), REQUESTS)
+    assert f"(test_ask.py:{_raise.__code__.co_firstlineno + 1} in _raise)" in str(answer)
+
+
+def test_a_failure_inside_a_batch_may_be_returned_in_its_place() -> None:
+    returned = [Completion("a"), AdapterError("too long"), "c"]
+    assert ["a", "error: too long", "c"] == _texts(ask(ByRequest(lambda batch: returned), REQUESTS))
+
+
+@each_row("count", [0, 1, 2, 4])
+def test_a_batch_of_another_length_is_an_error_of_every_request(count: int) -> None:
+    answers = ask(Scripted(lambda prompts: ["x"] * count), REQUESTS)
+    assert [f"error: adapter scripted returned {count} response(s) for 3 request(s)"] * 3 == _texts(answers)
+
+
+@each_row("returned", [None, "abc", b"abc", 3, {"a", "b", "c"}, {0: "a", 1: "b", 2: "c"}, iter("abc")])
+def test_what_is_no_list_is_an_error_of_every_request(returned: Any) -> None:
+    answers = ask(Scripted(lambda prompts: returned), REQUESTS)
+    expected = f"error: adapter scripted returned {type(returned).__name__} for 3 request(s); expected a list"
+    assert [expected] * 3 == _texts(answers)
+
+
+@each_row("odd", [None, 5, b"x", ["x"], 0.5, LogProb(-1.0)])
+def test_what_is_no_text_is_the_error_of_its_request(odd: Any) -> None:
+    answers = ask(Scripted(lambda prompts: ["a", odd, "c"]), REQUESTS)
+    assert ["a", "c"] == [_text(answer) for answer in (answers[0], answers[2])]
+    assert isinstance(answers[1], AdapterError)
+    assert "expected text" in str(answers[1])
+
+
+def test_an_empty_completion_is_an_answer() -> None:
+    assert ["", "", ""] == _texts(ask(Scripted(lambda prompts: [""] * 3), REQUESTS))
+
+
+def test_an_adapter_without_a_way_to_answer_is_an_error_of_every_request() -> None:
+    answers = ask(object(), [*REQUESTS, LogLikelihood("a", "b")])
+    assert [AdapterError] * 4 == [type(answer) for answer in answers]
+    assert "any of complete, generate_requests, generate" in str(answers[0])
+    assert "loglikelihood" in str(answers[3])
+
+
+@each_row("odd", ["-1.0", -1.0, Completion("x"), None])
+def test_what_is_no_log_probability_is_the_error_of_its_request(odd: Any) -> None:
+    class Odd:
+        name = "odd"
+
+        def loglikelihood(self, requests: list[LogLikelihood]) -> list[Any]:
+            return [odd, LogProb(-2.0, latency_ms=1.0)]
+
+    first, second = ask(Odd(), [LogLikelihood("a", "b"), LogLikelihood("a", "c")])
+    assert "expected LogProb" in str(first)
+    assert LogProb(-2.0, latency_ms=1.0) == second
+
+
+def test_a_sync_complete_is_an_error_not_a_crash() -> None:
+    class Sync:
+        name = "sync"
+
+        def complete(self, request: Generate) -> Completion:
+            return Completion("x")
+
+    assert [AdapterError] * 3 == [type(answer) for answer in ask(Sync(), REQUESTS)]
+
+
+_ODD = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text()
+    | st.binary()
+    | st.builds(Completion, st.text()),
+    lambda inner: st.lists(inner, max_size=4) | st.tuples(inner, inner, inner) | st.sets(st.text(), max_size=3),
+    max_leaves=8,
+)
+
+
+@settings(deadline=None)
+@given(_ODD)
+def test_any_returned_value_is_one_answer_per_request(returned: Any) -> None:
+    answers = ask(Scripted(lambda prompts: returned), REQUESTS)
+    assert 3 == len(answers)
+    for answer in answers:
+        assert isinstance(answer, AdapterError) or isinstance(_text(answer), str)
+
+
+@each_row(
+    ("wrong", "named"),
+    [
+        (LogProb(float("nan")), "total nan"),
+        (LogProb(float("-inf"), (-1.0,)), "total -inf"),
+        (LogProb(-1.0, (float("nan"),)), "tokens nan; expected a log-probability that is a finite number"),
+        (LogProb(-1.0, (-0.5, -0.5), ids=(1,)), "1 ids for 2 tokens"),
+    ],
+)
+def test_a_log_probability_that_cannot_be_is_an_error_of_its_own(wrong: LogProb, named: str) -> None:
+    class Odd:
+        name = "odd"
+
+        def loglikelihood(self, requests: list[LogLikelihood]) -> list[Any]:
+            return [wrong, LogProb(-1.0, (-0.5, -0.5), ids=(1, 2))]
+
+    first, second = ask(Odd(), [LogLikelihood("a", "b"), LogLikelihood("a", "c")])
+    assert isinstance(first, AdapterError)
+    assert named in str(first)
+    assert isinstance(second, LogProb)
+
+
+def test_calls_may_be_plain_tuples_with_arguments_by_name() -> None:
+    # Wrong on purpose.
+    (answer,) = ask(ByRequest(lambda _: [Completion("", tool_calls=[("", "add", {"a": 1})])]), REQUESTS[:1])  # type: ignore[arg-type]
+    assert isinstance(answer, Completion)
+    assert (ToolCall("call00000", "add", '{"a": 1}'),) == answer.tool_calls
+
+
+@each_row("calls", [None, [], ()])
+def test_no_calls_may_be_none_or_a_list(calls: Any) -> None:
+    (answer,) = ask(ByRequest(lambda _: [Completion("4", tool_calls=calls)]), REQUESTS[:1])
+    assert isinstance(answer, Completion)
+    assert ("4", ()) == (answer.text, answer.tool_calls)

@@ -1,0 +1,158 @@
+"""A limit on cost holds before it is passed, however many requests are on their way."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_lmeval.asking.budget import Budget
+from pytest_lmeval.asking.engine import Engine
+from pytest_lmeval.asking.policy import Policy
+from pytest_lmeval.errors import AdapterError, BudgetSpent
+from pytest_lmeval.types import Completion, Generate, LogProb
+
+
+def test_without_a_limit_everything_may_go() -> None:
+    budget = Budget(None)
+    budget.commit(10**6)
+    assert budget.allows(10**6)
+    budget.check(10**6)
+
+
+def test_until_a_cost_is_known_one_is_on_its_way_at_a_time() -> None:
+    budget = Budget(10.0)
+    assert budget.allows(1)
+    budget.commit(1)
+    assert not budget.allows(1)
+    budget.settle(Completion("a", cost=1.0))
+    assert budget.allows(9)
+    assert not budget.allows(10)
+
+
+def test_what_is_on_its_way_counts_as_dear_as_the_dearest_so_far() -> None:
+    budget = Budget(10.0)
+    budget.commit(2)
+    budget.settle(Completion("a", cost=3.0))
+    budget.settle(Completion("b", cost=1.0))
+    assert budget.allows(2)
+    budget.commit(1)
+    assert budget.allows(1)
+    assert not budget.allows(2)
+
+
+def test_a_failed_request_is_no_longer_on_its_way() -> None:
+    budget = Budget(2.0)
+    budget.commit(1)
+    budget.settle(Completion("a", cost=1.0))
+    budget.commit(1)
+    assert not budget.allows(1)
+    budget.settle(AdapterError("no"))
+    assert budget.allows(1)
+
+
+def test_what_may_not_go_any_more_says_what_was_spent() -> None:
+    budget = Budget(2.5)
+    for _ in range(2):
+        budget.commit(1)
+        budget.settle(Completion("a", cost=1.0))
+    with pytest.raises(BudgetSpent, match=r"--lm-max-cost: 2 of 2\.5 is spent.* up to 1"):
+        budget.check(1)
+
+
+@given(st.data(), st.floats(0.5, 20), st.integers(1, 30))
+def test_requests_no_dearer_than_the_first_never_pass_the_limit(data: Any, first: float, times: int) -> None:
+    limit = first * times
+    budget, spent, out = Budget(limit), 0.0, 1
+    budget.commit(1)
+    costs = iter([first])
+    for _ in range(60):
+        more = data.draw(st.integers(1, 5))
+        if data.draw(st.booleans()) and budget.allows(more):
+            budget.commit(more)
+            out += more
+        elif out:
+            cost = next(costs, None) or data.draw(st.floats(0, first))
+            budget.settle(Completion("a", cost=cost))
+            spent, out = spent + cost, out - 1
+    assert spent <= limit + 1e-9
+
+
+def test_a_limit_on_costs_that_nobody_tells_stops_at_the_first_answer() -> None:
+    budget = Budget(2.5)
+    budget.commit(1)
+    with pytest.raises(BudgetSpent, match="does not tell what a request costs"):
+        budget.settle(Completion("a"))
+
+
+class Priced:
+    """Every request costs 1."""
+
+    name = "priced"
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def answer(self, request: Generate) -> Completion:
+        self.asked += 1
+        return Completion(request.text, cost=1.0)
+
+
+class PricedAsync(Priced):
+    async def complete(self, request: Generate) -> Completion:
+        return self.answer(request)
+
+
+class PricedBatch(Priced):
+    def generate_requests(self, requests: list[Generate]) -> list[Completion]:
+        return [self.answer(request) for request in requests]
+
+
+def run_until_spent(adapter: Priced, max_cost: float, repeats: int) -> tuple[int, bool]:
+    """Return how many of 60 examples were answered, and whether the budget stopped the run."""
+
+    def requests_of(key: Hashable) -> list[Generate]:
+        return [Generate(f"{key}", repeat=number) for number in range(repeats)]
+
+    engine = Engine(adapter, Policy(max_cost=max_cost, batch_size=4))
+    keys = list(range(60))
+    coming = iter(keys)
+    engine.plan([keys[first : first + 4] for first in range(0, 60, 4)], lambda: next(coming, None))
+    try:
+        for answered, key in enumerate(keys):
+            try:
+                engine.respond(key, requests_of)
+            except BudgetSpent:
+                return answered, True
+        return len(keys), False
+    finally:
+        engine.close()
+
+
+@pytest.mark.parametrize("kind", [PricedAsync, PricedBatch])
+@pytest.mark.parametrize("repeats", [1, 5])
+@pytest.mark.parametrize("max_cost", [22.0, 43.0, 99.5])
+def test_a_run_stops_before_it_costs_more_than_it_may(kind: type[Priced], repeats: int, max_cost: float) -> None:
+    adapter = kind()
+    answered, stopped = run_until_spent(adapter, max_cost, repeats)
+    assert adapter.asked <= max_cost
+    assert stopped == (60 * repeats > max_cost)
+    assert answered * repeats <= adapter.asked
+    # What was paid for is not thrown away, and the limit is made use of to within a batch.
+    assert answered * repeats >= min(60 * repeats, max_cost - 4 * repeats)
+
+
+@pytest.mark.parametrize("kind", [PricedAsync, PricedBatch])
+def test_a_run_that_may_cost_as_much_as_it_does_is_not_stopped(kind: type[Priced]) -> None:
+    assert (60, False) == run_until_spent(kind(), 60.0, 1)
+
+
+def test_a_log_probability_whose_cost_nobody_tells_stops_a_limited_run() -> None:
+    free, limited = Budget(None), Budget(1.0)
+    free.settle(LogProb(-1.0))
+    limited.commit(1)
+    with pytest.raises(BudgetSpent, match="does not tell"):
+        limited.settle(LogProb(-1.0))

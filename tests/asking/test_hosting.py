@@ -1,0 +1,96 @@
+"""The client in a process of its own: the same answers, and no way for it to keep a run waiting."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_lmeval.asking.engine import Engine
+from pytest_lmeval.asking.hosting import HostedTransport
+from pytest_lmeval.asking.policy import Policy
+from pytest_lmeval.errors import AdapterError
+from pytest_lmeval.types import Completion, Generate
+
+ADAPTERS = """
+import asyncio, os, time
+
+class Echo:
+    name = "echo"
+    hostable = True
+
+    async def complete(self, request):
+        await asyncio.sleep(0)
+        if request.text == "die":
+            os._exit(7)
+        if request.text == "block":
+            time.sleep(60)
+        if request.text == "raise":
+            raise ValueError("boom")
+        return f"{os.getpid()} {request.text}"
+"""
+
+Ask = Callable[..., list[str]]
+
+
+@pytest.fixture
+def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ask:
+    """Provide a function from prompts to answers, or error texts, over a helper process."""
+    (tmp_path / "hosted_adapters.py").write_text(ADAPTERS, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr("pytest_lmeval.asking.hosting._GRACE_S", 0.5)
+    adapter: Any = importlib.import_module("hosted_adapters").Echo()
+
+    def answers(*prompts: str, timeout_s: float = 20.0) -> list[str]:
+        engine = Engine(adapter, Policy(concurrency=64, timeout_s=timeout_s, retries=0))
+        assert isinstance(engine._transport, HostedTransport)
+        numbers = iter(range(len(prompts)))
+        engine.plan([range(len(prompts))], lambda: next(numbers, None))
+        texts = []
+        for number in range(len(prompts)):
+            try:
+                (response,) = engine.respond(number, lambda key: [Generate(prompts[key])])
+            except AdapterError as error:
+                texts.append(str(error))
+            else:
+                assert isinstance(response, Completion)
+                texts.append(response.text)
+        engine.close()
+        return texts
+
+    return answers
+
+
+def test_many_answers_come_back_in_order_from_one_other_process(ask: Ask) -> None:
+    prompts = [f"p{number}" for number in range(3000)]
+    answers = [answer.split() for answer in ask(*prompts)]
+
+    assert prompts == [text for _, text in answers]
+    (process,) = {process for process, _ in answers}
+    assert str(os.getpid()) != process
+
+
+def test_what_an_adapter_raises_is_the_error_of_its_request(ask: Ask) -> None:
+    first, second = ask("raise", "fine")
+
+    assert "adapter echo raised ValueError: boom (hosted_adapters.py:15 in complete) (1 attempt)" == first
+    assert second.endswith(" fine")
+
+
+def test_a_helper_that_dies_is_an_error_of_what_it_owed_and_is_replaced(ask: Ask) -> None:
+    # More than a window: what was not sent yet goes to the next helper.
+    answers = ask("die", *[f"p{number}" for number in range(600)])
+
+    assert "the helper process that asks the model ended with status 7" == answers[0]
+    assert answers[-1].endswith(" p599")
+
+
+def test_a_loop_that_is_blocked_in_the_helper_does_not_keep_the_run_waiting(ask: Ask) -> None:
+    answers = ask("block", *[f"p{number}" for number in range(600)], timeout_s=1.0)
+
+    assert "the helper process that asks the model hangs" in answers[0]
+    assert answers[-1].endswith(" p599")

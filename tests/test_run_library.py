@@ -24,7 +24,7 @@ from pytest_lmeval import (
     run_task,
     write_leaderboard,
 )
-from pytest_lmeval.engine.caching import CacheSettings
+from pytest_lmeval.asking.caching import CacheSettings
 from pytest_lmeval.errors import AdapterError, AdapterTimeout
 from pytest_lmeval.records.cache import FILE, AnswerStore
 from pytest_lmeval.run.facts import timestamp

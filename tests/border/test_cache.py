@@ -76,7 +76,7 @@ BORDER = Border(
         Row(kind="twice", never="a key is there once: a new answer takes the place of the old one"),
         Row(kind="out of order", never="answers are found by key, and have no order"),
         Row(kind="cancelled", never="a look into the file waits for nothing that could be cancelled"),
-        Row(kind="secret", never="an answer is scrubbed before it is kept: tests/plugin/test_cache_keys.py"),
+        Row(kind="secret", never="an answer is scrubbed before it is kept: tests/plugin/asking/test_cache_keys.py"),
     ),
 )
 

@@ -96,7 +96,7 @@ BORDER = Border(
         Row(kind="not finite or negative", never="what is collected are names; numbers: the border of eval functions"),
         Row(
             kind="control characters",
-            never="names are cleaned where they are made: tests/plugin/test_hostile_output.py",
+            never="names are cleaned where they are made: tests/plugin/record/test_hostile_output.py",
         ),
         Row(kind="secret", never="nothing has been asked yet, and options are scrubbed where they are resolved"),
     ),

@@ -81,7 +81,7 @@ BORDER = Border(
             alone=True,
             code=0,
         ),
-        Row(kind="too large", never="a full disk: tests/plugin/test_unwritable_reports.py"),
+        Row(kind="too large", never="a full disk: tests/plugin/record/test_unwritable_reports.py"),
         Row(kind="not finite or negative", never="what is written is checked where the board is made"),
         Row(kind="control characters", never="what is written is checked where it is rendered"),
         Row(kind="twice", never="a second run of one report dir is refused by the ledger's lock"),

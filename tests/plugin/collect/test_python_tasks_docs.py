@@ -9,7 +9,7 @@ import pytest
 
 from tests.conftest import Project
 
-PAGE = (Path(__file__).parents[2] / "docs" / "python-tasks.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[3] / "docs" / "python-tasks.md").read_text(encoding="utf-8")
 FILES = {
     **dict(re.findall(r"```(?:python|yaml)\n# ((?:tasks/|conftest)\S+)\n(.*?)```", PAGE, re.DOTALL)),
     **dict(re.findall(r"`(tasks/\S+)`:\n\n```jsonl\n(.*?)```", PAGE, re.DOTALL)),

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tests.conftest import MadeOnce, Project
 
 EXAMPLES = 6
-PAGE = Path(__file__).parents[2] / "docs/resume.md"
+PAGE = Path(__file__).parents[3] / "docs/resume.md"
 PLUGIN, LEDGER = "pytest_lmeval.plugin.record.", "pytest_lmeval.records.ledger:Ledger."
 FILES = f"{PLUGIN}report_files:"
 # What reaches each point: before or after the call of that number of a function, or a hook of the project.

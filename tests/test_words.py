@@ -1,0 +1,112 @@
+"""Words: plain ones, one for each meaning. What a reader would have to translate is refused, in names and sentences."""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGES = [
+    *(ROOT / f"{name}.md" for name in ("README", "CONTRIBUTING", "SECURITY")),
+    *sorted((ROOT / "docs").rglob("*.md")),
+    *sorted((ROOT / "changelog").glob("*.md")),
+]
+NAMES = {
+    "alike": "equal, same",
+    "dearest": "max_cost",
+    "fate": "status, outcome",
+    "fates": "statuses, outcomes",
+    "heard": "received",
+    "hopeless": "unrecoverable",
+    "judgement": "rules",
+    "luck": "seed, noise",
+    "purse": "budget",
+    "told": "reported",
+    "underway": "journal, in_flight",
+    "untold": "unknown",
+}
+"""Parts of names that are refused, each with what to write."""
+WORDS = {
+    r"\b(?:is|are|was) (?-i:none)\b(?! of)": "is no ..., does not exist",
+    r"\b(?:is|be) to be had\b|\bbe had of\b": "is available",
+    r"\balike (?:long|before)\b": "of equal length, in the same way",
+    r"\bbefall": "happen to",
+    r"\bfates?\b": "status, outcome",
+    r"\bheard\b": "received, reported",
+    r"\blived to\b": "crashed before",
+    r"\bpurse\b": "budget",
+    r"\bstands?\b(?![- ]alone)": "is, is in, represents",
+    r"\bstood\b": "was",
+    r"\b(?:tells|told)\b(?! apart)": "says, reports",
+    r"\btook its leave\b": "exited",
+    r"\buntold\b": "unknown",
+}
+"""What is refused in messages, docstrings, comments and docs, each with what to write."""
+
+
+def _names(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    for node in ast.walk(tree):
+        match node:
+            case ast.ClassDef(name=name) | ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                yield node.lineno, name
+            case ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()) | ast.arg(arg=name):
+                yield node.lineno, name
+
+
+def refused_names(source: str) -> list[str]:
+    """Return ``line: name (what to write)`` for each name in ``source`` that has a refused part."""
+    found = []
+    for line, name in _names(ast.parse(source)):
+        parts = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower().split("_")
+        found += [f"{line}: {name} ({NAMES[part]})" for part in parts if part in NAMES]
+    return sorted(set(found))
+
+
+def refused_words(text: str) -> list[str]:
+    """Return ``line: word (what to write)`` for each refused word in ``text``."""
+    return [
+        f"{number}: {match[0]} ({plain})"
+        for number, line in enumerate(text.splitlines(), start=1)
+        for pattern, plain in WORDS.items()
+        for match in re.finditer(pattern, line, re.IGNORECASE)
+    ]
+
+
+def prose(source: str) -> str:
+    """Return the strings and comments of Python ``source``, each on the lines where it is."""
+    lines = [""] * (source.count("\n") + 2)
+    kinds = {tokenize.STRING, tokenize.COMMENT, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING)}
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type in kinds:
+            for offset, text in enumerate(token.string.splitlines()):
+                lines[token.start[0] - 1 + offset] += f" {text}"
+    return "\n".join(lines)
+
+
+def test_docs_are_plain() -> None:
+    found = {path.relative_to(ROOT).as_posix(): refused_words(path.read_text("utf-8")) for path in PAGES}
+    assert {} == {path: words for path, words in found.items() if words}
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("class Heard: ...", ["1: Heard (received)"]),
+        ("def f(a, own_purse): ...", ["1: own_purse (budget)"]),
+        ("x.is_told = 1", ["1: is_told (reported)"]),
+        ("received = heard()", []),
+    ],
+)
+def test_a_refused_name_is_found(source: str, found: list[str]) -> None:
+    assert found == refused_names(source)
+
+
+def test_a_refused_word_is_found_in_strings_and_comments_only() -> None:
+    source = 'stands = 1\nx = "it is told"\n# The board\n"""It\nstands\n"""\n'
+    assert ["2: told (says, reports)", "5: stands (is, is in, represents)"] == refused_words(prose(source))

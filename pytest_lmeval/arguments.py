@@ -6,8 +6,11 @@ Each function raises argparse.ArgumentTypeError that says what was expected.
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Callable
 from typing import Any
+
+from pytest_lmeval.numbers import Number
 
 
 class MaxErrors:
@@ -37,47 +40,55 @@ def given(text: str) -> str:
     return text
 
 
-def named_share(text: str) -> tuple[str, float]:
-    """Parse ``NAME=VALUE`` with a value from 0 to 1."""
-    name, equals, value = text.rpartition("=")
-    try:
-        number = float(value)
-    except ValueError:
-        number = -1.0
-    if not name or not equals or not 0.0 <= number <= 1.0:
-        raise argparse.ArgumentTypeError(f"expected NAME=VALUE with a value from 0 to 1, got {text!r}")
-    return name, number
+def number(
+    low: float = -math.inf,
+    high: float = math.inf,
+    *,
+    above: float = -math.inf,
+    below: float = math.inf,
+    whole: bool = False,
+) -> Callable[[str], Any]:
+    """Return a parser of the numbers that :class:`pytest_lmeval.numbers.Number` describes."""
+    return _parser(Number(low, high, above=above, below=below, whole=whole))
 
 
-def named_amount(text: str) -> tuple[str, float]:
-    """Parse ``NAME=VALUE`` with a finite value from 0 on."""
-    name, equals, value = text.rpartition("=")
-    try:
-        number = float(value)
-    except ValueError:
-        number = -1.0
-    if not name or not equals or not 0.0 <= number < float("inf"):
-        raise argparse.ArgumentTypeError(f"expected NAME=VALUE with a value from 0 on, got {text!r}")
-    return name, number
+def whole(low: int) -> Callable[[str], int]:
+    """Return a parser of whole numbers from ``low`` on."""
+    return _parser(Number(low, whole=True))
 
 
-def share(text: str) -> float:
-    """Parse a number from 0 up to, and without, 1."""
-    try:
-        number = float(text)
-    except ValueError:
-        number = -1.0
-    if not 0.0 <= number < 1.0:
-        raise argparse.ArgumentTypeError(f"expected a number from 0 to below 1, such as 0.05, got {text!r}")
-    return number
+def named(allowed: Number) -> Callable[[str], tuple[str, float]]:
+    """Return a parser of ``NAME=VALUE``, where ``allowed`` says which numbers the value may be."""
+
+    def parse(text: str) -> tuple[str, float]:
+        name, _, value = text.rpartition("=")
+        try:
+            return name, allowed.parse(value if name else "")
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"expected NAME=VALUE with {allowed} as VALUE, got {text!r}") from None
+
+    return parse
 
 
-def level(text: str) -> float:
-    """Parse a number between 0 and 1, neither of them included."""
-    number = share(text)
-    if number == 0.0:
-        raise argparse.ArgumentTypeError("expected a number above 0 and below 1, such as 0.05: at 0 nothing is found")
-    return number
+def _parser(allowed: Number) -> Callable[[str], Any]:
+    def parse(text: str) -> Any:
+        try:
+            return allowed.parse(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+
+    return parse
+
+
+level = number(above=0, below=1)
+"""Parse how often a test may be wrong: a number above 0 and below 1."""
+share = number(0, below=1)
+"""Parse a number from 0 up to, and without, 1."""
+positive = number(above=0)
+named_share = named(Number(0, 1))
+"""Parse ``NAME=VALUE`` with a value from 0 to 1."""
+named_amount = named(Number(0))
+"""Parse ``NAME=VALUE`` with a finite value from 0 on."""
 
 
 def shard(text: str) -> tuple[int, int]:
@@ -110,21 +121,6 @@ def labelled_key_value(text: str) -> tuple[str, Any]:
     return f"{label}{colon}{parsed}", value
 
 
-def at_least(low: int) -> Callable[[str], int]:
-    """Return a parser of integers >= ``low``."""
-
-    def parse(text: str) -> int:
-        try:
-            number = int(text)
-        except ValueError:
-            number = low - 1
-        if number < low:
-            raise argparse.ArgumentTypeError(f"expected a whole number >= {low}, got {text!r}")
-        return number
-
-    return parse
-
-
 THINK_TAGS = ("<think>", "</think>")
 """What most reasoning models write around their thoughts."""
 
@@ -137,14 +133,3 @@ def think_tags(text: str) -> tuple[str, str] | None:
     if not start.strip() or not end.strip() or "," in end or start == end:
         raise argparse.ArgumentTypeError(f"expected OPEN,CLOSE, such as <think>,</think>, or none; got {text!r}")
     return start, end
-
-
-def positive(text: str) -> float:
-    """Parse a number above 0."""
-    try:
-        number = float(text)
-    except ValueError:
-        number = 0.0
-    if not 0 < number < float("inf"):
-        raise argparse.ArgumentTypeError(f"expected a number above 0, got {text!r}")
-    return number

@@ -42,6 +42,7 @@ __all__ = [
     "UnknownName",
     "UsageError",
     "did_you_mean",
+    "nearest",
 ]
 
 
@@ -70,9 +71,8 @@ class UnknownName(UsageError):
 
     def __init__(self, kind: str, name: str, choices: Iterable[str], remedy: str = "") -> None:
         known = sorted(choices)
-        hint = did_you_mean(name, known)
         # Of a name with a remedy of its own the nearest other is not what was meant.
-        near = f"; {remedy}" if remedy else f";{hint}" if hint else ""
+        near = f"; {remedy}" if remedy else nearest(name, known)
         super().__init__(f"unknown {kind} {name!r}{near} (choices: {', '.join(known)})")
 
 
@@ -146,3 +146,15 @@ def did_you_mean(name: str, choices: Iterable[str]) -> str:
     """Return ``" did you mean 'x'?"`` for the nearest choice, or an empty string."""
     near = difflib.get_close_matches(name, list(choices), n=1, cutoff=0.6)
     return f" did you mean {near[0]!r}?" if near else ""
+
+
+def nearest(name: str, choices: Iterable[str], otherwise: str = "") -> str:
+    """Return ``"; did you mean 'x'?"`` for the nearest choice, and without one ``otherwise`` before all of them.
+
+    >>> nearest("hat", ["cat", "dog"]), nearest("ox", ["cat", "dog"]), nearest("ox", ["cat", "dog"], "there is")
+    ("; did you mean 'cat'?", '', '; there is cat, dog')
+    """
+    known = list(choices)
+    if hint := did_you_mean(name, known):
+        return f";{hint}"
+    return f"; {otherwise} {', '.join(known) or 'none'}" if otherwise else ""

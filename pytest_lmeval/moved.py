@@ -19,6 +19,7 @@ _FOLDERS = {
     ),
     ("engine", "scoring"): "evaluate judge",
     ("engine", "run"): "resume",
+    ("adapters.openai", "adapters.openai"): "checks=options",
     ("plugin", "plugin.settings"): "options ini_gate unheeded report_dir models",
     ("plugin", "plugin.collect"): "collector collected locate formatting sharding tags",
     ("plugin", "plugin.asking"): "item failure fixtures ahead state exit_guard",

@@ -28,7 +28,7 @@ ROWS = (
     "records",
     "leaderboard",
     "data metrics postprocess rendering sandbox stats",
-    "types text atomic arguments compact_json errors formatters hashes moved redaction",
+    "types text atomic arguments compact_json errors formatters hashes moved numbers redaction",
 )
 ROW_OF = {room: number for number, row in enumerate(ROWS) for room in row.split()}
 PYTEST = {"pytest", "_pytest", "pluggy", "xdist", "execnet", "pytest_jsonreport"}

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from pytest_lmeval.arguments import at_least
+from pytest_lmeval.arguments import whole
 from pytest_lmeval.cli.output import add_criteria, add_format, criteria_of, show, show_json
 from pytest_lmeval.compare.calibrate import Calibration, Needed, TaskNoise, calibrate
 from pytest_lmeval.compare.flipping import Flipping, flipping
@@ -25,7 +25,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("more", metavar="C", nargs="*", type=Path, help="further runs: flips are counted over all")
     add_criteria(parser, "default: ")
     parser.add_argument("--seed", metavar="S", type=int, default=0, help="of the simulated rounds (default 0)")
-    parser.add_argument("--rounds", metavar="N", type=at_least(1), help="default: as many as take a few seconds")
+    parser.add_argument("--rounds", metavar="N", type=whole(1), help="default: as many as take a few seconds")
     add_format(parser, "text", "json")
     parser.set_defaults(run=run)
 

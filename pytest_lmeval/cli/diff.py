@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pytest_lmeval.arguments import at_least
+from pytest_lmeval.arguments import whole
 from pytest_lmeval.cli.output import add_criteria, add_format, add_pair_by, settings_of, show, show_json
 from pytest_lmeval.compare.difference import difference
 from pytest_lmeval.records.runfile import read_run
@@ -19,7 +19,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_pair_by(parser)
     add_format(parser, "table", "json", "markdown")
     parser.add_argument(
-        "--limit", metavar="N", type=at_least(0), default=10, help="flipped examples to show, each way (default 10)"
+        "--limit", metavar="N", type=whole(0), default=10, help="flipped examples to show, each way (default 10)"
     )
     parser.set_defaults(run=run)
 

@@ -12,6 +12,7 @@ from typing import Any
 from pytest_lmeval.data.limits import set_max_data_bytes
 from pytest_lmeval.data.lines import MAX_LINE_BYTES
 from pytest_lmeval.errors import UsageError
+from pytest_lmeval.numbers import Number
 
 # As pytest looks for them, in one folder: the first that has its table decides, and the first four do without one.
 _FILES: Sequence[tuple[str, tuple[tuple[str, ...], ...]]] = (
@@ -30,10 +31,10 @@ _TEST_FILES = ("test_*.py", "*_test.py")
 def max_line_bytes(paths: Iterable[Path]) -> int:
     """Return the ini option ``lm_max_line_bytes`` of the project that ``paths`` belong to, or its default."""
     file, options = pytest_options(paths)
-    given = options.get("lm_max_line_bytes", MAX_LINE_BYTES)
-    if not str(given).isdecimal() or int(given) < 1:
-        raise UsageError(f"{file}: lm_max_line_bytes: expected a whole number >= 1, got {given!r}")
-    return int(given)
+    found: int = Number(1, whole=True).of_option(
+        f"{file}: lm_max_line_bytes", options.get("lm_max_line_bytes", MAX_LINE_BYTES)
+    )
+    return found
 
 
 def apply_max_data_bytes(paths: Iterable[Path]) -> None:

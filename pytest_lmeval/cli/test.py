@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_lmeval.adapters.resolve import adapter_name, resolve_adapter, scrubber_of
-from pytest_lmeval.arguments import THINK_TAGS, at_least, key_value, think_tags
+from pytest_lmeval.arguments import THINK_TAGS, key_value, think_tags, whole
 from pytest_lmeval.cli.dry_run import DryRun, Shown
 from pytest_lmeval.cli.output import show
 from pytest_lmeval.cli.task_folder import Project
@@ -22,7 +22,7 @@ _WIDTH = 100
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     parser.add_argument("task", metavar="TASK", help="the key or name of a task, or the path of its file")
-    parser.add_argument("-n", dest="count", metavar="N", type=at_least(1), default=3, help="examples (default 3)")
+    parser.add_argument("-n", dest="count", metavar="N", type=whole(1), default=3, help="examples (default 3)")
     parser.add_argument("--config", metavar="FILE", type=Path, help="YAML values for the task's parameters")
     parser.add_argument("--lm-adapter", metavar="SPEC", required=True, help="the model to ask")
     parser.add_argument("--lm-adapter-arg", metavar="KEY=VALUE", action="append", type=key_value, default=[])

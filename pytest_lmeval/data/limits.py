@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from contextvars import ContextVar
 from pathlib import Path
 
-from pytest_lmeval.errors import LmevalError, UsageError
+from pytest_lmeval.errors import LmevalError
+from pytest_lmeval.numbers import Number
 
 MAX_DATA_BYTES = 1 << 30
 MAX_ROWS = 10_000_000
@@ -19,9 +20,7 @@ class TooLarge(LmevalError):
 
 def set_max_data_bytes(given: object) -> None:
     """Set how many bytes a data set may have from now on; raise UsageError for what is no whole number above 0."""
-    if not str(given).isdecimal() or int(str(given)) < 1:
-        raise UsageError(f"ini lm_max_data_bytes: expected a whole number >= 1, got {given!r}")
-    _MAX_BYTES.set(int(str(given)))
+    _MAX_BYTES.set(Number(1, whole=True).of_option("ini lm_max_data_bytes", given))
 
 
 def check_bytes(name: str, count: int) -> None:

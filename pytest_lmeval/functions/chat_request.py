@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
+from pytest_lmeval.numbers import is_number, is_whole
 from pytest_lmeval.types import Message, ToolCall
 
 _DEEPEST = 50
@@ -74,14 +75,6 @@ def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no JSON value")
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-
-
-def _is_whole(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
 def _is_text_or_texts(value: object) -> bool:
     return isinstance(value, str) or (isinstance(value, list) and all(isinstance(each, str) for each in value))
 
@@ -90,14 +83,14 @@ def _of(*kinds: type) -> Callable[[object], bool]:
     return lambda value: isinstance(value, kinds)
 
 
-_LIMIT = (lambda value: _is_whole(value) and value > 0, "a whole number from 1")
-_NUMBER = (_is_number, "a finite number")
+_LIMIT = (lambda value: is_whole(value) and value > 0, "a whole number from 1")
+_NUMBER = (is_number, "a finite number")
 _FLAG = (_of(bool), "true or false")
 _OBJECT = (_of(dict), "an object")
 _GONE = (lambda _: False, "nothing: functions are asked for as tools")
 _FIELDS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "model": (_of(str), "a text"),
-    "n": (lambda value: _is_whole(value) and value == 1, "1: one answer per request is given here"),
+    "n": (lambda value: is_whole(value) and value == 1, "1: one answer per request is given here"),
     "stop": (_is_text_or_texts, "a text or a list of texts"),
     "max_tokens": _LIMIT,
     "max_completion_tokens": _LIMIT,
@@ -112,7 +105,7 @@ _FIELDS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "top_p": _NUMBER,
     "frequency_penalty": _NUMBER,
     "presence_penalty": _NUMBER,
-    "seed": (_is_whole, "a whole number"),
+    "seed": (is_whole, "a whole number"),
     "response_format": _OBJECT,
 }
 # All others are options.

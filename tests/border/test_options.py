@@ -44,7 +44,7 @@ BORDER = Border(
         Row(kind="absent", what="all options but the adapter", example="t:a", status="passed", score=1.0),
         option("empty", "--lm-baseline=", "argument --lm-baseline: expected a value, got an empty text"),
         ini(
-            "wrong type", "a word for a number", "lm_alpha = often", "ini lm_alpha: expected a number from 0 to below 1"
+            "wrong type", "a word for a number", "lm_alpha = often", "ini lm_alpha: expected a number > 0 and < 1"
         ),
         ini(
             "wrong type",
@@ -64,7 +64,7 @@ BORDER = Border(
             "unknown option 'tempratur'; did you mean 'temperature'?",
             "mine",
         ),
-        option("too large", "--lm-min-score=t=2", "expected NAME=VALUE with a value from 0 to 1, got 't=2'"),
+        option("too large", "--lm-min-score=t=2", "expected NAME=VALUE with a number from 0 to 1 as VALUE, got 't=2'"),
         option("not finite or negative", "--lm-max-cost=nan", "argument --lm-max-cost: "),
         Row(
             kind="control characters",

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Any
 
 from pytest_lmeval.adapters.hf.calls import FAMILIES
-from pytest_lmeval.errors import UsageError, did_you_mean
+from pytest_lmeval.adapters.options import Check, checked, choice, flag, table, text
+from pytest_lmeval.adapters.options import fault as adapter_fault
+from pytest_lmeval.errors import nearest
+from pytest_lmeval.numbers import Number
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,68 +47,40 @@ class Options:
         return {name: value for name, value in asdict(self).items() if value is not None and value != {}}
 
 
-@dataclass(frozen=True, slots=True)
-class _Rule:
-    """What an option may be, in words, and the test of it; ``words`` are for a did-you-mean."""
-
-    expected: str
-    allows: Callable[[Any], bool]
-    words: tuple[str, ...] = ()
+def _device(value: Any) -> str:
+    if not isinstance(value, str) or not re.fullmatch(r"auto|cpu|cuda(:\d{1,4})?", value, re.ASCII):
+        raise ValueError(f"auto, cpu, cuda or cuda:N{nearest(str(value), ('auto', 'cpu', 'cuda'))}")
+    return value
 
 
-def _words(*words: str) -> _Rule:
-    return _Rule(f"one of {', '.join(words)}", lambda value: value in words, words)
+def _chat(value: Any) -> Any:
+    if not isinstance(value, bool) and value != "auto":
+        raise ValueError("auto, true or false")
+    return value
 
 
-def _whole(low: int) -> _Rule:
-    return _Rule(f"a whole number from {low}", lambda value: _is_whole(value) and low <= value < 2**63)
-
-
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
-def _is_device(value: Any) -> bool:
-    return isinstance(value, str) and re.fullmatch(r"auto|cpu|cuda(:\d{1,4})?", value, re.ASCII) is not None
-
-
-def _is_table(value: Any) -> bool:
-    return isinstance(value, Mapping) and all(isinstance(key, str) for key in value)
-
-
-_FLAG = _Rule("true or false", lambda value: isinstance(value, bool))
-_RULES: Mapping[str, _Rule] = {
-    "device": _Rule("auto, cpu, cuda or cuda:N", _is_device, ("auto", "cpu", "cuda")),
-    "dtype": _words("auto", "bfloat16", "float16", "float32"),
-    "max_new_tokens": _whole(1),
-    "temperature": _Rule("a number from 0", lambda value: _is_number(value) and value >= 0),
-    "top_p": _Rule("a number above 0, up to 1", lambda value: _is_number(value) and 0 < value <= 1),
-    "seed": _whole(0),
-    "chat": _Rule("auto, true or false", lambda value: isinstance(value, bool) or value == "auto"),
-    "system": _Rule("text", _is_text),
-    "chat_template_kwargs": _Rule("a table such as {enable_thinking = false}", _is_table),
-    "logprobs": _FLAG,
-    "tool_parser": _words("auto", *FAMILIES),
-    "batch_tokens": _whole(1),
-    "threads": _whole(1),
-    "revision": _Rule("text: a branch, a tag or a commit", _is_text),
-    "trust_remote_code": _FLAG,
+_CHECKS: Mapping[str, Check] = {
+    "device": _device,
+    "dtype": choice("auto", "bfloat16", "float16", "float32"),
+    "max_new_tokens": Number(1, whole=True).check,
+    "temperature": Number(0).check,
+    "top_p": Number(above=0, high=1).check,
+    "seed": Number(0, whole=True).check,
+    "chat": _chat,
+    "system": text,
+    "chat_template_kwargs": table("{enable_thinking = false}"),
+    "logprobs": flag,
+    "tool_parser": choice("auto", *FAMILIES),
+    "batch_tokens": Number(1, whole=True).check,
+    "threads": Number(1, whole=True).check,
+    "revision": text,
+    "trust_remote_code": flag,
 }
 
 
 def read_options(given: Mapping[str, Any]) -> Options:
     """Return the options that were ``given``; raise UsageError that names the option and what was expected."""
-    for name, value in given.items():
-        _check(name, value)
-    options = Options(**given)
+    options = Options(**checked("hf", _CHECKS, given))
     if options.top_p < 1 and options.temperature == 0:
         raise fault("option top_p has no effect at temperature 0; expected a temperature above 0 with it")
     if options.chat is False and (options.system is not None or options.chat_template_kwargs):
@@ -113,16 +88,4 @@ def read_options(given: Mapping[str, Any]) -> Options:
     return options
 
 
-def _check(name: str, value: Any) -> None:
-    if name not in _RULES:
-        hint = did_you_mean(name, _RULES)
-        raise fault(f"unknown option {name!r}{';' if hint else ''}{hint} (choices: {', '.join(sorted(_RULES))})")
-    rule = _RULES[name]
-    if not rule.allows(value):
-        hint = did_you_mean(str(value), rule.words)
-        raise fault(f"option {name} is {value!r}; expected {rule.expected}{';' if hint else ''}{hint}")
-
-
-def fault(what: str) -> UsageError:
-    """Return the error that says ``what`` is wrong with how the adapter was asked for."""
-    return UsageError(f"adapter 'hf': {what}")
+fault = partial(adapter_fault, "hf")

@@ -13,6 +13,7 @@ from typing import Any
 
 from pytest_lmeval.adapters.openai.options import Options
 from pytest_lmeval.adapters.openai.response import Document, count, first_choice
+from pytest_lmeval.numbers import is_number
 from pytest_lmeval.types import LogLikelihood, LogProb
 
 
@@ -99,7 +100,7 @@ def _token(text: Any, logprob: Any, best: Any, offset: Any) -> _Token:
 
 
 def _finite(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if not is_number(value):
         raise TypeError
     return float(value)
 

@@ -9,7 +9,6 @@ body, and the page of a proxy.
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from pytest_lmeval.adapters.openai.faults import excerpt, one_line, worth_retryi
 from pytest_lmeval.adapters.openai.options import Options
 from pytest_lmeval.adapters.openai.secret import ApiKey
 from pytest_lmeval.errors import AdapterError, RequestRefused, TransientError
+from pytest_lmeval.numbers import is_number
 from pytest_lmeval.records.checked import count as whole
 from pytest_lmeval.types import Completion, ToolCall
 
@@ -249,10 +249,6 @@ def _logprobs(given: Any) -> tuple[float, ...]:
     content, flat = given.get("content"), given.get("token_logprobs")
     if isinstance(content, list):
         flat = [token.get("logprob") if isinstance(token, dict) else None for token in content]
-    if not isinstance(flat, list) or not all(_is_number(value) for value in flat):
+    if not isinstance(flat, list) or not all(is_number(value) for value in flat):
         return ()
     return tuple(map(float, flat))
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

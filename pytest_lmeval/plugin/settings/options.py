@@ -11,7 +11,6 @@ import pytest
 from pytest_lmeval.arguments import (
     THINK_TAGS,
     MaxErrors,
-    at_least,
     given,
     labelled_key_value,
     level,
@@ -21,6 +20,7 @@ from pytest_lmeval.arguments import (
     shard,
     share,
     think_tags,
+    whole,
 )
 from pytest_lmeval.errors import did_you_mean
 from pytest_lmeval.plugin.settings.ini_gate import GATES, add_ini_options
@@ -78,11 +78,11 @@ _OPTIONS: list[tuple[str | tuple[str, ...], dict[str, Any]]] = [
     ),
     (
         "--lm-batch-size",
-        {"metavar": "N", "type": at_least(1), "default": 8, "help": "requests per call of a batch adapter (default 8)"},
+        {"metavar": "N", "type": whole(1), "default": 8, "help": "requests per call of a batch adapter (default 8)"},
     ),
     (
         "--lm-repeats",
-        {"metavar": "K", "type": at_least(1), "default": 1, "help": "ask each example K times (default 1)"},
+        {"metavar": "K", "type": whole(1), "default": 1, "help": "ask each example K times (default 1)"},
     ),
     (
         "--lm-cache",
@@ -119,7 +119,7 @@ _OPTIONS: list[tuple[str | tuple[str, ...], dict[str, Any]]] = [
         "--lm-concurrency",
         {
             "metavar": "N",
-            "type": at_least(1),
+            "type": whole(1),
             "default": 16,
             "help": "requests in flight of an async adapter, over all processes (default 16)",
         },
@@ -135,19 +135,19 @@ _OPTIONS: list[tuple[str | tuple[str, ...], dict[str, Any]]] = [
     ),
     (
         "--lm-retries",
-        {"metavar": "N", "type": at_least(0), "default": 4, "help": "further attempts at a request (default 4)"},
+        {"metavar": "N", "type": whole(0), "default": 4, "help": "further attempts at a request (default 4)"},
     ),
-    ("--lm-limit", {"metavar": "N", "type": at_least(1), "help": "only the first N valid records of each task"}),
+    ("--lm-limit", {"metavar": "N", "type": whole(1), "help": "only the first N valid records of each task"}),
     (
         "--lm-sample",
-        {"metavar": "N", "type": at_least(1), "help": "only a seeded random N of each task's valid records"},
+        {"metavar": "N", "type": whole(1), "help": "only a seeded random N of each task's valid records"},
     ),
     ("--lm-seed", {"metavar": "S", "type": int, "default": 0, "help": "seed of --lm-sample (default 0)"}),
     (
         "--lm-num-fewshot",
         {
             "metavar": "K",
-            "type": at_least(0),
+            "type": whole(0),
             "help": "worked examples ahead of each prompt, for tasks that draw them (default: the task's own number)",
         },
     ),

@@ -91,4 +91,4 @@ def test_an_amount_that_makes_no_sense_is_a_usage_error(project: Project, amount
     project.small_tasks()
     result = project.run(f"--lm-max-cost={amount}")
     assert 4 == result.ret
-    result.stderr.fnmatch_lines(["*--lm-max-cost: expected a number above 0*"])
+    result.stderr.fnmatch_lines(["*--lm-max-cost: expected a number > 0*"])

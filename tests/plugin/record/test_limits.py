@@ -66,7 +66,7 @@ def test_merged_shards_and_a_diff_are_held_to_the_limits_of_the_run(timed: Proje
         ("slow.p90_ms=3", "*unknown field of the limit 'slow.p90_ms'*p95_ms*"),
         ("slwo.p95_ms=3", "*unknown task in --lm-max=slwo.p95_ms*did you mean 'slow'?*"),
         ("p95_ms=3", "*limit 'p95_ms': expected NAME.FIELD*"),
-        ("slow.p95_ms=-3", "*expected NAME=VALUE with a value from 0 on*"),
+        ("slow.p95_ms=-3", "*expected NAME=VALUE with a number >= 0 as VALUE*"),
     ],
 )
 def test_a_limit_that_cannot_be_meant_is_a_usage_error(timed: Project, limit: str, message: str) -> None:

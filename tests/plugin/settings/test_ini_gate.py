@@ -101,7 +101,7 @@ def test_the_command_line_wins(project: Project) -> None:
     ("name", "value", "message"),
     [
         ("gate", "exampels", "ini lm_gate: unknown gate 'exampels'; did you mean 'examples'?*"),
-        ("alpha", "2", "ini lm_alpha: expected a number from 0 to below 1*"),
+        ("alpha", "2", "ini lm_alpha: expected a number > 0 and < 1*"),
         ("max_errors", "many", "ini lm_max_errors: expected a count such as 3*"),
     ],
 )

@@ -245,7 +245,7 @@ MISTAKES = {
     ),
     "toy has no options": command("pytest tasks --lm-adapter=toy --lm-adapter-arg=t=0", 4, "takes no arguments"),
     "floor of what": command(RUN + " --lm-min-score=0.8", 4, "--lm-min-score", "expected NAME=VALUE"),
-    "floor in percent": command(RUN + " --lm-min-score=t=80", 4, "a value from 0 to 1, got 't=80'"),
+    "floor in percent": command(RUN + " --lm-min-score=t=80", 4, "a number from 0 to 1 as VALUE, got 't=80'"),
     "floor of an unknown task": command(RUN + " --lm-min-score=tt=0.8", 4, "'tt'; did you mean 't'?"),
     "threshold of an unknown metric": command(RUN + " --lm-threshold=exact_mach=1", 4, "did you mean 'exact_match'?"),
     "limit 0": command(RUN + " --lm-limit=0", 4, "--lm-limit", "expected a whole number >= 1, got '0'"),

@@ -1,0 +1,70 @@
+"""The options of an adapter: one check per option, from what the user gave to what the adapter uses.
+
+A check raises ValueError that says what was expected, and not what was given: it may be a key in the wrong place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pytest_lmeval.errors import UsageError, nearest
+
+Check = Callable[[Any], Any]
+
+
+def checked(
+    adapter: str, checks: Mapping[str, Check], given: Mapping[str, Any], show: Callable[[Any], str] = repr
+) -> dict[str, Any]:
+    """Return the options that were ``given``; raise UsageError that names the option and what was expected."""
+    found = {}
+    for name, value in given.items():
+        if name not in checks:
+            choices = ", ".join(sorted(checks))
+            raise fault(adapter, f"unknown option {name!r}{nearest(name, checks)} (choices: {choices})")
+        try:
+            found[name] = checks[name](value)
+        except ValueError as error:
+            raise fault(adapter, f"option {name} is {show(value)}; expected {error}") from None
+    return found
+
+
+def fault(adapter: str, what: str) -> UsageError:
+    """Return the error that says ``what`` is wrong with how the adapter was asked for."""
+    return UsageError(f"adapter {adapter!r}: {what}")
+
+
+def text(value: Any) -> str:
+    """Take any text."""
+    if not isinstance(value, str):
+        raise ValueError("text")
+    return value
+
+
+def flag(value: Any) -> bool:
+    """Take true or false."""
+    if not isinstance(value, bool):
+        raise ValueError("true or false")
+    return value
+
+
+def choice(*choices: str) -> Check:
+    """Take one of ``choices``."""
+
+    def check(value: Any) -> str:
+        if value not in choices:
+            raise ValueError(f"one of {', '.join(choices)}{nearest(str(value), choices)}")
+        return str(value)
+
+    return check
+
+
+def table(example: str) -> Check:
+    """Take a table of options by name, such as ``example``."""
+
+    def check(value: Any) -> Mapping[str, Any]:
+        if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
+            raise ValueError(f"a table such as {example}")
+        return value
+
+    return check

@@ -1,0 +1,77 @@
+"""Numbers from outside: whether a value is one, and which an option takes."""
+
+from __future__ import annotations
+
+import math
+import sys
+from dataclasses import dataclass
+from typing import Any, TypeGuard
+
+from pytest_lmeval.errors import UsageError
+
+
+def is_number(value: object) -> TypeGuard[int | float]:
+    """Tell whether ``value`` is a finite number; true and false are none."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
+
+
+def is_whole(value: object) -> TypeGuard[int]:
+    """Tell whether ``value`` is an integer; true and false are none."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def is_count(value: object) -> TypeGuard[int]:
+    """Tell whether ``value`` is an integer from 0 on; true and false are none."""
+    return is_whole(value) and value >= 0
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """The finite numbers from ``low`` to ``high``, ``above`` one and ``below`` another, that an option takes.
+
+    ``str`` says which, to be read behind "expected". Whole ones fit into 64 bits.
+
+    >>> print(Number(0, 1), Number(above=0), Number(above=0, below=1), Number(1, whole=True), sep="; ")
+    a number from 0 to 1; a number > 0; a number > 0 and < 1; a whole number >= 1
+    """
+
+    low: float = -math.inf
+    high: float = math.inf
+    above: float = -math.inf
+    below: float = math.inf
+    whole: bool = False
+
+    def __str__(self) -> str:
+        kind = "a whole number" if self.whole else "a number"
+        if math.isfinite(self.low) and math.isfinite(self.high):
+            return f"{kind} from {self.low:g} to {self.high:g}"
+        bounds = {">=": self.low, ">": self.above, "<=": self.high, "<": self.below}
+        return " ".join([kind, " and ".join(f"{sign} {at:g}" for sign, at in bounds.items() if math.isfinite(at))])
+
+    def allows(self, value: Any) -> bool:
+        """Tell whether ``value`` is one of these numbers."""
+        kind = is_whole(value) and abs(value) < 2**63 if self.whole else is_number(value)
+        return kind and self.low <= value <= self.high and self.above < value < self.below
+
+    def check(self, value: Any) -> Any:
+        """Return ``value`` where it is one of these numbers; raise ValueError of what was expected."""
+        if not self.allows(value):
+            raise ValueError(str(self))
+        return value
+
+    def parse(self, text: str) -> Any:
+        """Return the number that ``text`` is; raise ValueError that says what was expected and given."""
+        try:
+            number = int(text) if self.whole else float(text)
+        except ValueError:
+            number = math.nan
+        if not self.allows(number):
+            raise ValueError(f"expected {self}, got {text!r}")
+        return number
+
+    def of_option(self, name: str, given: object) -> Any:
+        """Return the number that an ini option is ``given``; raise UsageError that begins with its ``name``."""
+        try:
+            return self.parse(str(given))
+        except ValueError as error:
+            raise UsageError(f"{name}: {error}") from None

@@ -43,9 +43,7 @@ BORDER = Border(
         ),
         Row(kind="absent", what="all options but the adapter", example="t:a", status="passed", score=1.0),
         option("empty", "--lm-baseline=", "argument --lm-baseline: expected a value, got an empty text"),
-        ini(
-            "wrong type", "a word for a number", "lm_alpha = often", "ini lm_alpha: expected a number > 0 and < 1"
-        ),
+        ini("wrong type", "a word for a number", "lm_alpha = often", "ini lm_alpha: expected a number > 0 and < 1"),
         ini(
             "wrong type",
             "a misspelt key",

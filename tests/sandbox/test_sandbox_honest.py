@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
@@ -139,9 +141,26 @@ BY_LEVEL = [
 ]
 
 
+def ends_cached_calls_early() -> bool:
+    """Whether the cached recursion fails here too, under a recursion limit that is far above it."""
+    here: dict[str, Any] = {}
+    exec(HONEST["cached recursion"], here)
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(5000)
+    try:
+        here["f"]()
+    except RecursionError:
+        return True
+    finally:
+        sys.setrecursionlimit(limit)
+    return False
+
+
 @pytest.mark.parametrize(("program", "level"), BY_LEVEL)
 def test_an_honest_program_works(program: str, level: str, request: pytest.FixtureRequest) -> None:
     sandbox: Sandbox = request.getfixturevalue(level)
+    if program == HONEST["cached recursion"] and ends_cached_calls_early():
+        pytest.skip("this Python ends cached calls at a depth of its own, as 3.12.1 does at about 500")
     run = sandbox.call(program, "f", [[]], Limits())
 
     assert ("pass", 42) == (run.status, run.answers[0].value), (run.reason, run.stderr)

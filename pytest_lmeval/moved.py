@@ -20,13 +20,14 @@ _FOLDERS = {
     ("engine", "scoring"): "evaluate judge",
     ("engine", "run"): "resume",
     ("adapters.openai", "adapters.openai"): "checks=options",
-    ("plugin", "plugin.settings"): "options ini_gate unheeded report_dir models",
-    ("plugin", "plugin.collect"): "collector collected locate formatting sharding tags",
-    ("plugin", "plugin.asking"): "item failure fixtures ahead state exit_guard",
+    ("plugin", "plugin.settings"): "options ini_gate=checks unheeded=checks report_dir models stash=models",
+    ("plugin", "plugin.collect"): "collector collected locate formatting sharding=selecting tags=selecting",
+    ("plugin", "plugin.asking"): "item failure fixtures ahead state",
     ("plugin", "plugin.record"): (
-        "recorder run_record run_facts report_files gating ending heard many_records terminal progress words"
+        "recorder run_record run_facts report_files gating=baseline ending heard many_records terminal progress"
+        " words=progress exit_guard"
     ),
-    ("plugin", "plugin.workers"): "scheduling telling sanitize discretion",
+    ("plugin", "plugin.workers"): "scheduling telling sanitize=discretion discretion",
 }
 MOVED = {
     f"{before}.{name.partition('=')[0]}": f"{now}.{name.rpartition('=')[2]}"

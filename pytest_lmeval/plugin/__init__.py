@@ -21,11 +21,11 @@ from pytest_lmeval.plugin.asking.fixtures import (
     lm_render,
     lm_sandbox,
 )
-from pytest_lmeval.plugin.collect.tags import note_ini_marks
+from pytest_lmeval.plugin.collect.selecting import note_ini_marks
 from pytest_lmeval.plugin.private import is_worker, report_sections
-from pytest_lmeval.plugin.settings.ini_gate import apply_ini_options
+from pytest_lmeval.plugin.settings.checks import apply_ini_options
+from pytest_lmeval.plugin.settings.models import collected_so_far, keep_environment, run_so_far
 from pytest_lmeval.plugin.settings.options import add_options
-from pytest_lmeval.plugin.stash import collected_so_far, keep_environment, run_so_far
 
 if TYPE_CHECKING:
     import warnings
@@ -79,7 +79,7 @@ def pytest_configure(config: pytest.Config) -> None:
             be_discreet(config)
     if not is_worker(config) and not config.option.lm_check_formatting:
         from pytest_lmeval.plugin.record.recorder import Recorder
-        from pytest_lmeval.plugin.settings.settings import check_options
+        from pytest_lmeval.plugin.settings.checks import check_options
 
         check_options(config)
         config.pluginmanager.register(Recorder(config), "lmeval-recorder")
@@ -214,7 +214,7 @@ def pytest_make_collect_report(
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_warning_recorded(warning_message: warnings.WarningMessage) -> None:
-    from pytest_lmeval.plugin.workers.sanitize import make_warning_harmless
+    from pytest_lmeval.plugin.workers.discretion import make_warning_harmless
 
     make_warning_harmless(warning_message)
 
@@ -223,7 +223,7 @@ def pytest_warning_recorded(warning_message: warnings.WarningMessage) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Generator[None, object, object]:
     outcome = yield
     if config.option.lm_shard:
-        from pytest_lmeval.plugin.collect.sharding import keep_shard
+        from pytest_lmeval.plugin.collect.selecting import keep_shard
 
         keep_shard(config, items)
     return outcome

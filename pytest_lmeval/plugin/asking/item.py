@@ -91,7 +91,7 @@ class ExampleItem(ScoredItem):
         tags = _tags(example)
         self.extra_keyword_matches.update({example.category, example.metric, *tags} - {""})
         if tags:
-            from pytest_lmeval.plugin.collect.tags import mark_by_tags
+            from pytest_lmeval.plugin.collect.selecting import mark_by_tags
 
             mark_by_tags(self, tags)
 

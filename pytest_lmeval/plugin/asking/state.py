@@ -17,7 +17,7 @@ from pytest_lmeval.plugin.asking.ahead import Ahead
 from pytest_lmeval.plugin.collect.collected import collected
 from pytest_lmeval.plugin.collect.locate import is_example, is_example_id, is_function, is_record
 from pytest_lmeval.plugin.private import fixture_definitions, is_worker
-from pytest_lmeval.plugin.settings.models import OWN, configs, label_of
+from pytest_lmeval.plugin.settings.models import ENVIRONMENT, RUN, configs, label_of
 from pytest_lmeval.plugin.settings.report_dir import folder_of_run, held_ledger
 from pytest_lmeval.plugin.settings.settings import (
     cache_of,
@@ -27,7 +27,6 @@ from pytest_lmeval.plugin.settings.settings import (
     scrubber_of_run,
     with_usage_errors,
 )
-from pytest_lmeval.plugin.stash import ENVIRONMENT, RUN
 from pytest_lmeval.plugin.workers.telling import tell
 from pytest_lmeval.text import portable_path
 
@@ -126,7 +125,7 @@ class RunState:
     @cached_property
     def baseline(self) -> RunFile | None:
         """The run to compare with; None without one."""
-        from pytest_lmeval.plugin.record.gating import read_baseline
+        from pytest_lmeval.plugin.record.baseline import read_baseline
 
         return read_baseline(self.config)
 
@@ -172,7 +171,7 @@ class RunState:
             tasks = {item.task.name: item.task for item in items}
             self.collected.wanted.check_names(self.collected.tasks, tasks, self.collected.registry.metrics)
             if self.config.option.lm_update_baseline:
-                from pytest_lmeval.plugin.record.gating import check_update
+                from pytest_lmeval.plugin.record.baseline import check_update
 
                 check_update(self.config, list(self.collected.tasks.values()))
             self._examples = len(items)
@@ -311,7 +310,6 @@ class RunState:
 
 
 _PURSE = pytest.StashKey[list[Any]]()
-OWN.add(RUN)
 
 _NO_ADAPTER = (
     "no adapter: say which model to ask with --lm-adapter=SPEC (toy, replay:PATH, package.module:Object), "

@@ -11,8 +11,8 @@ import pytest
 
 from pytest_lmeval.errors import UnknownName, UsageError
 from pytest_lmeval.plugin.collect.locate import is_below_task_paths, is_explicit
+from pytest_lmeval.plugin.settings.models import COLLECTED
 from pytest_lmeval.plugin.settings.settings import configs_of, ini_floors, load_options, registry_of
-from pytest_lmeval.plugin.stash import COLLECTED
 
 if TYPE_CHECKING:
     from pytest_lmeval.formats.task import LoadedFile, LoadOptions, Task

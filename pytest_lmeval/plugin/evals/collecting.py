@@ -20,7 +20,7 @@ from pytest_lmeval.functions.source import FunctionHashes
 from pytest_lmeval.functions.task import FunctionTask
 from pytest_lmeval.plugin.collect.collected import collected, repeated_by_plugin
 from pytest_lmeval.plugin.collect.collector import ItemNames
-from pytest_lmeval.plugin.collect.tags import mark_by_tags
+from pytest_lmeval.plugin.collect.selecting import mark_by_tags
 from pytest_lmeval.plugin.evals.item import EvalItem, follow
 from pytest_lmeval.plugin.evals.naming import EvalNames
 from pytest_lmeval.plugin.private import arguments_of, fixture_definitions, remade

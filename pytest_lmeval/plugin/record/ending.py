@@ -1,20 +1,44 @@
-"""How a session came to its end, and the exit code that this makes of the gate's decision."""
+"""How a session came to its end: the gate's settings, the exit code, and the gate's verdict as a test of its own."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Literal
 
 import pytest
 
-from pytest_lmeval.plugin.private import is_stepwise_stop, worker_failures
+from pytest_lmeval.compare.gate import LET_PASS, GateSettings
+from pytest_lmeval.plugin.private import is_stepwise_stop, rerunning_plugins, suite_properties, worker_failures
+from pytest_lmeval.plugin.record.progress import show_words
+from pytest_lmeval.plugin.settings.settings import gate_mode, ini_floors
+from pytest_lmeval.text import printable
 from pytest_lmeval.types import FAILED, UNSCORED
 
 if TYPE_CHECKING:
     from pytest_lmeval.compare.gate import Decision
+    from pytest_lmeval.leaderboard.board import Leaderboard
 
+GATE_ID = "leaderboard::gate"
+UNWRITTEN = ", but the run fails: a file could not be written"
+_REASONS = 20
 INCOMPLETE = 3
+
+
+def gate_settings(config: pytest.Config) -> GateSettings:
+    """Return how the options and the ini file set the gate; a field ``x`` is the option ``--lm-x``, but for six."""
+    option = config.option
+    special = {
+        "mode": gate_mode(config),
+        "floors": {**ini_floors(config), **dict(option.lm_min_score)},
+        "limits": dict(option.lm_max),
+        "baseline": option.lm_baseline or "",
+        "update": option.lm_update_baseline,
+        # Of a run of several models, each has a config of its own that says how many are named.
+        "models": getattr(config, "lm_models_named", 1),
+    }
+    names = [each.name for each in fields(GateSettings) if each.name not in special]
+    return GateSettings(**special, **{name: getattr(option, f"lm_{name}") for name in names})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,3 +117,52 @@ def ctrl_c_in(error: BaseException | None) -> KeyboardInterrupt | None:
         error = error.__context__
     # Its subclasses are pytest's and xdist's own ways to stop.
     return error if type(error) is KeyboardInterrupt else None
+
+
+def report_gate(session: pytest.Session, board: Leaderboard, unwritten: Sequence[str], label: str = "") -> None:
+    """Tell every report writer of a gate that does not let the run pass, as a failed test called GATE_ID.
+
+    Failed items have been told of already: where they are the verdict's reason, or a run that was cut short has any,
+    nothing is added. Reports that are ``unwritten`` fail a run, too. JUnit has the verdict in any case, as properties
+    of the suite. With a ``label``, the gate is that of one of several models.
+    """
+    config = session.config
+    of = f"[{label}]" if label else ""
+    gate = board.facts.gate or {}
+    for note in suite_properties(config):
+        note(f"lm_gate{of}", gate["mode"])
+        note(f"lm_verdict{of}", gate["verdict"])
+        note(f"lm_reasons{of}", "; ".join(gate["reasons"][:_REASONS]))
+    if _is_told(session.testsfailed, board, gate["verdict"]) and (session.testsfailed or not unwritten):
+        return
+    reasons = [*gate["reasons"], *(f"not written: {failure}" for failure in unwritten)]
+    fails = UNWRITTEN if unwritten and gate["verdict"] in LET_PASS else ""
+    lines = [f"gate {gate['mode']}: {gate['verdict']}{fails}", *(f"  {reason}" for reason in reasons)]
+    text = "\n".join(printable(line, keep="") for line in lines)
+    properties = [("lm_gate", gate["mode"]), ("lm_verdict", gate["verdict"])]
+    # Not an item: --lf and --sw must not go looking for it.
+    logreport = config.pluginmanager.subset_hook_caller("pytest_runtest_logreport", rerunning_plugins(config))
+    phases: tuple[Literal["setup", "call", "teardown"], ...] = ("setup", "call", "teardown")
+    for when in phases:
+        failed = when == "call"
+        report = pytest.TestReport(
+            nodeid=f"{GATE_ID}{of}",
+            location=("leaderboard", None, f"gate{of}"),
+            keywords={},
+            outcome="failed" if failed else "passed",
+            longrepr=text if failed else None,
+            when=when,
+            user_properties=list(properties),
+        )
+        show_words(config)
+        # Counted and shown with the failures, but without a word as it comes: it is no part of the progress.
+        report.__dict__["lm_gate"] = ""
+        logreport(report=report)
+        report.__dict__["lm_gate"] = "FAILED"
+
+
+def _is_told(failures: int, board: Leaderboard, verdict: str) -> bool:
+    # Another plugin may have made a failed example look like none.
+    owed = sum(result.status == "failed" for row in board.tasks for result in row.per_example)
+    told = {"examples": failures >= max(1, owed), "incomplete": failures > 0}
+    return verdict in LET_PASS or told.get(verdict, False)

@@ -1,8 +1,9 @@
-"""Signs of life while a run waits for its model."""
+"""What the terminal shows while a run goes on: how far it is, and words for what neither passed nor failed."""
 
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import pytest
 
@@ -10,6 +11,7 @@ from pytest_lmeval.asking.policy import Wait
 from pytest_lmeval.plugin.private import uncaptured
 from pytest_lmeval.report.wording import amount
 
+_WORDS = "lmeval-words"
 _TERMINAL_EVERY_S = 1.0
 _PLAIN_EVERY_S = 60.0
 _WORTH_SAYING_S = 3.0
@@ -85,3 +87,21 @@ def _duration(seconds: float) -> str:
     if seconds < 100:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
+
+
+def show_words(config: pytest.Config) -> None:
+    """Have reports shown with the words they carry; a run in which none does is not asked about every report."""
+    if not config.pluginmanager.hasplugin(_WORDS):
+        config.pluginmanager.register(_Words(), _WORDS)
+
+
+class _Words:
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_report_teststatus(self, report: pytest.TestReport | pytest.CollectReport) -> Any:
+        word = getattr(report, "lm_gate", None)
+        if word is not None:
+            return "failed" if report.failed else "", "", word
+        word = getattr(report, "lm_word", "")
+        if word and report.outcome == "passed":
+            return word, word[0], (word.upper(), {"yellow": True})
+        return None

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_lmeval.plugin.asking.exit_guard import ExitGuard
 from pytest_lmeval.plugin.collect.locate import asks_for_run, is_example, is_example_id
 from pytest_lmeval.plugin.private import end_capture, is_controller, kept_reports, show_internal_error
-from pytest_lmeval.plugin.stash import collected_so_far, run_so_far
+from pytest_lmeval.plugin.record.exit_guard import ExitGuard
+from pytest_lmeval.plugin.settings.models import collected_so_far, run_so_far
 
 if TYPE_CHECKING:
     from pytest_lmeval.plugin.record.many_records import ManyRecords
@@ -220,7 +220,7 @@ class Recorder:
             return
         if self.record is None:
             self._has_examples = True
-            from pytest_lmeval.plugin.record.gating import check_recording
+            from pytest_lmeval.plugin.record.baseline import check_recording
             from pytest_lmeval.plugin.settings.models import configs, labels_of
 
             self._hears_workers = is_controller(self.config)

@@ -15,7 +15,7 @@ import pytest
 from pytest_lmeval.atomic import write_atomically
 from pytest_lmeval.leaderboard.aggregations import core_csv
 from pytest_lmeval.leaderboard.board import Leaderboard
-from pytest_lmeval.plugin.record.gating import baseline_path, tasks_not_run
+from pytest_lmeval.plugin.record.baseline import baseline_path, tasks_not_run
 from pytest_lmeval.plugin.settings.models import label_of
 from pytest_lmeval.plugin.settings.settings import registry_of
 from pytest_lmeval.records.write import remove_reports, write_leaderboard

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from pytest_lmeval.leaderboard.rows import TaskInfo
-from pytest_lmeval.plugin.settings.ini_gate import from_ini
+from pytest_lmeval.plugin.settings.checks import from_ini
 from pytest_lmeval.plugin.settings.models import OWN
 from pytest_lmeval.plugin.settings.report_dir import shown_report_dir
 from pytest_lmeval.plugin.settings.settings import resolved_of

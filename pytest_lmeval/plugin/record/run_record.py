@@ -18,17 +18,23 @@ from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.plugin.asking.state import run_state
 from pytest_lmeval.plugin.collect.collected import collected
 from pytest_lmeval.plugin.private import is_controller, is_crash
-from pytest_lmeval.plugin.record.ending import INCOMPLETE, Ending, ending_of, failed_besides
-from pytest_lmeval.plugin.record.gating import changed_in, gate_settings, report_gate
+from pytest_lmeval.plugin.record.baseline import changed_in
+from pytest_lmeval.plugin.record.ending import (
+    INCOMPLETE,
+    Ending,
+    ending_of,
+    failed_besides,
+    gate_settings,
+    report_gate,
+)
 from pytest_lmeval.plugin.record.heard import Heard
-from pytest_lmeval.plugin.record.progress import Progress
+from pytest_lmeval.plugin.record.progress import Progress, show_words
 from pytest_lmeval.plugin.record.report_files import ReportFiles
 from pytest_lmeval.plugin.record.run_facts import info_of, manifest_of, selection_of, shard_facts
-from pytest_lmeval.plugin.record.words import show_words
+from pytest_lmeval.plugin.settings.checks import UNHEEDED
 from pytest_lmeval.plugin.settings.models import label_of
 from pytest_lmeval.plugin.settings.report_dir import folder_of_run, held_ledger
 from pytest_lmeval.plugin.settings.settings import max_errors
-from pytest_lmeval.plugin.settings.unheeded import UNHEEDED
 from pytest_lmeval.records.answers import remove_underway
 from pytest_lmeval.records.ledger import Ledger, ending
 from pytest_lmeval.run.facts import aggregate, timestamp

@@ -15,9 +15,9 @@ from pytest_lmeval.compare.gate import LET_PASS, let_pass
 from pytest_lmeval.errors import did_you_mean
 from pytest_lmeval.leaderboard.board import Leaderboard
 from pytest_lmeval.plugin.private import kept_reports
-from pytest_lmeval.plugin.record.gating import UNWRITTEN
+from pytest_lmeval.plugin.record.ending import UNWRITTEN
 from pytest_lmeval.plugin.record.run_record import RunRecord
-from pytest_lmeval.plugin.settings.ini_gate import baseline_set_aside
+from pytest_lmeval.plugin.settings.checks import baseline_set_aside
 from pytest_lmeval.plugin.settings.models import label_of
 from pytest_lmeval.plugin.settings.report_dir import SELECTION, report_dir
 from pytest_lmeval.plugin.settings.settings import ini_floors, ini_thresholds, registry_of

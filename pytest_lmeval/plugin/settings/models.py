@@ -1,20 +1,46 @@
-"""Several models in one run: what each is called, and the configuration of a run of that model alone."""
+"""What a run keeps on pytest's config, and the config of each of several models: that of a run of it alone."""
 
 from __future__ import annotations
 
 import copy
+import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
+if TYPE_CHECKING:
+    from pytest_lmeval.plugin.asking.state import RunState
+    from pytest_lmeval.plugin.collect.collected import Collected
+
 _LABELLED = re.compile(r"([A-Za-z0-9_.-]+)=(.*)", re.DOTALL)
-OWN: set[Any] = set()
+COLLECTED = pytest.StashKey["Collected"]()
+RUN = pytest.StashKey["RunState"]()
+ENVIRONMENT = pytest.StashKey[Callable[[str], str | None]]()
+"""What reads an environment variable as it was when the options were read."""
+OWN: set[Any] = {RUN}
 """The keys of the stash of which each model's run has a value of its own."""
 _OTHERS = re.compile(r"[^A-Za-z0-9_.-]")
 _ENDING = re.compile(r"\[([A-Za-z0-9_.-]+)\]$")
+
+
+def collected_so_far(config: pytest.Config) -> Collected | None:
+    """Return what this process has collected; None where it met no task file."""
+    return config.stash.get(COLLECTED, None)
+
+
+def run_so_far(config: pytest.Config) -> RunState | None:
+    """Return this process's part of the run; None where it has none."""
+    return config.stash.get(RUN, None)
+
+
+def keep_environment(config: pytest.Config) -> None:
+    """Keep the environment variables as they are now: what tests and their imports change is theirs alone."""
+    # As what reads them: a dict with all that is secret in it would stand in tracebacks that show variables.
+    read: Callable[[str], str | None] = dict(os.environ).get
+    config.stash[ENVIRONMENT] = read
 
 
 class ByModel(dict[str, Any]):

@@ -23,8 +23,8 @@ from pytest_lmeval.arguments import (
     whole,
 )
 from pytest_lmeval.errors import did_you_mean
-from pytest_lmeval.plugin.settings.ini_gate import GATES, add_ini_options
 
+GATES = ("examples", "tasks", "baseline", "none")
 CACHE_MODES = ("use", "read-only", "refresh", "sampled")
 SANDBOX_LEVELS = ("isolated", "confined", "process", "container")
 
@@ -48,7 +48,10 @@ def add_options(parser: pytest.Parser) -> None:
         type="args",
         default=None,
     )
-    add_ini_options(parser)
+    parser.addini("lm_gate", "what decides about a run, as --lm-gate", default="")
+    parser.addini("lm_baseline", "run that whole runs are compared with, from the ini file's folder", default="")
+    parser.addini("lm_alpha", "how often a run that is no worse may fail, as --lm-alpha", default="")
+    parser.addini("lm_max_errors", "examples that may end in an error, as --lm-max-errors", default="")
     parser.addini("lm_cache", "folder of answers, as --lm-cache; from the root of the project", default="")
     parser.addini("lm_max_data_bytes", "largest data set that is read, in bytes uncompressed (default 1 GiB)")
     parser.addini("lm_max_line_bytes", "longest line of a task file that is read", default=str(1 << 20))

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pytest_lmeval.plugin.settings.ini_gate import picked_by
+from pytest_lmeval.plugin.private import reruns_some
 
 SELECTION = "selection"
 """The folder, in the report dir, of a run of some examples that leaves the board of a whole run where it is."""
@@ -30,6 +30,19 @@ def shown_report_dir(config: pytest.Config) -> str:
         return str(config.option.lm_report_dir)
     folder, here = report_dir(config), config.invocation_params.dir
     return str(folder.relative_to(here)) if folder.is_relative_to(here) else str(folder)
+
+
+def picked_by(config: pytest.Config) -> str:
+    """Return the first thing that picks, as the command line has it; "" where nothing does."""
+    option = config.option
+    chosen = {
+        "-k": option.keyword,
+        "-m": option.markexpr,
+        "--deselect": option.deselect,
+        "--lf or --sw": reruns_some(config),
+        "a node id": any("::" in str(argument) for argument in config.args),
+    }
+    return next((name for name, value in chosen.items() if value), "")
 
 
 def folder_of_run(config: pytest.Config, examples: int) -> Path:

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import pytest
 
 from pytest_lmeval.arguments import MaxErrors, named_share
 from pytest_lmeval.errors import LmevalError, UsageError
-from pytest_lmeval.plugin.settings.ini_gate import from_ini
-from pytest_lmeval.plugin.settings.models import OWN, labels_of, names_one_file, whole
-from pytest_lmeval.plugin.settings.unheeded import check_ini_keys, note_unheeded
-from pytest_lmeval.plugin.stash import ENVIRONMENT
+from pytest_lmeval.plugin.settings.models import ENVIRONMENT, OWN, whole
 
 if TYPE_CHECKING:
     from pytest_lmeval.adapters.resolve import Resolved
@@ -26,34 +22,6 @@ if TYPE_CHECKING:
     from pytest_lmeval.run.settings import RunSettings
 
 _Result = TypeVar("_Result")
-_HOW_TO_WRITE_ONE = "write one with --lm-update-baseline, from a run of the state to compare with"
-
-
-def check_options(config: pytest.Config) -> None:
-    """Raise pytest.UsageError at once for what can be seen to be wrong without any task."""
-    check_ini_keys(config)
-    note_unheeded(config)
-    max_line_bytes(config)
-    ini_thresholds(config)
-    ini_floors(config)
-    _check_gate(config)
-    if config.option.lm_sandbox == "isolated":
-        raise pytest.UsageError("--lm-sandbox=isolated is reserved, it does not exist yet; confined is the strongest")
-    if config.option.lm_limit is not None and config.option.lm_sample is not None:
-        raise pytest.UsageError("--lm-limit and --lm-sample exclude each other: the first N, or a random N")
-    configs_of(config)
-    cache_of(config)
-    _check_models(config)
-
-
-def _check_models(config: pytest.Config) -> None:
-    several = [spec for _, spec in getattr(config.option, "lm_models", ())]
-    for spec in (*(several or [config.getoption("lm_adapter")]), config.getoption("lm_judge")):
-        if spec:
-            from pytest_lmeval.adapters.resolve import check_spec
-
-            # Conftest files below the task folders are not loaded yet: with them there may be more to choose from.
-            with_usage_errors(partial(check_spec, spec, registry_of(config), config.rootpath))
 
 
 def with_usage_errors(action: Callable[[], _Result]) -> _Result:
@@ -91,44 +59,6 @@ def _named_numbers(config: pytest.Config, name: str) -> dict[str, float]:
         return dict(named_share(line) for line in config.getini(name))
     except argparse.ArgumentTypeError as error:
         raise pytest.UsageError(f"ini {name}: {error}") from None
-
-
-def _check_gate(config: pytest.Config) -> None:
-    option = config.option
-    if option.lm_max:
-        from pytest_lmeval.compare.limits import limited_names
-
-        with_usage_errors(lambda: limited_names(dict(option.lm_max)))
-    if gate_mode(config) == "baseline" and not option.lm_baseline:
-        raise pytest.UsageError("--lm-gate=baseline needs --lm-baseline PATH, an earlier leaderboard to compare with")
-    if option.lm_update_baseline and not option.lm_baseline:
-        raise pytest.UsageError("--lm-update-baseline needs --lm-baseline PATH, the file to write")
-    _check_one_writes(config)
-    if "baseline" not in from_ini(config):
-        # That of an ini file may be meant for runs of tasks, and this run collect none.
-        check_baseline_exists(config)
-    if option.lm_update_baseline and option.lm_shard:
-        raise pytest.UsageError("--lm-update-baseline cannot be had of one shard: merge the shards' ledgers first")
-
-
-def _check_one_writes(config: pytest.Config) -> None:
-    """Raise pytest.UsageError where several models would write their baselines over each other."""
-    option, labels = config.option, labels_of(config)
-    if labels and option.lm_update_baseline and names_one_file(config.invocation_params.dir / option.lm_baseline):
-        raise pytest.UsageError(
-            f"--lm-update-baseline: {option.lm_baseline} is one file, and {len(labels)} models would write it: name a "
-            "folder for a baseline of each, or write it in a run of one model"
-        )
-
-
-def check_baseline_exists(config: pytest.Config) -> None:
-    """Raise pytest.UsageError where a run is to be compared with a file that is not there."""
-    option = config.option
-    if option.lm_baseline and not option.lm_update_baseline:
-        path = config.invocation_params.dir / option.lm_baseline
-        if not path.exists():
-            where = "ini lm_baseline:" if "baseline" in from_ini(config) else "--lm-baseline"
-            raise pytest.UsageError(f"{where} {option.lm_baseline}: no such file; {_HOW_TO_WRITE_ONE}")
 
 
 def max_line_bytes(config: pytest.Config) -> int:

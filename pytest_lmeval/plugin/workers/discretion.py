@@ -1,18 +1,25 @@
-"""Secrets that the run knows, kept out of what pytest and its plugins show and write besides the reports of tests."""
+"""What reports, warnings and files show: fit to be sent and printed, and without the secrets that the run knows.
+
+A report whose text holds a lone surrogate cannot be encoded: under xdist the failure would be lost, and the run green.
+"""
 
 from __future__ import annotations
 
+import linecache
+import re
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pytest
 
-from pytest_lmeval.plugin.private import change_suites, report_sections
+from pytest_lmeval.plugin.private import change_suites, crash_of, report_sections
 from pytest_lmeval.plugin.settings.settings import scrubber_of_run
-from pytest_lmeval.plugin.workers.sanitize import make_discreet, make_encodable, make_harmless, make_warning_discreet
+from pytest_lmeval.redaction import Scrubber
+from pytest_lmeval.text import printable
 
 _NAME = "lmeval-discretion"
+_COLOR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def be_discreet(config: pytest.Config) -> None:
@@ -77,3 +84,106 @@ def _phases(json_report: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield what a JSON report has of set-up, call and tear-down of each test."""
     for test in json_report.get("tests", ()):
         yield from (phase for phase in test.values() if isinstance(phase, dict))
+
+
+def make_encodable(report: pytest.TestReport) -> None:
+    """Escape lone surrogates in everything that ``report``, of any test, has from outside."""
+    if any(not _encodable(text) for _, text in report.sections):
+        report.sections = [(name, _escaped(text)) for name, text in report.sections]
+    report.user_properties = [(name, _plain(value)) for name, value in report.user_properties]
+    if hasattr(report, "wasxfail"):
+        report.wasxfail = _escaped(report.wasxfail)
+    if report.longrepr is None:
+        return
+    if isinstance(report.longrepr, tuple):  # a skip: (path, line, reason)
+        path, line, reason = report.longrepr
+        report.longrepr = (path, line, _escaped(reason))
+    elif not _encodable(text := str(report.longrepr)):
+        report.longrepr = _escaped(text)
+
+
+def make_discreet(report: Any, scrubber: Scrubber) -> None:
+    """Hide in ``report``, of any test or of what was collected, the secrets that the run knows."""
+    if not scrubber:
+        return
+    report.sections = [(name, scrubber.scrub(text)) for name, text in report.sections]
+    if hasattr(report, "user_properties"):
+        report.user_properties = [(name, _discreet(value, scrubber)) for name, value in report.user_properties]
+    if hasattr(report, "wasxfail"):
+        report.wasxfail = scrubber.scrub(report.wasxfail)
+    if isinstance(report.longrepr, tuple):
+        path, line, reason = report.longrepr
+        report.longrepr = (path, line, scrubber.scrub(reason))
+    elif report.longrepr is not None:
+        crash = crash_of(report)
+        if crash is not None:
+            crash.message = scrubber.scrub(crash.message)
+        text = str(report.longrepr)
+        shown = scrubber.scrub(text)
+        if shown != text:
+            report.longrepr = shown
+
+
+def make_harmless(report: Any) -> None:
+    """Spell out in ``report`` what a terminal or a CI runner would obey, or fold the log at.
+
+    ``report`` is the TestReport of an example or the CollectReport of a task file. Prompts and answers get into it
+    through what metrics and adapters print, log and raise.
+    """
+    # Colours are dropped: a log that is captured has those of pytest.
+    report.sections = [(name, printable(_COLOR.sub("", text), folds=False)) for name, text in report.sections]
+    if hasattr(report, "wasxfail"):
+        report.wasxfail = printable(report.wasxfail, folds=False)
+    if isinstance(report.longrepr, tuple):
+        path, line, reason = report.longrepr
+        report.longrepr = (path, line, printable(reason, folds=False))
+    elif report.longrepr is not None:
+        crash = crash_of(report)
+        if crash is not None:  # the short summary has the bare message, without the mark before each line
+            crash.message = printable(crash.message, folds=False)
+        text = str(report.longrepr)
+        shown = printable(text, folds=False)
+        if shown != text:
+            report.longrepr = shown
+
+
+def make_warning_harmless(warning: warnings.WarningMessage) -> None:
+    """Spell out in a warning, which may quote a prompt or an answer, what would be obeyed or fold the log."""
+    _change_warning(warning, lambda text: printable(_COLOR.sub("", text), folds=False))
+
+
+def make_warning_discreet(warning: warnings.WarningMessage, scrubber: Scrubber) -> None:
+    """Hide the secrets that the run knows in a warning."""
+    _change_warning(warning, scrubber.scrub)
+
+
+def _change_warning(warning: warnings.WarningMessage, change: Callable[[str], str]) -> None:
+    text = str(warning.message)
+    if (shown := change(text)) != text:
+        warning.message = shown
+    # Below the text is the line that warned.
+    line = linecache.getline(warning.filename, warning.lineno) if warning.line is None else warning.line
+    if (shown := change(line)) != line:
+        warning.line = shown
+
+
+def _discreet(value: object, scrubber: Scrubber) -> object:
+    return scrubber.scrub(value) if isinstance(value, str) else value
+
+
+def _encodable(text: str) -> bool:
+    if text.isascii():
+        return True
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _plain(value: object) -> object:
+    return _escaped(value) if isinstance(value, str) else value
+
+
+def _escaped(text: str) -> str:
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")

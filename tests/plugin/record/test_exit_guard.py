@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import pytest
 
-from pytest_lmeval.plugin.asking import exit_guard
-from pytest_lmeval.plugin.asking.exit_guard import ExitGuard
+from pytest_lmeval.plugin.record import exit_guard
+from pytest_lmeval.plugin.record.exit_guard import ExitGuard
 
 
 class Ended(BaseException):

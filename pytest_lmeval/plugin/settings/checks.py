@@ -1,0 +1,216 @@
+"""The options and the ini file before anything is collected: the gate's from the ini file, and what is refused."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import pytest
+
+from pytest_lmeval.arguments import MaxErrors, level
+from pytest_lmeval.errors import UnknownName, did_you_mean
+from pytest_lmeval.plugin.private import ini_keys
+from pytest_lmeval.plugin.settings.models import labels_of, names_one_file
+from pytest_lmeval.plugin.settings.options import GATES
+from pytest_lmeval.plugin.settings.report_dir import picked_by
+from pytest_lmeval.plugin.settings.settings import (
+    cache_of,
+    configs_of,
+    gate_mode,
+    ini_floors,
+    ini_thresholds,
+    max_line_bytes,
+    registry_of,
+    with_usage_errors,
+)
+
+UNHEEDED = pytest.StashKey[tuple[str, ...]]()
+"""What the reports of a run say of the options that had no effect in it."""
+_NAMED = ("lm_thresholds", "lm_min_scores")
+_KEYS = (
+    *("lm_adapter", "lm_alpha", "lm_baseline", "lm_cache", "lm_gate", "lm_max_errors", "lm_max_line_bytes"),
+    *("lm_min_scores", "lm_sandbox_packages", "lm_task_paths", "lm_thresholds", "lm_trusted_paths"),
+)
+_HOW_TO_WRITE_ONE = "write one with --lm-update-baseline, from a run of the state to compare with"
+_ALPHA = 0.05
+_OPEN = ("alpha", "max_errors", "gate", "baseline")
+_FROM_INI = pytest.StashKey[dict[str, str]]()
+_SET_ASIDE = pytest.StashKey[str]()
+
+
+def apply_ini_options(config: pytest.Config) -> None:
+    """Give the options of the gate that the command line leaves open the values of the ini file, or their defaults.
+
+    Raise pytest.UsageError for a value that none of them takes. A baseline is for whole runs: where the options choose
+    a part it is set aside, and with it the mode ``baseline``.
+    """
+    option = config.option
+    before = {name: getattr(option, f"lm_{name}") for name in _OPEN}
+    option.lm_alpha = _given(config, "alpha", level, _ALPHA)
+    option.lm_max_errors = _given(config, "max_errors", MaxErrors, MaxErrors("0"))
+    option.lm_gate = _given(config, "gate", _mode, None)
+    option.lm_baseline = _given(config, "baseline", lambda path: _from_ini_folder(config, path), None)
+    named = {name: str(config.getini(f"lm_{name}")) for name in _OPEN if before[name] is None}
+    named = {name: value for name, value in named.items() if value}
+    part = _chosen_part(config)
+    if "baseline" in named and part and before["gate"] != "baseline" and not option.lm_update_baseline:
+        option.lm_baseline = None
+        del named["baseline"]
+        config.stash[_SET_ASIDE] = part
+        if option.lm_gate == "baseline":
+            option.lm_gate = None
+    config.stash[_FROM_INI] = named
+
+
+def from_ini(config: pytest.Config) -> dict[str, str]:
+    """Return what the ini file sets of the gate in this run, by the names of the options without ``lm_``."""
+    return config.stash.get(_FROM_INI, {})
+
+
+def baseline_set_aside(config: pytest.Config) -> str:
+    """Return which option chose a part of the examples, so that the ini file's baseline is not compared with; or ""."""
+    return config.stash.get(_SET_ASIDE, "")
+
+
+def _given(config: pytest.Config, name: str, parse: Callable[[str], Any], default: Any) -> Any:
+    asked = getattr(config.option, f"lm_{name}")
+    text = config.getini(f"lm_{name}")
+    if not text:
+        return default if asked is None else asked
+    try:
+        value = parse(str(text))
+    except (argparse.ArgumentTypeError, UnknownName) as error:
+        raise pytest.UsageError(f"ini lm_{name}: {error}") from None
+    return value if asked is None else asked
+
+
+def _mode(text: str) -> str:
+    if text not in GATES:
+        raise UnknownName("gate", text, GATES)
+    return text
+
+
+def _from_ini_folder(config: pytest.Config, path: str) -> str:
+    folder = config.rootpath if config.inipath is None else config.inipath.parent
+    return os.path.relpath(folder / path, config.invocation_params.dir)
+
+
+def _chosen_part(config: pytest.Config) -> str:
+    option = config.option
+    of_tasks = {"--lm-limit": option.lm_limit, "--lm-sample": option.lm_sample, "--lm-subject": option.lm_subject}
+    return picked_by(config) or next((name for name, value in of_tasks.items() if value), "")
+
+
+def check_options(config: pytest.Config) -> None:
+    """Raise pytest.UsageError at once for what can be seen to be wrong without any task."""
+    check_ini_keys(config)
+    note_unheeded(config)
+    max_line_bytes(config)
+    ini_thresholds(config)
+    ini_floors(config)
+    _check_gate(config)
+    if config.option.lm_sandbox == "isolated":
+        raise pytest.UsageError("--lm-sandbox=isolated is reserved, it does not exist yet; confined is the strongest")
+    if config.option.lm_limit is not None and config.option.lm_sample is not None:
+        raise pytest.UsageError("--lm-limit and --lm-sample exclude each other: the first N, or a random N")
+    configs_of(config)
+    cache_of(config)
+    _check_models(config)
+
+
+def _check_models(config: pytest.Config) -> None:
+    several = [spec for _, spec in getattr(config.option, "lm_models", ())]
+    for spec in (*(several or [config.getoption("lm_adapter")]), config.getoption("lm_judge")):
+        if spec:
+            from pytest_lmeval.adapters.resolve import check_spec
+
+            # Conftest files below the task folders are not loaded yet: with them there may be more to choose from.
+            with_usage_errors(partial(check_spec, spec, registry_of(config), config.rootpath))
+
+
+def _check_gate(config: pytest.Config) -> None:
+    option = config.option
+    if option.lm_max:
+        from pytest_lmeval.compare.limits import limited_names
+
+        with_usage_errors(lambda: limited_names(dict(option.lm_max)))
+    if gate_mode(config) == "baseline" and not option.lm_baseline:
+        raise pytest.UsageError("--lm-gate=baseline needs --lm-baseline PATH, an earlier leaderboard to compare with")
+    if option.lm_update_baseline and not option.lm_baseline:
+        raise pytest.UsageError("--lm-update-baseline needs --lm-baseline PATH, the file to write")
+    _check_one_writes(config)
+    if "baseline" not in from_ini(config):
+        # That of an ini file may be meant for runs of tasks, and this run collect none.
+        check_baseline_exists(config)
+    if option.lm_update_baseline and option.lm_shard:
+        raise pytest.UsageError("--lm-update-baseline cannot be had of one shard: merge the shards' ledgers first")
+
+
+def _check_one_writes(config: pytest.Config) -> None:
+    """Raise pytest.UsageError where several models would write their baselines over each other."""
+    option, labels = config.option, labels_of(config)
+    if labels and option.lm_update_baseline and names_one_file(config.invocation_params.dir / option.lm_baseline):
+        raise pytest.UsageError(
+            f"--lm-update-baseline: {option.lm_baseline} is one file, and {len(labels)} models would write it: name a "
+            "folder for a baseline of each, or write it in a run of one model"
+        )
+
+
+def check_baseline_exists(config: pytest.Config) -> None:
+    """Raise pytest.UsageError where a run is to be compared with a file that is not there."""
+    option = config.option
+    if option.lm_baseline and not option.lm_update_baseline:
+        path = config.invocation_params.dir / option.lm_baseline
+        if not path.exists():
+            where = "ini lm_baseline:" if "baseline" in from_ini(config) else "--lm-baseline"
+            raise pytest.UsageError(f"{where} {option.lm_baseline}: no such file; {_HOW_TO_WRITE_ONE}")
+
+
+def check_ini_keys(config: pytest.Config) -> None:
+    """Raise pytest.UsageError for a misspelt key, a name that a key has twice, and a folder that is not there."""
+    for key in ini_keys(config):
+        if key.startswith("lm_") and not _is_known(key, config) and (meant := _meant(key, config)):
+            raise pytest.UsageError(f"ini {key}: there is no such key;{meant}")
+    for key in _NAMED:
+        counts = Counter(str(line).rpartition("=")[0].strip() for line in config.getini(key))
+        if twice := [name for name, count in counts.items() if count > 1]:
+            raise pytest.UsageError(f"ini {key}: {twice[0]} has two values; leave one of them")
+    if config.option.lm_adapter or config.getini("lm_adapter"):
+        # A folder of lm_trusted_paths that is not there only trusts less.
+        for folder in config.getini("lm_task_paths") or ():
+            if not (config.rootpath / folder).exists():
+                raise pytest.UsageError(f"ini lm_task_paths: {folder}: no such folder below {config.rootpath}")
+
+
+def note_unheeded(config: pytest.Config) -> None:
+    """Note, for the reports, the options that have no effect without another one."""
+    config.stash[UNHEEDED] = tuple(_without_effect(config.option))
+
+
+def _is_known(key: str, config: pytest.Config) -> bool:
+    try:
+        config.getini(key)
+    except ValueError:
+        return False
+    return True
+
+
+def _meant(key: str, config: pytest.Config) -> str:
+    if hasattr(config.option, key):
+        return f" write addopts = --{key.replace('_', '-')}=..."
+    return did_you_mean(key, _KEYS)
+
+
+def _without_effect(option: object) -> Iterator[str]:
+    given = vars(option)
+    compares = {"--lm-strict": given["lm_strict"], "--lm-tolerance": given["lm_tolerance"]}
+    compares["--lm-pair-by"] = given["lm_pair_by"] not in (None, "content")
+    names = [name for name, value in compares.items() if value]
+    if names and not given["lm_baseline"]:
+        yield f"{', '.join(names)}: without effect, nothing is compared without --lm-baseline"
+    if given["lm_seed"] and given["lm_sample"] is None:
+        yield "--lm-seed: without effect, nothing is drawn without --lm-sample"

@@ -110,6 +110,8 @@ def test_an_option_that_no_task_heeds_is_a_usage_error(
 
 def test_no_few_shots_are_what_a_task_without_has_anyway(quizzes: Project) -> None:
     assert 0 == quizzes.run("tasks/plain.jsonl", "--lm-num-fewshot=0").ret
+    assert [["say: x"]] == quizzes.calls()
+    assert [("plain", 1, 1)] == [(row["task"], row["correct"], row["total"]) for row in quizzes.board()["tasks"]]
 
 
 def test_a_run_without_tasks_does_not_ask_for_subjects(project: Project) -> None:

@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from functools import partial
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -56,6 +56,10 @@ filterwarnings =
 NEEDLESS = ("anyio", "hypothesispytest", "pytest_cov", "randomly", "repeat", "rerunfailures", "timeout")
 # Installed for one test alone; in every other run it warns of an option that it wants to be set.
 _QUIET = {"PYTEST_ADDOPTS": "-pno:asyncio"}
+FORKED = """\
+Its runs of pytest and lmeval were forks of a process that has done the imports (tests/fork_server.py), not commands.
+To run it with commands: pytest --all "{test}"
+If it fails only as a fork, the fault is in the fork server, and not in the package."""
 # How long a test waits for what is sure to come, on the slowest and busiest of machines: it ends a hang, no more.
 PATIENCE_S = 300.0
 BOARD_KEYS = """
@@ -135,6 +139,22 @@ def left_out(config: pytest.Config) -> dict[str, str]:
     if not config.getoption("again") and "again" not in config.getoption("markexpr"):
         found["again"] = "others once more, in other ways, with --again"
     return found
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Say with a failure that what failed was a fork, and how to see whether the command does the same."""
+    report = yield
+    if report.failed and runs_are_forks(item):
+        report.sections.append(("how pytest ran in this test", FORKED.format(test=item.nodeid)))
+    return report
+
+
+def runs_are_forks(item: pytest.Item) -> bool:
+    """Tell whether runs of pytest and lmeval in this test are forks of the server, not commands."""
+    fixtures = {"project", "run_module"} & {*getattr(item, "fixturenames", ())}
+    is_command = item.get_closest_marker("command_line") is not None and "project" in fixtures
+    return bool(fixtures) and not is_command and not item.config.getoption("all")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
@@ -309,7 +329,7 @@ def project(
 
     Runs are forks of a server, for speed; those of tests that are marked ``command_line`` are the real command.
     """
-    if request.node.get_closest_marker("command_line") is None and not request.config.getoption("all"):
+    if runs_are_forks(request.node):
         monkeypatch.setattr(pytester, "popen", partial(fork_server.popen, pytester.popen))
     for name in [name for name in os.environ if name.startswith(("PYTEST_XDIST", "GITHUB_", "LM_", "OPENAI_"))]:
         monkeypatch.delenv(name)

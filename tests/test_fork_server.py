@@ -130,6 +130,29 @@ def test_a_fork_ends_as_the_command_ends(project: Project, end: str, code: int) 
     assert code == project.run().ret  # of the command, with --all
 
 
+def test_a_failure_says_that_runs_were_forks_and_how_to_run_them_as_commands(
+    project: Project, request: pytest.FixtureRequest
+) -> None:
+    item = request.node
+    call = pytest.CallInfo.from_call(lambda: pytest.fail("on purpose"), "call")
+    report = item.ihook.pytest_runtest_makereport(item=item, call=call)
+    notes = [text for title, text in report.sections if title == "how pytest ran in this test"]
+    if request.config.getoption("all"):
+        assert [] == notes
+    else:
+        (note,) = notes
+        assert f'pytest --all "{item.nodeid}"' in note
+    passed = item.ihook.pytest_runtest_makereport(item=item, call=pytest.CallInfo.from_call(lambda: None, "call"))
+    assert "how pytest ran in this test" not in dict(passed.sections)
+
+
+@pytest.mark.command_line
+def test_a_failure_of_a_command_says_nothing_of_forks(project: Project, request: pytest.FixtureRequest) -> None:
+    call = pytest.CallInfo.from_call(lambda: pytest.fail("on purpose"), "call")
+    report = request.node.ihook.pytest_runtest_makereport(item=request.node, call=call)
+    assert "how pytest ran in this test" not in dict(report.sections)
+
+
 def test_a_run_that_takes_too_long_is_killed(project: Project) -> None:
     project.write("test_slow.py", "import os, time\nopen('pid', 'w').write(str(os.getpid()))\ntime.sleep(60)\n")
     with pytest.raises(project.pytester.TimeoutExpired):

@@ -15,7 +15,8 @@ _PACKAGE = "pytest_lmeval."
 # A folder's modules by their names, or `OLD=NEW`: the folder before, the folder now.
 _FOLDERS = {
     ("engine", "asking"): (
-        "ask batching budget caching engine host hosting jobs opening outage policy rates rounds streaming"
+        "ask batching budget=limits caching engine host hosting jobs=transport opening=pacing outage=limits policy"
+        " rates=pacing rounds streaming"
     ),
     ("engine", "scoring"): "evaluate judge",
     ("engine", "run"): "resume",

@@ -12,7 +12,7 @@ from typing import Any
 
 from pytest_lmeval.adapters.resolve import adapter_name
 from pytest_lmeval.arguments import THINK_TAGS
-from pytest_lmeval.asking.outage import Unreachable, is_unreachable
+from pytest_lmeval.asking.limits import Unreachable, is_unreachable
 from pytest_lmeval.errors import AdapterDown, AdapterError, AdapterTimeout, TransientError
 from pytest_lmeval.postprocess import split_thoughts
 from pytest_lmeval.records.checked import checked

@@ -10,9 +10,9 @@ from typing import Any
 
 from pytest_lmeval.adapters.resolve import adapter_name
 from pytest_lmeval.asking.ask import Answer, ask, with_attempts
-from pytest_lmeval.asking.jobs import Inbox, Job
-from pytest_lmeval.asking.outage import Outage, is_too_long
-from pytest_lmeval.asking.policy import AGAIN, SERVER, Policy, Wait, Waits, backoff_s
+from pytest_lmeval.asking.limits import Outage, is_too_long
+from pytest_lmeval.asking.policy import AGAIN, SERVER, Policy, Wait, backoff_s
+from pytest_lmeval.asking.transport import Inbox, Job
 from pytest_lmeval.errors import AdapterDown, AdapterError, AdapterTimeout, TransientError
 from pytest_lmeval.types import Generate, Request
 
@@ -27,8 +27,10 @@ class BatchTransport:
         self._policy = policy
         self._inbox = inbox
         self._queue: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
-        self._outage = Outage(adapter)
-        self._waits = Waits()
+        # It begins with the first error.
+        self._outage: Outage | None = None
+        self._works = False
+        self._wait: Wait | None = None
         self._stopped = False
         self._current: Job | None = None
         self._calling_since: float | None = None
@@ -52,7 +54,7 @@ class BatchTransport:
     @property
     def wait(self) -> Wait | None:
         """What the next call waits for, if it does."""
-        return self._waits.current
+        return self._wait
 
     def abandon(self) -> list[Job]:
         """Answer the stuck call's job with timeouts and leave the call alone; return the jobs that were not begun."""
@@ -104,7 +106,7 @@ class BatchTransport:
         return answers
 
     def _ask_together(self, requests: Sequence[Request], before: int = 0) -> list[Answer]:
-        ended = self._outage.ended
+        ended = None if self._outage is None else self._outage.ended
         return [ended] * len(requests) if ended else self._ask_with_retries(requests, before)
 
     def _ask_with_retries(self, requests: Sequence[Request], before: int) -> list[Answer]:
@@ -118,8 +120,9 @@ class BatchTransport:
             if any(map(is_too_long, waits)):
                 break
             seconds = max(backoff_s(attempt, wait) for wait in waits)
-            with self._waits.waiting(seconds, SERVER if any(waits) else AGAIN):
-                time.sleep(seconds)
+            self._wait = Wait(time.monotonic() + seconds, SERVER if any(waits) else AGAIN)
+            time.sleep(seconds)
+            self._wait = None
             for number, answer in zip(again, self._ask([requests[number] for number in again]), strict=True):
                 answers[number] = answer
                 attempts[number] += 1
@@ -141,10 +144,16 @@ class BatchTransport:
         return with_attempts(spoilt, attempts) if self._stopped else self._ask_together([request], attempts)[0]
 
     def _noted(self, answers: list[Answer]) -> list[Answer]:
+        if self._outage is None:
+            if not any(isinstance(answer, AdapterError) for answer in answers):
+                self._works = self._works or bool(answers)
+                return answers
+            self._outage = Outage(self._adapter, works=self._works)
+        outage = self._outage
         if len({str(answer) if isinstance(answer, AdapterError) else id(answer) for answer in answers}) != 1:
-            return [self._outage.note(answer) for answer in answers]
+            return [outage.note(answer) for answer in answers]
         # A call whose answers cannot be used is one error, however many requests were in it.
-        return [self._outage.note(answers[0])] * len(answers)
+        return [outage.note(answers[0])] * len(answers)
 
     def _ask(self, requests: Sequence[Request]) -> list[Answer]:
         self._calling_for = len(requests)

@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from pytest_lmeval.asking.ask import Answer
-from pytest_lmeval.asking.jobs import Inbox, Job
 from pytest_lmeval.asking.policy import Wait
 from pytest_lmeval.asking.streaming import AsyncTransport
+from pytest_lmeval.asking.transport import Inbox, Job
 from pytest_lmeval.errors import AdapterError
 
 _FLUSH_S = 0.002

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import IO, Any
 
-from pytest_lmeval.asking.jobs import Inbox, Job
 from pytest_lmeval.asking.policy import Policy, Wait
+from pytest_lmeval.asking.transport import Inbox, Job
 from pytest_lmeval.errors import AdapterError, AdapterTimeout
 
 _GRACE_S = 5.0

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Hashable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
@@ -73,39 +72,6 @@ class Wait(NamedTuple):
     def seconds(self) -> float:
         """How long it will take from now."""
         return max(0.0, self.until - time.monotonic())
-
-
-class Waits:
-    """The waits of the requests in hand; may be read from another thread."""
-
-    def __init__(self) -> None:
-        self._in_hand = 0
-        self._waits: dict[object, Wait] = {}
-
-    @contextmanager
-    def in_hand(self) -> Iterator[None]:
-        """Count a request while it is worked on."""
-        self._in_hand += 1
-        try:
-            yield
-        finally:
-            self._in_hand -= 1
-
-    @contextmanager
-    def waiting(self, seconds: float, what: str) -> Iterator[None]:
-        """Note that a request in hand waits for ``what``."""
-        key = object()
-        self._waits[key] = Wait(time.monotonic() + seconds, what)
-        try:
-            yield
-        finally:
-            del self._waits[key]
-
-    @property
-    def current(self) -> Wait | None:
-        """The wait that ends first, where all requests in hand wait; None where one of them gets on."""
-        waits = list(self._waits.values())
-        return min(waits) if waits and len(waits) >= self._in_hand else None
 
 
 _Key = TypeVar("_Key")

@@ -11,13 +11,16 @@ import queue
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from pytest_lmeval.asking.ask import Answer
-from pytest_lmeval.asking.jobs import Inbox, Job
+from pytest_lmeval.asking.transport import Inbox, Job
 from pytest_lmeval.errors import AdapterError, BudgetSpent, LmevalError
-from pytest_lmeval.formats.task import FollowUp
 from pytest_lmeval.records.answers import Recall
 from pytest_lmeval.types import Completion, Exchange, Generate, Request
+
+if TYPE_CHECKING:
+    from pytest_lmeval.formats.task import FollowUp
 
 
 class Conversation:
@@ -98,6 +101,20 @@ class Conversation:
             if known is None:
                 return
             self._take(known, is_new=False)
+
+
+def begin(job: Job, converse: Callable[[Any, Request], Conversation | None]) -> None:
+    """Begin the conversations of ``job``: where it has one, its other requests are talks of one round."""
+    begun = {
+        number: talk
+        for key, span in job.spans.items()
+        for number in range(span.start, span.stop)
+        if (talk := converse(key, job.requests[number])) is not None
+    }
+    if begun:
+        job.talks = [begun.get(number) or Conversation(one) for number, one in enumerate(job.requests)]
+        for number, answer in job.known.items():
+            job.talks[number].take(answer)
 
 
 class Rounds:

@@ -13,11 +13,10 @@ from typing import Any
 
 from pytest_lmeval.adapters.resolve import adapter_name
 from pytest_lmeval.asking.ask import Answer, ask, check_answer, is_async, unusable, with_attempts, without_thoughts
-from pytest_lmeval.asking.jobs import Inbox, Job
-from pytest_lmeval.asking.opening import Opening
-from pytest_lmeval.asking.outage import Outage, is_too_long
-from pytest_lmeval.asking.policy import AGAIN, OWN, SERVER, Policy, Wait, Waits, backoff_s
-from pytest_lmeval.asking.rates import RateLimit
+from pytest_lmeval.asking.limits import Outage, is_too_long
+from pytest_lmeval.asking.pacing import Opening, RateLimit, Waits
+from pytest_lmeval.asking.policy import AGAIN, OWN, SERVER, Policy, Wait, backoff_s
+from pytest_lmeval.asking.transport import Inbox, Job
 from pytest_lmeval.errors import AdapterDown, AdapterError, AdapterTimeout, TransientError
 from pytest_lmeval.text import printable
 from pytest_lmeval.types import Completion, Generate, LogLikelihood, Request

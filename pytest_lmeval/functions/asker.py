@@ -14,7 +14,7 @@ from pytest_lmeval.adapters.protocol import ANY_OPTION
 from pytest_lmeval.adapters.resolve import adapter_name
 from pytest_lmeval.asking.ask import Answer
 from pytest_lmeval.asking.engine import Engine
-from pytest_lmeval.asking.jobs import Job
+from pytest_lmeval.asking.transport import Job
 from pytest_lmeval.errors import AdapterError, BudgetSpent
 from pytest_lmeval.functions.loop import Loop
 from pytest_lmeval.hashes import with_ordinal
@@ -95,18 +95,24 @@ class Asker:
             raise AdapterError(f"adapter {self.name} does not take {', '.join(sorted(refused))} from lm.ask; {takes}")
         await self._turn()
         answer = await self._answer(request if sent is None else sent)
-        try:
-            self.engine.budget.settle(answer)
-        finally:
-            self._settled.set()
+        self._settle(answer)
         if isinstance(answer, AdapterError):
             raise answer
         assert isinstance(answer, Completion)
         self._note(Exchange(request, answer))
         return answer
 
+    def _settle(self, answer: Answer) -> None:
+        if self.engine.budget is not None:
+            try:
+                self.engine.budget.settle(answer)
+            finally:
+                self._settled.set()
+
     async def _turn(self) -> None:
         budget = self.engine.budget
+        if budget is None:
+            return
         while not budget.allows(1):
             if not budget.is_waiting:
                 budget.check(1)
@@ -170,10 +176,10 @@ class Asker:
         """Count what an answer cost that nobody waits for any more: its request was cancelled."""
         if job.failure is None:
             with suppress(BudgetSpent):  # the next request meets it
-                self.engine.budget.settle(_answer_in(job, request))
-        else:
+                self._settle(_answer_in(job, request))
+        elif self.engine.budget is not None:
             self.engine.budget.release()
-        self._settled.set()
+            self._settled.set()
 
 
 def _answer_in(job: Job, request: Generate) -> Answer:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from pytest_lmeval.adapters.resolve import adapter_name, as_judge, secrets_of
 from pytest_lmeval.asking.ask import without_thoughts
-from pytest_lmeval.asking.budget import Budget
-from pytest_lmeval.asking.engine import Ahead, Engine
+from pytest_lmeval.asking.engine import Ahead, Engine, Hooks
+from pytest_lmeval.asking.limits import Budget
 from pytest_lmeval.asking.rounds import Conversation
 from pytest_lmeval.errors import AdapterError, BudgetSpent, UsageError
 from pytest_lmeval.formats.task import Prompt, Task, Tools
@@ -29,7 +29,8 @@ from pytest_lmeval.scoring.judge import Judge, NamedJudges, known_answers
 from pytest_lmeval.types import Example, ExampleResult, Exchange, Generate, Joined, Message, Request, Response
 
 if TYPE_CHECKING:
-    from pytest_lmeval.asking.caching import Cache, CachedAnswers
+    from pytest_lmeval.asking.caching import Cache
+    from pytest_lmeval.asking.policy import Policy
     from pytest_lmeval.run.early import Early
 
 Render = Callable[[Example], Any]
@@ -70,6 +71,7 @@ class Run:
         self.programs = Programs(settings, self.refusals)
         self._early: Early | None = None
         self.engine: Engine | None = None
+        self._on_wait: Callable[[Engine], None] | None = None
         self.adapter: Any = None
         self.stopped = ""
         # What used an example whose result had been reported.
@@ -84,7 +86,7 @@ class Run:
         self._prompts: dict[Unit, Prompt] = {}
         self.underway: Underway | None = None
         self.adapter_key = ""
-        self.purse: list[Budget] = []
+        self.shared_budget: list[Budget] = []
         self.cache: Cache | None = None
         if settings.cache is not None:
             from pytest_lmeval.asking.caching import Cache
@@ -121,11 +123,17 @@ class Run:
         self.programs.prepare(units if needs.programs(self.registry) else (), trusted=self.is_trusted)
 
     def open(
-        self, adapter: Any, units: Sequence[Unit], batches: Iterable[Sequence[Unit]], ahead: Ahead | None = None
+        self,
+        adapter: Any,
+        units: Sequence[Unit],
+        batches: Iterable[Sequence[Unit]],
+        ahead: Ahead | None = None,
+        on_wait: Callable[[Engine], None] | None = None,
     ) -> Engine:
         """Return the engine that answers ``units`` from ``adapter``.
 
         ``batches`` says which units are asked together. ``ahead`` returns the unit that will be wanted next.
+        ``on_wait`` is called now and then while an answer is waited for.
         """
         self.adapter = adapter
         self._name = adapter_name(adapter)
@@ -139,12 +147,12 @@ class Run:
         ready = {id(task): task.prepared(adapter) for task in {id(unit.task): unit.task for unit in units}.values()}
         for unit in units:
             unit.task = ready[id(unit.task)]
-        # Runs that share a purse spend out of that of the first.
-        budget = self.purse[0] if self.purse else None
-        engine = self.engine = Engine(adapter, self.settings.policy(self._held.cost), budget, self._cached(adapter))
-        self.purse[:] = [engine.budget]
-        engine.recall = self._recall if self.settings.reuses else None
-        engine.converse = self._converse
+        # Runs that share a budget share that of the first.
+        budget = self.shared_budget[0] if self.shared_budget else None
+        self._on_wait = on_wait
+        hooks = Hooks(self._recall if self.settings.reuses else None, self._converse, on_wait)
+        engine = self.engine = self._engine(adapter, self.settings.policy(self._held.cost), budget, hooks)
+        self.shared_budget[:] = [] if engine.budget is None else [engine.budget]
         alone = ahead is None or (self.settings.may_crash and not engine.streams)
         engine.plan(batches, ahead if ahead is not None and not alone else _nothing)
         return engine
@@ -155,10 +163,7 @@ class Run:
             known = known_answers(self._held.results.values())
 
             def judging(adapter: Any) -> Engine:
-                adapter = as_judge(adapter)
-                own = Engine(adapter, engine.policy, engine.budget, self._cached(adapter))
-                own.on_wait = engine.on_wait
-                return own
+                return self._engine(as_judge(adapter), engine.policy, engine.budget, Hooks(on_wait=self._on_wait))
 
             def open_model(spec: str) -> Judge:
                 return Judge(judging(self._named_judge(spec)), known)
@@ -166,8 +171,10 @@ class Run:
             self._judge = Judge(judging(adapter), known, open_model) if adapter else NamedJudges(open_model)
         return self._judge
 
-    def _cached(self, adapter: Any) -> CachedAnswers | None:
-        return None if self.cache is None else self.cache.of(adapter)
+    def _engine(self, adapter: Any, policy: Policy, budget: Budget | None, hooks: Hooks) -> Engine:
+        if hasattr(adapter, "think_tags"):
+            adapter.think_tags = policy.think_tags
+        return Engine(adapter, policy, budget, None if self.cache is None else self.cache.of(adapter), hooks)
 
     def result(self, unit: Unit, render: Render, *, engine: Engine, judge: Any, sandbox: Any) -> ExampleResult:
         """Return the result of a unit; what cannot be asked or scored has the status ``error`` or ``timeout``.

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pytest_lmeval.asking import opening
+from pytest_lmeval.asking import pacing
 from pytest_lmeval.asking.ask import Answer, ask, unusable
 from pytest_lmeval.asking.engine import Engine
 from pytest_lmeval.asking.policy import Policy
@@ -97,7 +97,7 @@ def test_a_request_adapter_gets_the_requests() -> None:
 
 
 def test_an_async_adapter_is_awaited_for_every_request_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(opening, "ALONE_S", 0.0)
+    monkeypatch.setattr(pacing, "ALONE_S", 0.0)
 
     async def answer(request: Generate) -> Completion:
         arrived.append(request)

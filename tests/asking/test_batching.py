@@ -13,8 +13,8 @@ from pytest_lmeval.asking import batching
 from pytest_lmeval.asking.ask import Answer
 from pytest_lmeval.asking.batching import BatchTransport
 from pytest_lmeval.asking.engine import Engine
-from pytest_lmeval.asking.jobs import Inbox, Job
 from pytest_lmeval.asking.policy import Policy
+from pytest_lmeval.asking.transport import Inbox, Job
 from pytest_lmeval.errors import AdapterError, AdapterTimeout, RequestRefused, TransientError
 from pytest_lmeval.types import Completion, Generate, LogLikelihood, LogProb
 from tests.tables import each_row
@@ -55,6 +55,14 @@ def jobs_of(*batches: str) -> list[Job]:
             job.add(text, [Generate(text)])
         jobs.append(job)
     return jobs
+
+
+def test_a_later_answer_to_a_job_is_ignored() -> None:
+    inbox, taken = Inbox(), []
+    job = Job([Generate("a")], on_answer=lambda job: taken.append(job.answers))
+    inbox.deliver(job, [Completion("in time")])
+    inbox.deliver(job, [Completion("too late")])
+    assert [[Completion("in time")]] == taken == [job.answers]
 
 
 def answers_of(adapter: Any, *batches: str, **limits: Any) -> list[list[str]]:

@@ -9,18 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_lmeval.asking.budget import Budget
 from pytest_lmeval.asking.engine import Engine
+from pytest_lmeval.asking.limits import Budget
 from pytest_lmeval.asking.policy import Policy
 from pytest_lmeval.errors import AdapterError, BudgetSpent
 from pytest_lmeval.types import Completion, Generate, LogProb
 
 
-def test_without_a_limit_everything_may_go() -> None:
-    budget = Budget(None)
-    budget.commit(10**6)
-    assert budget.allows(10**6)
-    budget.check(10**6)
+def test_a_run_without_a_limit_has_no_budget() -> None:
+    assert Engine(PricedBatch()).budget is None
 
 
 def test_until_a_cost_is_known_one_is_on_its_way_at_a_time() -> None:
@@ -33,7 +30,7 @@ def test_until_a_cost_is_known_one_is_on_its_way_at_a_time() -> None:
     assert not budget.allows(10)
 
 
-def test_what_is_on_its_way_counts_as_dear_as_the_dearest_so_far() -> None:
+def test_what_is_on_its_way_counts_as_the_maximum_cost_seen() -> None:
     budget = Budget(10.0)
     budget.commit(2)
     budget.settle(Completion("a", cost=3.0))
@@ -64,7 +61,7 @@ def test_what_may_not_go_any_more_says_what_was_spent() -> None:
 
 
 @given(st.data(), st.floats(0.5, 20), st.integers(1, 30))
-def test_requests_no_dearer_than_the_first_never_pass_the_limit(data: Any, first: float, times: int) -> None:
+def test_requests_that_cost_no_more_than_the_first_never_pass_the_limit(data: Any, first: float, times: int) -> None:
     limit = first * times
     budget, spent, out = Budget(limit), 0.0, 1
     budget.commit(1)
@@ -151,8 +148,21 @@ def test_a_run_that_may_cost_as_much_as_it_does_is_not_stopped(kind: type[Priced
 
 
 def test_a_log_probability_whose_cost_nobody_tells_stops_a_limited_run() -> None:
-    free, limited = Budget(None), Budget(1.0)
-    free.settle(LogProb(-1.0))
+    limited = Budget(1.0)
     limited.commit(1)
     with pytest.raises(BudgetSpent, match="does not tell"):
         limited.settle(LogProb(-1.0))
+
+
+@pytest.mark.parametrize("kind", [PricedAsync, PricedBatch])
+def test_what_is_sent_ahead_counts_every_request_of_a_key(kind: type[Priced]) -> None:
+    adapter, requests = kind(), [Generate("a"), Generate("b"), Generate("c")]
+    engine = Engine(adapter, Policy(max_cost=8.0, batch_size=1))
+    engine.respond("first", lambda key: requests)
+    engine.send(["second", "third"], lambda key: requests)
+    assert 1 == engine.outstanding
+    engine.respond("second", lambda key: requests)
+    with pytest.raises(BudgetSpent):
+        engine.respond("third", lambda key: requests)
+    engine.close()
+    assert 6 == adapter.asked

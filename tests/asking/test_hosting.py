@@ -13,6 +13,7 @@ import pytest
 from pytest_lmeval.asking.engine import Engine
 from pytest_lmeval.asking.hosting import HostedTransport
 from pytest_lmeval.asking.policy import Policy
+from pytest_lmeval.asking.transport import Inbox, Job
 from pytest_lmeval.errors import AdapterError
 from pytest_lmeval.types import Completion, Generate
 
@@ -47,7 +48,7 @@ def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ask:
 
     def answers(*prompts: str, timeout_s: float = 20.0) -> list[str]:
         engine = Engine(adapter, Policy(concurrency=64, timeout_s=timeout_s, retries=0))
-        assert isinstance(engine._transport, HostedTransport)
+        assert isinstance(engine._sender._transport, HostedTransport)
         numbers = iter(range(len(prompts)))
         engine.plan([range(len(prompts))], lambda: next(numbers, None))
         texts = []
@@ -72,6 +73,16 @@ def test_many_answers_come_back_in_order_from_one_other_process(ask: Ask) -> Non
     assert prompts == [text for _, text in answers]
     (process,) = {process for process, _ in answers}
     assert str(os.getpid()) != process
+
+
+def test_a_helper_that_is_closed_has_ended(ask: Ask) -> None:
+    adapter: Any = importlib.import_module("hosted_adapters").Echo()
+    transport, job = HostedTransport(adapter, Policy(), inbox := Inbox()), Job([Generate("p")])
+    transport.submit([job])
+    assert inbox.wait(job, 20.0)
+    transport.close()
+    assert transport._helper is not None
+    assert 0 == transport._helper.process.returncode
 
 
 def test_what_an_adapter_raises_is_the_error_of_its_request(ask: Ask) -> None:

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from pytest_lmeval.adapters.openai.adapter import OpenAIAdapter
-from pytest_lmeval.asking import batching, opening, streaming
+from pytest_lmeval.asking import batching, pacing, streaming
 from pytest_lmeval.asking.engine import Engine
-from pytest_lmeval.asking.outage import ALIKE, FIRST, Outage, is_unreachable
+from pytest_lmeval.asking.limits import REPEATS_AT_FIRST, REPEATS_LATER, Outage, is_unreachable
 from pytest_lmeval.asking.policy import Policy
 from pytest_lmeval.errors import AdapterDown, AdapterError, AdapterTimeout, RequestRefused, TransientError
 from pytest_lmeval.types import Completion, Generate
@@ -100,7 +100,7 @@ def test_five_errors_alike_before_any_answer_end_the_run_and_no_sixth_request_is
 ) -> None:
     adapter = Client(lambda attempt: raising(error))
     texts, stopped = outcomes(adapter, 60, concurrency=concurrency, retries=0)
-    assert FIRST == adapter.attempts.total() == len(texts)
+    assert REPEATS_AT_FIRST == adapter.attempts.total() == len(texts)
     assert not any("stopped" in text for text in texts[:-1])
     assert texts[-1] == stopped
     assert stopped.startswith("stopped: the first 5 requests to client at https://***@models.example/v1 failed alike")
@@ -112,7 +112,7 @@ def test_five_errors_alike_before_any_answer_end_the_run_and_no_sixth_request_is
 def test_a_port_that_nobody_listens_on_ends_the_run(nobody: int, retries: int) -> None:
     adapter = OpenAIAdapter("m", base_url=f"http://127.0.0.1:{nobody}/v1", api_key_env="")
     texts, stopped = outcomes(adapter, 60, concurrency=4, retries=retries)
-    assert FIRST == len(texts)
+    assert REPEATS_AT_FIRST == len(texts)
     assert all(text.endswith(f"({retries + 1} attempt{'s' if retries else ''})") for text in texts[:-1])
     assert f"m at http://127.0.0.1:{nobody}/v1 failed alike; check that the server is running, and its" in stopped
 
@@ -121,8 +121,8 @@ def test_a_batch_adapter_that_fails_alike_five_times_ends_the_run() -> None:
     adapter = BatchClient(lambda attempt: raising(OSError("no network")))
     texts, stopped = outcomes(adapter, 60, batch_size=4)
     # Two calls for four and, one by one, the five that end the run.
-    assert 2 * 4 + FIRST == adapter.attempts.total()
-    assert FIRST == len(texts)
+    assert 2 * 4 + REPEATS_AT_FIRST == adapter.attempts.total()
+    assert REPEATS_AT_FIRST == len(texts)
     assert "the first 5 requests" in stopped
     assert "no network" in stopped
 
@@ -130,13 +130,13 @@ def test_a_batch_adapter_that_fails_alike_five_times_ends_the_run() -> None:
 def test_a_batch_of_which_five_alike_failed_alone_is_asked_no_further() -> None:
     adapter = BatchClient(lambda attempt: raising(OSError("no network")))
     texts, _ = outcomes(adapter, 60, batch_size=30)
-    assert (30 + FIRST, FIRST) == (adapter.attempts.total(), len(texts))
+    assert (30 + REPEATS_AT_FIRST, REPEATS_AT_FIRST) == (adapter.attempts.total(), len(texts))
 
 
 def test_a_batch_adapter_that_loses_its_server_later_ends_the_run_within_twenty_requests() -> None:
     adapter = BatchClient(lambda attempt: FINE if attempt <= 8 else raising(ConnectionRefusedError("gone")))
     texts, stopped = outcomes(adapter, 60, batch_size=8)
-    assert 8 + ALIKE == len(texts)
+    assert 8 + REPEATS_LATER == len(texts)
     assert "the last 20 requests" in stopped
 
 
@@ -146,8 +146,8 @@ def test_calls_that_all_return_too_few_answers_count_as_one_request_each() -> No
             return super().generate(prompts)[1:]
 
     adapter = Short(lambda attempt: FINE)
-    assert 4 * (FIRST - 1) + 1 == len(outcomes(adapter, 60, batch_size=4)[0])
-    assert 4 * FIRST == adapter.attempts.total()
+    assert 4 * (REPEATS_AT_FIRST - 1) + 1 == len(outcomes(adapter, 60, batch_size=4)[0])
+    assert 4 * REPEATS_AT_FIRST == adapter.attempts.total()
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ def test_a_refused_request_shows_that_the_server_works() -> None:
     errors = [RequestRefused("too long"), *[ConnectionRefusedError("gone")] * 60]
     adapter = Client(lambda attempt: raising(errors[attempt - 1]))
     texts, _ = outcomes(adapter, 60, concurrency=1, retries=0)
-    assert 1 + ALIKE == len(texts)
+    assert 1 + REPEATS_LATER == len(texts)
 
 
 def test_errors_of_one_cause_count_where_their_texts_differ() -> None:
@@ -197,13 +197,13 @@ def test_errors_of_one_cause_count_where_their_texts_differ() -> None:
         raise error
 
     adapter = Client(fail)
-    assert FIRST == len(outcomes(adapter, 30)[0]) == adapter.attempts.total()
+    assert REPEATS_AT_FIRST == len(outcomes(adapter, 30)[0]) == adapter.attempts.total()
 
 
 def test_a_server_that_goes_away_later_ends_the_run_after_twenty_requests_in_a_row() -> None:
     adapter = Client(lambda attempt: FINE if attempt <= 7 else raising(ConnectionRefusedError("gone")))
     texts, stopped = outcomes(adapter, 60, concurrency=1, retries=0)
-    assert 7 + ALIKE == adapter.attempts.total() == len(texts)
+    assert 7 + REPEATS_LATER == adapter.attempts.total() == len(texts)
     assert "the last 20 requests" in stopped
 
 
@@ -212,7 +212,7 @@ def test_only_failures_in_a_row_and_alike_count(other: object) -> None:
     def behave(attempt: int) -> Any:
         if attempt == 1:
             return FINE
-        if attempt % ALIKE == 0:
+        if attempt % REPEATS_LATER == 0:
             return raising(other) if isinstance(other, Exception) else other
         return raising(ConnectionRefusedError("here"))
 
@@ -237,7 +237,7 @@ def test_the_first_request_goes_alone() -> None:
 
 
 def test_the_others_wait_for_the_first_request_so_long_and_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(opening, "ALONE_S", 0.05)
+    monkeypatch.setattr(pacing, "ALONE_S", 0.05)
 
     class Slow(Client):
         async def complete(self, request: Generate) -> Any:
@@ -254,7 +254,7 @@ def test_an_outcome_says_how_many_may_be_in_flight() -> None:
     outage = Outage(Client(lambda attempt: FINE))
     assert 1 == outage.room()
     outage.note(AdapterError("HTTP 401"))
-    assert FIRST - 1 == outage.room()
+    assert REPEATS_AT_FIRST - 1 == outage.room()
     outage.note(FINE)
     assert outage.room() is None
     assert not isinstance(outage.note(AdapterError("HTTP 401")), AdapterDown)

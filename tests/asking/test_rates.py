@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_lmeval.asking import rates
-from pytest_lmeval.asking.rates import RateLimit
+from pytest_lmeval.asking import pacing
+from pytest_lmeval.asking.pacing import RateLimit
 from pytest_lmeval.types import Completion, Generate
 
 BURST_S = 2.0
@@ -33,8 +33,8 @@ class Clock:
 
 def virtual(patch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    patch.setattr(rates, "time", SimpleNamespace(monotonic=clock.monotonic))
-    patch.setattr(rates, "asyncio", SimpleNamespace(sleep=clock.sleep))
+    patch.setattr(pacing, "time", SimpleNamespace(monotonic=clock.monotonic))
+    patch.setattr(pacing, "asyncio", SimpleNamespace(sleep=clock.sleep))
     return clock
 
 

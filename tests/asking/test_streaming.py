@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from pytest_lmeval.asking import opening, streaming
+from pytest_lmeval.asking import pacing, streaming
 from pytest_lmeval.asking.ask import Answer
 from pytest_lmeval.asking.engine import Engine
-from pytest_lmeval.asking.jobs import Inbox, Job
 from pytest_lmeval.asking.policy import Policy
 from pytest_lmeval.asking.streaming import AsyncTransport
+from pytest_lmeval.asking.transport import Inbox, Job
 from pytest_lmeval.errors import AdapterError, AdapterTimeout, TransientError
 from pytest_lmeval.types import Completion, Generate, LogLikelihood, LogProb
 
@@ -78,7 +78,7 @@ def shown(answers: Sequence[Answer]) -> list[str]:
 @pytest.fixture(autouse=True)
 def soon_open(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the first request go alone for no time: some models here answer only once all are there."""
-    monkeypatch.setattr(opening, "ALONE_S", 0.0)
+    monkeypatch.setattr(pacing, "ALONE_S", 0.0)
 
 
 @pytest.fixture

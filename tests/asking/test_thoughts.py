@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,9 +13,9 @@ from hypothesis import strategies as st
 
 from pytest_lmeval.arguments import THINK_TAGS, think_tags
 from pytest_lmeval.asking.ask import ask
-from pytest_lmeval.asking.engine import Engine
-from pytest_lmeval.asking.policy import Policy
+from pytest_lmeval.loading import load_tasks
 from pytest_lmeval.postprocess import split_thoughts
+from pytest_lmeval.run.library import run_leaderboard
 from pytest_lmeval.types import Completion, Generate, Message
 from tests.tables import each_row
 
@@ -150,11 +151,12 @@ def test_five_megabytes_of_thoughts_are_taken_off_in_no_time() -> None:
     assert time.perf_counter() - started < 5
 
 
-def test_an_adapter_that_wants_to_know_the_tags_is_told() -> None:
+def test_an_adapter_that_wants_to_know_the_tags_is_told(tmp_path: Path) -> None:
     adapter = Says("")
-    adapter.think_tags = None  # type: ignore[attr-defined]  # an attribute that the engine sets, where there is one
-    Engine(adapter, Policy(think_tags=SEED)).close()
-    # An attribute that the engine sets, where there is one.
+    adapter.think_tags = None  # type: ignore[attr-defined]  # an attribute that the run sets, where there is one
+    (tmp_path / "a.jsonl").write_text('{"id": "a", "prompt": "?", "targets": ["!"], "metric": "exact_match"}\n')
+    run_leaderboard(load_tasks(tmp_path), adapter, think_tags=SEED)
+    # An attribute that the run sets, where there is one.
     assert adapter.think_tags == SEED  # type: ignore[attr-defined]
 
 

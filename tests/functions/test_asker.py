@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from pytest_lmeval.asking.budget import Budget
 from pytest_lmeval.asking.engine import Engine
+from pytest_lmeval.asking.limits import Budget
 from pytest_lmeval.asking.policy import Policy
 from pytest_lmeval.errors import AdapterError, BudgetSpent
 from pytest_lmeval.functions.asker import Asker

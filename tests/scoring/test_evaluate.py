@@ -323,6 +323,15 @@ def test_a_threshold_and_an_adapter_leave_the_hash(load: Load, registry: Registr
 
 # One line of JSON
 
+
+@each_row("numbers", [(None, -0.1), ("-0.1",), (math.nan, -0.1), (-math.inf,)])
+def test_log_probabilities_that_are_no_numbers_give_no_confidence(load: Load, registry: Registry, numbers: Any) -> None:
+    task = load(COMPACT)
+    given = [Completion("5", logprobs=each) for each in ((-0.5, -0.5), numbers)]
+    results = [evaluate(task, task.examples[0], "?", [one], Judgement(Thresholds(registry))) for one in given]
+    assert [math.exp(-1.0), None] == [result.details.get("confidence") for result in results]
+
+
 _RESULTS = st.builds(
     ExampleResult,
     score=st.none() | st.floats(0, 1),

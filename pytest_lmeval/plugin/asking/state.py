@@ -119,7 +119,7 @@ class RunState:
         made = Run(settings, self.collected.registry, lambda spec: self.make(spec, {}), self.held, self.spec)
         # What the run may cost is what all models may together.
         made.underway = Underway(folder_of_run(self.config, self._examples), self.asking)
-        made.purse = self.config.stash.setdefault(_PURSE, []) if self.label else []
+        made.shared_budget = self.config.stash.setdefault(_SHARED_BUDGET, []) if self.label else []
         return made
 
     @cached_property
@@ -252,9 +252,13 @@ class RunState:
         wanted = (lambda item: is_record(item) and self._is_mine(item)) if self.label else is_record
         self.ahead = Ahead(self.config, self._items, wanted)
         _learn(self.config, adapter)  # a fixture may have made it
-        engine = self.run.open(adapter, self._records, self._batches, self.ahead)
-        engine.on_wait = lambda asked: self.show_waiting(min(asked.outstanding, asked.policy.own_concurrency), asked)
-        return engine
+        return self.run.open(
+            adapter,
+            self._records,
+            self._batches,
+            self.ahead,
+            lambda asked: self.show_waiting(min(asked.outstanding, asked.policy.own_concurrency), asked),
+        )
 
     def other_adapter(self, adapter: Any, engine: Engine) -> str:
         """Return what is wrong where a conftest gives an example another adapter than the run has; else nothing."""
@@ -309,7 +313,7 @@ class RunState:
         raise pytest.UsageError(message)
 
 
-_PURSE = pytest.StashKey[list[Any]]()
+_SHARED_BUDGET = pytest.StashKey[list[Any]]()
 
 _NO_ADAPTER = (
     "no adapter: say which model to ask with --lm-adapter=SPEC (toy, replay:PATH, package.module:Object), "

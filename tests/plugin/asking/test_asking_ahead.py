@@ -14,7 +14,7 @@ from tests.conftest import BOTH, Project
 MODEL = """
 import asyncio, json, os, signal, time
 from pytest_lmeval import Completion
-from pytest_lmeval.asking import opening
+from pytest_lmeval.asking import pacing
 
 HERE = os.path.dirname(__file__)
 
@@ -37,7 +37,7 @@ class Crowd:
     name = "crowd.v1"
 
     def __init__(self, wanted):
-        opening.ALONE_S = 0.01  # the first request waits for the others
+        pacing.ALONE_S = 0.01  # the first request waits for the others
         self.wanted, self.in_flight, self.peak = wanted, 0, 0
         self.deadline = None
 

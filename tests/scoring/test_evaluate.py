@@ -324,7 +324,7 @@ def test_a_threshold_and_an_adapter_leave_the_hash(load: Load, registry: Registr
 # One line of JSON
 
 
-@each_row("numbers", [(None, -0.1), ("-0.1",), (math.nan, -0.1), (-math.inf,)])
+@pytest.mark.parametrize("numbers", [(None, -0.1), ("-0.1",), (math.nan, -0.1), (-math.inf,)])
 def test_log_probabilities_that_are_no_numbers_give_no_confidence(load: Load, registry: Registry, numbers: Any) -> None:
     task = load(COMPACT)
     given = [Completion("5", logprobs=each) for each in ((-0.5, -0.5), numbers)]

@@ -1,9 +1,9 @@
-"""Values as one line of ASCII JSON."""
+"""JSON values: written as one line of ASCII, and compared."""
 
 from __future__ import annotations
 
 import json.encoder
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 
@@ -19,3 +19,14 @@ def compact_encoder(
     escaped = json.encoder.encode_basestring_ascii
     encoded = make(None, options.default, escaped, None, ":", ",", sort_keys, options.skipkeys, allow_nan)
     return lambda value: "".join(encoded(value, 0))
+
+
+def json_equal(one: Any, other: Any) -> bool:
+    """Tell whether two JSON values are equal: 1 and 1.0 are, 1 and true are not; the order of keys is nothing."""
+    if isinstance(one, bool) or isinstance(other, bool):
+        return one is other
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return one.keys() == other.keys() and all(json_equal(value, other[name]) for name, value in one.items())
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(json_equal, one, other))
+    return bool(one == other)

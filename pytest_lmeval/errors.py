@@ -43,6 +43,7 @@ __all__ = [
     "UsageError",
     "did_you_mean",
     "nearest",
+    "not_one_of",
 ]
 
 
@@ -158,3 +159,9 @@ def nearest(name: str, choices: Iterable[str], otherwise: str = "") -> str:
     if hint := did_you_mean(name, known):
         return f";{hint}"
     return f"; {otherwise} {', '.join(known) or 'none'}" if otherwise else ""
+
+
+def not_one_of(value: object, choices: Iterable[str]) -> str:
+    """Return that ``value`` is none of the choices, all of them, and which of them is near."""
+    known = list(choices)
+    return f"{value!r:.80} is not one of {', '.join(known)}{nearest(str(value), known)}"

@@ -1,16 +1,22 @@
-"""Post-process rules: from what a model wrote to the prediction that a metric sees.
+"""From what a model wrote to a score: the post-process rules, and the one place that applies a metric.
 
 Every rule is deterministic, stateless and linear in the length of the text. Exactly one applies to a record.
 """
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_lmeval.errors import UnknownName
+from pytest_lmeval.errors import ScoringError, UnknownName
+from pytest_lmeval.types import Completion, Metric, Score
+
+if TYPE_CHECKING:
+    from pytest_lmeval.sandbox import Sandbox
 
 
 class Extraction(NamedTuple):
@@ -76,9 +82,39 @@ def split_thoughts(text: str, tags: tuple[str, str], *, opened: bool = False) ->
     return "\n".join(thoughts), rest.lstrip("\r\n") if rest.strip() else ""
 
 
-def is_unparsed(found: bool, details: Mapping[str, Any]) -> bool:
-    """Tell whether there was nothing to extract: code without a fence is code, if Python could read it."""
-    return not found and details.get("code_status", "syntax_error") == "syntax_error"
+def predicted(completion: Completion, rule: Rule, metric: Metric) -> Extraction:
+    """Return what ``metric`` sees of a completion: its text after the rule, or its output with the tool calls."""
+    return Extraction(completion.output, True) if metric.takes_calls else rule(completion.text)
+
+
+def apply_metric(
+    metric: Metric,
+    prediction: Extraction,
+    targets: Sequence[str],
+    extras: Mapping[str, Any],
+    sandbox: Sandbox | None = None,
+) -> Score:
+    """Return the score of a prediction: all that the metric says of it, and whether there was nothing to score."""
+    given = (prediction.text, targets, extras)
+    value = metric.function(*given, sandbox) if metric.needs_sandbox else metric.function(*given)
+    if not isinstance(value, Score):
+        return Score(value, prediction=prediction.text, unparsed=not prediction.found)
+    unparsed = not prediction.found and not _could_be_read(value.details)
+    return replace(value, prediction=prediction.text, unparsed=unparsed)
+
+
+def share_of(value: Any, metric: str) -> float:
+    """Return what ``metric`` gave as a plain float; raise ScoringError unless it is a finite number in [0, 1]."""
+    # A subclass of float, such as numpy's, cannot travel between processes.
+    number = float(value) if hasattr(value, "__float__") else math.nan
+    if not 0.0 <= number <= 1.0:
+        raise ScoringError(f"metric {metric!r} gave {value!r:.80}; expected a finite number in [0, 1]")
+    return number
+
+
+def _could_be_read(details: Mapping[str, Any]) -> bool:
+    """Tell whether a text without a fence was code all the same, as Python could read it."""
+    return bool(details.get("code_status", "syntax_error") != "syntax_error")
 
 
 def _none(text: str) -> Extraction:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from pytest_lmeval.compact_json import json_equal
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.functions.example import as_json
 from pytest_lmeval.functions.steps import Step
@@ -177,7 +178,7 @@ def _asked(call: ToolCall) -> Step:
 
 def _is_same(asked: Step, step: Step) -> bool:
     one, other = _arguments(asked), _arguments(step)
-    return asked.input == step.input if one is None or other is None else _equal(one, other)
+    return asked.input == step.input if one is None or other is None else json_equal(one, other)
 
 
 def _is_within(asked: Step, step: Step) -> bool:
@@ -218,7 +219,7 @@ def _has(step: Step, wanted: Mapping[str, Any] | None) -> bool:
     if wanted is None:
         return True
     given = _arguments(step)
-    return given is not None and all(name in given and _equal(given[name], value) for name, value in wanted.items())
+    return given is not None and all(name in given and json_equal(given[name], value) for name, value in wanted.items())
 
 
 def _arguments(step: Step) -> Mapping[str, Any] | None:
@@ -230,17 +231,6 @@ def _arguments(step: Step) -> Mapping[str, Any] | None:
         except ValueError:
             return None
     return given if isinstance(given, Mapping) else None
-
-
-def _equal(one: Any, other: Any) -> bool:
-    # In JSON true is not 1, whatever Python says.
-    if isinstance(one, bool) or isinstance(other, bool):
-        return one is other
-    if isinstance(one, Mapping) and isinstance(other, Mapping):
-        return one.keys() == other.keys() and all(_equal(value, other[name]) for name, value in one.items())
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(_equal, one, other))
-    return bool(one == other)
 
 
 def _finding(holds: bool, said: str, calls: Sequence[Step]) -> Finding:

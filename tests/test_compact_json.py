@@ -1,4 +1,4 @@
-"""Values to one line of ASCII JSON, with the encoder in C and without it."""
+"""Values to one line of ASCII JSON, with the encoder in C and without it; which values are equal."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_lmeval.compact_json import compact_encoder
+from pytest_lmeval.compact_json import compact_encoder, json_equal
 from tests.examples import examples
 
 LEAVES = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
@@ -43,3 +43,23 @@ def test_a_number_that_json_does_not_have_is_refused_unless_allowed() -> None:
     assert "[NaN]" == compact_encoder(allow_nan=True)([math.nan])
     with pytest.raises(ValueError, match="not JSON compliant"):
         compact_encoder()([math.nan])
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "equal"),
+    [
+        (1, 1.0, True),
+        (1, True, False),
+        (False, 0, False),
+        (None, None, True),
+        ("1", 1, False),
+        ({}, [], False),
+        ([1, {"a": None}], [1.0, {"a": None}], True),
+        ({"a": 1, "b": [True]}, {"b": [True], "a": 1}, True),
+        ({"a": 1}, {"a": True}, False),
+        ({"a": 1}, {"a": 1, "b": None}, False),
+        ([1, 2], [1], False),
+    ],
+)
+def test_values_are_equal_as_json_has_it(one: Any, other: Any, equal: bool) -> None:
+    assert equal == json_equal(one, other) == json_equal(other, one)

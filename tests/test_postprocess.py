@@ -1,4 +1,4 @@
-"""Post-process rules: every rule's decisions, the laws they share, and the published GSM8K verdicts."""
+"""Post-process rules: every rule's decisions, the laws they share, the published GSM8K verdicts; applied metrics."""
 
 from __future__ import annotations
 
@@ -9,9 +9,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_lmeval.errors import UnknownName
+from pytest_lmeval.errors import ScoringError, UnknownName
 from pytest_lmeval.metrics import exact_match_normalized
-from pytest_lmeval.postprocess import RULES, SPEC_RULES, extract, post_process
+from pytest_lmeval.postprocess import (
+    RULES,
+    SPEC_RULES,
+    Extraction,
+    apply_metric,
+    extract,
+    post_process,
+    predicted,
+    share_of,
+)
+from pytest_lmeval.types import Completion, Metric, Score, ToolCall
 from tests import needs
 from tests.examples import examples
 from tests.tables import each_row
@@ -237,3 +247,68 @@ def _gsm8k_verdict(solution: str, ground_truth: str) -> bool:
     target = extract("extract_answer", ground_truth)
     assert target.found
     return exact_match_normalized(post_process("extract_answer", solution), [target.text], {}) == 1.0
+
+
+def test_a_metric_sees_the_text_after_the_rule_or_the_output_with_the_calls() -> None:
+    completion = Completion(" A ", tool_calls=(ToolCall("1", "f", "{}"),))
+    strip = RULES["strip_whitespace"]
+    assert Extraction("A", True) == predicted(completion, strip, Metric("text", len))
+    assert Extraction(completion.output, True) == predicted(completion, strip, Metric("calls", len, takes_calls=True))
+
+
+def test_only_a_metric_that_needs_the_sandbox_is_given_it() -> None:
+    def given(*arguments: Any) -> Score:
+        return Score(1.0, {"given": len(arguments)})
+
+    for needs_sandbox, count in ((False, 3), (True, 4)):
+        score = apply_metric(Metric("m", given, needs_sandbox=needs_sandbox), Extraction("a", True), (), {})
+        assert {"given": count} == score.details
+
+
+@each_row(
+    ("value", "found", "unparsed"),
+    [
+        (1.0, True, False),
+        (1.0, False, True),
+        (Score(0.5, unparsed=True), True, False),
+        (Score(0.5, {"code_status": "syntax_error"}), False, True),
+        (Score(0.5, {"code_status": "pass"}), False, False),
+    ],
+)
+def test_what_a_rule_did_not_find_is_unparsed_unless_python_could_read_it(
+    value: Any, found: bool, unparsed: bool
+) -> None:
+    score = apply_metric(Metric("m", lambda *_: value), Extraction("text", found), (), {})
+    assert ("text", unparsed) == (score.prediction, score.unparsed)
+
+
+def test_all_that_a_metric_says_of_its_score_is_kept() -> None:
+    said = Score(0.5, {"a": 1}, metrics={"other": 1.0}, excluded="why", usage={"cost": 0.1}, measured=True)
+    score = apply_metric(Metric("m", lambda *_: said), Extraction("text", True), (), {})
+    assert (0.5, {"a": 1}, {"other": 1.0}, "why", {"cost": 0.1}, True) == (
+        score.value,
+        score.details,
+        score.metrics,
+        score.excluded,
+        score.usage,
+        score.measured,
+    )
+
+
+class OfAnotherLibrary:
+    """A number that is no float, as those of numpy with half the bytes are."""
+
+    def __float__(self) -> float:
+        return 0.25
+
+
+@each_row(("value", "share"), [(0, 0.0), (True, 1.0), (0.5, 0.5), (OfAnotherLibrary(), 0.25)])
+def test_whatever_is_a_number_from_0_to_1_is_a_score(value: Any, share: float) -> None:
+    assert share == share_of(value, "m")
+    assert type(share_of(value, "m")) is float
+
+
+@each_row(("value",), [(float("nan"),), (1.5,), (-0.1,), ("1",), (None,)])
+def test_nothing_else_is_a_score(value: Any) -> None:
+    with pytest.raises(ScoringError, match=r"metric 'm' gave .*; expected a finite number in \[0, 1\]"):
+        share_of(value, "m")

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_lmeval.compare.pairing import Key, Pair
+from pytest_lmeval.postprocess import Extraction, apply_metric
 from pytest_lmeval.registry import Metric, Registry
 from pytest_lmeval.stats.intervals import mean
-from pytest_lmeval.types import ExampleResult, Score
+from pytest_lmeval.types import ExampleResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,5 +112,4 @@ def _score(metric: Metric, result: ExampleResult, targets: Sequence[str]) -> flo
 
 def _values(metric: Metric, predictions: Iterable[str], targets: Sequence[str]) -> Iterable[float]:
     for prediction in predictions:
-        value = metric.function(prediction, targets, {})
-        yield value.value if isinstance(value, Score) else float(value)
+        yield float(apply_metric(metric, Extraction(prediction, True), targets, {}).value)

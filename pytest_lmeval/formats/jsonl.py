@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from pytest_lmeval.formats.python.claims import rows_of_others
 from pytest_lmeval.formats.spec import check_spec_record
 from pytest_lmeval.formats.task import FollowUp, LoadedFile, Prompt, TaskDefaults, TaskSource, Tools
 from pytest_lmeval.formats.turns import score_turns, script_of, tools_in
-from pytest_lmeval.postprocess import is_unparsed
+from pytest_lmeval.postprocess import apply_metric, predicted
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.types import Completion, Example, Generate, RecordError, Request, Response, Score
 
@@ -57,15 +57,8 @@ class JsonlTask(TaskDefaults):
         if example.metric == TURNS:
             return score_turns(example, completion, self.registry)
         metric = self.registry.metric(self.metric_name(example))
-        if metric.takes_calls:
-            prediction, found = completion.output, True
-        else:
-            prediction, found = self.registry.rule(example.post_process)(completion.text)
-        arguments = (prediction, example.targets, self._extras(example))
-        value = metric.function(*arguments, tools.sandbox) if metric.needs_sandbox else metric.function(*arguments)
-        if isinstance(value, Score):
-            return replace(value, prediction=prediction, unparsed=is_unparsed(found, value.details))
-        return Score(value, prediction=prediction, unparsed=not found)
+        prediction = predicted(completion, self.registry.rule(example.post_process), metric)
+        return apply_metric(metric, prediction, example.targets, self._extras(example), tools.sandbox)
 
     def conversation(self, example: Example) -> FollowUp | None:
         """Return what follows the first request of a record with turns."""

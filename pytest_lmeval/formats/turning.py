@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pytest_lmeval.metrics.tool_calls import same
+from pytest_lmeval.compact_json import json_equal
 from pytest_lmeval.types import Completion, Exchange, Generate, Message, ToolCall
 
 MAX_ROUNDS = 10
@@ -108,7 +108,7 @@ def _responses(entry: Any, values: Mapping[str, Any]) -> Iterator[Any]:
         yield entry
         return
     for each in entry:
-        if "arguments" not in each or same(each["arguments"], values):
+        if "arguments" not in each or json_equal(each["arguments"], values):
             yield each["response"]
 
 

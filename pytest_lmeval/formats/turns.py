@@ -9,6 +9,7 @@ from pytest_lmeval.errors import ScoringError
 from pytest_lmeval.formats.compact import compact_metric, turn_is_scored
 from pytest_lmeval.formats.tools import tools_of
 from pytest_lmeval.formats.turning import MAX_ROUNDS, Script, answer_of, by_turn, from_table, said_in
+from pytest_lmeval.postprocess import apply_metric, predicted, share_of
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.types import Completion, Example, Exchange, Score
 
@@ -59,15 +60,11 @@ def _turn(
     word = turn.get("metric", "exact_match")
     metric = registry.metric(compact_metric(word))
     answer = answer_of(exchanges)
-    rule = turn.get("post_process", "none")
-    prediction, is_found = (answer.output, True) if metric.takes_calls else registry.rule(rule)(answer.text)
+    prediction = predicted(answer, registry.rule(turn.get("post_process", "none")), metric)
     targets, extras = tuple(turn.get("targets", ())), turn.get("extras", {})
-    value: Any = metric.function(prediction, targets, {**tools, **extras} if metric.takes_calls else extras)
-    details = dict(value.details) if isinstance(value, Score) else {}
-    score = value.value if isinstance(value, Score) else value
-    if not isinstance(score, int | float) or not 0 <= score <= 1:
-        raise ScoringError(f"metric {word!r} gave {score!r:.80}; expected a finite number in [0, 1]")
-    passed = not stopped and score >= extras.get("threshold", metric.threshold)
-    unparsed = not is_found or answer.has_no_answer
-    told = {"metric": word, "targets": list(targets), "prediction": prediction, "score": float(score), "passed": passed}
-    return {**shown, **told, **({"unparsed": True} if unparsed else {}), **({"details": details} if details else {})}
+    score = apply_metric(metric, prediction, targets, {**tools, **extras} if metric.takes_calls else extras)
+    value = share_of(score.value, word)
+    passed = not stopped and value >= extras.get("threshold", metric.threshold)
+    told = {"metric": word, "targets": list(targets), "prediction": score.prediction, "score": value, "passed": passed}
+    unparsed = {"unparsed": True} if score.unparsed or answer.has_no_answer else {}
+    return {**shown, **told, **unparsed, **({"details": dict(score.details)} if score.details else {})}

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, NoReturn
 
+from pytest_lmeval.compact_json import json_equal
 from pytest_lmeval.errors import RecordRefused, ScoringError
 from pytest_lmeval.metrics.parts.declare import metric
 from pytest_lmeval.types import Score
@@ -76,7 +77,7 @@ def json_exact(prediction: str, targets: Sequence[str], extras: Mapping[str, Any
     if any(value is _NOTHING for value in wanted):
         raise RecordRefused("bad_value", "targets", "json_exact expects each target to be JSON")
     value = _find(prediction)
-    return float(value is not _NOTHING and any(_same(value, each) for each in wanted))
+    return float(value is not _NOTHING and any(json_equal(value, each) for each in wanted))
 
 
 def _find(text: str) -> Any:
@@ -124,14 +125,6 @@ def _is_shallow(value: Any) -> bool:
             return True
         level = [child for each in containers for child in (each.values() if isinstance(each, dict) else each)]
     return False
-
-
-def _same(left: Any, right: Any) -> bool:
-    if isinstance(left, dict) and isinstance(right, dict):
-        return left.keys() == right.keys() and all(_same(left[key], right[key]) for key in left)
-    if isinstance(left, list) and isinstance(right, list):
-        return len(left) == len(right) and all(map(_same, left, right))
-    return isinstance(left, bool) == isinstance(right, bool) and bool(left == right)
 
 
 def _schema_text(schema: Any) -> str:

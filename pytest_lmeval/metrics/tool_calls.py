@@ -8,11 +8,11 @@ from typing import Any
 
 from pytest_lmeval.errors import ScoringError
 from pytest_lmeval.metrics.parts.declare import metric
-from pytest_lmeval.metrics.parts.tool_schema import fault, same, unchecked
+from pytest_lmeval.metrics.parts.tool_schema import fault, unchecked
 from pytest_lmeval.metrics.parts.wanted_call import LONGEST, TEXTS, WantedCall, shown_call, shown_value
 from pytest_lmeval.types import Completion, Score, ToolCall
 
-__all__ = ["ARGUMENTS", "ORDERS", "TEXTS", "expected_in", "same", "searches", "tool_calls"]
+__all__ = ["ARGUMENTS", "ORDERS", "TEXTS", "expected_in", "searches", "tool_calls"]
 
 ORDERS = ("any", "exact")
 ARGUMENTS = ("exact", "subset")

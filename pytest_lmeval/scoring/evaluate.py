@@ -9,10 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pytest_lmeval.errors import AdapterTimeout, LmevalError, ScoringError
+from pytest_lmeval.errors import AdapterTimeout, LmevalError
 from pytest_lmeval.formats.task import Prompt, Task, Tools
 from pytest_lmeval.hashes import hashes_of, rendered, request_hash, scoring_hash_of
 from pytest_lmeval.leaderboard.quarantine import Quarantine
+from pytest_lmeval.postprocess import share_of
 from pytest_lmeval.records.answers import exchange_record
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.stats.intervals import mean
@@ -312,8 +313,8 @@ def _with_confidence(score: Score, group: Sequence[Response]) -> Score:
 
 
 def _checked(score: Score, metric: str) -> Score:
-    value = 0.0 if score.measured else _checked_value(score.value, metric)
-    metrics = {name: _checked_value(given, name) for name, given in score.metrics.items()} if score.metrics else {}
+    value = 0.0 if score.measured else share_of(score.value, metric)
+    metrics = {name: share_of(given, name) for name, given in score.metrics.items()} if score.metrics else {}
     if score.details:
         json.dumps(score.details, allow_nan=False)
     if value is score.value and not metrics:
@@ -321,11 +322,3 @@ def _checked(score: Score, metric: str) -> Score:
     return Score(
         value, score.details, score.prediction, score.unparsed, metrics, score.excluded, score.usage, score.measured
     )
-
-
-def _checked_value(given: Any, metric: str) -> float:
-    # A plain float: a subclass, such as numpy's, cannot travel between processes.
-    value = float(given) if hasattr(given, "__float__") else math.nan
-    if not math.isfinite(value) or not 0.0 <= value <= 1.0:
-        raise ScoringError(f"metric {metric!r} gave {given!r}; expected a finite number in [0, 1]")
-    return value

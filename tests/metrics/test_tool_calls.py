@@ -15,7 +15,7 @@ import pytest
 from pytest_lmeval.errors import RecordRefused, ScoringError
 from pytest_lmeval.formats.tools import check_call_extras, tools_of
 from pytest_lmeval.metrics.parts import worker
-from pytest_lmeval.metrics.tool_calls import same, tool_calls
+from pytest_lmeval.metrics.tool_calls import tool_calls
 from pytest_lmeval.types import Completion, ToolCall
 from tests.tables import each_row
 
@@ -85,14 +85,6 @@ def test_pairs_are_found_whichever_order_the_calls_come_in() -> None:
 
 def test_a_thousand_calls_are_compared_at_once() -> None:
     assert 0.0 == score([("add", {"a": number}) for number in range(1000)], [ADD])[0]
-
-
-@each_row(
-    ("one", "other", "equal"),
-    [(1, 1.0, True), (1, True, False), ([1, {"a": None}], [1.0, {"a": None}], True), ("1", 1, False), ({}, [], False)],
-)
-def test_json_values_are_equal_as_json_has_it(one: Any, other: Any, equal: bool) -> None:
-    assert equal == same(one, other)
 
 
 WEATHER = {

@@ -146,9 +146,10 @@ class CompletionTask(TaskDefaults):
         if self.needs and not callable(getattr(adapter, self.needs, None)):
             raise UsageError(f"task {self.name!r} asks for log-probabilities, which the adapter does not give")
         for measure in self.measures:
-            if measure.package and find_spec(measure.package) is None:
-                missing = f"the metric {measure.name!r} needs {measure.package}, which is not installed"
-                raise UsageError(f"task {self.name!r}: {missing}: pip install '{measure.install}'")
+            metric = measure.metric
+            if metric.package and find_spec(metric.package) is None:
+                missing = f"the metric {metric.name!r} needs {metric.package}, which is not installed"
+                raise UsageError(f"task {self.name!r}: {missing}: pip install '{metric.install}'")
         return self
 
     def requests(self, example: Example, prompt: Prompt) -> Sequence[Request]:
@@ -185,7 +186,7 @@ class CompletionTask(TaskDefaults):
     def threshold(self, example: Example) -> float | None:
         """Return the class's ``THRESHOLD``, or else the first metric's."""
         own = self.task.THRESHOLD
-        return self.measures[0].threshold if own is None else own
+        return self.measures[0].metric.threshold if own is None else own
 
     def metric_name(self, example: Example) -> str:
         """Return the first metric's name."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -12,11 +12,12 @@ from pytest_lmeval.formats.judged import total
 from pytest_lmeval.formats.loglikelihood import Rule
 from pytest_lmeval.formats.python.judging import Scored, check_judge, judged, told
 from pytest_lmeval.formats.task import Tools
+from pytest_lmeval.postprocess import Extraction, apply_metric
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.tasks.faults import called, scored
 from pytest_lmeval.tasks.judging import JudgedAnswer, LLMJudgeScore
 from pytest_lmeval.tasks.scores import NamedMetrics
-from pytest_lmeval.types import Score
+from pytest_lmeval.types import Metric, Score
 
 BY_LOGLIKELIHOOD: Mapping[str, Rule] = MappingProxyType(
     {"accuracy_loglikelihood": "total", "accuracy_norm_loglikelihood": "characters"}
@@ -38,18 +39,18 @@ class Measure:
     samples are scored together: which of them the model finds most probable.
     """
 
-    name: str
-    function: Callable[..., Any]
-    threshold: float = 1.0
-    needs_sandbox: bool = False
+    metric: Metric
     applies: _Applies = field(default=lambda targets, extras: True)
     check: Callable[[Mapping[str, Any]], None] = field(default=lambda extras: None)
     judge: LLMJudgeScore | None = None
     of_loglikelihoods: Callable[[Mapping[str, float], Sequence[str]], float] | None = None
     of_answer: Callable[[JudgedAnswer], float | None] | None = None
     compares: bool = False
-    package: str = ""
-    install: str = ""
+
+    @property
+    def name(self) -> str:
+        """The metric's name."""
+        return self.metric.name
 
 
 def resolve(metrics: object, registry: Registry) -> tuple[Measure, ...]:
@@ -77,10 +78,14 @@ def measured(measures: Sequence[Measure], answer: Scored, tools: Tools) -> Score
         raise ScoringError(f"metric {first[0].name!r} has no value for this answer; put another in front of it")
     found = {measure.name: score for measure, score in others if score is not None}
     asked = [score for measure, score in (first, *others) if measure.judge is not None and score is not None]
-    said = {"judge": [entry for score in asked for entry in score.details["judge"]]} if asked else {}
-    further = {name: score.value for name, score in found.items()}
-    usage = total(score.usage for score in asked)
-    return Score(first[1].value, {**first[1].details, **said}, answer.prediction, metrics=further, usage=usage)
+    judges = {"judge": [entry for score in asked for entry in score.details["judge"]]} if asked else {}
+    return replace(
+        first[1],
+        details={**first[1].details, **judges},
+        prediction=answer.prediction,
+        metrics={**first[1].metrics, **{name: score.value for name, score in found.items()}},
+        usage=total(score.usage for score in (first[1], *found.values())),
+    )
 
 
 def _score(measure: Measure, answer: Scored, tools: Tools) -> Score | None:
@@ -89,10 +94,8 @@ def _score(measure: Measure, answer: Scored, tools: Tools) -> Score | None:
     if measure.of_answer is not None:
         number = scored(f"metric {measure.name!r}", measure.of_answer, told(answer))
         return None if number is None else Score(number)
-    given = (answer.prediction, answer.targets, answer.extras)
-    used = (*given, tools.sandbox) if measure.needs_sandbox else given
-    value = scored(f"metric {measure.name!r}", measure.function, *used)
-    return value if isinstance(value, Score) else Score(value)
+    given = (Extraction(answer.prediction, True), answer.targets, answer.extras)
+    return scored(f"metric {measure.name!r}", apply_metric, measure.metric, *given, tools.sandbox)
 
 
 def _measures(field: str, entry: Any, registry: Registry) -> list[Measure]:
@@ -112,46 +115,46 @@ def _measures(field: str, entry: Any, registry: Registry) -> list[Measure]:
         raise RecordRefused("bad_type", field, f"expected {wanted}, got {entry!r:.80}")
     name = getattr(metric, "NAME", None) or getattr(metric, "__name__", None) or type(metric).__name__
     check = getattr(metric, "check", None)
+    declared = Metric(
+        str(name),
+        metric if callable(metric) else _by_loglikelihood,
+        float(getattr(metric, "THRESHOLD", 1.0)),
+        bool(getattr(metric, "NEEDS_SANDBOX", False)),
+        package=str(getattr(metric, "PACKAGE", "")),
+        install=str(getattr(metric, "INSTALL", "")),
+    )
     return [
         Measure(
-            str(name),
-            metric if callable(metric) else _by_loglikelihood,
-            float(getattr(metric, "THRESHOLD", 1.0)),
-            bool(getattr(metric, "NEEDS_SANDBOX", False)),
+            declared,
             check=check if callable(check) else lambda extras: None,
             of_loglikelihoods=of_loglikelihoods,
             of_answer=of_answer,
             compares=compares,
-            package=str(getattr(metric, "PACKAGE", "")),
-            install=str(getattr(metric, "INSTALL", "")),
         )
     ]
 
 
 def _of_judge(field: str, metric: LLMJudgeScore) -> Measure:
     check_judge(field, metric)
-    return Measure(metric.NAME, _by_judge, float(metric.THRESHOLD), judge=metric)
+    return Measure(Metric(metric.NAME, _by_judge, float(metric.THRESHOLD)), judge=metric)
 
 
 def _of_class(field: str, entry: type[NamedMetrics], name: str, registry: Registry) -> Measure:
-    registered = _registered(field, name, registry)
-
     def applies(targets: Sequence[str], extras: Mapping[str, Any]) -> bool:
         return entry.applies(name, targets, extras)
 
-    return Measure(name, registered.function, registered.threshold, registered.needs_sandbox, applies)
+    return replace(_registered(field, name, registry), applies=applies)
 
 
 def _registered(field: str, name: str, registry: Registry) -> Measure:
     if name in BY_LOGLIKELIHOOD:
-        return Measure(name, _by_loglikelihood)
+        return Measure(Metric(name, _by_loglikelihood))
     if name == BYTE_PROBABILITY:
-        return Measure(name, _by_loglikelihood, threshold=0.0)
+        return Measure(Metric(name, _by_loglikelihood, threshold=0.0))
     try:
-        metric = registry.metric(name)
+        return Measure(registry.metric(name))
     except LmevalError as error:
         raise RecordRefused("bad_value", field, str(error)) from None
-    return Measure(metric.name, metric.function, metric.threshold, metric.needs_sandbox)
 
 
 def _by_judge(*_: Any) -> float:

@@ -12,7 +12,9 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from pytest_lmeval.compact_json import json_equal
 from pytest_lmeval.errors import did_you_mean
+from pytest_lmeval.numbers import is_number, is_whole
 
 Searches = Callable[[str, str], bool]
 """Tells whether a regular expression is found in a text; it may raise what it likes if that takes too long."""
@@ -23,8 +25,8 @@ _SHOWN = 80
 _KINDS: Mapping[str, Callable[[Any], bool]] = {
     "null": lambda value: value is None,
     "boolean": lambda value: isinstance(value, bool),
-    "integer": lambda value: _is_number(value) and (isinstance(value, int) or value.is_integer()),
-    "number": lambda value: _is_number(value),
+    "integer": lambda value: is_whole(value) or (is_number(value) and float(value).is_integer()),
+    "number": lambda value: is_whole(value) or is_number(value),
     "string": lambda value: isinstance(value, str),
     "array": lambda value: isinstance(value, list),
     "object": lambda value: isinstance(value, Mapping),
@@ -60,21 +62,6 @@ def unchecked(schema: Any, root: Any = None) -> set[str]:
     for inner in _within(schema):
         found |= unchecked(inner, root)
     return found
-
-
-def same(one: Any, other: Any) -> bool:
-    """Tell whether two JSON values are equal; 1 and 1.0 are, 1 and true are not."""
-    if isinstance(one, bool) or isinstance(other, bool):
-        return one is other
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(same(value, other[name]) for name, value in one.items())
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(same, one, other))
-    return bool(one == other)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _within(schema: Mapping[str, Any]) -> Iterator[Any]:
@@ -141,14 +128,14 @@ class _Check:
 
     def enum(self, value: Any, schema: Mapping[str, Any], path: tuple[str, ...]) -> str:
         """Look at ``enum``."""
-        if any(same(value, each) for each in schema["enum"]):
+        if any(json_equal(value, each) for each in schema["enum"]):
             return ""
         return _said(path, f"expected one of {', '.join(map(_json, schema['enum']))[:_SHOWN]}, got {_json(value)}")
 
     def const(self, value: Any, schema: Mapping[str, Any], path: tuple[str, ...]) -> str:
         """Look at ``const``."""
         wanted = schema["const"]
-        return "" if same(value, wanted) else _said(path, f"expected {_json(wanted)}, got {_json(value)}")
+        return "" if json_equal(value, wanted) else _said(path, f"expected {_json(wanted)}, got {_json(value)}")
 
     def required(self, value: Any, schema: Mapping[str, Any], path: tuple[str, ...]) -> str:
         """Look at ``required``."""

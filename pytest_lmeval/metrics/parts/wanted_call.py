@@ -8,7 +8,8 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
-from pytest_lmeval.metrics.parts.tool_schema import Searches, fault, same
+from pytest_lmeval.compact_json import json_equal
+from pytest_lmeval.metrics.parts.tool_schema import Searches, fault
 
 LONGEST = 200
 KEYS = ("name", "arguments", "accept", "optional")
@@ -153,7 +154,7 @@ def shown_value(value: Any) -> str:
 
 
 def _equal(one: Any, other: Any, text: str) -> bool:
-    return same(one, other) if text != "bfcl" else same(_as_bfcl(one), _as_bfcl(other))
+    return json_equal(one, other) if text != "bfcl" else json_equal(_as_bfcl(one), _as_bfcl(other))
 
 
 def _as_bfcl(value: Any) -> Any:

@@ -21,8 +21,7 @@ from pytest_lmeval.formats.declarative.models.scorers import (
 from pytest_lmeval.formats.declarative.scoring.outcome import Outcome, Scoring
 from pytest_lmeval.metrics.parts.search_child import found
 from pytest_lmeval.metrics.parts.worker import shared_worker
-from pytest_lmeval.postprocess import Extraction, is_unparsed
-from pytest_lmeval.types import Score
+from pytest_lmeval.postprocess import Extraction, apply_metric, share_of
 
 _EQUALITY = ("prediction_is_correct", "answer_gt", "answer_pred")
 _ROUGE = ("rouge_1", "rouge_2", "rouge_l")
@@ -149,21 +148,19 @@ class RegistryScorer:
     def score(self, scoring: Scoring) -> Outcome:
         """Return the metric's score; one that takes calls judges them by the schemas of the ``tools``, too."""
         metric = self.kit.registry.metric(self.model.type)
-        takes_calls = metric.takes_calls and self.model.prediction is None
-        predicted = Extraction(scoring.row.output, True) if takes_calls else _predicted(self.model, self.kit, scoring)
+        if metric.takes_calls and self.model.prediction is None:
+            predicted = Extraction(scoring.row.output, True)
+        else:
+            predicted = _predicted(self.model, self.kit, scoring)
         targets = _texts(self.kit, self.model.ground_truth, scoring)
         extras = {name: _filled(self.kit, value, scoring) for name, value in self.model.extras.items()}
         if metric.takes_calls and self.tools:
             extras["tools"] = list(self.tools)
-        arguments = (predicted.text, targets, extras)
-        value = (
-            metric.function(*arguments, scoring.tools.sandbox) if metric.needs_sandbox else metric.function(*arguments)
-        )
-        details = dict(value.details) if isinstance(value, Score) else {}
-        number = value.value if isinstance(value, Score) else value
+        score = apply_metric(metric, predicted, targets, extras, scoring.tools.sandbox)
         expected = targets[0] if len(targets) == 1 else list(targets)
-        fields = {"score": _share(number, self.model.type), "answer_gt": expected, "answer_pred": predicted.text}
-        return Outcome(fields, predicted.text, unparsed=is_unparsed(predicted.found, details), details=details)
+        value = share_of(score.value, self.model.type)
+        fields = {"score": value, "answer_gt": expected, "answer_pred": predicted.text}
+        return Outcome(fields, predicted.text, score.unparsed, details=dict(score.details))
 
 
 def _filled(kit: Kit, value: Any, scoring: Scoring) -> Any:
@@ -174,13 +171,6 @@ def _filled(kit: Kit, value: Any, scoring: Scoring) -> Any:
     if isinstance(value, dict):
         return {key: _filled(kit, each, scoring) for key, each in value.items()}
     return value
-
-
-def _share(value: Any, metric: str) -> float:
-    number = float(value) if hasattr(value, "__float__") else -1.0
-    if not 0.0 <= number <= 1.0:
-        raise ScoringError(f"metric {metric!r} gave {value!r:.80}; expected a finite number in [0, 1]")
-    return number
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +187,8 @@ class RougeScorer:
         """Return ROUGE-1, ROUGE-2 and ROUGE-L."""
         predicted = _predicted(self.model, self.kit, scoring)
         references = _texts(self.kit, self.model.ground_truth, scoring)
-        fields = {name: self.kit.registry.metric(name).function(predicted.text, references, {}) for name in _ROUGE}
+        metrics = {name: self.kit.registry.metric(name) for name in _ROUGE}
+        fields = {name: apply_metric(metric, predicted, references, {}).value for name, metric in metrics.items()}
         return Outcome(fields, predicted.text, unparsed=not predicted.found)
 
 
@@ -214,11 +205,9 @@ class SchemaScorer:
     def score(self, scoring: Scoring) -> Outcome:
         """Return whether the JSON in the answer fulfils the schema."""
         predicted = _predicted(self.model, self.kit, scoring)
-        value = self.kit.registry.metric("json_schema").function(
-            predicted.text, (), {"json_schema": self._schema(scoring)}
-        )
-        details = dict(value.details) if isinstance(value, Score) else {}
-        return Outcome({"is_valid": value == 1.0}, predicted.text, unparsed=not predicted.found, details=details)
+        extras = {"json_schema": self._schema(scoring)}
+        score = apply_metric(self.kit.registry.metric("json_schema"), predicted, (), extras)
+        return Outcome({"is_valid": score.value == 1.0}, predicted.text, score.unparsed, details=dict(score.details))
 
     def _schema(self, scoring: Scoring) -> Any:
         given = self.model.json_schema

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from pytest_lmeval.adapters.protocol import ModelAdapter as ModelAdapter
     from pytest_lmeval.adapters.replay import ReplayAdapter as ReplayAdapter
     from pytest_lmeval.adapters.toy import ToyAdapter as ToyAdapter
-    from pytest_lmeval.builtin import default_registry as default_registry
     from pytest_lmeval.compare.gate import Decision as Decision
     from pytest_lmeval.compare.gate import GateSettings as GateSettings
     from pytest_lmeval.compare.gate import decide as decide
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from pytest_lmeval.formats.task import Task as Task
     from pytest_lmeval.functions.declare import eval_task as eval_task
     from pytest_lmeval.leaderboard.board import Leaderboard as Leaderboard
+    from pytest_lmeval.loading import default_registry as default_registry
     from pytest_lmeval.loading import load_all_tasks as load_all_tasks
     from pytest_lmeval.loading import load_tasks as load_tasks
     from pytest_lmeval.loading import make_adapter as make_adapter
@@ -56,14 +56,13 @@ _HOMES = {
     "adapters.protocol": ("ModelAdapter",),
     "adapters.replay": ("ReplayAdapter",),
     "adapters.toy": ("ToyAdapter",),
-    "builtin": ("default_registry",),
     "compare.gate": ("Decision", "GateSettings", "decide"),
     "errors": ("AdapterError", "BadTaskFile", "LmevalError", "RecordRefused", "UsageError"),
     "formats.spec": ("SPEC_VERSION",),
     "formats.task": ("Task",),
     "functions.declare": ("eval_task",),
     "leaderboard.board": ("Leaderboard",),
-    "loading": ("load_all_tasks", "load_tasks", "make_adapter", "validate_file", "validate_task"),
+    "loading": ("default_registry", "load_all_tasks", "load_tasks", "make_adapter", "validate_file", "validate_task"),
     "postprocess": ("post_process",),
     "records.runfile": ("RunFile", "read_run"),
     "records.write": ("write_leaderboard",),

@@ -1,24 +1,101 @@
-"""Task files and adapters by name, with everything that is built in unless a registry is given."""
+"""What is built in, and what installed packages add; task files and adapters by name with that or another registry."""
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Mapping, Sequence
+from functools import lru_cache, partial
+from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_lmeval.adapters.resolve import resolve_adapter
-from pytest_lmeval.builtin import default_registry
 from pytest_lmeval.errors import BadTaskFile
 from pytest_lmeval.formats.compact import check_compact_record
 from pytest_lmeval.formats.files import find_task_files, load_file
 from pytest_lmeval.formats.jsonl import is_spec_record
 from pytest_lmeval.formats.spec import check_spec_record
 from pytest_lmeval.formats.task import LoadOptions, Task
-from pytest_lmeval.registry import Registry
-from pytest_lmeval.types import Example, RecordError
+from pytest_lmeval.metrics.parts.declare import DECLARED
+from pytest_lmeval.postprocess import RULES
+from pytest_lmeval.registry import Format, Registry
+from pytest_lmeval.types import Example, Metric, RecordError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
+_ADAPTERS = ("toy", "replay", "hf", "openai", "none")
+"""The modules of ``adapters/`` that have a function ``make(argument, **options)``."""
+
+
+def default_registry(*, entry_points: bool = True) -> Registry:
+    """Return a registry of everything built in, and of what installed packages add.
+
+    A package adds by an entry point of the group ``pytest_lmeval_register`` that names a function of the registry.
+    """
+    from pytest_lmeval.formats import jsonl, python, yaml
+
+    registry = Registry(
+        metrics=_metrics(),
+        rules=dict(RULES),
+        adapters={name: partial(_make_adapter, name) for name in _ADAPTERS},
+        formats={
+            ".jsonl": Format(".jsonl", jsonl.load),
+            ".yaml": Format(".yaml", yaml.load),
+            ".py": Format(".py", python.load, "task_*.py"),
+        },
+    )
+    if entry_points:
+        _register_entry_points(registry)
+    return registry
+
+
+def _metrics() -> dict[str, Metric]:
+    """Return the metrics that the modules of ``metrics/`` declare, by their names."""
+    from pytest_lmeval import metrics
+
+    found: dict[str, Metric] = {}
+    for file in sorted(Path(str(metrics.__file__)).parent.glob("[!_]*.py")):
+        module = import_module(f"{metrics.__name__}.{file.stem}")
+        for value in vars(module).values():
+            # A function that was imported is declared where it is written.
+            if getattr(value, "__module__", "") == module.__name__ and hasattr(value, DECLARED):
+                declared = getattr(value, DECLARED)
+                found[declared.name] = declared
+    return found
+
+
+def _make_adapter(name: str, argument: str, **options: Any) -> Any:
+    # Imported when it is asked for: a run needs one, and some need large packages.
+    return import_module(f"pytest_lmeval.adapters.{name}").make(argument, **options)
+
+
+def _register_entry_points(registry: Registry) -> None:
+    register, load_task, leaderboard = _installed(tuple((folder, _changed_at(folder)) for folder in sys.path))
+    for entry_point in register:
+        entry_point.load()(registry)
+    registry.loaders += [entry_point.load() for entry_point in load_task]
+    registry.listeners += leaderboard
+
+
+@lru_cache(maxsize=1)
+def _installed(folders: tuple[tuple[str, int], ...]) -> list[Sequence[EntryPoint]]:
+    """Return what installed packages add, hook by hook, as long as the folders they lie in are as they were."""
+    from importlib.metadata import entry_points
+
+    # Of all groups at once, and seldom: it takes ten times as long as to make the rest of the registry.
+    found = entry_points()
+    return [tuple(found.select(group=f"pytest_lmeval_{hook}")) for hook in ("register", "load_task", "leaderboard")]
+
+
+def _changed_at(folder: str) -> int:
+    try:
+        return os.stat(folder or os.curdir).st_mtime_ns
+    except OSError:
+        return 0
 
 
 def load_tasks(

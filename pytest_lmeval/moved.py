@@ -12,8 +12,9 @@ from types import ModuleType
 __all__ = ["MOVED", "spec_of"]
 
 _PACKAGE = "pytest_lmeval."
-# A folder's modules by their names, or `OLD=NEW`: the folder before, the folder now.
+# A folder's modules by their names, or `OLD=NEW`: the folder before, the folder now; "" is the package itself.
 _FOLDERS = {
+    ("", ""): "builtin=loading",
     ("engine", "asking"): (
         "ask batching budget=limits caching engine host hosting jobs=transport opening=pacing outage=limits policy"
         " rates=pacing rounds streaming"
@@ -31,12 +32,12 @@ _FOLDERS = {
     ("plugin", "plugin.workers"): "scheduling telling sanitize=discretion discretion",
 }
 MOVED = {
-    f"{before}.{name.partition('=')[0]}": f"{now}.{name.rpartition('=')[2]}"
+    f"{before}.{name.partition('=')[0]}".lstrip("."): f"{now}.{name.rpartition('=')[2]}".lstrip(".")
     for (before, now), names in _FOLDERS.items()
     for name in names.split()
 }
 """Each module's name before, and its name now, both below the package."""
-_GONE = {name.rpartition(".")[0] for name in MOVED} - {"plugin"}
+_GONE = {name.rpartition(".")[0] for name in MOVED} - {"plugin", ""}
 
 
 class _Now(Loader):

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import pytest_lmeval
-from pytest_lmeval.builtin import default_registry
 from pytest_lmeval.formats.jsonl import read_records
+from pytest_lmeval.loading import default_registry
 from pytest_lmeval.postprocess import RULES
 from tests.conftest import Project
 from tests.tables import each_row

@@ -23,7 +23,7 @@ ROWS = (
     "scoring",
     "asking",
     "loading",
-    "builtin compat convert schemas starter",
+    "compat convert schemas starter",
     "adapters formats project registry tasks",
     "records",
     "leaderboard",

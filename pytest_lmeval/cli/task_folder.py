@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_lmeval.builtin import default_registry
 from pytest_lmeval.cli.ini import apply_max_data_bytes, max_line_bytes, pytest_options, trusted_paths
 from pytest_lmeval.errors import UnknownName, UsageError
 from pytest_lmeval.formats.files import find_task_files, load_file
 from pytest_lmeval.formats.task import LoadedFile, LoadOptions
+from pytest_lmeval.loading import default_registry
 from pytest_lmeval.project import register_project_plugins
 from pytest_lmeval.registry import Registry
 

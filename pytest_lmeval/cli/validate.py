@@ -8,13 +8,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_lmeval.builtin import default_registry
 from pytest_lmeval.cli.ini import apply_max_data_bytes, max_line_bytes, test_files, trusted_paths
 from pytest_lmeval.cli.output import add_format, show, show_json
 from pytest_lmeval.formats.files import find_misnamed, find_task_files, load_file
 from pytest_lmeval.formats.task import LoadedFile, LoadOptions
 from pytest_lmeval.formats.yaml.claims import is_data_set
 from pytest_lmeval.functions.checking import CheckedFile, Found, check_files, find_eval_files
+from pytest_lmeval.loading import default_registry
 from pytest_lmeval.project import register_project_plugins, registering_conftest
 from pytest_lmeval.text import printable
 

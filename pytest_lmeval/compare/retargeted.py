@@ -70,7 +70,7 @@ def retargeted(changed: Sequence[Pair]) -> tuple[Retargeted, ...]:
     """
     if not changed:
         return ()
-    from pytest_lmeval.builtin import default_registry
+    from pytest_lmeval.loading import default_registry
 
     registry = default_registry(entry_points=False)
     scores = ((pair, _score_by_old_targets(pair, registry)) for pair in changed)

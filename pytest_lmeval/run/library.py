@@ -10,13 +10,13 @@ from typing import Any
 
 from pytest_lmeval.adapters.resolve import adapter_name, check_adapter, made_with, resolve_adapter, scrubber_of_objects
 from pytest_lmeval.asking.policy import plan_batches
-from pytest_lmeval.builtin import default_registry
 from pytest_lmeval.errors import UnknownName, UsageError
 from pytest_lmeval.formats.complete import complete
 from pytest_lmeval.formats.task import BareTask, Prompt, Task
 from pytest_lmeval.leaderboard.board import Leaderboard, RunFacts, build_board
 from pytest_lmeval.leaderboard.quarantine import Quarantine, quarantined
 from pytest_lmeval.leaderboard.rows import TaskRow
+from pytest_lmeval.loading import default_registry
 from pytest_lmeval.records.runfile import RunFile, examples_of
 from pytest_lmeval.redaction import redact
 from pytest_lmeval.registry import Registry

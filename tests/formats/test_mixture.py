@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from pytest_lmeval.builtin import default_registry
 from pytest_lmeval.formats.mixture import load_mixture
 from pytest_lmeval.formats.task import LoadedFile, TaskSource, Tools
+from pytest_lmeval.loading import default_registry
 from pytest_lmeval.run.library import run_task
 from pytest_lmeval.types import Completion, LogLikelihood, LogProb
 

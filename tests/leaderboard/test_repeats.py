@@ -13,10 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_lmeval.builtin import default_registry
 from pytest_lmeval.leaderboard.aggregations import pass_at_k, pass_hat_k, repeat_errors, repeat_metrics
 from pytest_lmeval.leaderboard.rows import TaskInfo, make_row
-from pytest_lmeval.loading import load_tasks
+from pytest_lmeval.loading import default_registry, load_tasks
 from pytest_lmeval.scoring.evaluate import Judgement, Thresholds, evaluate
 from pytest_lmeval.types import Completion, ExampleResult
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 
 from pytest_lmeval import metrics
-from pytest_lmeval.builtin import default_registry
-from pytest_lmeval.metrics.parts.declare import declared, metric
+from pytest_lmeval.loading import default_registry
+from pytest_lmeval.metrics.parts.declare import DECLARED, metric
 from pytest_lmeval.types import Metric
 
 FOLDER = Path(str(metrics.__file__)).parent
@@ -38,19 +38,24 @@ def test_a_declaration_reaches_the_registry_whole() -> None:
     assert {"entry_point", "io_pairs", "stdouts", "tests", "timeout_s"} == set(code_exec.extras)
 
 
-def test_a_module_declares_only_what_it_defines() -> None:
+def test_a_declaration_says_what_its_decorator_was_given() -> None:
     @metric("length", threshold=0.5, extras=("unit",))
     def own(prediction: str, targets: object, extras: object) -> float:
         return 1.0
 
-    module = ModuleType(own.__module__)
-    vars(module).update(own=own, imported=metrics.f1)
-    assert [Metric("length", own, 0.5, extras=("unit",))] == list(declared(module))
+    assert Metric("length", own, 0.5, extras=("unit",)) == getattr(own, DECLARED)
+
+
+def test_no_two_metrics_have_one_name() -> None:
+    modules = [import_module(f"{metrics.__name__}.{file.stem}") for file in FOLDER.glob("[!_]*.py")]
+    functions = {id(value): value for module in modules for value in vars(module).values() if hasattr(value, DECLARED)}
+    names = [getattr(each, DECLARED).name for each in functions.values()]
+    assert sorted(default_registry(entry_points=False).metrics) == sorted(names)
 
 
 def test_a_registry_is_made_without_what_few_runs_need() -> None:
     program = (
-        "import json, sys; from pytest_lmeval.builtin import default_registry; default_registry(entry_points=False);"
+        "import json, sys; from pytest_lmeval.loading import default_registry; default_registry(entry_points=False);"
         "print(json.dumps(list(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_lmeval.builtin import default_registry
 from pytest_lmeval.errors import ScoringError
+from pytest_lmeval.loading import default_registry
 from pytest_lmeval.metrics.math_equal import math_score
 from pytest_lmeval.metrics.parts.math_text import LONGEST, for_math_verify, plain_text, stated_answers
 from pytest_lmeval.metrics.parts.worker import TookTooLong, Worker, shared_worker

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pytest_lmeval.builtin import default_registry
+from pytest_lmeval.loading import default_registry
 from pytest_lmeval.tasks import CSVFormat, JSONFormat, scores
 from pytest_lmeval.tasks.scores import NamedMetrics
 

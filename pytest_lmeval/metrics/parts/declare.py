@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from types import ModuleType
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from pytest_lmeval.types import Metric
 
-__all__ = ["declared", "metric"]
+__all__ = ["DECLARED", "metric"]
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
-_ATTRIBUTE = "declared_metric"
+DECLARED = "declared_metric"
+"""The attribute of a function that has its declaration."""
 
 
 def metric(
@@ -24,15 +24,7 @@ def metric(
 
     def declare(function: _Function) -> _Function:
         found = Metric(name or function.__name__, function, threshold, extras=extras, **needs)
-        setattr(function, _ATTRIBUTE, found)
+        setattr(function, DECLARED, found)
         return function
 
     return declare
-
-
-def declared(module: ModuleType) -> Iterator[Metric]:
-    """Yield the metrics that ``module`` declares, in the order of its lines."""
-    for value in vars(module).values():
-        # A function that was imported is declared where it is written.
-        if getattr(value, "__module__", "") == module.__name__ and hasattr(value, _ATTRIBUTE):
-            yield getattr(value, _ATTRIBUTE)

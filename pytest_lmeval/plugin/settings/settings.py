@@ -235,7 +235,7 @@ def _own_register(config: pytest.Config, registers: Sequence[Callable[[Registry]
 
 
 def _fixed(config: pytest.Config) -> tuple[Sequence[Callable[[Registry], Any]], Registry]:
-    from pytest_lmeval.builtin import default_registry
+    from pytest_lmeval.loading import default_registry
     from pytest_lmeval.project import project_plugins
 
     registry = default_registry()

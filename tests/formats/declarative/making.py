@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pytest_lmeval.builtin import default_registry
 from pytest_lmeval.formats.declarative.task import DeclarativeTask
 from pytest_lmeval.formats.task import LoadedFile, LoadOptions, TaskSource, Tools
 from pytest_lmeval.formats.yaml import load
+from pytest_lmeval.loading import default_registry
 from pytest_lmeval.rendering import render
 from pytest_lmeval.scoring.evaluate import Judgement, Thresholds, evaluate
 from pytest_lmeval.types import Completion, ExampleResult, Generate

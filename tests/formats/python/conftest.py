@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from pytest_lmeval.builtin import default_registry
 from pytest_lmeval.formats.files import load_file
 from pytest_lmeval.formats.task import LoadedFile, LoadOptions
+from pytest_lmeval.loading import default_registry
 
 HEAD = "from pytest_lmeval.tasks import *\n"
 # A class that is right in every respect; tests change one thing about it.

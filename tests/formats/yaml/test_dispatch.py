@@ -6,9 +6,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from pytest_lmeval.builtin import default_registry
 from pytest_lmeval.formats.task import LoadedFile, TaskSource
 from pytest_lmeval.formats.yaml import load
+from pytest_lmeval.loading import default_registry
 from tests.tables import each_row
 
 REGISTRY = default_registry(entry_points=False)
@@ -81,7 +81,7 @@ def test_a_broken_task_is_an_error_named_or_not(text: str) -> None:
 
 def test_a_file_that_is_no_task_costs_no_parser() -> None:
     code = (
-        "import sys; from pathlib import Path; from pytest_lmeval.builtin import default_registry;"
+        "import sys; from pathlib import Path; from pytest_lmeval.loading import default_registry;"
         "from pytest_lmeval.formats.task import TaskSource; from pytest_lmeval.formats.yaml import load;"
         "load(TaskSource(Path('x.yaml'), b'a: 1', 'x'), default_registry());"
         "print([name for name in ('yaml', 'jinja2', 'pydantic') if name in sys.modules])"

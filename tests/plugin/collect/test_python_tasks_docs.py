@@ -74,8 +74,8 @@ def test_the_conftest_of_the_page_chooses_another_format(page: Project) -> None:
 def test_the_messages_of_the_page_are_the_real_ones(
     page: Project, monkeypatch: pytest.MonkeyPatch, change: tuple[str, str], message: str
 ) -> None:
-    from pytest_lmeval.builtin import default_registry
     from pytest_lmeval.formats.files import load_file
+    from pytest_lmeval.loading import default_registry
 
     monkeypatch.chdir(page.path)
     path = Path("tasks/task_capitals.py")

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from pytest_lmeval.builtin import default_registry
-from pytest_lmeval.loading import validate_task
+from pytest_lmeval.loading import default_registry, validate_task
 
 
 def test_what_is_installed_is_looked_through_again_only_where_something_was_installed(

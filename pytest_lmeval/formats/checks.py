@@ -105,8 +105,6 @@ def number_in_range(value: object, field: str, low: float, high: float) -> float
 
 def gate_fields(holder: Mapping[str, Any], prefix: str) -> None:
     """Check what ``metadata`` or ``extras`` tell the gate: threshold, must_pass, cluster and quarantine."""
-    if not holder:
-        return
     if "threshold" in holder:
         number_in_range(holder["threshold"], f"{prefix}.threshold", 0.0, 1.0)
     if not isinstance(holder.get("must_pass", False), bool):

@@ -43,7 +43,9 @@ def check_compact_record(record: object, line: int, registry: Registry) -> Examp
     """Return the example that ``record`` describes; raise RecordRefused for the first rule it breaks."""
     if isinstance(record, dict) and "turns" in record:
         return _check_conversation(record, line, registry)
-    needs_targets = not isinstance(record, dict) or _needs_targets(record.get("metric"), registry)
+    word = record.get("metric") if isinstance(record, dict) else None
+    known = registry.metrics.get(compact_metric(word)) if isinstance(word, str) else None
+    needs_targets = known is None or known.needs_targets
     required = REQUIRED if needs_targets else tuple(name for name in REQUIRED if name != "targets")
     fields = checks.check_fields(record, required, OPTIONAL if needs_targets else ("targets", *OPTIONAL), _IN_EXTRAS)
     example_id = _id(fields, line)
@@ -79,11 +81,6 @@ def is_record(record: Mapping[str, Any]) -> bool:
 def turn_is_scored(turn: Mapping[str, Any]) -> bool:
     """Tell whether a turn is scored: it has targets, or a metric that does without."""
     return "targets" in turn or "metric" in turn
-
-
-def _needs_targets(metric: Any, registry: Registry) -> bool:
-    known = registry.metrics.get(compact_metric(metric)) if isinstance(metric, str) else None
-    return known is None or known.needs_targets
 
 
 def _metric(value: Any, field: str, registry: Registry) -> str:
@@ -186,15 +183,16 @@ def _id(fields: Mapping[str, Any], line: int) -> str:
 
 
 def _check_extras(extras: Mapping[str, Any], metric: str, targets: tuple[str, ...], registry: Registry) -> str:
-    checks.gate_fields(extras, "extras")
+    known = registry.metrics[compact_metric(metric)]
     if extras:
-        check_keys(extras, "extras", (*OF_COMPACT, *registry.metrics[compact_metric(metric)].extras))
+        checks.gate_fields(extras, "extras")
+        check_keys(extras, "extras", (*OF_COMPACT, *known.extras))
     if metric == "code_exec":
         from pytest_lmeval.metrics.parts.code_plan import plan_extras, timeout_of
 
         timeout_of(extras, "extras")
         plan_extras(extras, targets)
-    if registry.metrics[compact_metric(metric)].takes_calls:
+    if known.takes_calls:
         if "tools" not in extras:
             raise RecordRefused(
                 "missing_required", "extras.tools", f"the metric {metric} needs the tools that may be called"

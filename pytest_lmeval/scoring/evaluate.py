@@ -313,12 +313,12 @@ def _with_confidence(score: Score, group: Sequence[Response]) -> Score:
 
 
 def _checked(score: Score, metric: str) -> Score:
-    value = 0.0 if score.measured else share_of(score.value, metric)
-    metrics = {name: share_of(given, name) for name, given in score.metrics.items()} if score.metrics else {}
+    value = 0.0 if score.measured else _share(score.value, metric)
+    metrics = {name: _share(given, name) for name, given in score.metrics.items()} if score.metrics else {}
     if score.details:
         json.dumps(score.details, allow_nan=False)
-    if value is score.value and not metrics:
-        return score
-    return Score(
-        value, score.details, score.prediction, score.unparsed, metrics, score.excluded, score.usage, score.measured
-    )
+    return score if value is score.value and not metrics else replace(score, value=value, metrics=metrics)
+
+
+def _share(given: Any, metric: str) -> float:
+    return given if type(given) is float and 0.0 <= given <= 1.0 else share_of(given, metric)

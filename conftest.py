@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from pytest_lmeval import Example
-from pytest_lmeval.formats.task import Prompt
+from pytest_lmeval.task import Prompt
 
 
 @pytest.fixture(scope="session")

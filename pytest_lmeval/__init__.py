@@ -59,7 +59,7 @@ _HOMES = {
     "compare.gate": ("Decision", "GateSettings", "decide"),
     "errors": ("AdapterError", "BadTaskFile", "LmevalError", "RecordRefused", "UsageError"),
     "formats.spec": ("SPEC_VERSION",),
-    "formats.task": ("Task",),
+    "task": ("Task",),
     "functions.declare": ("eval_task",),
     "leaderboard.board": ("Leaderboard",),
     "loading": ("default_registry", "load_all_tasks", "load_tasks", "make_adapter", "validate_file", "validate_task"),

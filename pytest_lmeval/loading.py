@@ -17,10 +17,11 @@ from pytest_lmeval.formats.compact import check_compact_record
 from pytest_lmeval.formats.files import find_task_files, load_file
 from pytest_lmeval.formats.jsonl import is_spec_record
 from pytest_lmeval.formats.spec import check_spec_record
-from pytest_lmeval.formats.task import LoadOptions, Task
+from pytest_lmeval.formats.task import LoadOptions
 from pytest_lmeval.metrics.parts.declare import DECLARED
 from pytest_lmeval.postprocess import RULES
 from pytest_lmeval.registry import Format, Registry
+from pytest_lmeval.task import Task
 from pytest_lmeval.types import Example, Metric, RecordError
 
 if TYPE_CHECKING:

@@ -231,7 +231,7 @@ def test_a_task_that_lacks_a_required_member_is_refused_before_any_call(tasks: l
 
     adapter = Echo()
     with pytest.raises(UsageError, match=r"unscored.own: the task 'unscored' \(Unscored\) has no sha256, .*scoring; a"):
-        run_leaderboard([*tasks, Unscored()], adapter)  # type: ignore[list-item]  # it is no task
+        run_leaderboard([*tasks, Unscored()], adapter)
     assert [] == adapter.calls
 
 

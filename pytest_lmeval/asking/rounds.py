@@ -17,10 +17,11 @@ from pytest_lmeval.asking.ask import Answer
 from pytest_lmeval.asking.transport import Inbox, Job
 from pytest_lmeval.errors import AdapterError, BudgetSpent, LmevalError
 from pytest_lmeval.records.answers import Recall
+from pytest_lmeval.task import FollowUp
 from pytest_lmeval.types import Completion, Exchange, Generate, Request
 
 if TYPE_CHECKING:
-    from pytest_lmeval.formats.task import FollowUp
+    from pytest_lmeval.task import FollowUp
 
 
 class Conversation:

@@ -10,7 +10,6 @@ from typing import Any
 
 from pytest_lmeval.adapters.resolve import adapter_name, resolve_adapter
 from pytest_lmeval.asking.engine import Engine, RequestsOf
-from pytest_lmeval.formats.task import Task
 from pytest_lmeval.leaderboard.rows import make_row
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.rendering import render
@@ -18,6 +17,7 @@ from pytest_lmeval.run.facts import aggregate, info_of
 from pytest_lmeval.run.library import ExampleUnit
 from pytest_lmeval.run.run import Run
 from pytest_lmeval.run.settings import RunSettings
+from pytest_lmeval.task import Task
 from pytest_lmeval.types import Completion, ExampleResult, Generate, LogLikelihood, LogProb, Message, Request, Response
 
 

@@ -20,7 +20,7 @@ from pytest_lmeval.text import printable
 
 if TYPE_CHECKING:
     from pytest_lmeval.formats.lint import LintWarning
-    from pytest_lmeval.formats.task import Task
+    from pytest_lmeval.task import Task
     from pytest_lmeval.types import RecordError
 
 _MOST = 20

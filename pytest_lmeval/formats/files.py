@@ -11,9 +11,8 @@ from pathlib import Path
 
 from pytest_lmeval.data.rows import SUFFIXES
 from pytest_lmeval.errors import UsageError, did_you_mean
-from pytest_lmeval.formats.complete import complete_file
 from pytest_lmeval.formats.python.claims import is_data
-from pytest_lmeval.formats.task import LoadedFile, LoadOptions, TaskSource
+from pytest_lmeval.formats.task import LoadedFile, LoadOptions, TaskSource, complete_file
 from pytest_lmeval.formats.yaml.claims import reads_like_a_task
 from pytest_lmeval.records.ledger_lines import is_ledger
 from pytest_lmeval.registry import Registry

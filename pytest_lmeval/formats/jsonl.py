@@ -15,10 +15,11 @@ from pytest_lmeval.formats.compact import TURNS, check_compact_record, compact_m
 from pytest_lmeval.formats.extras import unread_keys
 from pytest_lmeval.formats.python.claims import rows_of_others
 from pytest_lmeval.formats.spec import check_spec_record
-from pytest_lmeval.formats.task import FollowUp, LoadedFile, Prompt, TaskDefaults, TaskSource, Tools
+from pytest_lmeval.formats.task import LoadedFile, TaskSource
 from pytest_lmeval.formats.turns import score_turns, script_of, tools_in
 from pytest_lmeval.postprocess import apply_metric, predicted
 from pytest_lmeval.registry import Registry
+from pytest_lmeval.task import FollowUp, Prompt, Task, Tools
 from pytest_lmeval.types import Completion, Example, Generate, RecordError, Request, Response, Score
 
 _SPEC_KEYS = frozenset({"task_id", "category", "metric_name", "post_process"})
@@ -32,7 +33,7 @@ _LARGEST_DOCUMENT = 1 << 24
 
 
 @dataclass(frozen=True, slots=True)
-class JsonlTask(TaskDefaults):
+class JsonlTask(Task):
     """A task whose examples are lines: ask for one completion, post-process it, apply the metric."""
 
     name: str

@@ -30,8 +30,9 @@ from typing import Any
 from pytest_lmeval.errors import RecordRefused, UsageError, did_you_mean
 from pytest_lmeval.formats import checks
 from pytest_lmeval.formats.python.examples import Examples
-from pytest_lmeval.formats.task import FollowUp, LoadedFile, Prompt, Subjects, Task, TaskDefaults, TaskSource, Tools
+from pytest_lmeval.formats.task import LoadedFile, Subjects, TaskSource
 from pytest_lmeval.registry import Registry
+from pytest_lmeval.task import FollowUp, Prompt, Task, Tools
 from pytest_lmeval.types import Example, ExampleResult, Generate, RecordError, Request, Response, Score
 
 SEED = 42
@@ -50,7 +51,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class MixtureTask(TaskDefaults):
+class MixtureTask(Task):
     """Examples of several tasks in one order; ``sources`` leads from an example back to its part and its original."""
 
     name: str

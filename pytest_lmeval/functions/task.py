@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from pytest_lmeval.errors import LmevalError, ScoringError
-from pytest_lmeval.formats.task import Prompt, TaskDefaults, Tools
 from pytest_lmeval.functions.example import ExampleState, as_json
 from pytest_lmeval.functions.runner import Outcome
 from pytest_lmeval.functions.steps import total_usage
 from pytest_lmeval.leaderboard.functions import DECIDED_BY, FUNCTION, METRIC, OUTPUT
 from pytest_lmeval.scoring.evaluate import Judgement, evaluate, failed_result
+from pytest_lmeval.task import Prompt, Task, Tools
 from pytest_lmeval.text import portable_path
 from pytest_lmeval.types import Example, ExampleResult, Request, Response, Score
 
@@ -24,7 +24,7 @@ _NOTHING_SAID = "nothing was asserted or scored: assert what is expected, or rec
 
 
 @dataclass(eq=False)
-class FunctionTask(TaskDefaults):
+class FunctionTask(Task):
     """A task whose examples are calls of test functions: what is asked and scored is theirs to say.
 
     ``score`` names the score that decides, "" for the first one. ``code`` is, by the function's name, a hash over its

@@ -31,7 +31,7 @@ def pytest_lmeval_load_task(path: Path) -> LoadedFile | None:
     """Return the tasks and bad records of the file at ``path``, or None to leave it to the registered formats.
 
     Called for every task file of a run; the first answer that is not None is taken.
-    A task may leave out the members that ``pytest_lmeval.formats.task.TaskDefaults`` has; one that lacks another member
+    A task may leave out the members that ``pytest_lmeval.task.Task`` has; one that lacks another member
     is a collection error.
     """
 

@@ -11,9 +11,9 @@ from pytest_lmeval.types import Example, Response, Score
 
 if TYPE_CHECKING:
     from pytest_lmeval.asking.engine import Engine
-    from pytest_lmeval.formats.task import Task, Tools
     from pytest_lmeval.run.run import Run
     from pytest_lmeval.scoring.judge import NamedJudges
+    from pytest_lmeval.task import Task, Tools
 
 
 class EarlyScores:

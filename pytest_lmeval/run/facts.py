@@ -11,7 +11,7 @@ from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.types import ExampleResult
 
 if TYPE_CHECKING:
-    from pytest_lmeval.formats.task import Task
+    from pytest_lmeval.task import Task
 
 
 def aggregate(

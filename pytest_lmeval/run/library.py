@@ -11,8 +11,6 @@ from typing import Any
 from pytest_lmeval.adapters.resolve import adapter_name, check_adapter, made_with, resolve_adapter, scrubber_of_objects
 from pytest_lmeval.asking.policy import plan_batches
 from pytest_lmeval.errors import UnknownName, UsageError
-from pytest_lmeval.formats.complete import complete
-from pytest_lmeval.formats.task import BareTask, Prompt, Task
 from pytest_lmeval.leaderboard.board import Leaderboard, RunFacts, build_board
 from pytest_lmeval.leaderboard.quarantine import Quarantine, quarantined
 from pytest_lmeval.leaderboard.rows import TaskRow
@@ -24,6 +22,7 @@ from pytest_lmeval.rendering import render
 from pytest_lmeval.run.facts import aggregate, info_of, timestamp
 from pytest_lmeval.run.run import Run
 from pytest_lmeval.run.settings import RunSettings, today
+from pytest_lmeval.task import Prompt, Task, complete
 from pytest_lmeval.types import Example, ExampleResult
 
 _DEFAULT = RunSettings()
@@ -47,7 +46,7 @@ class _Found:
     reasons: Sequence[str] = ()
 
 
-def run_task(task: BareTask, adapter: Any, **options: Any) -> TaskRow:
+def run_task(task: Any, adapter: Any, **options: Any) -> TaskRow:
     """Return the row of one task; the options are those of :func:`run_leaderboard`.
 
     The row has score, correct, total, latency and, under ``per_example``, every result.
@@ -57,7 +56,7 @@ def run_task(task: BareTask, adapter: Any, **options: Any) -> TaskRow:
 
 
 def run_leaderboard(  # noqa: PLR0913  # keyword-only options, as those of the command line
-    tasks: Sequence[BareTask],
+    tasks: Sequence[Any],
     adapter: Any,
     *,
     batch_size: int = _DEFAULT.batch_size,
@@ -73,6 +72,7 @@ def run_leaderboard(  # noqa: PLR0913  # keyword-only options, as those of the c
 ) -> Leaderboard:
     """Return the board of ``tasks``, as pytest would write it; its overall score is the unweighted mean of theirs.
 
+    A task is a :class:`~pytest_lmeval.Task`, or any object with the members that one must have.
     ``registry`` is the one that the tasks were loaded with, if it was not the default. ``judge`` is the adapter that
     judges answers. ``repeats`` is how often each example is asked, ``timeout`` the seconds for one request,
     ``sandbox`` the level at which programs run. ``thresholds`` are by task or metric, in [0, 1]. ``gate`` is the mode
@@ -128,7 +128,7 @@ def run_leaderboard(  # noqa: PLR0913  # keyword-only options, as those of the c
 
 
 def evaluate_tasks(
-    tasks: Sequence[BareTask],
+    tasks: Sequence[Any],
     adapter: Any,
     settings: RunSettings = _DEFAULT,
     *,

@@ -11,16 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_lmeval.adapters.resolve import adapter_name
 from pytest_lmeval.errors import UsageError
-from pytest_lmeval.formats.task import asks_model
 from pytest_lmeval.leaderboard.functions import METRIC
 from pytest_lmeval.scoring.evaluate import runs_code
 from pytest_lmeval.text import portable_path, printable
 
 if TYPE_CHECKING:
-    from pytest_lmeval.formats.task import Task
     from pytest_lmeval.registry import Registry
     from pytest_lmeval.run.settings import RunSettings
     from pytest_lmeval.sandbox import Sandbox
+    from pytest_lmeval.task import Task
     from pytest_lmeval.types import Example
 
 _LEVELS = ("confined", "process", "container")
@@ -130,7 +129,7 @@ def check_answers(units: Sequence[Any], adapter: Any) -> None:
     """Raise UsageError where ``adapter`` answers nothing and any of ``units`` needs an answer: all but functions do."""
     if getattr(adapter, "answers", True):
         return
-    asking = Counter(unit.task.name for unit in units if unit.task.metric != METRIC and asks_model(unit.task))
+    asking = Counter(unit.task.name for unit in units if unit.task.metric != METRIC and unit.task.asks_model)
     if asking:
         tasks = ", ".join(f"{task} ({count})" for task, count in asking.items())
         raise UsageError(

@@ -14,7 +14,6 @@ from pytest_lmeval.asking.engine import Ahead, Engine, Hooks
 from pytest_lmeval.asking.limits import Budget
 from pytest_lmeval.asking.rounds import Conversation
 from pytest_lmeval.errors import AdapterError, BudgetSpent, UsageError
-from pytest_lmeval.formats.task import Prompt, Task, Tools
 from pytest_lmeval.hashes import request_hash
 from pytest_lmeval.leaderboard.quarantine import Quarantine
 from pytest_lmeval.records.answers import KnownAnswers, Underway, exchange_record
@@ -26,6 +25,7 @@ from pytest_lmeval.run.resume import Asked, HeldResults
 from pytest_lmeval.run.settings import RunSettings
 from pytest_lmeval.scoring.evaluate import Judgement, Thresholds, evaluate, failed_result
 from pytest_lmeval.scoring.judge import Judge, NamedJudges, known_answers
+from pytest_lmeval.task import Prompt, Task, Tools
 from pytest_lmeval.types import Example, ExampleResult, Exchange, Generate, Joined, Message, Request, Response
 
 if TYPE_CHECKING:

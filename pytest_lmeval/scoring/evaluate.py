@@ -10,13 +10,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pytest_lmeval.errors import AdapterTimeout, LmevalError
-from pytest_lmeval.formats.task import Prompt, Task, Tools
 from pytest_lmeval.hashes import hashes_of, rendered, request_hash, scoring_hash_of
 from pytest_lmeval.leaderboard.quarantine import Quarantine
 from pytest_lmeval.postprocess import share_of
 from pytest_lmeval.records.answers import exchange_record
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.stats.intervals import mean
+from pytest_lmeval.task import Prompt, Task, Tools
 from pytest_lmeval.types import (
     COST_UNKNOWN,
     WITHOUT_SCORE,

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from pytest_lmeval.formats.mixture import load_mixture
-from pytest_lmeval.formats.task import LoadedFile, TaskSource, Tools
+from pytest_lmeval.formats.task import LoadedFile, TaskSource
 from pytest_lmeval.loading import default_registry
 from pytest_lmeval.run.library import run_task
+from pytest_lmeval.task import Tools
 from pytest_lmeval.types import Completion, LogLikelihood, LogProb
 
 LETTERS = """

@@ -12,15 +12,16 @@ from typing import Any
 import pytest
 
 import pytest_lmeval
+import pytest_lmeval.formats.task as formats
 from pytest_lmeval.errors import ScoringError, UsageError
-from pytest_lmeval.formats.complete import OPTIONAL_MEMBERS, REQUIRED_MEMBERS, complete, complete_file
 from pytest_lmeval.formats.core.task import CoreTask
 from pytest_lmeval.formats.declarative.task import DeclarativeTask
 from pytest_lmeval.formats.jsonl import JsonlTask
 from pytest_lmeval.formats.mixture import MixtureTask
 from pytest_lmeval.formats.python.completion_task import CompletionTask
 from pytest_lmeval.formats.python.dialogue_task import DialogueTask
-from pytest_lmeval.formats.task import LoadedFile, Task, TaskDefaults
+from pytest_lmeval.formats.task import LoadedFile, complete_file
+from pytest_lmeval.task import OPTIONAL_MEMBERS, REQUIRED_MEMBERS, Task, complete
 from pytest_lmeval.types import Example, Generate, Score
 from tests.tables import each_row
 
@@ -57,15 +58,25 @@ class Bare:
 # The declaration
 
 
-def test_every_member_that_is_not_required_has_a_default() -> None:
-    declared = {name for name in vars(Task) if not name.startswith("_")}
-    assert declared == set(OPTIONAL_MEMBERS)
-    assert declared.isdisjoint(REQUIRED_MEMBERS)
+def test_a_member_is_required_or_has_a_default() -> None:
+    (task,) = [
+        each for each in ast.parse((PACKAGE / "task.py").read_text()).body if getattr(each, "name", "") == "Task"
+    ]
+    found: dict[bool, set[str]] = {True: set(), False: set()}
+    for each in ast.walk(task):
+        if isinstance(each, ast.FunctionDef):
+            is_abstract = any(ast.unparse(mark) == "abstractmethod" for mark in each.decorator_list)
+            found[is_abstract].add(each.name)
+    assert found == {True: set(REQUIRED_MEMBERS), False: set(OPTIONAL_MEMBERS)}
+
+
+def test_the_names_of_before_are_names_of_the_one_class() -> None:
+    assert {Task} == {formats.Task, formats.TaskDefaults, formats.BareTask, pytest_lmeval.Task}
 
 
 @each_row("kind", OURS)
 def test_tasks_of_every_format_have_the_defaults_and_keep_their_slots(kind: type) -> None:
-    assert issubclass(kind, TaskDefaults)
+    assert issubclass(kind, Task)
     assert "__dict__" not in dir(kind)
 
 
@@ -79,7 +90,7 @@ def test_no_field_of_a_task_takes_the_property_of_a_default_for_its_value(kind: 
 
 
 def test_a_task_that_lacks_nothing_is_left_as_it_is() -> None:
-    class Whole(Bare, TaskDefaults):
+    class Whole(Bare, Task):
         pass
 
     task = Whole()
@@ -89,6 +100,7 @@ def test_a_task_that_lacks_nothing_is_left_as_it_is() -> None:
 
 def test_a_task_gets_the_defaults_of_what_it_lacks() -> None:
     task = complete(Bare())
+    assert task.asks_model
     simple = (task.needs, task.random_baseline, task.score_metric, task.has_score, task.aggregates)
     assert ("", None, "", True, False) == simple
     assert ({}, {}) == (task.dataset, task.config)
@@ -147,7 +159,7 @@ def test_a_task_that_aggregates_without_a_method_for_it_is_refused() -> None:
     class Aggregating(Bare):
         aggregates = True
 
-    class Defaulted(Aggregating, TaskDefaults):
+    class Defaulted(Aggregating, Task):
         pass
 
     with pytest.raises(UsageError, match=r"^bare.own: the task 'bare' \(Aggregating\) has no aggregate;"):
@@ -178,7 +190,7 @@ def test_a_probe_is_found_wherever_it_stands() -> None:
 
 
 def test_nothing_behind_the_border_asks_whether_a_task_has_a_member() -> None:
-    border = PACKAGE / "formats" / "complete.py"
+    border = PACKAGE / "task.py"
     files = [path for path in PACKAGE.rglob("*.py") if path != border]
     found = [f"{path.name}: {probe}" for path in files for probe in _probes(path.read_text("utf-8"))]
     assert [] == found

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from pytest_lmeval.formats.loglikelihood import by_beginning, by_ending, option_requests, ranked
-from pytest_lmeval.formats.task import Prompt, TaskDefaults, Tools
 from pytest_lmeval.metrics.parts.probability import accuracy_by, probability_mass
+from pytest_lmeval.task import Prompt, Task, Tools
 from pytest_lmeval.types import Example, Generate, Request, Response, Score
 
 
 @dataclass(frozen=True, slots=True)
-class CoreTask(TaskDefaults):
+class CoreTask(Task):
     """A task of ``icl_tasks``; an example's ``metadata`` has its ``contexts``, ``continuations`` and ``choices``.
 
     ``random_baseline`` is the score that guessing reaches, in [0, 1); ``dataset`` are path and hash of the records.

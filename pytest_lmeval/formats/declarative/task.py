@@ -19,13 +19,13 @@ from pytest_lmeval.formats.declarative.scoring.outcome import Outcome, Scorer, S
 from pytest_lmeval.formats.declarative.solving import Asked, Row, Solver, turns_of
 from pytest_lmeval.formats.declarative.templates import TemplateFault
 from pytest_lmeval.formats.judged import total
-from pytest_lmeval.formats.task import FollowUp, Prompt, TaskDefaults, Tools
 from pytest_lmeval.formats.turning import by_turn
+from pytest_lmeval.task import FollowUp, Prompt, Task, Tools
 from pytest_lmeval.types import Completion, Example, ExampleResult, Generate, Request, Response, Score
 
 
 @dataclass(frozen=True, slots=True)
-class DeclarativeTask(TaskDefaults):
+class DeclarativeTask(Task):
     """A task that a YAML file describes, with the values of one config.
 
     ``samples`` and ``asked`` are by the id of the example; ``broken`` says of the others why they cannot be asked.

@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from pytest_lmeval.formats.lint.warning import RULES, LintWarning, is_scored_by_text, score_of, shown
-from pytest_lmeval.formats.task import Task
 from pytest_lmeval.registry import Registry
+from pytest_lmeval.task import Task
 from pytest_lmeval.types import Example
 
 _FEWEST = 8  # among fewer examples any distribution is an accident

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from pytest_lmeval.formats.lint.warning import RULES, LintWarning, shown, tokens
-from pytest_lmeval.formats.task import Task
+from pytest_lmeval.task import Task
 from pytest_lmeval.types import Example
 
 SIMILAR = 0.8

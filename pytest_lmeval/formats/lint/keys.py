@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from pytest_lmeval.formats.extras import OF_COMPACT, WORDS, meant
 from pytest_lmeval.formats.lint.warning import RULES, LintWarning
-from pytest_lmeval.formats.task import Task
 from pytest_lmeval.registry import Registry
+from pytest_lmeval.task import Task
 
 
 def known_keys(registry: Registry) -> frozenset[str]:

@@ -15,8 +15,8 @@ from pytest_lmeval.formats.lint.warning import (
     tokens,
     words,
 )
-from pytest_lmeval.formats.task import Task
 from pytest_lmeval.registry import Registry
+from pytest_lmeval.task import Task
 from pytest_lmeval.types import Example
 
 _FEW_ANSWERS = 10

@@ -9,8 +9,8 @@ from pathlib import Path
 from types import MappingProxyType
 
 from pytest_lmeval.errors import LmevalError
-from pytest_lmeval.formats.task import Task, Tools
 from pytest_lmeval.registry import Registry
+from pytest_lmeval.task import Task, Tools
 from pytest_lmeval.text import printable
 from pytest_lmeval.types import Completion, Example
 

@@ -7,8 +7,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pytest_lmeval.errors import RecordRefused
-from pytest_lmeval.formats.task import LoadedFile, Subjects, Task, TaskSource
+from pytest_lmeval.formats.task import LoadedFile, Subjects, TaskSource
 from pytest_lmeval.registry import Registry
+from pytest_lmeval.task import Task
 from pytest_lmeval.types import RecordError
 
 if TYPE_CHECKING:

@@ -17,8 +17,9 @@ from pytest_lmeval.formats.python.judging import Scored, question
 from pytest_lmeval.formats.python.measures import BY_LOGLIKELIHOOD, BYTE_PROBABILITY, Measure, measured
 from pytest_lmeval.formats.python.pairs import pair_requests, paired, pairs_of
 from pytest_lmeval.formats.python.samples import Samples
-from pytest_lmeval.formats.task import Prompt, Subjects, TaskDefaults, Tools
+from pytest_lmeval.formats.task import Subjects
 from pytest_lmeval.formatters import joined
+from pytest_lmeval.task import Prompt, Task, Tools
 from pytest_lmeval.tasks.base import NO_SUBJECT, BaseTask
 from pytest_lmeval.tasks.execution import running_code_in
 from pytest_lmeval.tasks.faults import called, scored
@@ -113,7 +114,7 @@ class ExampleMaker:
 
 
 @dataclass(frozen=True, slots=True)
-class CompletionTask(TaskDefaults):
+class CompletionTask(Task):
     """A class over a dataset: ask for a completion, or for how probable each possible one is, and score it.
 
     ``dataset`` tells where the data is from: its ``path``, the ``sha256`` of what was read, its ``revision``.

@@ -13,9 +13,10 @@ from pytest_lmeval.errors import RecordRefused, ScoringError
 from pytest_lmeval.formats.loglikelihood import option_requests, ranked
 from pytest_lmeval.formats.python.completion_task import json_of
 from pytest_lmeval.formats.python.examples import Examples, id_of
-from pytest_lmeval.formats.task import Prompt, Subjects, TaskDefaults, Tools
+from pytest_lmeval.formats.task import Subjects
 from pytest_lmeval.formatters import concatenation, opening
-from pytest_lmeval.tasks.conversations import Task
+from pytest_lmeval.task import Prompt, Task, Tools
+from pytest_lmeval.tasks.conversations import Task as Dialogues
 from pytest_lmeval.tasks.execution import running_code_in
 from pytest_lmeval.tasks.faults import called, scored
 from pytest_lmeval.types import (
@@ -38,7 +39,7 @@ _ROLES = frozenset({"system", "user", "assistant"})
 class DialogueMaker:
     """Makes the examples of one task from its conversations."""
 
-    task: Task
+    task: Dialogues
     line: int
     held: dict[str, dict[str, Any]] = field(default_factory=dict)
 
@@ -80,7 +81,7 @@ class DialogueMaker:
 
 
 @dataclass(frozen=True, slots=True)
-class DialogueTask(TaskDefaults):
+class DialogueTask(Task):
     """A task of conversations: ask for the next turn, or for the most probable letter, and let the task evaluate it.
 
     ``by_probability`` is True once the adapter is known to tell how probable a letter is.
@@ -91,7 +92,7 @@ class DialogueTask(TaskDefaults):
     sha256: str
     code: str
     scoring_code: str
-    task: Task
+    task: Dialogues
     examples: Examples
     held: Mapping[str, dict[str, Any]]
     by_probability: bool = False

@@ -8,7 +8,7 @@ from typing import Any
 
 from pytest_lmeval.errors import AdapterError, RecordRefused, ScoringError
 from pytest_lmeval.formats.judged import Question, consult, judge_of
-from pytest_lmeval.formats.task import Tools
+from pytest_lmeval.task import Tools
 from pytest_lmeval.tasks.faults import scored
 from pytest_lmeval.tasks.judging import JudgedAnswer, LLMJudgeScore
 from pytest_lmeval.types import Generate, Message, Score

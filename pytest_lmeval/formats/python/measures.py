@@ -11,9 +11,9 @@ from pytest_lmeval.errors import LmevalError, RecordRefused, ScoringError
 from pytest_lmeval.formats.judged import total
 from pytest_lmeval.formats.loglikelihood import Rule
 from pytest_lmeval.formats.python.judging import Scored, check_judge, judged, told
-from pytest_lmeval.formats.task import Tools
 from pytest_lmeval.postprocess import Extraction, apply_metric
 from pytest_lmeval.registry import Registry
+from pytest_lmeval.task import Tools
 from pytest_lmeval.tasks.faults import called, scored
 from pytest_lmeval.tasks.judging import JudgedAnswer, LLMJudgeScore
 from pytest_lmeval.tasks.scores import NamedMetrics

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from pytest_lmeval.errors import RecordRefused, ScoringError
-from pytest_lmeval.formats.task import Prompt
 from pytest_lmeval.formatters import joined
+from pytest_lmeval.task import Prompt
 from pytest_lmeval.tasks.sample import Sample
 from pytest_lmeval.types import Example, Joined, LogLikelihood
 

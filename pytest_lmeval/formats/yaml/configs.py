@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_lmeval.errors import UsageError, did_you_mean
 
 if TYPE_CHECKING:
-    from pytest_lmeval.formats.task import Task
+    from pytest_lmeval.task import Task
 
 RESERVED = ("name", "tasks")
 """Keys of a config that are no parameters."""

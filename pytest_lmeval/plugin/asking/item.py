@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_lmeval.errors import LmevalError
-from pytest_lmeval.formats.task import Task
 from pytest_lmeval.plugin.asking.failure import ExampleFailed, explain
 from pytest_lmeval.plugin.asking.state import run_state
 from pytest_lmeval.plugin.private import is_worker
 from pytest_lmeval.plugin.record.run_facts import rerun_of
 from pytest_lmeval.plugin.settings.models import config_of, of_model
 from pytest_lmeval.plugin.workers.telling import tell
+from pytest_lmeval.task import Task
 from pytest_lmeval.text import item_name, printable
 from pytest_lmeval.types import Example, ExampleResult
 

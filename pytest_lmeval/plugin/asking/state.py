@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_lmeval.errors import LmevalError, UsageError
-from pytest_lmeval.formats.task import asks_model
 from pytest_lmeval.plugin.asking.ahead import Ahead
 from pytest_lmeval.plugin.collect.collected import collected
 from pytest_lmeval.plugin.collect.locate import is_example, is_example_id, is_function, is_record
@@ -289,7 +288,7 @@ class RunState:
     def _prepare_adapter(self, items: Sequence[Any]) -> None:
         for item in {item.parent: item for item in items}.values():
             _check_scopes(item)
-        if not self.spec and not any(asks_model(item.task) for item in items):
+        if not self.spec and not any(item.task.asks_model for item in items):
             self._adapter = self.make("none", {})
         adapter = self.adapter() if any(_uses_ours(item, "lm_adapter") for item in items) else None
         self.run.prepare(items, adapter, self.judge(), lambda item: not _uses_ours(item, "lm_judge"))

@@ -15,9 +15,10 @@ from pytest_lmeval.plugin.settings.models import COLLECTED
 from pytest_lmeval.plugin.settings.settings import configs_of, ini_floors, load_options, registry_of
 
 if TYPE_CHECKING:
-    from pytest_lmeval.formats.task import LoadedFile, LoadOptions, Task
+    from pytest_lmeval.formats.task import LoadedFile, LoadOptions
     from pytest_lmeval.leaderboard.rows import TaskInfo
     from pytest_lmeval.registry import Registry
+    from pytest_lmeval.task import Task
 
 
 _REPEATING = ("repeat", "pytest_repeat")
@@ -48,9 +49,8 @@ class Collected:
 
     def load(self, path: Path, name: str, *, is_named: bool) -> LoadedFile:
         """Return the tasks and bad records of one file; one that is no task file has none unless it was named."""
-        from pytest_lmeval.formats.complete import complete_file
         from pytest_lmeval.formats.files import is_task_file, load_file
-        from pytest_lmeval.formats.task import LoadedFile
+        from pytest_lmeval.formats.task import LoadedFile, complete_file
 
         loaded: LoadedFile | None = self._config.hook.pytest_lmeval_load_task(path=path)
         if loaded is not None:

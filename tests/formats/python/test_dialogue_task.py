@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from pytest_lmeval.errors import ScoringError
-from pytest_lmeval.formats.task import Tools
 from pytest_lmeval.scoring.evaluate import hashes as hashes_of
+from pytest_lmeval.task import Tools
 from pytest_lmeval.types import Completion, Generate, LogLikelihood, LogProb, Message, Score
 
 from .conftest import TaskFolder

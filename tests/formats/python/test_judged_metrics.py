@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pytest_lmeval.errors import ScoringError
-from pytest_lmeval.formats.task import Tools
+from pytest_lmeval.task import Tools
 from pytest_lmeval.tasks import JudgedAnswer, LLMJudgeScore
 from pytest_lmeval.types import Completion, Generate, Score
 

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from pytest_lmeval.formats.declarative.models.scorers import ScorerBase
 from pytest_lmeval.formats.declarative.solving import Row
-from pytest_lmeval.formats.task import Tools
+from pytest_lmeval.task import Tools
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from pytest_lmeval.errors import RecordRefused as RecordRefused
     from pytest_lmeval.errors import UsageError as UsageError
     from pytest_lmeval.formats.spec import SPEC_VERSION as SPEC_VERSION
-    from pytest_lmeval.formats.task import Task as Task
     from pytest_lmeval.functions.declare import eval_task as eval_task
     from pytest_lmeval.leaderboard.board import Leaderboard as Leaderboard
     from pytest_lmeval.loading import default_registry as default_registry
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
     from pytest_lmeval.run.library import run_task as run_task
     from pytest_lmeval.sandbox import ExecutionResult as ExecutionResult
     from pytest_lmeval.sandbox import execute_code as execute_code
+    from pytest_lmeval.task import Task as Task
     from pytest_lmeval.types import Completion as Completion
     from pytest_lmeval.types import Example as Example
     from pytest_lmeval.types import ExampleResult as ExampleResult
@@ -59,7 +59,6 @@ _HOMES = {
     "compare.gate": ("Decision", "GateSettings", "decide"),
     "errors": ("AdapterError", "BadTaskFile", "LmevalError", "RecordRefused", "UsageError"),
     "formats.spec": ("SPEC_VERSION",),
-    "task": ("Task",),
     "functions.declare": ("eval_task",),
     "leaderboard.board": ("Leaderboard",),
     "loading": ("default_registry", "load_all_tasks", "load_tasks", "make_adapter", "validate_file", "validate_task"),
@@ -70,6 +69,7 @@ _HOMES = {
     "rendering": ("render",),
     "run.library": ("run_leaderboard", "run_task"),
     "sandbox": ("ExecutionResult", "execute_code"),
+    "task": ("Task",),
     "types": (
         "Completion",
         "Example",

@@ -21,6 +21,7 @@ _FOLDERS = {
     ),
     ("engine", "scoring"): "evaluate judge",
     ("engine", "run"): "resume",
+    ("formats", "formats"): "complete=task",
     ("adapters.openai", "adapters.openai"): "checks=options",
     ("plugin", "plugin.settings"): "options ini_gate=checks unheeded=checks report_dir models stash=models",
     ("plugin", "plugin.collect"): "collector collected locate formatting sharding=selecting tags=selecting",

@@ -27,6 +27,7 @@ ROWS = (
     "adapters formats project registry tasks",
     "records",
     "leaderboard",
+    "task",
     "data metrics postprocess rendering sandbox stats",
     "types text atomic arguments compact_json errors formatters hashes moved numbers redaction",
 )

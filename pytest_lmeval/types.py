@@ -410,6 +410,11 @@ class ExampleResult:
         return self.request_ms or (() if self.latency_ms is None else (self.latency_ms,))
 
     @property
+    def decides(self) -> bool:
+        """Whether the result counts for scores: it is not in quarantine."""
+        return self.status != "quarantined"
+
+    @property
     def is_scored(self) -> bool:
         """Whether the example counts as scored: it has a score that decides, or is ``measured``."""
         return (self.score is not None and self.status != "quarantined") or self.status == "measured"

@@ -10,8 +10,7 @@ from typing import Any
 
 from pytest_lmeval.compare.remarks import names_of
 from pytest_lmeval.errors import UsageError
-from pytest_lmeval.leaderboard.board import Leaderboard
-from pytest_lmeval.leaderboard.functions import served_by
+from pytest_lmeval.leaderboard.board import Leaderboard, served_by
 from pytest_lmeval.records.runfile import RunFile, examples_of
 from pytest_lmeval.types import ExampleResult
 

@@ -19,9 +19,8 @@ from pytest_lmeval.leaderboard.functions import (
     function_remarks,
     is_function,
     named_scores,
-    served_by,
+    servers_of_steps,
 )
-from pytest_lmeval.leaderboard.quarantine import decides
 from pytest_lmeval.leaderboard.rows import Breakdown, TaskInfo, TaskRow, breakdown, make_row, scores_of
 from pytest_lmeval.redaction import redact_options
 from pytest_lmeval.stats.intervals import mean, overall_bounds
@@ -162,7 +161,7 @@ def build_board(
         make_row(info, by_task[info.name], _floor(info, facts.floors), aggregates.get(info.name, {})) for info in infos
     )
     everything = [result for row in rows for result in row.per_example]
-    deciding = list(filter(decides, everything))
+    deciding = [result for result in everything if result.decides]
     counts = _counts(everything, facts)
     # A run that left out all it asked measured nothing: it must not pass for one that found nothing wrong.
     left_out = counts["excluded"] or counts.get("quarantined") or _errors(counts)
@@ -206,9 +205,12 @@ def digest(results: Iterable[ExampleResult]) -> str:
     an eval function the score is an object: its named scores, and its own under ``function``.
     """
     encode = compact_encoder(allow_nan=True, sort_keys=True)
-    scored = [(result, named_scores(result) if is_function(result) else result.score) for result in results]
-    lines = [encode([result.task, result.id, result.hash, result.outputs, score]) for result, score in scored]
+    lines = [encode([result.task, result.id, result.hash, result.outputs, _scores(result)]) for result in results]
     return hashlib.sha256("\n".join(sorted(lines)).encode("ascii")).hexdigest()
+
+
+def _scores(result: ExampleResult) -> Any:
+    return named_scores(result) if result.metric == METRIC and is_function(result) else result.score
 
 
 def _counts(results: Sequence[ExampleResult], facts: RunFacts) -> dict[str, int]:
@@ -232,6 +234,18 @@ def _counts(results: Sequence[ExampleResult], facts: RunFacts) -> dict[str, int]
 def _usage(results: Sequence[ExampleResult]) -> dict[str, float]:
     names = sorted({name for result in results for name in result.usage})
     return {name: round(math.fsum(result.usage.get(name, 0) for result in results), 12) for name in names}
+
+
+def served_by(results: Iterable[ExampleResult]) -> dict[str, int]:
+    """Return how many answers of the model came from each that servers named, those to functions' requests too."""
+    counts: dict[str, int] = {}
+    for result in results:
+        for name, count in result.served_by.items():
+            counts[name] = counts.get(name, 0) + count
+        if result.metric == METRIC:
+            for name in servers_of_steps(result):
+                counts[name] = counts.get(name, 0) + 1
+    return counts
 
 
 def _errors(counts: Mapping[str, int]) -> int:

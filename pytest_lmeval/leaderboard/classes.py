@@ -55,10 +55,8 @@ def labelled(results: Sequence[ExampleResult]) -> Labelled | None:
     return Labelled([(labels.true(result), labels.predicted(result)) for result in asked], {*labels.names.values()})
 
 
-def class_metrics(found: Labelled | None) -> dict[str, ClassRow] | None:
+def class_metrics(found: Labelled) -> dict[str, ClassRow]:
     """Return precision, recall, F1 and ``n`` by label."""
-    if found is None:
-        return None
     true, predicted = Counter(label for label, _ in found.pairs), Counter(label for _, label in found.pairs)
     hits = Counter(label for label, guess in found.pairs if label == guess)
     return {
@@ -72,14 +70,12 @@ def class_metrics(found: Labelled | None) -> dict[str, ClassRow] | None:
     }
 
 
-def confusion(found: Labelled | None) -> dict[str, dict[str, int]] | None:
+def confusion(found: Labelled) -> dict[str, dict[str, int]]:
     """Return ``{label: {predicted label: count}}`` without the zeros.
 
     Rows are the examples' labels. A prediction that is no label stands under ``other``, or under ``unparsed`` where
     the post-process rule found nothing in it; under ``(other)`` and ``(unparsed)`` where these are labels.
     """
-    if found is None:
-        return None
     table: dict[str, Counter[str]] = {label: Counter() for label in sorted({label for label, _ in found.pairs})}
     for label, guess in found.pairs:
         table[label][guess] += 1

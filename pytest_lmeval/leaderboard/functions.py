@@ -100,19 +100,13 @@ def answered_requests(details: Mapping[str, Any], kind: str = "request", asked: 
     ]
 
 
-def served_by(results: Iterable[ExampleResult]) -> dict[str, int]:
-    """Return how many answers of the model came from each that servers named, those to functions' requests too."""
-    counts: dict[str, int] = {}
-    for result in results:
-        for name, count in result.served_by.items():
-            counts[name] = counts.get(name, 0) + count
-        if is_function(result):
-            for steps in steps_of(result.details):
-                for step in steps:
-                    if step.get("kind") == "request" and "served_by" in step:
-                        name = str(step["served_by"])
-                        counts[name] = counts.get(name, 0) + 1
-    return counts
+def servers_of_steps(result: ExampleResult) -> Iterator[str]:
+    """Yield what the server named as the model of each answer to a request of an eval function."""
+    if is_function(result):
+        for steps in steps_of(result.details):
+            yield from (
+                str(each["served_by"]) for each in steps if each.get("kind") == "request" and "served_by" in each
+            )
 
 
 def _decisions(details: Mapping[str, Any]) -> list[str]:

@@ -50,11 +50,6 @@ def quarantined(results: Iterable[ExampleResult]) -> dict[tuple[str, str], Entry
     return {(each.task, each.id): each.quarantine for each in results if each.status == "quarantined"}
 
 
-def decides(result: ExampleResult) -> bool:
-    """Tell whether a result counts for scores: it is not in quarantine."""
-    return result.status != "quarantined"
-
-
 def status_under(result: ExampleResult, mode: str) -> Status:
     """Return the status of a result that has a score under the gate ``mode``."""
     if result.score is None or result.score >= result.threshold:

@@ -19,7 +19,6 @@ from pytest_lmeval.leaderboard.aggregations import (
 )
 from pytest_lmeval.leaderboard.classes import ClassRow, class_metrics, confusion, labelled
 from pytest_lmeval.leaderboard.functions import METRIC, mixed_decisions
-from pytest_lmeval.leaderboard.quarantine import decides
 from pytest_lmeval.stats.intervals import mean, score_bounds, standard_error
 from pytest_lmeval.stats.units import Values
 from pytest_lmeval.types import ExampleResult
@@ -161,14 +160,14 @@ def make_row(
     ``floor`` is the score it must reach. ``aggregates`` are what the task itself made of all its results: further
     ``metrics``, ``classes`` and ``confusion`` in place of ours, ``notes``, the ``score`` of measured examples.
     """
-    everything, results = results, [result for result in results if decides(result)]
+    everything, results = results, [result for result in results if result.decides]
     scores, clusters = scores_of(results)
     statuses = Counter(result.status for result in results)
     latencies = [result.latency_ms for result in everything if result.latency_ms is not None]
     thresholds = {result.threshold for result in results if result.status != "measured"}
     metrics = {result.metric for result in everything}
     subjects = _subjects(results)
-    pairs = labelled(results)
+    pairs = labelled(results) if any(result.category or result.details for result in results) else None
     score = mean(scores) if scores else aggregates.get("score")
     return TaskRow(
         task=info.name,
@@ -197,8 +196,8 @@ def make_row(
         },
         subjects=subjects,
         repeats=repeat_errors(results),
-        classes=aggregates.get("classes") or class_metrics(pairs) or {},
-        confusion=aggregates.get("confusion") or confusion(pairs) or {},
+        classes=aggregates.get("classes") or (class_metrics(pairs) if pairs else {}),
+        confusion=aggregates.get("confusion") or (confusion(pairs) if pairs else {}),
         calibration=confidence_metrics(results),
         notes=aggregates.get("notes", {}),
         dataset=info.dataset,
@@ -219,7 +218,7 @@ def _wide(number: re.Match[str]) -> str:
 
 def scores_of(results: Iterable[ExampleResult]) -> Values:
     """Return the scores of the results that decide, and their clusters, none where no example has one."""
-    scored = [(each.score, each.cluster) for each in results if each.score is not None and decides(each)]
+    scored = [(each.score, each.cluster) for each in results if each.score is not None and each.decides]
     has_clusters = any(cluster for _, cluster in scored)
     return [score for score, _ in scored], [cluster for _, cluster in scored] if has_clusters else ()
 

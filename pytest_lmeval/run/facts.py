@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pytest_lmeval.leaderboard.quarantine import decides
 from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.types import ExampleResult
 
@@ -26,7 +25,7 @@ def aggregate(
     for info in infos:
         if info.aggregates:
             try:
-                own = [result for result in results if result.task == info.name and decides(result)]
+                own = [result for result in results if result.task == info.name and result.decides]
                 found[info.name] = task_of(info).aggregate(own)
             except KeyboardInterrupt:
                 raise

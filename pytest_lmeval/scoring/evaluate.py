@@ -211,7 +211,7 @@ def _result(
         quarantine=_own_quarantine(example),
         adapter_key=judgement.adapter_key,
     )
-    return judgement.quarantine.applied(result)
+    return judgement.quarantine.applied(result) if result.quarantine or judgement.quarantine.listed else result
 
 
 def _served_by(responses: Sequence[Response]) -> Mapping[str, int]:

@@ -23,11 +23,13 @@ many = examples(150)
 
 
 def class_metrics(results: list[ExampleResult]) -> dict[str, ClassRow] | None:
-    return classes.class_metrics(labelled(results))
+    found = labelled(results)
+    return classes.class_metrics(found) if found else None
 
 
 def confusion(results: list[ExampleResult]) -> dict[str, dict[str, int]] | None:
-    return classes.confusion(labelled(results))
+    found = labelled(results)
+    return classes.confusion(found) if found else None
 
 
 def _result(target: str, prediction: str, **fields: Any) -> ExampleResult:

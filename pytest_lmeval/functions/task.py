@@ -13,7 +13,7 @@ from pytest_lmeval.functions.example import ExampleState, as_json
 from pytest_lmeval.functions.runner import Outcome
 from pytest_lmeval.functions.steps import total_usage
 from pytest_lmeval.leaderboard.functions import DECIDED_BY, FUNCTION, METRIC, OUTPUT
-from pytest_lmeval.scoring.evaluate import Judgement, evaluate, failed_result
+from pytest_lmeval.scoring.evaluate import ScoringRules, evaluate, failed_result
 from pytest_lmeval.task import Prompt, Task, Tools
 from pytest_lmeval.text import portable_path
 from pytest_lmeval.types import Example, ExampleResult, Request, Response, Score
@@ -105,16 +105,16 @@ def result_of(
     function: str,
     outcomes: Sequence[Outcome],
     reading: Reading,
-    judgement: Judgement,
+    rules: ScoringRules,
 ) -> ExampleResult:
     """Return the result of an example from how the calls of its function ended, one for each repeat."""
     errors = (_error_of(task, function, outcome, reading) for outcome in outcomes)
     error = next((found for found in errors if found is not None), None)
     if error is not None:
-        result = failed_result(task, example, example.prompt, error, judgement)
+        result = failed_result(task, example, example.prompt, error, rules)
     else:
         scores = iter([_score_of(task, outcome) for outcome in outcomes])
-        result = evaluate(task, example, example.prompt, (), judgement, lambda *_: next(scores))
+        result = evaluate(task, example, example.prompt, (), rules, lambda *_: next(scores))
     details = dict(result.details)
     if error is not None:
         # Checked as those of a score are: steps are the application's to change.

@@ -23,7 +23,7 @@ from pytest_lmeval.rendering import render as default_render
 from pytest_lmeval.run.needs import Needs, Programs, Refusals, check_answers, check_costs
 from pytest_lmeval.run.resume import Asked, HeldResults
 from pytest_lmeval.run.settings import RunSettings
-from pytest_lmeval.scoring.evaluate import Judgement, Thresholds, evaluate, failed_result
+from pytest_lmeval.scoring.evaluate import ScoringRules, Thresholds, evaluate, failed_result
 from pytest_lmeval.scoring.judge import Judge, NamedJudges, known_answers
 from pytest_lmeval.task import Prompt, Task, Tools
 from pytest_lmeval.types import Example, ExampleResult, Exchange, Generate, Joined, Message, Request, Response
@@ -82,7 +82,7 @@ class Run:
         self._judge: NamedJudges | None = None
         self._named_judges: dict[str, Any] = {}
         self._thresholds = Thresholds(registry, settings.thresholds, settings.default_thresholds)
-        self._judgements: dict[tuple[int, int], Judgement] = {}
+        self._judgements: dict[tuple[int, int], ScoringRules] = {}
         self._prompts: dict[Unit, Prompt] = {}
         self.underway: Underway | None = None
         self.adapter_key = ""
@@ -267,12 +267,12 @@ class Run:
         if self.engine is not None:
             self.engine.forget(unit)
 
-    def judgement(self, sandbox: Any = None, judge: NamedJudges | None = None) -> Judgement:
+    def judgement(self, sandbox: Any = None, judge: NamedJudges | None = None) -> ScoringRules:
         """Return what turns responses into results, made once for each sandbox and judge."""
         key = (id(sandbox), id(judge))
         if key not in self._judgements:
             gate = self.settings.gate
-            self._judgements[key] = Judgement(
+            self._judgements[key] = ScoringRules(
                 self._thresholds,
                 Tools(sandbox, judge),
                 gate == "examples",

@@ -57,7 +57,7 @@ class Thresholds:
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class ScoringRules:
     """What turns responses into results, the same for every example of a run.
 
     ``gated`` tells whether an example under its threshold fails, or is only counted as ``below``; one that must pass
@@ -80,48 +80,47 @@ def evaluate(
     example: Example,
     prompt: Prompt,
     responses: Sequence[Response],
-    judgement: Judgement,
+    rules: ScoringRules,
     score: Callable[[Example, Sequence[Response], Tools], Score] | None = None,
 ) -> ExampleResult:
     """Return the result of ``example``; a metric that fails gives the status ``error`` and no score.
 
     ``score`` stands in for the task's own method, where that has been at work already.
     """
-    threshold = judgement.thresholds.of(task, example)
+    threshold = rules.thresholds.of(task, example)
     asked = _Asked(task, example, prompt, threshold, responses)
     score = score or task.score
     try:
-        groups = answer_groups(responses, judgement.repeats)
+        groups = answer_groups(responses, rules.repeats)
         scores = [
-            _checked(_with_what_is_known(score(example, group, judgement.tools), group), example.metric)
-            for group in groups
+            _checked(_with_what_is_known(score(example, group, rules.tools), group), example.metric) for group in groups
         ]
     except LmevalError as error:
-        return _result(asked, judgement, _status_of(error), error=str(error))
+        return _result(asked, rules, _status_of(error), error=str(error))
     except Exception as error:
         problem = f"metric {example.metric!r} raised {type(error).__name__}: {error}"
-        return _result(asked, judgement, "error", error=problem)
+        return _result(asked, rules, "error", error=problem)
     for each in scores:
         if each.excluded:
-            return _result(asked, judgement, "excluded", scores, error=each.excluded)
+            return _result(asked, rules, "excluded", scores, error=each.excluded)
     measured = [each for each in scores if each.measured]
     if measured:
         if len(measured) < len(scores):
-            return _result(asked, judgement, "error", error=_MIXED)
-        return _result(asked, judgement, "measured", scores)
+            return _result(asked, rules, "error", error=_MIXED)
+        return _result(asked, rules, "measured", scores)
     reached = mean([each.value for each in scores]) >= threshold
-    decisive = judgement.gated or (judgement.must_pass_binds and _must_pass(example))
+    decisive = rules.gated or (rules.must_pass_binds and _must_pass(example))
     status: Status = "passed" if reached else "failed" if decisive else "below"
-    return _result(asked, judgement, status, scores)
+    return _result(asked, rules, status, scores)
 
 
 def failed_result(
-    task: Task, example: Example, prompt: Prompt, error: LmevalError, judgement: Judgement
+    task: Task, example: Example, prompt: Prompt, error: LmevalError, rules: ScoringRules
 ) -> ExampleResult:
     """Return the result of an example that got no response: ``error``, or ``timeout``."""
-    threshold = judgement.thresholds.of(task, example)
+    threshold = rules.thresholds.of(task, example)
     asked = _Asked(task, example, prompt, threshold, exchanges=error.exchanges)
-    result = _result(asked, judgement, _status_of(error), error=str(error))
+    result = _result(asked, rules, _status_of(error), error=str(error))
     retries = getattr(error, "retries", 0)
     return replace(result, usage={**result.usage, "retries": retries}) if retries else result
 
@@ -160,7 +159,7 @@ def _status_of(error: LmevalError) -> Status:
 
 
 def _result(
-    asked: _Asked, judgement: Judgement, status: Status, scores: Sequence[Score] = (), *, error: str = ""
+    asked: _Asked, rules: ScoringRules, status: Status, scores: Sequence[Score] = (), *, error: str = ""
 ) -> ExampleResult:
     task, example, prompt = asked.task, asked.example, asked.prompt
     completions = [response for response in asked.responses if isinstance(response, Completion)]
@@ -190,7 +189,7 @@ def _result(
         latency_ms=round(sum(latencies) / len(latencies), 3) if latencies else None,
         unparsed=any(score.unparsed for score in scores),
         error=error,
-        adapter=judgement.adapter,
+        adapter=rules.adapter,
         request=request_hash(task.requests(example, prompt)),
         usage=_usage(single, scores),
         details=_details(scores),
@@ -209,9 +208,9 @@ def _result(
         cached=len(single) - len(fresh),
         served_by=_served_by(single),
         quarantine=_own_quarantine(example),
-        adapter_key=judgement.adapter_key,
+        adapter_key=rules.adapter_key,
     )
-    return judgement.quarantine.applied(result) if result.quarantine or judgement.quarantine.listed else result
+    return rules.quarantine.applied(result) if result.quarantine or rules.quarantine.listed else result
 
 
 def _served_by(responses: Sequence[Response]) -> Mapping[str, int]:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from pytest_lmeval.leaderboard.aggregations import pass_at_k, pass_hat_k, repeat_errors, repeat_metrics
 from pytest_lmeval.leaderboard.rows import TaskInfo, make_row
 from pytest_lmeval.loading import default_registry, load_tasks
-from pytest_lmeval.scoring.evaluate import Judgement, Thresholds, evaluate
+from pytest_lmeval.scoring.evaluate import ScoringRules, Thresholds, evaluate
 from pytest_lmeval.types import Completion, ExampleResult
 
 REGISTRY = default_registry()
@@ -107,7 +107,7 @@ def judged(tmp_path: Any, outputs: Sequence[str], metric: str = "exact_match", *
     record = {"id": "a", "prompt": "2 + 2?", "targets": ["yes"], "metric": metric, "extras": extras}
     path.write_text(json.dumps(record) + "\n")
     (task,) = load_tasks(path, registry=REGISTRY)
-    judgement = Judgement(Thresholds(REGISTRY), repeats=len(outputs))
+    judgement = ScoringRules(Thresholds(REGISTRY), repeats=len(outputs))
     responses = [Completion(output) for output in outputs]
     return evaluate(task, task.examples[0], "2 + 2?", responses, judgement)
 

@@ -12,7 +12,7 @@ from pytest_lmeval.formats.task import LoadedFile, LoadOptions, TaskSource
 from pytest_lmeval.formats.yaml import load
 from pytest_lmeval.loading import default_registry
 from pytest_lmeval.rendering import render
-from pytest_lmeval.scoring.evaluate import Judgement, Thresholds, evaluate
+from pytest_lmeval.scoring.evaluate import ScoringRules, Thresholds, evaluate
 from pytest_lmeval.task import Tools
 from pytest_lmeval.types import Completion, ExampleResult, Generate
 
@@ -90,6 +90,6 @@ def score(task: DeclarativeTask, *outputs: str | Sequence[str], judge: Any = Non
         texts = [output] if isinstance(output, str) else output
         asked = task.requests(example, render(example))
         responses = [Completion(text) for text in texts] if asked else []
-        judgement = Judgement(Thresholds(REGISTRY), Tools(None, judge), repeats=len(texts))
+        judgement = ScoringRules(Thresholds(REGISTRY), Tools(None, judge), repeats=len(texts))
         results.append(evaluate(task, example, render(example), responses, judgement))
     return results

@@ -27,10 +27,10 @@ _FOLDERS = {
     ("plugin", "plugin.collect"): "collector collected locate formatting sharding=selecting tags=selecting",
     ("plugin", "plugin.asking"): "item failure fixtures ahead state",
     ("plugin", "plugin.record"): (
-        "recorder run_record run_facts report_files gating=baseline ending heard many_records terminal progress"
-        " words=progress exit_guard"
+        "recorder run_record run_facts report_files gating=baseline ending heard=received many_records=records"
+        " terminal progress words=progress exit_guard"
     ),
-    ("plugin", "plugin.workers"): "scheduling telling sanitize=discretion discretion",
+    ("plugin", "plugin.workers"): "scheduling telling=report sanitize=discretion discretion",
 }
 MOVED = {
     f"{before}.{name.partition('=')[0]}".lstrip("."): f"{now}.{name.rpartition('=')[2]}".lstrip(".")

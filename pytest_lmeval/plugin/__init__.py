@@ -24,7 +24,7 @@ from pytest_lmeval.plugin.asking.fixtures import (
 from pytest_lmeval.plugin.collect.selecting import note_ini_marks
 from pytest_lmeval.plugin.private import is_worker, report_sections
 from pytest_lmeval.plugin.settings.checks import apply_ini_options
-from pytest_lmeval.plugin.settings.models import collected_so_far, keep_environment, run_so_far
+from pytest_lmeval.plugin.settings.models import COLLECTED, RUN, keep_environment
 from pytest_lmeval.plugin.settings.options import add_options
 
 if TYPE_CHECKING:
@@ -231,7 +231,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_finish(session: pytest.Session) -> None:
-    if collected_so_far(session.config) is not None:
+    if session.config.stash.get(COLLECTED, None) is not None:
         from pytest_lmeval.plugin.asking.state import run_state
         from pytest_lmeval.plugin.settings.models import configs
 
@@ -241,7 +241,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 def pytest_report_collectionfinish(config: pytest.Config) -> str | None:
     # Where examples are only collected there is nothing yet that would run a program.
-    run = None if config.option.collectonly else run_so_far(config)
+    run = None if config.option.collectonly else config.stash.get(RUN, None)
     return None if run is None else run.run.programs.report()
 
 
@@ -249,19 +249,19 @@ def pytest_report_collectionfinish(config: pytest.Config) -> str | None:
 def pytest_sessionfinish(session: pytest.Session) -> None:
     if is_worker(session.config):
         from pytest_lmeval.plugin.settings.models import configs, label_of
-        from pytest_lmeval.plugin.workers.telling import tell
+        from pytest_lmeval.plugin.workers.report import add_to_report
 
-        begun = {label_of(one): run_so_far(one) for one in configs(session.config)}
+        begun = {label_of(one): one.stash.get(RUN, None) for one in configs(session.config)}
         runs = {label: run for label, run in begun.items() if run is not None}
         known = {label: run.run.facts() for label, run in runs.items()}
         remarks = {label: run.remarks for label, run in runs.items()}
         for run in [*runs.values()][:1]:  # what is no task is none to any model
-            tell(session.config, facts=known.get("", known), not_tasks=run.collected.not_tasks, remarks=remarks)
+            add_to_report(session.config, facts=known, not_tasks=run.collected.not_tasks, remarks=remarks)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, object]:
-    tasks = collected_so_far(session.config)
+    tasks = session.config.stash.get(COLLECTED, None)
     if tasks is None:
         return (yield)
     if tasks.bad_files and not session.config.option.collectonly:
@@ -271,12 +271,12 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, objec
         return (yield)
     except (KeyboardInterrupt, Warning) as error:
         from pytest_lmeval.plugin.record.ending import ctrl_c_in
-        from pytest_lmeval.plugin.workers.telling import tell
+        from pytest_lmeval.plugin.workers.report import add_to_report
 
         ctrl_c = ctrl_c_in(error)
         if ctrl_c is None:
             raise
-        tell(session.config, interrupted=True)
+        add_to_report(session.config, interrupted=True)
         raise ctrl_c from None
 
 

@@ -15,7 +15,7 @@ from pytest_lmeval.plugin.asking.state import run_state
 from pytest_lmeval.plugin.private import is_worker
 from pytest_lmeval.plugin.record.run_facts import rerun_of
 from pytest_lmeval.plugin.settings.models import config_of, of_model
-from pytest_lmeval.plugin.workers.telling import tell
+from pytest_lmeval.plugin.workers.report import add_to_report
 from pytest_lmeval.task import Task
 from pytest_lmeval.text import item_name, printable
 from pytest_lmeval.types import Example, ExampleResult
@@ -133,7 +133,7 @@ class ExampleItem(ScoredItem):
             )
         if state.run.stopped and not self.label:
             self.session.shouldstop = printable(state.run.stopped, keep="")
-            tell(self.config, stopped=state.run.stopped)
+            add_to_report(self.config, stopped=state.run.stopped)
         self.keep(result)
         if result.is_failed and not state.excuses(result):
             before = state.baseline_results.get((result.task, result.id))

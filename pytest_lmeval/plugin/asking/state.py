@@ -26,7 +26,7 @@ from pytest_lmeval.plugin.settings.settings import (
     scrubber_of_run,
     with_usage_errors,
 )
-from pytest_lmeval.plugin.workers.telling import tell
+from pytest_lmeval.plugin.workers.report import add_to_report
 from pytest_lmeval.text import portable_path
 
 if TYPE_CHECKING:
@@ -282,7 +282,7 @@ class RunState:
             item.attach_result = None
             item.add_marker(pytest.mark.skip(reason="no --lm-adapter"))
         self.skipped_evals = len(items)
-        tell(self.config, skipped_evals=len(items))
+        add_to_report(self.config, skipped_evals=len(items))
         return []
 
     def _prepare_adapter(self, items: Sequence[Any]) -> None:
@@ -305,10 +305,10 @@ class RunState:
         if is_worker(self.config):
             ids = [item.nodeid for item in self._items if not is_example(item)]
             foreign = [nodeid for nodeid in ids if is_example_id(nodeid, self.config)]
-            tell(self.config, tasks=[asdict(info) for info in self.collected.tasks.values()], foreign=foreign)
+            add_to_report(self.config, tasks=[asdict(info) for info in self.collected.tasks.values()], foreign=foreign)
 
     def _usage_error(self, message: str) -> None:
-        tell(self.config, usage_error=message)
+        add_to_report(self.config, usage_error=message)
         raise pytest.UsageError(message)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from pytest_lmeval.plugin.collect.locate import is_example
-from pytest_lmeval.plugin.workers.telling import tell
+from pytest_lmeval.plugin.workers.report import add_to_report
 
 # What ``-m`` reads as one name.
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
@@ -92,7 +92,7 @@ def _check_key(config: pytest.Config, item: Any, first: Any) -> None:
         reason = f"the id {id!r} of an example of {name} holds an address in memory, another one in each process"
     if reason:
         message = f"--lm-shard: {reason}; the shards of a run need ids that name an example: give ids"
-        tell(config, usage_error=message)
+        add_to_report(config, usage_error=message)
         raise pytest.UsageError(message)
 
 

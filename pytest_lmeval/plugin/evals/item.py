@@ -18,7 +18,7 @@ from pytest_lmeval.plugin.asking.state import RunState, run_state
 from pytest_lmeval.plugin.evals.startable import parameters_of
 from pytest_lmeval.plugin.record.run_facts import rerun_of
 from pytest_lmeval.plugin.settings.models import config_of, of_model
-from pytest_lmeval.plugin.workers.telling import tell
+from pytest_lmeval.plugin.workers.report import add_to_report
 from pytest_lmeval.text import printable
 from pytest_lmeval.types import Example, ExampleResult
 
@@ -86,7 +86,7 @@ class EvalItem(ScoredItem):
         result = self.evals.result(self, running.outcomes)
         if self.run_state.run.stopped and not self.label:
             self.session.shouldstop = printable(self.run_state.run.stopped, keep="")
-            tell(self.config, stopped=self.run_state.run.stopped)
+            add_to_report(self.config, stopped=self.run_state.run.stopped)
         self.keep(result)
         if result.is_failed and not self.run_state.excuses(result):
             self._fail(result, running.outcomes)

@@ -47,25 +47,28 @@ class Ending:
 
     ``status`` is pytest's own exit code. ``interrupted`` says that Ctrl-C reached this process or a worker,
     ``by_choice`` that -x, --maxfail or --sw stopped the run, ``lost`` that not all tests reported completion.
+    ``uncollected`` are the node ids of what pytest could not collect.
     """
 
     status: int
     interrupted: bool = False
     by_choice: bool = False
     lost: bool = False
+    uncollected: Sequence[str] = ()
 
-    def why_cut_short(self, unheard: Iterable[str]) -> list[str]:
+    def why_cut_short(self, unfinished: Iterable[str]) -> list[str]:
         """Return why a session did not finish although no result is missing; empty if it finished.
 
-        ``unheard`` are the node ids of examples whose last phase was not heard of. That matters only where the exit
+        ``unfinished`` are the node ids of examples that did not report completion. That matters only where the exit
         status is 0: any other has its own reason.
         """
         if self.status == pytest.ExitCode.INTERRUPTED and not self.by_choice:
             return ["the session was interrupted"]
         if self.status == pytest.ExitCode.INTERNAL_ERROR:
             return ["the session ended with an internal error"]
-        unheard = unheard if self.status == pytest.ExitCode.OK else ()
-        return [f"its end was not heard of: {nodeid}" for nodeid in unheard]
+        if self.status != pytest.ExitCode.OK:
+            return []
+        return [f"{nodeid} did not report completion" for nodeid in unfinished]
 
     def exit_code(self, decision: Decision, *, missing: bool, has_board: bool, unwritten: bool) -> int:
         """Return the exit code of a run on which ``decision`` was made.
@@ -88,24 +91,26 @@ class Ending:
         return INCOMPLETE if self.lost else self.status
 
 
-def ending_of(session: pytest.Session, status: int, *, interrupted: bool, lost: bool) -> Ending:
-    """Return how ``session`` ended, in the process that hears all of it."""
+def ending_of(
+    session: pytest.Session, status: int, *, interrupted: bool, lost: bool, uncollected: Sequence[str]
+) -> Ending:
+    """Return how ``session`` ended, in the process that receives all of its reports."""
     limit = session.config.option.maxfail
     failures = max(session.testsfailed, worker_failures(session.config))
     by_choice = bool(limit and failures >= limit) or is_stepwise_stop(session)
-    return Ending(status=int(status), interrupted=interrupted, by_choice=by_choice, lost=lost)
+    return Ending(status=int(status), interrupted=interrupted, by_choice=by_choice, lost=lost, uncollected=uncollected)
 
 
-def failed_besides(failed: Iterable[str], fates: Mapping[str, str], max_errors: float = 0) -> list[str]:
+def failed_besides(failed: Iterable[str], statuses: Mapping[str, str], max_errors: float = 0) -> list[str]:
     """Return a sentence for every example whose test ``failed`` by a mark or a tear-down and not by its score.
 
-    ``fates`` are the statuses of the examples by node id, ``skipped`` among them. Up to ``max_errors`` errors fail no
+    ``statuses`` are those of the examples by node id, ``skipped`` among them. Up to ``max_errors`` errors fail no
     test: one that failed all the same did so in its set-up or tear-down.
     """
-    errors = sum(fate in UNSCORED for fate in fates.values())
+    errors = sum(status in UNSCORED for status in statuses.values())
     own = FAILED - UNSCORED if errors <= max_errors else FAILED
-    odd = [nodeid for nodeid in failed if nodeid in fates and fates[nodeid] not in own]
-    return [f"{nodeid}: the test failed, the example is {fates[nodeid]}" for nodeid in odd]
+    odd = [nodeid for nodeid in failed if nodeid in statuses and statuses[nodeid] not in own]
+    return [f"{nodeid}: the test failed, the example is {statuses[nodeid]}" for nodeid in odd]
 
 
 def ctrl_c_in(error: BaseException | None) -> KeyboardInterrupt | None:

@@ -1,4 +1,4 @@
-"""The controller's half of a run: hears every report, keeps the ledger, and ends with the board and the exit code."""
+"""The controller's half of a run: receives every report, keeps the records, and ends with the exit code."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Generator, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,11 +15,36 @@ import pytest
 from pytest_lmeval.plugin.collect.locate import asks_for_run, is_example, is_example_id
 from pytest_lmeval.plugin.private import end_capture, is_controller, kept_reports, show_internal_error
 from pytest_lmeval.plugin.record.exit_guard import ExitGuard
-from pytest_lmeval.plugin.settings.models import collected_so_far, run_so_far
+from pytest_lmeval.plugin.settings.models import COLLECTED, RUN
 
 if TYPE_CHECKING:
-    from pytest_lmeval.plugin.record.many_records import ManyRecords
-    from pytest_lmeval.plugin.record.run_record import RunRecord
+    from pytest_lmeval.plugin.record.records import Records
+    from pytest_lmeval.plugin.workers.report import WorkerReport
+
+
+@dataclass(slots=True)
+class Notes:
+    """What collecting left to say at the end: what could not be collected, what is no task, and remarks.
+
+    ``bad_files`` and ``uncollected`` are node ids: of task files, and of anything else that may hold evals.
+    """
+
+    bad_files: dict[str, None] = field(default_factory=dict)
+    uncollected: dict[str, None] = field(default_factory=dict)
+    not_tasks: dict[str, str] = field(default_factory=dict)
+    remarks: dict[str, None] = field(default_factory=dict)
+    skipped_evals: int = 0
+
+    def add(self, report: WorkerReport) -> None:
+        """Note what a worker reported."""
+        self.not_tasks.update(report.not_tasks)
+        self.skipped_evals = max(self.skipped_evals, report.skipped_evals)
+        self.remarks.update(dict.fromkeys(remark for remarks in report.remarks.values() for remark in remarks))
+
+    def refuse_bad_files(self) -> None:
+        """End the session where a task file could not be collected."""
+        if self.bad_files:
+            raise pytest.Session.Interrupted(f"{len(self.bad_files)} bad task file(s)")
 
 
 class Recorder:
@@ -29,24 +55,19 @@ class Recorder:
 
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
-        self.record: RunRecord | ManyRecords | None = None
+        self.records: Records | None = None
         # Held by whoever ends the run: pytest's main thread, or any that calls os._exit.
         self._ending = threading.RLock()
         self._guard = ExitGuard(self._wind_up, self._ending)
         self._finished = 0
         self._lost = 0
         self._collections = 0
-        self._heard: set[str] = set()
-        self._has_examples = False
-        self._hears_workers = False
+        self._workers: set[str] = set()
         self._kept: dict[str, list[Any]] | None = None
         self._is_asked = False
         self._was_stopped = False
-        self._bad_files: dict[str, None] = {}
-        self._uncollected: dict[str, None] = {}
-        self._not_tasks: dict[str, str] = {}
-        self._skipped_evals = 0
-        self._remarks: dict[str, None] = {}
+        self._was_interrupted = False
+        self._notes = Notes()
         self._session: pytest.Session | None = None
         config.add_cleanup(self._keep_code)
 
@@ -67,72 +88,75 @@ class Recorder:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, node: Any, ids: Sequence[str]) -> None:
-        self._heard.add(node.gateway.id)
-        self._refuse_bad_files()
+        self._workers.add(node.gateway.id)
+        self._notes.refuse_bad_files()
         self._announce([nodeid for nodeid in ids if is_example_id(nodeid, self.config)])
         self._collections += 1
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any, error: object) -> None:
-        from pytest_lmeval.plugin.workers.telling import told_by
+        from pytest_lmeval.plugin.workers.report import report_of
 
-        told = told_by(node)
-        self._not_tasks.update(told.not_tasks)
-        self._skipped_evals = max(self._skipped_evals, told.skipped_evals)
-        self._remarks.update(dict.fromkeys(remark for remarks in told.remarks.values() for remark in remarks))
-        if told.usage_error:
-            raise pytest.UsageError(told.usage_error)
-        if told.tasks is None:
+        report = report_of(node)
+        self._notes.add(report)
+        if report.usage_error:
+            raise pytest.UsageError(report.usage_error)
+        if report.tasks is None:
             return
-        if self.record is not None:
-            self.record.heard.add(told)
-        elif node.gateway.id in self._heard:
+        if self.records is not None:
+            self.records.add(report)
+        elif node.gateway.id in self._workers:
             # When xdist shuts down while workers collect, it passes on no more of their collections.
-            raise pytest.UsageError("a worker collected examples that the controller does not know by their place")
+            raise pytest.UsageError("a worker collected files outside the controller's task paths")
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         # Under xdist only the workers' failures arrive here, and all of a worker's before its collection does. A folder
         # that cannot be collected hides the task files in it.
         if report.failed:
-            found = self._bad_files if is_example_id(report.nodeid, self.config) else self._uncollected
+            is_ours = is_example_id(report.nodeid, self.config)
+            found = self._notes.bad_files if is_ours else self._notes.uncollected
             found[report.nodeid] = None
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
         if not self.config.option.collectonly and not is_controller(self.config):
-            self._refuse_bad_files()
+            self._notes.refuse_bad_files()
         return (yield)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         # A set-up or tear-down that went well has no result of an example.
         decides = report.when == "call" or report.outcome != "passed"
-        has_more = decides and report.user_properties
-        if has_more and (self.record is None or report.nodeid not in self.record.heard.expected):
+        record = self.records.of(report.nodeid) if decides and self.records is not None else None
+        if decides and record is None and any(name == "lmeval" for name, _ in report.user_properties):
             # An eval function that its file's text does not show: a helper marks it.
-            self._announce([report.nodeid] if any(name == "lmeval" for name, _ in report.user_properties) else ())
-        if self.record is not None:
-            if self.record.is_closed:
-                # Another thread winds the run up: pytest must not go on, and capture what that writes to the terminal.
-                with self._ending:
-                    pass
-            if decides:
-                self.record.take(report)
-            if self._hears_workers:
-                self.record.show_progress(None)
+            self._announce([report.nodeid])
+            record = self.records.of(report.nodeid) if self.records is not None else None
+        if self.records is None:
+            return
+        if self.records.is_closed:
+            # Another thread winds the run up: pytest must not go on, and capture what that writes to the terminal.
+            with self._ending:
+                pass
+        elif record is not None:
+            record.take(report)
+        if self.records.has_workers:
+            self.records.show_progress(None)
 
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
         self._finished += 1
-        if self.record is not None:
-            self.record.heard.finish(nodeid)
-            self._drop_quiet_reports()
+        if self.records is None:
+            return
+        if (record := self.records.of(nodeid)) is not None:
+            record.received.finish(nodeid)
+        _drop_quiet_reports(self._kept)
 
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
         self._was_stopped = True
-        if self.record is not None:
+        if self.records is not None:
             from pytest_lmeval.plugin.record.ending import ctrl_c_in
 
-            self.record.interrupted |= ctrl_c_in(excinfo.value) is not None
+            self._was_interrupted |= ctrl_c_in(excinfo.value) is not None
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None, object, object]:
@@ -144,8 +168,8 @@ class Recorder:
             except Exception:
                 # pytest would end with a traceback and 1, which says that an example failed.
                 show_internal_error(self.config)
-                code = (self.record and self.record.code) or pytest.ExitCode.INTERNAL_ERROR
-            self._set_exit_code(session, code)
+                code = (self.records and self.records.code) or pytest.ExitCode.INTERNAL_ERROR
+            _set_exit_code(session, code)
         outcome = yield
         terminal = self.config.pluginmanager.getplugin("terminalreporter")
         if status == pytest.ExitCode.INTERNAL_ERROR and terminal is not None:
@@ -155,9 +179,10 @@ class Recorder:
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         if self._lost > 0:
-            terminalreporter.write_line(f"LOST: {self._lost} test(s) of which no end was heard", red=True, bold=True)
-        tasks = collected_so_far(self.config)
-        not_tasks = {**self._not_tasks, **(tasks.not_tasks if tasks is not None else {})}
+            tests = f"{self._lost} test{'s' if self._lost > 1 else ''}"
+            terminalreporter.write_line(f"LOST: {tests} did not report completion", red=True, bold=True)
+        tasks = self.config.stash.get(COLLECTED, None)
+        not_tasks = {**self._notes.not_tasks, **(tasks.not_tasks if tasks is not None else {})}
         if not_tasks:
             from pytest_lmeval.plugin.record.terminal import write_not_tasks
 
@@ -166,139 +191,114 @@ class Recorder:
             from pytest_lmeval.plugin.record.terminal import write_why_nothing
 
             write_why_nothing(self.config, terminalreporter)
-        self._write_evals(terminalreporter)
-        if self.record is not None:
+        state = self.config.stash.get(RUN, None)
+        if self._notes.skipped_evals or self._notes.remarks or state is not None:
+            from pytest_lmeval.plugin.record.terminal import write_remarks
+
+            # Where there is a board it has them, with all other reports; not what came after it was written.
+            shown = {remark for record in self.records or () for remark in record.remarks}
+            write_remarks(self._notes, state, shown, terminalreporter)
+        if self.records is not None:
             from pytest_lmeval.plugin.record.terminal import write_summary
 
-            write_summary(self.record, terminalreporter)
-
-    def _write_evals(self, terminal: pytest.TerminalReporter) -> None:
-        state = run_so_far(self.config)
-        skipped = self._skipped_evals or (state.skipped_evals if state is not None else 0)
-        if skipped:
-            terminal.write_line(f"{skipped} eval{'s' if skipped > 1 else ''} skipped: no --lm-adapter")
-        # Where there is a board it says them, with all other reports; not what came after it was written.
-        said = set(self.record.remarks) if self.record is not None else set()
-        for remark in (*self._remarks, *(state.remarks if state is not None else ())):
-            from pytest_lmeval.text import printable
-
-            if remark not in said:
-                terminal.write_line(printable(remark, keep=""))
+            write_summary(self.records, terminalreporter)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_json_modifyreport(self, json_report: dict[str, Any]) -> None:
-        if self.record is not None and self.record.board is not None:
-            json_report["lmeval"] = self.record.board_json()
-            json_report["exitcode"] = json_report.get("exitcode") or self.record.code
-
-    def _end(self, session: pytest.Session, status: int) -> int:
-        lost = status == pytest.ExitCode.OK and self._lost_reports(session)
-        if lost and (self.record is None or not self.record.heard.missing):
-            self._lost = session.testscollected - self._finished
-        if self.record is not None:
-            return self.record.finish(session, status, lost=lost, uncollected=[*self._uncollected])
-        return int(pytest.ExitCode.INTERNAL_ERROR) if lost else status
-
-    def _set_exit_code(self, session: pytest.Session, code: int) -> None:
-        """Set the exit code of pytest, which nothing else in the plugin does."""
-        if session.exitstatus != code:
-            session.exitstatus = code
-        ending = sys.exception()
-        if isinstance(ending, SystemExit) and not ending.code:
-            ending.code = code
+        if self.records is not None and self.records.has_boards:
+            json_report["lmeval"] = self.records.to_json()
+            json_report["exitcode"] = json_report.get("exitcode") or self.records.code
 
     def waiting(self, in_flight: int, wait: Any) -> None:
-        """Say, if it is time to, what the run waits for: requests that are in flight, and what ``wait`` tells."""
-        if self.record is not None:
-            self.record.show_progress(in_flight, wait)
+        """Say, if it is time to, what the run waits for: requests that are in flight, and what ``wait`` names."""
+        if self.records is not None:
+            self.records.show_progress(in_flight, wait)
+
+    def _end(self, session: pytest.Session, status: int) -> int:
+        # A run that was stopped before it began, or of workers of which none has reported what it collected.
+        is_ours = self._is_asked or self.records is not None
+        is_unknown = is_ours and not self._collections and (self._was_stopped or is_controller(self.config))
+        # A report that breaks on its way from a worker takes its failure with it, and pytest would exit 0.
+        lacks_reports = is_unknown or self._finished < session.testscollected
+        lost = status == pytest.ExitCode.OK and not self.config.option.collectonly and lacks_reports
+        if lost and not any(record.received.missing for record in self.records or ()):
+            self._lost = session.testscollected - self._finished
+        if self.records is None:
+            return int(pytest.ExitCode.INTERNAL_ERROR) if lost else status
+        from pytest_lmeval.plugin.record.ending import ending_of
+
+        uncollected = list(self._notes.uncollected)
+        ending = ending_of(session, status, interrupted=self._was_interrupted, lost=lost, uncollected=uncollected)
+        return self.records.finish(session, ending)
 
     def _announce(self, nodeids: Sequence[str]) -> None:
         if not nodeids:
-            if self.record is None:
+            if self.records is None:
                 # Nothing of ours is in this run: how it ends is not our business.
                 self._guard.remove()
             return
-        if self.record is None:
-            self._has_examples = True
-            from pytest_lmeval.plugin.record.baseline import check_recording
-            from pytest_lmeval.plugin.settings.models import configs, labels_of
+        if self.records is None:
+            from pytest_lmeval.plugin.record.records import Records
 
-            self._hears_workers = is_controller(self.config)
-            if self._hears_workers:
-                for one in configs(self.config):
-                    check_recording(one)
-            record: RunRecord | ManyRecords
-            if labels_of(self.config):
-                from pytest_lmeval.plugin.record.many_records import ManyRecords
-
-                record = ManyRecords(self.config, nodeids)
-            else:
-                from pytest_lmeval.plugin.record.run_record import RunRecord
-
-                record = RunRecord(self.config, len(nodeids))
-            record.open_ledger()
-            self.record = record
+            records = Records(self.config, nodeids)
+            records.open()
+            self.records = records
             # --durations reads them all once more at the end.
             self._kept = kept_reports(self.config) if self.config.option.durations is None else None
             self._guard.install()
-        self.record.heard.announce(nodeids)
-
-    def _drop_quiet_reports(self) -> None:
-        # Of set-up and tear-down with nothing to show. The terminal would keep two for every example, and look through
-        # all of them for every failure that it shows.
-        kept = self._kept.get("") if self._kept is not None else None
-        while kept and kept[-1].when != "call" and kept[-1].outcome == "passed" and not kept[-1].sections:
-            kept.pop()
+        self.records.announce(nodeids)
 
     @property
     def _has_bad_files(self) -> bool:
-        tasks = collected_so_far(self.config)
-        return bool(self._bad_files or (tasks is not None and tasks.bad_files))
-
-    def _refuse_bad_files(self) -> None:
-        if self._bad_files:
-            raise pytest.Session.Interrupted(f"{len(self._bad_files)} bad task file(s)")
+        tasks = self.config.stash.get(COLLECTED, None)
+        return bool(self._notes.bad_files or (tasks is not None and tasks.bad_files))
 
     def _keep_code(self) -> None:
         # The last thing that pytest calls. By now a hook may have set the status, or ended the session by pytest.exit
         # or sys.exit; a run that failed stays failed.
         with self._ending:
-            if self.record is not None and self.record.board is None:
-                self._give_up("the session ended before its results were judged")
+            if self.records is not None and not self.records.has_boards:
+                self._give_up(self.records, "the session ended before its results were judged")
             self._guard.remove()
-        if self.record is not None and self._session is not None:
-            self._set_exit_code(self._session, self._session.exitstatus or self.record.code)
+        if self.records is not None and self._session is not None:
+            _set_exit_code(self._session, self._session.exitstatus or self.records.code)
 
     def _wind_up(self, status: int) -> int:
         how = f"the process was ended by os._exit({status})"
-        if self.record is None:
+        if self.records is None:
             os.write(2, f"{how} before the examples were collected\n".encode())
             return status or int(pytest.ExitCode.INTERNAL_ERROR)
-        if self.record.board is None:
-            self._give_up(how)
-            return self.record.code
-        return status or self.record.code
+        if not self.records.has_boards:
+            self._give_up(self.records, how)
+            return self.records.code
+        return status or self.records.code
 
-    def _give_up(self, reason: str) -> None:
+    def _give_up(self, records: Records, reason: str) -> None:
         try:
-            self._write_what_there_is(reason)
+            records.give_up(reason)
+            end_capture(self.config)
+            terminal = self.config.pluginmanager.getplugin("terminalreporter")
+            if terminal is not None:
+                self.pytest_terminal_summary(terminal)
+                terminal.flush()
         except (Exception, SystemExit):  # a SystemExit that pytest has not asked for would set the exit code
             traceback.print_exc()
 
-    def _write_what_there_is(self, reason: str) -> None:
-        assert self.record is not None
-        self.record.give_up(reason)
-        end_capture(self.config)
-        terminal = self.config.pluginmanager.getplugin("terminalreporter")
-        if terminal is not None:
-            self.pytest_terminal_summary(terminal)
-            terminal.flush()
 
-    def _lost_reports(self, session: pytest.Session) -> bool:
-        # A report that breaks on its way from a worker takes its failure with it, and pytest would exit 0.
-        if self.config.option.collectonly:
-            return False
-        # A run that was stopped before it began, or of workers of which none has said what it collected.
-        is_ours = self._is_asked or self._has_examples
-        unheard = (self._was_stopped or is_controller(self.config)) and is_ours and not self._collections
-        return unheard or self._finished < session.testscollected
+def _set_exit_code(session: pytest.Session, code: int) -> None:
+    """Set the exit code of pytest, which nothing else in the plugin does."""
+    if session.exitstatus != code:
+        session.exitstatus = code
+    ending = sys.exception()
+    if isinstance(ending, SystemExit) and not ending.code:
+        ending.code = code
+
+
+def _drop_quiet_reports(reports: dict[str, list[Any]] | None) -> None:
+    """Drop the last reports of set-up and tear-down with nothing to show.
+
+    The terminal would keep two for every example, and look through all of them for every failure that it shows.
+    """
+    kept = reports.get("") if reports is not None else None
+    while kept and kept[-1].when != "call" and kept[-1].outcome == "passed" and not kept[-1].sections:
+        kept.pop()

@@ -19,7 +19,6 @@ from pytest_lmeval.plugin.record.baseline import baseline_path, tasks_not_run
 from pytest_lmeval.plugin.settings.models import label_of
 from pytest_lmeval.plugin.settings.settings import registry_of
 from pytest_lmeval.records.write import remove_reports, write_leaderboard
-from pytest_lmeval.report.github import write_step_summary
 from pytest_lmeval.report.markdown import escape, markdown
 
 if TYPE_CHECKING:
@@ -57,10 +56,11 @@ class ReportFiles:
         self.has_board = self._try(
             folder / "leaderboard.json", lambda path: write_leaderboard(board, path, include_per_example=per_example)
         )
-        label = label_of(self._config)
-        of = f"**{escape(label)}**\n\n" if label else ""
-        summary = Path(os.environ.get("GITHUB_STEP_SUMMARY", ""))
-        self._try(summary, lambda _: write_step_summary(of + text(), os.environ))
+        if summary := os.environ.get("GITHUB_STEP_SUMMARY"):
+            from pytest_lmeval.report.github import write_step_summary
+
+            of = f"**{escape(label)}**\n\n" if (label := label_of(self._config)) else ""
+            self._try(Path(summary), lambda _: write_step_summary(of + text(), os.environ))
 
     def show_to_project(self, board: Leaderboard) -> None:
         """Call the hook ``pytest_lmeval_leaderboard``, and the entry points of that name."""

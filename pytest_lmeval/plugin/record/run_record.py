@@ -1,4 +1,4 @@
-"""What the controlling process makes of what it hears of a run: the ledger, the board, its files, the exit code."""
+"""The record of one model's run in the controlling process: the ledger, the board, its files, the exit code."""
 
 from __future__ import annotations
 
@@ -16,19 +16,17 @@ from pytest_lmeval.errors import UsageError
 from pytest_lmeval.leaderboard.board import Leaderboard, RunFacts, build_board
 from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.plugin.asking.state import run_state
-from pytest_lmeval.plugin.collect.collected import collected
 from pytest_lmeval.plugin.private import is_controller, is_crash
 from pytest_lmeval.plugin.record.baseline import changed_in
 from pytest_lmeval.plugin.record.ending import (
     INCOMPLETE,
     Ending,
-    ending_of,
     failed_besides,
     gate_settings,
     report_gate,
 )
-from pytest_lmeval.plugin.record.heard import Heard
 from pytest_lmeval.plugin.record.progress import Progress, show_words
+from pytest_lmeval.plugin.record.received import Received
 from pytest_lmeval.plugin.record.report_files import ReportFiles
 from pytest_lmeval.plugin.record.run_facts import info_of, manifest_of, selection_of, shard_facts
 from pytest_lmeval.plugin.settings.checks import UNHEEDED
@@ -43,35 +41,35 @@ from pytest_lmeval.types import ExampleResult
 
 
 class RunRecord:
-    """The record of a run of so many ``examples``, from the ledger's first line to the board.
+    """The record of a run of so many ``examples`` by one model, from the ledger's first line to the board.
 
     ``code`` is the exit code that it makes, ``remarks`` what the board says besides its rows.
     """
 
     def __init__(self, config: pytest.Config, examples: int) -> None:
         self.config = config
+        self.label = label_of(config)
         self.examples = examples
         self.report_dir = folder_of_run(config, examples)
         self.ledger = Ledger(self.report_dir)
+        self.is_open = False
         self.per_example = bool(config.option.lm_include_per_example)
-        self.interrupted = False
         self.board: Leaderboard | None = None
         self.remarks: Sequence[str] = ()
         # Until the board is written: whatever ends the process before has ended it too early.
         self.code = INCOMPLETE
         self.gate_settings = gate_settings(config)
-        self.baseline = run_state(config).baseline
+        self._state = run_state(config)
+        self.baseline = self._state.baseline
         self.files = ReportFiles(config, self.report_dir, self.baseline)
         is_own = held_ledger(config, examples).parent == self.report_dir
-        self.resumption = Resumption(run_state(config).held, is_own=is_own)
+        self.resumption = Resumption(self._state.held, is_own=is_own)
         self._is_changed = changed_in(self.baseline)
-        self.heard = Heard(self._parsed, knows_items=not is_controller(config))
-        self._reasons: list[str] = []
-        self.is_closed = False
+        self._has_workers = is_controller(config)
+        self.received = Received(self._parsed, knows_items=not self._has_workers)
         self._started = timestamp()
         self._began = time.monotonic()
         self._progress: Progress | None = None
-        self._decision: Decision
 
     @property
     def gate(self) -> Mapping[str, Any]:
@@ -82,7 +80,7 @@ class RunRecord:
     @cached_property
     def manifest(self) -> dict[str, Any]:
         """The circumstances of the run, looked up when it began: git is asked once."""
-        return run_state(self.config).scrubber.scrub_answer(manifest_of(self.config))
+        return self._state.scrubber.scrub_answer(manifest_of(self.config))
 
     def open_ledger(self) -> None:
         """Start the ledger, remove the reports of an earlier run; an unusable report dir is a pytest.UsageError."""
@@ -90,8 +88,7 @@ class RunRecord:
         try:
             self.ledger.claim()
             self.files.remove_old()
-            asking = run_state(self.config).asking
-            header = {"timestamp": self._started, "asking": asking, "manifest": self.manifest}
+            header = {"timestamp": self._started, "asking": self._state.asking, "manifest": self.manifest}
             self.ledger.open(header, resume=resume)
             if not resume:
                 remove_underway(self.report_dir)
@@ -101,14 +98,13 @@ class RunRecord:
             if isinstance(error, UsageError):
                 raise pytest.UsageError(str(error)) from None
             raise
+        self.is_open = True
 
     def take(self, report: pytest.TestReport) -> None:
         """Note what a report says of an example; its result is for this recorder, not for other report writers."""
-        if self.is_closed:
-            return
-        if is_crash(report) and report.nodeid in self.heard.expected:
-            self.resumption.withdraw(self.heard.lose(report.nodeid))
-        elif taken := self.heard.take(report):
+        if is_crash(report):
+            self.resumption.withdraw(self.received.lose(report.nodeid))
+        elif taken := self.received.take(report):
             self._keep(*taken)
 
     def _keep(self, result: ExampleResult, line: str) -> None:
@@ -122,38 +118,33 @@ class RunRecord:
     def show_progress(self, in_flight: int | None, wait: Wait | None = None) -> None:
         """Say how far the run is, if it is time to; ``in_flight`` is None where only the workers know."""
         if self._progress is None:
-            self._progress = Progress(self.config, len(self.heard.expected))
-        self._progress.tick(len(self.heard.results), in_flight, self.heard.usage, wait)
+            self._progress = Progress(self.config, len(self.received.expected))
+        self._progress.tick(len(self.received.results), in_flight, self.received.usage, wait)
 
-    def finish(self, session: pytest.Session, status: int, *, lost: bool, uncollected: Sequence[str] = ()) -> int:
-        """Build and write the board; return the exit code of the run.
+    def finish(self, session: pytest.Session, ending: Ending) -> None:
+        """Build and write the board, and set the exit code.
 
-        ``lost`` says that not all tests reported completion, ``uncollected`` are the node ids of what pytest could not
-        collect. The code is fixed before any hook of the project sees the
-        board: a hook that fails can only make a run fail that would have passed.
+        The code is fixed before any hook of the project sees the board: a hook that fails can only make a run fail that
+        would have passed.
         """
-        if self.board is None:
-            ending = ending_of(session, status, interrupted=self.interrupted or self.heard.told.interrupted, lost=lost)
-            self._reasons += self._why_cut_short(ending)
-            self._reasons += [f"{nodeid} could not be collected, and may hold evals" for nodeid in uncollected]
-            board = self._write_board()
-            has_board, unwritten = self.files.has_board, bool(self.files.failures)
-            self.code = ending.exit_code(
-                self._decision, missing=bool(self.heard.missing), has_board=has_board, unwritten=unwritten
-            )
-            self.files.show_to_project(board)
-            self.code = self.code or int(bool(self.files.failures))
-            report_gate(session, board, self.files.failures, label_of(self.config))
-        return self.code
+        if self.board is not None:
+            return
+        ending = replace(ending, interrupted=ending.interrupted or self.received.interrupted)
+        board, decision = self._write_board(self._why_cut_short(ending))
+        self.code = ending.exit_code(
+            decision,
+            missing=bool(self.received.missing),
+            has_board=self.files.has_board,
+            unwritten=bool(self.files.failures),
+        )
+        self.files.show_to_project(board)
+        self.code = self.code or int(bool(self.files.failures))
+        report_gate(session, board, self.files.failures, self.label)
 
     def give_up(self, reason: str) -> None:
-        """Write the board of a run that ends here and now, incomplete: ``code`` stays as it is.
-
-        May be called in another thread than the one that scores: what that one goes on to report is not heard.
-        """
-        self.is_closed = True
-        self._reasons.append(reason)
-        self.files.show_to_project(self._write_board())
+        """Write the board of a run that ends here and now, incomplete: ``code`` stays as it is."""
+        board, _ = self._write_board([reason])
+        self.files.show_to_project(board)
 
     def board_json(self) -> dict[str, Any]:
         """Return the board as its file has it."""
@@ -161,35 +152,43 @@ class RunRecord:
         return self.board.to_json(per_example=self.per_example)
 
     def _why_cut_short(self, ending: Ending) -> list[str]:
-        if self.heard.missing:
-            stopped = self.heard.told.stopped or run_state(self.config).run.stopped
-            return [stopped] if stopped else []
-        if self.heard.expected and not self.heard.results and self.config.option.lm_shard is None:
-            return ["every example was skipped: nothing was measured"]
-        if is_controller(self.config) and not self.heard.tasks:
-            return ["no worker lived to tell what was selected"]
-        return ending.why_cut_short(self.heard.unfinished)
+        """Return why the run is incomplete, as far as that does not follow from the results."""
+        uncollected = [f"{nodeid} could not be collected, and may hold evals" for nodeid in ending.uncollected]
+        return [*self._why_no_result(ending), *uncollected]
 
-    def _write_board(self) -> Leaderboard:
-        self.is_closed = True
-        infos, results = self._infos(), list(self.heard.results.values())
-        aggregates, failures = aggregate(infos, results, collected(self.config).task_again)
-        self._reasons += failures
-        facts = run_state(self.config).scrubber.scrub_answer(self._facts())
-        self.board = self._decided(build_board(infos, results, facts, aggregates))
-        self.remarks = self.board.remarks
-        end = ending(self.board, infos, aggregates, self.resumption.left_out(results))
-        self.ledger.close(**end)
+    def _why_no_result(self, ending: Ending) -> list[str]:
+        received = self.received
+        if received.missing:
+            stopped = received.stopped or self._state.run.stopped
+            return [stopped] if stopped else []
+        if received.expected and not received.results and self.config.option.lm_shard is None:
+            return ["every example was skipped: nothing was measured"]
+        if self._has_workers and not received.tasks:
+            return ["all workers crashed before reporting their selection"]
+        return ending.why_cut_short(received.unfinished)
+
+    def _write_board(self, cut_short: Sequence[str]) -> tuple[Leaderboard, Decision]:
+        known = {**self.received.tasks, **self._state.collected.tasks}
+        infos, results = self._infos(known), list(self.received.results.values())
+        aggregates, failures = aggregate(infos, results, self._state.collected.task_again)
+        found = self.received.facts or self._state.run.facts()
+        adapters = self._adapters(results)
+        reasons = (*cut_short, *failures, *_more_than_one(adapters), *found.get("late", ()))
+        facts = self._state.scrubber.scrub_answer(self._facts(known, found, adapters, reasons))
+        board, decision = self._decided(build_board(infos, results, facts, aggregates))
+        self.board, self.remarks = board, board.remarks
+        self.ledger.close(**ending(board, infos, aggregates, self.resumption.left_out(results)))
         if self.ledger.failure is not None:
             self.files.failures.append(f"{self.ledger.path}: {self.ledger.failure.strerror or self.ledger.failure}")
-        self.files.write(self.board, self.with_prompts, per_example=self.per_example)
-        if self.board.complete:
+        self.files.write(board, self.with_prompts, per_example=self.per_example)
+        if board.complete:
             remove_underway(self.report_dir)
-        if self.board.complete and self.files.has_board and not self.config.option.lm_resume:
+        if board.complete and self.files.has_board and not self.config.option.lm_resume:
             self.ledger.drop_replaced()
-        return self.board
+        return board, decision
 
-    def _decided(self, board: Leaderboard) -> Leaderboard:
+    def _decided(self, board: Leaderboard) -> tuple[Leaderboard, Decision]:
+        """Return the board with the gate's decision about it, and the decision."""
         # A shard is judged once it is merged.
         baseline = None if "shard" in board.facts.selection else self.baseline
         decision = decide(board, baseline, self.gate_settings, root=self.config.rootpath)
@@ -197,13 +196,12 @@ class RunRecord:
             decision = renewed(decision, *self.files.update_baseline(board))
         if why := getattr(self.config, "lm_without_baseline", ""):
             decision = renewed(decision, "new", why)
-        self._decision = decision
-        return replace(board, facts=replace(board.facts, gate=decision.to_json()))
+        return replace(board, facts=replace(board.facts, gate=decision.to_json())), decision
 
     def with_prompts(self) -> Sequence[ExampleResult]:
         """Return the results with their prompts, which a controller lets go of."""
-        results = list(self.heard.results.values())
-        if self.per_example or self.ledger.failure is not None or not is_controller(self.config):
+        results = list(self.received.results.values())
+        if self.per_example or self.ledger.failure is not None or not self._has_workers:
             return results
         from pytest_lmeval.records.runfile import examples_of, read_run
 
@@ -218,58 +216,59 @@ class RunRecord:
         keeps = self.gate_settings.pair_by == "id" or self._is_changed(result)
         return result if keeps else replace(result, prompt="")
 
-    def _wall_s(self) -> float:
-        return round(time.monotonic() - self._began, 1)
+    def _infos(self, known: Mapping[str, TaskInfo]) -> list[TaskInfo]:
+        """Return the tasks of which an example was selected, with those that only their results name."""
+        all_known = dict(known)
+        for nodeid, result in self.received.results.items():
+            if result.task not in all_known:
+                all_known[result.task] = info_of(self.config.rootpath, nodeid, result.task)
+        return [info for info in all_known.values() if info.selected != 0]
 
-    def _infos(self) -> list[TaskInfo]:
-        known = {**self.heard.tasks, **collected(self.config).tasks}
-        for nodeid, result in self.heard.results.items():
-            if result.task not in known:
-                known[result.task] = info_of(self.config.rootpath, nodeid, result.task)
-        return [info for info in known.values() if info.selected != 0]
-
-    def _facts(self) -> RunFacts:
+    def _adapters(self, results: Sequence[ExampleResult]) -> list[str]:
         # What failed before there was an adapter knows only the name that was asked for.
-        told = [result for result in self.heard.results.values() if not result.is_error]
-        adapters = {result.adapter for result in told or self.heard.results.values() if result.adapter}
-        if len(adapters) > 1:
-            self._reasons.append(f"one run has one adapter: this one had {', '.join(sorted(adapters))}")
-        known = {**self.heard.tasks, **collected(self.config).tasks}
-        most = max_errors(self.config).of(len(self.heard.expected))
-        found = self.heard.told.facts or run_state(self.config).run.facts()
-        self._reasons += found.get("late", ())
-        remarks = dict.fromkeys(
-            (
-                *self.heard.told.remarks.get("", ()),
-                *run_state(self.config).remarks,
-                *self.config.stash.get(UNHEEDED, ()),
-                *(_cache_remarks(found["cache"], self._started) if "cache" in found else ()),
-            )
-        )
+        answered = [result for result in results if not result.is_error]
+        return sorted({result.adapter for result in answered or results if result.adapter})
+
+    def _facts(
+        self,
+        known: Mapping[str, TaskInfo],
+        found: Mapping[str, Any],
+        adapters: Sequence[str],
+        reasons: tuple[str, ...],
+    ) -> RunFacts:
+        """Return what the board says besides its rows, of a run that did not finish for these ``reasons``."""
+        received, option = self.received, self.config.option
+        most = max_errors(self.config).of(len(received.expected))
+        cached = _cache_remarks(found["cache"], self._started) if "cache" in found else ()
+        remarks = (*received.remarks, *self._state.remarks, *self.config.stash.get(UNHEEDED, ()), *cached)
         return RunFacts(
             timestamp=self._started,
-            adapter=", ".join(sorted(adapters)) or run_state(self.config).spec,
-            adapter_options=run_state(self.config).adapter_options,
-            missing=self.heard.missing,
-            skipped=len(self.heard.skipped),
+            adapter=", ".join(adapters) or self._state.spec,
+            adapter_options=self._state.adapter_options,
+            missing=received.missing,
+            skipped=len(received.skipped),
             max_errors=most,
-            selection=selection_of(self.config.option, list(known.values())),
+            selection=selection_of(option, list(known.values())),
             bad_records=[fault for info in known.values() for fault in info.bad_records],
             manifest={
-                "wall_s": self._wall_s(),
+                "wall_s": round(time.monotonic() - self._began, 1),
                 **self.manifest,
                 **found,
-                **(shard_facts(known) if self.config.option.lm_shard else {}),
+                **(shard_facts(known) if option.lm_shard else {}),
             },
-            finished=not self._reasons,
-            interruptions=tuple(self._reasons),
-            failures=failed_besides(self.heard.failed, self.heard.fates, most),
-            reruns=self.heard.reruns,
-            remarks=tuple(remarks),
+            finished=not reasons,
+            interruptions=reasons,
+            failures=failed_besides(received.failed, received.statuses, most),
+            reruns=received.reruns,
+            remarks=tuple(dict.fromkeys(remarks)),
             mode=self.gate_settings.mode,
             floors=self.gate_settings.floors,
             limits=self.gate_settings.limits,
         )
+
+
+def _more_than_one(adapters: Sequence[str]) -> list[str]:
+    return [f"one run has one adapter: this one had {', '.join(adapters)}"] if len(adapters) > 1 else []
 
 
 def _cache_remarks(cache: Mapping[str, Any], started: str) -> Sequence[str]:

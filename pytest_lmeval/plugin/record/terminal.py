@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,32 +16,35 @@ from pytest_lmeval.errors import did_you_mean
 from pytest_lmeval.leaderboard.board import Leaderboard
 from pytest_lmeval.plugin.private import kept_reports
 from pytest_lmeval.plugin.record.ending import UNWRITTEN
-from pytest_lmeval.plugin.record.run_record import RunRecord
 from pytest_lmeval.plugin.settings.checks import baseline_set_aside
-from pytest_lmeval.plugin.settings.models import label_of
 from pytest_lmeval.plugin.settings.report_dir import SELECTION, report_dir
 from pytest_lmeval.plugin.settings.settings import ini_floors, ini_thresholds, registry_of
 from pytest_lmeval.records.ledger import KEPT
-from pytest_lmeval.report.github import commands
 from pytest_lmeval.report.tables import comparison_lines, remark_lines, selection_text, terminal_table
 from pytest_lmeval.report.wording import baseline_line, ini_line, is_off, off_line, resume_line, totals_line
 from pytest_lmeval.text import printable
 from pytest_lmeval.types import ExampleResult
 
 if TYPE_CHECKING:
-    from pytest_lmeval.plugin.record.many_records import ManyRecords
+    from pytest_lmeval.plugin.asking.state import RunState
+    from pytest_lmeval.plugin.record.recorder import Notes
+    from pytest_lmeval.plugin.record.records import Records
+    from pytest_lmeval.plugin.record.run_record import RunRecord
 
 _SHOWN = 20
 _LONG = 200
 
 
-def write_summary(record: RunRecord | ManyRecords, terminal: pytest.TerminalReporter) -> None:
-    """Write the table, what is missing or left out, and where the files are; of several models, how they compare."""
-    if not isinstance(record, RunRecord):
-        for each in record.records.values():
-            write_summary(each, terminal)
-        _write_comparison(record, terminal)
-        return
+def write_summary(records: Records, terminal: pytest.TerminalReporter) -> None:
+    """Write the board of each model, and of several how they compare."""
+    for record in records:
+        _write_record(record, terminal)
+    if records.are_several:
+        _write_comparison(records, terminal)
+
+
+def _write_record(record: RunRecord, terminal: pytest.TerminalReporter) -> None:
+    """Write the table, what is missing or left out, and where the files are."""
     board = record.board
     if board is None:
         return
@@ -50,29 +53,45 @@ def write_summary(record: RunRecord | ManyRecords, terminal: pytest.TerminalRepo
     # However quiet: without these nobody could tell why the run failed, or that its reports are old.
     for failure in record.files.failures:
         _say(terminal, f"NOT WRITTEN: {failure}", red=True, bold=True)
+    if "GITHUB_ACTIONS" not in os.environ:
+        return
+    from pytest_lmeval.report.github import commands
+
     level = "warning" if let_pass(record.gate) else "error"
     noted = _worth_a_note(board, record.gate)
-    if label := label_of(record.config):
-        noted = [replace(result, id=f"{result.id}[{label}]") for result in noted]
+    if record.label:
+        noted = [replace(result, id=f"{result.id}[{record.label}]") for result in noted]
     for command in commands(noted, _paths(board), record.config.rootpath, os.environ, level):
         terminal.write_line(command)  # the only commands in the log: what they say is escaped in them
 
 
-def _write_comparison(record: ManyRecords, terminal: pytest.TerminalReporter) -> None:
-    if terminal.config.option.verbose >= -1 and record.comparison:
+def _write_comparison(records: Records, terminal: pytest.TerminalReporter) -> None:
+    if terminal.config.option.verbose >= -1 and records.comparison:
         terminal.write_sep("=", "comparison")
         from pytest_lmeval.report.comparison import comparison_table
 
-        for line in comparison_table(record.comparison):
+        for line in comparison_table(records.comparison):
             _say(terminal, line)
         for name, file in (("comparison", "comparison.json"), ("HTML report", "report.html")):
-            _say(terminal, f"{name}: {_near(record.folder / file, record.config.invocation_params.dir)}")
-    for failure in record.failures:
+            _say(terminal, f"{name}: {_near(records.folder / file, records.config.invocation_params.dir)}")
+    for failure in records.failures:
         _say(terminal, f"NOT WRITTEN: {failure}", red=True, bold=True)
 
 
 def _say(terminal: pytest.TerminalReporter, line: str, **markup: bool) -> None:
     terminal.write_line(printable(line, keep=""), **markup)
+
+
+def write_remarks(
+    notes: Notes, state: RunState | None, shown: Collection[str], terminal: pytest.TerminalReporter
+) -> None:
+    """Write what this process and its workers noted while they collected, but for the remarks that are ``shown``."""
+    skipped = notes.skipped_evals or (state.skipped_evals if state is not None else 0)
+    if skipped:
+        terminal.write_line(f"{skipped} eval{'s' if skipped > 1 else ''} skipped: no --lm-adapter")
+    for remark in (*notes.remarks, *(state.remarks if state is not None else ())):
+        if remark not in shown:
+            _say(terminal, remark)
 
 
 def write_not_tasks(not_tasks: Mapping[str, str], terminal: pytest.TerminalReporter) -> None:
@@ -105,8 +124,7 @@ def _chosen_by(config: pytest.Config) -> tuple[tuple[str, str], ...]:
 
 
 def _write_board(record: RunRecord, board: Leaderboard, terminal: pytest.TerminalReporter) -> None:
-    label = label_of(record.config)
-    of = f"{label} ({board.facts.adapter})" if label else board.facts.adapter
+    of = f"{record.label} ({board.facts.adapter})" if record.label else board.facts.adapter
     terminal.write_sep("=", printable(f"leaderboard: {of}", keep=""))
     for line in (*terminal_table(board), *comparison_lines(record.gate.get("comparison")), totals_line(board)):
         _say(terminal, line)

@@ -16,24 +16,16 @@ if TYPE_CHECKING:
     from pytest_lmeval.plugin.collect.collected import Collected
 
 _LABELLED = re.compile(r"([A-Za-z0-9_.-]+)=(.*)", re.DOTALL)
-COLLECTED = pytest.StashKey["Collected"]()
-RUN = pytest.StashKey["RunState"]()
+COLLECTED: pytest.StashKey[Collected] = pytest.StashKey()
+"""What this process has collected; not there where it met no task file."""
+RUN: pytest.StashKey[RunState] = pytest.StashKey()
+"""This process's part of the run, of each model its own; not there where it has none."""
 ENVIRONMENT = pytest.StashKey[Callable[[str], str | None]]()
 """What reads an environment variable as it was when the options were read."""
 OWN: set[Any] = {RUN}
 """The keys of the stash of which each model's run has a value of its own."""
 _OTHERS = re.compile(r"[^A-Za-z0-9_.-]")
 _ENDING = re.compile(r"\[([A-Za-z0-9_.-]+)\]$")
-
-
-def collected_so_far(config: pytest.Config) -> Collected | None:
-    """Return what this process has collected; None where it met no task file."""
-    return config.stash.get(COLLECTED, None)
-
-
-def run_so_far(config: pytest.Config) -> RunState | None:
-    """Return this process's part of the run; None where it has none."""
-    return config.stash.get(RUN, None)
 
 
 def keep_environment(config: pytest.Config) -> None:
@@ -115,6 +107,18 @@ def label_in(nodeid: str, config: pytest.Config) -> str:
     """Return the label in a node id; empty in a run of one model."""
     found = _ENDING.search(nodeid) if labels_of(config) else None
     return found[1] if found is not None and found[1] in labels_of(config) else ""
+
+
+def by_label(nodeids: Sequence[str], config: pytest.Config) -> dict[str, list[str]]:
+    """Return the node ids of the examples of each model by its label; all of them in a run of one model."""
+    labels = labels_of(config)
+    if not labels:
+        return {"": [*nodeids]}
+    found: dict[str, list[str]] = {label: [] for label in labels}
+    for nodeid in nodeids:
+        if label := label_in(nodeid, config):
+            found[label].append(nodeid)
+    return found
 
 
 def configs(config: pytest.Config) -> Iterator[pytest.Config]:

@@ -43,7 +43,7 @@ POINTS = {
     "before `report.html`": ("after", f"{FILES}write_atomically", 2),
     "before `leaderboard.json`": ("before", f"{FILES}write_leaderboard", 1),
     "in the middle of `leaderboard.json`": ("before", "pytest_lmeval.atomic:os.replace", 4),
-    "before the step summary": ("before", f"{FILES}write_step_summary", 1),
+    "before the step summary": ("before", "pytest_lmeval.report.github:write_step_summary", 1),
     "in `pytest_lmeval_leaderboard`": ("hook", "pytest_lmeval_leaderboard", 1),
     "in `pytest_sessionfinish`": ("hook", "pytest_sessionfinish", 1),
     "in `pytest_terminal_summary`": ("hook", "pytest_terminal_summary", 1),
@@ -207,7 +207,10 @@ def older_results(project: Project, before: bytes) -> bool:
 @pytest.mark.parametrize(
     ("point", "kind", "processes"), [*CHOSEN, *[pytest.param(*case, marks=pytest.mark.slow) for case in MORE]]
 )
-def test_a_run_that_dies_is_not_green_and_is_resumed(earlier: Project, point: str, kind: str, processes: str) -> None:
+def test_a_run_that_dies_is_not_green_and_is_resumed(
+    earlier: Project, point: str, kind: str, processes: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(earlier.path / "summary.md"))
     when, place, number = POINTS[point]
     earlier.write("fault.json", json.dumps({"when": when, "place": place, "number": number, "kind": kind}))
     board, ledger = ((earlier.path / "reports" / name).read_bytes() for name in ("leaderboard.json", "ledger.jsonl"))

@@ -242,7 +242,7 @@ def test_a_plain_test_that_is_lost_is_told_of(project: Project) -> None:
     swallowing = LOSING["swallowed"].replace("e3", "test_two")
     result = run_with(project, swallowing, "test_plain.py")
     assert 3 == result.ret
-    result.stdout.fnmatch_lines(["LOST: 1 test(s) of which no end was heard"])
+    result.stdout.fnmatch_lines(["LOST: 1 test did not report completion"])
 
 
 @pytest.mark.parametrize("stop", ["--sw", "-x"])

@@ -1,4 +1,4 @@
-"""The results that the controlling process has received, and the examples that have not reported yet."""
+"""What the controlling process has received: results, which examples still owe one, and the reports of workers."""
 
 from __future__ import annotations
 
@@ -12,28 +12,16 @@ import pytest
 from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.plugin.collect.locate import is_plain_python
 from pytest_lmeval.plugin.private import is_rerun
-from pytest_lmeval.plugin.workers.telling import Told
+from pytest_lmeval.plugin.workers.report import WorkerReport
 from pytest_lmeval.types import ExampleResult
 
 
-def _joined(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the facts of two workers as one; what they counted of the cache is added up, and what came late."""
-    both = {**one, **other}
-    if "cache" in one and "cache" in other:
-        first, second = one["cache"], other["cache"]
-        added = {name: first[name] + second[name] for name in ("hits", "misses", "saved_cost")}
-        asked = [each["oldest"] for each in (first, second) if "oldest" in each]
-        both["cache"] = {**first, **second, **added, **({"oldest": min(asked)} if asked else {})}
-    if late := [*one.get("late", ()), *other.get("late", ())]:
-        both["late"] = late
-    return both
-
-
-class Heard:
+class Received:
     """The results of a run as they arrive, by node id; ``expected`` are the examples that owe one.
 
-    ``parse`` returns the result that a line has, as it came from a worker. ``knows_items`` says that what is announced
-    was told by the items themselves, and not by their node ids.
+    ``parse`` returns the result that a line has, as it came from a worker. ``knows_items`` says that the items
+    themselves were announced, and not their node ids alone. ``facts``, ``remarks``, ``interrupted`` and ``stopped`` are
+    those of all workers that have ended.
     """
 
     def __init__(self, parse: Callable[[str], ExampleResult], *, knows_items: bool = True) -> None:
@@ -45,22 +33,25 @@ class Heard:
         self.finished: set[str] = set()
         self.reruns = 0
         self.usage: dict[str, float] = {}
-        self.told = Told()
         self.tasks: dict[str, TaskInfo] = {}
+        self.facts: dict[str, Any] = {}
+        self.remarks: list[str] = []
+        self.interrupted = False
+        self.stopped = ""
         self._parse = parse
 
     @property
     def missing(self) -> list[str]:
-        """The node ids of the examples that were collected and never heard of again, in collection order."""
+        """The node ids of the examples that were collected and never reported, in collection order."""
         return [nodeid for nodeid in self.expected if nodeid not in self.results and nodeid not in self.skipped]
 
     @property
     def unfinished(self) -> list[str]:
-        """The node ids of the examples of which not all reports have been heard."""
+        """The node ids of the examples of which not all reports have arrived."""
         return [nodeid for nodeid in self.expected if nodeid not in self.finished]
 
     @property
-    def fates(self) -> dict[str, str]:
+    def statuses(self) -> dict[str, str]:
         """The statuses of the examples by node id, ``skipped`` among them."""
         return dict.fromkeys(self.skipped, "skipped") | {id: result.status for id, result in self.results.items()}
 
@@ -69,7 +60,7 @@ class Heard:
         self.expected.update(dict.fromkeys(nodeids))
 
     def finish(self, nodeid: str) -> None:
-        """Note that all reports of a test have been heard."""
+        """Note that all reports of a test have arrived."""
         self.finished.add(nodeid)
         if self._knows_items or nodeid in self.results or nodeid in self.skipped:
             return
@@ -77,21 +68,21 @@ class Heard:
             # Of a test file only the text was known: this was a test like any other.
             self.expected.pop(nodeid, None)
 
-    def add(self, told: Told) -> None:
-        """Note what a worker told: its tasks, and which items are no examples, though announced by their place."""
-        for fields in told.tasks or ():
+    def add(self, report: WorkerReport, label: str) -> None:
+        """Note what a worker reported, of facts and remarks those of the model called ``label``."""
+        for fields in report.tasks or ():
             info = TaskInfo(**{**fields, "bad_records": tuple(fields["bad_records"])})
             self.tasks[info.name] = info
-        for nodeid in told.foreign:
+        for nodeid in report.foreign:
             self.expected.pop(nodeid, None)
             self.skipped.discard(nodeid)
-        facts, interrupted = _joined(self.told.facts, told.facts), self.told.interrupted or told.interrupted
-        remarks = {"": [*self.told.remarks.get("", ()), *told.remarks.get("", ())]}
-        stopped = self.told.stopped or told.stopped
-        self.told = Told(facts=facts, interrupted=interrupted, stopped=stopped, remarks=remarks)
+        self.facts = _joined(self.facts, report.facts.get(label, {}))
+        self.remarks += report.remarks.get(label, ())
+        self.interrupted = self.interrupted or report.interrupted
+        self.stopped = self.stopped or report.stopped
 
     def lose(self, nodeid: str) -> ExampleResult | None:
-        """Take back what was heard of an example whose worker died while it ran, for all that is known."""
+        """Take back what an example reported whose worker died while it ran, for all that is known."""
         self.failed[nodeid] = None
         return self.results.pop(nodeid, None)
 
@@ -126,3 +117,16 @@ class Heard:
         self.results[report.nodeid] = result
         self.skipped.discard(report.nodeid)
         return result, line
+
+
+def _joined(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the facts of two workers as one; what they counted of the cache is added up, and what came late."""
+    both = {**one, **other}
+    if "cache" in one and "cache" in other:
+        first, second = one["cache"], other["cache"]
+        added = {name: first[name] + second[name] for name in ("hits", "misses", "saved_cost")}
+        asked = [each["oldest"] for each in (first, second) if "oldest" in each]
+        both["cache"] = {**first, **second, **added, **({"oldest": min(asked)} if asked else {})}
+    if late := [*one.get("late", ()), *other.get("late", ())]:
+        both["late"] = late
+    return both

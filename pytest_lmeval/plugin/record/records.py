@@ -1,0 +1,149 @@
+"""The records of all models of a run, by label; that of a single model has the empty label."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_lmeval.plugin.private import is_controller
+from pytest_lmeval.plugin.record.ending import INCOMPLETE, Ending
+from pytest_lmeval.plugin.record.run_record import RunRecord
+from pytest_lmeval.plugin.settings.models import by_label, configs, label_of
+from pytest_lmeval.plugin.settings.report_dir import SELECTION, folder_of_run, report_dir
+from pytest_lmeval.plugin.workers.report import WorkerReport
+from pytest_lmeval.records.write import remove_reports
+
+_ORDER = (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.INTERRUPTED, INCOMPLETE, pytest.ExitCode.TESTS_FAILED)
+
+
+class Records:
+    """One :class:`RunRecord` for each model; at the end those of several are compared."""
+
+    def __init__(self, config: pytest.Config, nodeids: Sequence[str]) -> None:
+        self.config = config
+        self.has_workers = is_controller(config)
+        models = list(configs(config))
+        self.are_several = len(models) > 1
+        if self.has_workers:
+            from pytest_lmeval.plugin.record.baseline import check_recording
+
+            for one in models:
+                check_recording(one)
+        own = by_label(nodeids, config)
+        self.records = [RunRecord(one, len(own[label_of(one)])) for one in models]
+        # Whether nothing more is taken.
+        self.is_closed = False
+        self.failures: list[str] = []
+        self.comparison: dict[str, Any] = {}
+
+    def __iter__(self) -> Iterator[RunRecord]:
+        return iter(self.records)
+
+    @cached_property
+    def folder(self) -> Path:
+        """Where the comparison goes: where a selection does, if this is one."""
+        own = folder_of_run(self.config, max(record.examples for record in self.records))
+        is_selection = any(record.report_dir.name == SELECTION for record in self.records)
+        return report_dir(self.config) / SELECTION if is_selection else own
+
+    @property
+    def opened(self) -> list[RunRecord]:
+        """The records of the models of which an example was selected: the others have no files and no verdict."""
+        return [record for record in self.records if record.is_open]
+
+    @property
+    def has_boards(self) -> bool:
+        """Whether every model that was asked has its board."""
+        opened = self.opened
+        return bool(opened) and all(record.board is not None for record in opened)
+
+    @property
+    def code(self) -> int:
+        """The exit code of the run: the first in the order of their weight that any model has."""
+        codes = [record.code for record in self.opened]
+        return next((int(code) for code in _ORDER if code in codes), max(codes))
+
+    def of(self, nodeid: str) -> RunRecord | None:
+        """Return the record that expects a result of the test ``nodeid``."""
+        for record in self.records:
+            if nodeid in record.received.expected:
+                return record
+        return None
+
+    def open(self) -> None:
+        """Start the ledgers, and remove what an earlier run left; raise pytest.UsageError where one cannot be."""
+        try:
+            for record in self.records:
+                # A shard may have no example of a model, and is merged with others that have.
+                if record.examples or self.config.option.lm_shard is not None:
+                    self._open(record)
+        except BaseException:
+            for record in self.opened:
+                record.ledger.close(None)
+            raise
+        if self.are_several:
+            self.failures += remove_reports(self.folder)
+
+    def _open(self, record: RunRecord) -> None:
+        if not record.is_open:
+            record.open_ledger()
+
+    def announce(self, nodeids: Sequence[str]) -> None:
+        """Note which examples owe a result, those of helpers of eval functions after all others."""
+        own = by_label(nodeids, self.config)
+        for record in self.records:
+            if found := own[record.label]:
+                self._open(record)
+                record.received.announce(found)
+
+    def add(self, report: WorkerReport) -> None:
+        """Note what a worker reported."""
+        for record in self.records:
+            record.received.add(report, record.label)
+
+    def show_progress(self, in_flight: int | None, wait: Any = None) -> None:
+        """Show how far the first model is that has not finished, or the only one."""
+        for record in self.records:
+            if not self.are_several or len(record.received.results) < len(record.received.expected):
+                record.show_progress(in_flight, wait)
+                return
+
+    def finish(self, session: pytest.Session, ending: Ending) -> int:
+        """Build and write all boards and the comparison; return the exit code of the run."""
+        self.is_closed = True
+        for record in self.opened:
+            record.finish(session, ending)
+        if self.are_several:
+            self._compare()
+        return self.code or int(bool(self.failures))
+
+    def give_up(self, reason: str) -> None:
+        """Write the boards of a run that ends here and now, incomplete: ``code`` stays as it is.
+
+        May be called in another thread than the one that scores: what that one goes on to report is not taken.
+        """
+        self.is_closed = True
+        for record in self.opened:
+            record.give_up(reason)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the board as its file has it; of several models the comparison, and each model's board."""
+        boards = {record.label: record.board_json() for record in self.opened if record.board is not None}
+        return {"comparison": self.comparison, "boards": boards} if self.are_several else boards[""]
+
+    def _compare(self) -> None:
+        from pytest_lmeval.report.comparison import compared, write_comparison
+        from pytest_lmeval.report.html.comparison import Compared
+
+        models = [
+            Compared(record.label, record.board, tuple(record.with_prompts()), str(record.report_dir))
+            for record in self.records
+            if record.board is not None
+        ]
+        not_asked = [record.label for record in self.records if not record.is_open]
+        self.comparison = compared(models, self.code, self.folder, not_asked)
+        self.failures += write_comparison(self.folder, self.comparison, models)

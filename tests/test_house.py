@@ -41,7 +41,7 @@ WAYS = {
 # Threads take turns as they like: so many switches may be the machine's.
 LUCK = 8
 MOST_METHODS = 20
-METHODS = {"Engine": 26, "EvalSession": 30, "Recorder": 26, "Run": 25, "RunState": 29}
+METHODS = {"Engine": 26, "EvalSession": 30, "Run": 25, "RunState": 29}
 MOST_FIELDS = 20
 # A result says which adapter of a project gave it: a run that is resumed takes no other one for it.
 FIELDS = {"Comparison": 21, "ExampleResult": 35, "TaskRow": 32}

@@ -124,6 +124,8 @@ class RunState:
     @cached_property
     def baseline(self) -> RunFile | None:
         """The run to compare with; None without one."""
+        if not self.config.option.lm_baseline:
+            return None
         from pytest_lmeval.plugin.record.baseline import read_baseline
 
         return read_baseline(self.config)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -143,7 +143,7 @@ class Wanted:
         """
         if not self._files:
             return
-        unused = self._unused_values()
+        unused = self._unused_values() if self._config.option.lm_config else []
         if self.picks_items or any(Path(argument).suffix for argument in self._config.args):
             self.said += unused
         elif unused:
@@ -159,12 +159,9 @@ class Wanted:
             raise UsageError(f"--lm-num-fewshot={self._shots}: no selected task draws few-shots")
 
     def _unused_values(self) -> list[str]:
-        given = configs_of(self._config)
-        if not given:
-            return []
         from pytest_lmeval.formats.yaml.configs import without_task
 
-        faults = without_task(given, self._keyed.values())
+        faults = without_task(configs_of(self._config), self._keyed.values())
         return [f"--lm-config={self._config.option.lm_config}: {fault}" for fault in faults]
 
     def check_names(self, collected: Collection[str], tasks: Mapping[str, Task], metrics: Collection[str]) -> None:
@@ -172,14 +169,20 @@ class Wanted:
 
         ``collected`` are the names of all tasks of the run, ``tasks`` those of which examples were selected.
         """
-        from pytest_lmeval.compare.changes import OVERALL
-        from pytest_lmeval.compare.remarks import ambiguous_floor, no_score_for_floor
-
         option = self._config.option
         # Of the ini file's tasks a run may have only some.
         for name, _ in () if self.picks_items else option.lm_threshold:
             if name not in collected and name not in metrics:
                 raise UnknownName("task or metric in --lm-threshold", name, [*collected, *metrics])
+        floors = [*dict(option.lm_min_score), *ini_floors(self._config)]
+        if floors or option.lm_max:
+            self._check_floors(floors, collected, tasks)
+
+    def _check_floors(self, floors: Sequence[str], collected: Collection[str], tasks: Mapping[str, Task]) -> None:
+        from pytest_lmeval.compare.changes import OVERALL
+        from pytest_lmeval.compare.remarks import ambiguous_floor, no_score_for_floor
+
+        option = self._config.option
         scores = {task.key: task.has_score for task in tasks.values() if task.key}
         scores |= {name: task.has_score for name, task in tasks.items()}
         known = [*collected, *(name for name in scores if name not in collected), OVERALL]
@@ -190,7 +193,6 @@ class Wanted:
         for limit, name in limited:
             if name not in known:
                 raise UnknownName(f"task in --lm-max={limit}:", name, known)
-        floors = [*dict(option.lm_min_score), *ini_floors(self._config)]
         keys = {name: task.key for name, task in tasks.items()}
         if refusal := ambiguous_floor(floors, keys) or no_score_for_floor(floors, scores):
             raise UsageError(refusal)

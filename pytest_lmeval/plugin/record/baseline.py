@@ -35,14 +35,12 @@ def baseline_path(config: pytest.Config) -> Path:
 
 
 def read_baseline(config: pytest.Config) -> RunFile | None:
-    """Return the baseline, or None where none was named or a first one is to be written.
+    """Return the baseline, None where a first one is to be written; only to be asked where one was named.
 
     Raise pytest.UsageError where it is missing, cannot be read, has no per-example records, or is a file that this run
     writes: a regression would fail once, and be the baseline of the next run.
     """
     option = config.option
-    if not option.lm_baseline:
-        return None
     path = baseline_path(config)
     if _is_replaced(path, config):
         raise pytest.UsageError(
@@ -97,10 +95,9 @@ def tasks_not_run(config: pytest.Config, baseline: RunFile | None, run: Collecti
     return [info.name for info in infos if info.name not in run and (config.rootpath / info.path).is_file()]
 
 
-def changed_in(baseline: RunFile | None) -> Callable[[ExampleResult], bool]:
-    """Return what tells whether an example is in the baseline with other content."""
-    results = () if baseline is None else baseline.results or ()
-    hashes = {(result.task, result.id): result.hash for result in results}
+def changed_in(baseline: RunFile) -> Callable[[ExampleResult], bool]:
+    """Return the function that returns whether an example is in the baseline with other content."""
+    hashes = {(result.task, result.id): result.hash for result in baseline.results or ()}
     return lambda result: hashes.get((result.task, result.id), result.hash) != result.hash
 
 

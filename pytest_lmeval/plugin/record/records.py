@@ -20,6 +20,11 @@ from pytest_lmeval.records.write import remove_reports
 _ORDER = (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.INTERRUPTED, INCOMPLETE, pytest.ExitCode.TESTS_FAILED)
 
 
+def _weight(code: int) -> tuple[int, int]:
+    """Return what exit codes are sorted by: the gravest first, and of others the largest."""
+    return (_ORDER.index(code), 0) if code in _ORDER else (len(_ORDER), -code)
+
+
 class Records:
     """One :class:`RunRecord` for each model; at the end those of several are compared."""
 
@@ -64,8 +69,7 @@ class Records:
     @property
     def code(self) -> int:
         """The exit code of the run: the first in the order of their weight that any model has."""
-        codes = [record.code for record in self.opened]
-        return next((int(code) for code in _ORDER if code in codes), max(codes))
+        return min((record.code for record in self.opened), key=_weight)
 
     def of(self, nodeid: str) -> RunRecord | None:
         """Return the record that expects a result of the test ``nodeid``."""

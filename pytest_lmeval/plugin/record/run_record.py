@@ -64,7 +64,7 @@ class RunRecord:
         self.files = ReportFiles(config, self.report_dir, self.baseline)
         is_own = held_ledger(config, examples).parent == self.report_dir
         self.resumption = Resumption(self._state.held, is_own=is_own)
-        self._is_changed = changed_in(self.baseline)
+        self._is_changed = changed_in(self.baseline) if self.baseline is not None else None
         self._has_workers = is_controller(config)
         self.received = Received(self._parsed, knows_items=not self._has_workers)
         self._started = timestamp()
@@ -213,7 +213,7 @@ class RunRecord:
         if self.per_example:
             return result
         result = replace(result, thoughts=(), exchanges=())
-        keeps = self.gate_settings.pair_by == "id" or self._is_changed(result)
+        keeps = self.gate_settings.pair_by == "id" or (self._is_changed is not None and self._is_changed(result))
         return result if keeps else replace(result, prompt="")
 
     def _infos(self, known: Mapping[str, TaskInfo]) -> list[TaskInfo]:

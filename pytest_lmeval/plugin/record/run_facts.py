@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from pytest_lmeval.leaderboard.rows import TaskInfo
-from pytest_lmeval.plugin.settings.checks import from_ini
+from pytest_lmeval.plugin.settings.checks import FROM_INI
 from pytest_lmeval.plugin.settings.models import OWN
 from pytest_lmeval.plugin.settings.report_dir import shown_report_dir
 from pytest_lmeval.plugin.settings.settings import resolved_of
@@ -70,7 +70,7 @@ def manifest_of(config: pytest.Config) -> dict[str, Any]:
         **rerun_facts(config),
         **({"base_url": redact(resolved.base_url), "base_url_from": resolved.named_by} if resolved.named_by else {}),
         **({"ini_file": ini} if (ini := ini_file(config)) else {}),
-        **({"gate_from_ini": named} if (named := from_ini(config)) else {}),
+        **({"gate_from_ini": named} if (named := config.stash[FROM_INI]) else {}),
     }
     return build_manifest(config.rootpath, facts)
 

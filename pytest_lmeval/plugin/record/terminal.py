@@ -16,7 +16,7 @@ from pytest_lmeval.errors import did_you_mean
 from pytest_lmeval.leaderboard.board import Leaderboard
 from pytest_lmeval.plugin.private import kept_reports
 from pytest_lmeval.plugin.record.ending import UNWRITTEN
-from pytest_lmeval.plugin.settings.checks import baseline_set_aside
+from pytest_lmeval.plugin.settings.checks import SET_ASIDE
 from pytest_lmeval.plugin.settings.report_dir import SELECTION, report_dir
 from pytest_lmeval.plugin.settings.settings import ini_floors, ini_thresholds, registry_of
 from pytest_lmeval.records.ledger import KEPT
@@ -178,7 +178,7 @@ def _paths(board: Leaderboard) -> dict[str, str]:
 def _remarks(record: RunRecord, board: Leaderboard) -> list[str]:
     remarks = [selection_text(board), *remark_lines(board), *_unused_names(record.config, board)]
     remarks += [ini_line(record.gate, board.facts.manifest)]
-    if part := baseline_set_aside(record.config):
+    if part := record.config.stash.get(SET_ASIDE, ""):
         remarks.append(f"ini lm_baseline: not compared, {part} chooses a part; --lm-baseline compares a part, too")
     if record.report_dir.name == SELECTION and record.report_dir != report_dir(record.config):
         shown = _near(record.report_dir, record.config.invocation_params.dir)

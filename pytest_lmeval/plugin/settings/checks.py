@@ -38,8 +38,10 @@ _KEYS = (
 _HOW_TO_WRITE_ONE = "write one with --lm-update-baseline, from a run of the state to compare with"
 _ALPHA = 0.05
 _OPEN = ("alpha", "max_errors", "gate", "baseline")
-_FROM_INI = pytest.StashKey[dict[str, str]]()
-_SET_ASIDE = pytest.StashKey[str]()
+FROM_INI = pytest.StashKey[dict[str, str]]()
+"""What the ini file sets of the gate in this run, by the names of the options without ``lm_``."""
+SET_ASIDE = pytest.StashKey[str]()
+"""Which option chose a part of the examples, so that the ini file's baseline is not compared with."""
 
 
 def apply_ini_options(config: pytest.Config) -> None:
@@ -60,20 +62,10 @@ def apply_ini_options(config: pytest.Config) -> None:
     if "baseline" in named and part and before["gate"] != "baseline" and not option.lm_update_baseline:
         option.lm_baseline = None
         del named["baseline"]
-        config.stash[_SET_ASIDE] = part
+        config.stash[SET_ASIDE] = part
         if option.lm_gate == "baseline":
             option.lm_gate = None
-    config.stash[_FROM_INI] = named
-
-
-def from_ini(config: pytest.Config) -> dict[str, str]:
-    """Return what the ini file sets of the gate in this run, by the names of the options without ``lm_``."""
-    return config.stash.get(_FROM_INI, {})
-
-
-def baseline_set_aside(config: pytest.Config) -> str:
-    """Return which option chose a part of the examples, so that the ini file's baseline is not compared with; or ""."""
-    return config.stash.get(_SET_ASIDE, "")
+    config.stash[FROM_INI] = named
 
 
 def _given(config: pytest.Config, name: str, parse: Callable[[str], Any], default: Any) -> Any:
@@ -143,7 +135,7 @@ def _check_gate(config: pytest.Config) -> None:
     if option.lm_update_baseline and not option.lm_baseline:
         raise pytest.UsageError("--lm-update-baseline needs --lm-baseline PATH, the file to write")
     _check_one_writes(config)
-    if "baseline" not in from_ini(config):
+    if "baseline" not in config.stash[FROM_INI]:
         # That of an ini file may be meant for runs of tasks, and this run collect none.
         check_baseline_exists(config)
     if option.lm_update_baseline and option.lm_shard:
@@ -166,7 +158,7 @@ def check_baseline_exists(config: pytest.Config) -> None:
     if option.lm_baseline and not option.lm_update_baseline:
         path = config.invocation_params.dir / option.lm_baseline
         if not path.exists():
-            where = "ini lm_baseline:" if "baseline" in from_ini(config) else "--lm-baseline"
+            where = "ini lm_baseline:" if "baseline" in config.stash[FROM_INI] else "--lm-baseline"
             raise pytest.UsageError(f"{where} {option.lm_baseline}: no such file; {_HOW_TO_WRITE_ONE}")
 
 

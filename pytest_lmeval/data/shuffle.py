@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from pytest_lmeval.numbers import is_count
+
 _32 = (1 << 32) - 1
 _64 = (1 << 64) - 1
 _128 = (1 << 128) - 1
@@ -18,7 +20,7 @@ _MULTIPLIER = 0x2360ED051FC65DA44385DF649FCCF645
 
 def permutation(seed: int, size: int) -> list[int]:
     """Return the numbers from 0 up to ``size`` in an order that ``seed`` decides, a whole number >= 0."""
-    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+    if not is_count(seed):
         raise ValueError(f"seed: expected a whole number >= 0, got {seed!r:.80}")
     order = list(range(size))
     numbers = _halves(_pcg64(*_seeds(seed)))

@@ -7,8 +7,9 @@ from datetime import date
 from types import MappingProxyType
 from typing import Any
 
-from pytest_lmeval.errors import RecordRefused, did_you_mean
+from pytest_lmeval.errors import RecordRefused, nearest, not_one_of
 from pytest_lmeval.formats.hints import foreign_record, misspelt
+from pytest_lmeval.numbers import is_number
 
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 _INSTEAD: Mapping[tuple[str, type], str] = {
@@ -44,8 +45,8 @@ def check_fields(
             raise RecordRefused("missing_required", name, f"required: {', '.join(required)}{hint}")
     for name in record:
         if name not in known:
-            hint = elsewhere.get(name) or did_you_mean(name, known) or f" expected one of {', '.join(known)}"
-            raise RecordRefused("unknown_field", name, f"unknown field {name!r}:{hint}")
+            hint = f";{elsewhere[name]}" if name in elsewhere else nearest(name, known, "expected one of")
+            raise RecordRefused("unknown_field", name, f"unknown field {name!r}{hint}")
     return record
 
 
@@ -70,8 +71,7 @@ def strings(value: object, field: str) -> tuple[str, ...]:
     for index, element in enumerate(value):
         if not isinstance(element, str):
             detail = f"expected strings, got {type_name(element)} {element!r} at index {index}"
-            number = isinstance(element, int | float) and not isinstance(element, bool)
-            raise RecordRefused("bad_type", field, f'{detail}; write "{element}"' if number else detail)
+            raise RecordRefused("bad_type", field, f'{detail}; write "{element}"' if is_number(element) else detail)
     return tuple(value)
 
 
@@ -79,9 +79,7 @@ def one_of(value: object, field: str, choices: Collection[str]) -> str:
     """Return a string out of a closed vocabulary."""
     name = string(value, field)
     if name not in choices:
-        known = sorted(choices)
-        detail = f"{name!r} is not one of {', '.join(known)};{did_you_mean(name, known)}".rstrip(";")
-        raise RecordRefused("bad_value", field, detail)
+        raise RecordRefused("bad_value", field, not_one_of(name, sorted(choices)))
     return name
 
 
@@ -96,7 +94,7 @@ def optional_object(record: Mapping[str, Any], field: str, within: str = "") -> 
 
 def number_in_range(value: object, field: str, low: float, high: float) -> float:
     """Return a number between ``low`` and ``high``, both allowed."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if not is_number(value):
         raise RecordRefused("bad_type", field, f"expected a number in [{low:g}, {high:g}], got {type_name(value)}")
     if not low <= value <= high:
         raise RecordRefused("bad_value", field, f"expected a number in [{low:g}, {high:g}], got {value!r}")

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pytest_lmeval.errors import RecordRefused, ScoringError, UnknownName, did_you_mean
+from pytest_lmeval.errors import RecordRefused, ScoringError, UnknownName, nearest
 from pytest_lmeval.formats import checks
 from pytest_lmeval.formats.extras import OF_COMPACT, check_keys
 from pytest_lmeval.formats.tools import check_call_extras, check_choice, check_responses, tools_of
+from pytest_lmeval.numbers import is_whole
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.types import Example, Message
 
@@ -152,8 +153,8 @@ def _check_turn_fields(turn: Any, field: str) -> None:
         raise RecordRefused("bad_type", field, f"expected an object with user, got {checks.type_name(turn)}")
     for name in turn:
         if name not in _OF_TURNS:
-            hint = did_you_mean(name, _OF_TURNS) or f" expected one of {', '.join(_OF_TURNS)}"
-            raise RecordRefused("unknown_field", f"{field}.{name}", f"unknown field {name!r}:{hint}")
+            hint = nearest(name, _OF_TURNS, "expected one of")
+            raise RecordRefused("unknown_field", f"{field}.{name}", f"unknown field {name!r}{hint}")
     if "user" not in turn:
         raise RecordRefused("missing_required", f"{field}.user", "a turn begins with what the user says")
     checks.string(turn["user"], f"{field}.user")
@@ -177,9 +178,7 @@ def _check_tools(extras: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
 
 def _id(fields: Mapping[str, Any], line: int) -> str:
     value = fields.get("id", f"ex-{line}")
-    if isinstance(value, int) and not isinstance(value, bool):
-        return str(value)
-    return checks.string(value, "id")
+    return str(value) if is_whole(value) else checks.string(value, "id")
 
 
 def _check_extras(extras: Mapping[str, Any], metric: str, targets: tuple[str, ...], registry: Registry) -> str:

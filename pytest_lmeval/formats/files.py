@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from pytest_lmeval.data.rows import SUFFIXES
-from pytest_lmeval.errors import UsageError, did_you_mean
+from pytest_lmeval.errors import UsageError, nearest
 from pytest_lmeval.formats.python.claims import is_data
 from pytest_lmeval.formats.task import LoadedFile, LoadOptions, TaskSource, complete_file
 from pytest_lmeval.formats.yaml.claims import reads_like_a_task
@@ -157,8 +157,7 @@ def find_task_files(paths: Iterable[Path], registry: Registry) -> Iterator[tuple
                     yield file, task_name(file, path)
         elif not path.exists():
             beside = [each.name for each in path.parent.iterdir()] if path.parent.is_dir() else []
-            hint = did_you_mean(path.name, beside)
-            raise UsageError(f"{path}: no such file or folder{';' if hint else ''}{hint}")
+            raise UsageError(f"{path}: no such file or folder{nearest(path.name, beside)}")
         elif path.suffix not in registry.formats:
             raise UsageError(f"{path}: {no_task_suffix(path, registry)}")
         else:

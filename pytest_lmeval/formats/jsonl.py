@@ -17,6 +17,7 @@ from pytest_lmeval.formats.python.claims import rows_of_others
 from pytest_lmeval.formats.spec import check_spec_record
 from pytest_lmeval.formats.task import LoadedFile, TaskSource
 from pytest_lmeval.formats.turns import score_turns, script_of, tools_in
+from pytest_lmeval.numbers import is_whole
 from pytest_lmeval.postprocess import apply_metric, predicted
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.task import FollowUp, Prompt, Task, Tools
@@ -205,4 +206,4 @@ class _Reader:
         if not isinstance(record, dict):
             return None
         task_id = record.get("task_id" if self.strict else "id")
-        return str(task_id) if isinstance(task_id, str | int) and not isinstance(task_id, bool) else None
+        return str(task_id) if isinstance(task_id, str) or is_whole(task_id) else None

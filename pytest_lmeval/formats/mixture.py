@@ -27,10 +27,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pytest_lmeval.errors import RecordRefused, UsageError, did_you_mean
+from pytest_lmeval.errors import RecordRefused, UsageError, nearest
 from pytest_lmeval.formats import checks
 from pytest_lmeval.formats.python.examples import Examples
 from pytest_lmeval.formats.task import LoadedFile, Subjects, TaskSource
+from pytest_lmeval.numbers import is_whole
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.task import FollowUp, Prompt, Task, Tools
 from pytest_lmeval.types import Example, ExampleResult, Generate, RecordError, Request, Response, Score
@@ -242,14 +243,14 @@ def _check(settings: Any) -> None:
         raise RecordRefused("bad_type", "mixture", f"expected {wanted}, got {checks.type_name(settings)}")
     for key in settings:
         if key not in _KEYS:
-            hint = did_you_mean(str(key), _KEYS) or f" expected one of {', '.join(_KEYS)}"
-            raise RecordRefused("unknown_field", f"mixture.{key}", f"unknown field:{hint}")
+            hint = nearest(str(key), _KEYS, "expected one of")
+            raise RecordRefused("unknown_field", f"mixture.{key}", f"unknown field{hint}")
     if not isinstance(settings.get("tasks"), list) or not settings["tasks"]:
         raise RecordRefused("missing_required", "mixture.tasks", "expected a list of at least one task")
     checks.one_of(settings.get("order", _ORDERS[0]), "mixture.order", _ORDERS)
     checks.string(settings.get("name", "mixture"), "mixture.name")
     seed = settings.get("seed", SEED)
-    if isinstance(seed, bool) or not isinstance(seed, int):
+    if not is_whole(seed):
         raise RecordRefused("bad_type", "mixture.seed", f"expected a whole number, got {seed!r:.80}")
 
 
@@ -281,8 +282,8 @@ def _tasks(field: str, entry: Any, source: TaskSource, registry: Registry) -> Lo
     subjects = {name: each for name, each in loaded.subjects.items() if wanted.get("task") in (None, name)}
     if not chosen and not subjects:
         names = [task.name for task in loaded.tasks]
-        hint = did_you_mean(str(wanted.get("task")), names)
-        raise RecordRefused("bad_value", f"{field}.task", f"{path.name} has {', '.join(names) or 'no task'};{hint}")
+        hint = nearest(str(wanted.get("task")), names)
+        raise RecordRefused("bad_value", f"{field}.task", f"{path.name} has {', '.join(names) or 'no task'}{hint}")
     return replace(loaded, tasks=chosen, subjects=subjects)
 
 

@@ -6,11 +6,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pytest_lmeval.errors import RecordRefused, ScoringError, did_you_mean
+from pytest_lmeval.errors import RecordRefused, ScoringError, UnknownName
 from pytest_lmeval.formats import checks
 from pytest_lmeval.metrics.parts.tool_schema import NUMBERS
 from pytest_lmeval.metrics.parts.wanted_call import KEYS, WantedCall
 from pytest_lmeval.metrics.tool_calls import ARGUMENTS, ORDERS, TEXTS, schema_of, searches
+from pytest_lmeval.numbers import is_number
 
 _TYPES = ("array", "boolean", "integer", "null", "number", "object", "string")
 _NAME = re.compile(r"[A-Za-z0-9_.:/-]{1,128}")
@@ -48,15 +49,15 @@ def check_call_extras(extras: Mapping[str, Any], prefix: str, tools: Sequence[Ma
     by_name = {tool["name"]: tool for tool in tools}
     for number, call in enumerate(calls):
         _check_call(call, f"{prefix}.calls[{number}]", by_name, subset)
-    checks.one_of(extras.get("text", TEXTS[0]), f"{prefix}.text", TEXTS)
-    checks.one_of(extras.get("order", ORDERS[0]), f"{prefix}.order", ORDERS)
-    checks.one_of(extras.get("arguments", ARGUMENTS[0]), f"{prefix}.arguments", ARGUMENTS)
+    for name, choices in (("text", TEXTS), ("order", ORDERS), ("arguments", ARGUMENTS)):
+        if name in extras:
+            checks.one_of(extras[name], f"{prefix}.{name}", choices)
 
 
 def check_choice(extras: Mapping[str, Any], prefix: str, tools: Sequence[Mapping[str, Any]]) -> None:
     """Raise RecordRefused unless ``tool_choice`` is a word for it, or the name of a tool."""
-    names = [tool["name"] for tool in tools]
-    checks.one_of(extras.get("tool_choice", "auto"), f"{prefix}.tool_choice", [*_CHOICES, *names])
+    if "tool_choice" in extras:
+        checks.one_of(extras["tool_choice"], f"{prefix}.tool_choice", [*_CHOICES, *(tool["name"] for tool in tools)])
 
 
 def check_responses(given: Any, field: str, tools: Sequence[Mapping[str, Any]]) -> None:
@@ -105,9 +106,7 @@ def _check_call(call: Any, field: str, tools: Mapping[str, Mapping[str, Any]], s
         raise RecordRefused("bad_type", field, detail)
     name = checks.string(call["name"], f"{field}.name")
     if name not in tools:
-        hint = did_you_mean(name, tools)
-        detail = f"{name!r} is none of the tools{';' if hint else ''}{hint} (choices: {', '.join(sorted(tools))})"
-        raise RecordRefused("bad_value", f"{field}.name", detail)
+        raise RecordRefused("bad_value", f"{field}.name", str(UnknownName("tool", name, tools)))
     checks.optional_object(call, "arguments", field)
     try:
         wanted = WantedCall.of(call)
@@ -158,7 +157,7 @@ def check_schema(schema: Any, field: str, depth: int = 0) -> None:
 def _check_bounds(schema: Mapping[str, Any], field: str) -> None:
     for word in NUMBERS:
         bound = schema.get(word, 1)
-        if not isinstance(bound, int | float) or isinstance(bound, bool) or (word == "multipleOf" and bound <= 0):
+        if not is_number(bound) or (word == "multipleOf" and bound <= 0):
             raise RecordRefused("bad_type", f"{field}.{word}", f"expected a number, got {_got(bound)}")
     if not isinstance(schema.get("pattern", ""), str):
         raise RecordRefused("bad_type", f"{field}.pattern", f"expected a text, got {_got(schema['pattern'])}")

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pytest_lmeval.errors import RecordRefused, did_you_mean
+from pytest_lmeval.errors import RecordRefused, not_one_of
 from pytest_lmeval.metrics.parts.declare import metric
+from pytest_lmeval.numbers import is_whole
 
 _SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "space": " "}
 
@@ -87,8 +88,7 @@ def _separator(extras: Mapping[str, Any]) -> str | None:
     if isinstance(given, str) and given in _SEPARATORS.values():
         return given
     if not isinstance(given, str) or given not in _SEPARATORS:
-        detail = f"{given!r:.80} is not one of {', '.join(_SEPARATORS)};{did_you_mean(str(given), _SEPARATORS)}"
-        raise RecordRefused("bad_value", "extras.separator", detail.rstrip(";"))
+        raise RecordRefused("bad_value", "extras.separator", not_one_of(given, _SEPARATORS))
     return _SEPARATORS[given]
 
 
@@ -96,6 +96,6 @@ def _columns(extras: Mapping[str, Any]) -> int:
     given = extras.get("columns")
     if isinstance(given, list) and given:
         return len(given)
-    if isinstance(given, int) and not isinstance(given, bool) and given > 0:
+    if is_whole(given) and given > 0:
         return given
     raise RecordRefused("bad_value", "extras.columns", f"expected a number or a list of names, got {given!r:.80}")

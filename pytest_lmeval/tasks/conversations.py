@@ -6,6 +6,8 @@ import random
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from pytest_lmeval.numbers import is_whole
+
 
 class Task:
     """A view of conversations: every ``step``-th of them from ``start`` up to, and without, ``stop``.
@@ -27,7 +29,7 @@ class Task:
 
     def __init__(self, start: int = 0, stop: int | None = None, step: int = 1) -> None:
         for name, given, least in (("start", start, 0), ("stop", 0 if stop is None else stop, 0), ("step", step, 1)):
-            if not isinstance(given, int) or isinstance(given, bool) or given < least:
+            if not is_whole(given) or given < least:
                 raise ValueError(f"{name}: expected a whole number >= {least}, got {given!r}")
         self.start = start
         self.stop = stop

@@ -9,7 +9,7 @@ from enum import StrEnum
 from inspect import get_annotations
 from typing import Any
 
-from pytest_lmeval.errors import did_you_mean
+from pytest_lmeval.errors import nearest
 from pytest_lmeval.types import Message
 
 
@@ -36,8 +36,8 @@ class BaseMetricContext:
         name, known = type(self).__name__, _annotated(type(self))
         for field in fields:
             if field not in known:
-                hint = did_you_mean(field, known) or f" expected {', '.join(known) or 'none'}"
-                raise TypeError(f"{name} has no field {field!r}:{hint}")
+                hint = nearest(field, known, "expected")
+                raise TypeError(f"{name} has no field {field!r}{hint}")
         for field in known:
             if field in fields:
                 setattr(self, field, fields[field])

@@ -97,7 +97,7 @@ def test_good_records_are_taken(record: Mapping[str, Any]) -> None:
             changed(CALLED, "extras.calls.0.name", "wether"),
             "bad_value",
             "extras.calls[0].name",
-            "none of the tools; did you mean 'weather'?",
+            "unknown tool 'wether'; did you mean 'weather'?",
         ),
         (
             changed(CALLED, "extras.calls.0.arguments", {"town": "Riga"}),

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pytest_lmeval.errors import RecordRefused, did_you_mean
+from pytest_lmeval.errors import RecordRefused, nearest
 
 _LABEL, _BASELINE = "Eval Task", "Random baseline"
 _USUAL = "eval_meta_data.csv"
@@ -26,10 +26,8 @@ class Baselines:
     def of(self, label: str) -> float:
         """Return the score that guessing reaches at ``label``, in [0, 1); raise RecordRefused where it is not told."""
         if label not in self.by_label:
-            hint = did_you_mean(label, self.by_label)
-            raise RecordRefused(
-                "bad_value", "label", f"{label!r} has no line in {self.name}{';' if hint else ''}{hint}"
-            )
+            hint = nearest(label, self.by_label)
+            raise RecordRefused("bad_value", "label", f"{label!r} has no line in {self.name}{hint}")
         text, line = self.by_label[label]
         try:
             percent = float(text)

@@ -9,6 +9,7 @@ from typing import Any
 
 from pytest_lmeval.errors import RecordRefused
 from pytest_lmeval.formats import checks
+from pytest_lmeval.numbers import is_whole
 
 KINDS = ("language_modeling", "multiple_choice", "schema")
 _REQUIRED = ("label", "dataset_uri", "num_fewshot", "icl_task_type")
@@ -58,7 +59,7 @@ def _shots(value: object) -> int:
         if len(value) != 1:
             raise RecordRefused("bad_value", "num_fewshot", f"expected one number, got a list of {len(value)}")
         value = value[0]
-    if isinstance(value, bool) or not isinstance(value, int):
+    if not is_whole(value):
         raise RecordRefused("bad_type", "num_fewshot", f"expected a whole number from 0, got {checks.type_name(value)}")
     if value < 0:
         raise RecordRefused("bad_value", "num_fewshot", f"expected a whole number from 0, got {value}")

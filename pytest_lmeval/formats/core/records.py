@@ -8,6 +8,7 @@ from typing import Any
 
 from pytest_lmeval.errors import RecordRefused
 from pytest_lmeval.formats import checks
+from pytest_lmeval.numbers import is_whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,7 @@ def _options(given: Mapping[str, Any], field: str) -> tuple[str, ...]:
 
 def _gold(given: Mapping[str, Any], count: int) -> int:
     gold = _required(given, "gold")
-    if isinstance(gold, bool) or not isinstance(gold, int):
+    if not is_whole(gold):
         detail = f"expected the number of the right option, from 0 to {count - 1}, got {checks.type_name(gold)}"
         raise RecordRefused("bad_type", "gold", detail)
     if not 0 <= gold < count:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pytest_lmeval.errors import ScoringError, did_you_mean
+from pytest_lmeval.errors import ScoringError, nearest
 from pytest_lmeval.formats.declarative import aggregations as pure
 from pytest_lmeval.formats.declarative.agreement import judge_notes
 from pytest_lmeval.formats.declarative.decision import Decision, score_of_task
@@ -254,9 +254,8 @@ def _values(name: str, fields: Sequence[Fields]) -> list[Any]:
     """Return the values of a field, without those that are null."""
     for each in fields:
         if name not in each:
-            known = list(each)
-            hint = did_you_mean(name, known) or f" it has {', '.join(known)}"
-            raise ScoringError(f"a metric takes the field {name!r}, which a row does not have;{hint}")
+            hint = nearest(name, each, "it has")
+            raise ScoringError(f"a metric takes the field {name!r}, which a row does not have{hint}")
     values = [each[name] for each in fields if each[name] is not None]
     if not values:
         raise _LeftOut(f"{name} has no value in any row")

@@ -31,6 +31,7 @@ from pytest_lmeval.formats.declarative.task import DeclarativeTask
 from pytest_lmeval.formats.declarative.templates import ROOM, Room, TemplateFault
 from pytest_lmeval.formats.task import TaskSource
 from pytest_lmeval.formats.yaml.document import Document, Keys
+from pytest_lmeval.numbers import is_whole
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.types import Example
 
@@ -197,7 +198,7 @@ def _path_from(task: Path, data: Path) -> str:
 def _ids(dataset: Dataset) -> tuple[list[str], list[Fault]]:
     rows, column = dataset.rows.rows, dataset.id_column
     given = [row.get(column or "id") for row in rows]
-    usable = all(isinstance(each, str | int) and not isinstance(each, bool) and str(each).strip() for each in given)
+    usable = all((isinstance(each, str) or is_whole(each)) and str(each).strip() for each in given)
     ids = [str(each) for each in given]
     if usable and len(set(ids)) == len(ids):
         return ids, []

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pytest_lmeval.errors import RecordRefused, did_you_mean
+from pytest_lmeval.errors import RecordRefused, nearest, not_one_of
 from pytest_lmeval.formats.declarative.faults import Fault
 from pytest_lmeval.formats.declarative.models.base import Block, is_template
 from pytest_lmeval.formats.declarative.models.metrics import (
@@ -74,7 +74,7 @@ def _twice(keys: Sequence[str], at: Keys) -> Iterator[Fault]:
 def _check_scorer(scorer: Any, here: Keys, entity: str, registry: Registry) -> Iterator[Fault]:
     if isinstance(scorer, TextScorer):
         if scorer.post_process is not None and scorer.post_process not in registry.rules:
-            detail = _not_one_of(scorer.post_process, sorted(registry.rules))
+            detail = not_one_of(scorer.post_process, sorted(registry.rules))
             yield Fault((*here, "post_process"), "bad_value", detail)
         if entity == "dataset" and scorer.prediction is None:
             hint = "prediction: '{{ sample.COLUMN }}'"
@@ -210,28 +210,24 @@ def _problem(
 ) -> str:
     root, *path = name
     if root not in known:
-        return f"unknown variable {root!r};{did_you_mean(root, known) or ' there is ' + ', '.join(known)}"
+        return f"unknown variable {root!r}{nearest(root, known, 'there is')}"
     if not path or path[0] in _METHODS or template.tolerates_missing:
         return ""
     if root == "sample" and path[0] not in columns:
-        return f"the data set has no column {path[0]!r};{did_you_mean(path[0], columns) or _there_is(columns)}"
+        return f"the data set has no column {path[0]!r}{nearest(path[0], columns, 'there is')}"
     if root == "scores" and path[0] not in scores:
-        return f"no scorer {path[0]!r} before this;{did_you_mean(path[0], scores) or _there_is(list(scores))}"
+        return f"no scorer {path[0]!r} before this{nearest(path[0], scores, 'there is')}"
     fields = scores.get(path[0]) if root == "scores" else None
     if fields is not None and len(path) > 1 and path[1] not in (*fields, *_METHODS):
-        return f"the scorer {path[0]!r} has no field {path[1]!r};{did_you_mean(path[1], fields) or _there_is(fields)}"
+        return f"the scorer {path[0]!r} has no field {path[1]!r}{nearest(path[1], fields, 'there is')}"
     return ""
-
-
-def _there_is(names: Sequence[str]) -> str:
-    return f" there is {', '.join(names) or 'none'}"
 
 
 def _check_columns(model: Any, here: Keys, columns: Sequence[str]) -> Iterator[Fault]:
     for name in ("ground_truth_choice_field", "choices_field"):
         column = getattr(model, name, None)
         if column is not None and column not in columns:
-            detail = f"the data set has no column {column!r};{did_you_mean(column, columns) or _there_is(columns)}"
+            detail = f"the data set has no column {column!r}{nearest(column, columns, 'there is')}"
             yield Fault((*here, name), "bad_value", detail)
 
 
@@ -243,8 +239,8 @@ def _check_fields(scorer: Scorer, here: Keys) -> Iterator[Fault]:
         named += [((*here, "metrics", number, name), getattr(metric, name)) for name in _field_names(metric)]
     for keys, field in named:
         if field is not None and field not in scorer.fields:
-            hint = did_you_mean(field, scorer.fields) or f" it yields {', '.join(scorer.fields)}"
-            yield Fault(keys, "bad_value", f"the scorer yields no field {field!r};{hint}")
+            hint = nearest(field, scorer.fields, "it yields")
+            yield Fault(keys, "bad_value", f"the scorer yields no field {field!r}{hint}")
 
 
 def _field_names(metric: Metric) -> tuple[str, ...]:
@@ -253,8 +249,3 @@ def _field_names(metric: Metric) -> tuple[str, ...]:
     if isinstance(metric, CountMetric):
         return ("field_gt", "field_pred", _TRUE, _FALSE, _MISSED)
     return ("field_gt", "field_pred") if isinstance(metric, BinaryClassification | MulticlassClassification) else ()
-
-
-def _not_one_of(given: str, choices: Sequence[str]) -> str:
-    hint = did_you_mean(given, choices)
-    return f"{given!r} is not one of {', '.join(choices)}{';' if hint else ''}{hint}"

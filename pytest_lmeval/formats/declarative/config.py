@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from pytest_lmeval.errors import did_you_mean
+from pytest_lmeval.errors import nearest
 from pytest_lmeval.formats.declarative.faults import Fault, validation_faults
 from pytest_lmeval.formats.declarative.models.parameters import (
     CategoricalParameter,
@@ -92,12 +92,12 @@ def _misaddressed(key: str, parameters: Sequence[ParameterBase], config: Mapping
     where = f"config {config['name']}" if config["name"] else "the config"
     for name in config["tasks"].get(key, {}):
         if name not in known:
-            hint = did_you_mean(name, known) or f" it has {', '.join(known) or 'none'}"
-            yield Fault(("config_spec",), "bad_value", f"{where}: the task has no parameter {name!r};{hint}")
+            hint = nearest(name, known, "it has")
+            yield Fault(("config_spec",), "bad_value", f"{where}: the task has no parameter {name!r}{hint}")
     for name in config["values"]:
         # A value may be meant for another task; one that is nearly a parameter of this one hardly is.
-        if name not in known and known and (hint := did_you_mean(name, known)):
-            yield Fault(("config_spec",), "bad_value", f"{where}: no parameter {name!r};{hint}")
+        if name not in known and (hint := nearest(name, known)):
+            yield Fault(("config_spec",), "bad_value", f"{where}: no parameter {name!r}{hint}")
 
 
 def _check_values(

@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from pytest_lmeval.data.rows import SUFFIXES, BadRows
-from pytest_lmeval.errors import did_you_mean
+from pytest_lmeval.errors import nearest
 from pytest_lmeval.formats.declarative.faults import as_records, validation_faults
 from pytest_lmeval.formats.declarative.models.dataset import DatasetFile, DatasetReference
 from pytest_lmeval.formats.declarative.rows import Rows, read_rows
@@ -101,15 +101,11 @@ def _named(reference: DatasetReference, file: DatasetFile | None, path: Path) ->
     columns.append(reference.category_column or (file.category_column if file else None))
     for column in filter(None, columns):
         if column not in rows.columns:
-            raise BadRows(f"{path.name}: no column {column!r};{_columns_hint(column, rows.columns)}")
+            raise BadRows(f"{path.name}: no column {column!r}{nearest(column, rows.columns, 'it has')}")
     return Dataset(rows, *columns)
-
-
-def _columns_hint(column: str, columns: list[str]) -> str:
-    return did_you_mean(column, columns) or f" it has {', '.join(columns)}"
 
 
 def _not_found(key: str, task: Path) -> str:
     known = [str(document["key"]) for _, document in find_dataset_files(task)]
-    hint = did_you_mean(key, known) or f" there is {', '.join(known) or 'none'}"
-    return f"no data set has the key {key!r};{hint} (looked for *.yaml with key and file_path beside the task)"
+    hint = nearest(key, known, "there is")
+    return f"no data set has the key {key!r}{hint} (looked for *.yaml with key and file_path beside the task)"

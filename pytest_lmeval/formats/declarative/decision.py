@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pytest_lmeval.errors import ScoringError, did_you_mean
+from pytest_lmeval.errors import ScoringError, nearest
 from pytest_lmeval.formats.declarative.faults import Fault
 from pytest_lmeval.formats.declarative.models.metrics import (
     BinaryClassification,
@@ -126,8 +126,7 @@ def _check_decisive(
     elif decision.field is not None:
         yield Fault(at, "bad_value", f"the score is the mean of the field {decision.field!r}; leave score_metric out")
     elif known is not None and name not in known:
-        hint = did_you_mean(name, known) or f" there is {', '.join(known)}"
-        yield Fault(at, "bad_value", f"the scorer has no metric {name!r};{hint}")
+        yield Fault(at, "bad_value", f"the scorer has no metric {name!r}{nearest(name, known, 'there is')}")
 
 
 def score_of_task(

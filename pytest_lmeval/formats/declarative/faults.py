@@ -9,10 +9,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from pytest_lmeval.errors import did_you_mean
+from pytest_lmeval.errors import not_one_of
 from pytest_lmeval.formats.checks import type_name
 from pytest_lmeval.formats.declarative.models.base import FAULTS
 from pytest_lmeval.formats.yaml.document import Document, Keys, field_name
+from pytest_lmeval.numbers import is_number
 from pytest_lmeval.types import RecordError
 
 _QUOTED = re.compile(r"'([^']*)'")
@@ -69,9 +70,9 @@ def _fault(error: Any, keys: Keys) -> Fault:
         return Fault((*keys, _tag_field(context)), "missing_required", f"the field {_tag_field(context)!r} is required")
     if kind == "union_tag_invalid":
         choices = _QUOTED.findall(context["expected_tags"])
-        return Fault((*keys, _tag_field(context)), "bad_value", _not_one_of(context["tag"], choices))
+        return Fault((*keys, _tag_field(context)), "bad_value", not_one_of(context["tag"], choices))
     if kind == "literal_error":
-        return Fault(keys, "bad_value", _not_one_of(given, _QUOTED.findall(context["expected"])))
+        return Fault(keys, "bad_value", not_one_of(given, _QUOTED.findall(context["expected"])))
     if kind in _WANTED:
         return Fault(keys, "bad_type", _wrong_type(_WANTED[kind], given))
     return Fault(keys, "bad_value", f"{error['msg'].replace('Input should', 'it should')}, got {given!r:.80}")
@@ -99,15 +100,10 @@ def _tag_field(context: Any) -> str:
     return found[0] if found else "type"
 
 
-def _not_one_of(given: Any, choices: Sequence[str]) -> str:
-    hint = did_you_mean(str(given), choices)
-    return f"{given!r:.80} is not one of {', '.join(choices)}{';' if hint else ''}{hint}"
-
-
 def _wrong_type(wanted: str, given: Any) -> str:
     if wanted == "true or false" and isinstance(given, str) and given.lower() in _YAML_1_1_BOOLEANS:
         return f"expected true or false; {given} is text in these files"
-    shown = f" {given!r:.60}" if isinstance(given, str | int | float) and not isinstance(given, bool) else ""
+    shown = f" {given!r:.60}" if isinstance(given, str) or is_number(given) else ""
     name = f"{str(given).lower()}" if isinstance(given, bool) else type_name(given)
     hint = "; put it in quotes" if wanted == "text" and isinstance(given, int | float) else ""
     return f"expected {wanted}, got {name}{shown}{hint}"

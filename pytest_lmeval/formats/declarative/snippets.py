@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from pytest_lmeval.errors import ScoringError, did_you_mean
+from pytest_lmeval.errors import ScoringError, nearest
 
 _MOST_HANGS = 3
 
@@ -146,7 +146,7 @@ def read_snippet(source: str, filename: str, names: Sequence[str]) -> Function:
         if name in found:
             arguments = found[name].args
             return Function(name, tuple(each.arg for each in (*arguments.posonlyargs, *arguments.args)))
-    hint = next((hint for name in names if (hint := did_you_mean(name, found))), "")
+    hint = next((hint for name in names if (hint := nearest(name, found))), "")
     known = f" it has {', '.join(found)}" if found else " it has none"
     wanted = " or ".join(f"{name}(...)" for name in names)
-    raise SnippetFault(f"{filename}: no function {wanted};{known}{';' if hint else ''}{hint}")
+    raise SnippetFault(f"{filename}: no function {wanted};{known}{hint}")

@@ -21,6 +21,7 @@ from pytest_lmeval.formats.python.module import TaskModule
 from pytest_lmeval.formats.python.overrides import overrides, own_classes, own_names
 from pytest_lmeval.formats.python.samples import OfItems, Samples, created, iterated, samples_of_run
 from pytest_lmeval.formats.task import LoadOptions, Subjects, TaskSource
+from pytest_lmeval.numbers import is_count, is_number
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.tasks.base import BaseTask
 from pytest_lmeval.tasks.faults import called
@@ -123,7 +124,7 @@ def _check(task: BaseTask[Any]) -> None:
         raise RecordRefused("bad_value", "RESPONSE_TYPE", f"expected one of {choices}, got {task.RESPONSE_TYPE!r:.80}")
     _check_threshold(task.THRESHOLD)
     number = task.num_fewshot
-    if isinstance(number, bool) or not isinstance(number, int) or number < 0:
+    if not is_count(number):
         raise RecordRefused("bad_value", "num_fewshot", f"expected a whole number >= 0, got {number!r:.80}")
 
 
@@ -178,7 +179,7 @@ def _used(kind: type) -> set[str]:
 
 
 def _check_threshold(value: object) -> None:
-    if value is None or (isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1):
+    if value is None or (is_number(value) and 0 <= value <= 1):
         return
     raise RecordRefused("bad_value", "THRESHOLD", f"expected a number in [0, 1], got {value!r:.80}")
 

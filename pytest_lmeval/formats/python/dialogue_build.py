@@ -14,6 +14,7 @@ from pytest_lmeval.formats.python.dialogue_task import EVAL_TYPES, DialogueMaker
 from pytest_lmeval.formats.python.examples import Examples
 from pytest_lmeval.formats.python.module import TaskModule
 from pytest_lmeval.formats.task import Subjects, TaskSource
+from pytest_lmeval.numbers import is_number, is_whole
 from pytest_lmeval.tasks.conversations import Task, TaskSequence
 from pytest_lmeval.tasks.faults import called
 
@@ -39,7 +40,7 @@ def build_dialogue_task(
     kind = type(task).__name__
     _check(task, kind)
     count = called(f"{kind}.num_examples", task.num_examples)
-    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+    if not is_whole(count) or count < 1:
         raise RecordRefused("bad_value", f"{kind}.num_examples", f"expected a whole number >= 1, got {count!r:.80}")
     indices = range(count)[task.start : task.stop : task.step]
     if not indices:
@@ -64,7 +65,7 @@ def _check(task: Task, kind: str) -> None:
         detail = f"expected one of {', '.join(EVAL_TYPES)}, got {eval_type!r:.80}"
         raise RecordRefused("bad_value", f"{kind}.eval_type", detail)
     threshold: Any = task.threshold
-    if isinstance(threshold, bool) or not isinstance(threshold, int | float) or not 0 <= threshold <= 1:
+    if not is_number(threshold) or not 0 <= threshold <= 1:
         raise RecordRefused("bad_value", f"{kind}.threshold", f"expected a number in [0, 1], got {threshold!r:.80}")
 
 

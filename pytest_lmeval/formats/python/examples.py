@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import overload
 
 from pytest_lmeval.errors import RecordRefused
+from pytest_lmeval.numbers import is_whole
 from pytest_lmeval.types import Example, RecordError
 
 
@@ -83,7 +84,7 @@ def id_of(given: object, index: int, subject: str = "") -> str:
     """Return the id that an item gives itself, or one made of its place, in the splits of its ``subject`` if any."""
     if given is None:
         return f"{subject or 'ex'}-{index}"
-    if isinstance(given, int) and not isinstance(given, bool):
+    if is_whole(given):
         return str(given)
     if not isinstance(given, str) or not given:
         raise RecordRefused("bad_type", "id", f"expected a non-empty string or a whole number, got {given!r:.80}")

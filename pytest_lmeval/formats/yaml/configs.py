@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_lmeval.errors import UsageError, did_you_mean
+from pytest_lmeval.errors import UsageError, nearest
 
 if TYPE_CHECKING:
     from pytest_lmeval.task import Task
@@ -52,8 +52,7 @@ def without_task(configs: Iterable[Mapping[str, Any]], tasks: Iterable[Task]) ->
         for kind, given, choices in (("parameter", config["values"], names), ("key", config["tasks"], [*parameters])):
             for name in given:
                 if name not in choices:
-                    hint = did_you_mean(name, choices) or f" they have {', '.join(choices) or 'none'}"
-                    found.append(f"{where}no task has the {kind} {name!r};{hint}")
+                    found.append(f"{where}no task has the {kind} {name!r}{nearest(name, choices, 'they have')}")
     return found
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pytest_lmeval.compact_json import json_equal
-from pytest_lmeval.errors import did_you_mean
+from pytest_lmeval.errors import nearest
 from pytest_lmeval.numbers import is_number, is_whole
 
 Searches = Callable[[str, str], bool]
@@ -307,9 +307,8 @@ def _target(root: Any, reference: Any) -> Any:
 
 
 def _no_parameter(name: str, known: Mapping[str, Any], path: tuple[str, ...]) -> str:
-    hint = did_you_mean(name, known)
     choices = f" (choices: {', '.join(known)})" if known else ""
-    return _said((*path, name), f"there is no parameter {name[:_SHOWN]!r}{';' if hint else ''}{hint}{choices}")
+    return _said((*path, name), f"there is no parameter {name[:_SHOWN]!r}{nearest(name, known)}{choices}")
 
 
 def _is_pattern(pattern: str) -> bool:

@@ -38,7 +38,7 @@ definition:
         (
             "  - type: string_equals\n    ground_thruth: x",
             (13, 5),
-            "unknown_field definition.scorers[0].ground_thruth: unknown field 'ground_thruth': "
+            "unknown_field definition.scorers[0].ground_thruth: unknown field 'ground_thruth'; "
             "did you mean 'ground_truth'?",
         ),
         (
@@ -88,7 +88,7 @@ definition:
         (
             "  - type: string_equals\n    ground_truth: '<< config.nope >>'",
             (13, 5),
-            "bad_value definition.scorers[0].ground_truth: unknown parameter 'nope'; config_spec is empty",
+            "bad_value definition.scorers[0].ground_truth: unknown parameter 'nope'; config_spec has none",
         ),
         (
             "  - {type: f1, ground_truth: x, post_process: lowr}",

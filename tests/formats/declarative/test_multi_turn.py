@@ -137,7 +137,7 @@ def test_a_snippet_that_raises_is_an_error_of_the_row(tmp_path: Path) -> None:
             "town: Riga",
             "tools[0].responses[0].arguments: not valid by the schema of weather: argument town: there is",
         ),
-        (TABLE, "[{name: weather, ", "[{name: wether, ", "is none of the tools; did you mean 'weather'?"),
+        (TABLE, "[{name: weather, ", "[{name: wether, ", "unknown tool 'wether'; did you mean 'weather'?"),
         (
             TABLE,
             "weather, arguments: {city:",

@@ -100,7 +100,7 @@ def test_a_value_alone_keeps_its_type() -> None:
     [
         ("<< config.which >>", {"with": 1}, "unknown parameter 'which'; did you mean 'with'?"),
         ("<< config.zzz >>", {"a": 1, "b": 2}, "unknown parameter 'zzz'; config_spec has a, b"),
-        ("<< config.zzz >>", {}, "config_spec is empty"),
+        ("<< config.zzz >>", {}, "config_spec has none"),
         ("<< config.x", {"x": 1}, "'<< config.x' is not closed"),
         ("<< config >>", {"x": 1}, "is not closed, or no key"),
         ("<< config.a.b >>", {"a": 1}, "is not closed, or no key"),

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
-from pytest_lmeval.errors import did_you_mean
+from pytest_lmeval.errors import nearest
 from pytest_lmeval.formats.declarative.templates import (
     PlaceholderError,
     TemplateFault,
@@ -132,4 +132,4 @@ _COUNTERPARTS = {
 def _unknown(key: str, known: list[str]) -> str:
     if instead := next((text for (other, own), text in _COUNTERPARTS.items() if key == other and own in known), ""):
         return f"unknown field {key!r}:{instead}"
-    return f"unknown field {key!r}:{did_you_mean(key, known) or ' expected one of ' + ', '.join(known)}"
+    return f"unknown field {key!r}{nearest(key, known, 'expected one of')}"

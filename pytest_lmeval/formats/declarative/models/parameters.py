@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints
 
-from pytest_lmeval.errors import did_you_mean
+from pytest_lmeval.errors import not_one_of
 from pytest_lmeval.formats.declarative.models.base import Block, Data
+from pytest_lmeval.numbers import is_number, is_whole
 
 _ParameterKey = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=250)]
 
@@ -109,8 +109,7 @@ def check_value(parameter: ParameterBase, value: Any) -> str:
         hint = "; only true and false are booleans in these files" if parameter.type == "boolean" else ""
         return f"expected {wanted}, got {value!r:.80}{hint}"
     if isinstance(parameter, CategoricalParameter) and value not in parameter.allowed_values:
-        hint = did_you_mean(value, parameter.allowed_values)
-        return f"{value!r:.80} is not one of {', '.join(parameter.allowed_values)}{';' if hint else ''}{hint}"
+        return not_one_of(value, parameter.allowed_values)
     if isinstance(parameter, _Number):
         return _check_range(parameter, value)
     return ""
@@ -123,14 +122,6 @@ def _check_range(parameter: _Number, value: float) -> str:
         wanted = " and ".join(f"{words} {limit:g}" for words, limit in limits if limit is not None)
         return f"expected {wanted}, got {value!r}"
     return ""
-
-
-def _is_int(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _is_number(value: Any) -> bool:
-    return _is_int(value) or (isinstance(value, float) and math.isfinite(value))
 
 
 def _is_text(value: Any) -> bool:
@@ -147,8 +138,8 @@ def _is_list(value: Any) -> bool:
 
 _TYPES: MappingProxyType[str, tuple[Callable[[Any], bool], str]] = MappingProxyType(
     {
-        "int": (_is_int, "a whole number"),
-        "float": (_is_number, "a number"),
+        "int": (is_whole, "a whole number"),
+        "float": (is_number, "a number"),
         "boolean": (lambda value: isinstance(value, bool), "true or false"),
         "string": (_is_text, "text"),
         "categorical": (_is_text, "text"),

@@ -11,7 +11,7 @@ from jinja2.exceptions import SecurityError
 from jinja2.runtime import Context, LoopContext, Undefined
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from pytest_lmeval.errors import did_you_mean
+from pytest_lmeval.errors import nearest
 from pytest_lmeval.formats.declarative.templates.filters import FILTERS, guarded
 from pytest_lmeval.formats.declarative.templates.limits import MAX_CHARS, Budget, LimitReached, weigh
 
@@ -46,8 +46,7 @@ class _Missing(StrictUndefined):
         if not isinstance(self._undefined_obj, dict) or not isinstance(self._undefined_name, str):
             return super()._undefined_message
         known = [str(key) for key in self._undefined_obj]
-        hint = did_you_mean(self._undefined_name, known)
-        return f"there is no {self._undefined_name!r};{hint or ' there is ' + (', '.join(known) or 'nothing')}"
+        return f"there is no {self._undefined_name!r}{nearest(self._undefined_name, known, 'there is')}"
 
 
 class TemplateEnvironment(ImmutableSandboxedEnvironment):

@@ -14,7 +14,7 @@ from typing import Any
 
 from jinja2.exceptions import TemplateSyntaxError
 
-from pytest_lmeval.errors import did_you_mean
+from pytest_lmeval.errors import nearest
 from pytest_lmeval.formats.declarative.templates.environment import make_environment
 
 _PLACEHOLDER = re.compile(r"<<\s*config\.([A-Za-z_][A-Za-z0-9_]*)\s*>>")
@@ -126,9 +126,7 @@ def _as_text(key: str, values: Mapping[str, Any]) -> str:
 
 def _value(key: str, values: Mapping[str, Any]) -> Any:
     if key not in values:
-        hint = did_you_mean(key, values)
-        known = f"config_spec has {', '.join(values)}" if values else "config_spec is empty"
-        raise PlaceholderError(f"unknown parameter {key!r};{hint or ' ' + known}")
+        raise PlaceholderError(f"unknown parameter {key!r}{nearest(key, values, 'config_spec has')}")
     return values[key]
 
 

@@ -34,12 +34,12 @@ if TYPE_CHECKING:
     from pytest_lmeval.records.runfile import read_run as read_run
     from pytest_lmeval.records.write import write_leaderboard as write_leaderboard
     from pytest_lmeval.registry import Registry as Registry
-    from pytest_lmeval.rendering import render as render
     from pytest_lmeval.run.library import run_leaderboard as run_leaderboard
     from pytest_lmeval.run.library import run_task as run_task
     from pytest_lmeval.sandbox import ExecutionResult as ExecutionResult
     from pytest_lmeval.sandbox import execute_code as execute_code
     from pytest_lmeval.task import Task as Task
+    from pytest_lmeval.task import render as render
     from pytest_lmeval.types import Completion as Completion
     from pytest_lmeval.types import Example as Example
     from pytest_lmeval.types import ExampleResult as ExampleResult
@@ -66,10 +66,9 @@ _HOMES = {
     "records.runfile": ("RunFile", "read_run"),
     "records.write": ("write_leaderboard",),
     "registry": ("Registry",),
-    "rendering": ("render",),
     "run.library": ("run_leaderboard", "run_task"),
     "sandbox": ("ExecutionResult", "execute_code"),
-    "task": ("Task",),
+    "task": ("Task", "render"),
     "types": (
         "Completion",
         "Example",

@@ -14,7 +14,7 @@ __all__ = ["MOVED", "spec_of"]
 _PACKAGE = "pytest_lmeval."
 # A folder's modules by their names, or `OLD=NEW`: the folder before, the folder now; "" is the package itself.
 _FOLDERS = {
-    ("", ""): "builtin=loading",
+    ("", ""): "builtin=loading rendering=task",
     ("engine", "asking"): (
         "ask batching budget=limits caching engine host hosting jobs=transport opening=pacing outage=limits policy"
         " rates=pacing rounds streaming"

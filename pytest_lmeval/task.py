@@ -14,12 +14,27 @@ from pytest_lmeval.types import Example, ExampleResult, Exchange, Generate, Mess
 if TYPE_CHECKING:
     from pytest_lmeval.sandbox import Sandbox
 
-__all__ = ["OPTIONAL_MEMBERS", "REQUIRED_MEMBERS", "FollowUp", "Prompt", "Task", "Tools", "complete"]
+__all__ = ["OPTIONAL_MEMBERS", "REQUIRED_MEMBERS", "FollowUp", "Prompt", "Task", "Tools", "complete", "render"]
 
 Prompt = str | tuple[Message, ...]
 """A rendered example: text, or the messages of a conversation."""
 FollowUp = Callable[[Sequence[Exchange]], Generate | None]
 """From what was asked and answered so far, one exchange at least, to what is asked next; None at the end."""
+
+
+def render(example: Example) -> Prompt:
+    r"""Return the prompt of ``example`` with its few-shot examples in front, blocks joined by a blank line.
+
+    A task that asks in messages has made its conversation itself; it is returned as it is.
+
+    >>> from pytest_lmeval.types import FewShot
+    >>> render(Example("a", "3 + 3 =", ("6",), "exact_match", few_shot_examples=(FewShot("1 + 1 =", "2"),)))
+    '1 + 1 = 2\n\n3 + 3 ='
+    """
+    if example.messages:
+        return example.messages
+    blocks = [f"{shot.prompt} {shot.completion}" for shot in example.few_shot_examples]
+    return "\n\n".join([*blocks, example.prompt])
 
 
 @dataclass(frozen=True, slots=True)

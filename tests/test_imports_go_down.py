@@ -28,7 +28,7 @@ ROWS = (
     "records",
     "leaderboard",
     "task",
-    "data metrics postprocess rendering sandbox stats",
+    "data metrics postprocess sandbox stats",
     "types text atomic arguments compact_json errors formatters hashes moved numbers redaction",
 )
 ROW_OF = {room: number for number, row in enumerate(ROWS) for room in row.split()}

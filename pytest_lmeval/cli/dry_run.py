@@ -12,12 +12,11 @@ from pytest_lmeval.adapters.resolve import adapter_name, resolve_adapter
 from pytest_lmeval.asking.engine import Engine, RequestsOf
 from pytest_lmeval.leaderboard.rows import make_row
 from pytest_lmeval.registry import Registry
-from pytest_lmeval.rendering import render
 from pytest_lmeval.run.facts import aggregate, info_of
 from pytest_lmeval.run.library import ExampleUnit
 from pytest_lmeval.run.run import Run
 from pytest_lmeval.run.settings import RunSettings
-from pytest_lmeval.task import Task
+from pytest_lmeval.task import Task, render
 from pytest_lmeval.types import Completion, ExampleResult, Generate, LogLikelihood, LogProb, Message, Request, Response
 
 

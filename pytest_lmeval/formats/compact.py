@@ -178,7 +178,7 @@ def _check_tools(extras: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
 
 def _id(fields: Mapping[str, Any], line: int) -> str:
     value = fields.get("id", f"ex-{line}")
-    return str(value) if is_whole(value) else checks.string(value, "id")
+    return str(value) if not isinstance(value, str) and is_whole(value) else checks.string(value, "id")
 
 
 def _check_extras(extras: Mapping[str, Any], metric: str, targets: tuple[str, ...], registry: Registry) -> str:

@@ -11,8 +11,7 @@ from typing import Any
 from pytest_lmeval.atomic import encode_json, write_atomically
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.formatters import FORMATTERS
-from pytest_lmeval.rendering import render
-from pytest_lmeval.task import Task
+from pytest_lmeval.task import Task, render
 from pytest_lmeval.types import Generate, Message
 
 FILE = "formatting.json"

@@ -18,11 +18,10 @@ from pytest_lmeval.loading import default_registry
 from pytest_lmeval.records.runfile import RunFile, examples_of
 from pytest_lmeval.redaction import redact
 from pytest_lmeval.registry import Registry
-from pytest_lmeval.rendering import render
 from pytest_lmeval.run.facts import aggregate, info_of, timestamp
 from pytest_lmeval.run.run import Run
 from pytest_lmeval.run.settings import RunSettings, today
-from pytest_lmeval.task import Prompt, Task, complete
+from pytest_lmeval.task import Prompt, Task, complete, render
 from pytest_lmeval.types import Example, ExampleResult
 
 _DEFAULT = RunSettings()

@@ -19,13 +19,13 @@ from pytest_lmeval.leaderboard.quarantine import Quarantine
 from pytest_lmeval.records.answers import KnownAnswers, Underway, exchange_record
 from pytest_lmeval.redaction import redact_options
 from pytest_lmeval.registry import Registry
-from pytest_lmeval.rendering import render as default_render
 from pytest_lmeval.run.needs import Needs, Programs, Refusals, check_answers, check_costs
 from pytest_lmeval.run.resume import Asked, HeldResults
 from pytest_lmeval.run.settings import RunSettings
 from pytest_lmeval.scoring.evaluate import ScoringRules, Thresholds, evaluate, failed_result
 from pytest_lmeval.scoring.judge import Judge, NamedJudges, known_answers
 from pytest_lmeval.task import Prompt, Task, Tools
+from pytest_lmeval.task import render as default_render
 from pytest_lmeval.types import Example, ExampleResult, Exchange, Generate, Joined, Message, Request, Response
 
 if TYPE_CHECKING:

@@ -48,7 +48,7 @@ def lm_engine(lm_adapter: Any, lm_judge: Any, pytestconfig: pytest.Config) -> It
 @pytest.fixture(scope="session")
 def lm_render() -> Callable[[Any], Any]:
     """Provide the function from an example to its prompt, text or a sequence of messages."""
-    from pytest_lmeval.rendering import render
+    from pytest_lmeval.task import render
 
     return render
 

@@ -14,9 +14,8 @@ import pytest
 from pytest_lmeval.errors import ScoringError
 from pytest_lmeval.formats.core import CoreTask
 from pytest_lmeval.formats.loglikelihood import log_probs_of
-from pytest_lmeval.rendering import render
 from pytest_lmeval.scoring.evaluate import content_hash
-from pytest_lmeval.task import Tools
+from pytest_lmeval.task import Tools, render
 from pytest_lmeval.types import Completion, Example, Generate, LogLikelihood, LogProb, Message, Score
 
 from .bundle import CHOICES, LANGUAGE, SCHEMAS, entry, load_bundle, only_task, write_bundle

@@ -11,9 +11,8 @@ from pytest_lmeval.formats.declarative.task import DeclarativeTask
 from pytest_lmeval.formats.task import LoadedFile, LoadOptions, TaskSource
 from pytest_lmeval.formats.yaml import load
 from pytest_lmeval.loading import default_registry
-from pytest_lmeval.rendering import render
 from pytest_lmeval.scoring.evaluate import ScoringRules, Thresholds, evaluate
-from pytest_lmeval.task import Tools
+from pytest_lmeval.task import Tools, render
 from pytest_lmeval.types import Completion, ExampleResult, Generate
 
 REGISTRY = default_registry(entry_points=False)

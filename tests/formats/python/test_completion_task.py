@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 from pytest_lmeval.errors import ScoringError, UsageError
-from pytest_lmeval.rendering import render
 from pytest_lmeval.sandbox import open_sandbox
-from pytest_lmeval.task import Tools
+from pytest_lmeval.task import Tools, render
 from pytest_lmeval.types import Completion, Generate, LogLikelihood, LogProb, Message, Score
 
 from .conftest import ROWS, TaskFolder, changed_quiz

@@ -13,9 +13,8 @@ import pytest
 
 from pytest_lmeval.formatters import llama3
 from pytest_lmeval.loading import default_registry, load_tasks
-from pytest_lmeval.rendering import render
 from pytest_lmeval.sandbox import Sandbox
-from pytest_lmeval.task import Task, Tools
+from pytest_lmeval.task import Task, Tools, render
 from pytest_lmeval.types import Completion, Example, Generate, LogLikelihood, LogProb, Score
 
 HERE = Path(__file__).parent

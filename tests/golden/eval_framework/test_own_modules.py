@@ -21,9 +21,8 @@ from pytest_lmeval.compat.eval_framework import LanguageRawConsistencyChecker
 from pytest_lmeval.formats.files import load_file
 from pytest_lmeval.formats.task import LoadOptions
 from pytest_lmeval.loading import default_registry
-from pytest_lmeval.rendering import render
 from pytest_lmeval.sandbox import Sandbox
-from pytest_lmeval.task import Task
+from pytest_lmeval.task import Task, render
 from pytest_lmeval.types import Generate, LogLikelihood
 
 from .own_modules import BENCHMARKS, MODULES, data

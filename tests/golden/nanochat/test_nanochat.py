@@ -18,9 +18,8 @@ from pytest_lmeval.adapters.bigram import Bigram
 from pytest_lmeval.data.shuffle import permutation
 from pytest_lmeval.formats.python.dialogue_task import DialogueTask
 from pytest_lmeval.loading import load_tasks
-from pytest_lmeval.rendering import render
 from pytest_lmeval.sandbox import Sandbox, open_sandbox
-from pytest_lmeval.task import Task, Tools
+from pytest_lmeval.task import Task, Tools, render
 from pytest_lmeval.tasks.execution import running_code_in
 from pytest_lmeval.types import Completion, LogLikelihood, LogProb
 

@@ -6,10 +6,9 @@ import asyncio
 from collections.abc import Callable, Coroutine, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from pytest_lmeval.errors import AdapterError, BudgetSpent, RecordRefused, ScoringError, UsageError
-from pytest_lmeval.functions import judging
 from pytest_lmeval.functions.asker import Asker
 from pytest_lmeval.functions.endpoint import Answers, Endpoint
 from pytest_lmeval.functions.example import ExampleState, as_json, cut, place
@@ -19,6 +18,9 @@ from pytest_lmeval.types import Completion, Generate, Message, ToolCall
 
 Prompt = str | Sequence[Message | Mapping[str, Any]]
 _YES_NO = ("yes", "no")
+_Result = TypeVar("_Result")
+Asking = Generator[tuple[Asker, Generate], Completion, _Result]
+"""Work that yields whom to ask what, and is sent the answer: ``lm`` awaits or waits for it."""
 
 
 class Services:
@@ -145,33 +147,41 @@ class LmBase:
             raise UsageError(f"{place()}: lm was used before its example began")
         return self.state
 
-    def _opened(
-        self, prompt: Prompt, options: Mapping[str, Any], *, may_fail: bool
-    ) -> tuple[ExampleState, Generate, Step]:
+    def _asking(self, prompt: Prompt, given: dict[str, Any], *, may_fail: bool) -> Asking[Completion]:
         state = self._running
         state.check_is_running("lm.ask")
-        request, step = open_request(state, self._services.model.name, messages_of(prompt), options)
+        given["tools"] = _tools(given["tools"], given["tool_choice"])
+        model = self._services.model
+        request, step = open_request(state, model.name, messages_of(prompt), given)
         step.may_fail = step.may_fail or may_fail
-        return state, request, step
+        return (yield from _answered(state, step, model, request))
 
-    def _judged(self, asked: tuple[Message, ...]) -> tuple[ExampleState, Asker, Generate, Step]:
-        state, judge = self._running, self._services.judge
-        state.check_is_running("lm.judge")
-        if judge is None:
-            error = ScoringError(f"{place()}: {judging.NO_JUDGE}")
-            state.fail(error)
-            raise error
-        request = Generate(asked, state.task, state.id, state.repeat)
-        step = open_step(state, "judge", judge.name, request)
-        step.adapter_key = judge.key
-        return state, judge, request, step
+    def _judging(self, question: str, text: str, labels: Sequence[str]) -> Asking[str]:
+        from pytest_lmeval.functions.judging import dialogue
 
-    def _first(self, talk: Generator[tuple[Message, ...], str, str]) -> tuple[Message, ...]:
+        talk = dialogue(question, str(text), labels)
         try:
-            return next(talk)
+            asked = next(talk)
+            while True:
+                answer = yield from self._judged(asked)
+                asked = talk.send(answer.text)
+        except StopIteration as end:
+            return str(end.value)
         except ScoringError as error:
             self._running.fail(error)
             raise
+
+    def _judged(self, asked: tuple[Message, ...]) -> Asking[Completion]:
+        from pytest_lmeval.functions.judging import NO_JUDGE
+
+        state, judge = self._running, self._services.judge
+        state.check_is_running("lm.judge")
+        if judge is None:
+            raise ScoringError(f"{place()}: {NO_JUDGE}")
+        request = Generate(asked, state.task, state.id, state.repeat)
+        step = open_step(state, "judge", judge.name, request)
+        step.adapter_key = judge.key
+        return (yield from _answered(state, step, judge, request))
 
 
 class Lm(LmBase):
@@ -198,59 +208,31 @@ class Lm(LmBase):
         the model may call, each with ``name``, ``description`` and ``parameters``, a JSON Schema; the answer's
         ``tool_calls`` are those that it asks for.
         """
-        options = {"tool_choice": tool_choice, "max_tokens": max_tokens, "options": request_options(temperature, model)}
-        made = self._running.promise("lm.ask")
-        return self._ask(made, prompt, tools, stop, options, may_fail=may_fail)
-
-    async def _ask(
-        self,
-        made: object,
-        prompt: Prompt,
-        tools: Sequence[Mapping[str, Any]],
-        stop: str | Sequence[str],
-        options: Mapping[str, Any],
-        *,
-        may_fail: bool,
-    ) -> Completion:
-        self._running.keep(made)
-        given = {"tools": _tools(tools, options["tool_choice"]), "stop": _stops(stop), **options}
-        state, request, step = self._opened(prompt, given, may_fail=may_fail)
-        try:
-            answer = await self._services.model.ask(request)
-        except BaseException as error:
-            close_failed(state, step, error)
-            raise
-        return close_answered(state, step, answer)
+        given: dict[str, Any] = {"tools": tools, "tool_choice": tool_choice, "stop": _stops(stop)}
+        given |= {"max_tokens": max_tokens, "options": request_options(temperature, model)}
+        return self._awaited(self._running.promise("lm.ask"), self._asking(prompt, given, may_fail=may_fail))
 
     def judge(self, question: str, text: str, *, labels: Sequence[str] = _YES_NO) -> Coroutine[Any, Any, str]:
         """Return the label that the judge (``--lm-judge``) gives to ``text``; it is asked twice where it says none.
 
         Raises ScoringError, and makes the example an error, without a judge and where no reply is a label.
         """
-        return self._judge(self._running.promise("lm.judge"), question, text, labels)
+        return self._awaited(self._running.promise("lm.judge"), self._judging(question, text, labels))
 
-    async def _judge(self, made: object, question: str, text: str, labels: Sequence[str]) -> str:
+    async def _awaited(self, made: object, work: Asking[_Result]) -> _Result:
         self._running.keep(made)
-        talk = judging.dialogue(question, str(text), labels)
-        asked = self._first(talk)
-        while True:
-            reply = await self._reply(asked)
-            try:
-                asked = talk.send(reply)
-            except StopIteration as end:
-                return str(end.value)
-            except ScoringError as error:
-                self._running.fail(error)
-                raise
-
-    async def _reply(self, asked: tuple[Message, ...]) -> str:
-        state, judge, request, step = self._judged(asked)
         try:
-            answer = await judge.ask(request)
-        except BaseException as error:
-            close_failed(state, step, error)
-            raise
-        return close_answered(state, step, answer).text
+            asker, request = next(work)
+            while True:
+                try:
+                    answer = await asker.ask(request)
+                except BaseException as error:
+                    asker, request = work.throw(error)
+                else:
+                    asker, request = work.send(answer)
+        except StopIteration as end:
+            result: _Result = end.value
+            return result
 
 
 class BlockingLm(LmBase):
@@ -269,38 +251,37 @@ class BlockingLm(LmBase):
         may_fail: bool = False,
     ) -> Completion:
         """Return what the model under test answers; see :meth:`Lm.ask`."""
-        options = {"tool_choice": tool_choice, "max_tokens": max_tokens, "options": request_options(temperature, model)}
-        given = {"tools": _tools(tools, tool_choice), "stop": _stops(stop), **options}
-        state, request, step = self._opened(prompt, given, may_fail=may_fail)
-        try:
-            answer = self._services.model.ask_blocking(request)
-        except BaseException as error:
-            close_failed(state, step, error)
-            raise
-        return close_answered(state, step, answer)
+        given: dict[str, Any] = {"tools": tools, "tool_choice": tool_choice, "stop": _stops(stop)}
+        given |= {"max_tokens": max_tokens, "options": request_options(temperature, model)}
+        return self._waited(self._asking(prompt, given, may_fail=may_fail))
 
     def judge(self, question: str, text: str, *, labels: Sequence[str] = _YES_NO) -> str:
         """Return the label that the judge gives to ``text``; see :meth:`Lm.judge`."""
-        talk = judging.dialogue(question, str(text), labels)
-        asked = self._first(talk)
-        while True:
-            reply = self._reply(asked)
-            try:
-                asked = talk.send(reply)
-            except StopIteration as end:
-                return str(end.value)
-            except ScoringError as error:
-                self._running.fail(error)
-                raise
+        return self._waited(self._judging(question, text, labels))
 
-    def _reply(self, asked: tuple[Message, ...]) -> str:
-        state, judge, request, step = self._judged(asked)
+    def _waited(self, work: Asking[_Result]) -> _Result:
         try:
-            answer = judge.ask_blocking(request)
-        except BaseException as error:
-            close_failed(state, step, error)
-            raise
-        return close_answered(state, step, answer).text
+            asker, request = next(work)
+            while True:
+                try:
+                    answer = asker.ask_blocking(request)
+                except BaseException as error:
+                    asker, request = work.throw(error)
+                else:
+                    asker, request = work.send(answer)
+        except StopIteration as end:
+            result: _Result = end.value
+            return result
+
+
+def _answered(state: ExampleState, step: Step, asker: Asker, request: Generate) -> Asking[Completion]:
+    """Have the request of a step asked, and note in it what came of that."""
+    try:
+        answer = yield asker, request
+    except BaseException as error:
+        close_failed(state, step, error)
+        raise
+    return close_answered(state, step, answer)
 
 
 def open_request(

@@ -15,11 +15,12 @@ from pytest_lmeval.compact_json import compact_encoder
 from pytest_lmeval.leaderboard.aggregations import CENTERED, calibration, core_score, spent
 from pytest_lmeval.leaderboard.functions import (
     METRIC,
-    client_remarks,
-    function_remarks,
+    Trace,
     is_function,
     named_scores,
+    notes_of,
     servers_of_steps,
+    traces,
 )
 from pytest_lmeval.leaderboard.rows import Breakdown, TaskInfo, TaskRow, breakdown, make_row, scores_of
 from pytest_lmeval.redaction import redact_options
@@ -173,9 +174,8 @@ def build_board(
     inside = [row for row in rows if not row.is_outside]
     scores = [row.score for row in inside if row.score is not None]
     overall = mean(scores) if is_whole and scores and len(scores) == len(inside) else None
-    has_functions = METRIC in map(attrgetter("metric"), rows)
-    said = [client_remarks, function_remarks] if has_functions else []
-    told = [line for of in said for line in of(everything, facts.adapter)]
+    of_functions = traces(everything) if METRIC in map(attrgetter("metric"), rows) else []
+    notes = notes_of(of_functions, facts.adapter) if of_functions else []
     return Leaderboard(
         facts=facts,
         tasks=rows,
@@ -189,8 +189,8 @@ def build_board(
         core_score=core_score(rows) if is_whole else None,
         calibration=calibration(deciding),
         spent=rows[0].spent if len(rows) == 1 else spent(everything),
-        remarks=tuple(dict.fromkeys((*facts.remarks, *told))),
-        served_by=served_by(everything),
+        remarks=tuple(dict.fromkeys((*facts.remarks, *notes))),
+        served_by=served_by(everything, of_functions),
     )
 
 
@@ -236,15 +236,20 @@ def _usage(results: Sequence[ExampleResult]) -> dict[str, float]:
     return {name: round(math.fsum(result.usage.get(name, 0) for result in results), 12) for name in names}
 
 
-def served_by(results: Iterable[ExampleResult]) -> dict[str, int]:
-    """Return how many answers of the model came from each that servers named, those to functions' requests too."""
+def served_by(results: Iterable[ExampleResult], of_functions: Sequence[Trace] | None = None) -> dict[str, int]:
+    """Return how many answers of the model came from each that servers named, those to functions' requests too.
+
+    ``of_functions`` are the traces of the results, where they are known.
+    """
+    results = list(results)
     counts: dict[str, int] = {}
     for result in results:
         for name, count in result.served_by.items():
             counts[name] = counts.get(name, 0) + count
-        if result.metric == METRIC:
-            for name in servers_of_steps(result):
-                counts[name] = counts.get(name, 0) + 1
+    if of_functions is None:
+        of_functions = traces(results) if any(result.metric == METRIC for result in results) else ()
+    for name in servers_of_steps(of_functions) if of_functions else ():
+        counts[name] = counts.get(name, 0) + 1
     return counts
 
 

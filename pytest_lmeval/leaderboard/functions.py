@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from pytest_lmeval.types import ExampleResult
@@ -100,13 +101,21 @@ def answered_requests(details: Mapping[str, Any], kind: str = "request", asked: 
     ]
 
 
-def servers_of_steps(result: ExampleResult) -> Iterator[str]:
+Trace = tuple[ExampleResult, Sequence[Mapping[str, Any]]]
+"""The result of an eval function, and the steps of all its repeats."""
+
+
+def traces(results: Iterable[ExampleResult]) -> list[Trace]:
+    """Return what the eval functions among ``results`` did."""
+    return [(result, list(chain(*steps_of(result.details)))) for result in results if is_function(result)]
+
+
+def servers_of_steps(of_functions: Iterable[Trace]) -> Iterator[str]:
     """Yield what the server named as the model of each answer to a request of an eval function."""
-    if is_function(result):
-        for steps in steps_of(result.details):
-            yield from (
-                str(each["served_by"]) for each in steps if each.get("kind") == "request" and "served_by" in each
-            )
+    for _, steps in of_functions:
+        for step in steps:
+            if "served_by" in step and step.get("kind") == "request":
+                yield str(step["served_by"])
 
 
 def _decisions(details: Mapping[str, Any]) -> list[str]:
@@ -124,30 +133,30 @@ def shown_output(result: ExampleResult) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def function_remarks(results: Iterable[ExampleResult], adapter: str) -> list[str]:
+def notes_of(of_functions: Sequence[Trace], adapter: str) -> list[str]:
+    """Return what a board notes of its eval functions, and of the clients that they used."""
+    return [*_client_notes(of_functions, adapter), *_function_notes(of_functions, adapter)]
+
+
+def _function_notes(of_functions: Iterable[Trace], adapter: str) -> list[str]:
     """Return for each task how many examples passed by asserts alone, did not ask ``adapter`` or cancelled requests."""
     counts: dict[str, Counter[str]] = {}
-    for result in results:
-        if is_function(result):
-            counts.setdefault(result.task, Counter()).update(_counted(result))
-    return [line for task, found in sorted(counts.items()) for line in _remarks(task, found, adapter)]
+    for result, steps in of_functions:
+        found = counts.setdefault(result.task, Counter())
+        is_silent = True
+        for step in steps:
+            if step.get("cancelled"):
+                found["cancelled"] += 1
+            if step.get("kind") in _ASKING:
+                is_silent = False
+        if result.score is not None:
+            found["scored"] += 1
+            found["silent"] += is_silent
+            found["asserted"] += result.status == "passed" and set(_decisions(result.details)) == {""}
+    return [line for task, found in sorted(counts.items()) for line in _notes(task, found, adapter)]
 
 
-def _counted(result: ExampleResult) -> Iterator[str]:
-    steps = [step for steps in steps_of(result.details) for step in steps]
-    for step in steps:
-        if step.get("cancelled"):
-            yield "cancelled"
-    if result.score is None:
-        return
-    yield "scored"
-    if not any(step.get("kind") in _ASKING for step in steps):
-        yield "silent"
-    if result.status == "passed" and set(_decisions(result.details)) == {""}:
-        yield "asserted"
-
-
-def _remarks(task: str, counts: Counter[str], adapter: str) -> Iterator[str]:
+def _notes(task: str, counts: Counter[str], adapter: str) -> Iterator[str]:
     if asserted := counts["asserted"]:
         yield f"{task}: {asserted} example{'s' if asserted > 1 else ''} passed by asserts alone"
     silent, scored = counts["silent"], counts["scored"]
@@ -159,10 +168,10 @@ def _remarks(task: str, counts: Counter[str], adapter: str) -> Iterator[str]:
         yield f"{task}: the application cancelled {cancelled} request{'s' if cancelled > 1 else ''}"
 
 
-def client_remarks(results: Iterable[ExampleResult], adapter: str) -> list[str]:
+def _client_notes(of_functions: Iterable[Trace], adapter: str) -> list[str]:
     """Return a line on the models that clients asked for, and one on what did not reach ``adapter``, or them."""
-    steps = [step for result in results for steps in steps_of(result.details) for step in steps if "client" in step]
-    clients = [step["client"] for step in steps if isinstance(step["client"], Mapping)] if steps else []
+    clients = [step["client"] for _, steps in of_functions for step in steps if "client" in step]
+    clients = [client for client in clients if isinstance(client, Mapping)]
     if not clients:
         return []
     models = Counter(str(client["model"])[:_LONGEST_NAME] for client in clients if client.get("model"))

@@ -30,12 +30,11 @@ class Asker:
     """Asks a model on behalf of examples, within the run's limits; it lives in ``loop``.
 
     What ``known`` holds an answer to is not asked, once for each time that it was; ``note`` is called with every other
-    answer. Requests for a batch adapter are
-    gathered, for 5 ms or until there are as many as a batch has.
+    answer. Requests for a batch adapter are gathered, for 5 ms or until there are as many as a batch has.
     """
 
     def __init__(
-        self, engine: Engine, loop: Loop, known: KnownAnswers, note: Callable[[Exchange], None], key: str = ""
+        self, engine: Engine, loop: Loop, known: KnownAnswers | None, note: Callable[[Exchange], None], key: str = ""
     ) -> None:
         self.engine = engine
         self.name, self.key = adapter_name(engine.adapter), key
@@ -81,13 +80,9 @@ class Asker:
                 self.engine.look_after()
 
     async def _ask(self, request: Generate, sent: Generate | None = None) -> Completion:
-        example = (request.task, request.id)
-        if example not in self._recalls:
-            self._recalls[example] = self._known.of(*example)
         if self.engine.caches:
-            request = with_ordinal(request, self._seen.setdefault(example, Counter()))
-        known = self._recalls[example].take(request)
-        if known is not None:
+            request = with_ordinal(request, self._seen.setdefault((request.task, request.id), Counter()))
+        if self._known is not None and (known := self._recalled(self._known, request)) is not None:
             return known
         refused = request.options.keys() - self._options
         if refused and sent is None and ANY_OPTION not in self._options:
@@ -108,6 +103,12 @@ class Asker:
                 self.engine.budget.settle(answer)
             finally:
                 self._settled.set()
+
+    def _recalled(self, known: KnownAnswers, request: Generate) -> Completion | None:
+        example = (request.task, request.id)
+        if example not in self._recalls:
+            self._recalls[example] = known.of(*example)
+        return self._recalls[example].take(request)
 
     async def _turn(self) -> None:
         budget = self.engine.budget

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache, wraps
+from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -19,7 +19,11 @@ NO_YIELD = "take the yield out, and write what comes after it into a fixture or 
 
 @dataclass(frozen=True, slots=True)
 class EvalFunction:
-    """What ``eval_task`` was told, and the function that it marks."""
+    """What ``eval_task`` was told, and the function that it marks.
+
+    ``is_async`` says whether the function, or the one that it wraps, is ``async def``: it then gets the ``lm`` that is
+    awaited.
+    """
 
     name: str
     function: Callable[..., Any]
@@ -31,14 +35,9 @@ class EvalFunction:
     threads: bool = False
     tags: tuple[str, ...] = ()
     metadata: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def is_async(self) -> bool:
-        """Whether it, or the function that it wraps, is ``async def``: it then gets the ``lm`` that is awaited."""
-        return is_async(self.function)
+    is_async: bool = False
 
 
-@lru_cache(maxsize=128)
 def is_async(function: Any) -> bool:
     """Tell whether a function, or the one that it wraps, is ``async def``."""
     return inspect.iscoroutinefunction(inspect.unwrap(function))
@@ -103,6 +102,7 @@ def eval_task(  # noqa: PLR0913  # keyword-only, one for each thing that can be 
             threads,
             tuple(tags),
             dict(metadata or {}),
+            is_async(function),
         )
         return call  # type: ignore[return-value]  # of the function's own type, for whoever calls it
 

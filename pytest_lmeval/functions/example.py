@@ -192,7 +192,7 @@ def as_json(value: object) -> tuple[Any, int]:
     if isinstance(value, str):
         return str(value), len(value)
     try:
-        text = json.dumps(value, default=_plain, allow_nan=False)
+        text = _ENCODER.encode(value)
     except (ValueError, TypeError, RecursionError):
         shown = _repr(value)
         return shown, len(shown)
@@ -245,6 +245,9 @@ def _shown(returned: object) -> str:
 
 def _plain(value: object) -> Any:
     return dict(value) if isinstance(value, Mapping) else _repr(value)
+
+
+_ENCODER = json.JSONEncoder(default=_plain, allow_nan=False)
 
 
 def _repr(value: object) -> str:

@@ -21,8 +21,11 @@ def current_beside() -> ExampleState | None:
 
 def route_prints() -> None:
     """Send what examples print from here on to the example; pytest may have put streams of its own there since."""
-    for name in ("stdout", "stderr"):
-        setattr(sys, name, routed(getattr(sys, name), name))
+    # Many times per example, and as a rule nothing is to do.
+    if type(sys.stdout) is not _Routed:
+        sys.stdout = _Routed(sys.stdout, "stdout")
+    if type(sys.stderr) is not _Routed:
+        sys.stderr = _Routed(sys.stderr, "stderr")
 
 
 def routed(stream: Any, name: str) -> Any:

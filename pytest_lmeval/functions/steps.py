@@ -5,13 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any
 
 from pytest_lmeval.leaderboard.functions import steps_of
 from pytest_lmeval.types import COST_UNKNOWN, Completion
 
-_NOTHING: Mapping[str, Any] = MappingProxyType({})
 _COUNTS = ("prompt_tokens", "completion_tokens", "reasoning_tokens", "cost")
 _SHOWN = 5
 _WIDEST = 160
@@ -39,13 +37,13 @@ class Step:
     start_ms: float = 0.0
     ms: float | None = None
     key: str = ""
-    usage: Mapping[str, float] = field(default_factory=lambda: _NOTHING)
+    usage: Mapping[str, float] = field(default_factory=dict)
     error: str = ""
     thoughts: str = ""
     cached: bool = False
     cancelled: bool = False
     may_fail: bool = False
-    client: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
+    client: Mapping[str, Any] = field(default_factory=dict)
     served_by: str = ""
     adapter_key: str = ""
 

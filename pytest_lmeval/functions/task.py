@@ -6,12 +6,12 @@ import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from pytest_lmeval.errors import LmevalError, ScoringError
 from pytest_lmeval.functions.example import ExampleState, as_json
 from pytest_lmeval.functions.runner import Outcome
-from pytest_lmeval.functions.steps import total_usage
+from pytest_lmeval.functions.steps import Step, total_usage
 from pytest_lmeval.leaderboard.functions import DECIDED_BY, FUNCTION, METRIC, OUTPUT
 from pytest_lmeval.scoring.evaluate import ScoringRules, evaluate, failed_result
 from pytest_lmeval.task import Prompt, Task, Tools
@@ -99,17 +99,23 @@ class Reading:
         return not any(folder in path for folder in _INSTALLED) and Path(path).is_relative_to(self.root)
 
 
+class Unit(Protocol):
+    """An example of a task, and the name of the function that scores it."""
+
+    task: FunctionTask
+    example: Example
+    function_name: str
+
+
 def result_of(
-    task: FunctionTask,
-    example: Example,
-    function: str,
-    outcomes: Sequence[Outcome],
-    reading: Reading,
-    rules: ScoringRules,
+    unit: Unit, outcomes: Sequence[Outcome], reading: Reading, rules: ScoringRules, item: str = ""
 ) -> ExampleResult:
-    """Return the result of an example from how the calls of its function ended, one for each repeat."""
-    errors = (_error_of(task, function, outcome, reading) for outcome in outcomes)
-    error = next((found for found in errors if found is not None), None)
+    """Return the result of an example from how the calls of its function ended, one for each repeat.
+
+    ``item`` is the name of its test item where that does not follow from its id.
+    """
+    task, example, function = unit.task, unit.example, unit.function_name
+    error = _first_error(task, function, outcomes, reading)
     if error is not None:
         result = failed_result(task, example, example.prompt, error, rules)
     else:
@@ -122,9 +128,8 @@ def result_of(
         kept = [each if isinstance(each, dict) else {} for each in kept]
         details = kept[0] if len(kept) == 1 else {"repeats": kept}
     details[FUNCTION] = {"name": function, "sha256": task.code.get(function, "")}
-    steps = [step for outcome in outcomes for step in outcome.state.steps]
-    asked = [step for step in steps if step.kind == "request" and step.ms is not None and not step.error]
-    waits = [round(step.ms or 0.0, 3) for step in asked if not step.cached]
+    steps = outcomes[0].state.steps if len(outcomes) == 1 else [step for one in outcomes for step in one.state.steps]
+    waits, cached = _waits(steps)
     return replace(
         result,
         details=details,
@@ -132,8 +137,20 @@ def result_of(
         usage=total_usage(steps),
         latency_ms=round(sum(waits) / len(waits), 3) if waits else None,
         request_ms=tuple(waits) if len(waits) > 1 else (),
-        cached=sum(step.cached for step in steps),
+        cached=cached,
+        item=item,
     )
+
+
+def _waits(steps: Sequence[Step]) -> tuple[list[float], int]:
+    """Return for how long each answer of the model was waited for, and how many are of another run."""
+    waits, cached = [], 0
+    for step in steps:
+        if step.cached:
+            cached += 1
+        elif step.kind == "request" and step.ms is not None and not step.error:
+            waits.append(round(step.ms, 3))
+    return waits, cached
 
 
 def describe(error: BaseException) -> str:
@@ -147,6 +164,15 @@ def describe(error: BaseException) -> str:
         return said[:_LONGEST_REASON]
     code, line = own[-1]
     return f"{said[:_LONGEST_REASON]} ({portable_path(code.co_filename)}:{line} in {code.co_name})"
+
+
+def _first_error(
+    task: FunctionTask, function: str, outcomes: Sequence[Outcome], reading: Reading
+) -> LmevalError | None:
+    for outcome in outcomes:
+        if (error := _error_of(task, function, outcome, reading)) is not None:
+            return error
+    return None
 
 
 def _error_of(task: FunctionTask, function: str, outcome: Outcome, reading: Reading) -> LmevalError | None:

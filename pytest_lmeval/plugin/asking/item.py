@@ -161,8 +161,14 @@ def attach(item: pytest.Item, report: pytest.TestReport, result: ExampleResult) 
 
 def named_after(item: pytest.Item, result: ExampleResult) -> ExampleResult:
     """Return the result with the name of its item, where that does not follow from its id."""
-    name = item.nodeid.partition("::")[2]
-    return result if name == item_name(result.id) else replace(result, item=name)
+    name = own_name(item.nodeid, result.id)
+    return result if name == result.item else replace(result, item=name)
+
+
+def own_name(nodeid: str, id: str) -> str:
+    """Return the name of an example's item; empty where it follows from the example's id."""
+    name = nodeid.partition("::")[2]
+    return "" if name == item_name(id) else name
 
 
 def _properties(result: ExampleResult) -> list[tuple[str, object]]:

@@ -132,16 +132,17 @@ def _declared_items(
     task = _new_task(collector, spec.name, file, whole, spec, rows)
     name = _qualified(collector, function)
     _read(task, file, items[0], name)
-    made = []
+    made, labels = [], labels_of(collector.config) or [""]
     for item in items:
         example = _example(item, spec, rows, names)
         names.rename(item)
         _refuse_repeated(collector, item)
         task.examples.append(example)
-        for label in labels_of(collector.config) or [""]:
+        for label in labels:
             one = _as_example(remade(item, EvalItem, label), task, example, spec, name)
-            one.extra_keyword_matches.update(spec.tags)
-            mark_by_tags(one, spec.tags)
+            if spec.tags:
+                one.extra_keyword_matches.update(spec.tags)
+                mark_by_tags(one, spec.tags)
             made.append(one)
     return made
 

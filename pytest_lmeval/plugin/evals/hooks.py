@@ -25,30 +25,28 @@ class EvalHooks:
         session = item.session
         if nextitem is None or session.shouldstop or session.shouldfail:
             self._evals.end_all()
-        else:
+        elif nextitem.parent is not item.parent:
             staying = set(nextitem.listchain())
             going = [each for each in item.listchain()[:-1] if each not in staying]
             if going:
                 self._evals.end_scope([each for each in going if isinstance(each, pytest.Collector)])
         return (yield)
 
-    @pytest.hookimpl(wrapper=True, trylast=True)
-    def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None, object, object]:
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self) -> None:
         # Within the phase, and so after pytest has put streams of its own in place.
         self._evals.route_prints()
-        return (yield)
 
-    @pytest.hookimpl(wrapper=True, trylast=True)
-    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_call(self) -> None:
         self._evals.route_prints()
-        return (yield)
 
-    @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> Generator[None, object, object]:
-        self._evals.note_part(report)
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            self._evals.note_part(report)
         # Between phases, when it has taken them away again.
         self._evals.route_prints()
-        return (yield)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef[Any], request: Any) -> Generator[None, object, object]:

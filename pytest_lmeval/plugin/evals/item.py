@@ -35,6 +35,7 @@ class EvalItem(ScoredItem):
     spec: EvalFunction | None = None
     label: str = ""
     function_name: str = ""
+    _run_state: RunState | None = None
 
     def assign(self, task: FunctionTask, example: Example, spec: EvalFunction | None, name: str) -> None:
         """Say which example this is; ``spec`` is what ``eval_task`` was told, None without it."""
@@ -48,7 +49,9 @@ class EvalItem(ScoredItem):
     @property
     def run_state(self) -> RunState:
         """The state of the run in this process."""
-        return run_state(config_of(self.config, self.label))
+        if self._run_state is None:
+            self._run_state = run_state(config_of(self.config, self.label))
+        return self._run_state
 
     @property
     def evals(self) -> EvalSession:
@@ -165,6 +168,7 @@ class _Follower:
 
     def __init__(self, item: pytest.Function, task: FunctionTask, example: Example, name: str) -> None:
         self._item = item
+        self.nodeid = item.nodeid
         self.function_name = name
         self.task = task
         self.example = example

@@ -19,6 +19,7 @@ from pytest_lmeval.functions.output import sections
 from pytest_lmeval.functions.runner import Outcome, Runner, Running
 from pytest_lmeval.functions.task import Reading, result_of
 from pytest_lmeval.plugin.asking.ahead import Ahead
+from pytest_lmeval.plugin.asking.item import own_name
 from pytest_lmeval.plugin.collect.locate import is_function
 from pytest_lmeval.plugin.evals.remarks import Remarks
 from pytest_lmeval.plugin.evals.shared import shared
@@ -67,6 +68,7 @@ class EvalSession:
         self._put_off: Any = None
         self._remarks = Remarks()
         self._told_blocked = ""
+        self._reading = Reading(self._config.rootpath, (pytest.fail.Exception,))
         option = self._config.option
         self._shows_setup = option.setupshow or option.setuponly or option.setupplan
         # A worker's death is blamed on the item at its turn: one that took another's place runs nothing beside it.
@@ -151,16 +153,15 @@ class EvalSession:
     def result(self, unit: Any, outcomes: Sequence[Outcome]) -> ExampleResult:
         """Return the result of an example from how the calls of its function ended."""
         run = self._state.run
-        failure = next((each.state.failure for each in outcomes if isinstance(each.state.failure, BudgetSpent)), None)
-        if failure is not None:
-            run.stopped = str(failure)
-        if self._services is not None:
-            run.note_stops(self._services.model.engine)
+        stopped = [str(each.state.failure) for each in outcomes if isinstance(each.state.failure, BudgetSpent)]
+        if stopped:
+            run.stopped = stopped[0]
         for outcome in outcomes:
             outcome.state.is_taken = True
-        reading = Reading(self._config.rootpath, (pytest.fail.Exception,))
-        found = result_of(unit.task, unit.example, unit.function_name, outcomes, reading, run.judgement())
-        return run.scrubbed(found)
+        if self._services is not None:
+            run.note_stops(self._services.model.engine)
+        item = own_name(unit.nodeid, unit.example.id)
+        return run.scrubbed(result_of(unit, outcomes, self._reading, run.judgement(), item))
 
     def note_part(self, report: pytest.TestReport) -> None:
         """Note what a report says that comes while an example is at its turn: one of a part of it, a subtest."""
@@ -229,7 +230,7 @@ class EvalSession:
     def _new_asker(self, engine: Any, judge: Judge | None = None) -> Asker:
         held, run = self._state.held, self._state.run
         key = run.adapter_key if judge is None else judge.adapter_key
-        known = KnownAnswers()
+        known: KnownAnswers | None = None
         if self._config.option.lm_resume:
             known = (held.known if judge is None else held.judged)(adapter_name(engine.adapter), key)
 

@@ -58,6 +58,12 @@ def item_name(text: str) -> str:
     return text if text.isascii() and text.isidentifier() else _NOT_IN_A_NAME.sub("-", text) or "-"
 
 
+def own_name(nodeid: str, id: str) -> str:
+    """Return the name of an example's item; empty where it follows from the example's id."""
+    name = nodeid.partition("::")[2]
+    return "" if name == item_name(id) else name
+
+
 def node_name(text: str) -> str:
     """Return ``text`` as what follows the file in a node id, as pytest makes it of parameters: printable ASCII.
 

@@ -17,7 +17,7 @@ from pytest_lmeval.plugin.record.run_facts import rerun_of
 from pytest_lmeval.plugin.settings.models import config_of, of_model
 from pytest_lmeval.plugin.workers.report import add_to_report
 from pytest_lmeval.task import Task
-from pytest_lmeval.text import item_name, printable
+from pytest_lmeval.text import own_name, printable
 from pytest_lmeval.types import Example, ExampleResult
 
 if TYPE_CHECKING:
@@ -163,12 +163,6 @@ def named_after(item: pytest.Item, result: ExampleResult) -> ExampleResult:
     """Return the result with the name of its item, where that does not follow from its id."""
     name = own_name(item.nodeid, result.id)
     return result if name == result.item else replace(result, item=name)
-
-
-def own_name(nodeid: str, id: str) -> str:
-    """Return the name of an example's item; empty where it follows from the example's id."""
-    name = nodeid.partition("::")[2]
-    return "" if name == item_name(id) else name
 
 
 def _properties(result: ExampleResult) -> list[tuple[str, object]]:

@@ -19,7 +19,6 @@ from pytest_lmeval.functions.output import sections
 from pytest_lmeval.functions.runner import Outcome, Runner, Running
 from pytest_lmeval.functions.task import Reading, result_of
 from pytest_lmeval.plugin.asking.ahead import Ahead
-from pytest_lmeval.plugin.asking.item import own_name
 from pytest_lmeval.plugin.collect.locate import is_function
 from pytest_lmeval.plugin.evals.remarks import Remarks
 from pytest_lmeval.plugin.evals.shared import shared
@@ -37,6 +36,7 @@ from pytest_lmeval.plugin.private import (
 from pytest_lmeval.plugin.settings.models import of_model
 from pytest_lmeval.records.answers import KnownAnswers
 from pytest_lmeval.scoring.judge import Judge
+from pytest_lmeval.text import own_name
 from pytest_lmeval.types import ExampleResult, Exchange
 
 if TYPE_CHECKING:

@@ -63,7 +63,7 @@ class ScoredItem(pytest.Function):
 
     def keep(self, result: ExampleResult) -> None:
         """Keep the result until the report is made."""
-        self.result = named_after(self, result)
+        self.result = result
         properties = [entry for entry in self.user_properties if not entry[0].startswith("lm_")]
         self.user_properties[:] = [*properties, *_properties(result)]
 
@@ -150,19 +150,15 @@ class ExampleItem(ScoredItem):
 
 
 def attach(item: pytest.Item, report: pytest.TestReport, result: ExampleResult) -> None:
-    """Put the result of an example on its report."""
+    """Put the result of an example on its report, with the item's name where that does not follow from its id."""
+    if (name := own_name(item.nodeid, result.id)) != result.item:
+        result = replace(result, item=name)
     report.user_properties.append(("lmeval", result.to_json()))
     if not is_worker(item.config):
         # For the recorder of this same process, which takes it off again.
         report.__dict__["lmeval_result"] = result
     word = "unscored" if result.is_error else result.status
     report.__dict__["lm_word"] = word if word in ("below", "measured", "quarantined", "unscored") else ""
-
-
-def named_after(item: pytest.Item, result: ExampleResult) -> ExampleResult:
-    """Return the result with the name of its item, where that does not follow from its id."""
-    name = own_name(item.nodeid, result.id)
-    return result if name == result.item else replace(result, item=name)
 
 
 def _properties(result: ExampleResult) -> list[tuple[str, object]]:

@@ -13,7 +13,7 @@ from pytest_lmeval.functions.data import fresh
 from pytest_lmeval.functions.runner import Outcome, Running
 from pytest_lmeval.functions.task import describe
 from pytest_lmeval.plugin.asking.failure import ExampleFailed, explain
-from pytest_lmeval.plugin.asking.item import ScoredItem, attach, named_after
+from pytest_lmeval.plugin.asking.item import ScoredItem, attach
 from pytest_lmeval.plugin.asking.state import RunState, run_state
 from pytest_lmeval.plugin.evals.startable import parameters_of
 from pytest_lmeval.plugin.record.run_facts import rerun_of
@@ -193,7 +193,7 @@ class _Follower:
         self._attach(report, result)
 
     def _attach(self, report: pytest.TestReport, result: ExampleResult) -> None:
-        attach(self._item, report, named_after(self._item, result))
+        attach(self._item, report, result)
 
 
 def describe_any(error: BaseException | None) -> str:

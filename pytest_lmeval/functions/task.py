@@ -99,7 +99,7 @@ class Reading:
         return not any(folder in path for folder in _INSTALLED) and Path(path).is_relative_to(self.root)
 
 
-class Unit(Protocol):
+class EvalUnit(Protocol):
     """An example of a task, and the name of the function that scores it."""
 
     task: FunctionTask
@@ -108,7 +108,7 @@ class Unit(Protocol):
 
 
 def result_of(
-    unit: Unit, outcomes: Sequence[Outcome], reading: Reading, rules: ScoringRules, item: str = ""
+    unit: EvalUnit, outcomes: Sequence[Outcome], reading: Reading, rules: ScoringRules, item: str = ""
 ) -> ExampleResult:
     """Return the result of an example from how the calls of its function ended, one for each repeat.
 

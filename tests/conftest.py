@@ -23,12 +23,13 @@ from hypothesis import HealthCheck, settings
 
 from tests import needs
 from tests.examples import USUAL
+from tests.sources import PROJECTS
 
 from .fork_server import ForkServer, of_another_tree, run_command
 
 pytest_plugins = ["pytester"]
-# Bad records for tests: listed, they would be task files that cannot be read.
-collect_ignore_glob = ["data/*.jsonl"]
+# Bad records for tests, which would be task files that cannot be read, and projects for the runs inside tests.
+collect_ignore_glob = ["data/*.jsonl", "projects/*"]
 
 # The model reads its answer off the prompt, so that every test says in its task file what the model will do.
 # Each call adds a line to calls.txt: its process and its prompts.
@@ -207,6 +208,20 @@ class Project:
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
         return path
 
+    def copy(self, project: str, *names: str) -> None:
+        """Copy these files of ``tests/projects/PROJECT``, or all."""
+        folder = PROJECTS / project
+        if not names:
+            shutil.copytree(folder, self.path, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
+        for name in names:
+            self.write(name, (folder / name).read_bytes())
+
+    def edit(self, name: str, old: str, new: str) -> None:
+        """Replace a text that stands in a file once."""
+        content = (self.path / name).read_text("utf-8")
+        assert 1 == content.count(old), f"{name} holds {content.count(old)} times {old!r}"
+        self.write(name, content.replace(old, new))
+
     def task(self, name: str, *records: dict[str, Any]) -> Path:
         return self.write(name, "".join(json.dumps(record) + "\n" for record in records))
 
@@ -267,6 +282,11 @@ class Project:
         """Return the per-example records of the board by ``task:id``."""
         rows = self.board(folder)["tasks"]
         return {f"{row['task']}:{record['id']}": record for row in rows for record in row["per_example"]}
+
+    def ledger(self, folder: str = "reports") -> dict[str, dict[str, Any]]:
+        """Return the results in ledger.jsonl by ``task:id``."""
+        lines = map(json.loads, (self.path / folder / "ledger.jsonl").read_text("ascii").splitlines())
+        return {f"{line['task']}:{line['id']}": line for line in lines if "status" in line}
 
     def calls(self) -> list[list[str]]:
         """Return the prompts of every call of the model so far, in the order of the calls."""

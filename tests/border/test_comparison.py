@@ -10,74 +10,8 @@ import pytest
 
 from tests.border.table import Border, Row, check
 from tests.conftest import BOTH, RunModule
+from tests.sources import source
 
-# ``Good`` is right of all, ``Fair`` but for the last two; the others do what they are called.
-MODELS = """
-import asyncio, math
-from pytest_lmeval import Completion
-
-class Good:
-    name = "good.v1"
-
-    def __init__(self, api_key=""):
-        self.options = {"api_key": api_key}
-
-    async def complete(self, request):
-        return self.answer(int(request.text.rpartition("say: ")[2]))
-
-    def answer(self, number):
-        return str(number)
-
-class Fair(Good):
-    def answer(self, number):
-        return str(number) if number < 10 else "?"
-
-class Down(Good):
-    def answer(self, number):
-        raise RuntimeError("it is down")
-
-class Empty(Good):
-    def answer(self, number):
-        return ""
-
-class Number(Good):
-    def answer(self, number):
-        return number
-
-class Early(Good):
-    def answer(self, number):
-        return str(number) if number < 10 else None
-
-class Rest(Good):
-    def answer(self, number):
-        return str(number) if number > 1 else None
-
-class Dear(Good):
-    def answer(self, number):
-        return Completion(str(number), cost=math.nan if number > 5 else 1.0)
-
-class Partly(Good):
-    def answer(self, number):
-        return Completion(str(number), cost=0.01 if number == 0 else None)
-
-class Halves(Good):
-    told = True
-    def answer(self, number):
-        self.told = not self.told
-        return Completion(str(number), cost=0.01 if self.told else None)
-
-class Late(Good):
-    def answer(self, number):
-        raise TimeoutError("too late")
-
-class Cancelled(Good):
-    def answer(self, number):
-        raise asyncio.CancelledError
-
-class Stopped(Good):
-    def answer(self, number):
-        raise KeyboardInterrupt
-"""
 RECORDS = [{"id": f"e{n}", "prompt": f"say: {n}", "targets": [f"{n}"], "metric": "exact_match"} for n in range(12)]
 GOOD, FAIR = "--lm-adapter=good=models:Good", "--lm-adapter=fair=models:Fair"
 # comparison.json has the same as fields.
@@ -101,7 +35,10 @@ def _refused(kind: str, what: str, model: str, says: str, *options: str) -> Row:
 
 BORDER = Border(
     name="several models",
-    files={"models.py": MODELS, "tasks/t.jsonl": "".join(json.dumps(record) + "\n" for record in RECORDS)},
+    files={
+        "models.py": source("border_comparison/models.py"),
+        "tasks/t.jsonl": "".join(json.dumps(record) + "\n" for record in RECORDS),
+    },
     arguments=(),
     rows=(
         _third("absent", "Down", "third: not ranked: the run is not complete, a score for 0 of 12 examples", code=3),

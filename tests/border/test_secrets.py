@@ -11,140 +11,9 @@ import pytest
 from pytest_lmeval.types import Completion
 from tests.border.table import Border, Row, check
 from tests.conftest import BOTH, NEEDLESS, RunModule
+from tests.sources import source
 
 KEY = "sk-PLANTED-0123456789abcdef"
-# The model plants the key in every field of its answers that holds text, whatever fields there are.
-MODEL = """
-import dataclasses, json, logging, os
-from pytest_lmeval import AdapterError, Completion
-from pytest_lmeval.types import ToolCall
-
-KEY = os.environ["MY_MODEL"]
-
-def planted(**given):
-    values = {}
-    for field in dataclasses.fields(Completion):
-        kind = str(field.type)
-        if "ToolCall" in kind:
-            values[field.name] = (ToolCall(KEY, f"tool {KEY}", json.dumps({KEY: KEY})),)
-        elif "Mapping" in kind or "dict" in kind:
-            values[field.name] = {f"key {KEY}": f"value {KEY}"}
-        elif kind.startswith(("tuple[str", "Sequence[str", "list[str")):
-            values[field.name] = (f"{field.name} {KEY}",)
-        elif kind in ("str", "str | None"):
-            values[field.name] = f"{field.name} {KEY}"
-    return Completion(**{**values, **given})
-
-class Model:
-    name = "planted.v1"
-
-    def __init__(self, api_key_env="", **options):
-        self.manifest = {"id": "m", "note": f"note {KEY}"}
-
-    async def complete(self, request):
-        logging.getLogger("model").warning("the adapter logs %s", KEY)
-        text = request.text
-        if "raise" in text:
-            raise RuntimeError(f"the adapter raises {KEY}")
-        if "refuse" in text:
-            raise AdapterError(f"the adapter refuses {KEY}")
-        if "exactly the key" in text:
-            return planted(text=KEY, tool_calls=())
-        if "polite" in text:
-            return planted(text=f"yes {KEY}", tool_calls=())
-        return planted()
-"""
-TESTS = """
-import logging, os, sys, warnings
-import pytest
-from pytest_lmeval import eval_task
-
-KEY = os.environ["MY_MODEL"]
-
-@eval_task("application")
-async def test_the_application_gets_the_answer_as_it_came(lm):
-    # What another example asked might come out of the cache, where the key is not.
-    answer = await lm.ask("only asked here")
-    lm.score("as it came", KEY in answer.text and KEY in answer.thoughts and KEY in answer.tool_calls[0].arguments)
-
-def ended(how):
-    if how == "raise":
-        raise RuntimeError(KEY)
-    if how == "chain":
-        raise ValueError(KEY) from RuntimeError(KEY)
-    if how == "group":
-        raise ExceptionGroup(KEY, [ValueError(KEY), RuntimeError(KEY)])
-    if how == "quit":
-        raise SystemExit(KEY)
-    {"skip": pytest.skip, "fail": pytest.fail, "xfail": pytest.xfail}.get(how, str)(KEY)
-
-@eval_task("tells")
-@pytest.mark.parametrize("how", "print log raise chain group quit skip fail xfail warn steps assert long".split())
-def test_tells(how, lm):
-    answer = lm.ask("hello")
-    local = [f"number {number} {KEY}" * 3 for number in range(50)]
-    short = {f"name {KEY}": f"value {KEY}"}
-    if how == "print":
-        print(KEY), print(KEY, file=sys.stderr), os.write(1, KEY.encode())
-    if how == "log":
-        logging.getLogger().warning("logged %s", KEY)
-    if how == "warn":
-        warnings.warn(KEY)
-    if how == "steps":
-        lm.step("tool", KEY, {KEY: KEY}, KEY)
-        lm.note(KEY, KEY)
-        with lm.span(KEY):
-            pass
-    ended(how)
-    lm.score(f"score {KEY}", 1)
-    assert how != "assert" or answer.text == "x" * 300
-    assert how != "long" or local == [KEY]
-    assert not how
-
-@eval_task("marked")
-@pytest.mark.xfail(reason=KEY)
-def test_marked(lm):
-    lm.score("x", 0)
-
-@eval_task("passed-anyway")
-@pytest.mark.xfail(reason=KEY)
-def test_passed_anyway(lm):
-    lm.score("x", 1)
-
-@eval_task("named")
-@pytest.mark.parametrize("given", [KEY, f"a {KEY} b", KEY.lower(), KEY + KEY])
-def test_named(given, lm):
-    lm.score("x", 0)
-
-@eval_task("rows", data=[{"id": KEY, "input": KEY}, {"id": f"x {KEY}", "input": KEY}])
-def test_rows(row, lm):
-    lm.score("x", 0)
-
-@eval_task("judged")
-def test_judged(lm):
-    # The judge is shown the key, says it, and is understood.
-    assert lm.judge("Is it polite?", f"hello {KEY}", labels=[f"yes {KEY}", "no"]) == f"yes {KEY}"
-
-@pytest.mark.parametrize("given", [KEY])
-def test_without_a_task(given, lm):
-    lm.score("x", 0)
-
-@pytest.fixture
-def broken():
-    raise RuntimeError(KEY)
-
-def test_broken(broken):
-    pass
-
-@pytest.mark.skip(reason=KEY)
-def test_skipped():
-    pass
-
-def test_records(record_property, record_testsuite_property):
-    record_property("property", KEY), record_testsuite_property("suite", KEY)
-    warnings.warn(KEY)
-    logging.getLogger().error("plain %s", KEY)
-"""
 RECORDS = """
 {"id": "plain", "prompt": "hello", "targets": ["x"], "metric": "exact_match"}
 {"id": "metric", "prompt": "exactly the key", "targets": ["sk-PLANTED-0123456789abcdef"], "metric": "exact_match"}
@@ -152,9 +21,9 @@ RECORDS = """
 {"id": "refuses", "prompt": "refuse", "targets": ["x"], "metric": "exact_match"}
 """
 FILES = {
-    "model.py": MODEL,
+    "model.py": source("border_secrets/model.py"),
     "pytest.ini": "[pytest]\n",
-    "tests/test_evals.py": TESTS,
+    "tests/test_evals.py": source("border_secrets/tests/test_evals.py"),
     "tests/test_bad.py": "import os\nraise RuntimeError(os.environ['MY_MODEL'])\n",
     "tasks/t.jsonl": RECORDS,
 }

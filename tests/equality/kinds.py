@@ -7,63 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.sources import source
+
 __all__ = ["KINDS", "SCENES", "Kind", "write_kind"]
 
-# It answers with what the prompt says, but for the words in wrong.txt. It writes down every request, and dies by
-# SIGKILL when it has written as many as kill.txt says.
-MODEL = """
-import json, os, signal
-from pytest_lmeval.types import Completion, LogProb
-
-HERE = os.path.dirname(os.path.abspath(__file__))
-
-def read(name):
-    path = os.path.join(HERE, name)
-    return open(path).read() if os.path.exists(path) else ""
-
-def note(entries):
-    with open(os.path.join(HERE, "asked.txt"), "a") as file:
-        file.writelines(json.dumps(entry) + "\\n" for entry in entries)
-    limit = read("kill.txt")
-    if limit and len(read("asked.txt").splitlines()) >= int(limit):
-        os.kill(os.getpid(), signal.SIGKILL)
-
-class Model:
-    name = "stub.v1"
-
-    def generate_requests(self, requests):
-        note([["text", request.text] for request in requests])
-        return [self.completion(request.text) for request in requests]
-
-    def completion(self, prompt):
-        said = self.answer(prompt)
-        if said.startswith("call "):
-            return Completion("", tool_calls=[(os.urandom(4).hex(), "word", {"said": said.removeprefix("call ")})])
-        return Completion(said)
-
-    def answer(self, prompt):
-        said = prompt.rpartition("say: ")[2].splitlines()[0].strip()
-        return "hm" if said in read("wrong.txt").splitlines() else said
-
-    def loglikelihood(self, requests):
-        note([["continuation", one.context, one.continuation] for one in requests])
-        return [self.probability(one) for one in requests]
-
-    def probability(self, one):
-        word = one.continuation.strip()
-        liked = word in one.context.rpartition("say: ")[2].split()
-        loss = (0.5 if liked else 2.0) + len(word) / 64
-        if word in read("wrong.txt").splitlines():
-            loss = 4.0
-        tokens = tuple(-loss - place / 8 for place in range(len(one.continuation.split())))
-        return LogProb(sum(tokens), tokens, liked, ids=tuple(one.continuation.split()))
-
-class Judge:
-    name = "judge.v1"
-
-    def generate(self, prompts):
-        return ["no" if prompt.endswith("hm") else "yes" for prompt in prompts]
-"""
 # A run that is to be killed comes to the same part of every task before that.
 CONFTEST = """
 import os
@@ -431,7 +378,7 @@ SCENES: Mapping[str, Kind] = {
 
 def write_kind(kind: Kind, folder: Path) -> None:
     """Write the project."""
-    common = {"model.py": MODEL, "conftest.py": CONFTEST, "pytest.ini": "[pytest]\n"}
+    common = {"model.py": source("every_kind/model.py"), "conftest.py": CONFTEST, "pytest.ini": "[pytest]\n"}
     for name, content in {**common, **kind.files}.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)

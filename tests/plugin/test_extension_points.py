@@ -8,6 +8,7 @@ import re
 import pytest
 
 from tests.conftest import BOTH, Project
+from tests.sources import source
 
 OWN = """
 def starts_with(prediction, targets, extras):
@@ -104,46 +105,7 @@ def test_plugins_of_the_project_file_are_registered(project: Project) -> None:
     project.run_pytest("--lm-adapter=polite", "-n2").assert_outcomes(passed=2, failed=1)
 
 
-LOAD = """
-from dataclasses import dataclass, field
-from pathlib import Path
-from pytest_lmeval.formats.task import LoadedFile
-from pytest_lmeval.types import Example, Generate, RecordError, Score
-
-@dataclass(frozen=True)
-class Pairs:
-    name: str
-    path: Path
-    examples: tuple
-    sha256: str = "0" * 64
-    metric: str = "exact_match"
-
-    def requests(self, example, prompt):
-        return (Generate(prompt, self.name, example.id),)
-
-    def score(self, example, responses, tools):
-        text = responses[0].text
-        return Score(float(text in example.targets), {"length": len(text)}, text)
-
-    def threshold(self, example):
-        return None
-
-    def metric_name(self, example):
-        return "exact_match"
-
-    def scoring(self, example):
-        return {}
-
-def read(path, data, name):
-    examples, errors = [], []
-    for number, line in enumerate(data.decode().splitlines(), start=1):
-        prompt, arrow, target = line.partition(" -> ")
-        if arrow:
-            examples.append(Example(f"p{number}", prompt, (target,), "exact_match", line=number))
-        else:
-            errors.append(RecordError(number, None, "bad_value", "_line", "no arrow"))
-    return LoadedFile((Pairs(name, path, tuple(examples)),), errors)
-"""
+LOAD = source("extension_points/pairs.py")
 BY_HOOK = """
 def pytest_lmeval_load_task(path):
     if path.name.startswith("pairs"):

@@ -9,44 +9,6 @@ import pytest
 if TYPE_CHECKING:
     from tests.conftest import Project
 
-# The prompt says what the model does; everything but "fine" spoils its call.
-MISBEHAVING = """
-import sys
-
-class Text(str):
-    pass
-
-class Model:
-    name = "rogue.v1"
-
-    def generate(self, prompts):
-        spoilt = [prompt for prompt in prompts if prompt != "fine"]
-        if not spoilt:
-            return list(prompts)
-        return self.misbehave(spoilt[0], prompts)
-
-    def misbehave(self, how, prompts):
-        if how == "one too few":
-            return list(prompts)[1:]
-        if how == "one too many":
-            return [*prompts, "more"]
-        if how == "none at all":
-            return None
-        if how == "a bare string":
-            return "ab"
-        if how == "a generator":
-            return (prompt for prompt in prompts)
-        if how == "raises":
-            raise RuntimeError("out of tokens")
-        if how == "raises nothing to say":
-            raise ValueError
-        if how == "exits":
-            sys.exit(5)
-        if how == "times out":
-            raise TimeoutError("60 s")
-        wrong = {"a number": 4.5, "nothing": None, "bytes": b"fine", "a list": ["fine"]}[how]
-        return ["fine" if prompt == "fine" else wrong for prompt in prompts]
-"""
 WHOLE_BATCH = {
     "one too few": "1 response(s) for 2 request(s)",
     "one too many": "3 response(s) for 2 request(s)",
@@ -69,7 +31,7 @@ ONE_ANSWER = {
 @pytest.fixture
 def rogue(project: Project) -> Project:
     """Provide one task a misbehaviour: in batches of two, a spoilt pair and a pair that is fine."""
-    project.write("model.py", MISBEHAVING)
+    project.copy("misbehaving_adapters", "model.py")
     for how in [*WHOLE_BATCH, *ONE_ANSWER]:
         prompts = ["fine", how, "fine", "fine"]
         records = [
@@ -134,7 +96,7 @@ def test_errors_fail_their_items_in_every_gate(rogue: Project) -> None:
 
 
 def test_shards_processes_and_sizes_of_batches_make_no_other_examples_errors(project: Project) -> None:
-    project.write("model.py", MISBEHAVING)
+    project.copy("misbehaving_adapters", "model.py")
     prompts = ["raises" if number in (3, 4, 10) else "fine" for number in range(16)]
     project.task(
         "tasks/t.jsonl", *[{**project.record(f"e{n}", "fine"), "prompt": prompt} for n, prompt in enumerate(prompts)]

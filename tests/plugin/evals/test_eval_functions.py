@@ -2,130 +2,28 @@
 
 from __future__ import annotations
 
-import json
 import re
-from typing import Any
 
 import pytest
 
 from tests.conftest import BOTH, Project
 
-FATES = """
-import asyncio, warnings
-import pytest
-from pytest_lmeval import eval_task
-
-def rows(*ids):
-    return [{"id": each} for each in ids]
-
-@eval_task("fates", data=rows("right", "wrong", "assert", "raise", "exit", "skip", "xfail", "fail", "group", "nan",
-                              "twice", "caught", "allowed", "none", "named"), tags=["fast", "two words"])
-async def test_fate(row, lm):
-    fate = row["id"]
-    if fate == "right":
-        lm.score("ok", (await lm.ask("say: yes")).text == "yes")
-        lm.score("more", 0.25)
-    if fate == "wrong":
-        lm.score("ok", 0.5)
-    if fate == "assert":
-        lm.score("ok", True)
-        assert (await lm.ask("say: 5")).text == "4", "it counts wrongly"
-    if fate == "raise":
-        {}["missing key"]
-    if fate == "exit":
-        raise SystemExit(3)
-    if fate == "skip":
-        pytest.skip("not today")
-    if fate == "xfail":
-        pytest.xfail("known")
-    if fate == "fail":
-        pytest.fail("in so many words")
-    if fate == "group":
-        async def skips():
-            pytest.skip("from a group")
-        async with asyncio.TaskGroup() as group:
-            group.create_task(skips())
-    if fate == "nan":
-        try:
-            lm.score("ok", float("nan"))
-        except Exception:
-            pass
-    if fate == "twice":
-        lm.score("ok", 1)
-        lm.score("ok", True)
-        lm.score("ok", 0)
-    if fate == "caught":
-        lm.score("ok", 1)
-        try:
-            await lm.ask("raise")
-        except Exception:
-            pass
-    if fate == "allowed":
-        try:
-            await lm.ask("raise", may_fail=True)
-        except Exception as error:
-            lm.score("ok", "no answer" in str(error))
-    if fate == "named":
-        await asyncio.sleep(0)
-        lm.score("ok", 1)
-
-@eval_task("blocking", threads=True, data=rows("a", "b"))
-def test_blocking(row, lm):
-    lm.score("ok", lm.ask("say: " + row["id"]).text == row["id"])
-
-@eval_task("slow", timeout=0.2)
-async def test_slow(lm):
-    await asyncio.sleep(60)
-
-@eval_task("slow thread", timeout=0.2)
-def test_slow_thread(lm):
-    import time
-    time.sleep(60 if False else 2)
-
-@pytest.mark.parametrize("n", [1, 2])
-@eval_task("parameters")
-async def test_parameters(n, lm):
-    lm.score("small", n < 2)
-
-class TestClass:
-    @eval_task("method", data=rows("m"))
-    async def test_method(self, row, lm):
-        assert isinstance(self, TestClass)
-
-@eval_task("no lm", data=rows("x"))
-async def test_no_lm(row):
-    assert row["id"] == "x"
-
-def test_plain(lm):
-    assert lm.ask("say: 1").text == "1"
-
-def test_without():
-    assert True
-"""
-MODEL = """
-class Model:
-    name = "stub.v1"
-
-    async def complete(self, request):
-        from pytest_lmeval import AdapterError, Completion
-        if request.text == "raise":
-            raise AdapterError("no answer")
-        return Completion(request.text.rpartition("say: ")[2], prompt_tokens=2, completion_tokens=1)
-"""
 EXPECTED = {
-    "fates:right": ("passed", 1.0, ""),
-    "fates:wrong": ("failed", 0.5, ""),
-    "fates:assert": ("failed", 0.0, ""),
-    "fates:raise": ("error", None, "KeyError: 'missing key' (tests/test_fates.py:"),
-    "fates:exit": ("error", None, "SystemExit: 3"),
-    "fates:xfail": ("below", 0.0, ""),
-    "fates:fail": ("failed", 0.0, ""),
-    "fates:nan": ("error", None, "tests/test_fates.py:"),
-    "fates:twice": ("error", None, "lm.score('ok') is 0, and was 1 before"),
-    "fates:caught": ("error", None, "no answer"),
-    "fates:allowed": ("passed", 1.0, ""),
-    "fates:none": ("passed", 1.0, ""),
-    "fates:named": ("passed", 1.0, ""),
+    "right:test_right": ("passed", 1.0, ""),
+    "wrong:test_wrong": ("failed", 0.5, ""),
+    "assert:test_assert": ("failed", 0.0, ""),
+    "raise:test_raise": ("error", None, "KeyError: 'missing key' (tests/test_fates.py:"),
+    "exit:test_exit": ("error", None, "SystemExit: 3"),
+    "xfail:test_xfail": ("below", 0.0, ""),
+    "fail:test_fail": ("failed", 0.0, ""),
+    "nan:test_nan": ("error", None, "tests/test_fates.py:"),
+    "twice:test_twice": ("error", None, "lm.score('ok') is 0, and was 1 before"),
+    "caught:test_caught": ("error", None, "no answer"),
+    "allowed:test_allowed": ("passed", 1.0, ""),
+    "none:test_none": ("passed", 1.0, ""),
+    "named:test_named": ("passed", 1.0, ""),
+    "rows:right": ("passed", 1.0, ""),
+    "rows:wrong": ("failed", 0.0, ""),
     "blocking:a": ("passed", 1.0, ""),
     "blocking:b": ("passed", 1.0, ""),
     "slow:test_slow": ("timeout", None, "the function took longer than 0.2 s"),
@@ -139,20 +37,14 @@ EXPECTED = {
 
 
 def write(project: Project, **files: str) -> None:
-    project.write("model.py", MODEL)
+    project.copy("eval_fates", "model.py")
     for name, content in files.items():
         project.write(f"tests/{name}.py", content)
 
 
-def lines_of(project: Project) -> dict[str, dict[str, Any]]:
-    """Return the results in the ledger, by task and id."""
-    lines = map(json.loads, (project.path / "reports/ledger.jsonl").read_text("utf-8").splitlines())
-    return {f"{line['task']}:{line['id']}": line for line in lines if "status" in line}
-
-
 @pytest.mark.parametrize("processes", ["-n0", "-n2"])
 def test_every_way_to_end_has_its_status_and_its_reason(project: Project, processes: str) -> None:
-    write(project, test_fates=FATES)
+    project.copy("eval_fates")
     result = project.run(processes, "tests", "--lm-include-per-example")
     found = project.examples()
     assert EXPECTED.keys() == found.keys()
@@ -161,11 +53,11 @@ def test_every_way_to_end_has_its_status_and_its_reason(project: Project, proces
         assert error in found[name].get("error", ""), name
     counts = project.board()["counts"]
     assert (2, 5, 2) == (counts["skipped"], counts["errors"], counts["timeouts"])
-    assert "it counts wrongly" in found["fates:assert"]["details"]["reason"]
+    assert "it counts wrongly" in found["assert:test_assert"]["details"]["reason"]
     output = result.stdout.str()
     assert "AssertionError: it counts wrongly" in output
     assert "assert '5' == '4'" in output
-    assert "'tests/test_fates.py::test_fate[wrong]'" in output
+    assert "'tests/test_fates.py::test_row[wrong]'" in output
     assert 3 == result.ret
 
 
@@ -182,76 +74,43 @@ def test_an_assertion_that_an_installed_package_raises_is_an_error(project: Proj
 
 
 def test_scores_steps_usage_and_the_function_s_code_stand_in_the_ledger(project: Project) -> None:
-    write(project, test_fates=FATES)
+    project.copy("eval_fates")
     project.run("tests", "-k", "right or test_plain")
-    line = lines_of(project)["fates:right"]
+    line = project.ledger()["rows:right"]
     assert {"ok": 1.0, "more": 0.25} == line["metrics"]
     assert {"prompt_tokens": 2, "completion_tokens": 1} == line["usage"]
     assert "ok" == line["details"]["decided_by"]
-    assert "test_fate" == line["details"]["function"]["name"]
+    assert "test_row" == line["details"]["function"]["name"]
     (step,) = line["details"]["steps"]
-    assert ("request", "stub.v1", "say: yes", "yes") == (step["kind"], step["name"], step["input"], step["output"])
+    assert ("request", "stub.v1", "say: right", "right") == (step["kind"], step["name"], step["input"], step["output"])
     assert [] == line["outputs"]
-    assert "test_fate[right]" == line["item"]
+    assert "test_row[right]" == line["item"]
     assert '{"id": "right"}' == line["prompt"]
 
 
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        (("-m", "fast"), 15),
-        (("-k", "fates and right"), 1),
+        (("-m", "fast"), 17),
+        (("-k", "test_right"), 1),
         (("-k", "blocking"), 2),
-        (("--lm-limit", "1"), 9),
-        (("--lm-shard", "1/2"), 12),
+        (("--lm-limit", "1"), 24),
+        (("--lm-shard", "1/2"), 13),
     ],
     ids=["tag", "name", "task", "limit", "shard"],
 )
 def test_examples_are_selected_as_those_of_task_files(
     project: Project, options: tuple[str, ...], expected: int
 ) -> None:
-    write(project, test_fates=FATES)
+    project.copy("eval_fates")
     result = project.run("tests", "--collect-only", "-q", *options)
     ids = [line for line in result.outlines if "::" in line and "test_without" not in line]
     assert expected == len(ids), result.stdout.str()
 
 
 def test_what_an_example_prints_while_pytest_changes_streams_stands_with_it(project: Project) -> None:
-    write(
-        project,
-        test_out="""
-import asyncio, threading
-import pytest
-from pytest_lmeval import eval_task
-
-BEGUN, BLOCKED, CHANGED, PRINTED = [threading.Event() for _ in range(4)]
-
-@eval_task("first", data=[{"id": "f0"}])
-async def test_first(row, lm):
-    await asyncio.sleep(0)
-    assert row
-
-@pytest.fixture
-def late():
-    yield
-    CHANGED.set()
-    assert PRINTED.wait(20)
-
-def test_between(late):
-    BEGUN.set()
-    assert BLOCKED.wait(20)
-
-@eval_task("beside", data=[{"id": "b0"}])
-async def test_beside(row, lm):
-    while not BEGUN.is_set():
-        await asyncio.sleep(0.01)
-    BLOCKED.set()
-    CHANGED.wait(20)
-    print("from b0")
-    PRINTED.set()
-    assert row
-""",
-    )
+    project.copy("eval_fates", "model.py")
+    project.copy("eval_streams")
     result = project.run("tests", "-rA")
     output = result.stdout.str()
     assert 0 == result.ret, output
@@ -302,20 +161,18 @@ async def test_later(row, lm):
 
 
 def test_without_an_adapter_evals_are_skipped_in_one_line(project: Project) -> None:
-    write(project, test_fates=FATES)
+    project.copy("eval_fates")
     result = project.run_pytest("tests")
     assert 0 == result.ret, result.stdout.str()
-    assert "24 evals skipped: no --lm-adapter" in result.outlines
+    assert "26 evals skipped: no --lm-adapter" in result.outlines
     assert not (project.path / "reports").exists()
 
 
-@pytest.mark.parametrize(
-    "options", [("tests", "-k", "fates and right"), ("tests", "--lm-limit=2")], ids=["alone", "option"]
-)
+@pytest.mark.parametrize("options", [("tests", "-k", "test_right"), ("tests", "--lm-limit=2")], ids=["alone", "option"])
 def test_without_an_adapter_an_eval_that_is_asked_for_is_a_usage_error(
     project: Project, options: tuple[str, ...]
 ) -> None:
-    write(project, test_fates=FATES)
+    project.copy("eval_fates")
     result = project.run_pytest(*options)
     assert 4 == result.ret
     assert "no adapter: say which model to ask with --lm-adapter=SPEC" in result.stderr.str()

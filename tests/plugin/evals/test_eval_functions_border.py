@@ -8,171 +8,8 @@ from typing import Any
 import pytest
 
 from tests.conftest import BOTH, Project
+from tests.sources import source
 
-MODEL = """
-class Model:
-    name = "stub.v1"
-
-    async def complete(self, request):
-        from pytest_lmeval import AdapterError, Completion
-        if request.text == "raise":
-            raise AdapterError("no answer")
-        return Completion(request.text.rpartition("say: ")[2])
-"""
-HELPERS = """
-import functools
-
-def is_fine(answer):
-    return Right().judge(answer)
-
-class Right:
-    def judge(self, answer):
-        if not answer:
-            raise AssertionError("it is not fine")
-
-def traced(function):
-    @functools.wraps(function)
-    def call(*arguments, **named):
-        return function(*arguments, **named)
-    return call
-"""
-SHOP = """
-def answer(question):
-    assert question
-    return question.upper()
-"""
-FUNCTIONS = """
-import asyncio
-import numpy
-import pytest
-from pytest_lmeval import eval_task
-from helpers import is_fine, traced
-from shop import answer
-
-def task(name, **given):
-    return eval_task(name, data=[{"id": "a"}], **given)
-
-@task("nothing")
-async def test_nothing(row, lm):
-    answer((await lm.ask("say: x")).text)
-
-@task("nothing recorded")
-async def test_nothing_recorded(row, lm):
-    if row["id"] == "b":
-        lm.score("never", 1)
-
-@task("helper")
-async def test_helper(row, lm):
-    is_fine((await lm.ask("say: x")).text)
-
-@pytest.fixture
-def judged():
-    def judged(answer):
-        assert answer
-    return judged
-
-@task("fixture")
-async def test_fixture(row, lm, judged):
-    judged((await lm.ask("say: x")).text)
-
-@task("wrapped")
-@traced
-async def test_wrapped(row, lm):
-    assert (await lm.ask("say: y")).text == "x"
-
-@task("bool")
-def test_bool(row):
-    assert row
-    return False
-
-@task("numpy")
-async def test_numpy(row):
-    assert row
-    return numpy.float64(0.5)
-
-@task("object")
-async def test_object(row):
-    assert row
-    return object
-
-@task("coroutine")
-def test_coroutine(row):
-    assert row
-    async def inner():
-        assert 0
-    return inner()
-
-@task("generator", threads=True)
-def test_generator(row):
-    assert row
-    return (each for each in [1])
-
-@task("not awaited")
-async def test_not_awaited(row, lm):
-    assert lm.ask("2+2?")
-
-@task("judge not awaited")
-async def test_judge_not_awaited(row, lm):
-    assert lm.judge("Right?", "x") != "no"
-
-@task("left open")
-async def test_left_open(row, lm):
-    asyncio.ensure_future(lm.ask("say: x"))
-    await asyncio.sleep(0)
-    assert row
-
-@task("swallowed", timeout=0.1)
-async def test_swallowed(row, lm):
-    try:
-        await asyncio.sleep(20)
-    except BaseException:
-        pass
-    lm.score("ok", 1)
-
-@task("library")
-async def test_library(row):
-    numpy.testing.assert_allclose(1, 2)
-
-@task("allowed")
-async def test_allowed(row, lm):
-    with lm.may_fail():
-        with pytest.raises(Exception):
-            await lm.ask("raise")
-    lm.score("ok", 1)
-
-@task("after may_fail")
-async def test_after_may_fail(row, lm):
-    with lm.may_fail():
-        pass
-    with pytest.raises(Exception):
-        await lm.ask("raise")
-
-@task("cancelled")
-async def test_cancelled(row, lm):
-    asked = asyncio.ensure_future(lm.ask("say: x"))
-    await asyncio.sleep(0)
-    asked.cancel()
-    await asyncio.sleep(0)
-    lm.score("ok", 1)
-
-@task("output")
-async def test_output(row, lm):
-    lm.output("one")
-    lm.output({"text": "two", "of": [row]})
-    assert 0
-
-@task("returned")
-def test_returned(row, lm):
-    lm.score("ok", 1)
-    return "three"
-
-def test_plain_bool(lm):
-    assert lm
-    return True
-
-def test_plain_nothing(lm):
-    answer("x")
-"""
 EXPECTED = {
     "nothing:a": ("error", "nothing was asserted or scored: assert what is expected, or record a score with lm.score"),
     "nothing recorded:a": ("error", "nothing was asserted or scored"),
@@ -184,7 +21,7 @@ EXPECTED = {
     "object:a": ("error", "the function returned <class 'object'>, which decides nothing"),
     "coroutine:a": ("error", "the function returned something to await, so that nothing in it ran: make it async def"),
     "generator:a": ("error", "the function returned a generator, so that nothing in it ran"),
-    "not awaited:a": ("error", "tests/test_x.py:69: lm.ask was never awaited, so that nothing was asked"),
+    "not awaited:a": ("error", "tests/test_x.py:86: lm.ask was never awaited, so that nothing was asked"),
     "judge not awaited:a": ("error", "lm.judge was never awaited, so that nothing was asked"),
     "left open:a": ("error", "a request to stub.v1 was still without an answer when the function had ended"),
     "swallowed:a": ("timeout", "the function took longer than 0.1 s"),
@@ -200,16 +37,14 @@ EXPECTED = {
 
 
 def run(project: Project, body: str, *arguments: str) -> Any:
-    project.write("model.py", MODEL)
-    project.write("tests/helpers.py", HELPERS)
-    project.write("shop.py", SHOP)
+    project.copy("eval_border", "model.py", "shop.py", "tests/helpers.py")
     project.write("tests/test_x.py", body)
     paths = f"pythonpath={project.path} {project.path}/tests"
     return project.run("tests", "-o", paths, "--lm-include-per-example", "-Wignore", *arguments)
 
 
 def test_what_a_function_gives_back_or_leaves_undone_decides_its_status(project: Project) -> None:
-    run(project, FUNCTIONS)
+    run(project, source("eval_border/tests/test_x.py"))
     found = project.examples()
     assert EXPECTED.keys() == found.keys()
     for name, (status, error) in EXPECTED.items():
@@ -304,43 +139,8 @@ def test_a_row_is_a_copy_for_each_call_and_what_cannot_be_copied_is_named_once(p
     ] == sorted(told)
 
 
-CAPTURED = """
-import asyncio, logging
-import pytest
-from pytest_lmeval import eval_task
-
-@eval_task("async", data=[{"id": f"e{n}"} for n in range(3)])
-async def test_async(row, lm, capsys, caplog):
-    print("from", row["id"])
-    logging.getLogger("shop").warning("logged")
-    await asyncio.sleep(0.01)
-    assert f"from {row['id']}\\n" == capsys.readouterr().out
-    assert ["logged"] == [record.message for record in caplog.records]
-
-@eval_task("threads", threads=True, data=[{"id": f"e{n}"} for n in range(3)])
-def test_threads(row, lm, capsys, caplog):
-    print("from", row["id"])
-    logging.getLogger("shop").warning("logged")
-    assert f"from {row['id']}\\n" == capsys.readouterr().out
-    assert ["logged"] == [record.message for record in caplog.records]
-
-@eval_task("limited", timeout=20)
-def test_limited(capsys):
-    print("mine")
-    assert "mine\\n" == capsys.readouterr().out
-
-@eval_task("beside", data=[{"id": f"e{n}"} for n in range(9)])
-async def test_beside(row):
-    for _ in range(3):
-        print("noise")
-        logging.getLogger("shop").warning("noise")
-        await asyncio.sleep(0.005)
-    assert row
-"""
-
-
 def test_capsys_and_caplog_see_what_the_function_itself_writes(project: Project) -> None:
-    result = run(project, CAPTURED)
+    result = run(project, source("eval_border/tests/test_captured.py"))
     assert 0 == result.ret, result.stdout.str()
 
 
@@ -450,7 +250,7 @@ def test_rows_times_parameters_are_the_examples_of_a_whole_run(project: Project)
 def test_an_item_that_is_there_twice_stands_for_no_other(project: Project) -> None:
     first = [f"tests/test_x.py::test_times[1-e{n}]" for n in range(4)]
     project.write("tests/test_x.py", TIMES)
-    project.write("model.py", MODEL)
+    project.copy("eval_border", "model.py")
     update = ("--lm-gate=baseline", "--lm-baseline=base.json", "--lm-update-baseline")
     twice = project.run("--keep-duplicates", *first, *first, *update)
     assert 4 == twice.ret, twice.stdout.str()
@@ -532,7 +332,7 @@ def test_a_helper_of_the_tests_that_changed_is_a_changed_test_and_the_applicatio
     (project.path / "reports/ledger.jsonl").rename(project.path / "base.jsonl")
     changed = ("-k", "said", "--lm-baseline=base.jsonl", "--lm-gate=baseline")
     assert "the test changed too" not in run(project, COUNTED, *changed).stdout.str()
-    project.write("shop.py", SHOP.replace("upper", "lower"))
+    project.edit("shop.py", "upper", "lower")
     assert (
         "the test changed too" not in project.run("tests", f"-opythonpath={project.path} tests", *changed).stdout.str()
     )

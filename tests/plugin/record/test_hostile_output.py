@@ -146,51 +146,9 @@ def test_hostile_ids_prompts_and_targets_are_shown_harmlessly(project: Project) 
     assert {f"t:{text}" for text in texts} == project.examples().keys()
 
 
-PLAIN = r"""
-import warnings
-import pytest
-
-def test_message():
-    raise AssertionError("\ud800")
-
-def test_output():
-    print("\udcff")
-    assert False
-
-def test_assert():
-    assert "\ud800" == "\ud801"
-
-@pytest.fixture
-def teardown():
-    yield
-    raise ValueError("\ud800")
-
-def test_teardown(teardown): pass
-
-@pytest.fixture
-def setup():
-    raise ValueError("\ud800")
-
-def test_setup(setup): pass
-
-def test_skip():
-    pytest.skip("\ud800")
-
-@pytest.mark.xfail(reason="\ud800")
-def test_xfail():
-    assert False
-
-def test_property(record_property):
-    record_property("x", "\ud800")
-    assert False
-
-def test_fine(): pass
-"""
-
-
 @pytest.mark.parametrize("processes", ["-n0", "-n2"])
 def test_a_plain_test_that_fails_with_a_lone_surrogate_fails_the_run(project: Project, processes: str) -> None:
-    project.write("test_plain.py", PLAIN)
+    project.copy("hostile_output", "test_plain.py")
     result = project.run_pytest(processes)
     assert 1 == result.ret
     result.assert_outcomes(failed=4, errors=2, passed=2, skipped=1, xfailed=1)

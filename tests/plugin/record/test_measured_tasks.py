@@ -24,37 +24,6 @@ class Model:
             file.write("".join(f"{prompt}\\n" for prompt in prompts))
         return ["yes" if prompt.endswith("no") else "no" for prompt in prompts]
 """
-COMPUTE_METRICS = """\
-def compute_scores(scores) -> dict[str, int | float]:
-    num_scores = len(scores)
-    if num_scores == 0:
-        raise ValueError(
-            "Cannot compute metrics: received 0 sample scores."
-        )
-
-    def safe_division(a, b, default):
-        return a/b if b != 0 else default
-
-    num_tp = 0
-    num_fp = 0
-    num_p = 0
-
-    for sample_scores in scores:
-        gt = sample_scores['gt']
-        pred = sample_scores['pred']
-        if gt is True and pred is True:
-            num_tp += 1
-            num_p += 1
-        elif gt is True and pred is False:
-            num_p += 1
-        elif gt is False and pred is True:
-            num_fp += 1
-
-    return {
-        "precision": safe_division(num_tp, num_tp + num_fp, 1.0),
-        "recall": safe_division(num_tp, num_p, 1.0),
-    }
-"""
 SCORE_SAMPLE = """\
 def compute_scores(sample, model_input, model_output):
     said = model_output['choices'][0]['message']['content']
@@ -100,7 +69,7 @@ def tasks(project: Project) -> Project:
     """Provide a project with four rows, a model that is always wrong, and the snippets."""
     project.write("model.py", MODEL)
     project.write("tasks/rows.csv", "truth\nyes\nno\nyes\nno\n")
-    project.write("tasks/compute_metrics.py", COMPUTE_METRICS)
+    project.copy("measured_tasks", "tasks/compute_metrics.py")
     project.write("tasks/score_sample.py", SCORE_SAMPLE)
     return project
 

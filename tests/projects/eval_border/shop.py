@@ -1,0 +1,3 @@
+def answer(question):
+    assert question
+    return question.upper()

@@ -23,6 +23,7 @@ _FOLDERS = {
     ("engine", "run"): "resume",
     ("formats", "formats"): "complete=task",
     ("adapters.openai", "adapters.openai"): "checks=options",
+    ("functions", "functions"): "data=declare output=loop",
     ("plugin", "plugin.settings"): "options ini_gate=checks unheeded=checks report_dir models stash=models",
     ("plugin", "plugin.collect"): "collector collected locate formatting sharding=selecting tags=selecting",
     ("plugin", "plugin.asking"): "item failure fixtures ahead state",

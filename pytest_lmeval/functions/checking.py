@@ -12,8 +12,7 @@ from typing import Any
 
 from pytest_lmeval.errors import BadTaskFile
 from pytest_lmeval.formats.files import files_below
-from pytest_lmeval.functions.data import rows_of
-from pytest_lmeval.functions.declare import NO_YIELD, EvalFunction
+from pytest_lmeval.functions.declare import NO_YIELD, EvalFunction, rows_of
 from pytest_lmeval.functions.source import functions_in
 from pytest_lmeval.text import portable_path
 from pytest_lmeval.types import RecordError

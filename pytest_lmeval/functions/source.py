@@ -1,14 +1,19 @@
-"""Eval functions in a test file's text: found without importing it, and told apart by their syntax trees."""
+"""The code of eval functions by its syntax tree: a hash of what it does, what it calls, and whether that can judge."""
 
 from __future__ import annotations
 
 import ast
 import hashlib
-from collections.abc import Iterator, Mapping
-from types import MappingProxyType
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType, MethodType, ModuleType
+from typing import Any
 
-_NOTHING: Mapping[str, ast.AST] = MappingProxyType({})
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
+_CHECKS = ("assert", "expect", "check", "verify", "should", "fail", "raises")
+_LOCAL = ".<locals>"
+Node = ast.AST
+_NOTHING: Mapping[str, Node] = MappingProxyType({})
 
 
 def may_hold_evals(data: bytes) -> bool:
@@ -26,7 +31,7 @@ class FunctionHashes:
             tree = None
         self._nodes = {} if tree is None else dict(functions_in(tree))
 
-    def of(self, name: str, decisive: str, threshold: float, called: Mapping[str, ast.AST] = _NOTHING) -> str:
+    def of(self, name: str, decisive: str, threshold: float, called: Mapping[str, Node] = _NOTHING) -> str:
         """Return 16 hexadecimal digits over what a function does and what decides, "" where it is not in the file.
 
         ``name`` is its qualified name, ``called`` are the functions of the project's tests that it calls, by theirs.
@@ -39,12 +44,12 @@ class FunctionHashes:
         text = "\n".join([type(node).__name__, decisive, repr(float(threshold)), *shown])
         return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()[:16]
 
-    def node(self, name: str) -> ast.AST | None:
+    def node(self, name: str) -> Node | None:
         """Return the tree of a function by its qualified name; None where it is not in the file."""
         return self._nodes.get(name)
 
 
-def functions_in(tree: ast.AST, prefix: str = "") -> Iterator[tuple[str, _Function]]:
+def functions_in(tree: Node, prefix: str = "") -> Iterator[tuple[str, _Function]]:
     """Yield the functions and methods of a module with their qualified names."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, _Function):
@@ -55,7 +60,7 @@ def functions_in(tree: ast.AST, prefix: str = "") -> Iterator[tuple[str, _Functi
             yield from functions_in(node, prefix)
 
 
-def _shown(node: ast.AST) -> list[str]:
+def _shown(node: Node) -> list[str]:
     if not isinstance(node, _Function):
         return [_shape(node)]
     body = node.body[1:] if ast.get_docstring(node, clean=False) is not None else node.body
@@ -68,3 +73,147 @@ def _shape(value: object) -> str:
         fields = [f"{name}={_shape(each)}" for name, each in ast.iter_fields(value) if each is not None and each != []]
         return f"{type(value).__name__}({', '.join(fields)})"
     return f"[{', '.join(map(_shape, value))}]" if isinstance(value, list) else repr(value)
+
+
+class TestSources:
+    """The syntax trees of the files of a project's tests, each read once.
+
+    ``is_ours`` tells by its path whether a file is one of the tests; what the application defines is not followed.
+    """
+
+    __test__ = False
+
+    def __init__(self, is_ours: Callable[[str], bool]) -> None:
+        self._is_ours = is_ours
+        self._files: dict[str, Mapping[str, Node]] = {}
+
+    def nodes_of(self, found: object) -> list[tuple[str, Node]]:
+        """Return a function's or a class's functions with their qualified names; none where they cannot be read."""
+        kind = inspect.unwrap(found) if callable(found) and not isinstance(found, type) else found
+        code = getattr(kind, "__code__", None)
+        path = code.co_filename if code is not None else _path_of_class(kind)
+        if not path or not self._is_ours(path):
+            return []
+        known = self._nodes_in(path)
+        name = getattr(kind, "__qualname__", "").partition(_LOCAL)[0]
+        if not isinstance(kind, type):
+            return [(name, known[name])] if name in known else []
+        return [(each, node) for each, node in known.items() if each.startswith(f"{name}.")]
+
+    def _nodes_in(self, path: str) -> Mapping[str, Node]:
+        if path not in self._files:
+            try:
+                with open(path, "rb") as file:
+                    tree = ast.parse(file.read())
+            except (OSError, SyntaxError, ValueError, RecursionError):
+                self._files[path] = {}
+            else:
+                self._files[path] = dict(functions_in(tree))
+        return self._files[path]
+
+
+def reached(function: Any, sources: TestSources) -> dict[str, Node]:
+    """Return the functions that ``function`` calls, and those that these call, by qualified name, itself left out.
+
+    What is called is looked up among the names of its module, as they are now, and in its class for ``self``.
+    """
+    found: dict[str, Node] = {}
+    waiting = [*_wrappers(function)]
+    seen: set[int] = set()
+    while waiting:
+        one = waiting.pop()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        for name, node in sources.nodes_of(one):
+            found.setdefault(name, node)
+            waiting += _called(one, name, node)
+    found.pop(getattr(inspect.unwrap(function), "__qualname__", ""), None)
+    return found
+
+
+def may_check(node: Node) -> bool:
+    """Tell whether a function's tree has anything by which a result may be judged, or a call that is given ``lm``."""
+    return any(_checks(each) for each in ast.walk(node))
+
+
+def roots(node: Node) -> set[str]:
+    """Return the names that calls in a function begin with: ``shop`` of ``shop.answer(row)``."""
+    found = set()
+    for each in ast.walk(node):
+        called = each.func if isinstance(each, ast.Call) else None
+        while isinstance(called, ast.Attribute | ast.Subscript):
+            called = called.value
+        if isinstance(called, ast.Name):
+            found.add(called.id)
+    return found
+
+
+def _checks(node: Node) -> bool:
+    if isinstance(node, ast.Assert | ast.Raise):
+        return True
+    if isinstance(node, ast.With | ast.AsyncWith):
+        return any(_is_check(each.context_expr) for each in node.items)
+    if not isinstance(node, ast.Call):
+        return False
+    given = [*node.args, *(each.value for each in node.keywords)]
+    return _is_check(node.func) or any(isinstance(each, ast.Name) and each.id == "lm" for each in given)
+
+
+def _is_check(node: Node) -> bool:
+    name = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+    return str(name).lstrip("_").lower().startswith(_CHECKS)
+
+
+def _wrappers(function: Any) -> Iterator[Any]:
+    """Yield a function and, one after the other, what it wraps: decorators run, too."""
+    while function is not None:
+        yield function
+        function = getattr(function, "__wrapped__", None)
+
+
+def _called(function: Any, name: str, node: Node) -> list[Any]:
+    names = _names_of(function)
+    owner = names.get(name.rpartition(".")[0])
+    found: list[Any] = []
+    for each in ast.walk(node):
+        if isinstance(each, ast.Call) and (target := _target(each.func, names, owner)) is not None:
+            found += _wrappers(target)
+    return found
+
+
+def _names_of(function: Any) -> Mapping[str, Any]:
+    if isinstance(function, type):
+        return vars(inspect.getmodule(function) or function)
+    names: Mapping[str, Any] = getattr(inspect.unwrap(function), "__globals__", {})
+    return names
+
+
+def _target(node: Node, names: Mapping[str, Any], owner: Any) -> Any:
+    """Return what the expression of a call stands for; None where that shows only when it runs."""
+    if isinstance(node, ast.Name):
+        return names.get(node.id)
+    if not isinstance(node, ast.Attribute):
+        return None
+    if isinstance(node.value, ast.Name) and node.value.id in ("self", "cls"):
+        holder = owner
+    else:
+        holder = _target(node.value, names, owner)
+    return _member(holder, node.attr)
+
+
+def _member(holder: Any, name: str) -> Any:
+    if holder is None:
+        return None
+    if isinstance(holder, ModuleType):
+        return vars(holder).get(name)
+    found = inspect.getattr_static(holder if isinstance(holder, type) else type(holder), name, None)
+    if isinstance(found, staticmethod | classmethod | MethodType):
+        return found.__func__
+    return found
+
+
+def _path_of_class(kind: object) -> str:
+    if not isinstance(kind, type):
+        return ""
+    return str(getattr(inspect.getmodule(kind), "__file__", None) or "")

@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 
-from pytest_lmeval.functions.reached import TestSources, may_check, reached, roots
-from pytest_lmeval.functions.source import FunctionHashes
+from pytest_lmeval.functions.source import FunctionHashes, TestSources, may_check, reached, roots
 from tests.tables import each_row
 
 

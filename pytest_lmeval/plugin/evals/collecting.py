@@ -13,10 +13,8 @@ import pytest
 
 from pytest_lmeval.errors import LmevalError
 from pytest_lmeval.formats.task import LoadOptions
-from pytest_lmeval.functions.data import DataRows, row_text, rows_of
-from pytest_lmeval.functions.declare import EvalFunction, declared, has_yield
-from pytest_lmeval.functions.reached import TestSources, may_check, reached, roots
-from pytest_lmeval.functions.source import FunctionHashes
+from pytest_lmeval.functions.declare import DataRows, EvalFunction, declared, has_yield, row_text, rows_of
+from pytest_lmeval.functions.source import FunctionHashes, TestSources, may_check, reached, roots
 from pytest_lmeval.functions.task import FunctionTask
 from pytest_lmeval.plugin.collect.collected import collected, repeated_by_plugin
 from pytest_lmeval.plugin.collect.collector import ItemNames

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_lmeval.errors import LmevalError
-from pytest_lmeval.functions.data import fresh
+from pytest_lmeval.functions.declare import fresh
 from pytest_lmeval.functions.runner import Outcome, Running
 from pytest_lmeval.functions.task import describe
 from pytest_lmeval.plugin.asking.failure import ExampleFailed, explain

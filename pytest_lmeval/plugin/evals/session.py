@@ -11,11 +11,11 @@ import pytest
 from pytest_lmeval.adapters.resolve import adapter_name
 from pytest_lmeval.errors import BudgetSpent
 from pytest_lmeval.functions.asker import Asker
-from pytest_lmeval.functions.data import fresh
+from pytest_lmeval.functions.declare import fresh
 from pytest_lmeval.functions.endpoint import Answers, Endpoint
 from pytest_lmeval.functions.example import ExampleState
 from pytest_lmeval.functions.lm import BlockingLm, Lm, LmBase, Services
-from pytest_lmeval.functions.output import sections
+from pytest_lmeval.functions.loop import sections
 from pytest_lmeval.functions.runner import Outcome, Runner, Running
 from pytest_lmeval.functions.task import Reading, result_of
 from pytest_lmeval.plugin.asking.ahead import Ahead

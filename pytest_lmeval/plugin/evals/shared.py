@@ -7,8 +7,7 @@ import logging
 import pytest
 
 from pytest_lmeval.functions.endpoint import Endpoint
-from pytest_lmeval.functions.loop import Loop
-from pytest_lmeval.functions.output import LogKeeper, is_of_this_thread, route_prints, routed, unroute_prints
+from pytest_lmeval.functions.loop import LogKeeper, Loop, is_of_this_thread, route_prints, routed, unroute_prints
 from pytest_lmeval.functions.spans import Spans
 from pytest_lmeval.plugin.private import is_capturing, log_handlers, wrap_captured
 

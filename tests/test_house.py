@@ -47,8 +47,7 @@ MOST_FIELDS = 20
 FIELDS = {"Comparison": 21, "ExampleResult": 35, "TaskRow": 32}
 # Names of two or more classes.
 TWICE = """
-    Asked Budget Child Compared Decision Document Family Found Needs Options Outcome Pair Place Reading Row Rows Run
-    Task TaskFile Transport Worker _Call _Found _Loader _Reader _Rows _Task
+    Asked Child Family Needs Options Pair Reading Rows Run Transport
 """
 
 

@@ -79,7 +79,7 @@ def _matched(patterns: Sequence[str]) -> list[Path]:
 def _read(project: Project, path: Path) -> _Addition | list[str]:
     from pytest_lmeval.formats.declarative.faults import as_records
     from pytest_lmeval.formats.declarative.load import check_declarative
-    from pytest_lmeval.formats.yaml.document import Document, YamlFault
+    from pytest_lmeval.formats.yaml.document import YamlDocument, YamlFault
     from pytest_lmeval.formats.yaml.includes import Includer
     from pytest_lmeval.formats.yaml.parse import parse_yaml
 
@@ -90,7 +90,7 @@ def _read(project: Project, path: Path) -> _Addition | list[str]:
         document = parse_yaml(data, Includer(path))
     except YamlFault as fault:
         return [f"{path}:{fault.place.line}: bad_yaml _document: column {fault.place.column}: {fault.detail}"]
-    if not isinstance(document, Document) or not document.keys() & {"definition", "file_path", "source"}:
+    if not isinstance(document, YamlDocument) or not document.keys() & {"definition", "file_path", "source"}:
         return [f"{path}:1: missing_required definition: neither a declarative task nor a data set"]
     folder = path.parent.resolve()
     if "definition" in document:

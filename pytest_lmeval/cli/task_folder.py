@@ -17,7 +17,7 @@ from pytest_lmeval.project import register_project_plugins
 from pytest_lmeval.registry import Registry
 
 if TYPE_CHECKING:
-    from pytest_lmeval.formats.yaml.document import Document
+    from pytest_lmeval.formats.yaml.document import YamlDocument
 
 _WRITTEN_KEY = re.compile(rb"^key:[ \t]*[\"']?([A-Za-z0-9_-]+)[\"']?[ \t\r]*$", re.MULTILINE)
 
@@ -87,9 +87,9 @@ class Project:
         return load_file(file.path, file.name, self.registry, options=options, is_named=is_named)
 
 
-def read_document(path: Path) -> Document | None:
+def read_document(path: Path) -> YamlDocument | None:
     """Return the mapping in a YAML file, or None where there is none."""
-    from pytest_lmeval.formats.yaml.document import Document, YamlFault
+    from pytest_lmeval.formats.yaml.document import YamlDocument, YamlFault
     from pytest_lmeval.formats.yaml.includes import Includer
     from pytest_lmeval.formats.yaml.parse import parse_yaml
 
@@ -97,7 +97,7 @@ def read_document(path: Path) -> Document | None:
         document = parse_yaml(path.read_bytes(), Includer(path))
     except (OSError, YamlFault):
         return None
-    return document if isinstance(document, Document) else None
+    return document if isinstance(document, YamlDocument) else None
 
 
 def _key(path: Path) -> str:

@@ -122,7 +122,7 @@ def read_records(
     data: bytes, registry: Registry, *, max_line_bytes: int = MAX_LINE_BYTES
 ) -> tuple[list[Example], list[RecordError], bool]:
     """Return the valid examples of ``data``, an error per bad record, and whether the dialect is the strict one."""
-    reader = _Reader(registry, max_line_bytes)
+    reader = _RecordReader(registry, max_line_bytes)
     for number, line in number_lines(data):
         reader.read(number, line)
     return reader.examples, reader.errors, reader.strict is True
@@ -158,7 +158,7 @@ def is_spec_record(record: Mapping[str, Any]) -> bool:
     return not _SPEC_KEYS.isdisjoint(record)
 
 
-class _Reader:
+class _RecordReader:
     """Reads one file: what a record may be depends on the records before it."""
 
     def __init__(self, registry: Registry, max_line_bytes: int) -> None:

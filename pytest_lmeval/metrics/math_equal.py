@@ -9,7 +9,7 @@ from pytest_lmeval.metrics.parts.declare import metric
 from pytest_lmeval.types import Score
 
 if TYPE_CHECKING:
-    from pytest_lmeval.metrics.parts.worker import Worker
+    from pytest_lmeval.metrics.parts.worker import MetricWorker
 
 
 @metric(package="math_verify", install="pytest-lmeval[math]")
@@ -26,14 +26,14 @@ def math_equal(prediction: str, targets: Sequence[str], extras: Mapping[str, Any
     return math_score(prediction, targets, shared_worker())
 
 
-def math_score(prediction: str, targets: Sequence[str], worker: Worker) -> Score:
+def math_score(prediction: str, targets: Sequence[str], worker: MetricWorker) -> Score:
     """Return the score of ``math_equal``; ``worker`` does the mathematics."""
     order = ("equal", "timeout", "different", "unparsed")
     status = min((_compare(prediction, target, worker) for target in targets), key=order.index, default="different")
     return Score(float(status == "equal"), {"math_status": status})
 
 
-def _compare(prediction: str, target: str, worker: Worker) -> str:
+def _compare(prediction: str, target: str, worker: MetricWorker) -> str:
     # Imported when the first answer is compared: most runs have none.
     from pytest_lmeval.metrics.parts.math_text import for_math_verify, is_cut_off, is_words, plain_text, stated_answers
     from pytest_lmeval.metrics.parts.worker import TookTooLong

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from pytest_lmeval.formats.declarative.models import DatasetFile, TaskFile
+from pytest_lmeval.formats.declarative.models import DatasetFile, DeclarativeFile
 
 _PLACEHOLDER = {
     "type": "string",
@@ -20,7 +20,7 @@ _LITERAL = frozenset({"type", "op", "key", "config_spec"})
 def make_schema(name: str) -> dict[str, Any]:
     """Return the schema of a ``task`` or a ``dataset``."""
     if name == "task":
-        return _schema(name, TaskFile, "Declarative task file", placeholders=True)
+        return _schema(name, DeclarativeFile, "Declarative task file", placeholders=True)
     return _schema(name, DatasetFile, "Data set file", placeholders=False)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from pytest_lmeval.numbers import is_whole
 
 
-class Task:
+class Dialogues:
     """A view of conversations: every ``step``-th of them from ``start`` up to, and without, ``stop``.
 
     A subclass says ``eval_type``, ``num_examples``, ``get_example`` and ``evaluate``. An example is fetched when it
@@ -64,10 +64,14 @@ class Task:
         return self.get_example(self.indices[index])
 
 
-class TaskSequence(Task):
+Task = Dialogues
+"""What task files call it."""
+
+
+class TaskSequence(Dialogues):
     """Tasks one after another: a curriculum."""
 
-    def __init__(self, tasks: Iterable[Task], *, start: int = 0, stop: int | None = None, step: int = 1) -> None:
+    def __init__(self, tasks: Iterable[Dialogues], *, start: int = 0, stop: int | None = None, step: int = 1) -> None:
         super().__init__(start, stop, step)
         self.tasks = tuple(tasks)
         self.order = self._ordered(

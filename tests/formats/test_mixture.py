@@ -173,9 +173,9 @@ def test_a_key_beside_the_mixture_is_refused(folder: Path) -> None:
 
 
 def test_a_fault_has_the_line_of_a_document_that_knows_its_places(folder: Path) -> None:
-    from pytest_lmeval.formats.yaml.document import Document, Place
+    from pytest_lmeval.formats.yaml.document import Location, YamlDocument
 
-    document = Document({"mixture": ["sums.jsonl", "no.jsonl"]}, {("mixture",): Place(3, 1)})
+    document = YamlDocument({"mixture": ["sums.jsonl", "no.jsonl"]}, {("mixture",): Location(3, 1)})
     source = TaskSource(folder / "mix.yaml", b"", "mix")
     (error,) = load_mixture(source, document, default_registry(entry_points=False)).errors
 

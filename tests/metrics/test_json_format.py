@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from pytest_lmeval.errors import RecordRefused, ScoringError
 from pytest_lmeval.metrics import is_json, json_exact, json_schema, only_json
-from pytest_lmeval.metrics.parts.worker import TookTooLong, Worker
+from pytest_lmeval.metrics.parts.worker import MetricWorker, TookTooLong
 from pytest_lmeval.types import Score
 from tests.examples import examples
 from tests.tables import each_row
@@ -186,7 +186,7 @@ def test_a_schema_that_refers_to_itself_judges_values_of_any_depth() -> None:
 
 
 def test_a_text_that_makes_a_pattern_slow_is_wrong_and_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    worker = Worker(cpu_limit_s=0.3)
+    worker = MetricWorker(cpu_limit_s=0.3)
     monkeypatch.setattr("pytest_lmeval.metrics.parts.worker.shared_worker", lambda: worker)
     schema = {"properties": {"name": {"pattern": "^(a+)+$"}}, "patternProperties": {"^n": True}}
     found = json_schema(json.dumps({"name": "a" * 60 + "!"}), [], {"json_schema": schema})
@@ -199,7 +199,7 @@ def test_a_schema_that_takes_for_ever_for_a_short_text_too_is_an_error(monkeypat
     def took_long(*_: object) -> None:
         raise TookTooLong("json_schema took long")
 
-    worker = Worker()
+    worker = MetricWorker()
     monkeypatch.setattr(worker, "ask", took_long)
     monkeypatch.setattr("pytest_lmeval.metrics.parts.worker.shared_worker", lambda: worker)
     limit = r"json_schema took long, for a short value, too; patterns of the schema: 'a'"
@@ -210,7 +210,7 @@ def test_a_schema_that_takes_for_ever_for_a_short_text_too_is_an_error(monkeypat
 def test_without_jsonschema_the_error_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tmp_path.joinpath("jsonschema.py").write_text("raise ImportError")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    worker = Worker()
+    worker = MetricWorker()
     monkeypatch.setattr("pytest_lmeval.metrics.parts.worker.shared_worker", lambda: worker)
     with pytest.raises(ScoringError, match=r"json_schema needs jsonschema: pip install 'pytest-lmeval\[json\]'"):
         json_schema("{}", [], {"json_schema": True})

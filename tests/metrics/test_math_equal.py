@@ -18,7 +18,7 @@ from pytest_lmeval.errors import ScoringError
 from pytest_lmeval.loading import default_registry
 from pytest_lmeval.metrics.math_equal import math_score
 from pytest_lmeval.metrics.parts.math_text import LONGEST, for_math_verify, plain_text, stated_answers
-from pytest_lmeval.metrics.parts.worker import TookTooLong, Worker, shared_worker
+from pytest_lmeval.metrics.parts.worker import MetricWorker, TookTooLong, shared_worker
 from tests import needs
 from tests.examples import examples
 
@@ -53,19 +53,19 @@ DECIDED = [pair for pair in PAIRS if pair.group not in {OTHERWISE, ENDLESS}]
 
 
 @pytest.fixture(scope="module")
-def worker() -> Iterator[Worker]:
+def worker() -> Iterator[MetricWorker]:
     """Provide the worker that the metric uses, too: to import what it needs takes most of a second."""
     yield shared_worker()
     shared_worker().close()
 
 
-def _status(worker: Worker, prediction: str, *targets: str) -> str:
+def _status(worker: MetricWorker, prediction: str, *targets: str) -> str:
     score = math_score(prediction, targets, worker)
     assert (score.value == 1.0) == (score.details["math_status"] == "equal")
     return str(score.details["math_status"])
 
 
-def _misjudged(worker: Worker, pairs: list[Pair]) -> list[Pair]:
+def _misjudged(worker: MetricWorker, pairs: list[Pair]) -> list[Pair]:
     return [pair for pair in pairs if (_status(worker, pair.prediction, pair.reference) == "equal") != pair.equal]
 
 
@@ -74,31 +74,31 @@ def test_the_table_has_hundreds_of_pairs_of_either_kind() -> None:
 
 
 @pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.slow) for part in range(1, PARTS))])
-def test_the_metric_agrees_with_the_table(worker: Worker, part: int) -> None:
+def test_the_metric_agrees_with_the_table(worker: MetricWorker, part: int) -> None:
     assert [] == _misjudged(worker, DECIDED[part::PARTS])
 
 
-def test_the_pairs_that_the_metric_judges_otherwise_are_these(worker: Worker) -> None:
+def test_the_pairs_that_the_metric_judges_otherwise_are_these(worker: MetricWorker) -> None:
     otherwise = [pair for pair in PAIRS if pair.group == OTHERWISE]
     assert otherwise == _misjudged(worker, otherwise)
 
 
 @pytest.mark.slow
 def test_what_never_ends_is_a_timeout_and_no_score() -> None:
-    worker = Worker(cpu_limit_s=1.5)
+    worker = MetricWorker(cpu_limit_s=1.5)
     endless = [pair for pair in PAIRS if pair.group == ENDLESS]
     assert ["timeout"] * len(endless) == [_status(worker, pair.prediction, pair.reference) for pair in endless]
 
 
 def test_an_expression_that_never_ends_is_killed() -> None:
-    assert "timeout" == _status(Worker(cpu_limit_s=0.4), "9^{9^{9^9}}+x", "x")
+    assert "timeout" == _status(MetricWorker(cpu_limit_s=0.4), "9^{9^{9^9}}+x", "x")
 
 
 def test_a_target_without_end_does_not_hide_one_that_is_met_word_for_word(monkeypatch: pytest.MonkeyPatch) -> None:
     def ask(*_: object) -> None:
         raise TookTooLong("math_equal took long")
 
-    worker = Worker()
+    worker = MetricWorker()
     monkeypatch.setattr(worker, "ask", ask)
     assert "timeout" == _status(worker, "9^{9^{9^9}}+x", "x", "y")
     assert "equal" == _status(worker, "9^{9^{9^9}}+x", "x", r"9^{9^{9^9}} + x")
@@ -162,7 +162,7 @@ HALF = [
 ]
 
 
-def test_half_a_formula_is_no_answer(worker: Worker) -> None:
+def test_half_a_formula_is_no_answer(worker: MetricWorker) -> None:
     found = [(target, text) for target, text in HALF if _status(worker, text, target) == "equal"]
     assert [] == found
     assert len(HALF) >= 50
@@ -170,47 +170,47 @@ def test_half_a_formula_is_no_answer(worker: Worker) -> None:
     assert [] == cut_off
 
 
-def test_a_whole_formula_without_its_last_dollar_is_read(worker: Worker) -> None:
+def test_a_whole_formula_without_its_last_dollar_is_read(worker: MetricWorker) -> None:
     assert "equal" == _status(worker, r"The answer is $12\sqrt{3}", r"\sqrt{432}")
     assert "equal" == _status(worker, "She pays $5 for each and $18 in all.", "18")
 
 
 @pytest.mark.parametrize("text", ["$12(x", "$12+", "Answer: 12+", "12+", "12 -", "12*", "12 ="])
-def test_an_answer_that_ends_with_an_operator_is_cut_off(worker: Worker, text: str) -> None:
+def test_an_answer_that_ends_with_an_operator_is_cut_off(worker: MetricWorker, text: str) -> None:
     assert "unparsed" == _status(worker, text, "12")
 
 
 @pytest.mark.parametrize("text", ["12,", "12;", "12)", "12.", "= 12", "=12", "* 12", "$12 + tax", "It costs 12 $"])
-def test_what_a_sentence_or_a_list_has_around_a_number_is_no_half_formula(worker: Worker, text: str) -> None:
+def test_what_a_sentence_or_a_list_has_around_a_number_is_no_half_formula(worker: MetricWorker, text: str) -> None:
     assert "equal" == _status(worker, text, "12")
 
 
-def test_half_a_formula_before_the_answer_does_not_matter(worker: Worker) -> None:
+def test_half_a_formula_before_the_answer_does_not_matter(worker: MetricWorker) -> None:
     assert "equal" == _status(worker, "It costs $18 + $18, so the answer is 18", "18")
     assert "equal" == _status(worker, "First $x + $, then\nA: 42", "42")
 
 
-def test_a_target_that_is_half_a_formula_is_met_word_for_word_alone(worker: Worker) -> None:
+def test_a_target_that_is_half_a_formula_is_met_word_for_word_alone(worker: MetricWorker) -> None:
     assert "different" == _status(worker, "12", r"12\sqrt{3")
     assert "equal" == _status(worker, r"12\sqrt{3", r"12\sqrt{3")
 
 
 @pytest.mark.parametrize("prediction", ["", "dunno", "((((", r"\begin{x}", "act"])
-def test_a_word_is_the_target_itself_or_wrong(worker: Worker, prediction: str) -> None:
+def test_a_word_is_the_target_itself_or_wrong(worker: MetricWorker, prediction: str) -> None:
     assert "different" == _status(worker, prediction, "cat")
     assert "unparsed" == _status(worker, prediction, "5")
     if prediction:
         assert "equal" == _status(worker, prediction, prediction)
 
 
-def test_what_a_solution_states_last_counts(worker: Worker) -> None:
+def test_what_a_solution_states_last_counts(worker: MetricWorker) -> None:
     solution = "She has 16 - 3 = 13 eggs.\nShe sells 9 * $2 = $18.\n"
     assert "equal" == _status(worker, solution + "A: 18", "18")
     assert "equal" == _status(worker, solution + "#### 1,018", "1018")
     assert "different" == _status(worker, solution + "A: 18", "13")
 
 
-def test_the_best_target_counts(worker: Worker) -> None:
+def test_the_best_target_counts(worker: MetricWorker) -> None:
     assert "equal" == _status(worker, "7", "dunno", "8", "14/2")
     assert "different" == _status(worker, "7", "8")
     assert 0.0 == math_score("7", [], worker).value
@@ -221,7 +221,7 @@ def test_without_math_verify_equal_texts_are_equal_and_others_an_error(
 ) -> None:
     tmp_path.joinpath("math_verify.py").write_text("raise ImportError")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    worker = Worker()
+    worker = MetricWorker()
     assert 1.0 == math_score("0.5", ["0.5"], worker).value
     with pytest.raises(ScoringError, match=r"math_equal needs math_verify: pip install 'pytest-lmeval\[math\]'"):
         math_score("1/2", ["0.5"], worker)
@@ -233,17 +233,17 @@ def test_a_process_that_fails_is_an_error_and_not_a_wrong_answer(
     tmp_path.joinpath("math_verify.py").write_text("import os; os._exit(3)")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     with pytest.raises(ScoringError, match="math_equal: its process ended with exit code 3"):
-        math_score("1", ["x"], Worker())
+        math_score("1", ["x"], MetricWorker())
 
 
-def test_the_registered_metric_uses_the_worker_that_all_share(worker: Worker) -> None:
+def test_the_registered_metric_uses_the_worker_that_all_share(worker: MetricWorker) -> None:
     metric = default_registry(entry_points=False).metric("math_equal").function
     assert ["equal", "different"] == [metric(r"\sqrt4", [each], {}).details["math_status"] for each in ("2", "3")]
 
 
 @examples(40)
 @given(*[st.fractions(max_denominator=99).filter(lambda value: abs(value) < 10_000)] * 2)
-def test_equal_numbers_and_only_those_are_equal(worker: Worker, a: Fraction, b: Fraction) -> None:
+def test_equal_numbers_and_only_those_are_equal(worker: MetricWorker, a: Fraction, b: Fraction) -> None:
     doubled = f"{2 * a.numerator}/{2 * a.denominator}"
     assert "equal" == _status(worker, doubled, rf"\frac{{{a.numerator}}}{{{a.denominator}}}")
     assert ("equal" if a == b else "different") == _status(worker, str(a), str(b))

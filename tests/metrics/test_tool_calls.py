@@ -219,7 +219,7 @@ def test_texts_may_be_compared_without_case_and_punctuation(given: Any, bfcl: fl
 
 
 def test_a_pattern_that_takes_for_ever_makes_the_call_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker, "shared_worker", partial(worker.Worker, 0.2))
+    monkeypatch.setattr(worker, "shared_worker", partial(worker.MetricWorker, 0.2))
     tool = {"name": "note", "parameters": {"properties": {"text": {"type": "string", "pattern": "^(a+)+$"}}}}
     wanted = [{"name": "note", "arguments": {"text": "aa"}}]
     assert (1.0, "") == score([("note", {"text": "aa"})], wanted, tools=[tool])

@@ -14,37 +14,37 @@ from typing import Any
 import pytest
 
 from pytest_lmeval.errors import ScoringError
-from pytest_lmeval.metrics.parts.worker import TookTooLong, Worker, shared_worker
+from pytest_lmeval.metrics.parts.worker import MetricWorker, TookTooLong, shared_worker
 
 ENDLESS = ('{"pattern": "^(a+)+$"}', ["a" * 60 + "!"])
 
 
 @pytest.fixture
-def worker() -> Iterator[Worker]:
-    worker = Worker(cpu_limit_s=0.3)
+def worker() -> Iterator[MetricWorker]:
+    worker = MetricWorker(cpu_limit_s=0.3)
     yield worker
     worker.close()
 
 
-def _pid(worker: Worker) -> int:
+def _pid(worker: MetricWorker) -> int:
     assert worker._process is not None
     return worker._process.pid
 
 
-def test_a_question_without_end_is_killed_and_the_next_is_answered(worker: Worker) -> None:
+def test_a_question_without_end_is_killed_and_the_next_is_answered(worker: MetricWorker) -> None:
     with pytest.raises(TookTooLong, match=r"^json_schema took more than 0\.3 s of CPU time$"):
         worker.ask("json_schema", *ENDLESS)
     assert ["valid", True] == worker.ask("json_schema", '{"pattern": "^(a+)+$"}', ["aaa"])
 
 
-def test_one_process_answers_one_question_after_the_other(worker: Worker) -> None:
+def test_one_process_answers_one_question_after_the_other(worker: MetricWorker) -> None:
     assert 1 == worker.ask("rouge_l", ["a"], ["a", "b"])
     first = _pid(worker)
     assert 2 == worker.ask("rouge_l", ["a", "b"], ["a", "b"])
     assert first == _pid(worker)
 
 
-def test_a_process_that_was_killed_between_questions_costs_none(worker: Worker) -> None:
+def test_a_process_that_was_killed_between_questions_costs_none(worker: MetricWorker) -> None:
     assert 1 == worker.ask("rouge_l", ["a"], ["a"])
     os.kill(_pid(worker), signal.SIGKILL)
     assert worker._process is not None
@@ -53,7 +53,7 @@ def test_a_process_that_was_killed_between_questions_costs_none(worker: Worker) 
 
 
 def test_a_process_that_ends_over_a_question_is_an_error_and_no_verdict(
-    worker: Worker, monkeypatch: pytest.MonkeyPatch
+    worker: MetricWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def kill(*_: object) -> tuple[list[object], ...]:
         os.kill(_pid(worker), signal.SIGKILL)
@@ -65,12 +65,12 @@ def test_a_process_that_ends_over_a_question_is_an_error_and_no_verdict(
     assert not isinstance(error.value, TookTooLong)
 
 
-def test_a_job_that_raises_is_an_error_with_its_text(worker: Worker) -> None:
+def test_a_job_that_raises_is_an_error_with_its_text(worker: MetricWorker) -> None:
     with pytest.raises(ScoringError, match=r"^json_schema raised JSONDecodeError: Expecting value"):
         worker.ask("json_schema", "no schema", [1])
 
 
-def test_threads_get_each_its_own_answer(worker: Worker) -> None:
+def test_threads_get_each_its_own_answer(worker: MetricWorker) -> None:
     def ask(length: int) -> Any:
         return worker.ask("rouge_l", ["a"] * length, ["a"] * 100)
 
@@ -78,7 +78,9 @@ def test_threads_get_each_its_own_answer(worker: Worker) -> None:
         assert [*range(100)] == list(pool.map(ask, range(100)))
 
 
-def test_an_interrupted_question_leaves_no_answer_to_the_next(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_question_leaves_no_answer_to_the_next(
+    worker: MetricWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
@@ -91,7 +93,7 @@ def test_an_interrupted_question_leaves_no_answer_to_the_next(worker: Worker, mo
 
 
 def test_the_process_ends_with_its_worker() -> None:
-    worker = Worker()
+    worker = MetricWorker()
     assert 1 == worker.ask("rouge_l", ["a"], ["a"])
     process = worker._process
     assert process is not None
@@ -153,7 +155,7 @@ def verify(*_, **__):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the layers are Linux's; elsewhere the limits alone hold")
 def test_the_process_writes_no_file_reaches_no_network_and_starts_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, worker: Worker
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, worker: MetricWorker
 ) -> None:
     package = tmp_path / "math_verify"
     package.mkdir()

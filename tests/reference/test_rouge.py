@@ -11,7 +11,7 @@ from rouge_score.rouge_scorer import RougeScorer
 
 from pytest_lmeval.errors import ScoringError
 from pytest_lmeval.metrics import rouge, rouge_l
-from pytest_lmeval.metrics.parts.worker import Worker
+from pytest_lmeval.metrics.parts.worker import MetricWorker
 from tests.examples import examples, share_of
 from tests.tables import each_row
 
@@ -81,7 +81,7 @@ def test_the_best_target_counts_whatever_the_order(prediction: str, targets: lis
 def test_long_texts_are_compared_in_a_process_that_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     sides = "a b c d " * 10, ["b d " * 10]
     here = rouge_l(*sides, {})
-    worker = Worker()
+    worker = MetricWorker()
     monkeypatch.setattr(rouge, "_MOST_PAIRS", 799)
     monkeypatch.setattr("pytest_lmeval.metrics.parts.worker.shared_worker", lambda: worker)
     assert here == rouge_l(*sides, {})
@@ -89,7 +89,7 @@ def test_long_texts_are_compared_in_a_process_that_has_a_limit(monkeypatch: pyte
 
 
 def test_the_longest_texts_are_an_error_and_not_a_hang(monkeypatch: pytest.MonkeyPatch) -> None:
-    worker = Worker(cpu_limit_s=0.1)
+    worker = MetricWorker(cpu_limit_s=0.1)
     monkeypatch.setattr("pytest_lmeval.metrics.parts.worker.shared_worker", lambda: worker)
     text = " ".join(map(str, range(100_000)))
     with pytest.raises(ScoringError, match=r"rouge_l took more than 0\.1 s of CPU time"):

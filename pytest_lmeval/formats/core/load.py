@@ -30,13 +30,13 @@ def load_core(source: TaskSource, document: Mapping[str, Any], registry: Registr
     Data files are looked for beside the file and in ``eval_data`` beside it. An entry with an error of its own is no
     task; one with bad records is a task of the others.
     """
-    loader = _Loader(source, document)
+    loader = _CoreLoader(source, document)
     loader.load(document.get(_ROOT))
     return LoadedFile(tuple(loader.tasks), loader.errors, subjects=loader.subjects, draws_few_shots=True)
 
 
 @dataclass(slots=True)
-class _Loader:
+class _CoreLoader:
     """Reads one file; labels may not repeat, and the baselines are read once."""
 
     source: TaskSource

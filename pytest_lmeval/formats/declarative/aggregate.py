@@ -10,7 +10,7 @@ from typing import Any
 from pytest_lmeval.errors import ScoringError, nearest
 from pytest_lmeval.formats.declarative import aggregations as pure
 from pytest_lmeval.formats.declarative.agreement import judge_notes
-from pytest_lmeval.formats.declarative.decision import Decision, score_of_task
+from pytest_lmeval.formats.declarative.decision import ScoreRule, score_of_task
 from pytest_lmeval.formats.declarative.models.metrics import (
     BinaryClassification,
     CountMetric,
@@ -50,7 +50,7 @@ class Aggregation:
 
 
 @dataclass(slots=True)
-class _Found:
+class _Metrics:
     """What has been worked out so far; ``taken`` are names of the row's own means of metrics."""
 
     taken: frozenset[str] = frozenset()
@@ -78,7 +78,7 @@ def aggregate(
     scorers: Sequence[Scorer],
     aggregations: Sequence[Aggregation],
     results: Sequence[ExampleResult],
-    decision: Decision,
+    decision: ScoreRule,
 ) -> dict[str, Any]:
     """Return ``{"metrics", "score"?, "classes"?, "confusion"?, "notes"?}`` over the rows scored and not excluded.
 
@@ -86,7 +86,7 @@ def aggregate(
     be worked out from is left out, and named under ``notes.left_out`` with the reason.
     """
     rows = scored_rows(results)
-    found = _Found(frozenset(name for result in results for name in (result.metric, *result.metrics)))
+    found = _Metrics(frozenset(name for result in results for name in (result.metric, *result.metrics)))
     for aggregation in aggregations:
         fields = [row["scorers"][aggregation.scorer] for row in rows if aggregation.scorer in row["scorers"]]
         try:
@@ -123,7 +123,7 @@ class _LeftOut(Exception):
     """Why a metric cannot be worked out from these rows."""
 
 
-def _apply(aggregation: Aggregation, fields: Sequence[Fields], found: _Found) -> None:
+def _apply(aggregation: Aggregation, fields: Sequence[Fields], found: _Metrics) -> None:
     metric = aggregation.metric
     if not fields and not isinstance(metric, PythonMetric):
         raise _LeftOut("no row was scored")
@@ -166,7 +166,7 @@ def _of_numbers(metric: FieldMetric, fields: Sequence[Fields]) -> float:
     return float(_NUMBERS[metric.type](values))
 
 
-def _weigh(aggregation: Aggregation, metric: WeightedAverage, fields: Sequence[Fields], found: _Found) -> None:
+def _weigh(aggregation: Aggregation, metric: WeightedAverage, fields: Sequence[Fields], found: _Metrics) -> None:
     labels = _labels(metric.field, fields)
     name = aggregation.named(f"{metric.field}_weighted_average")
     others = Counter(label for label in labels if label not in metric.weights)
@@ -204,7 +204,7 @@ def _classify(
     aggregation: Aggregation,
     metric: BinaryClassification | MulticlassClassification,
     fields: Sequence[Fields],
-    found: _Found,
+    found: _Metrics,
 ) -> None:
     pairs = _pairs(metric.field_gt, metric.field_pred, fields)
     if isinstance(metric, BinaryClassification):

@@ -22,15 +22,15 @@ from pytest_lmeval.formats.declarative.kit import Kit
 from pytest_lmeval.formats.declarative.models.metrics import FieldMetric, Frequency, Metric, PythonMetric
 from pytest_lmeval.formats.declarative.models.scorers import PythonScorer, ScorerBase
 from pytest_lmeval.formats.declarative.models.solver import MultiTurnSolver, PythonResponses
-from pytest_lmeval.formats.declarative.models.task import TaskFile
+from pytest_lmeval.formats.declarative.models.task import DeclarativeFile
 from pytest_lmeval.formats.declarative.scoring import Scorer, build_scorer
 from pytest_lmeval.formats.declarative.scoring.texts import RegistryScorer
 from pytest_lmeval.formats.declarative.snippets import Snippet, SnippetFault, read_snippet
-from pytest_lmeval.formats.declarative.solving import Asked, Solver
+from pytest_lmeval.formats.declarative.solving import RowPrompt, Solver
 from pytest_lmeval.formats.declarative.task import DeclarativeTask
 from pytest_lmeval.formats.declarative.templates import ROOM, Room, TemplateFault
 from pytest_lmeval.formats.task import TaskSource
-from pytest_lmeval.formats.yaml.document import Document, Keys
+from pytest_lmeval.formats.yaml.document import Keys, YamlDocument
 from pytest_lmeval.numbers import is_whole
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.types import Example
@@ -41,7 +41,7 @@ _SHOWN = 2000
 class Unbuilt:
     """A checked task file, and what is needed to make its parts; each snippet that is wrong is a fault of its own."""
 
-    def __init__(self, source: TaskSource, document: Document, file: TaskFile, registry: Registry) -> None:
+    def __init__(self, source: TaskSource, document: YamlDocument, file: DeclarativeFile, registry: Registry) -> None:
         self.source = source
         self.document = document
         self.file = file
@@ -161,7 +161,7 @@ def build_task(
         return None, faults
     solver = unbuilt.solver()
     decision = decide(scorers)
-    rows = _Rows(unbuilt, dataset, solver, decision.scorer)
+    rows = _Examples(unbuilt, dataset, solver, decision.scorer)
     examples = [rows.example(id, number) for number, id in enumerate(ids)]
     # What decides the score of a row: not what becomes of all scores together, nor where it has to be.
     left_out: Any = {"dataset": True, "scorers": {"__all__": {"metrics", "score_metric", "threshold"}}}
@@ -212,12 +212,12 @@ def _ids(dataset: Dataset) -> tuple[list[str], list[Fault]]:
     return [], [Fault(keys, "duplicate_task_id", f"{dataset.rows.path.name}: two rows have the id {twice!r:.60}")]
 
 
-class _Rows:
+class _Examples:
     """Makes examples of the rows, and notes what is asked about each."""
 
     def __init__(self, unbuilt: Unbuilt, dataset: Dataset, solver: Solver | None, decisive: Scorer | None) -> None:
         self.samples: dict[str, Mapping[str, Any]] = {}
-        self.asked: dict[str, Asked] = {}
+        self.asked: dict[str, RowPrompt] = {}
         self.broken: dict[str, str] = {}
         self._dataset = dataset
         self._solver = solver
@@ -247,14 +247,14 @@ class _Rows:
             messages=asked.messages,
         )
 
-    def _asked(self, id: str, sample: Mapping[str, Any]) -> Asked:
+    def _asked(self, id: str, sample: Mapping[str, Any]) -> RowPrompt:
         if self._solver is None:
-            return Asked(json.dumps(sample, ensure_ascii=False)[:_SHOWN])
+            return RowPrompt(json.dumps(sample, ensure_ascii=False)[:_SHOWN])
         try:
             return self._solver.ask(sample)
         except ScoringError as error:
             self.broken[id] = str(error)
-            return Asked()
+            return RowPrompt()
 
     def _targets(self, sample: Mapping[str, Any]) -> tuple[str, ...]:
         """Return the expected answers, where they can be told before there is one."""

@@ -17,7 +17,7 @@ from pytest_lmeval.formats.declarative.models.parameters import (
     check_value,
 )
 from pytest_lmeval.formats.yaml.configs import RESERVED
-from pytest_lmeval.formats.yaml.document import Document
+from pytest_lmeval.formats.yaml.document import YamlDocument
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class TaskConfig:
     values: Mapping[str, Any]
 
 
-def read_parameters(document: Document) -> tuple[list[ParameterBase], list[Fault]]:
+def read_parameters(document: YamlDocument) -> tuple[list[ParameterBase], list[Fault]]:
     """Return the parameters that ``config_spec`` declares, and what is wrong with them."""
     given = document.get("config_spec", [])
     try:

@@ -15,7 +15,7 @@ from pytest_lmeval.formats.declarative.faults import as_records, validation_faul
 from pytest_lmeval.formats.declarative.models.dataset import DatasetFile, DatasetReference
 from pytest_lmeval.formats.declarative.rows import Rows, read_rows
 from pytest_lmeval.formats.yaml.claims import ROOT_KEYS
-from pytest_lmeval.formats.yaml.document import Document, YamlFault
+from pytest_lmeval.formats.yaml.document import YamlDocument, YamlFault
 from pytest_lmeval.formats.yaml.parse import parse_yaml
 
 _FOLDERS = (".", "datasets", "..", "../datasets")
@@ -45,7 +45,7 @@ def open_dataset(reference: DatasetReference, task: Path) -> Dataset:
     raise BadRows(_not_found(reference.key, task))
 
 
-def find_dataset_files(task: Path) -> Iterator[tuple[Path, Document]]:
+def find_dataset_files(task: Path) -> Iterator[tuple[Path, YamlDocument]]:
     """Yield the data set files that a task may refer to by key: YAML beside it, above it, or in ``datasets`` there."""
     seen: set[Path] = set()
     for name in _FOLDERS:
@@ -63,12 +63,12 @@ def find_dataset_files(task: Path) -> Iterator[tuple[Path, Document]]:
 
 
 def _describes(document: Any) -> bool:
-    if not isinstance(document, Document) or any(key in document for key in ROOT_KEYS):
+    if not isinstance(document, YamlDocument) or any(key in document for key in ROOT_KEYS):
         return False
     return "key" in document and ("file_path" in document or "source" in document)
 
 
-def _checked(path: Path, document: Document) -> DatasetFile:
+def _checked(path: Path, document: YamlDocument) -> DatasetFile:
     try:
         file = DatasetFile.model_validate(dict(document))
     except ValidationError as error:

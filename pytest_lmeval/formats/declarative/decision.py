@@ -26,7 +26,7 @@ _WAYS_OUT = "say score_field, or give the scorer metrics"
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class ScoreRule:
     """How the rows of a task are scored.
 
     ``scorer`` is the first one for scoring, None where there is none. ``field`` is the field that is the score of every
@@ -67,11 +67,11 @@ class Decision:
         raise ScoringError(f"{_which(candidates, empty, fields)}; {_WAYS_OUT}")
 
 
-def decide(scorers: Sequence[Scorer]) -> Decision:
+def decide(scorers: Sequence[Scorer]) -> ScoreRule:
     """Return how the rows that ``scorers`` are run over are scored; one of purpose ``qa`` never decides."""
     scorer = next((each for each in scorers if each.model.purpose == "score"), None)
     if scorer is None:
-        return Decision(None, measures=any(each.model.metrics for each in scorers))
+        return ScoreRule(None, measures=any(each.model.metrics for each in scorers))
     model = scorer.model
     metrics = model.metrics or ()
     means = {metric.field for metric in metrics if isinstance(metric, FieldMetric) and metric.type == "mean"}
@@ -80,7 +80,7 @@ def decide(scorers: Sequence[Scorer]) -> Decision:
     if field is None and scorer.candidates is not None:
         only = scorer.candidates[0] if len(scorer.candidates) == 1 else None
         field = only or (named if named in scorer.candidates else None)
-    return Decision(
+    return ScoreRule(
         scorer,
         field,
         open=field is None and scorer.candidates is None,
@@ -108,7 +108,7 @@ def check_decision(scorers: Sequence[Scorer], aggregations: Sequence[Aggregation
 
 
 def _check_decisive(
-    decision: Decision, scorer: Scorer, here: Keys, aggregations: Sequence[Aggregation]
+    decision: ScoreRule, scorer: Scorer, here: Keys, aggregations: Sequence[Aggregation]
 ) -> Iterator[Fault]:
     scoreless = decision.field is None and not decision.open
     if scoreless and not decision.measures:
@@ -130,7 +130,7 @@ def _check_decisive(
 
 
 def score_of_task(
-    decision: Decision, rows: Sequence[Mapping[str, Any]], metrics: Mapping[str, float], left_out: Mapping[str, str]
+    decision: ScoreRule, rows: Sequence[Mapping[str, Any]], metrics: Mapping[str, float], left_out: Mapping[str, str]
 ) -> float | None:
     """Return the score that ``score_metric`` names, of a task whose ``rows`` are measured; None where there is none.
 

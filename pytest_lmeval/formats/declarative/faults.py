@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from pytest_lmeval.errors import not_one_of
 from pytest_lmeval.formats.checks import type_name
 from pytest_lmeval.formats.declarative.models.base import FAULTS
-from pytest_lmeval.formats.yaml.document import Document, Keys, field_name
+from pytest_lmeval.formats.yaml.document import Keys, YamlDocument, field_name
 from pytest_lmeval.numbers import is_number
 from pytest_lmeval.types import RecordError
 
@@ -39,7 +39,7 @@ class Fault:
     detail: str
 
 
-def as_records(faults: Iterable[Fault], document: Document) -> list[RecordError]:
+def as_records(faults: Iterable[Fault], document: YamlDocument) -> list[RecordError]:
     """Return the faults as bad records, in the order of the file, none of them twice."""
     placed = [(document.place(fault.keys), fault) for fault in dict.fromkeys(faults)]
     return [

@@ -7,10 +7,10 @@ from typing import Any
 
 from pytest_lmeval.errors import ScoringError
 from pytest_lmeval.formats.declarative.kit import Kit
-from pytest_lmeval.formats.declarative.models.actions import Action, Combined, Compared, Negated
+from pytest_lmeval.formats.declarative.models.actions import Action, Combined, ComparedValue, Negated
 from pytest_lmeval.formats.declarative.templates import TemplateFault
 
-_Filter = Compared | Combined | Negated
+_Filter = ComparedValue | Combined | Negated
 
 
 def holds(filter: _Filter, variables: Mapping[str, Any], kit: Kit) -> bool:
@@ -40,7 +40,7 @@ def excluded_by(actions: Sequence[Action], rows: Sequence[Mapping[str, Any]]) ->
     return {action.key: sum(row.get("excluded") == exclusion(action.key) for row in rows) for action in actions}
 
 
-def _compare(filter: Compared, value: Any) -> bool:
+def _compare(filter: ComparedValue, value: Any) -> bool:
     wanted = filter.value
     if filter.op in ("equals", "not_equals"):
         return _equal(value, wanted, filter) == (filter.op == "equals")
@@ -56,14 +56,14 @@ def _compare(filter: Compared, value: Any) -> bool:
     return _ordered(filter, value, wanted)
 
 
-def _ordered(filter: Compared, value: Any, wanted: Any) -> bool:
+def _ordered(filter: ComparedValue, value: Any, wanted: Any) -> bool:
     if not (_kind(value) == _kind(wanted) and _kind(value) in ("a number", "text")):
         raise _cannot(filter, value, f"{filter.op} compares numbers with numbers, or text with text")
     greater: bool = value > wanted if filter.op == "greater" else value < wanted
     return greater
 
 
-def _equal(value: Any, wanted: Any, filter: Compared) -> bool:
+def _equal(value: Any, wanted: Any, filter: ComparedValue) -> bool:
     if _kind(value) != _kind(wanted) and value is not None and wanted is not None:
         raise _cannot(filter, value, f"it is compared with {_kind(wanted)}")
     return bool(value == wanted)
@@ -77,5 +77,5 @@ def _kind(value: Any) -> str:
     return "text" if isinstance(value, str) else type(value).__name__
 
 
-def _cannot(filter: Compared, value: Any, why: str) -> ScoringError:
+def _cannot(filter: ComparedValue, value: Any, why: str) -> ScoringError:
     return ScoringError(f"{filter.op}: {filter.expression.strip()} is {_kind(value)}, {value!r:.80}; {why}")

@@ -13,17 +13,17 @@ from pytest_lmeval.formats.declarative.checks import check_names, check_parts
 from pytest_lmeval.formats.declarative.config import TaskConfig, read_parameters, stand_ins, task_configs
 from pytest_lmeval.formats.declarative.datasets import Dataset, open_dataset
 from pytest_lmeval.formats.declarative.faults import Fault, as_records, validation_faults
-from pytest_lmeval.formats.declarative.models.base import Reading
+from pytest_lmeval.formats.declarative.models.base import ReadContext
 from pytest_lmeval.formats.declarative.models.parameters import ParameterBase
-from pytest_lmeval.formats.declarative.models.task import TaskFile
+from pytest_lmeval.formats.declarative.models.task import DeclarativeFile
 from pytest_lmeval.formats.declarative.scoring.outcome import Scorer
 from pytest_lmeval.formats.declarative.task import DeclarativeTask
 from pytest_lmeval.formats.task import LoadedFile, TaskSource
-from pytest_lmeval.formats.yaml.document import Document
+from pytest_lmeval.formats.yaml.document import YamlDocument
 from pytest_lmeval.registry import Registry
 
 
-def load_declarative(source: TaskSource, document: Document, registry: Registry) -> LoadedFile:
+def load_declarative(source: TaskSource, document: YamlDocument, registry: Registry) -> LoadedFile:
     """Return the task that ``document`` describes, once for every config with values for it, and what is wrong."""
     parameters, faults = read_parameters(document)
     if faults:
@@ -43,7 +43,7 @@ def load_declarative(source: TaskSource, document: Document, registry: Registry)
 
 
 def check_declarative(
-    source: TaskSource, document: Document, registry: Registry, parameters: Sequence[ParameterBase] | None = None
+    source: TaskSource, document: YamlDocument, registry: Registry, parameters: Sequence[ParameterBase] | None = None
 ) -> list[Fault]:
     """Return what is wrong with a task whatever values its parameters have."""
     if parameters is None:
@@ -59,7 +59,7 @@ class _Loader:
     """Loads one task; every step needs what the steps before it found."""
 
     def __init__(
-        self, source: TaskSource, document: Document, registry: Registry, parameters: Sequence[ParameterBase]
+        self, source: TaskSource, document: YamlDocument, registry: Registry, parameters: Sequence[ParameterBase]
     ) -> None:
         self.source = source
         self.document = document
@@ -82,19 +82,19 @@ class _Loader:
             return None, faults
         return build_task(unbuilt, scorers, dataset, config)
 
-    def read(self, config: TaskConfig) -> tuple[TaskFile | None, list[Fault]]:
+    def read(self, config: TaskConfig) -> tuple[DeclarativeFile | None, list[Fault]]:
         """Return the file with the parameters put in."""
-        reading = Reading(self.registry, config.values)
+        reading = ReadContext(self.registry, config.values)
         try:
-            return TaskFile.model_validate(dict(self.document), context=reading), []
+            return DeclarativeFile.model_validate(dict(self.document), context=reading), []
         except ValidationError as error:
             return None, validation_faults(error, self.document)
 
-    def entity(self, file: TaskFile) -> str:
+    def entity(self, file: DeclarativeFile) -> str:
         """Return what is evaluated: ``model`` or ``dataset``."""
         return file.definition.evaluated_entity_type or file.evaluated_entity_type or "model"
 
-    def _dataset(self, file: TaskFile) -> tuple[Dataset | None, list[Fault]]:
+    def _dataset(self, file: DeclarativeFile) -> tuple[Dataset | None, list[Fault]]:
         reference = file.definition.dataset
         if reference.key is None and reference.path is None:
             return None, []
@@ -104,7 +104,9 @@ class _Loader:
             keys = ("definition", "dataset", "key" if reference.path is None else "path")
             return None, [Fault(keys, "bad_value", each) for each in fault.faults]
 
-    def _check_names(self, file: TaskFile, scorers: Sequence[Scorer], dataset: Dataset, entity: str) -> list[Fault]:
+    def _check_names(
+        self, file: DeclarativeFile, scorers: Sequence[Scorer], dataset: Dataset, entity: str
+    ) -> list[Fault]:
         columns = [*dataset.rows.columns, "sample_id"]
         return list(check_names(file.definition, scorers, columns, entity))
 

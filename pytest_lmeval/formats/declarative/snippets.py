@@ -26,7 +26,7 @@ class _GivenUp(BaseException):
 
 
 @dataclass(slots=True)
-class _Call:
+class _SnippetCall:
     arguments: Sequence[Any]
     done: threading.Event = field(default_factory=threading.Event)
     result: Any = None
@@ -55,7 +55,7 @@ class Snippet:
             raise ScoringError(f"{self._name}: not called any more; it has hung {_MOST_HANGS} times")
         if self._worker is None:
             self._worker = _Worker(self.source, self.filename, self.function)
-        call = _Call(arguments)
+        call = _SnippetCall(arguments)
         self._worker.calls.put(call)
         if not call.done.wait(self.timeout_s):
             self._give_up()
@@ -79,7 +79,7 @@ class _Worker:
     """A thread that calls one function again and again."""
 
     def __init__(self, source: str, filename: str, function: str) -> None:
-        self.calls: queue.SimpleQueue[_Call] = queue.SimpleQueue()
+        self.calls: queue.SimpleQueue[_SnippetCall] = queue.SimpleQueue()
         self._load = (source, filename, function)
         self._thread = threading.Thread(target=self._work, name=f"lmeval {function}", daemon=True)
         self._thread.start()

@@ -28,7 +28,7 @@ _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RowPrompt:
     """What the model is asked about a row: messages, or text; and the same as scorers see it.
 
     ``said`` is, of a conversation, all that the user says in it; ``messages`` are those of the first request.
@@ -41,7 +41,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class AnsweredRow:
     """A row of the data set with what the model made of it; ``solver_output`` is None where no model was asked."""
 
     sample: Mapping[str, Any]
@@ -106,7 +106,7 @@ class Solver:
         if isinstance(builder, ChatInput):
             self._messages = [(each.role, kit.template(each.content)) for each in builder.input_messages]
 
-    def ask(self, sample: Mapping[str, Any]) -> Asked:
+    def ask(self, sample: Mapping[str, Any]) -> RowPrompt:
         """Return what to ask about a row; raise ScoringError where a template does not fit it."""
         variables = {"sample": sample, ROOM: Room()}
         try:
@@ -117,9 +117,9 @@ class Solver:
         except TemplateFault as fault:
             raise ScoringError(f"solver: {fault}") from None
         shown = "\n\n".join(message.content for message in filled)
-        return Asked(shown, tuple(filled), {"messages": _as_json(filled)}, said)
+        return RowPrompt(shown, tuple(filled), {"messages": _as_json(filled)}, said)
 
-    def follow_up(self, asked: Asked) -> FollowUp | None:
+    def follow_up(self, asked: RowPrompt) -> FollowUp | None:
         """Return how the conversation about a row goes on; None where it is a single request."""
         model = self.model
         if not isinstance(model, MultiTurnSolver):
@@ -139,24 +139,24 @@ class Solver:
             return text_of(plain(self._responding[call.name](call.values)))
         return from_table({tool.name: _table(tool) for tool in self.model.tools})(call)
 
-    def rows(self, sample: Mapping[str, Any], asked: Asked, completion: Completion) -> list[Row]:
+    def rows(self, sample: Mapping[str, Any], asked: RowPrompt, completion: Completion) -> list[AnsweredRow]:
         """Return the rows that an answer gives: one, unless the postprocessor makes several of it."""
-        row = Row(sample, asked.model_input, _output(asked, completion))
+        row = AnsweredRow(sample, asked.model_input, _output(asked, completion))
         if self.postprocess is None:
             return [row]
         return rows_of(self.postprocess(attributes(sample), attributes(row.solver_output)), row)
 
 
-def rows_of(returned: Any, row: Row) -> list[Row]:
+def rows_of(returned: Any, row: AnsweredRow) -> list[AnsweredRow]:
     """Return the rows that a postprocessor made of one: its result is text, an output, or a list of pairs."""
     try:
         if isinstance(returned, str):
-            return [Row(row.sample, row.model_input, _with_content(row.solver_output, plain(returned)))]
+            return [AnsweredRow(row.sample, row.model_input, _with_content(row.solver_output, plain(returned)))]
         if isinstance(returned, Mapping):
-            return [Row(row.sample, row.model_input, _checked_output(plain(dict(returned))))]
+            return [AnsweredRow(row.sample, row.model_input, _checked_output(plain(dict(returned))))]
         if isinstance(returned, Sequence) and returned and all(_is_pair(each) for each in returned):
             return [
-                Row(plain(dict(sample)), row.model_input, _checked_output(plain(dict(output))))
+                AnsweredRow(plain(dict(sample)), row.model_input, _checked_output(plain(dict(output))))
                 for sample, output in returned
             ]
     except ValueError as error:
@@ -169,7 +169,7 @@ def _is_pair(value: Any) -> bool:
     return isinstance(value, tuple | list) and len(value) == 2 and all(isinstance(each, Mapping) for each in value)
 
 
-def _generic_input(text: str) -> Asked:
+def _generic_input(text: str) -> RowPrompt:
     try:
         value = parse_line(text.strip().encode("utf-8", "surrogatepass"))
     except RecordRefused as refused:
@@ -179,8 +179,8 @@ def _generic_input(text: str) -> Asked:
     model_input = value if isinstance(value, dict) else {"input": value}
     if isinstance(messages, list) and messages and all(_is_message(each) for each in messages):
         filled = tuple(Message(each["role"], each["content"]) for each in messages)
-        return Asked("\n\n".join(message.content for message in filled), filled, model_input)
-    return Asked(text.strip(), (), model_input)
+        return RowPrompt("\n\n".join(message.content for message in filled), filled, model_input)
+    return RowPrompt(text.strip(), (), model_input)
 
 
 def _is_message(value: Any) -> bool:
@@ -210,7 +210,7 @@ def turns_of(completion: Completion) -> list[dict[str, Any]]:
     return found
 
 
-def _output(asked: Asked, completion: Completion) -> dict[str, Any]:
+def _output(asked: RowPrompt, completion: Completion) -> dict[str, Any]:
     answer = Message("assistant", completion.text, completion.tool_calls).to_json()
     calls = [list(call) for call in completion.tool_calls]
     if completion.exchanges:

@@ -9,14 +9,14 @@ from typing import Any
 
 from pytest_lmeval.errors import AdapterError, LmevalError, SandboxError, ScoringError
 from pytest_lmeval.formats.declarative.aggregate import Aggregation, aggregate, scored_rows
-from pytest_lmeval.formats.declarative.decision import Decision
+from pytest_lmeval.formats.declarative.decision import ScoreRule
 from pytest_lmeval.formats.declarative.filters import excluded_by, exclusion, holds
 from pytest_lmeval.formats.declarative.kit import Kit
 from pytest_lmeval.formats.declarative.models.actions import Action
 from pytest_lmeval.formats.declarative.models.scorers import MetricScorer
 from pytest_lmeval.formats.declarative.scoring.judges import JudgingScorer
-from pytest_lmeval.formats.declarative.scoring.outcome import Outcome, Scorer, Scoring
-from pytest_lmeval.formats.declarative.solving import Asked, Row, Solver, turns_of
+from pytest_lmeval.formats.declarative.scoring.outcome import Scorer, ScorerOutput, Scoring
+from pytest_lmeval.formats.declarative.solving import AnsweredRow, RowPrompt, Solver, turns_of
 from pytest_lmeval.formats.declarative.templates import TemplateFault
 from pytest_lmeval.formats.judged import total
 from pytest_lmeval.formats.turning import by_turn
@@ -37,14 +37,14 @@ class DeclarativeTask(Task):
     key: str = field()
     examples: Sequence[Example]
     samples: Mapping[str, Mapping[str, Any]]
-    asked: Mapping[str, Asked]
+    asked: Mapping[str, RowPrompt]
     broken: Mapping[str, str]
     solver: Solver | None
     scorers: Sequence[Scorer]
     actions: Sequence[Action]
     aggregations: Sequence[Aggregation]
     kit: Kit
-    decision: Decision
+    decision: ScoreRule
     definition_sha256: str = ""
     scoring_sha256: str = ""
     config: Mapping[str, Any] = field(default_factory=dict)
@@ -165,10 +165,10 @@ class DeclarativeTask(Task):
     def _decisive(self) -> Scorer | None:
         return self.decision.scorer
 
-    def _rows(self, example: Example, responses: Sequence[Response]) -> list[Row]:
+    def _rows(self, example: Example, responses: Sequence[Response]) -> list[AnsweredRow]:
         sample = self.samples[example.id]
         if self.solver is None:
-            return [Row(sample)]
+            return [AnsweredRow(sample)]
         if not responses:
             return []
         (completion,) = responses
@@ -180,15 +180,15 @@ class DeclarativeTask(Task):
 class _ScoredRow:
     """What all scorers said of a row; ``value`` is None where it is measured, or excluded and without a score."""
 
-    outcomes: Mapping[str, Outcome]
+    outcomes: Mapping[str, ScorerOutput]
     decisive: str
     field: str
     value: float | None
     excluded: str
 
     @classmethod
-    def of(cls, task: DeclarativeTask, row: Row, example: str, tools: Tools) -> _ScoredRow:
-        outcomes: dict[str, Outcome] = {}
+    def of(cls, task: DeclarativeTask, row: AnsweredRow, example: str, tools: Tools) -> _ScoredRow:
+        outcomes: dict[str, ScorerOutput] = {}
         scores: dict[str, Mapping[str, Any]] = {}
         for scorer in task.scorers:
             outcomes[scorer.key] = _score(scorer, Scoring(row, tools, task.name, example, scores))
@@ -234,7 +234,7 @@ class _ScoredRow:
         )
 
 
-def _score(scorer: Scorer, scoring: Scoring) -> Outcome:
+def _score(scorer: Scorer, scoring: Scoring) -> ScorerOutput:
     try:
         outcome = scorer.score(scoring)
     except TemplateFault as fault:
@@ -249,7 +249,7 @@ def _score(scorer: Scorer, scoring: Scoring) -> Outcome:
     return outcome
 
 
-def _decided(decision: Decision, scorer: Scorer, outcome: Outcome) -> tuple[str, float | None]:
+def _decided(decision: ScoreRule, scorer: Scorer, outcome: ScorerOutput) -> tuple[str, float | None]:
     """Return the field that is the row's score, and its value; "" and None where the row is measured."""
     if outcome.unscorable:
         raise ScoringError(f"scorer {scorer.key}: {outcome.unscorable}")
@@ -267,7 +267,7 @@ def _decided(decision: Decision, scorer: Scorer, outcome: Outcome) -> tuple[str,
     return name, float(value)
 
 
-def _excluded(task: DeclarativeTask, row: Row, scores: Mapping[str, Mapping[str, Any]]) -> str:
+def _excluded(task: DeclarativeTask, row: AnsweredRow, scores: Mapping[str, Mapping[str, Any]]) -> str:
     variables = row.variables(scores)
     for action in task.actions:
         try:

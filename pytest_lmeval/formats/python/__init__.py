@@ -30,7 +30,7 @@ def load(source: TaskSource, registry: Registry) -> LoadedFile:
         file = load_module(path, source.data)
     except ImportFailed as failed:
         return LoadedFile((), (RecordError(failed.line, None, failed.rule, failed.field, failed.detail),))
-    return _Loader(source, registry, file).load()
+    return _ModuleLoader(source, registry, file).load()
 
 
 _NOT_TRUSTED = (
@@ -39,7 +39,7 @@ _NOT_TRUSTED = (
 )
 
 
-class _Loader:
+class _ModuleLoader:
     """Loads one file: what a task may be called depends on those before it."""
 
     def __init__(self, source: TaskSource, registry: Registry, file: Any) -> None:

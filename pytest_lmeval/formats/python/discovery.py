@@ -18,7 +18,7 @@ _BASES = (BaseTask, Task)
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundTask:
     """A class, or an instance, that is a task; ``label`` is the name of its class and ``line`` where it stands."""
 
     label: str
@@ -27,7 +27,7 @@ class Found:
     variable: str = ""
 
 
-def find_tasks(file: TaskModule) -> list[Found]:
+def find_tasks(file: TaskModule) -> list[FoundTask]:
     """Return the tasks of a task file; raise RecordRefused where ``TASKS`` is not a list of them.
 
     With a list ``TASKS``: what is in it, and nothing else. Without: every instance that a variable holds, and every
@@ -40,7 +40,7 @@ def find_tasks(file: TaskModule) -> list[Found]:
     instances = list(_instances(file))
     have_instances = {type(found.thing) for found in instances}
     classes = [kind for kind in _classes(file) if kind not in have_instances and not _is_helper(kind, file)]
-    found = [Found(kind.__name__, file.lines.get(kind.__name__, 1), kind) for kind in classes]
+    found = [FoundTask(kind.__name__, file.lines.get(kind.__name__, 1), kind) for kind in classes]
     return sorted([*instances, *found], key=lambda each: each.line)
 
 
@@ -63,7 +63,7 @@ def make_task(kind: type[Task]) -> Task:
     raise RecordRefused("missing_required", f"{name}.__init__", detail)
 
 
-def _listed(file: TaskModule) -> list[Found]:
+def _listed(file: TaskModule) -> list[FoundTask]:
     listed, line = file.names["TASKS"], file.lines.get("TASKS", 1)
     if not isinstance(listed, list | tuple) or not listed:
         raise RecordRefused("bad_type", "TASKS", f"expected a list of at least one task, got {listed!r:.80}")
@@ -73,11 +73,11 @@ def _listed(file: TaskModule) -> list[Found]:
             detail = f"expected a task class, or an instance of one, got {thing!r:.80}"
             raise RecordRefused("bad_type", f"TASKS[{number}]", detail)
         kind = thing if isinstance(thing, type) else type(thing)
-        found.append(Found(kind.__name__, file.lines.get(kind.__name__, line), thing))
+        found.append(FoundTask(kind.__name__, file.lines.get(kind.__name__, line), thing))
     return found
 
 
-def _instances(file: TaskModule) -> Iterator[Found]:
+def _instances(file: TaskModule) -> Iterator[FoundTask]:
     seen: set[int] = set()
     for name, value in file.names.items():
         if isinstance(value, _BASES) and not name.startswith("_") and id(value) not in seen and name in file.lines:
@@ -85,7 +85,7 @@ def _instances(file: TaskModule) -> Iterator[Found]:
             if _is_for_training(value):
                 continue
             variable = name if isinstance(value, TaskSequence) else ""
-            yield Found(type(value).__name__, file.lines[name], value, variable)
+            yield FoundTask(type(value).__name__, file.lines[name], value, variable)
 
 
 def _classes(file: TaskModule) -> list[type]:

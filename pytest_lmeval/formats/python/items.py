@@ -14,7 +14,7 @@ from pytest_lmeval.tasks.prompts import ItemSplits, Others
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ItemIndex:
     """Where an item is: its subject, ``""`` if that is not known, and its ``index`` in that subject's own split.
 
     ``own_splits`` is the subject's name if the data has splits for each subject, else ``""``.
@@ -26,7 +26,7 @@ class Place:
     own_splits: str = ""
 
 
-class Items(Sequence[Place]):
+class Items(Sequence[ItemIndex]):
     """The sample split's items: one subject's after another's where ``parts`` has splits by subject.
 
     ``parts`` has a single key ``""`` where the data is not divided by subject. ``declared`` are the class's
@@ -51,13 +51,13 @@ class Items(Sequence[Place]):
             return [self[each] for each in range(*number.indices(len(self)))]
         part, index = self._places[number]
         splits = self.parts[part]
-        return Place(part or self._subject(splits[self.sample_split][index]), splits, index, part)
+        return ItemIndex(part or self._subject(splits[self.sample_split][index]), splits, index, part)
 
-    def item(self, place: Place) -> Row:
+    def item(self, place: ItemIndex) -> Row:
         """Return a copy of the item at ``place``, with its subject under the key ``subject``, if it has one."""
         return self.named(place.splits[self.sample_split][place.index], place)
 
-    def named(self, row: Row, place: Place) -> Row:
+    def named(self, row: Row, place: ItemIndex) -> Row:
         """Return a copy of ``row`` with the subject of the item at ``place``."""
         if self.has_none:
             return {**row, "subject": NO_SUBJECT}
@@ -65,7 +65,7 @@ class Items(Sequence[Place]):
             return {**row, "subject": self._given.get(place.subject, place.subject)}
         return dict(row)
 
-    def drawn(self, place: Place) -> Drawn:
+    def drawn(self, place: ItemIndex) -> Drawn:
         """Return the splits as the item at ``place`` sees them."""
         return Drawn(self, place)
 
@@ -102,7 +102,7 @@ class Items(Sequence[Place]):
 class Drawn(ItemSplits):
     """The splits of an item's subject; while few-shots are drawn for the item, it is in none of them itself."""
 
-    def __init__(self, items: Items, place: Place) -> None:
+    def __init__(self, items: Items, place: ItemIndex) -> None:
         self._items = items
         self._place = place
 

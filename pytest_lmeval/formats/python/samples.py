@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from pytest_lmeval.data.splits import Row
 from pytest_lmeval.errors import RecordRefused
 from pytest_lmeval.formats.python.examples import id_of
-from pytest_lmeval.formats.python.items import Items, Place
+from pytest_lmeval.formats.python.items import ItemIndex, Items
 from pytest_lmeval.tasks.base import NO_SUBJECT, BaseTask
 from pytest_lmeval.tasks.faults import called
 from pytest_lmeval.tasks.sample import Sample
@@ -120,7 +120,7 @@ def samples_of_run(task: BaseTask[Any], items: Items) -> Iterator[Sample]:
         yield from samples
 
 
-def samples_of(task: BaseTask[Any], items: Items, place: Place, index: int) -> list[Sample]:
+def samples_of(task: BaseTask[Any], items: Items, place: ItemIndex, index: int) -> list[Sample]:
     """Return what ``_create_samples`` makes of the item at ``place``, each sample with its item."""
     item = items.item(place)
     # A generator for this item alone: which others are asked about changes no prompt.
@@ -140,7 +140,7 @@ def _checked(field: str, given: Any) -> list[Sample]:
     return list(given)
 
 
-def _ids(item: Row, place: Place, numbers: Sequence[int]) -> list[str]:
+def _ids(item: Row, place: ItemIndex, numbers: Sequence[int]) -> list[str]:
     if item.get("id") is None or len(numbers) == 1:
         return [id_of(item.get("id"), number, place.own_splits) for number in numbers]
     return [f"{id_of(item['id'], 0)}-{number - numbers[0]}" for number in numbers]

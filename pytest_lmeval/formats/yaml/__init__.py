@@ -6,6 +6,6 @@ The parser is imported when the first such file is read, and only for files that
 from __future__ import annotations
 
 from pytest_lmeval.formats.yaml.dispatch import load
-from pytest_lmeval.formats.yaml.document import Document, Place, YamlFault
+from pytest_lmeval.formats.yaml.document import Location, YamlDocument, YamlFault
 
-__all__ = ["Document", "Place", "YamlFault", "load"]
+__all__ = ["Location", "YamlDocument", "YamlFault", "load"]

@@ -14,7 +14,7 @@ from pytest_lmeval.formats.yaml.claims import ROOT_KEYS, has_root_key, has_title
 from pytest_lmeval.types import RecordError
 
 if TYPE_CHECKING:
-    from pytest_lmeval.formats.yaml.document import Document, YamlFault
+    from pytest_lmeval.formats.yaml.document import YamlDocument, YamlFault
     from pytest_lmeval.registry import Registry
 
 _WORD = re.compile(rb"^[\"']?([A-Za-z_]{4,16})[\"']?[ \t]*:", re.MULTILINE)
@@ -31,7 +31,7 @@ def load(source: TaskSource, registry: Registry) -> LoadedFile:
     """
     if not source.is_named and not has_root_key(source.data):
         return _left_alone(source)
-    from pytest_lmeval.formats.yaml.document import Document, YamlFault
+    from pytest_lmeval.formats.yaml.document import YamlDocument, YamlFault
     from pytest_lmeval.formats.yaml.includes import Includer
     from pytest_lmeval.formats.yaml.parse import parse_yaml
 
@@ -40,7 +40,7 @@ def load(source: TaskSource, registry: Registry) -> LoadedFile:
     except YamlFault as fault:
         ours = source.is_named or reads_like_a_task(source.data)
         return _broken(fault) if ours else _left_alone(source)
-    if isinstance(document, Document) and any(key in document for key in ROOT_KEYS):
+    if isinstance(document, YamlDocument) and any(key in document for key in ROOT_KEYS):
         return _load_document(source, document, registry)
     return LoadedFile((), [_no_task(document)]) if source.is_named else _left_alone(source)
 
@@ -79,7 +79,7 @@ def _meant(word: str) -> str:
     return next((key for key in ROOT_KEYS if SequenceMatcher(None, word, key).ratio() > _NEAR), "")
 
 
-def _load_document(source: TaskSource, document: Document, registry: Registry) -> LoadedFile:
+def _load_document(source: TaskSource, document: YamlDocument, registry: Registry) -> LoadedFile:
     if "definition" in document:
         from pytest_lmeval.formats.declarative.load import load_declarative
 

@@ -11,7 +11,7 @@ Keys = tuple[str | int, ...]
 """The keys and indexes that lead from the root of a document to a value."""
 
 
-class Place(NamedTuple):
+class Location(NamedTuple):
     """A line and a column, both from 1."""
 
     line: int
@@ -21,7 +21,7 @@ class Place(NamedTuple):
 class YamlFault(Exception):
     """What makes a YAML file unreadable, and where it stands."""
 
-    def __init__(self, place: Place, detail: str) -> None:
+    def __init__(self, place: Location, detail: str) -> None:
         super().__init__(detail)
         self.place = place
         self.detail = detail
@@ -35,7 +35,7 @@ class Included:
     data: bytes
 
 
-class Document(dict[str, Any]):
+class YamlDocument(dict[str, Any]):
     """The mapping at the root of a YAML file.
 
     ``places`` has the place of every key and list element by the path to it; ``includes`` what ``!include`` brought in.
@@ -44,19 +44,19 @@ class Document(dict[str, Any]):
     def __init__(
         self,
         values: Mapping[str, Any],
-        places: Mapping[Keys, Place] | None = None,
+        places: Mapping[Keys, Location] | None = None,
         includes: Mapping[Keys, Included] | None = None,
     ) -> None:
         super().__init__(values)
         self.places = dict(places or {})
         self.includes = dict(includes or {})
 
-    def place(self, keys: Sequence[str | int]) -> Place:
+    def place(self, keys: Sequence[str | int]) -> Location:
         """Return where the key at the end of ``keys`` stands; of one that is not there, what it would stand in."""
         path = tuple(keys)
         while path and path not in self.places:
             path = path[:-1]
-        return self.places.get(path, Place(1, 1))
+        return self.places.get(path, Location(1, 1))
 
 
 def field_name(keys: Sequence[str | int]) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml  # type: ignore[import-untyped]  # no types are published with it
 
-from pytest_lmeval.formats.yaml.document import Document, Included, Keys, Place, YamlFault
+from pytest_lmeval.formats.yaml.document import Included, Keys, Location, YamlDocument, YamlFault
 from pytest_lmeval.formats.yaml.includes import MAX_BYTES, Includer
 from pytest_lmeval.formats.yaml.scalars import plain_value
 
@@ -30,10 +30,10 @@ def parse_yaml(data: bytes, includer: Includer | None = None) -> Any:
     ``includer`` reads what ``!include`` names; without one nothing may be included.
     """
     text = _decode(data)
-    reader = _Reader(_events(text), includer, text.splitlines())
+    reader = _DocumentReader(_events(text), includer, text.splitlines())
     value = reader.read()
     if isinstance(value, dict):
-        return Document(value, reader.places, reader.includes)
+        return YamlDocument(value, reader.places, reader.includes)
     return value
 
 
@@ -54,12 +54,12 @@ def syntax_fault(data: bytes) -> YamlFault | None:
 
 def _decode(data: bytes) -> str:
     if len(data) > MAX_BYTES:
-        raise YamlFault(Place(1, 1), f"{len(data):,} bytes; a YAML file of at most {MAX_BYTES:,} is read")
+        raise YamlFault(Location(1, 1), f"{len(data):,} bytes; a YAML file of at most {MAX_BYTES:,} is read")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise YamlFault(Place(line, 1), f"not UTF-8: byte 0x{data[error.start]:02x}") from None
+        raise YamlFault(Location(line, 1), f"not UTF-8: byte 0x{data[error.start]:02x}") from None
 
 
 def _events(text: str) -> Iterator[Any]:
@@ -67,11 +67,11 @@ def _events(text: str) -> Iterator[Any]:
         yield from yaml.parse(text, Loader=yaml.SafeLoader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        place = _place(mark) if mark else Place(1, 1)
+        place = _place(mark) if mark else Location(1, 1)
         raise YamlFault(place, _explained(error, text, place.line)) from None
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
-        raise YamlFault(Place(line, 1), f"the character U+{error.character:04X} may not stand in YAML") from None
+        raise YamlFault(Location(line, 1), f"the character U+{error.character:04X} may not stand in YAML") from None
 
 
 def _explained(error: yaml.MarkedYAMLError, text: str, line: int) -> str:
@@ -85,18 +85,18 @@ def _explained(error: yaml.MarkedYAMLError, text: str, line: int) -> str:
     return problem
 
 
-def _place(mark: Any) -> Place:
-    return Place(mark.line + 1, mark.column + 1)
+def _place(mark: Any) -> Location:
+    return Location(mark.line + 1, mark.column + 1)
 
 
-class _Reader:
+class _DocumentReader:
     """Reads one document; what an alias stands for, and how much has been read, depends on what came before."""
 
     def __init__(self, events: Iterator[Any], includer: Includer | None, lines: list[str]) -> None:
         self._events = events
         self._includer = includer
         self._lines = lines
-        self.places: dict[Keys, Place] = {}
+        self.places: dict[Keys, Location] = {}
         self.includes: dict[Keys, Included] = {}
         self._anchors: dict[str, tuple[Any, int]] = {}
         self._nodes = 0

@@ -28,7 +28,7 @@ class TookTooLong(ScoringError):
     """A question took more CPU time than a question may."""
 
 
-class Worker:
+class MetricWorker:
     """Answers questions in a process of its own, one at a time; threads may share it.
 
     The process starts with the first question, and anew with the first one after it was killed. It ends with
@@ -39,7 +39,7 @@ class Worker:
         self._cpu_limit_s = cpu_limit_s
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
-        self._stop: weakref.finalize[..., Worker] | None = None
+        self._stop: weakref.finalize[..., MetricWorker] | None = None
 
     def ask(self, job: str, *arguments: Any) -> Any:
         """Return what the job gives for ``arguments``; both are JSON, and the jobs are listed in worker_child.py.
@@ -102,15 +102,15 @@ class Worker:
         self._process = self._stop = None
 
 
-def shared_worker() -> Worker:
+def shared_worker() -> MetricWorker:
     """Return the one worker of this process."""
     return _worker_of(os.getpid())
 
 
 # By the process: a fork has the parent's worker in memory, with its lock and its pipes as they were, and needs its own.
 @functools.cache
-def _worker_of(pid: int) -> Worker:
-    return Worker()
+def _worker_of(pid: int) -> MetricWorker:
+    return MetricWorker()
 
 
 def _exchange(process: subprocess.Popen[bytes], question: bytes) -> bytes:

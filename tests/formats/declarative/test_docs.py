@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_lmeval.formats.declarative.models.actions import Action
-from pytest_lmeval.formats.declarative.models.base import Reading
+from pytest_lmeval.formats.declarative.models.base import ReadContext
 from pytest_lmeval.formats.declarative.task import DeclarativeTask
 from pytest_lmeval.formats.task import LoadOptions, TaskSource
 from pytest_lmeval.formats.yaml import load
@@ -58,7 +58,7 @@ def test_the_task_with_a_parameter_runs_with_every_config_there(folder: Path) ->
 def test_the_actions_and_the_snippet_are_of_use(folder: Path) -> None:
     block = next(block for block in YAML if block.startswith("actions:"))
     (action,) = parse_yaml(block.encode())["actions"]
-    Action.model_validate(action, context=Reading(REGISTRY))
+    Action.model_validate(action, context=ReadContext(REGISTRY))
     snippet = re.search(r"```python\n# tasks/score.py\n(.*?)```", PAGE, re.DOTALL)
     assert snippet is not None
     (folder / "score.py").write_text(snippet[1])

@@ -10,7 +10,7 @@ import pytest
 
 from pytest_lmeval.formats.declarative.scoring import texts
 from pytest_lmeval.metrics import bleu, rouge_1, rouge_2, rouge_l
-from pytest_lmeval.metrics.parts.worker import Worker
+from pytest_lmeval.metrics.parts.worker import MetricWorker
 from tests.formats.declarative.making import EQUALS, ROWS, SOLVER, StubJudge, document, faults, make, score
 
 PYTHON = {"type": "python", "compute_scores_snippet": ""}
@@ -80,7 +80,7 @@ def test_an_option_in_a_long_answer_is_found_as_in_a_short_one(tmp_path: Path, l
 
 
 def test_options_that_take_too_long_to_look_for_are_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    worker = Worker(cpu_limit_s=0.1)
+    worker = MetricWorker(cpu_limit_s=0.1)
     monkeypatch.setattr(texts, "shared_worker", lambda: worker)
     scorer = {"type": "string_equals_mcqa", "ground_truth": "blue", "choices_field": "c"}
     task = make(tmp_path, [scorer], [{"q": "?", "c": ["a " * 5_000 + "b", "blue"]}])

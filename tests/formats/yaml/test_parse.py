@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_lmeval.formats.yaml.document import Document, Place, YamlFault, field_name
+from pytest_lmeval.formats.yaml.document import Location, YamlDocument, YamlFault, field_name
 from pytest_lmeval.formats.yaml.includes import Includer
 from pytest_lmeval.formats.yaml.parse import MAX_NODES, parse_yaml
 from tests.tables import each_row
@@ -39,11 +39,11 @@ def test_what_another_writer_wrote_is_read_back(value: Any) -> None:
 
 def test_every_key_and_element_has_its_place() -> None:
     document = parse_yaml(b"a: 1\nb:\n  - x: no\n    y: [1, {z: 2}]\n")
-    assert isinstance(document, Document)
+    assert isinstance(document, YamlDocument)
     assert {"a": 1, "b": [{"x": "no", "y": [1, {"z": 2}]}]} == document
-    assert Place(4, 5) == document.place(("b", 0, "y"))
-    assert Place(4, 13) == document.place(("b", 0, "y", 1, "z"))
-    assert Place(3, 5) == document.place(("b", 0, "not there"))
+    assert Location(4, 5) == document.place(("b", 0, "y"))
+    assert Location(4, 13) == document.place(("b", 0, "y", 1, "z"))
+    assert Location(3, 5) == document.place(("b", 0, "not there"))
     assert "b[0].y[1].z" == field_name(("b", 0, "y", 1, "z"))
 
 
@@ -159,7 +159,7 @@ def test_an_included_file_stands_in_as_text(folder: Path) -> None:
 def test_what_may_not_be_included_is_named(folder: Path, name: str, message: str) -> None:
     with pytest.raises(YamlFault, match=message) as caught:
         parse_yaml(f"x: 1\ny: !include {name}".encode(), Includer(folder / "task.yaml"))
-    assert Place(2, 4) == caught.value.place
+    assert Location(2, 4) == caught.value.place
 
 
 def test_without_a_folder_nothing_is_included() -> None:

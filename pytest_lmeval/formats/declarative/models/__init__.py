@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pytest_lmeval.formats.declarative.models.base import FAULTS, Reading
+from pytest_lmeval.formats.declarative.models.base import FAULTS, ReadContext
 from pytest_lmeval.formats.declarative.models.dataset import DatasetFile
-from pytest_lmeval.formats.declarative.models.task import TaskFile
+from pytest_lmeval.formats.declarative.models.task import DeclarativeFile
 
-__all__ = ["FAULTS", "DatasetFile", "Reading", "TaskFile"]
+__all__ = ["FAULTS", "DatasetFile", "DeclarativeFile", "ReadContext"]

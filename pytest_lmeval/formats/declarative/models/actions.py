@@ -11,7 +11,7 @@ from pytest_lmeval.formats.checks import type_name
 from pytest_lmeval.formats.declarative.models.base import FAULTS, Block, Data, Key, Template, TemplateText
 
 
-class Compared(Block):
+class ComparedValue(Block):
     """A value of the row beside a fixed one."""
 
     op: Literal["equals", "not_equals", "in", "contains", "greater", "less"] = Field(description="How they compare.")
@@ -43,7 +43,7 @@ class Negated(Block):
     filter: Filter = Field(description="The filter that must not hold.")
 
 
-Filter = Annotated[Compared | Combined | Negated, Field(discriminator="op")]
+Filter = Annotated[ComparedValue | Combined | Negated, Field(discriminator="op")]
 
 
 class Action(Block):

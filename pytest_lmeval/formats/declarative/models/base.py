@@ -26,7 +26,7 @@ _KEY_PATTERN = r"^[A-Za-z0-9_-]+$"
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ReadContext:
     """What a task file is read with: the values of its parameters, and the metrics that are known."""
 
     registry: Registry
@@ -93,7 +93,7 @@ class Block(BaseModel):
         return filled
 
     @classmethod
-    def _filled(cls, key: str, value: Any, reading: Reading | None) -> Any:
+    def _filled(cls, key: str, value: Any, reading: ReadContext | None) -> Any:
         if reading is None or key not in cls.model_fields:
             return value
         marks = cls.model_fields[key].metadata

@@ -29,7 +29,7 @@ class Definition(Block):
     actions: list[Action] = Field(default_factory=list, description="Which rows are left out.")
 
 
-class TaskFile(Block):
+class DeclarativeFile(Block):
     """A task."""
 
     key: Key = Field(description="What configs and commands call the task.")

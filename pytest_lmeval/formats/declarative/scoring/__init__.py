@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from pytest_lmeval.formats.declarative.scoring.build import build_scorer
-from pytest_lmeval.formats.declarative.scoring.outcome import Outcome, Scorer
+from pytest_lmeval.formats.declarative.scoring.outcome import Scorer, ScorerOutput
 
-__all__ = ["Outcome", "Scorer", "build_scorer"]
+__all__ = ["Scorer", "ScorerOutput", "build_scorer"]

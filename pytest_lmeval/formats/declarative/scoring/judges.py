@@ -11,14 +11,14 @@ from typing import Any
 from pytest_lmeval.formats.declarative.kit import Kit
 from pytest_lmeval.formats.declarative.models.scorers import JudgeBase, JudgeClassifier, JudgeScorer, Labeler
 from pytest_lmeval.formats.declarative.scoring import prompts
-from pytest_lmeval.formats.declarative.scoring.outcome import Outcome, Scoring
+from pytest_lmeval.formats.declarative.scoring.outcome import ScorerOutput, Scoring
 from pytest_lmeval.formats.judged import Question, consult, judge_of
 from pytest_lmeval.metrics.parts.replies import read_label, read_number
 from pytest_lmeval.types import Generate, Message
 
 
 @dataclass(frozen=True, slots=True)
-class _Task:
+class _JudgeTask:
     """What one kind of judge is asked, and how its reply becomes fields."""
 
     prompt: str
@@ -39,7 +39,7 @@ class JudgingScorer:
     key: str
     model: JudgeBase
     kit: Kit
-    task: _Task
+    task: _JudgeTask
     fields: tuple[str, ...]
 
     @property
@@ -51,13 +51,13 @@ class JudgingScorer:
         """Return the first question about a row."""
         return self._question(scoring).first
 
-    def score(self, scoring: Scoring) -> Outcome:
+    def score(self, scoring: Scoring) -> ScorerOutput:
         """Return what the judge says; one that cannot be read twice gives fields without a value."""
         said = consult(judge_of(scoring.tools.judge, self.model.model_key or ""), self._question(scoring))
         fields = self.task.fields_of(said.verdict)
         if self.model.human_label is not None:
             fields["human_label"] = self.kit.template(self.model.human_label).value(scoring.variables)
-        return Outcome(
+        return ScorerOutput(
             fields,
             prediction=scoring.row.text if scoring.row.solver_output is not None else "",
             unscorable=said.unread,
@@ -110,8 +110,8 @@ def judging_scorer(key: str, model: JudgeBase, kit: Kit) -> JudgingScorer:
     return JudgingScorer(key, model, kit, task, (*task.names, *human))
 
 
-def _labeler(labels: Sequence[str]) -> _Task:
-    return _Task(
+def _labeler(labels: Sequence[str]) -> _JudgeTask:
+    return _JudgeTask(
         prompt="",
         repair=prompts.REPAIR_LABEL,
         read=lambda reply: read_label(reply, labels),
@@ -124,13 +124,13 @@ def _labeler(labels: Sequence[str]) -> _Task:
     )
 
 
-def _classifier(model: JudgeClassifier) -> _Task:
+def _classifier(model: JudgeClassifier) -> _JudgeTask:
     labels = [*model.correct_labels, *model.incorrect_labels]
 
     def fields_of(label: Any) -> dict[str, Any]:
         return {"is_correct": None if label is None else label in model.correct_labels, "label": label}
 
-    return _Task(
+    return _JudgeTask(
         prompt=prompts.CLASSIFY,
         repair=prompts.REPAIR_LABEL,
         read=lambda reply: read_label(reply, labels),
@@ -143,11 +143,11 @@ def _classifier(model: JudgeClassifier) -> _Task:
     )
 
 
-def _number(low: float, high: float) -> _Task:
+def _number(low: float, high: float) -> _JudgeTask:
     def fields_of(number: Any) -> dict[str, Any]:
         return {"score": None if number is None else (number - low) / (high - low), "raw_score": number}
 
-    return _Task(
+    return _JudgeTask(
         prompt=prompts.SCORE,
         repair=prompts.REPAIR_NUMBER,
         read=lambda reply: read_number(reply, low, high),

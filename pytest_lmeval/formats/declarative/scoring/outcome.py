@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from pytest_lmeval.formats.declarative.models.scorers import ScorerBase
-from pytest_lmeval.formats.declarative.solving import Row
+from pytest_lmeval.formats.declarative.solving import AnsweredRow
 from pytest_lmeval.task import Tools
 
 
@@ -15,7 +15,7 @@ from pytest_lmeval.task import Tools
 class Scoring:
     """What a row is scored with: the tools of the run, on behalf of which example, and the scores so far."""
 
-    row: Row
+    row: AnsweredRow
     tools: Tools
     task: str = ""
     example: str = ""
@@ -28,7 +28,7 @@ class Scoring:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ScorerOutput:
     """The fields that a scorer found; ``unscorable`` is why they hold no score, where the fault is not the model's.
 
     ``prediction`` is the text that was scored, ``unparsed`` says that there was nothing in it to score. ``judge`` are
@@ -63,5 +63,5 @@ class Scorer(Protocol):
     def candidates(self) -> tuple[str, ...] | None:
         """Those of its fields that can be the score of a row: a boolean, or a number in [0, 1]."""
 
-    def score(self, scoring: Scoring) -> Outcome:
+    def score(self, scoring: Scoring) -> ScorerOutput:
         """Return what is found out about a row; raise LmevalError where nothing can be."""

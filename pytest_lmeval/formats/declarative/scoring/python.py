@@ -7,7 +7,7 @@ from typing import Any
 
 from pytest_lmeval.errors import ScoringError
 from pytest_lmeval.formats.declarative.models.scorers import PythonScorer
-from pytest_lmeval.formats.declarative.scoring.outcome import Outcome, Scoring
+from pytest_lmeval.formats.declarative.scoring.outcome import ScorerOutput, Scoring
 from pytest_lmeval.formats.declarative.snippets import Snippet
 from pytest_lmeval.formats.declarative.values import attributes, plain
 
@@ -23,7 +23,7 @@ class SnippetScorer:
     fields: tuple[str, ...] | None = None
     candidates: tuple[str, ...] | None = None
 
-    def score(self, scoring: Scoring) -> Outcome:
+    def score(self, scoring: Scoring) -> ScorerOutput:
         """Return what the function returned, once it is known to be JSON."""
         row = scoring.row
         given = {"sample": row.sample, "model_input": row.model_input, "solver_output": row.solver_output}
@@ -32,7 +32,7 @@ class SnippetScorer:
         if not isinstance(returned, dict) or not returned:
             raise ScoringError(f"{self._where} returned {returned!r:.80}; expected a mapping of fields to values")
         fields = self._checked(returned)
-        return Outcome(fields, row.text if row.solver_output is not None else "")
+        return ScorerOutput(fields, row.text if row.solver_output is not None else "")
 
     def _checked(self, returned: dict[Any, Any]) -> dict[str, Any]:
         try:

@@ -18,7 +18,7 @@ from pytest_lmeval.formats.declarative.models.scorers import (
     StringEqualsMcqa,
     TextScorer,
 )
-from pytest_lmeval.formats.declarative.scoring.outcome import Outcome, Scoring
+from pytest_lmeval.formats.declarative.scoring.outcome import ScorerOutput, Scoring
 from pytest_lmeval.metrics.parts.search_child import found
 from pytest_lmeval.metrics.parts.worker import shared_worker
 from pytest_lmeval.postprocess import Extraction, apply_metric, share_of
@@ -60,14 +60,14 @@ class EqualityScorer:
     fields: tuple[str, ...] = _EQUALITY
     candidates: tuple[str, ...] = ("prediction_is_correct",)
 
-    def score(self, scoring: Scoring) -> Outcome:
+    def score(self, scoring: Scoring) -> ScorerOutput:
         """Return whether the answer equals the expected one, whitespace at both ends aside."""
         predicted = _predicted(self.model, self.kit, scoring)
         expected = _text(self.kit, self.model.ground_truth, scoring).strip()
         answer = predicted.text.strip()
         equal = self._folded(answer) == self._folded(expected)
         fields = {"prediction_is_correct": equal, "answer_gt": expected, "answer_pred": answer}
-        return Outcome(fields, answer, unparsed=not predicted.found)
+        return ScorerOutput(fields, answer, unparsed=not predicted.found)
 
     def _folded(self, text: str) -> str:
         return text.casefold() if self.model.ignore_case else text
@@ -83,7 +83,7 @@ class McqaScorer:
     fields: tuple[str, ...] = _EQUALITY
     candidates: tuple[str, ...] = ("prediction_is_correct",)
 
-    def score(self, scoring: Scoring) -> Outcome:
+    def score(self, scoring: Scoring) -> ScorerOutput:
         """Return whether the answer names the right option; one that names none is unparsed."""
         predicted = _predicted(self.model, self.kit, scoring)
         choices = self._choices(scoring.row.sample)
@@ -92,7 +92,7 @@ class McqaScorer:
             raise ScoringError(f"the right option {expected!r:.80} is none of {', '.join(choices)[:200]}")
         answer = _named_choice(predicted.text, choices)
         fields = {"prediction_is_correct": answer == expected, "answer_gt": expected, "answer_pred": answer}
-        return Outcome(fields, answer or "", unparsed=answer is None)
+        return ScorerOutput(fields, answer or "", unparsed=answer is None)
 
     def _choices(self, sample: Mapping[str, Any]) -> list[str]:
         column = self.model.choices_field
@@ -145,7 +145,7 @@ class RegistryScorer:
     candidates: tuple[str, ...] = ("score",)
     tools: tuple[Mapping[str, Any], ...] = ()
 
-    def score(self, scoring: Scoring) -> Outcome:
+    def score(self, scoring: Scoring) -> ScorerOutput:
         """Return the metric's score; one that takes calls judges them by the schemas of the ``tools``, too."""
         metric = self.kit.registry.metric(self.model.type)
         if metric.takes_calls and self.model.prediction is None:
@@ -160,7 +160,7 @@ class RegistryScorer:
         expected = targets[0] if len(targets) == 1 else list(targets)
         value = share_of(score.value, self.model.type)
         fields = {"score": value, "answer_gt": expected, "answer_pred": predicted.text}
-        return Outcome(fields, predicted.text, score.unparsed, details=dict(score.details))
+        return ScorerOutput(fields, predicted.text, score.unparsed, details=dict(score.details))
 
 
 def _filled(kit: Kit, value: Any, scoring: Scoring) -> Any:
@@ -183,13 +183,13 @@ class RougeScorer:
     fields: tuple[str, ...] = _ROUGE
     candidates: tuple[str, ...] = _ROUGE
 
-    def score(self, scoring: Scoring) -> Outcome:
+    def score(self, scoring: Scoring) -> ScorerOutput:
         """Return ROUGE-1, ROUGE-2 and ROUGE-L."""
         predicted = _predicted(self.model, self.kit, scoring)
         references = _texts(self.kit, self.model.ground_truth, scoring)
         metrics = {name: self.kit.registry.metric(name) for name in _ROUGE}
         fields = {name: apply_metric(metric, predicted, references, {}).value for name, metric in metrics.items()}
-        return Outcome(fields, predicted.text, unparsed=not predicted.found)
+        return ScorerOutput(fields, predicted.text, unparsed=not predicted.found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,12 +202,14 @@ class SchemaScorer:
     fields: tuple[str, ...] = ("is_valid",)
     candidates: tuple[str, ...] = ("is_valid",)
 
-    def score(self, scoring: Scoring) -> Outcome:
+    def score(self, scoring: Scoring) -> ScorerOutput:
         """Return whether the JSON in the answer fulfils the schema."""
         predicted = _predicted(self.model, self.kit, scoring)
         extras = {"json_schema": self._schema(scoring)}
         score = apply_metric(self.kit.registry.metric("json_schema"), predicted, (), extras)
-        return Outcome({"is_valid": score.value == 1.0}, predicted.text, score.unparsed, details=dict(score.details))
+        return ScorerOutput(
+            {"is_valid": score.value == 1.0}, predicted.text, score.unparsed, details=dict(score.details)
+        )
 
     def _schema(self, scoring: Scoring) -> Any:
         given = self.model.json_schema

@@ -13,7 +13,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from pytest_lmeval.errors import nearest
 from pytest_lmeval.formats.declarative.templates.filters import FILTERS, guarded
-from pytest_lmeval.formats.declarative.templates.limits import MAX_CHARS, Budget, LimitReached, weigh
+from pytest_lmeval.formats.declarative.templates.limits import MAX_CHARS, LimitReached, RenderBudget, weigh
 
 BUDGET = " budget"
 """What a rendering's budget is called among its variables: no template can spell it."""
@@ -96,10 +96,10 @@ class TemplateEnvironment(ImmutableSandboxedEnvironment):
         return budget_of(context).made(super().call_binop(context, operator, left, right))
 
 
-def budget_of(context: Context) -> Budget:
+def budget_of(context: Context) -> RenderBudget:
     """Return what is left to the rendering that ``context`` belongs to."""
     budget = context.get(BUDGET)
-    assert isinstance(budget, Budget)
+    assert isinstance(budget, RenderBudget)
     return budget
 
 

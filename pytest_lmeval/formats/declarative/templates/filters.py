@@ -11,7 +11,7 @@ from jinja2 import pass_context
 from jinja2.filters import FILTERS as JINJA_FILTERS
 from jinja2.runtime import Context, Undefined
 
-from pytest_lmeval.formats.declarative.templates.limits import MAX_CHARS, Budget, LimitReached, weigh
+from pytest_lmeval.formats.declarative.templates.limits import MAX_CHARS, LimitReached, RenderBudget, weigh
 
 _KEPT = """
     abs capitalize count d default dictsort first float int items last length list lower map max min reject rejectattr
@@ -19,14 +19,14 @@ _KEPT = """
 """
 
 
-def guarded(name: str, owner: str, arguments: Sequence[Any], budget: Budget) -> str:
+def guarded(name: str, owner: str, arguments: Sequence[Any], budget: RenderBudget) -> str:
     """Return ``owner.join(...)`` or ``owner.replace(...)``, unless the result would be too large."""
     if name == "join":
         return _join(arguments[0] if arguments else (), owner, budget)
     return _replace(owner, *arguments)
 
 
-def _join(values: Iterable[Any], separator: str, budget: Budget) -> str:
+def _join(values: Iterable[Any], separator: str, budget: RenderBudget) -> str:
     texts: list[str] = []
     total = 0
     for value in budget.iterate(values):
@@ -138,7 +138,7 @@ def _shown(value: Any) -> Any:
 @pass_context
 def _iterate(context: Context, values: Any) -> Any:
     # A list stays one: its loop then knows its own length.
-    budget: Budget = context[" budget"]
+    budget: RenderBudget = context[" budget"]
     if isinstance(values, Undefined):
         return values
     if isinstance(values, str | dict | list | tuple | range):

@@ -39,7 +39,7 @@ class Room:
 
 
 @dataclass(slots=True)
-class Budget:
+class RenderBudget:
     """What one rendering has left. Steps come first, so that the same template stops at the same place everywhere."""
 
     room: Room = field(default_factory=Room)

@@ -11,7 +11,7 @@ from jinja2.environment import Template as JinjaTemplate
 from jinja2.exceptions import TemplateSyntaxError, UndefinedError
 
 from pytest_lmeval.formats.declarative.templates.environment import BUDGET, TemplateEnvironment, make_environment
-from pytest_lmeval.formats.declarative.templates.limits import MAX_CHARS, ROOM, Budget, LimitReached, Room
+from pytest_lmeval.formats.declarative.templates.limits import MAX_CHARS, ROOM, LimitReached, RenderBudget, Room
 from pytest_lmeval.formats.declarative.templates.rewrite import guard, references
 
 _RESULT = "lmeval_result"
@@ -74,10 +74,10 @@ class Template:
         return f"template {shown[:80]!r}: {kind}{str(error)[:500]}"
 
 
-def _budget(variables: Mapping[str, Any]) -> Budget:
+def _budget(variables: Mapping[str, Any]) -> RenderBudget:
     """Return what a rendering may use: of memory, what the other templates of the example left."""
     room = variables.get(ROOM)
-    return Budget(room) if isinstance(room, Room) else Budget()
+    return RenderBudget(room) if isinstance(room, Room) else RenderBudget()
 
 
 def compile_template(source: str) -> Template:

@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -196,6 +196,9 @@ class Started:
 class Project:
     """A folder with task files, a model and a pytest.ini; every run is a process of its own."""
 
+    usual: Sequence[str] = ("--lm-adapter=model:Model",)
+    """The options of :meth:`run`."""
+
     def __init__(self, pytester: pytest.Pytester) -> None:
         self.pytester = pytester
         self.path = pytester.path
@@ -250,8 +253,10 @@ class Project:
         return self.pytester.runpytest_subprocess(*[f"-pno:{name}" for name in NEEDLESS], *args, timeout=timeout)
 
     def run(self, *args: str | Path, timeout: float = PATIENCE_S) -> pytest.RunResult:
-        """Run the project's tasks against its model."""
-        return self.run_pytest("--lm-adapter=model:Model", *args, timeout=timeout)
+        """Run pytest with the usual options and these; an adapter among these takes the place of the usual one."""
+        names_adapter = any(str(arg).startswith("--lm-adapter=") for arg in args)
+        usual = [option for option in self.usual if not (names_adapter and option.startswith("--lm-adapter="))]
+        return self.run_pytest(*usual, *args, timeout=timeout)
 
     def start(self, *args: str | Path) -> Started:
         """Start pytest with exactly these arguments, in a process group of its own, and return at once."""
@@ -290,8 +295,19 @@ class Project:
 
     def calls(self) -> list[list[str]]:
         """Return the prompts of every call of the model so far, in the order of the calls."""
-        path = self.path / "calls.txt"
-        return [json.loads(line)[1] for line in path.read_text().splitlines()] if path.exists() else []
+        return [prompts for _, prompts in self.asked("calls.txt")]
+
+    def asked(self, file: str = "asked.txt", *, forget: bool = False) -> list[Any]:
+        """Return what a model noted of its calls: a JSON value in each line of a file; ``forget`` removes the file."""
+        path = self.path / file
+        noted = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+        if forget:
+            path.unlink(missing_ok=True)
+        return noted
+
+    def statuses(self) -> dict[str, str]:
+        """Return the status of each example by its prompt."""
+        return {record["prompt"]: record["status"] for record in self.examples().values()}
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 from collections import Counter
 
@@ -23,9 +22,7 @@ def examples(project: Project, name: str, number: int, **extras: str) -> None:
 
 def events(project: Project, kind: str) -> list[list[object]]:
     """Return the details of the events of a kind, in order."""
-    path = project.path / "events.txt"
-    lines = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-    return [event[2:] for event in lines if event[0] == kind]
+    return [event[2:] for event in project.asked("events.txt") if event[0] == kind]
 
 
 SLOW_METRIC = """

@@ -38,21 +38,11 @@ class Sure(Counting):
 
 @pytest.fixture
 def counting(project: Project) -> Project:
+    project.usual = ("--lm-adapter=counting:Counting", "--lm-gate=none", "--lm-include-per-example")
     project.write("counting.py", MODEL)
     records = [{"id": f"e{n}", "prompt": f"q{n}", "targets": [f"q{n} 1"], "metric": "exact_match"} for n in range(6)]
     project.task("tasks/words.jsonl", *records)
     return project
-
-
-def run(project: Project, *options: str, model: str = "Counting") -> pytest.RunResult:
-    return project.run_pytest(f"--lm-adapter=counting:{model}", "--lm-gate=none", "--lm-include-per-example", *options)
-
-
-def asked(project: Project) -> int:
-    path = project.path / "asked.txt"
-    count = len(path.read_text().splitlines()) if path.exists() else 0
-    path.unlink(missing_ok=True)
-    return count
 
 
 def outputs(project: Project) -> list[str]:
@@ -64,44 +54,44 @@ CACHE = "--lm-cache=answers"
 
 @pytest.mark.parametrize("processes", ["-n0", "-n2"])
 def test_a_second_run_asks_nothing_and_says_what_it_saved(counting: Project, processes: str) -> None:
-    first = run(counting, CACHE, processes)
+    first = counting.run(CACHE, processes)
     first.stdout.fnmatch_lines(["*cache *answers (use)*", "cache: 0 of 6 answer(s)*"])
     said, spent = outputs(counting), counting.board()["spent"]
-    assert (6, 3.0) == (asked(counting), spent["cost"])
+    assert (6, 3.0) == (len(counting.asked(forget=True)), spent["cost"])
     digest = counting.board()["digest"]
-    second = run(counting, CACHE, processes)
+    second = counting.run(CACHE, processes)
     second.stdout.fnmatch_lines(
         ["cache: 6 of 6 answer(s) looked for were there; cost saved: 3; the oldest is 0 day(s) old (*)"]
     )
     board = counting.board()
-    assert (0, said, digest) == (asked(counting), outputs(counting), board["digest"])
+    assert (0, said, digest) == (len(counting.asked(forget=True)), outputs(counting), board["digest"])
     assert {"cached": 6, "cost": 0.0, "cost_per_example": 0.0, "tokens_per_example": 3.0} == board["spent"]
     assert (6, 0, 3.0) == tuple(board["manifest"]["cache"][name] for name in ("hits", "misses", "saved_cost"))
     assert {"prompt_tokens": 18, "cost": 0.0} == board["usage"]
     limits = ("--lm-max=overall.cost=1", "--lm-max=overall.cost_per_example=1", "--lm-max=words.tokens_per_example=3")
-    assert 0 == run(counting, CACHE, processes, "--lm-gate=tasks", *limits).ret
-    slow = run(counting, CACHE, processes, "--lm-gate=tasks", "--lm-max=overall.p95_ms=1000")
+    assert 0 == counting.run(CACHE, processes, "--lm-gate=tasks", *limits).ret
+    slow = counting.run(CACHE, processes, "--lm-gate=tasks", "--lm-max=overall.p95_ms=1000")
     assert 1 == slow.ret
     slow.stdout.fnmatch_lines(["*overall.p95_ms: too few: 0 request(s) were timed, 6 answers out of the cache aside*"])
 
 
 def test_other_options_another_model_and_other_requests_are_asked(counting: Project) -> None:
-    run(counting, CACHE)
-    assert 6 == asked(counting)
+    counting.run(CACHE)
+    assert 6 == len(counting.asked(forget=True))
     for options, model in ((["--lm-adapter-arg=top_p=0.5"], "Counting"), ([], "Sure")):
-        run(counting, CACHE, *options, model=model)
-        assert 6 == asked(counting)
+        counting.run(CACHE, *options, f"--lm-adapter=counting:{model}")
+        assert 6 == len(counting.asked(forget=True))
     records = [{"id": f"e{n}", "prompt": f"q{n}", "targets": [f"q{n} 1"], "metric": "exact_match"} for n in range(8)]
     counting.task("tasks/words.jsonl", *records)
-    run(counting, CACHE)
-    assert 2 == asked(counting)
+    counting.run(CACHE)
+    assert 2 == len(counting.asked(forget=True))
 
 
 def test_part_of_a_batch_out_of_the_cache_is_not_asked(counting: Project) -> None:
-    run(counting, CACHE, "-k", "e1 or e3")
-    assert 2 == asked(counting)
-    run(counting, CACHE, "--lm-batch-size=6")
-    assert 4 == asked(counting)
+    counting.run(CACHE, "-k", "e1 or e3")
+    assert 2 == len(counting.asked(forget=True))
+    counting.run(CACHE, "--lm-batch-size=6")
+    assert 4 == len(counting.asked(forget=True))
     assert ["e0", "e1", "e2", "e3", "e4", "e5"] == [key.partition(":")[2] for key in counting.examples()]
     assert all(
         output.split()[0] == f"q{id[-1]}" for id, output in zip(counting.examples(), outputs(counting), strict=True)
@@ -109,39 +99,42 @@ def test_part_of_a_batch_out_of_the_cache_is_not_asked(counting: Project) -> Non
 
 
 def test_read_only_asks_nobody_and_names_what_is_not_there(counting: Project) -> None:
-    run(counting, CACHE, "-k", "not e5")
-    asked(counting)
+    counting.run(CACHE, "-k", "not e5")
+    counting.asked(forget=True)
     before = (counting.path / "answers/answers.sqlite").read_bytes()
-    ran = run(counting, CACHE, "--lm-cache-mode=read-only")
-    assert (3, 0) == (ran.ret, asked(counting))
+    ran = counting.run(CACHE, "--lm-cache-mode=read-only")
+    assert (3, 0) == (ran.ret, len(counting.asked(forget=True)))
     ran.stdout.fnmatch_lines(["*not in the cache, and --lm-cache-mode=read-only asks no model: words: e5*"])
     assert (5, 1) == tuple(counting.board()["counts"][name] for name in ("scored", "errors"))
     assert before == (counting.path / "answers/answers.sqlite").read_bytes()
 
 
 def test_refresh_asks_all_again_and_keeps_the_new_answers(counting: Project) -> None:
-    run(counting, CACHE)
+    counting.run(CACHE)
     old = outputs(counting)
-    run(counting, CACHE, "--lm-cache-mode=refresh")
+    counting.run(CACHE, "--lm-cache-mode=refresh")
     new = outputs(counting)
     assert old != new
-    asked(counting)
-    run(counting, CACHE)
-    assert (0, new) == (asked(counting), outputs(counting))
+    counting.asked(forget=True)
+    counting.run(CACHE)
+    assert (0, new) == (len(counting.asked(forget=True)), outputs(counting))
 
 
 def test_answers_at_a_temperature_are_kept_by_repeat_and_by_sampled_alone(counting: Project) -> None:
     warm = (CACHE, "--lm-adapter-arg=temperature=0.7", "--lm-repeats=3", "--lm-batch-size=1")
     for _ in range(2):
-        run(counting, *warm)
-        assert 18 == asked(counting)
-    run(counting, *warm, "--lm-cache-mode=sampled")
+        counting.run(*warm)
+        assert 18 == len(counting.asked(forget=True))
+    counting.run(*warm, "--lm-cache-mode=sampled")
     said = [record["outputs"] for record in counting.examples().values()]
     assert all(3 == len(set(each)) for each in said)
-    asked(counting)
+    counting.asked(forget=True)
     for mode in ("sampled", "read-only"):
-        run(counting, *warm, f"--lm-cache-mode={mode}")
-        assert (0, said) == (asked(counting), [record["outputs"] for record in counting.examples().values()])
+        counting.run(*warm, f"--lm-cache-mode={mode}")
+        assert (0, said) == (
+            len(counting.asked(forget=True)),
+            [record["outputs"] for record in counting.examples().values()],
+        )
 
 
 JUDGED = """
@@ -174,22 +167,22 @@ def test_judges_are_asked_once_too(counting: Project, processes: str) -> None:
     counting.write("tasks/words.csv", "word\nblue\nred\ngrey\n")
     counting.write("judge.py", MODEL.replace('f"{one.text} {count}"', '"yes"'))
     judged = (CACHE, "--lm-judge=judge:Sure", processes)
-    run(counting, *judged, model="Sure")
-    assert (6, 6) == (asked(counting), counting.board()["manifest"]["cache"]["misses"])
+    counting.run(*judged, "--lm-adapter=counting:Sure")
+    assert (6, 6) == (len(counting.asked(forget=True)), counting.board()["manifest"]["cache"]["misses"])
     digest = counting.board()["digest"]
-    run(counting, *judged, model="Sure")
-    assert (0, digest) == (asked(counting), counting.board()["digest"])
+    counting.run(*judged, "--lm-adapter=counting:Sure")
+    assert (0, digest) == (len(counting.asked(forget=True)), counting.board()["digest"])
 
 
 def test_a_resumed_run_and_the_cache_answer_together(counting: Project) -> None:
-    run(counting, CACHE, "-k", "e0 or e1")
+    counting.run(CACHE, "-k", "e0 or e1")
     (counting.path / "answers/answers.sqlite").rename(counting.path / "kept.sqlite")
     for left in (counting.path / "answers").iterdir():
         left.unlink()
-    run(counting, CACHE, "-k", "e2", "--lm-report-dir=other")
-    asked(counting)
-    run(counting, CACHE, "--lm-resume")
-    assert 3 == asked(counting)
+    counting.run(CACHE, "-k", "e2", "--lm-report-dir=other")
+    counting.asked(forget=True)
+    counting.run(CACHE, "--lm-resume")
+    assert 3 == len(counting.asked(forget=True))
 
 
 def test_a_cache_that_cannot_be_used_is_a_usage_error(counting: Project) -> None:
@@ -199,15 +192,15 @@ def test_a_cache_that_cannot_be_used_is_a_usage_error(counting: Project) -> None
         ([CACHE, "--lm-cache-mode=read-only"], "*holds no answers*"),
         (["--lm-cache-mode=refresh"], "*--lm-cache-mode=refresh needs --lm-cache DIR*"),
     ):
-        ran = run(counting, *options)
+        ran = counting.run(*options)
         assert 4 == ran.ret
         ran.stderr.fnmatch_lines([message])
-    assert 0 == asked(counting)
+    assert 0 == len(counting.asked(forget=True))
 
 
 def test_the_ini_option_is_a_folder_below_the_root(counting: Project) -> None:
     counting.write("pytest.ini", "[pytest]\nlm_cache = kept\n")
-    run(counting)
+    counting.run()
     assert (counting.path / "kept/answers.sqlite").exists()
 
 
@@ -231,8 +224,8 @@ def test_a_recording_answers_by_id_and_is_not_cached(project: Project) -> None:
 
 
 def test_a_run_with_the_baseline_s_own_answers_says_so(counting: Project) -> None:
-    run(counting, CACHE, "--lm-baseline=base.json", "--lm-update-baseline", "--lm-report-dir=first")
-    ran = run(counting, CACHE, "--lm-gate=baseline", "--lm-baseline=base.json")
+    counting.run(CACHE, "--lm-baseline=base.json", "--lm-update-baseline", "--lm-report-dir=first")
+    ran = counting.run(CACHE, "--lm-gate=baseline", "--lm-baseline=base.json")
     assert 0 == ran.ret
     ran.stdout.fnmatch_lines(
         ["*6 of 6 examples have the baseline's own answers, or equal ones, out of the cache: they say nothing*"]

@@ -20,11 +20,6 @@ def talk(id: str, *said: str, targets: dict[int, str], **extras: Any) -> dict[st
     return {"id": id, "turns": turns, "extras": extras}
 
 
-def ledger(project: Project, folder: str = "reports") -> dict[str, dict[str, Any]]:
-    lines = map(json.loads, (project.path / folder / "ledger.jsonl").read_text().splitlines())
-    return {line["id"]: line for line in lines if "status" in line}
-
-
 @pytest.fixture
 def talking(project: Project) -> Project:
     project.copy("conversations", "talker.py")
@@ -89,8 +84,8 @@ def test_what_broke_off_is_completed_from_where_it_was(talking: Project) -> None
     digest = talking.board("whole")["digest"]
     talking.write("fail.txt", "three five")
     assert 3 == talking.run_pytest("--lm-adapter=talker:Batch").ret
-    assert ["error", "error", "passed"] == [ledger(talking)[id]["status"] for id in "abc"]
-    assert 2 == len(ledger(talking)["a"]["exchanges"])
+    assert ["error", "error", "passed"] == [talking.ledger()[f"talks:{id}"]["status"] for id in "abc"]
+    assert 2 == len(talking.ledger()["talks:a"]["exchanges"])
     (talking.path / "fail.txt").unlink()
     asked = len(talking.calls())
     assert 1 == talking.run_pytest("--lm-adapter=talker:Batch", "--lm-resume").ret
@@ -106,7 +101,7 @@ def test_what_a_killed_process_had_been_answered_is_not_asked_again(talking: Pro
     die = talking.write("die.txt", "")
     talking.run_pytest("--lm-adapter=talker:Batch", processes, "--max-worker-restart=0")
     underway = talking.path / "reports/underway.jsonl"
-    assert ({}, 6) == (ledger(talking), len(underway.read_text().strip().splitlines()))
+    assert ({}, 6) == (talking.ledger(), len(underway.read_text().strip().splitlines()))
     # What a process wrote last may lack its end.
     with underway.open("ab") as file:
         file.write(b'\n{"asking": "half')
@@ -145,12 +140,12 @@ def test_a_ledger_answers_by_request_and_a_changed_turn_is_not_answered(talking:
     assert talking.board("first")["digest"] == talking.board()["digest"]
     talking.task("tasks/talks.jsonl", talk("c", "six", "eight", targets={1: "eight"}))
     assert 3 == talking.run_pytest(*replay).ret
-    assert "holds no answer to this request" in ledger(talking)["c"]["error"]
+    assert "holds no answer to this request" in talking.ledger()["talks:c"]["error"]
 
 
 def test_a_conversation_that_would_pass_the_cost_limit_stops(talking: Project) -> None:
     assert 3 == talking.run_pytest("--lm-adapter=talker:Async", "--lm-max-cost=2.5", "-k", "a").ret
-    told = ledger(talking)["a"]
+    told = talking.ledger()["talks:a"]
     assert "stopped by --lm-max-cost" in told["error"]
     assert (2, 2.0) == (len(told["exchanges"]), told["usage"]["cost"])
 

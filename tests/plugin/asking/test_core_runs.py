@@ -50,6 +50,7 @@ LEGS = [{"context": "A spider's legs:", "continuation": "eight"}, {"context": "A
 
 @pytest.fixture
 def bundle(project: Project) -> Project:
+    project.usual = ("--lm-adapter=model:Model", "core/core.yaml", "--lm-gate=none", "--lm-include-per-example")
     """Provide a project with a bundle of two tasks and one other task."""
     project.write("model.py", MODEL)
     entries: list[dict[str, Any]] = [
@@ -63,20 +64,8 @@ def bundle(project: Project) -> Project:
     return project
 
 
-def asked(project: Project) -> list[list[list[str]]]:
-    """Return what the model was asked for, call by call."""
-    path = project.path / "asked.txt"
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-
-
-def run(project: Project, *more: str, model: str = "Model") -> pytest.RunResult:
-    return project.run_pytest(
-        f"--lm-adapter=model:{model}", "core/core.yaml", "--lm-gate=none", "--lm-include-per-example", *more
-    )
-
-
 def test_every_label_is_a_row_and_the_options_of_a_batch_go_together(bundle: Project) -> None:
-    done = run(bundle, "--lm-batch-size=4")
+    done = bundle.run("--lm-batch-size=4")
     assert 0 == done.ret, done.stdout.str()
     bees, legs = bundle.board()["tasks"]
     assert [("bees", "accuracy", 0.75, 4), ("legs", "accuracy", 0.5, 2)] == [
@@ -88,60 +77,54 @@ def test_every_label_is_a_row_and_the_options_of_a_batch_go_together(bundle: Pro
     assert ("honey", ["honey"], 0) == (first["prediction"], first["targets"], first["details"]["chosen"])
     assert (0.0, "honey") == (second["score"], second["prediction"])
     assert first["prompt"].endswith("\n\nBees make")
-    assert [["ex-1", " honey"], ["ex-1", " a web of silk"], ["ex-2", " honey"], ["ex-2", " grass"]] == asked(bundle)[0][
-        :4
-    ]
-    assert 12 >= sum(map(len, asked(bundle)))
+    begun = [["ex-1", " honey"], ["ex-1", " a web of silk"], ["ex-2", " honey"], ["ex-2", " grass"]]
+    assert begun == bundle.asked()[0][:4]
+    assert 12 >= sum(map(len, bundle.asked()))
 
 
 def test_a_model_that_only_writes_is_not_asked(bundle: Project) -> None:
-    done = run(bundle, model="Writer")
+    done = bundle.run("--lm-adapter=model:Writer")
     assert 3 == done.ret
-    assert [] == asked(bundle)
+    assert [] == bundle.asked()
     board = bundle.board()
     assert 6 == board["counts"]["errors"]
     assert "adapter writer.v1 has no loglikelihood" in bundle.examples()["bees:ex-1"]["error"]
 
 
 def test_two_processes_come_to_the_same(bundle: Project) -> None:
-    run(bundle)
+    bundle.run()
     alone = bundle.board()
-    assert 0 == run(bundle, "-n2", "--lm-batch-size=1").ret
+    assert 0 == bundle.run("-n2", "--lm-batch-size=1").ret
     assert alone["digest"] == bundle.board()["digest"]
 
 
 def test_what_an_interrupted_run_knows_is_not_asked_again(bundle: Project) -> None:
     bundle.write("deadly.txt", "")
-    run(bundle, "--lm-batch-size=1", "-n1", "--max-worker-restart=0")
+    bundle.run("--lm-batch-size=1", "-n1", "--max-worker-restart=0")
     (bundle.path / "deadly.txt").unlink()
-    known = {line["id"] for line in ledger(bundle) if line.get("task") == "bees" and line.get("score") is not None}
+    known = {each["id"] for each in bundle.ledger().values() if each["task"] == "bees" and each["score"] is not None}
     assert {"ex-1", "ex-2"} == known
     (bundle.path / "asked.txt").unlink()
-    assert 0 == run(bundle, "--lm-batch-size=1", "--lm-resume").ret
-    again = {id for call in asked(bundle) for id, text in call if text.strip() not in ("eight", "four")}
+    assert 0 == bundle.run("--lm-batch-size=1", "--lm-resume").ret
+    again = {id for call in bundle.asked() for id, text in call if text.strip() not in ("eight", "four")}
     assert {"ex-3", "ex-4"} == again
     resumed = bundle.board()
     (bundle.path / "reports" / "ledger.jsonl").unlink()
-    run(bundle)
+    bundle.run()
     assert bundle.board()["digest"] == resumed["digest"]
     assert [row["metrics"] for row in bundle.board()["tasks"]] == [row["metrics"] for row in resumed["tasks"]]
 
 
-def ledger(project: Project) -> list[dict[str, Any]]:
-    lines = (project.path / "reports" / "ledger.jsonl").read_text().splitlines()
-    return [json.loads(line) for line in lines]
-
-
 def test_a_fault_of_the_bundle_stops_the_run_before_a_call(bundle: Project) -> None:
     bundle.write("core/eval_data/legs.jsonl", '{"context": "A spider\'s legs:"}\n')
-    done = run(bundle)
+    done = bundle.run()
     assert 2 == done.ret
     done.stdout.fnmatch_lines(["*core/core.yaml:1: missing_required legs.continuation: legs.jsonl:1: *"])
-    assert [] == asked(bundle)
+    assert [] == bundle.asked()
 
 
 def test_the_board_centres_the_scores_and_a_table_lists_them(bundle: Project) -> None:
-    run(bundle)
+    bundle.run()
     board = bundle.board()
     centred = [row["metrics"]["centered"] for row in board["tasks"]]
     assert pytest.approx([(0.75 - 0.5) / 0.5, 0.5]) == centred

@@ -46,14 +46,6 @@ def moody(project: Project) -> Project:
     return project
 
 
-def asked(project: Project) -> list[tuple[str, int]]:
-    """Return what was asked since the last look, sorted."""
-    path = project.path / "asked.txt"
-    lines = path.read_text().splitlines()
-    path.unlink()
-    return sorted((id, repeat) for id, repeat in map(json.loads, lines))
-
-
 @pytest.mark.parametrize(
     ("adapter", "processes"),
     [("Batch", "-n0"), ("Async", "-n0"), ("Async", "-n2"), pytest.param("Batch", "-n2", marks=pytest.mark.again)],
@@ -63,7 +55,9 @@ def test_every_example_is_asked_each_time_and_scored_by_the_mean(moody: Project,
     result = moody.run_pytest(f"--lm-adapter=model:{adapter}", *options)
     assert 1 == result.ret
     result.assert_outcomes(passed=2, failed=2)
-    assert [(id, n) for id in ("always", "mostly", "never", "once") for n in range(4)] == asked(moody)
+    assert [(id, n) for id in ("always", "mostly", "never", "once") for n in range(4)] == sorted(
+        map(tuple, moody.asked(forget=True))
+    )
     examples = moody.examples()
     assert [1.0, 0.75, 0.25, 0.0] == [examples[f"t:{id}"]["score"] for id in ("always", "mostly", "once", "never")]
     assert ["yes", "yes", "no", "yes"] == examples["t:mostly"]["outputs"] == examples["t:mostly"]["predictions"]
@@ -98,7 +92,7 @@ def test_one_repeat_without_an_answer_is_an_error_of_its_example(moody: Project)
     result = moody.run_pytest("--lm-adapter=model:Batch", "--lm-repeats=2", "--lm-include-per-example")
     assert 3 == result.ret
     assert {"t:a": "error", "t:b": "passed"} == {id: record["status"] for id, record in moody.examples().items()}
-    assert 4 == len(asked(moody))
+    assert 4 == len(moody.asked(forget=True))
 
 
 @pytest.mark.parametrize("source", ["ledger.jsonl", "leaderboard.json"])
@@ -110,7 +104,7 @@ def test_a_recording_of_repeats_can_be_scored_again(moody: Project, source: str)
     assert again["complete"]
     assert first["digest"] == again["digest"]
     assert first["tasks"][0]["metrics"] == again["tasks"][0]["metrics"]
-    assert 16 == len(asked(moody))
+    assert 16 == len(moody.asked(forget=True))
 
 
 def test_a_recording_that_lacks_a_repeat_is_an_error_and_no_guess(moody: Project) -> None:

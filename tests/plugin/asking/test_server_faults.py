@@ -94,10 +94,6 @@ def ask(project: Project, server: ScriptedServer, *options: str) -> pytest.RunRe
     return project.run_pytest("--lm-adapter=openai:m", address, *limits, "--lm-include-per-example", *options)
 
 
-def outcomes(project: Project) -> dict[str, str]:
-    return {record["prompt"]: record["status"] for record in project.examples().values()}
-
-
 @pytest.mark.parametrize("processes", ["-n0", "-n2"])
 def test_each_fault_has_its_status_and_its_number_of_requests(project: Project, processes: str) -> None:
     half = len(FINE) // 2
@@ -112,7 +108,7 @@ def test_each_fault_has_its_status_and_its_number_of_requests(project: Project, 
     assert 3 == result.ret
     expected = {prompt: (outcome, number) for prompt, (_, outcome, number) in FAULTS.items()}
     expected |= {"redirect": ("error", 1), **dict.fromkeys(FINE, ("passed", 1))}
-    assert expected == {prompt: (each, answering.requests[prompt]) for prompt, each in outcomes(project).items()}
+    assert expected == {prompt: (each, answering.requests[prompt]) for prompt, each in project.statuses().items()}
     counts = project.board()["counts"]
     kinds = Counter(outcome for outcome, _ in expected.values())
     assert (kinds["error"], kinds["timeout"]) == (counts["errors"], counts["timeouts"])

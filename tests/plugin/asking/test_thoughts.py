@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
 
 from tests.conftest import Project
 
 LETTER = {"category": "mcq", "post_process": "extract_letter"}
-
-
-def ledger(project: Project, folder: str = "reports") -> dict[str, dict[str, Any]]:
-    lines = map(json.loads, (project.path / folder / "ledger.jsonl").read_text().splitlines())
-    return {line["id"]: line for line in lines if "status" in line}
 
 
 @pytest.fixture
@@ -47,13 +41,13 @@ def test_a_failure_shows_the_end_of_the_thoughts_folded_into_a_line(project: Pro
 def test_no_answer_counts_as_unparsed_whatever_the_rule(project: Project) -> None:
     project.task("tasks/w.jsonl", project.record("a", "<think>B", target="B"))
     project.run("--lm-gate=none")
-    assert (True, True, 0.0) == tuple(ledger(project)["a"][name] for name in ("unparsed", "cut_off", "score"))
+    assert (True, True, 0.0) == tuple(project.ledger()["w:a"][name] for name in ("unparsed", "cut_off", "score"))
 
 
 def test_texts_stay_as_they_are_without_tags_and_the_baseline_says_so(thinker: Project) -> None:
     thinker.run("--lm-gate=none", "--lm-baseline=base.json", "--lm-update-baseline")
     result = thinker.run("--lm-think-tags=none", "--lm-baseline=base.json")
-    assert "<think>A would be ...</think> C" in ledger(thinker)["right"]["outputs"]
+    assert "<think>A would be ...</think> C" in thinker.ledger()["mcq:right"]["outputs"]
     told = "thoughts were taken off by other tags in the baseline: <think>,</think>, now none (--lm-think-tags)"
     result.stdout.fnmatch_lines([f"*doubtful: {told}*"])
 
@@ -75,7 +69,7 @@ def test_a_recording_is_read_as_the_model_itself_and_its_ledger_gives_the_same_d
     thinker.run_pytest("--lm-adapter=replay:reports/ledger.jsonl", "--lm-report-dir=again", "--lm-gate=none")
     again = thinker.board("again")
     assert (first["digest"], first["counts"]) == (again["digest"], again["counts"])
-    assert ledger(thinker)["right"]["thoughts"] == ledger(thinker, "again")["right"]["thoughts"]
+    assert thinker.ledger()["mcq:right"]["thoughts"] == thinker.ledger("again")["mcq:right"]["thoughts"]
 
 
 def test_a_resumed_run_knows_what_was_thought_and_other_tags_ask_again(thinker: Project) -> None:

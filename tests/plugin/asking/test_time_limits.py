@@ -22,11 +22,6 @@ def write(project: Project, *prompts: str) -> None:
     project.task("tasks/t.jsonl", *records)
 
 
-def statuses(project: Project) -> dict[str, str]:
-    """Return the status of every example by its prompt."""
-    return {record["prompt"]: record["status"] for record in project.examples().values()}
-
-
 @pytest.mark.parametrize("processes", ["-n0", "-n2"])
 def test_a_batch_adapter_that_hangs_spoils_its_batch_alone_and_one_that_exits_its_request(
     model: Project, processes: str
@@ -37,7 +32,7 @@ def test_a_batch_adapter_that_hangs_spoils_its_batch_alone_and_one_that_exits_it
     assert 3 == result.ret
     spoilt = {"hangs in C": "timeout", "c": "timeout"}
     spoilt |= dict.fromkeys(["exits", "raises strangely"], "error")
-    assert {**dict.fromkeys("abdefghi", "passed"), **spoilt} == statuses(model)
+    assert {**dict.fromkeys("abdefghi", "passed"), **spoilt} == model.statuses()
     (row,) = model.board()["tasks"]
     assert (2, 2, 8, 12) == (row["timeouts"], row["errors"], row["correct"], row["total"])
     assert 1.0 == row["score"]
@@ -57,7 +52,7 @@ def test_an_async_adapter_that_hangs_or_exits_spoils_its_request_alone(model: Pr
     assert 3 == result.ret
     expected = dict.fromkeys([*fine, "hangs once"], "passed")
     expected |= {**dict.fromkeys(hanging, "timeout"), **dict.fromkeys(faulty, "error")}
-    assert expected == statuses(model)
+    assert expected == model.statuses()
     counts = model.board()["counts"]
     assert (21, 2, 3) == (counts["scored"], counts["timeouts"], counts["errors"])
     result.stdout.fnmatch_lines(["*no response within 1 s (--lm-timeout) (2 attempts)*"])
@@ -70,7 +65,7 @@ def test_an_adapter_that_blocks_its_event_loop_is_a_timeout(model: Project) -> N
     options = ["--lm-timeout=1", "--lm-concurrency=1", "--lm-include-per-example"]
     result = model.run_pytest("--lm-adapter=model:Async", *options)
     assert 3 == result.ret
-    assert {**dict.fromkeys(fine, "passed"), "blocks the loop": "timeout"} == statuses(model)
+    assert {**dict.fromkeys(fine, "passed"), "blocks the loop": "timeout"} == model.statuses()
     assert 1 == model.board()["counts"]["timeouts"]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
 
@@ -29,10 +28,6 @@ SCORES = {
 }
 
 
-def _asked(project: Project, file: str = "prompts.txt") -> list[Any]:
-    return [json.loads(line) for line in (project.path / file).read_text().splitlines()]
-
-
 def test_every_kind_of_task_runs_alike_in_one_process_and_in_two(everything: Project) -> None:
     arguments = ("tasks", "--lm-adapter=oracle:Oracle", "--lm-gate=tasks", "--lm-include-per-example")
     serial = everything.run_pytest(*arguments)
@@ -52,7 +47,7 @@ def test_every_kind_of_task_runs_alike_in_one_process_and_in_two(everything: Pro
     assert [0.5, 1] == [rows["PartlyRightPrograms"]["threshold"], rows["PartlyRightPrograms"]["correct"]]
     assert "N'Djamena" == everything.examples()["Capitals Quiz:ex-0"]["prediction"]
     # A model without roles reads the cue on the line below the question.
-    assert "You know your geography.\n\nName the capital of Chad.\nAnswer:" in _asked(everything)
+    assert "You know your geography.\n\nName the capital of Chad.\nAnswer:" in everything.asked("prompts.txt")
 
 
 def test_options_choose_few_shots_subjects_and_examples(everything: Project) -> None:
@@ -61,7 +56,7 @@ def test_options_choose_few_shots_subjects_and_examples(everything: Project) -> 
 
     # Of the other tasks only the one whose items name no subject is left to deselect.
     result.assert_outcomes(passed=1, deselected=1)
-    ((turns, stop, max_tokens),) = _asked(everything, "requests.txt")
+    ((turns, stop, max_tokens),) = everything.asked("requests.txt")
     assert ["system", "user", "assistant", "user", "assistant", "user", "assistant"] == [role for role, _ in turns]
     assert ["Name the capital of Chad.\n", "Answer:"] == [content for _, content in turns[-2:]]
     # The class draws its own: none of the country's letter.

@@ -12,7 +12,7 @@ from tests.needs import module
 
 # Notes how many requests are in flight at once, and answers what the prompt says.
 MODEL = """
-import asyncio, os
+import asyncio, json, os
 from pytest_lmeval import Completion
 
 class Model:
@@ -27,7 +27,7 @@ class Model:
         await asyncio.sleep(0.05)
         type(self).flying -= 1
         with open(os.path.join(os.path.dirname(__file__), "asked.txt"), "a") as file:
-            file.write(f"{request.id} {request.text}\\n")
+            file.write(json.dumps([request.id, request.text]) + "\\n")
         return Completion(request.text.rpartition("say: ")[2])
 """
 HEAD = "import asyncio, os, time\nimport pytest\nfrom pytest_lmeval import eval_task\n\n"
@@ -41,11 +41,6 @@ def write(project: Project, body: str, name: str = "test_x", folder: str = "test
 
 def most_at_once(project: Project) -> int:
     return max(int(path.read_text()) for path in project.path.glob("most.*"))
-
-
-def asked(project: Project) -> list[str]:
-    path = project.path / "asked.txt"
-    return path.read_text().splitlines() if path.exists() else []
 
 
 @pytest.mark.parametrize(
@@ -123,7 +118,7 @@ def test_what_uses_a_module_s_fixture_has_ended_before_that_is_torn_down(project
     result = project.run("tests", "--lm-concurrency=16", "-x", "--lm-max-errors=0")
     result.assert_outcomes(passed=12)
     # None was begun twice: nobody pays twice for it.
-    assert 36 == len(asked(project))
+    assert 36 == len(project.asked())
 
 
 def test_after_x_nothing_more_is_begun_and_what_runs_is_cancelled(project: Project) -> None:
@@ -214,7 +209,7 @@ def test_a_run_that_is_resumed_asks_only_what_has_no_answer(project: Project) ->
     (project.path / "asked.txt").unlink()
     result = project.run("tests", "--lm-resume")
     assert 0 == result.ret, result.stdout.str()
-    assert 1 + 2 * 7 == len(asked(project))
+    assert 1 + 2 * 7 == len(project.asked())
     assert 12 == project.board()["counts"]["scored"]
 
 
@@ -235,10 +230,10 @@ def test_what_a_killed_process_had_been_answered_is_not_asked_again(project: Pro
     options = ("tests", "--lm-judge=judge:Judge", "--lm-include-per-example")
     project.run(*options)
     die.unlink()
-    before = len(asked(project))
+    before = len(project.asked())
     result = project.run(*options, "--lm-resume")
     assert 0 == result.ret, result.stdout.str()
-    assert (1, "x") == (len(asked(project)[before:]), (project.path / "judged.txt").read_text())
+    assert (1, "x") == (len(project.asked()[before:]), (project.path / "judged.txt").read_text())
     steps = project.examples()["x:a"]["details"]["steps"]
     assert ["request", "judge", "request"] == [step["kind"] for step in steps]
 
@@ -251,7 +246,7 @@ def test_ctrl_c_cancels_what_runs_and_names_what_has_no_result(project: Project)
         "    assert await lm.ask('say: 1')\n    if row['id'] != 'e0':\n        await asyncio.sleep(600)\n",
     )
     started = project.start("tests", "--lm-adapter=model:Model")
-    started.wait_for(lambda: len(asked(project)) >= 6)
+    started.wait_for(lambda: len(project.asked()) >= 6)
     code, output = started.stop(signal.SIGINT)
     assert 2 == code, output
     assert "no result: tests/test_x.py::test_x[e3]" in output
@@ -300,7 +295,7 @@ def test_a_run_ends_where_its_limit_on_cost_would_be_passed(project: Project) ->
     project.write("model.py", model.replace('("say: ")[2])', '("say: ")[2], cost=1.0)'))
     result = project.run("tests", "--lm-max-cost=5", "--lm-concurrency=2")
     assert 3 == result.ret, result.stdout.str()
-    assert 5 == len(asked(project))
+    assert 5 == len(project.asked())
     assert "stopped by --lm-max-cost" in result.stdout.str()
 
 
@@ -355,7 +350,7 @@ def test_answers_out_of_the_cache_cost_nothing_again(project: Project) -> None:
     for cost, cached in ((13.0, 11), (0.0, 24)):
         result = project.run("tests", "--lm-cache=answers", "--lm-concurrency=1", "--lm-include-per-example")
         assert 0 == result.ret, result.stdout.str()
-        assert 13 == len(asked(project))
+        assert 13 == len(project.asked())
         assert cached == sum(record.get("cached", 0) for record in project.examples().values())
         assert cost == project.board().get("usage", {}).get("cost", 0.0)
 

@@ -36,14 +36,19 @@ def write_task(project: Project, prompt: str, *, of: int = 60) -> None:
     project.task("tasks/numbers.jsonl", *records)
 
 
+@pytest.fixture(autouse=True)
+def _oracle(project: Project) -> None:
+    project.write("oracle.py", MODEL)
+    project.usual = ("--lm-adapter=oracle:Model",)
+
+
 @pytest.fixture
 def compared(project: Project, made_once: MadeOnce) -> Project:
     """Provide a project with a baseline of one prompt, and task files with another one."""
-    project.write("oracle.py", MODEL)
 
     def fill(folder: Path) -> None:
         write_task(project, "Repeat slowly:")
-        assert 0 == run(project, *BASELINE, "--lm-update-baseline").ret
+        assert 0 == project.run(*BASELINE, "--lm-update-baseline").ret
         for name in ("base.json", "reports"):
             shutil.move(project.path / name, folder)
 
@@ -52,12 +57,8 @@ def compared(project: Project, made_once: MadeOnce) -> Project:
     return project
 
 
-def run(project: Project, *options: str) -> pytest.RunResult:
-    return project.run_pytest("--lm-adapter=oracle:Model", *options)
-
-
 def test_a_worse_prompt_is_a_regression_and_every_output_says_so_and_shows_both(compared: Project) -> None:
-    ran = run(compared, *BASELINE, "--junitxml=junit.xml")
+    ran = compared.run(*BASELINE, "--junitxml=junit.xml")
     assert 1 == ran.ret
     counted = "paired by id: 60 of 60 examples have another prompt than in the baseline: numbers 60"
     board = compared.board()
@@ -86,12 +87,12 @@ def test_a_worse_prompt_is_a_regression_and_every_output_says_so_and_shows_both(
 
 
 def test_without_pairs_by_id_a_changed_prompt_makes_the_baseline_stale(compared: Project) -> None:
-    assert 1 == run(compared, "--lm-baseline=base.json").ret
+    assert 1 == compared.run("--lm-baseline=base.json").ret
     assert "stale" == compared.board()["gate"]["verdict"]
 
 
 def test_workers_show_both_prompts_too(compared: Project) -> None:
-    run(compared, *BASELINE, "-n2").stdout.fnmatch_lines(["    prompt before: Repeat slowly: 0"])
+    compared.run(*BASELINE, "-n2").stdout.fnmatch_lines(["    prompt before: Repeat slowly: 0"])
 
 
 def test_changed_targets_are_no_pair_however_pairs_are_made(compared: Project) -> None:
@@ -99,7 +100,7 @@ def test_changed_targets_are_no_pair_however_pairs_are_made(compared: Project) -
     last = {"id": "e59", "prompt": "Repeat slowly: 59", "targets": ["fifty-nine"], "metric": "exact_match"}
     with (compared.path / "tasks/numbers.jsonl").open("a") as file:
         file.write(json.dumps(last) + "\n")
-    assert 0 == run(compared, *BASELINE).ret
+    assert 0 == compared.run(*BASELINE).ret
     comparison = compared.board()["gate"]["comparison"]
     assert [{"task": "numbers", "id": "e59", "passed_before": True}] == comparison["changed"]
     assert "other_prompts" not in comparison
@@ -110,18 +111,18 @@ def test_a_baseline_without_scoring_hashes_is_refused_before_any_request(compare
     old = re.sub(r', "scoring_hash": "[0-9a-f]{64}"', "", text)
     assert old != text
     compared.write("base.json", old)
-    ran = run(compared, *BASELINE)
+    ran = compared.run(*BASELINE)
     assert 4 == ran.ret
     ran.stderr.fnmatch_lines(["*base.json: pairs by id need the scoring_hash*; renew it: *"])
     assert not (compared.path / "reports/leaderboard.json").exists() or "stale" != compared.board()["gate"]["verdict"]
     # To renew it, it may be as old as it likes.
     write_task(compared, "Repeat slowly:")
-    assert 0 == run(compared, *BASELINE, "--lm-update-baseline").ret
+    assert 0 == compared.run(*BASELINE, "--lm-update-baseline").ret
     assert text.count("scoring_hash") == (compared.path / "base.json").read_text().count("scoring_hash")
 
 
 def test_the_commands_compare_prompts_too(compared: Project) -> None:
-    run(compared, "--lm-report-dir=new", "--lm-gate=none")
+    compared.run("--lm-report-dir=new", "--lm-gate=none")
     by_id = compared.lmeval("diff", "base.json", "new/ledger.jsonl", "--pair-by=id", "--limit=1")
     assert 1 == by_id.ret
     by_id.stdout.fnmatch_lines(
@@ -133,7 +134,7 @@ def test_the_commands_compare_prompts_too(compared: Project) -> None:
     ranked = compared.lmeval("rank", "base.json", "new/ledger.jsonl", "--pair-by=id")
     assert 0 == ranked.ret
     for part in (1, 2):
-        run(compared, f"--lm-shard={part}/2", f"--lm-report-dir=s{part}", "--lm-gate=none")
+        compared.run(f"--lm-shard={part}/2", f"--lm-report-dir=s{part}", "--lm-gate=none")
     shards = ("s1/ledger.jsonl", "s2/ledger.jsonl", "-o", "whole", "--gate=baseline", "--baseline=base.json")
     assert 1 == compared.lmeval("merge", *shards, "--pair-by=id").ret
     assert "regression" == compared.board("whole")["gate"]["verdict"]
@@ -159,21 +160,20 @@ definition:
 
 
 def test_a_list_of_configs_is_ranked_as_variants_of_a_task(project: Project) -> None:
-    project.write("oracle.py", MODEL)
     project.write("tasks/numbers.yaml", VARIANTS)
     project.write("tasks/rows.csv", "n\n" + "".join(f"{n}\n" for n in range(30)))
     project.write(
         "both.yaml",
         "- {name: quick, tone: Hurry up}\n- {name: slow, tone: Repeat slowly}\n",
     )
-    assert 0 == run(project, "--lm-config=both.yaml", "--lm-gate=none").ret
+    assert 0 == project.run("--lm-config=both.yaml", "--lm-gate=none").ret
     ranked = project.lmeval("rank", "reports/ledger.jsonl", "--by=config")
     assert 0 == ranked.ret, ranked.stderr.str()
     ranked.stdout.fnmatch_lines(
         ["slow * 1.0000 *", "quick * 0.6000 *", "scores are over the 30 example(s) *: numbers 30"]
     )
     project.write("one.yaml", "tone: Hurry up\n")
-    assert 0 == run(project, "--lm-config=one.yaml", "--lm-gate=none").ret
+    assert 0 == project.run("--lm-config=one.yaml", "--lm-gate=none").ret
     alone = project.lmeval("rank", "reports/ledger.jsonl", "--by=config")
     assert 2 == alone.ret
     alone.stderr.fnmatch_lines(["*no variants of a task; --by config takes a run whose --lm-config is a list"])
@@ -216,19 +216,18 @@ class Numbers(Task):
 
 @pytest.mark.parametrize("source", [CLASS, TALK])
 def test_of_a_class_the_methods_that_write_prompts_may_change_and_no_others(project: Project, source: str) -> None:
-    project.write("oracle.py", MODEL)
     project.write("tasks/rows.csv", "n\n" + "".join(f"{n}\n" for n in range(30)))
 
     def write(prompt: str, suffix: str = "") -> None:
         project.write("tasks/task_numbers.py", source.replace("PROMPT", prompt).replace("SUFFIX", suffix))
 
     write("Repeat slowly")
-    assert 0 == run(project, *BASELINE, "--lm-update-baseline").ret
+    assert 0 == project.run(*BASELINE, "--lm-update-baseline").ret
     write("Hurry up")
-    assert 1 == run(project, *BASELINE).ret
+    assert 1 == project.run(*BASELINE).ret
     assert ("regression", 30) == (project.board()["gate"]["verdict"], project.board()["gate"]["comparison"]["paired"])
     write("Hurry up", " or False")
-    run(project, *BASELINE)
+    project.run(*BASELINE)
     assert "stale" == project.board()["gate"]["verdict"]
 
 

@@ -21,20 +21,17 @@ class Model:
 
 @pytest.fixture
 def timed(project: Project) -> Project:
+    project.usual = ("--lm-adapter=slow:Model",)
     project.write("slow.py", MODEL)
     records = [{"id": f"e{n}", "prompt": f"say: {n}", "targets": [f"{n}"], "metric": "exact_match"} for n in range(40)]
     project.task("tasks/slow.jsonl", *records)
     return project
 
 
-def run(project: Project, *options: str) -> pytest.RunResult:
-    return project.run_pytest("--lm-adapter=slow:Model", *options)
-
-
 @pytest.mark.parametrize("processes", ["-n0", "-n2"])
 def test_a_run_over_its_limits_fails_and_names_them(timed: Project, processes: str) -> None:
     options = ("--lm-max=slow.p95_ms=30", "--lm-max=overall.cost=10", "--lm-max=slow.tokens_per_example=3")
-    ran = run(timed, *options, processes)
+    ran = timed.run(*options, processes)
     assert 1 == ran.ret
     reasons = ["slow.p95_ms: 37 is over its limit 30", "slow.tokens_per_example: 4 is over its limit 3"]
     gate = timed.board()["gate"]
@@ -47,13 +44,13 @@ def test_a_run_over_its_limits_fails_and_names_them(timed: Project, processes: s
 
 def test_merged_shards_and_a_diff_are_held_to_the_limits_of_the_run(timed: Project) -> None:
     for part in (1, 2):
-        assert 0 == run(timed, "--lm-max=slow.p95_ms=30", f"--lm-shard={part}/2", f"--lm-report-dir=s{part}").ret
+        assert 0 == timed.run("--lm-max=slow.p95_ms=30", f"--lm-shard={part}/2", f"--lm-report-dir=s{part}").ret
     merged = timed.lmeval("merge", "s1/ledger.jsonl", "s2/ledger.jsonl", "-o", "whole")
     assert 1 == merged.ret
     merged.stdout.fnmatch_lines(["gate examples: limit", "  slow.p95_ms: 37 is over its limit 30"])
     looser = timed.lmeval("merge", "s1/ledger.jsonl", "s2/ledger.jsonl", "-o", "whole", "--max=slow.p95_ms=99")
     assert 0 == looser.ret
-    run(timed, "--lm-max=slow.cost=1", "--lm-report-dir=new", "--lm-include-per-example")
+    timed.run("--lm-max=slow.cost=1", "--lm-report-dir=new", "--lm-include-per-example")
     for file in ("new/ledger.jsonl", "new/leaderboard.json"):
         found = timed.lmeval("diff", "whole/ledger.jsonl", file)
         assert 1 == found.ret
@@ -70,6 +67,6 @@ def test_merged_shards_and_a_diff_are_held_to_the_limits_of_the_run(timed: Proje
     ],
 )
 def test_a_limit_that_cannot_be_meant_is_a_usage_error(timed: Project, limit: str, message: str) -> None:
-    ran = run(timed, f"--lm-max={limit}")
+    ran = timed.run(f"--lm-max={limit}")
     assert 4 == ran.ret
     ran.stderr.fnmatch_lines([message])

@@ -33,15 +33,14 @@ Key = tuple[str, str]
 @pytest.fixture
 def model(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
     project.copy("resuming", "model.py")
+    project.usual = ("--lm-adapter=model:Batch", "--lm-batch-size=2")
     monkeypatch.setenv("ROUND", "")
     return project
 
 
-def asked(project: Project, round: str = "") -> Counter[Key]:
+def asked_in(project: Project, round: str = "") -> Counter[Key]:
     """Return how often each example was asked in a round."""
-    path = project.path / "asked.txt"
-    calls = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-    return Counter((task, id) for called_in, keys in calls if called_in == round for task, id, _ in keys)
+    return Counter((task, id) for called_in, keys in project.asked() if called_in == round for task, id, _ in keys)
 
 
 def results(project: Project) -> list[dict[str, Any]]:
@@ -116,7 +115,7 @@ class Campaign:
         output = log.read_text()
         assert process.returncode in (0, -signal.SIGKILL), output
         assert "INTERNALERROR" not in output
-        again = held & asked(self.project, str(self.round)).keys()
+        again = held & asked_in(self.project, str(self.round)).keys()
         assert not again, f"round {self.round} asked again what the ledger held: {sorted(again)}"
         return bool(process.returncode == 0)
 
@@ -193,20 +192,14 @@ def test_a_run_killed_at_random_moments_is_completed_without_asking_again(
 HELD = 5
 
 
-def run(project: Project, *options: str, adapter: str = "Batch") -> pytest.RunResult:
-    named = any(option.startswith("--lm-adapter=") for option in options)
-    own = [] if named else [f"--lm-adapter=model:{adapter}"]
-    return project.run_pytest(*own, "--lm-batch-size=2", *options)
-
-
 @pytest.fixture
 def complete(model: Project, made_once: MadeOnce) -> Project:
     """Provide a complete run of eight examples, as if nothing had been asked."""
     model.task("tasks/t.jsonl", *[model.record(f"e{number}", f"w{number}") for number in range(8)])
 
     def fill(folder: Path) -> None:
-        run(model).assert_outcomes(passed=8)
-        (model.path / "asked.txt").unlink()
+        model.run().assert_outcomes(passed=8)
+        model.asked(forget=True)
         shutil.move(model.path / "reports", folder)
 
     shutil.copytree(made_once("run-to-resume", fill), model.path, dirs_exist_ok=True)
@@ -257,8 +250,8 @@ def test_what_changed_since_is_asked_again_and_nothing_else(
     cut_off: Project, change: Callable[[Project], None], options: list[str], expected: str
 ) -> None:
     change(cut_off)
-    result = run(cut_off, "--lm-resume", "--lm-include-per-example", *options)
-    assert sorted(expected) == sorted(id.removeprefix("e") for _, id in asked(cut_off).elements())
+    result = cut_off.run("--lm-resume", "--lm-include-per-example", *options)
+    assert sorted(expected) == sorted(id.removeprefix("e") for _, id in asked_in(cut_off).elements())
     assert result.ret in (0, 1)
     assert cut_off.board()["complete"]
     rescored = cut_off.examples()["t:e1"]
@@ -269,11 +262,11 @@ def test_what_changed_since_is_asked_again_and_nothing_else(
 def test_a_last_line_that_was_cut_off_does_no_harm(cut_off: Project) -> None:
     ledger = cut_off.path / "reports/ledger.jsonl"
     ledger.write_bytes(ledger.read_bytes()[:-40])
-    result = run(cut_off, "--lm-resume")
+    result = cut_off.run("--lm-resume")
     result.assert_outcomes(passed=8)
     assert 0 == result.ret
     result.stdout.fnmatch_lines(["1 line(s) of the ledger could not be read"])
-    assert {f"e{number}" for number in (4, 5, 6, 7)} == {id for _, id in asked(cut_off)}
+    assert {f"e{number}" for number in (4, 5, 6, 7)} == {id for _, id in asked_in(cut_off)}
     # The whole of the ledger can be replayed but for the line that was cut off.
     lines = ledger.read_bytes().split(b"\n")
     assert 1 == len([line for line in lines if line and not line.endswith(b"}")])
@@ -282,7 +275,7 @@ def test_a_last_line_that_was_cut_off_does_no_harm(cut_off: Project) -> None:
 def test_a_run_that_was_killed_in_the_first_line_of_its_ledger_is_completed_and_can_be_read(cut_off: Project) -> None:
     ledger = cut_off.path / "reports/ledger.jsonl"
     ledger.write_bytes(ledger.read_bytes()[:20])
-    result = run(cut_off, "--lm-resume", "-n2")
+    result = cut_off.run("--lm-resume", "-n2")
     assert 0 == result.ret
     result.stdout.fnmatch_lines(["1 line(s) of the ledger could not be read"])
     read = read_run(ledger)
@@ -296,16 +289,16 @@ def test_a_ledger_that_no_run_could_be_read_from_is_a_usage_error_before_anythin
     ledger = cut_off.path / "reports/ledger.jsonl"
     ledger.write_bytes(ledger.read_bytes().replace(b"/ledger/2", b"/ledger/3"))
     before = ledger.read_bytes()
-    result = run(cut_off, "--lm-resume", processes)
+    result = cut_off.run("--lm-resume", processes)
     assert 4 == result.ret
     result.stderr.fnmatch_lines(["ERROR: *ledger.jsonl: written by a newer version, as pytest-lmeval/ledger/3; *"])
-    assert (before, 0) == (ledger.read_bytes(), asked(cut_off).total())
+    assert (before, 0) == (ledger.read_bytes(), asked_in(cut_off).total())
 
 
 def test_without_being_told_to_resume_everything_is_asked_and_the_old_ledger_kept(cut_off: Project) -> None:
     before = (cut_off.path / "reports/ledger.jsonl").read_bytes()
-    run(cut_off).assert_outcomes(passed=8)
-    assert 8 == asked(cut_off).total()
+    cut_off.run().assert_outcomes(passed=8)
+    assert 8 == asked_in(cut_off).total()
     (aside,) = cut_off.path.glob("reports/ledger-*.jsonl")
     assert before == aside.read_bytes()
 
@@ -323,9 +316,9 @@ def test_resuming_a_complete_run_asks_nothing_and_writes_its_reports(
     if not with_board:
         for name in ("leaderboard.json", "leaderboard.md", "report.html"):
             (complete.path / "reports" / name).unlink()
-    result = run(complete, "--lm-resume", processes)
+    result = complete.run("--lm-resume", processes)
     assert 0 == result.ret
-    assert not asked(complete)
+    assert not asked_in(complete)
     result.stdout.fnmatch_lines([f"resumed: 8 answer(s) out of the run of {before['timestamp']} were used again"])
     result.stdout.no_fnmatch_line("*could not be read*")
     assert (True, before["digest"]) == (complete.board()["complete"], complete.board()["digest"])
@@ -340,9 +333,9 @@ def test_resuming_a_complete_run_asks_nothing_and_writes_its_reports(
 )
 def test_the_complete_ledger_of_another_model_is_kept_and_not_resumed(complete: Project, options: list[str]) -> None:
     before = (complete.path / "reports/ledger.jsonl").read_bytes()
-    result = run(complete, "--lm-resume", *options)
+    result = complete.run("--lm-resume", *options)
     assert 0 == result.ret
-    assert {f"e{number}" for number in range(8)} == {id for _, id in asked(complete)}
+    assert {f"e{number}" for number in range(8)} == {id for _, id in asked_in(complete)}
     new, kept = sorted(ledgers(complete), key=len)
     assert before == (complete.path / "reports" / kept).read_bytes()
     result.stdout.fnmatch_lines(
@@ -356,8 +349,8 @@ def test_the_complete_ledger_of_another_model_is_kept_and_not_resumed(complete: 
 
 def test_the_complete_ledger_of_other_examples_stays_and_is_not_counted(complete: Project) -> None:
     complete.task("tasks/t.jsonl", complete.record("a", "x"), complete.record("b", "y"))
-    result = run(complete, "--lm-resume")
-    assert {("t", "a"): 1, ("t", "b"): 1} == asked(complete)
+    result = complete.run("--lm-resume")
+    assert {("t", "a"): 1, ("t", "b"): 1} == asked_in(complete)
     result.stdout.fnmatch_lines(["resumed nothing: the 8 result(s) in the ledger are of other examples or prompts*"])
     held = read_run(complete.path / "reports/ledger.jsonl")
     assert (10, 2, True) == (len(results(complete)), len(held.results or ()), held.agrees)
@@ -365,33 +358,33 @@ def test_the_complete_ledger_of_other_examples_stays_and_is_not_counted(complete
 
 def test_resuming_a_part_of_a_complete_run_leaves_that_alone_and_asks_nothing(complete: Project) -> None:
     digest = complete.board()["digest"]
-    asked(complete)
-    assert 0 == run(complete, "--lm-resume", "-k", "e1 or e2").ret
-    assert not asked(complete)
+    asked_in(complete)
+    assert 0 == complete.run("--lm-resume", "-k", "e1 or e2").ret
+    assert not asked_in(complete)
     ledger = complete.path / "reports/ledger.jsonl"
     held = read_run(complete.path / "reports/selection/ledger.jsonl")
     assert (2, True) == (len(held.results or ()), held.agrees)
     assert [] == faults("ledger", *map(json.loads, filter(None, ledger.read_text("ascii").splitlines())))
-    assert 0 == run(complete, "--lm-resume").ret
-    assert not asked(complete)
+    assert 0 == complete.run("--lm-resume").ret
+    assert not asked_in(complete)
     assert digest == complete.board()["digest"]
     assert read_run(ledger).agrees
 
 
 def test_a_complete_run_replaces_the_ledger_of_an_older_one_and_one_that_dies_does_not(complete: Project) -> None:
     before = (complete.path / "reports/ledger.jsonl").read_bytes()
-    assert 0 == run(complete).ret
+    assert 0 == complete.run().ret
     assert ["ledger.jsonl"] == ledgers(complete)
     complete.write("reports/ledger.jsonl", before)
     complete.write("conftest.py", "import os\ndef pytest_runtest_teardown(item): os._exit(0)\n")
-    assert 3 == run(complete).ret
+    assert 3 == complete.run().ret
     assert before in [(complete.path / "reports" / name).read_bytes() for name in ledgers(complete)]
 
 
 def test_resuming_where_nothing_was_begun_is_an_ordinary_run(model: Project) -> None:
     model.task("tasks/t.jsonl", model.record("a", "x"))
-    run(model, "--lm-resume").assert_outcomes(passed=1)
-    assert 1 == asked(model).total()
+    model.run("--lm-resume").assert_outcomes(passed=1)
+    assert 1 == asked_in(model).total()
 
 
 @pytest.mark.parametrize("adapter", ["Batch", "Async"])
@@ -399,27 +392,27 @@ def test_what_ended_in_an_error_or_was_not_reached_is_asked_again(model: Project
     words = ["x", "frail1", "y", "frail2", "z"]
     model.task("tasks/t.jsonl", *[model.record(word, word) for word in words])
     model.write("broken", "")
-    assert 3 == run(model, adapter=adapter).ret
+    assert 3 == model.run(f"--lm-adapter=model:{adapter}").ret
     (model.path / "broken").unlink()
-    (model.path / "asked.txt").unlink()
-    result = run(model, "--lm-resume", adapter=adapter)
+    model.asked(forget=True)
+    result = model.run("--lm-resume", f"--lm-adapter=model:{adapter}")
     assert 0 == result.ret
     result.assert_outcomes(passed=5)
-    assert {("t", "frail1"): 1, ("t", "frail2"): 1} == asked(model)
+    assert {("t", "frail1"): 1, ("t", "frail2"): 1} == asked_in(model)
 
 
 def test_a_run_that_was_stopped_at_its_first_failure_can_be_completed(model: Project) -> None:
     records = [model.record(f"e{n}", f"w{n}", target="other" if n == 4 else None) for n in range(40)]
     model.task("tasks/t.jsonl", *records)
-    assert 1 == run(model, "-x").ret
+    assert 1 == model.run("-x").ret
     before = {(record["task"], record["id"]) for record in results(model)}
     assert 5 == len(before)
-    (model.path / "asked.txt").unlink()
-    result = run(model, "--lm-resume")
+    model.asked(forget=True)
+    result = model.run("--lm-resume")
     assert 1 == result.ret
     result.assert_outcomes(passed=39, failed=1)
-    assert not before & asked(model).keys()
-    assert 35 == asked(model).total()
+    assert not before & asked_in(model).keys()
+    assert 35 == asked_in(model).total()
     assert model.board()["complete"]
 
 
@@ -432,10 +425,10 @@ def pytest_lmeval_register(registry):
 def test_answers_that_could_not_be_scored_are_scored_once_the_metric_is_mended(model: Project) -> None:
     model.write("conftest.py", BROKEN_METRIC.format(expression="1 / 0"))
     model.task("tasks/t.jsonl", *[model.record(f"e{n}", f"w{n}", metric="mine") for n in range(4)])
-    assert 3 == run(model).ret
-    (model.path / "asked.txt").unlink()
+    assert 3 == model.run().ret
+    model.asked(forget=True)
     model.write("conftest.py", BROKEN_METRIC.format(expression="1.0"))
-    result = run(model, "--lm-resume")
+    result = model.run("--lm-resume")
     assert 0 == result.ret
     result.assert_outcomes(passed=4)
-    assert not asked(model)
+    assert not asked_in(model)

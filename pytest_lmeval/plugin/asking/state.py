@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 def run_state(config: pytest.Config) -> RunState:
     """Return the state of this process, made when it is first asked for; of several models that of the first."""
-    config = next(configs(config))
+    config = configs(config)[0]
     if RUN not in config.stash:
         config.stash[RUN] = RunState(config)
     return config.stash[RUN]

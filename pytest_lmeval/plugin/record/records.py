@@ -31,7 +31,7 @@ class Records:
     def __init__(self, config: pytest.Config, nodeids: Sequence[str]) -> None:
         self.config = config
         self.has_workers = is_controller(config)
-        models = list(configs(config))
+        models = configs(config)
         self.are_several = len(models) > 1
         if self.has_workers:
             from pytest_lmeval.plugin.record.baseline import check_recording

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -121,13 +121,9 @@ def by_label(nodeids: Sequence[str], config: pytest.Config) -> dict[str, list[st
     return found
 
 
-def configs(config: pytest.Config) -> Iterator[pytest.Config]:
-    """Yield the configuration of each model's own run; ``config`` itself in a run of one model."""
-    labels = labels_of(config)
-    if not labels:
-        yield config
-    for label in labels:
-        yield config_of(config, label)
+def configs(config: pytest.Config) -> list[pytest.Config]:
+    """Return the config of each model's own run; ``config`` itself in a run of one model."""
+    return [config_of(config, label) for label in labels_of(config)] or [config]
 
 
 def config_of(config: pytest.Config, label: str) -> pytest.Config:

@@ -32,8 +32,7 @@ SANDBOX_LEVELS = ("isolated", "confined", "process", "container")
 def add_options(parser: pytest.Parser) -> None:
     """Add the option group ``lmeval`` and the ini options."""
     group = parser.getgroup("lmeval", "lmeval: language-model evaluation")
-    for name, keywords in _OPTIONS:
-        names = (name,) if isinstance(name, str) else name
+    for names, keywords in _OPTIONS:
         group.addoption(*names, **keywords)
     parser.addini("lm_adapter", "adapter to use where --lm-adapter is not given", default="")
     parser.addini("lm_task_paths", "folders that hold task files (default: tasks)", type="args", default=None)
@@ -57,281 +56,204 @@ def add_options(parser: pytest.Parser) -> None:
     parser.addini("lm_max_line_bytes", "longest line of a task file that is read", default=str(1 << 20))
 
 
-_OPTIONS: list[tuple[str | tuple[str, ...], dict[str, Any]]] = [
-    (
+def _option(name: str, text: str, *, also: str = "", **keywords: Any) -> tuple[list[str], dict[str, Any]]:
+    """Return the names of an option, ``also`` being its old one, and what ``addoption`` takes besides."""
+    return [name, also] if also else [name], {"help": text, **keywords}
+
+
+_OPTIONS = [
+    _option(
         "--lm-adapter",
-        {
-            "metavar": "[LABEL=]SPEC",
-            "type": given,
-            "action": "append",
-            "default": None,
-            "help": "the model; repeatable, to compare several: toy, replay:PATH, openai:MODEL, hf:PATH, "
-            "module:Object, a profile (ini: lm_adapter)",
-        },
+        "the model; repeatable, to compare several: toy, replay:PATH, openai:MODEL, hf:PATH, module:Object, a "
+        "profile (ini: lm_adapter)",
+        metavar="[LABEL=]SPEC",
+        type=given,
+        action="append",
     ),
-    (
+    _option(
         "--lm-adapter-arg",
-        {
-            "metavar": "[LABEL:]KEY=VALUE",
-            "action": "append",
-            "type": labelled_key_value,
-            "default": [],
-            "help": "option for the adapter; a TOML value, else text; repeatable",
-        },
+        "option for the adapter; a TOML value, else text; repeatable",
+        metavar="[LABEL:]KEY=VALUE",
+        action="append",
+        type=labelled_key_value,
+        default=[],
     ),
-    (
-        "--lm-batch-size",
-        {"metavar": "N", "type": whole(1), "default": 8, "help": "requests per call of a batch adapter (default 8)"},
+    _option(
+        "--lm-batch-size", "requests per call of a batch adapter (default 8)", metavar="N", type=whole(1), default=8
     ),
-    (
-        "--lm-repeats",
-        {"metavar": "K", "type": whole(1), "default": 1, "help": "ask each example K times (default 1)"},
-    ),
-    (
-        "--lm-cache",
-        {
-            "metavar": "DIR",
-            "type": given,
-            "default": None,
-            "help": "keep answers there, and ask nothing twice (ini: lm_cache)",
-        },
-    ),
-    (
+    _option("--lm-repeats", "ask each example K times (default 1)", metavar="K", type=whole(1), default=1),
+    _option("--lm-cache", "keep answers there, and ask nothing twice (ini: lm_cache)", metavar="DIR", type=given),
+    _option(
         "--lm-cache-mode",
-        {
-            "metavar": "MODE",
-            "choices": CACHE_MODES,
-            "default": None,
-            "help": "use (default): answers at temperature 0; sampled: all, by repeat; read-only: ask no model, what "
-            "is not there is an error; refresh: ask all again",
-        },
+        "use (default): answers at temperature 0; sampled: all, by repeat; read-only: ask no model, what is not "
+        "there is an error; refresh: ask all again",
+        metavar="MODE",
+        choices=CACHE_MODES,
     ),
-    (
+    _option(
         "--lm-resume",
-        {"action": "store_true", "help": "complete an interrupted run: reuse the responses in the report dir's ledger"},
+        "complete an interrupted run: reuse the responses in the report dir's ledger",
+        action="store_true",
     ),
-    (
-        "--lm-max-cost",
-        {
-            "metavar": "AMOUNT",
-            "type": positive,
-            "help": "stop before the run costs more than this",
-        },
-    ),
-    (
+    _option("--lm-max-cost", "stop before the run costs more than this", metavar="AMOUNT", type=positive),
+    _option(
         "--lm-concurrency",
-        {
-            "metavar": "N",
-            "type": whole(1),
-            "default": 16,
-            "help": "requests in flight of an async adapter, over all processes (default 16)",
-        },
+        "requests in flight of an async adapter, over all processes (default 16)",
+        metavar="N",
+        type=whole(1),
+        default=16,
     ),
-    (
-        "--lm-timeout",
-        {
-            "metavar": "S",
-            "type": positive,
-            "default": 60.0,
-            "help": "seconds for one attempt at a request (default 60)",
-        },
+    _option(
+        "--lm-timeout", "seconds for one attempt at a request (default 60)", metavar="S", type=positive, default=60.0
     ),
-    (
-        "--lm-retries",
-        {"metavar": "N", "type": whole(0), "default": 4, "help": "further attempts at a request (default 4)"},
-    ),
-    ("--lm-limit", {"metavar": "N", "type": whole(1), "help": "only the first N valid records of each task"}),
-    (
-        "--lm-sample",
-        {"metavar": "N", "type": whole(1), "help": "only a seeded random N of each task's valid records"},
-    ),
-    ("--lm-seed", {"metavar": "S", "type": int, "default": 0, "help": "seed of --lm-sample (default 0)"}),
-    (
+    _option("--lm-retries", "further attempts at a request (default 4)", metavar="N", type=whole(0), default=4),
+    _option("--lm-limit", "only the first N valid records of each task", metavar="N", type=whole(1)),
+    _option("--lm-sample", "only a seeded random N of each task's valid records", metavar="N", type=whole(1)),
+    _option("--lm-seed", "seed of --lm-sample (default 0)", metavar="S", type=int, default=0),
+    _option(
         "--lm-num-fewshot",
-        {
-            "metavar": "K",
-            "type": whole(0),
-            "help": "worked examples ahead of each prompt, for tasks that draw them (default: the task's own number)",
-        },
+        "worked examples ahead of each prompt, for tasks that draw them (default: the task's own number)",
+        metavar="K",
+        type=whole(0),
     ),
-    (
+    _option(
         "--lm-check-formatting",
-        {
-            "metavar": "update",
-            "nargs": "?",
-            "const": "check",
-            "choices": ("check", "update"),
-            "default": None,
-            "help": "instead of asking a model, check that each task's first prompt, in each chat format, is the "
-            "recorded one; =update accepts them as they are (a path right behind it needs =check)",
-        },
+        "instead of asking a model, check that each task's first prompt, in each chat format, is the recorded "
+        "one; =update accepts them as they are (a path right behind it needs =check)",
+        metavar="update",
+        nargs="?",
+        const="check",
+        choices=("check", "update"),
     ),
-    (
+    _option(
         "--lm-config",
-        {
-            "metavar": "FILE",
-            "type": given,
-            "default": None,
-            "help": "YAML values for the parameters of declarative tasks: a mapping, or a list to run them under each",
-        },
+        "YAML values for the parameters of declarative tasks: a mapping, or a list to run them under each",
+        metavar="FILE",
+        type=given,
     ),
-    (
+    _option(
         "--lm-subject",
-        {
-            "metavar": "NAME",
-            "action": "append",
-            "default": [],
-            "help": "only this subject, of tasks that have subjects; others run whole; repeatable",
-        },
+        "only this subject, of tasks that have subjects; others run whole; repeatable",
+        metavar="NAME",
+        action="append",
+        default=[],
     ),
-    (
+    _option(
         "--lm-threshold",
-        {
-            "metavar": "NAME=V",
-            "action": "append",
-            "type": named_share,
-            "default": [],
-            "help": "score an example must reach, by task or metric (task wins); repeatable (ini: lm_thresholds)",
-        },
+        "score an example must reach, by task or metric (task wins); repeatable (ini: lm_thresholds)",
+        metavar="NAME=V",
+        action="append",
+        type=named_share,
+        default=[],
     ),
-    (
+    _option(
         "--lm-gate",
-        {
-            "metavar": "MODE",
-            "choices": GATES,
-            "default": None,
-            "help": "examples: one under its threshold is a failed test (default); tasks: a task under its floor fails "
-            "the run; baseline: a regression does (default with --lm-baseline); none: report only (ini: lm_gate)",
-        },
+        "examples: one under its threshold is a failed test (default); tasks: a task under its floor fails the "
+        "run; baseline: a regression does (default with --lm-baseline); none: report only (ini: lm_gate)",
+        metavar="MODE",
+        choices=GATES,
     ),
-    (
+    _option(
         "--lm-min-score",
-        {
-            "metavar": "NAME=V",
-            "action": "append",
-            "type": named_share,
-            "default": [],
-            "help": "floor: the score a task, or 'overall', must reach; repeatable (ini: lm_min_scores)",
-        },
+        "floor: the score a task, or 'overall', must reach; repeatable (ini: lm_min_scores)",
+        metavar="NAME=V",
+        action="append",
+        type=named_share,
+        default=[],
     ),
-    (
+    _option(
         "--lm-baseline",
-        {
-            "metavar": "PATH",
-            "type": given,
-            "default": None,
-            "help": "an earlier leaderboard.json (with per-example records) or ledger.jsonl to compare with "
-            "(ini: lm_baseline)",
-        },
+        "an earlier leaderboard.json (with per-example records) or ledger.jsonl to compare with (ini: lm_baseline)",
+        metavar="PATH",
+        type=given,
     ),
-    (
+    _option(
         "--lm-update-baseline",
-        {"action": "store_true", "help": "write this run to --lm-baseline, if it is complete and nothing was left out"},
+        "write this run to --lm-baseline, if it is complete and nothing was left out",
+        action="store_true",
     ),
-    (
+    _option(
         "--lm-alpha",
-        {
-            "metavar": "A",
-            "type": level,
-            "default": None,
-            "help": "how often a run that is no worse may be called a regression (default 0.05; ini: lm_alpha)",
-        },
+        "how often a run that is no worse may be called a regression (default 0.05; ini: lm_alpha)",
+        metavar="A",
+        type=level,
     ),
-    (
+    _option(
         "--lm-tolerance",
-        {
-            "metavar": "D",
-            "type": share,
-            "default": 0.0,
-            "help": "a drop of up to D, on the scale from 0 to 1, is no regression (default 0)",
-        },
+        "a drop of up to D, on the scale from 0 to 1, is no regression (default 0)",
+        metavar="D",
+        type=share,
+        default=0.0,
     ),
-    (
-        "--lm-strict",
-        {"action": "store_true", "help": "any example that passed in the baseline and fails now is a regression"},
+    _option(
+        "--lm-strict", "any example that passed in the baseline and fails now is a regression", action="store_true"
     ),
-    (
+    _option(
         "--lm-max",
-        {
-            "metavar": "NAME.FIELD=V",
-            "action": "append",
-            "type": named_amount,
-            "default": [],
-            "help": "limit on what the answers of a task, or 'overall', take: p50_ms, p95_ms, ttft_p95_ms, "
-            "tokens_per_example, cost_per_example or cost; repeatable",
-        },
+        "limit on what the answers of a task, or 'overall', take: p50_ms, p95_ms, ttft_p95_ms, "
+        "tokens_per_example, cost_per_example or cost; repeatable",
+        metavar="NAME.FIELD=V",
+        action="append",
+        type=named_amount,
+        default=[],
     ),
-    (
+    _option(
         "--lm-pair-by",
-        {
-            "metavar": "content|id",
-            "choices": ("content", "id"),
-            "default": "content",
-            "help": "what pairs an example with the baseline's of its id: all that decides its score (content, the "
-            "default), or that without the prompt (id), to compare prompts",
-        },
+        "what pairs an example with the baseline's of its id: all that decides its score (content, the default), "
+        "or that without the prompt (id), to compare prompts",
+        metavar="content|id",
+        choices=("content", "id"),
+        default="content",
     ),
-    (
+    _option(
         "--lm-shard",
-        {
-            "metavar": "I/N",
-            "type": shard,
-            "default": None,
-            "help": "run the I-th of N parts of the examples; 'lmeval merge' joins the ledgers",
-        },
+        "run the I-th of N parts of the examples; 'lmeval merge' joins the ledgers",
+        metavar="I/N",
+        type=shard,
     ),
-    (
+    _option(
         "--lm-max-errors",
-        {
-            "metavar": "N|P%",
-            "type": MaxErrors,
-            "default": None,
-            "help": "examples that may end in error or timeout before the run counts as incomplete (default 0; "
-            "ini: lm_max_errors)",
-        },
+        "examples that may end in error or timeout before the run counts as incomplete (default 0; ini: lm_max_errors)",
+        metavar="N|P%",
+        type=MaxErrors,
     ),
-    (
+    _option(
         "--lm-report-dir",
-        {
-            "metavar": "DIR",
-            "type": given,
-            "default": None,
-            "help": "where leaderboard.json, .md, report.html and ledger.jsonl go (default: reports below the root)",
-        },
+        "where leaderboard.json, .md, report.html and ledger.jsonl go (default: reports below the root)",
+        metavar="DIR",
+        type=given,
     ),
-    (
-        ("--lm-include-per-example", "--include-per-example"),
-        {"action": "store_true", "dest": "lm_include_per_example", "help": "per-example records in leaderboard.json"},
+    _option(
+        "--lm-include-per-example",
+        "per-example records in leaderboard.json",
+        action="store_true",
+        dest="lm_include_per_example",
+        also="--include-per-example",
     ),
-    (
-        ("--lm-allow-bad-tasks", "--allow-bad-tasks"),
-        {
-            "action": "store_true",
-            "dest": "lm_allow_bad_tasks",
-            "help": "leave bad records out, with a warning, instead of refusing to run",
-        },
+    _option(
+        "--lm-allow-bad-tasks",
+        "leave bad records out, with a warning, instead of refusing to run",
+        action="store_true",
+        dest="lm_allow_bad_tasks",
+        also="--allow-bad-tasks",
     ),
-    (
+    _option(
         "--lm-sandbox",
-        {
-            "metavar": "LEVEL",
-            "choices": SANDBOX_LEVELS,
-            "default": "confined" if sys.platform == "linux" else "process",
-            "help": "how code that the model wrote is run: confined by the kernel (default on Linux), process: limits "
-            "alone, container: all of this is in one that may be thrown away",
-        },
+        "how code that the model wrote is run: confined by the kernel (default on Linux), process: limits alone, "
+        "container: all of this is in one that may be thrown away",
+        metavar="LEVEL",
+        choices=SANDBOX_LEVELS,
+        default="confined" if sys.platform == "linux" else "process",
     ),
-    (
+    _option(
         "--lm-think-tags",
-        {
-            "metavar": "OPEN,CLOSE",
-            "type": think_tags,
-            "default": THINK_TAGS,
-            "help": "what the model writes around its thoughts, which are no part of the answer (default "
-            "<think>,</think>); none keeps every text as it is",
-        },
+        "what the model writes around its thoughts, which are no part of the answer (default <think>,</think>); "
+        "none keeps every text as it is",
+        metavar="OPEN,CLOSE",
+        type=think_tags,
+        default=THINK_TAGS,
     ),
-    ("--lm-judge", {"metavar": "SPEC", "type": given, "default": None, "help": "adapter behind the lm_judge fixture"}),
+    _option("--lm-judge", "adapter behind the lm_judge fixture", metavar="SPEC", type=given),
 ]
 
 

@@ -100,7 +100,7 @@ def _check_labels(labels: Sequence[str]) -> None:
 
 def labels_of(config: pytest.Config) -> list[str]:
     """Return the labels of the models; none where the run has but one."""
-    return [label for label, _ in getattr(config.option, "lm_models", ())]
+    return [*dict(getattr(config.option, "lm_models", ()))]
 
 
 def label_in(nodeid: str, config: pytest.Config) -> str:
@@ -123,7 +123,8 @@ def by_label(nodeids: Sequence[str], config: pytest.Config) -> dict[str, list[st
 
 def configs(config: pytest.Config) -> list[pytest.Config]:
     """Return the config of each model's own run; ``config`` itself in a run of one model."""
-    return [config_of(config, label) for label in labels_of(config)] or [config]
+    labels = labels_of(config)
+    return [config_of(config, label) for label in labels] if labels else [config]
 
 
 def config_of(config: pytest.Config, label: str) -> pytest.Config:

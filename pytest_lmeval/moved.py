@@ -24,6 +24,10 @@ _FOLDERS = {
     ("formats", "formats"): "complete=task",
     ("adapters.openai", "adapters.openai"): "checks=options",
     ("functions", "functions"): "data=declare output=loop",
+    ("formats.declarative", "formats.declarative"): (
+        "kit=templates.template filters=actions rows=datasets models.actions=actions models.dataset=models.task"
+        " scoring.python=scoring.build"
+    ),
     ("plugin", "plugin.settings"): "options ini_gate=checks unheeded=checks report_dir models stash=models",
     ("plugin", "plugin.collect"): "collector collected locate formatting sharding=selecting tags=selecting",
     ("plugin", "plugin.asking"): "item failure fixtures ahead state",

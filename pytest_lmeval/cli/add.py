@@ -129,9 +129,9 @@ def _dataset(path: Path, document: Mapping[str, Any]) -> tuple[list[Any], dict[P
     from pydantic import ValidationError
 
     from pytest_lmeval.data.rows import BadRows
+    from pytest_lmeval.formats.declarative.datasets import read_rows
     from pytest_lmeval.formats.declarative.faults import Fault, validation_faults
-    from pytest_lmeval.formats.declarative.models import DatasetFile
-    from pytest_lmeval.formats.declarative.rows import read_rows
+    from pytest_lmeval.formats.declarative.models.task import DatasetFile
 
     try:
         file = DatasetFile.model_validate(dict(document))

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from pytest_lmeval.formats.declarative.models import DatasetFile, DeclarativeFile
+from pytest_lmeval.formats.declarative.models.task import DatasetFile, DeclarativeFile
 
 _PLACEHOLDER = {
     "type": "string",

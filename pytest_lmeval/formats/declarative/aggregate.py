@@ -39,9 +39,17 @@ class Aggregation:
     default_name: str = ""
     snippet: Snippet | None = None
 
-    def named(self, name: str) -> str:
-        """Return what the board calls a metric that ``name`` is the own word of."""
-        return self.metric.name or self.metric.key or self.default_name or name
+    @property
+    def names(self) -> list[str] | None:
+        """What the board calls its numbers; None where only working them out tells."""
+        words = self.metric.words
+        if len(words) > 1:
+            return [self.prefixed(word) for word in words]
+        return [self.named(*words)] if words else None
+
+    def named(self, word: str) -> str:
+        """Return what the board calls a metric of one number, in place of its own ``word``."""
+        return self.metric.name or self.metric.key or self.default_name or word
 
     def prefixed(self, name: str) -> str:
         """Return what the board calls one of several numbers of this metric."""
@@ -140,7 +148,7 @@ def _apply(aggregation: Aggregation, fields: Sequence[Fields], found: _Metrics) 
 def _simple(aggregation: Aggregation, fields: Sequence[Fields]) -> Iterator[tuple[str, float]]:
     metric = aggregation.metric
     if isinstance(metric, FieldMetric):
-        yield aggregation.named(f"{metric.field}_{metric.type}"), _of_numbers(metric, fields)
+        yield aggregation.named(*metric.words), _of_numbers(metric, fields)
     elif isinstance(metric, Frequency):
         shares = pure.frequencies(_labels(metric.field, fields))
         if len(shares) > _MOST_VALUES:
@@ -148,7 +156,7 @@ def _simple(aggregation: Aggregation, fields: Sequence[Fields]) -> Iterator[tupl
         prefix = metric.name or metric.key or metric.field
         yield from ((f"{prefix}_{value}", share) for value, share in shares.items())
     elif isinstance(metric, CountMetric):
-        yield aggregation.named(metric.type), _of_counts(metric, fields)
+        yield aggregation.named(*metric.words), _of_counts(metric, fields)
 
 
 _NUMBERS: Mapping[str, Callable[[Sequence[float]], float]] = {
@@ -168,7 +176,7 @@ def _of_numbers(metric: FieldMetric, fields: Sequence[Fields]) -> float:
 
 def _weigh(aggregation: Aggregation, metric: WeightedAverage, fields: Sequence[Fields], found: _Metrics) -> None:
     labels = _labels(metric.field, fields)
-    name = aggregation.named(f"{metric.field}_weighted_average")
+    name = aggregation.named(*metric.words)
     others = Counter(label for label in labels if label not in metric.weights)
     if others:
         found.notes.setdefault("without_weight", {})[f"{aggregation.scorer}.{name}"] = dict(sorted(others.items()))

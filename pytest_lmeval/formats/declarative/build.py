@@ -6,8 +6,7 @@ import hashlib
 import json
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,19 +15,18 @@ from pytest_lmeval.formats.declarative.aggregate import Aggregation
 from pytest_lmeval.formats.declarative.checks import scorer_keys
 from pytest_lmeval.formats.declarative.config import TaskConfig
 from pytest_lmeval.formats.declarative.datasets import Dataset
-from pytest_lmeval.formats.declarative.decision import check_decision, decide
+from pytest_lmeval.formats.declarative.decision import check_rule, score_rule
 from pytest_lmeval.formats.declarative.faults import Fault
-from pytest_lmeval.formats.declarative.kit import Kit
 from pytest_lmeval.formats.declarative.models.metrics import FieldMetric, Frequency, Metric, PythonMetric
 from pytest_lmeval.formats.declarative.models.scorers import PythonScorer, ScorerBase
-from pytest_lmeval.formats.declarative.models.solver import MultiTurnSolver, PythonResponses
+from pytest_lmeval.formats.declarative.models.solver import MultiTurnSolver, PythonResponses, SingleTurnSolver
 from pytest_lmeval.formats.declarative.models.task import DeclarativeFile
-from pytest_lmeval.formats.declarative.scoring import Scorer, build_scorer
-from pytest_lmeval.formats.declarative.scoring.texts import RegistryScorer
+from pytest_lmeval.formats.declarative.scoring.build import SnippetScorer, build_scorer, scorer_parameters
+from pytest_lmeval.formats.declarative.scoring.outcome import Scorer
 from pytest_lmeval.formats.declarative.snippets import Snippet, SnippetFault, read_snippet
 from pytest_lmeval.formats.declarative.solving import RowPrompt, Solver
 from pytest_lmeval.formats.declarative.task import DeclarativeTask
-from pytest_lmeval.formats.declarative.templates import ROOM, Room, TemplateFault
+from pytest_lmeval.formats.declarative.templates import ROOM, Kit, Room, TemplateFault
 from pytest_lmeval.formats.task import TaskSource
 from pytest_lmeval.formats.yaml.document import Keys, YamlDocument
 from pytest_lmeval.numbers import is_whole
@@ -38,157 +36,133 @@ from pytest_lmeval.types import Example
 _SHOWN = 2000
 
 
-class Unbuilt:
-    """A checked task file, and what is needed to make its parts; each snippet that is wrong is a fault of its own."""
+class Builder:
+    """Makes the parts of a checked task file; what is wrong with a snippet is noted among its ``faults``."""
 
     def __init__(self, source: TaskSource, document: YamlDocument, file: DeclarativeFile, registry: Registry) -> None:
         self.source = source
         self.document = document
         self.file = file
         self.kit = Kit(registry)
+        self.faults: list[Fault] = []
+        self.solver = self._solver(file.definition.solver)
+        self.scorers: list[Scorer] = []
+        self.aggregations: list[Aggregation] = []
+        for number, (key, model) in enumerate(zip(scorer_keys(file.definition), file.definition.scorers, strict=True)):
+            keys: Keys = ("definition", "scorers", number)
+            self.scorers += self._scorer(key, model, keys)
+            self.aggregations += self._aggregations(key, model, keys)
 
-    def scorers(self) -> tuple[list[Scorer], list[Fault]]:
-        """Return the scorers, and what is wrong with the snippets of the task."""
-        scorers: list[Scorer] = []
-        faults: list[Fault] = []
-        definition = self.file.definition
-        for number, (key, model) in enumerate(zip(scorer_keys(definition), definition.scorers, strict=True)):
-            keys: Keys = ("definition", "scorers", number, "compute_scores_snippet")
-            try:
-                if isinstance(model, PythonScorer):
-                    self._check_trust()
-                scorers.append(self._with_tools(build_scorer(key, model, self.kit, self._filename(keys))))
-            except SnippetFault as fault:
-                faults.append(Fault(keys, "bad_value", str(fault)))
-        return scorers, [*faults, *self._other_snippets()]
+    def build(self, dataset: Dataset, config: TaskConfig) -> tuple[DeclarativeTask | None, list[Fault]]:
+        """Return the task, or what is wrong with the ids of its rows and with what is to be their score."""
+        file, source = self.file, self.source
+        ids, faults = _ids(dataset)
+        faults = [*faults, *check_rule(self.scorers, self.aggregations)]
+        if faults:
+            return None, faults
+        rule = score_rule(self.scorers)
+        rows = _Examples(self, dataset, rule.scorer)
+        examples = [rows.example(id, number) for number, id in enumerate(ids)]
+        # What decides the score of a row: not what becomes of all scores together, nor where it has to be.
+        left_out: Any = {"dataset": True, "scorers": {"__all__": {"metrics", "score_metric", "threshold"}}}
+        definition = file.definition.model_dump(mode="json", exclude=left_out)
+        scoring = file.definition.model_dump(mode="json", exclude={**left_out, "solver": {"input_builder"}})
+        task = DeclarativeTask(
+            name=f"{source.name}@{config.name}" if config.name else source.name,
+            path=source.path,
+            sha256=self._sha256(dataset, config),
+            key=file.key,
+            display_name=file.display_name,
+            dataset={"path": _path_from(source.path, dataset.path), "sha256": dataset.sha256},
+            examples=examples,
+            samples=rows.samples,
+            asked=rows.asked,
+            broken=rows.broken,
+            solver=self.solver,
+            scorers=self.scorers,
+            actions=file.definition.actions,
+            aggregations=self.aggregations,
+            kit=self.kit,
+            decision=rule,
+            definition_sha256=hashlib.sha256(_dump(definition)).hexdigest(),
+            scoring_sha256=hashlib.sha256(_dump(scoring)).hexdigest(),
+            config=config.values,
+        )
+        return task, []
 
-    def _with_tools(self, scorer: Scorer) -> Scorer:
-        """Return the scorer with the tools by whose schemas it judges calls."""
-        tools = getattr(self.file.definition.solver, "tools", ())
-        if not isinstance(scorer, RegistryScorer) or not tools:
-            return scorer
-        return replace(scorer, tools=tuple(tool.function() for tool in tools))
-
-    def solver(self) -> Solver | None:
-        """Return the solver, where there is one."""
-        model = self.file.definition.solver
+    def _solver(self, model: SingleTurnSolver | MultiTurnSolver | None) -> Solver | None:
         if model is None:
             return None
-        responding = {
-            name: Snippet(python.respond_snippet, self._filename(keys), "respond", f"tool {name}", python.timeout_s)
-            for keys, name, python in self._responding()
-        }
-        if model.postprocessor is None:
-            return Solver(model, None, self.kit, responding)
-        keys: Keys = ("definition", "solver", "postprocessor", "postprocess_snippet")
-        source, filename = model.postprocessor.postprocess_snippet, self._filename(keys)
-        snippet = Snippet(source, filename, "postprocess", "postprocessor", model.postprocessor.timeout_s)
-        return Solver(model, snippet, self.kit, responding)
+        keys: Keys = ("definition", "solver")
+        responding: dict[str, Snippet] = {}
+        for number, tool in enumerate(model.tools if isinstance(model, MultiTurnSolver) else ()):
+            if isinstance(python := tool.responses, PythonResponses):
+                at = (*keys, "tools", number, "responses", "respond_snippet")
+                if snippet := self._snippet(at, python, ["respond"], f"tool {tool.name}", _taking(1)):
+                    responding[tool.name] = snippet
+        postprocess: Snippet | None = None
+        if model.postprocessor is not None:
+            at = (*keys, "postprocessor", "postprocess_snippet")
+            postprocess = self._snippet(at, model.postprocessor, ["postprocess"], "postprocessor", _taking(2))
+        return Solver(model, postprocess, self.kit, responding)
 
-    def _responding(self) -> Iterator[tuple[Keys, str, PythonResponses]]:
-        solver = self.file.definition.solver
-        for number, tool in enumerate(solver.tools if isinstance(solver, MultiTurnSolver) else ()):
-            if isinstance(tool.responses, PythonResponses):
-                keys: Keys = ("definition", "solver", "tools", number, "responses", "respond_snippet")
-                yield keys, tool.name, tool.responses
+    def _scorer(self, key: str, model: ScorerBase, keys: Keys) -> list[Scorer]:
+        if not isinstance(model, PythonScorer):
+            tools = getattr(self.file.definition.solver, "tools", ())
+            return [build_scorer(key, model, self.kit, [tool.function() for tool in tools])]
+        at = (*keys, "compute_scores_snippet")
+        snippet = self._snippet(at, model, ["compute_scores"], f"scorer {key}", scorer_parameters)
+        return [SnippetScorer(key, model, snippet, scorer_parameters(snippet))] if snippet else []
 
-    def aggregations(self) -> Iterator[Aggregation]:
-        """Yield the metrics of all scorers; a scorer that names none has those that its type suggests."""
-        definition = self.file.definition
-        for number, (key, model) in enumerate(zip(scorer_keys(definition), definition.scorers, strict=True)):
-            if model.metrics is None:
-                yield from (Aggregation(key, metric, name) for metric, name in _usual_metrics(key, model))
-            for at, metric in enumerate(model.metrics or ()):
-                yield Aggregation(key, metric, snippet=self._metric_snippet(key, metric, number, at))
+    def _aggregations(self, key: str, model: ScorerBase, keys: Keys) -> Iterator[Aggregation]:
+        """Yield the metrics of a scorer; one that names none has those that its type suggests."""
+        if model.metrics is None:
+            yield from (Aggregation(key, metric, name) for metric, name in _usual_metrics(key, model))
+        for number, metric in enumerate(model.metrics or ()):
+            snippet: Snippet | None = None
+            if isinstance(metric, PythonMetric):
+                at = (*keys, "metrics", number, "compute_metrics_snippet")
+                names = ["compute_metrics", "compute_scores"]
+                snippet = self._snippet(at, metric, names, f"metric of scorer {key}", _taking(1))
+            yield Aggregation(key, metric, snippet=snippet)
 
-    def _metric_snippet(self, key: str, metric: Metric, scorer: int, number: int) -> Snippet | None:
-        if not isinstance(metric, PythonMetric):
-            return None
-        keys: Keys = ("definition", "scorers", scorer, "metrics", number, "compute_metrics_snippet")
-        source, filename = metric.compute_metrics_snippet, self._filename(keys)
-        function = read_snippet(source, filename, _METRIC_FUNCTIONS)
-        return Snippet(source, filename, function.name, f"metric of scorer {key}", metric.timeout_s)
-
-    def _other_snippets(self) -> Iterator[Fault]:
-        for keys, source, names in self._snippets():
-            try:
-                self._check_trust()
-                function = read_snippet(source, self._filename(keys), names)
-                wanted = 2 if "postprocess" in names else 1
-                if len(function.parameters) != wanted:
-                    detail = f"{function.name} takes {len(function.parameters)} arguments; expected {wanted}"
-                    yield Fault(keys, "bad_value", detail)
-            except SnippetFault as fault:
-                yield Fault(keys, "bad_value", str(fault))
-
-    def _snippets(self) -> Iterator[tuple[Keys, str, Sequence[str]]]:
-        definition = self.file.definition
-        if definition.solver is not None and definition.solver.postprocessor is not None:
-            at: Keys = ("definition", "solver", "postprocessor", "postprocess_snippet")
-            yield at, definition.solver.postprocessor.postprocess_snippet, ("postprocess",)
-        for keys, _, python in self._responding():
-            yield keys, python.respond_snippet, ("respond",)
-        for number, scorer in enumerate(definition.scorers):
-            for place, metric in enumerate(scorer.metrics or ()):
-                if isinstance(metric, PythonMetric):
-                    here: Keys = ("definition", "scorers", number, "metrics", place, "compute_metrics_snippet")
-                    yield here, metric.compute_metrics_snippet, _METRIC_FUNCTIONS
-
-    def _filename(self, keys: Keys) -> str:
+    def _snippet(
+        self, keys: Keys, block: Any, names: Sequence[str], owner: str, check: Callable[[Snippet], Any]
+    ) -> Snippet | None:
+        """Return the snippet at ``keys``, a field of ``block``; None where it is of no use, which is then a fault."""
         included = self.document.includes.get(keys)
-        if included is not None:
-            return included.path.name
-        return f"{self.source.path.name}, snippet of line {self.document.place(keys).line}"
+        place = f"{self.source.path.name}, snippet of line {self.document.place(keys).line}"
+        try:
+            trusts = getattr(self.source.options, "trusts", None)
+            if callable(trusts) and not trusts(self.source.path):
+                raise SnippetFault("Python snippets are not allowed in this folder (ini lm_trusted_paths)")
+            source, filename = getattr(block, str(keys[-1])), included.path.name if included else place
+            function = read_snippet(source, filename, names)
+            snippet = Snippet(source, filename, function.name, owner, block.timeout_s, function.parameters)
+            check(snippet)
+        except SnippetFault as fault:
+            self.faults.append(Fault(keys, "bad_value", str(fault)))
+            return None
+        return snippet
 
-    def _check_trust(self) -> None:
-        trusts = getattr(self.source.options, "trusts", None)
-        if callable(trusts) and not trusts(self.source.path):
-            raise SnippetFault("Python snippets are not allowed in this folder (ini lm_trusted_paths)")
+    def _sha256(self, dataset: Dataset, config: TaskConfig) -> str:
+        digest = hashlib.sha256(self.source.data)
+        for included in self.document.includes.values():
+            digest.update(included.data)
+        digest.update(dataset.sha256.encode())
+        digest.update(_dump(dict(config.values)))
+        return digest.hexdigest()
 
 
-_METRIC_FUNCTIONS = ("compute_metrics", "compute_scores")
+def _taking(count: int) -> Callable[[Snippet], None]:
+    """Return what raises SnippetFault for a function that does not take ``count`` arguments."""
 
+    def check(snippet: Snippet) -> None:
+        if len(snippet.parameters) != count:
+            given = f"{snippet.function} takes {len(snippet.parameters)} arguments"
+            raise SnippetFault(f"{given}; expected {count}")
 
-def build_task(
-    unbuilt: Unbuilt, scorers: Sequence[Scorer], dataset: Dataset, config: TaskConfig
-) -> tuple[DeclarativeTask | None, list[Fault]]:
-    """Return the task, or what is wrong with the ids of its rows and with what is to be their score."""
-    file, source = unbuilt.file, unbuilt.source
-    ids, faults = _ids(dataset)
-    aggregations = list(unbuilt.aggregations())
-    faults = [*faults, *check_decision(scorers, aggregations)]
-    if faults:
-        return None, faults
-    solver = unbuilt.solver()
-    decision = decide(scorers)
-    rows = _Examples(unbuilt, dataset, solver, decision.scorer)
-    examples = [rows.example(id, number) for number, id in enumerate(ids)]
-    # What decides the score of a row: not what becomes of all scores together, nor where it has to be.
-    left_out: Any = {"dataset": True, "scorers": {"__all__": {"metrics", "score_metric", "threshold"}}}
-    definition = file.definition.model_dump(mode="json", exclude=left_out)
-    scoring = file.definition.model_dump(mode="json", exclude={**left_out, "solver": {"input_builder"}})
-    task = DeclarativeTask(
-        name=f"{source.name}@{config.name}" if config.name else source.name,
-        path=source.path,
-        sha256=_sha256(unbuilt, dataset, config),
-        key=file.key,
-        display_name=file.display_name,
-        dataset={"path": _path_from(source.path, dataset.rows.path), "sha256": dataset.rows.sha256},
-        examples=examples,
-        samples=rows.samples,
-        asked=rows.asked,
-        broken=rows.broken,
-        solver=solver,
-        scorers=scorers,
-        actions=file.definition.actions,
-        aggregations=aggregations,
-        kit=unbuilt.kit,
-        decision=decision,
-        definition_sha256=hashlib.sha256(_dump(definition)).hexdigest(),
-        scoring_sha256=hashlib.sha256(_dump(scoring)).hexdigest(),
-        config=config.values,
-    )
-    return task, []
+    return check
 
 
 def _path_from(task: Path, data: Path) -> str:
@@ -196,7 +170,7 @@ def _path_from(task: Path, data: Path) -> str:
 
 
 def _ids(dataset: Dataset) -> tuple[list[str], list[Fault]]:
-    rows, column = dataset.rows.rows, dataset.id_column
+    rows, column = dataset.rows, dataset.id_column
     given = [row.get(column or "id") for row in rows]
     usable = all((isinstance(each, str) or is_whole(each)) and str(each).strip() for each in given)
     ids = [str(each) for each in given]
@@ -207,29 +181,29 @@ def _ids(dataset: Dataset) -> tuple[list[str], list[Fault]]:
     keys = ("definition", "dataset")
     wrong = next((each for each in given if not isinstance(each, str | int)), None)
     if not usable:
-        return [], [Fault(keys, "bad_value", f"{dataset.rows.path.name}: the id {wrong!r:.60} is no text or number")]
+        return [], [Fault(keys, "bad_value", f"{dataset.path.name}: the id {wrong!r:.60} is no text or number")]
     twice = next(each for each, count in Counter(ids).items() if count > 1)
-    return [], [Fault(keys, "duplicate_task_id", f"{dataset.rows.path.name}: two rows have the id {twice!r:.60}")]
+    return [], [Fault(keys, "duplicate_task_id", f"{dataset.path.name}: two rows have the id {twice!r:.60}")]
 
 
 class _Examples:
     """Makes examples of the rows, and notes what is asked about each."""
 
-    def __init__(self, unbuilt: Unbuilt, dataset: Dataset, solver: Solver | None, decisive: Scorer | None) -> None:
+    def __init__(self, builder: Builder, dataset: Dataset, decisive: Scorer | None) -> None:
         self.samples: dict[str, Mapping[str, Any]] = {}
         self.asked: dict[str, RowPrompt] = {}
         self.broken: dict[str, str] = {}
         self._dataset = dataset
-        self._solver = solver
+        self._solver = builder.solver
         self._decisive = decisive
-        self._kit = unbuilt.kit
-        self._tags = list(unbuilt.file.tags)
+        self._kit = builder.kit
+        self._tags = list(builder.file.tags)
         # The rows stand in another file: what can be pointed at is where they are named.
-        self._line = unbuilt.document.place(("definition", "dataset")).line
+        self._line = builder.document.place(("definition", "dataset")).line
 
     def example(self, id: str, number: int) -> Example:
         """Return the example of a row; one that no question can be made of is noted as broken."""
-        row = self._dataset.rows.rows[number]
+        row = self._dataset.rows[number]
         sample = row if "sample_id" in row else {**row, "sample_id": number}
         self.samples[id] = sample
         asked = self._asked(id, sample)
@@ -284,15 +258,6 @@ def _usual_metrics(key: str, model: ScorerBase) -> Iterator[tuple[Metric, str]]:
         yield FieldMetric(type="mean", field="is_valid"), f"{key}_mean"
     elif model.type != "python":
         yield FieldMetric(type="mean", field="score"), f"{key}_mean"
-
-
-def _sha256(unbuilt: Unbuilt, dataset: Dataset, config: TaskConfig) -> str:
-    digest = hashlib.sha256(unbuilt.source.data)
-    for included in unbuilt.document.includes.values():
-        digest.update(included.data)
-    digest.update(dataset.rows.sha256.encode())
-    digest.update(_dump(dict(config.values)))
-    return digest.hexdigest()
 
 
 def _dump(value: Any) -> bytes:

@@ -9,15 +9,7 @@ from typing import Any
 from pytest_lmeval.errors import RecordRefused, nearest, not_one_of
 from pytest_lmeval.formats.declarative.faults import Fault
 from pytest_lmeval.formats.declarative.models.base import Block, is_template
-from pytest_lmeval.formats.declarative.models.metrics import (
-    BinaryClassification,
-    CountMetric,
-    FieldMetric,
-    Frequency,
-    Metric,
-    MulticlassClassification,
-    WeightedAverage,
-)
+from pytest_lmeval.formats.declarative.models.metrics import CountMetric, Metric
 from pytest_lmeval.formats.declarative.models.scorers import (
     JudgeBase,
     JudgeScorer,
@@ -236,16 +228,8 @@ def _check_fields(scorer: Scorer, here: Keys) -> Iterator[Fault]:
         return
     named = [((*here, "score_field"), scorer.model.score_field)]
     for number, metric in enumerate(scorer.model.metrics or ()):
-        named += [((*here, "metrics", number, name), getattr(metric, name)) for name in _field_names(metric)]
+        named += [((*here, "metrics", number, key), field) for key, field in metric.fields.items()]
     for keys, field in named:
         if field is not None and field not in scorer.fields:
             hint = nearest(field, scorer.fields, "it yields")
             yield Fault(keys, "bad_value", f"the scorer yields no field {field!r}{hint}")
-
-
-def _field_names(metric: Metric) -> tuple[str, ...]:
-    if isinstance(metric, FieldMetric | Frequency | WeightedAverage):
-        return ("field",)
-    if isinstance(metric, CountMetric):
-        return ("field_gt", "field_pred", _TRUE, _FALSE, _MISSED)
-    return ("field_gt", "field_pred") if isinstance(metric, BinaryClassification | MulticlassClassification) else ()

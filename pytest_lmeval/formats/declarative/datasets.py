@@ -1,8 +1,11 @@
-"""Which file a task's data set is."""
+"""Which file a task's data set is, and its rows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import hashlib
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,10 +13,10 @@ from typing import Any
 from pydantic import ValidationError
 
 from pytest_lmeval.data.rows import SUFFIXES, BadRows
+from pytest_lmeval.data.rows import read_rows as rows_in
 from pytest_lmeval.errors import nearest
 from pytest_lmeval.formats.declarative.faults import as_records, validation_faults
-from pytest_lmeval.formats.declarative.models.dataset import DatasetFile, DatasetReference
-from pytest_lmeval.formats.declarative.rows import Rows, read_rows
+from pytest_lmeval.formats.declarative.models.task import DatasetFile, DatasetReference
 from pytest_lmeval.formats.yaml.claims import ROOT_KEYS
 from pytest_lmeval.formats.yaml.document import YamlDocument, YamlFault
 from pytest_lmeval.formats.yaml.parse import parse_yaml
@@ -23,11 +26,18 @@ _FOLDERS = (".", "datasets", "..", "../datasets")
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """The rows of a task, and which of their columns say what they are."""
+    """The rows of a file, each a mapping of columns, its hash, and which columns say what the rows are."""
 
-    rows: Rows
+    path: Path
+    rows: Sequence[Mapping[str, Any]]
+    sha256: str
     id_column: str | None = None
     category_column: str | None = None
+
+    @property
+    def columns(self) -> list[str]:
+        """Every column that any row has, in the order of their first appearance."""
+        return list(dict.fromkeys(column for row in self.rows for column in row))
 
 
 def open_dataset(reference: DatasetReference, task: Path) -> Dataset:
@@ -96,16 +106,39 @@ def local_path(holder: Path, name: str) -> Path:
 
 
 def _named(reference: DatasetReference, file: DatasetFile | None, path: Path) -> Dataset:
-    rows = read_rows(path)
+    rows, sha256 = read_rows(path)
     columns = [reference.id_column or (file.id_column if file else None)]
     columns.append(reference.category_column or (file.category_column if file else None))
+    dataset = Dataset(path, rows, sha256, *columns)
     for column in filter(None, columns):
-        if column not in rows.columns:
-            raise BadRows(f"{path.name}: no column {column!r}{nearest(column, rows.columns, 'it has')}")
-    return Dataset(rows, *columns)
+        if column not in dataset.columns:
+            raise BadRows(f"{path.name}: no column {column!r}{nearest(column, dataset.columns, 'it has')}")
+    return dataset
 
 
 def _not_found(key: str, task: Path) -> str:
     known = [str(document["key"]) for _, document in find_dataset_files(task)]
     hint = nearest(key, known, "there is")
     return f"no data set has the key {key!r}{hint} (looked for *.yaml with key and file_path beside the task)"
+
+
+def read_rows(path: Path) -> tuple[list[dict[str, Any]], str]:
+    """Return the rows of a file as JSON values, and the file's hash; raise BadRows."""
+    try:
+        rows, data = rows_in(path)
+    except OSError as error:
+        raise BadRows(f"{path.name}: cannot be read: {error.strerror}") from None
+    if not rows:
+        raise BadRows(f"{path.name}: no row in the file")
+    if path.suffix == ".parquet":
+        # Dates and the like become text: rows are JSON from here on.
+        rows = json.loads(json.dumps(_finite(rows), default=str))
+    return rows, hashlib.sha256(data).hexdigest()
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _finite(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_finite(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

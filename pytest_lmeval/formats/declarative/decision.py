@@ -8,13 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_lmeval.errors import ScoringError, nearest
 from pytest_lmeval.formats.declarative.faults import Fault
-from pytest_lmeval.formats.declarative.models.metrics import (
-    BinaryClassification,
-    CountMetric,
-    FieldMetric,
-    MulticlassClassification,
-    WeightedAverage,
-)
+from pytest_lmeval.formats.declarative.models.metrics import FieldMetric
 from pytest_lmeval.formats.declarative.scoring.outcome import Scorer
 from pytest_lmeval.formats.yaml.document import Keys
 
@@ -67,7 +61,7 @@ class ScoreRule:
         raise ScoringError(f"{_which(candidates, empty, fields)}; {_WAYS_OUT}")
 
 
-def decide(scorers: Sequence[Scorer]) -> ScoreRule:
+def score_rule(scorers: Sequence[Scorer]) -> ScoreRule:
     """Return how the rows that ``scorers`` are run over are scored; one of purpose ``qa`` never decides."""
     scorer = next((each for each in scorers if each.model.purpose == "score"), None)
     if scorer is None:
@@ -85,15 +79,17 @@ def decide(scorers: Sequence[Scorer]) -> ScoreRule:
         field,
         open=field is None and scorer.candidates is None,
         named=named,
-        labels=frozenset(_labels(metrics)),
+        labels=frozenset(
+            field for metric in metrics for key, field in metric.fields.items() if key in ("field_gt", "field_pred")
+        ),
         measures=bool(metrics),
         score_metric=model.score_metric or "",
     )
 
 
-def check_decision(scorers: Sequence[Scorer], aggregations: Sequence[Aggregation]) -> Iterator[Fault]:
+def check_rule(scorers: Sequence[Scorer], aggregations: Sequence[Aggregation]) -> Iterator[Fault]:
     """Yield why no row of the task could have a score or be measured, and settings that would have no effect."""
-    decision = decide(scorers)
+    decision = score_rule(scorers)
     for number, scorer in enumerate(scorers):
         here: Keys = (*_SCORERS, number)
         if scorer is decision.scorer:
@@ -156,34 +152,8 @@ def score_of_task(
 
 def _known_names(aggregations: Sequence[Aggregation]) -> list[str] | None:
     """Return what the metrics are called; None where only working them out tells."""
-    names: list[str] = []
-    for each in aggregations:
-        metric = each.metric
-        if isinstance(metric, FieldMetric):
-            names.append(each.named(f"{metric.field}_{metric.type}"))
-        elif isinstance(metric, WeightedAverage):
-            names.append(each.named(f"{metric.field}_weighted_average"))
-        elif isinstance(metric, CountMetric):
-            names.append(each.named(metric.type))
-        elif isinstance(metric, BinaryClassification | MulticlassClassification):
-            of_both = (
-                "accuracy",
-                *(
-                    ("precision", "recall", "f1_score")
-                    if isinstance(metric, BinaryClassification)
-                    else ("macro_precision", "macro_recall", "macro_f1_score")
-                ),
-            )
-            names += [each.prefixed(name) for name in of_both]
-        else:
-            return None
-    return names
-
-
-def _labels(metrics: Sequence[Any]) -> Iterator[str]:
-    for metric in metrics:
-        if isinstance(metric, BinaryClassification | MulticlassClassification | CountMetric):
-            yield from (name for name in (metric.field_gt, metric.field_pred) if name is not None)
+    names = [each.names for each in aggregations]
+    return None if None in names else [name for each in names for name in each or ()]
 
 
 def _is_share(value: Any) -> bool:
@@ -194,8 +164,6 @@ def _which(candidates: Sequence[str], empty: Sequence[str], fields: Mapping[str,
     if not candidates and not empty:
         return f"no field is a boolean or a number in [0, 1]; there is {', '.join(fields)}"
     possible = [*candidates, *(f"{name} (null here)" for name in empty)]
-    return (
-        f"more than one field can be the score: {', '.join(possible)}"
-        if len(possible) > 1
-        else (f"no field is a boolean or a number in [0, 1]; {possible[0]}")
-    )
+    if len(possible) > 1:
+        return f"more than one field can be the score: {', '.join(possible)}"
+    return f"no field is a boolean or a number in [0, 1]; {possible[0]}"

@@ -36,16 +36,20 @@ class _SnippetCall:
 class Snippet:
     """A function in a snippet; its module is run when it is first called, in a thread of its own.
 
-    ``owner`` is who a message says it belongs to. A call that takes longer than ``timeout_s`` is an error. Python code
-    is stopped then; a call into C code cannot be, and its thread stays until the process ends.
+    ``owner`` is who a message says it belongs to, ``parameters`` are the names of the function's arguments. A call that
+    takes longer than ``timeout_s`` is an error. Python code is stopped then; a call into C code cannot be, and its
+    thread stays until the process ends.
     """
 
-    def __init__(self, source: str, filename: str, function: str, owner: str, timeout_s: float) -> None:
+    def __init__(
+        self, source: str, filename: str, function: str, owner: str, timeout_s: float, parameters: Sequence[str] = ()
+    ) -> None:
         self.source = source
         self.filename = filename
         self.function = function
         self.owner = owner
         self.timeout_s = timeout_s
+        self.parameters = tuple(parameters)
         self._worker: _Worker | None = None
         self._hangs = 0
 

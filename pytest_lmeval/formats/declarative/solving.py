@@ -9,7 +9,6 @@ from typing import Any
 
 from pytest_lmeval.data.lines import parse_line
 from pytest_lmeval.errors import RecordRefused, ScoringError
-from pytest_lmeval.formats.declarative.kit import Kit
 from pytest_lmeval.formats.declarative.models.solver import (
     ChatInput,
     GenericInput,
@@ -18,7 +17,7 @@ from pytest_lmeval.formats.declarative.models.solver import (
     SolverTool,
 )
 from pytest_lmeval.formats.declarative.snippets import Snippet
-from pytest_lmeval.formats.declarative.templates import ROOM, Room, Template, TemplateFault
+from pytest_lmeval.formats.declarative.templates import ROOM, Kit, Room, Template, TemplateFault
 from pytest_lmeval.formats.declarative.values import attributes, plain
 from pytest_lmeval.formats.turning import Script, by_turn, from_table, said_in, text_of
 from pytest_lmeval.task import FollowUp

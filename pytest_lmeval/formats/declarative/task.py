@@ -8,16 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from pytest_lmeval.errors import AdapterError, LmevalError, SandboxError, ScoringError
+from pytest_lmeval.formats.declarative.actions import Action, excluded_by, exclusion, holds
 from pytest_lmeval.formats.declarative.aggregate import Aggregation, aggregate, scored_rows
 from pytest_lmeval.formats.declarative.decision import ScoreRule
-from pytest_lmeval.formats.declarative.filters import excluded_by, exclusion, holds
-from pytest_lmeval.formats.declarative.kit import Kit
-from pytest_lmeval.formats.declarative.models.actions import Action
 from pytest_lmeval.formats.declarative.models.scorers import MetricScorer
 from pytest_lmeval.formats.declarative.scoring.judges import JudgingScorer
 from pytest_lmeval.formats.declarative.scoring.outcome import Scorer, ScorerOutput, Scoring
 from pytest_lmeval.formats.declarative.solving import AnsweredRow, RowPrompt, Solver, turns_of
-from pytest_lmeval.formats.declarative.templates import TemplateFault
+from pytest_lmeval.formats.declarative.templates import Kit, TemplateFault
 from pytest_lmeval.formats.judged import total
 from pytest_lmeval.formats.turning import by_turn
 from pytest_lmeval.task import FollowUp, Prompt, Task, Tools

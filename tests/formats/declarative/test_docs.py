@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pytest_lmeval.formats.declarative.models.actions import Action
+from pytest_lmeval.formats.declarative.actions import Action
 from pytest_lmeval.formats.declarative.models.base import ReadContext
 from pytest_lmeval.formats.declarative.task import DeclarativeTask
 from pytest_lmeval.formats.task import LoadOptions, TaskSource

@@ -11,15 +11,14 @@ from typing import Any
 import pytest
 
 from pytest_lmeval.data.rows import BadRows
-from pytest_lmeval.formats.declarative.datasets import open_dataset
-from pytest_lmeval.formats.declarative.models.dataset import DatasetReference
-from pytest_lmeval.formats.declarative.rows import read_rows
+from pytest_lmeval.formats.declarative.datasets import open_dataset, read_rows
+from pytest_lmeval.formats.declarative.models.task import DatasetReference
 from tests.formats.declarative.making import EQUALS, document, make, read
 
 
 def _rows(tmp_path: Path, name: str, data: bytes) -> Any:
     (tmp_path / name).write_bytes(data)
-    return list(read_rows(tmp_path / name).rows)
+    return list(read_rows(tmp_path / name)[0])
 
 
 def test_the_formats_agree(tmp_path: Path) -> None:
@@ -29,7 +28,7 @@ def test_the_formats_agree(tmp_path: Path) -> None:
     assert rows == _rows(tmp_path, "rows.jsonl", "".join(f"{json.dumps(row)}\n\n# c\n" for row in rows).encode())
     parquet, arrow = import_module("pyarrow.parquet"), import_module("pyarrow")
     parquet.write_table(arrow.Table.from_pylist(rows), tmp_path / "rows.parquet")
-    assert rows == list(read_rows(tmp_path / "rows.parquet").rows)
+    assert rows == list(read_rows(tmp_path / "rows.parquet")[0])
 
 
 def test_parquet_becomes_json(tmp_path: Path) -> None:
@@ -38,7 +37,7 @@ def test_parquet_becomes_json(tmp_path: Path) -> None:
 
     rows = [{"n": float("nan"), "d": date(2024, 1, 2), "l": [1, 2], "m": {"k": None}}]
     parquet.write_table(arrow.Table.from_pylist(rows), tmp_path / "rows.parquet")
-    (row,) = read_rows(tmp_path / "rows.parquet").rows
+    (row,) = read_rows(tmp_path / "rows.parquet")[0]
     assert {"n": None, "d": "2024-01-02", "l": [1, 2], "m": {"k": None}} == row
 
 
@@ -83,7 +82,7 @@ def test_a_data_set_is_found_by_its_key_beside_the_task_or_above(tmp_path: Path,
     path.write_text(f"key: my-rows\ndisplay_name: Rows\n{form}\nid_column: a\n")
     (path.parent / "rows.csv").write_text("a,b\n1,2\n")
     dataset = open_dataset(DatasetReference(key="my-rows"), tmp_path / "tasks" / "task.yaml")
-    assert ([{"a": "1", "b": "2"}], "a") == (dataset.rows.rows, dataset.id_column)
+    assert ([{"a": "1", "b": "2"}], "a") == (dataset.rows, dataset.id_column)
 
 
 def test_a_data_set_that_is_wrong_says_where(tmp_path: Path) -> None:

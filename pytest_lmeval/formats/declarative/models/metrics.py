@@ -15,12 +15,29 @@ class MetricBase(Block):
     key: Key | None = Field(default=None, description="What the board calls it, where name does not say.")
     name: str | None = Field(default=None, min_length=1, max_length=100, description="What the board calls it.")
 
+    @property
+    def words(self) -> tuple[str, ...]:
+        """What its numbers are called where neither key nor name says; none where only working them out tells."""
+        return ()
+
+    @property
+    def fields(self) -> dict[str, str]:
+        """The fields of the scorer that it takes, by the key that names each."""
+        named = {key: getattr(self, key) for key in type(self).model_fields if key.startswith("field")}
+        counts = {key: getattr(self, key) for key in type(self).model_fields if key.endswith("_field")}
+        return {key: field for key, field in (named | counts).items() if field is not None}
+
 
 class FieldMetric(MetricBase):
     """A number over a field of the scores: booleans count as 0 and 1."""
 
     type: Literal["mean", "min", "max", "std_dev"] = Field(description="mean, min, max or std_dev (of a sample).")
     field: str = Field(description="The field of the scorer.")
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """What it is called."""
+        return (f"{self.field}_{self.type}",)
 
 
 class Frequency(MetricBase):
@@ -43,6 +60,11 @@ class CountMetric(MetricBase):
     field_pred: str | None = Field(default=None, description="The field with the predicted label.")
     positive_answer: str | bool | int | None = Field(default=None, description="The label that is sought.")
 
+    @property
+    def words(self) -> tuple[str, ...]:
+        """What it is called."""
+        return (self.type,)
+
 
 class BinaryClassification(MetricBase):
     """Accuracy, precision, recall, F1 and the confusion matrix of two labels."""
@@ -53,6 +75,11 @@ class BinaryClassification(MetricBase):
     positive_answer: str | bool | int = Field(description="The label that is sought.")
     negative_answer: str | bool | int = Field(description="The other label.")
 
+    @property
+    def words(self) -> tuple[str, ...]:
+        """What it is called."""
+        return ("accuracy", "precision", "recall", "f1_score")
+
 
 class MulticlassClassification(MetricBase):
     """Accuracy, macro-averaged precision, recall and F1, and the confusion matrix of labels."""
@@ -61,6 +88,11 @@ class MulticlassClassification(MetricBase):
     field_gt: str = Field(description="The field with the true label.")
     field_pred: str = Field(description="The field with the predicted label.")
 
+    @property
+    def words(self) -> tuple[str, ...]:
+        """What it is called."""
+        return ("accuracy", "macro_precision", "macro_recall", "macro_f1_score")
+
 
 class WeightedAverage(MetricBase):
     """The mean of the weights of the labels."""
@@ -68,6 +100,11 @@ class WeightedAverage(MetricBase):
     type: Literal["weighted_average"] = Field(description="The mean of the weights of the labels.")
     field: str = Field(description="The field with the label.")
     weights: dict[str, float] = Data(min_length=1, description="The weight of each label.")
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """What it is called."""
+        return (f"{self.field}_weighted_average",)
 
 
 class PythonMetric(MetricBase):

@@ -1,12 +1,13 @@
-"""From the model of a scorer to the scorer."""
+"""From the model of a scorer to the scorer; scorers in Python."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from pytest_lmeval.formats.declarative.kit import Kit
+from pytest_lmeval.errors import ScoringError
 from pytest_lmeval.formats.declarative.models.scorers import (
     JsonSchema,
     JudgeBase,
@@ -18,8 +19,7 @@ from pytest_lmeval.formats.declarative.models.scorers import (
     StringEqualsMcqa,
 )
 from pytest_lmeval.formats.declarative.scoring.judges import judging_scorer
-from pytest_lmeval.formats.declarative.scoring.outcome import Scorer
-from pytest_lmeval.formats.declarative.scoring.python import SnippetScorer
+from pytest_lmeval.formats.declarative.scoring.outcome import Scorer, ScorerOutput, Scoring
 from pytest_lmeval.formats.declarative.scoring.texts import (
     EqualityScorer,
     McqaScorer,
@@ -27,7 +27,9 @@ from pytest_lmeval.formats.declarative.scoring.texts import (
     RougeScorer,
     SchemaScorer,
 )
-from pytest_lmeval.formats.declarative.snippets import Snippet, SnippetFault, read_snippet
+from pytest_lmeval.formats.declarative.snippets import Snippet, SnippetFault
+from pytest_lmeval.formats.declarative.templates import Kit
+from pytest_lmeval.formats.declarative.values import attributes, plain
 
 _FORMS = (
     ("sample", "model_input", "model_output"),
@@ -38,27 +40,25 @@ _TEXTS: MappingProxyType[type[ScorerBase], Callable[..., Any]] = MappingProxyTyp
     {
         StringEquals: EqualityScorer,
         StringEqualsMcqa: McqaScorer,
-        MetricScorer: RegistryScorer,
         Rouge: RougeScorer,
         JsonSchema: SchemaScorer,
     }
 )
 
 
-def build_scorer(key: str, model: ScorerBase, kit: Kit, filename: str) -> Scorer:
-    """Return the scorer; ``filename`` is what messages call its snippet, SnippetFault is raised for one of no use."""
-    if isinstance(model, PythonScorer):
-        function = read_snippet(model.compute_scores_snippet, filename, ["compute_scores"])
-        snippet = Snippet(model.compute_scores_snippet, filename, function.name, f"scorer {key}", model.timeout_s)
-        return SnippetScorer(key, model, snippet, scorer_parameters(function.parameters, filename))
+def build_scorer(key: str, model: ScorerBase, kit: Kit, tools: Sequence[Mapping[str, Any]]) -> Scorer:
+    """Return the scorer of any kind but Python; one that judges calls does so by the schemas of ``tools``."""
     if isinstance(model, JudgeBase):
         return judging_scorer(key, model, kit)
+    if isinstance(model, MetricScorer):
+        return RegistryScorer(key, model, kit, tools=tuple(tools))
     scorer: Scorer = _TEXTS[type(model)](key, model, kit)
     return scorer
 
 
-def scorer_parameters(parameters: tuple[str, ...], filename: str) -> tuple[str, ...]:
+def scorer_parameters(snippet: Snippet) -> tuple[str, ...]:
     """Return what a function is called with: its parameters by name where all are known, else by their number."""
+    parameters = snippet.parameters
     known = {name for form in _FORMS for name in form}
     if parameters and known.issuperset(parameters):
         return parameters
@@ -66,4 +66,38 @@ def scorer_parameters(parameters: tuple[str, ...], filename: str) -> tuple[str, 
         if len(form) == len(parameters):
             return form
     forms = ", ".join(f"compute_scores({', '.join(form)})" for form in _FORMS)
-    raise SnippetFault(f"{filename}: compute_scores takes {len(parameters)} arguments; expected one of {forms}")
+    raise SnippetFault(f"{snippet.filename}: compute_scores takes {len(parameters)} arguments; expected one of {forms}")
+
+
+@dataclass(frozen=True, slots=True)
+class SnippetScorer:
+    """``python``: ``parameters`` are the arguments that its function takes."""
+
+    key: str
+    model: PythonScorer
+    snippet: Snippet
+    parameters: tuple[str, ...]
+    fields: tuple[str, ...] | None = None
+    candidates: tuple[str, ...] | None = None
+
+    def score(self, scoring: Scoring) -> ScorerOutput:
+        """Return what the function returned, once it is known to be JSON."""
+        row = scoring.row
+        given = {"sample": row.sample, "model_input": row.model_input, "solver_output": row.solver_output}
+        given["model_output"] = row.solver_output.get("output") if row.solver_output is not None else None
+        returned = self.snippet(*(attributes(given[name]) for name in self.parameters))
+        if not isinstance(returned, dict) or not returned:
+            raise ScoringError(f"{self._where} returned {returned!r:.80}; expected a mapping of fields to values")
+        fields = self._checked(returned)
+        return ScorerOutput(fields, row.text if row.solver_output is not None else "")
+
+    def _checked(self, returned: dict[Any, Any]) -> dict[str, Any]:
+        try:
+            fields: dict[str, Any] = plain(returned)
+        except ValueError as error:
+            raise ScoringError(f"{self._where} returned what is no score: {error}") from None
+        return fields
+
+    @property
+    def _where(self) -> str:
+        return f"{self.snippet.function} in {self.snippet.filename}"

@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pytest_lmeval.formats.declarative.kit import Kit
 from pytest_lmeval.formats.declarative.models.scorers import JudgeBase, JudgeClassifier, JudgeScorer, Labeler
 from pytest_lmeval.formats.declarative.scoring import prompts
 from pytest_lmeval.formats.declarative.scoring.outcome import ScorerOutput, Scoring
+from pytest_lmeval.formats.declarative.templates import Kit
 from pytest_lmeval.formats.judged import Question, consult, judge_of
 from pytest_lmeval.metrics.parts.replies import read_label, read_number
 from pytest_lmeval.types import Generate, Message

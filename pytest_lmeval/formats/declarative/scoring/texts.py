@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_lmeval.errors import ScoringError
-from pytest_lmeval.formats.declarative.kit import Kit
 from pytest_lmeval.formats.declarative.models.scorers import (
     JsonSchema,
     MetricScorer,
@@ -19,6 +18,7 @@ from pytest_lmeval.formats.declarative.models.scorers import (
     TextScorer,
 )
 from pytest_lmeval.formats.declarative.scoring.outcome import ScorerOutput, Scoring
+from pytest_lmeval.formats.declarative.templates import Kit
 from pytest_lmeval.metrics.parts.search_child import found
 from pytest_lmeval.metrics.parts.worker import shared_worker
 from pytest_lmeval.postprocess import Extraction, apply_metric, share_of

@@ -13,10 +13,11 @@ from pytest_lmeval.formats.declarative.templates.placeholders import (
     fill_value,
     placeholders,
 )
-from pytest_lmeval.formats.declarative.templates.template import Template, TemplateFault, compile_template
+from pytest_lmeval.formats.declarative.templates.template import Kit, Template, TemplateFault, compile_template
 
 __all__ = [
     "ROOM",
+    "Kit",
     "PlaceholderError",
     "Room",
     "Template",

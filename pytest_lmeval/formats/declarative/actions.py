@@ -1,0 +1,146 @@
+"""Which rows are left out of the metrics: the rules of a task file, and whether a filter holds for a row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, ValidationInfo, field_validator
+from pydantic_core import PydanticCustomError
+
+from pytest_lmeval.errors import ScoringError
+from pytest_lmeval.formats.checks import type_name
+from pytest_lmeval.formats.declarative.models.base import FAULTS, Block, Data, Key, Template, TemplateText
+from pytest_lmeval.formats.declarative.templates import Kit, TemplateFault
+
+
+class ComparedValue(Block):
+    """A value of the row beside a fixed one."""
+
+    op: Literal["equals", "not_equals", "in", "contains", "greater", "less"] = Field(description="How they compare.")
+    expression: TemplateText = Template(description="A value of the row: '{{ scores.KEY.FIELD }}'.")
+    value: Any = Data(description="What it is compared with; of 'in' a list.")
+
+    @field_validator("value")
+    @classmethod
+    def _fits(cls, value: Any, info: ValidationInfo) -> Any:
+        # Where parameters are not put in yet, any may stand for a value of another type.
+        wanted = _unfit(info.data.get("op", ""), value) if info.context is not None else ""
+        if wanted:
+            detail = f"expected {wanted} for {info.data['op']!r}, got {_shown(value)}"
+            raise PydanticCustomError(FAULTS, "faults of fields", {"faults": [["", "bad_type", detail]]})
+        return value
+
+
+class Combined(Block):
+    """Several filters."""
+
+    op: Literal["and", "or"] = Field(description="Whether all or any must hold.")
+    filters: list[Filter] = Field(min_length=1, description="The filters.")
+
+
+class Negated(Block):
+    """The opposite of a filter."""
+
+    op: Literal["not"] = Field(description="The opposite.")
+    filter: Filter = Field(description="The filter that must not hold.")
+
+
+Filter = Annotated[ComparedValue | Combined | Negated, Field(discriminator="op")]
+
+
+class Action(Block):
+    """One rule."""
+
+    key: Key = Field(description="What the board calls it.")
+    action: Literal["exclude_from_metrics"] = Field(description="Leave the row out of all metrics.")
+    filter: Filter = Field(description="The rows it is for.")
+
+
+Combined.model_rebuild()
+Negated.model_rebuild()
+
+
+def holds(filter: Filter, variables: Mapping[str, Any], kit: Kit) -> bool:
+    """Return whether the filter holds; raise ScoringError where a value is missing or cannot be compared."""
+    if isinstance(filter, Negated):
+        return not holds(filter.filter, variables, kit)
+    if isinstance(filter, Combined):
+        # All are looked at: that one cannot be decided must not depend on the order.
+        results = [holds(each, variables, kit) for each in filter.filters]
+        return all(results) if filter.op == "and" else any(results)
+    try:
+        value = kit.template(filter.expression).value(variables)
+    except TemplateFault as fault:
+        raise ScoringError(str(fault)) from None
+    if value is None and filter.value is not None:
+        raise ScoringError(f"{filter.expression.strip()} has no value")
+    return _compare(filter, value)
+
+
+def exclusion(key: str) -> str:
+    """Return what is said of a row that the action ``key`` leaves out."""
+    return f"action {key}: excluded from metrics"
+
+
+def excluded_by(actions: Sequence[Action], rows: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    """Return how many of the rows, given by their details, each action left out; the first that holds counts."""
+    return {action.key: sum(row.get("excluded") == exclusion(action.key) for row in rows) for action in actions}
+
+
+def _compare(filter: ComparedValue, value: Any) -> bool:
+    wanted = filter.value
+    if filter.op in ("equals", "not_equals"):
+        return _equal(value, wanted, filter) == (filter.op == "equals")
+    if filter.op == "in":
+        return any(_equal(value, each, filter) for each in wanted)
+    if filter.op == "contains":
+        if isinstance(value, str) and isinstance(wanted, str):
+            return wanted in value
+        if isinstance(value, list):
+            # In Python 1 equals true.
+            return any(_kind(each) == _kind(wanted) and each == wanted for each in value)
+        raise _cannot(filter, value, "contains looks into text for text, or into a list")
+    return _ordered(filter, value, wanted)
+
+
+def _ordered(filter: ComparedValue, value: Any, wanted: Any) -> bool:
+    if not (_kind(value) == _kind(wanted) and _kind(value) in ("a number", "text")):
+        raise _cannot(filter, value, f"{filter.op} compares numbers with numbers, or text with text")
+    greater: bool = value > wanted if filter.op == "greater" else value < wanted
+    return greater
+
+
+def _equal(value: Any, wanted: Any, filter: ComparedValue) -> bool:
+    if _kind(value) != _kind(wanted) and value is not None and wanted is not None:
+        raise _cannot(filter, value, f"it is compared with {_kind(wanted)}")
+    return bool(value == wanted)
+
+
+def _cannot(filter: ComparedValue, value: Any, why: str) -> ScoringError:
+    return ScoringError(f"{filter.op}: {filter.expression.strip()} is {_kind(value)}, {value!r:.80}; {why}")
+
+
+def _unfit(op: str, value: Any) -> str:
+    """Return what the value of ``op`` has to be where it is something else, and could only be misread; else ""."""
+    if op == "in":
+        kinds = {_kind(each) for each in value} if isinstance(value, list) else set()
+        fits = len(kinds) == 1 and kinds <= {"text", "a number", "a boolean"}
+        return "" if fits else "a list of at least one value, all texts, all numbers or all booleans,"
+    if op == "contains":
+        return "" if value != "" and _kind(value) in ("text", "a number", "a boolean") else "a text, number or boolean"
+    if op in ("greater", "less"):
+        return "" if _kind(value) in ("text", "a number") else "a number or a text"
+    return ""
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, bool):
+        return "a boolean"
+    if isinstance(value, int | float):
+        return "a number"
+    return "text" if isinstance(value, str) else type(value).__name__
+
+
+def _shown(value: Any) -> str:
+    return f"{type_name(value)} {value!r:.60}" if value not in (None, []) else type_name(value)

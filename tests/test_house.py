@@ -47,7 +47,7 @@ MOST_FIELDS = 20
 FIELDS = {"Comparison": 21, "ExampleResult": 35, "TaskRow": 32}
 # Names of two or more classes.
 TWICE = """
-    Asked Child Family Needs Options Pair Reading Rows Run Transport
+    Asked Child Family Needs Options Pair Reading Run Transport
 """
 
 

@@ -28,6 +28,8 @@ _FOLDERS = {
         "kit=templates.template filters=actions rows=datasets models.actions=actions models.dataset=models.task"
         " scoring.python=scoring.build"
     ),
+    ("compare", "compare"): "limits=findings",
+    ("report.html", ""): "texts=text",
     ("plugin", "plugin.settings"): "options ini_gate=checks unheeded=checks report_dir models stash=models",
     ("plugin", "plugin.collect"): "collector collected locate formatting sharding=selecting tags=selecting",
     ("plugin", "plugin.asking"): "item failure fixtures ahead state",

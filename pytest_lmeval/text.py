@@ -72,6 +72,19 @@ def node_name(text: str) -> str:
     return _NOT_IN_A_NODE.sub("-", printable(text, keep="")) or "-"
 
 
+LONGEST_SHOWN = 60_000
+"""How many characters of one text a page shows."""
+
+
+def cut(text: str, longest: int = LONGEST_SHOWN) -> str:
+    """Return a text of a ledger without its middle where it has more than ``longest`` characters."""
+    if len(text) <= longest:
+        return text
+    half = longest // 2
+    gap = f"[... {len(text) - 2 * half:,} characters are left out here; they are in the ledger ...]"
+    return f"{text[:half]}\n{gap}\n{text[-half:]}"
+
+
 def _line(line: str, keep: str) -> str:
     return "".join(char if char.isprintable() or char in keep else _spelled_out(char) for char in line)
 

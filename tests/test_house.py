@@ -44,7 +44,7 @@ MOST_METHODS = 20
 METHODS = {"Engine": 26, "EvalSession": 30, "Run": 25, "RunState": 29}
 MOST_FIELDS = 20
 # A result says which adapter of a project gave it: a run that is resumed takes no other one for it.
-FIELDS = {"Comparison": 21, "ExampleResult": 35, "TaskRow": 32}
+FIELDS = {"ExampleResult": 35, "TaskRow": 32}
 # Names of two or more classes.
 TWICE = """
     Asked Child Family Needs Options Pair Reading Run Transport

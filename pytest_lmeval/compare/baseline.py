@@ -116,26 +116,24 @@ def doubts(baseline: RunFile, board: Leaderboard) -> list[str]:
         found.append(_doubt(baseline))
     old, now = (manifest.get("think_tags") for manifest in (baseline.manifest, board.facts.manifest))
     if old is not None and now is not None and old != now:
-        found.append(f"thoughts were taken off by other tags in the baseline: {old}, now {now} (--lm-think-tags)")
+        found.append(f"the baseline used other think tags: {old}, now {now} (--lm-think-tags)")
     elif old is None and _has_thoughts(baseline, now):
-        found.append("the baseline is of a version that scored thoughts as part of the answer")
+        found.append("the baseline was written by a version that scored thoughts as part of the answer")
     before = served_by(baseline.results or ())
     if before and board.served_by and before.keys() != board.served_by.keys():
         found.append(
-            "the server says other things of its model than in the baseline: "
-            f"{names_of(board.served_by)}, in the baseline {names_of(before)}"
+            f"the server reports another model than in the baseline: {names_of(board.served_by)}, in the baseline "
+            f"{names_of(before)}"
         )
     asked = {
         _times_asked(baseline.results or ()),
         _times_asked(row for each in board.tasks for row in each.per_example),
     }
     if len(asked) > 1:
-        found.append(
-            "each example was asked another number of times than in the baseline: passing is defined differently"
-        )
+        found.append("the number of repeats differs from the baseline: passing is defined differently")
     rows = {row.task for row in board.tasks}
     if others := sorted(baseline.infos.keys() - rows):
-        found.append(f"not run, though in the baseline: {', '.join(others)}")
+        found.append(f"in the baseline, but not run: {', '.join(others)}")
     return found
 
 
@@ -144,7 +142,7 @@ def _doubt(baseline: RunFile) -> str:
     return (
         f"{count} example(s) of the baseline could not be scored"
         if count
-        else "the baseline is of a run that did not finish"
+        else "the baseline comes from a run that did not finish"
     )
 
 

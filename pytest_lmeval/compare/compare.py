@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, fields
 from types import MappingProxyType
 from typing import Any
 
 from pytest_lmeval.compare.changes import Criteria, TaskChange, Verdict, overall_change, task_changes
 from pytest_lmeval.compare.coverage import coverage
-from pytest_lmeval.compare.explain import explain, is_only_measured, staleness
-from pytest_lmeval.compare.pairing import Key, Pair, pair_up
+from pytest_lmeval.compare.explain import explain, staleness
+from pytest_lmeval.compare.pairing import Key, Pair, Pairing, pair_up
 from pytest_lmeval.compare.retargeted import Retargeted, retargeted
 from pytest_lmeval.leaderboard.functions import is_function, said_of
 from pytest_lmeval.leaderboard.responses import shown_response, wanted_of
@@ -25,44 +25,28 @@ _DEFAULT = Criteria()
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Pairing):
     """Everything that two runs' results say about each other; all lists in order of task and id.
 
-    ``worse`` passed and now do not, ``better`` the opposite. ``new``, ``changed``, ``removed`` and ``unscored``
-    examples, as (task, id), have no pair; those that ``passed_before`` are named. ``retargeted`` are the changed ones
-    that were scored by their old targets, too. ``other_prompts`` counts, by task, the pairs that were asked with
-    different prompts. ``left_out`` tells why tasks were not looked at. ``paired`` of
-    ``expected`` examples of the old run, those that were scored and that the new run was to ask, have a pair.
-    ``verdict`` is the first that holds of ``stale``, ``regression``, ``inconclusive``, ``improvement`` and ``pass``;
-    ``reasons`` hold those of all of them, ``coverage`` says what was compared and what was not. ``only_measured`` says
-    that nothing could be compared because no example has a score. ``functions`` are the eval functions whose code
-    changed between the runs.
+    ``retargeted`` are of the changed examples those that were scored by their old targets, too.
+    ``left_out`` tells why tasks were not looked at. ``verdict`` is the first that holds of ``stale``, ``regression``,
+    ``inconclusive``, ``improvement`` and ``pass``; ``reasons`` hold those of all of them, ``coverage`` says what was
+    compared and what was not.
     """
 
     tasks: tuple[TaskChange, ...]
     pooled: TaskChange
-    worse: tuple[Flip, ...]
-    better: tuple[Flip, ...]
-    new: tuple[Key, ...]
-    changed: tuple[Key, ...]
-    removed: tuple[Key, ...]
-    unscored: tuple[Key, ...]
-    passed_before: frozenset[Key]
     retargeted: tuple[Retargeted, ...]
     left_out: Mapping[str, str]
-    paired: int
-    expected: int
     verdict: Verdict
     reasons: tuple[str, ...]
     coverage: tuple[str, ...]
     criteria: Criteria
-    only_measured: bool = False
-    other_prompts: Mapping[str, int] = field(default_factory=dict)
-    quarantined: tuple[Key, ...] = ()
-    functions: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return the comparison as JSON values; flips with prompt, targets and what was said in both runs."""
+        quarantined = self.of("quarantined")
+        other_prompts = Counter(pair.new.task for pair in self.pairs if pair.differs_in_prompt)
         return {
             "verdict": self.verdict,
             "reasons": list(self.reasons),
@@ -75,18 +59,16 @@ class Comparison:
             "worse": [_flip_record(flip) for flip in self.worse],
             "better": [_flip_record(flip) for flip in self.better],
             "new": [_key_record(key) for key in self.new],
-            "changed": self._old_records(self.changed),
-            "removed": self._old_records(self.removed),
-            "unscored": self._old_records(self.unscored),
+            **{name: self._old_records(name) for name in ("changed", "removed", "unscored")},
             "retargeted": [each.to_json() for each in self.retargeted],
             "left_out": dict(self.left_out),
-            **({"quarantined": [_key_record(key) for key in self.quarantined]} if self.quarantined else {}),
-            **({"other_prompts": dict(self.other_prompts)} if self.other_prompts else {}),
+            **({"quarantined": [_key_record(key) for key in quarantined]} if quarantined else {}),
+            **({"other_prompts": dict(other_prompts)} if other_prompts else {}),
             **({"functions": list(self.functions)} if self.functions else {}),
         }
 
-    def _old_records(self, keys: Sequence[Key]) -> list[dict[str, Any]]:
-        return [{**_key_record(key), "passed_before": key in self.passed_before} for key in keys]
+    def _old_records(self, kind: str) -> list[dict[str, Any]]:
+        return [{**_key_record(key), "passed_before": self.passed_before(key)} for key in self.of(kind)]
 
 
 def compare(
@@ -106,41 +88,20 @@ def compare(
     others that the new one lacks.
     """
     pairing = pair_up(old, new, left_out, outside, criteria.pair_by)
-    changed = tuple(pair.key for pair in pairing.changed)
-    by_old_targets = retargeted(pairing.changed)
-    keys = (
-        *pairing.quarantined,
-        *pairing.new,
-        *changed,
-        *pairing.removed,
-        *pairing.unscored,
-        *pairing.unknown,
-        *pairing.measured,
-    )
-    tasks = task_changes((task for task, _ in keys), pairing.pairs, criteria)
+    by_old_targets = retargeted(pairing.changed_pairs)
+    named = {task for (task, _), kind in pairing.kinds.items() if kind not in ("left_out", "unselected")}
+    tasks = task_changes(named, pairing.pairs, criteria)
     pooled = overall_change(pairing.pairs, criteria)
     return Comparison(
+        **{each.name: getattr(pairing, each.name) for each in fields(pairing)},
         tasks=tasks,
         pooled=pooled,
-        worse=tuple(pair for pair in pairing.pairs if pair.worse),
-        better=tuple(pair for pair in pairing.pairs if pair.better),
-        new=pairing.new,
-        changed=changed,
-        removed=pairing.removed,
-        unscored=pairing.unscored,
-        passed_before=frozenset(key for key, result in pairing.before.items() if result.status == "passed"),
         retargeted=by_old_targets,
         left_out=dict(left_out),
-        paired=len(pairing.pairs),
-        expected=sum(pairing.expected.values()),
         verdict="stale" if staleness(pairing, criteria) else _first([*tasks, pooled]),
         reasons=explain(tasks, pooled, pairing, criteria, left_out),
         coverage=coverage(pairing, by_old_targets, gone),
         criteria=criteria,
-        only_measured=is_only_measured(pairing),
-        quarantined=pairing.quarantined,
-        other_prompts=dict(Counter(pair.new.task for pair in pairing.pairs if pair.differs_in_prompt)),
-        functions=pairing.functions,
     )
 
 

@@ -29,7 +29,9 @@ def coverage(pairing: Pairing, by_old_targets: Sequence[Retargeted], gone: str =
     else:
         lines = [_all_compared(total)]
     lines += _other_prompts(pairing.pairs)
-    lines += [f"{kind.what}: {named(_passed_first(kind.keys, pairing))}" for kind in kinds if kind.is_listed]
+    for kind in kinds:
+        if kind.is_listed:
+            lines.append(f"{kind.what}: {named(sorted(kind.keys, key=lambda key: not pairing.passed_before(key)))}")
     lines += _new_targets(len(pairing.changed), by_old_targets)
     return tuple(printable(line, keep="") for line in lines)
 
@@ -51,23 +53,22 @@ class _Kind(NamedTuple):
 
 def _kinds(pairing: Pairing, gone: str) -> tuple[_Kind, ...]:
     return (
-        _Kind([pair.key for pair in pairing.changed], "changed"),
+        _Kind(pairing.changed, "changed"),
         _Kind(pairing.removed, gone),
         _Kind(pairing.unscored, "not scored"),
-        _Kind(pairing.unknown, "without a score in the baseline", had_score=False),
-        _Kind(pairing.measured, "measured by aggregations only", had_score=False),
-        _Kind(pairing.quarantined, "quarantined"),
+        _Kind(pairing.of("unknown"), "without a score in the baseline", had_score=False),
+        _Kind(pairing.of("measured"), "measured by aggregations only", had_score=False),
+        _Kind(pairing.of("quarantined"), "quarantined"),
         # The tasks have a line of their own; what was not selected may be as long as the suite.
-        _Kind(pairing.left_out, "in tasks that are left out", is_listed=False),
-        _Kind(pairing.unselected, "not selected", is_listed=False),
+        _Kind(pairing.of("left_out"), "in tasks that are left out", is_listed=False),
+        _Kind(pairing.of("unselected"), "not selected", is_listed=False),
         _Kind(pairing.new, "new", had_score=False),
     )
 
 
 def _counted(kind: _Kind, pairing: Pairing) -> str:
     text = f"{len(kind.keys)} {kind.what}"
-    passed = sum(_passed(key, pairing) for key in kind.keys)
-    return f"{text} ({passed} passed before)" if kind.had_score else text
+    return f"{text} ({sum(map(pairing.passed_before, kind.keys))} passed before)" if kind.had_score else text
 
 
 def _all_compared(total: int) -> str:
@@ -76,28 +77,20 @@ def _all_compared(total: int) -> str:
     return f"all {total} examples of the baseline were compared"
 
 
-def _passed(key: Key, pairing: Pairing) -> bool:
-    return key in pairing.before and pairing.before[key].status == "passed"
-
-
-def _passed_first(keys: Sequence[Key], pairing: Pairing) -> list[Key]:
-    return sorted(keys, key=lambda key: not _passed(key, pairing))
-
-
 def _new_targets(changed: int, found: Sequence[Retargeted]) -> list[str]:
     if not changed:
         return []
     if not found:
-        return [f"0 of {changed} changed could be scored by the old targets"]
+        return [f"0 of {changed} changed examples could be scored with their old targets"]
     lines = [
-        f"{len(found)} of {changed} changed scored by the old targets too, for information: "
+        f"{len(found)} of {changed} changed examples were also scored with their old targets, for information: "
         f"{sum(each.passed_before for each in found)} passed before, "
-        f"{sum(each.passes for each in found)} pass by the new targets, "
-        f"{sum(each.passes_by_old_targets for each in found)} would pass by the old targets"
+        f"{sum(each.passes for each in found)} pass with the new targets, "
+        f"{sum(each.passes_by_old_targets for each in found)} would pass with the old targets"
     ]
     for passes, which in ((True, "new"), (False, "old")):
         only = [each.key for each in found if each.passes is passes and each.passes_by_old_targets is not passes]
-        lines += [f"pass by the {which} targets only: {named(only)}"] if only else []
+        lines += [f"pass with the {which} targets only: {named(only)}"] if only else []
     return lines
 
 
@@ -107,7 +100,7 @@ def _other_prompts(pairs: Sequence[Pair]) -> list[str]:
         return []
     tasks = Counter(pair.new.task for pair in others)
     where = ", ".join(f"{task} {count}" for task, count in sorted(tasks.items()))
-    return [f"paired by id: {len(others)} of {_examples(len(pairs))} have another prompt than in the baseline: {where}"]
+    return [f"paired by id: the prompts of {len(others)} of {_examples(len(pairs))} differ from the baseline: {where}"]
 
 
 def _examples(count: int) -> str:

@@ -13,11 +13,11 @@ _ENOUGH = 0.8
 _ORDER = ("regression", "inconclusive", "improvement")
 _WORDS = {
     "regression": "regression: ",
-    "inconclusive": "inconclusive, look at it: ",
+    "inconclusive": "inconclusive: ",
     "improvement": "improvement: ",
     "pass": "no regression: ",
 }
-_BY_ONE = {"strict": "every such example counts (strict)", "exact": "its adapter always answers alike"}
+_BY_ONE = {"strict": "strict: each such example counts", "exact": "the adapter always gives the same answer"}
 
 
 def staleness(pairing: Pairing, criteria: Criteria) -> str:
@@ -25,22 +25,18 @@ def staleness(pairing: Pairing, criteria: Criteria) -> str:
 
     Fewer than 80 % of what should have a pair has one, nothing has, or, where it is ``strict``, eval functions changed.
     """
-    expected, paired = sum(pairing.expected.values()), len(pairing.pairs)
+    expected, paired = pairing.expected, pairing.paired
     if paired and paired >= _ENOUGH * expected:
         changed = ", ".join(pairing.functions) if criteria.strict else ""
-        return f"stale baseline (strict): the test changed too: {changed}: renew it" if changed else ""
-    if is_only_measured(pairing):
-        count = len(pairing.measured)
-        return f"nothing could be compared: {count} measured by aggregations only, none has a score; set floors instead"
+        return f"stale baseline (strict): the test changed too: {changed}; update it" if changed else ""
+    if pairing.only_measured:
+        count = len(pairing.of("measured"))
+        what = f"{count} examples are measured by aggregations only and have no score"
+        return f"nothing could be compared: {what}; set floors instead"
     if not expected:
-        return "stale baseline: none of its examples could be compared: renew it"
+        return "stale baseline: none of its examples could be compared; update it"
     share = f" ({paired / expected:.0%}; at least {_ENOUGH:.0%} are needed)"
-    return f"stale baseline: {paired} of its {expected} examples could be compared{share}: renew it"
-
-
-def is_only_measured(pairing: Pairing) -> bool:
-    """Tell whether nothing could be compared because no example has a score: to renew the baseline is no help."""
-    return bool(pairing.measured) and not pairing.pairs and not pairing.expected
+    return f"stale baseline: {paired} of its {expected} examples could be compared{share}; update it"
 
 
 def explain(
@@ -70,7 +66,7 @@ def _row(row: TaskChange, criteria: Criteria) -> str:
     if row.verdict != "improvement":
         text += _p(row, criteria)
     if row.decided_by and not _leaves_out_zero(row.interval):
-        text += f"; decided by single examples ({_BY_ONE[row.decided_by]}), not by the test"
+        text += f"; single examples decide ({_BY_ONE[row.decided_by]}), not the test"
     if row.verdict in ("inconclusive", "pass"):
         text += f"; {_detectable(row)}"
     if row.verdict == "pass" and row.p_adjusted <= criteria.alpha:
@@ -82,8 +78,8 @@ def _p(row: TaskChange, criteria: Criteria) -> str:
     text, over = f"; p {row.p:.2g}", f" over {criteria.models} models" if criteria.models > 1 else ""
     if row.verdict == "inconclusive" and row.p_alone is not None and row.p_alone <= criteria.alpha:
         return (
-            f"{text}; alone this would be a regression (p {row.p_alone:.2g});{over} p is {row.p_adjusted:.2g}, and "
-            "chance may explain it"
+            f"{text}; of this model alone it would be a regression (p {row.p_alone:.2g});{over} p is "
+            f"{row.p_adjusted:.2g}, not significant"
         )
     return text + (f", {row.p_adjusted:.2g} adjusted{over}" if row.p_adjusted > row.p else "")
 
@@ -107,8 +103,8 @@ def _leaves_out_zero(ends: tuple[float, float] | None) -> bool:
 
 def _detectable(row: TaskChange) -> str:
     if row.detectable is None:
-        return "so few pairs would not show any drop 4 times in 5"
-    return f"such pairs show a drop of {100 * row.detectable:.1f} points 4 times in 5"
+        return "with so few pairs no drop would be detected with 80 % power"
+    return f"smallest drop this run would detect with 80 % power: {100 * row.detectable:.1f} points"
 
 
 def _flips(pairs: Iterable[Pair], criteria: Criteria) -> list[str]:
@@ -116,13 +112,13 @@ def _flips(pairs: Iterable[Pair], criteria: Criteria) -> list[str]:
     if not worse:
         return []
     why = _BY_ONE["strict" if criteria.strict else "exact"]
-    return [f"{OVERALL}: {len(worse)} example(s) passed and now do not; {why}: {named(worse)}"]
+    return [f"{OVERALL}: {len(worse)} example(s) passed before and do not now; {why}: {named(worse)}"]
 
 
 def _hardly_compared(tasks: Iterable[TaskChange], pairing: Pairing) -> list[str]:
     lines = []
     for task in tasks:
-        expected = pairing.expected.get(task.task, 0)
+        expected = pairing.expected_by_task.get(task.task, 0)
         if task.paired < _ENOUGH * expected:
             lines.append(f"{task.task}: only {task.paired} of its {expected} examples in the baseline were compared")
     return lines

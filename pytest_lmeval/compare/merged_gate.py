@@ -9,9 +9,8 @@ from typing import Any
 
 from pytest_lmeval.compare.baseline import check_baseline, check_unchanged
 from pytest_lmeval.compare.changes import OVERALL
-from pytest_lmeval.compare.gate import MODES, GateSettings, decide
-from pytest_lmeval.compare.limits import limited_names
-from pytest_lmeval.compare.pairing import PAIR_BY
+from pytest_lmeval.compare.findings import limited_names
+from pytest_lmeval.compare.gate import GateSettings, decide
 from pytest_lmeval.compare.remarks import floor_without_score, quarantine_of
 from pytest_lmeval.errors import UnknownName, UsageError
 from pytest_lmeval.leaderboard.board import Leaderboard
@@ -75,17 +74,10 @@ def recorded_settings(shard: RunFile) -> dict[str, Any]:
         kinds = int | float if isinstance(default, float) else type(default)
         if not isinstance(found[name], kinds):
             raise UsageError(f"{shard.path}: gate.settings.{name}: unexpected {found[name]!r:.80}")
-    where = f"{shard.path}: gate.settings"
-    if found["mode"] not in MODES:
-        raise UsageError(f"{where}.mode: expected one of {', '.join(MODES)}, got {found['mode']!r:.80}")
-    if found["pair_by"] not in PAIR_BY:
-        raise UsageError(f"{where}.pair_by: expected one of {', '.join(PAIR_BY)}, got {found['pair_by']!r:.80}")
-    for task, floor in found["floors"].items():
-        if not isinstance(floor, int | float) or not 0 <= floor <= 1:
-            raise UsageError(f"{where}.floors.{task}: expected a number from 0 to 1, got {floor!r:.80}")
-    for limit, most in found["limits"].items():
-        if not isinstance(most, int | float) or not 0 <= most < float("inf"):
-            raise UsageError(f"{where}.limits.{limit}: expected a number from 0, got {most!r:.80}")
+    try:
+        GateSettings(**found)
+    except UsageError as error:
+        raise UsageError(f"{shard.path}: {error}") from None
     return found
 
 

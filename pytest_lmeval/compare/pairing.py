@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from pytest_lmeval.errors import UsageError
@@ -74,28 +74,79 @@ def _scored(result: ExampleResult) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Pairing:
-    """What two runs have in common. All in order of task and id.
+    """What two runs have in common: the kind of every example that either has, in order of task and id.
 
-    ``pairs`` are scored on both sides, with the same content. ``new`` stands in the new run only, ``removed`` in the
-    old one only, ``changed`` in both with different content, or scored by another field. ``measured`` have no score in
-    either run: only aggregations score them. ``quarantined`` are so in the new run. ``unscored`` had a score and now
-    has none, ``unknown`` had none to compare with. Of the old run's examples, the new one did not select those
-    ``unselected``, and those ``left_out`` are of tasks that must not be compared. ``expected`` counts, by task, the old
-    run's scored examples that should have a pair. ``before`` holds all of the old run's results.
+    ``pair``: scored on both sides, with the same content. ``new``: in the new run only. ``removed``: in the old one
+    only. ``changed``: in both with different content, or scored by another field. ``measured``: without a score in
+    either run, as only aggregations score it. ``quarantined``: so in the new run. ``unscored``: had a score and now has
+    none. ``unknown``: had none to compare with. ``unselected``: of the old run, and the new one did not select it.
+    ``left_out``: of a task that must not be compared. ``expected_by_task`` counts the old run's scored examples that
+    should have a pair. ``before`` and ``after`` are the results of the runs, without those left out of the new one.
     """
 
-    pairs: tuple[Pair, ...]
-    new: tuple[Key, ...]
-    changed: tuple[Pair, ...]
-    removed: tuple[Key, ...]
-    unscored: tuple[Key, ...]
-    unknown: tuple[Key, ...]
-    measured: tuple[Key, ...]
-    quarantined: tuple[Key, ...]
-    unselected: tuple[Key, ...]
-    left_out: tuple[Key, ...]
-    expected: Mapping[str, int]
+    kinds: Mapping[Key, str]
     before: Mapping[Key, ExampleResult]
+    after: Mapping[Key, ExampleResult]
+    pairs: tuple[Pair, ...]
+    expected_by_task: Mapping[str, int]
+
+    def of(self, kind: str) -> tuple[Key, ...]:
+        """Return the examples of one kind."""
+        return tuple(key for key, found in self.kinds.items() if found == kind)
+
+    def passed_before(self, key: Key) -> bool:
+        """Tell whether an example passed in the old run."""
+        return key in self.before and self.before[key].status == "passed"
+
+    @property
+    def paired(self) -> int:
+        """The number of pairs."""
+        return len(self.pairs)
+
+    @property
+    def expected(self) -> int:
+        """How many examples of the old run, scored there and not left out by choice, should have a pair."""
+        return sum(self.expected_by_task.values())
+
+    @property
+    def worse(self) -> tuple[Pair, ...]:
+        """Those that passed and now do not."""
+        return tuple(pair for pair in self.pairs if pair.worse)
+
+    @property
+    def better(self) -> tuple[Pair, ...]:
+        """Those that did not pass and now do."""
+        return tuple(pair for pair in self.pairs if pair.better)
+
+    @property
+    def new(self) -> tuple[Key, ...]:
+        """Examples in the new run only."""
+        return self.of("new")
+
+    @property
+    def changed(self) -> tuple[Key, ...]:
+        """Examples with different content, or scored by another field."""
+        return self.of("changed")
+
+    @property
+    def changed_pairs(self) -> tuple[Pair, ...]:
+        """Both results of each changed example."""
+        return tuple(Pair(self.before[key], self.after[key]) for key in self.changed)
+
+    @property
+    def removed(self) -> tuple[Key, ...]:
+        """Examples in the old run only."""
+        return self.of("removed")
+
+    @property
+    def unscored(self) -> tuple[Key, ...]:
+        """Examples that had a score and now have none."""
+        return self.of("unscored")
+
+    @property
+    def only_measured(self) -> bool:
+        """Whether nothing could be compared because no example has a score: to renew the baseline is no help."""
+        return bool(self.of("measured")) and not self.pairs and not self.expected
 
     @property
     def functions(self) -> tuple[str, ...]:
@@ -116,35 +167,21 @@ def pair_up(
     """
     before = {(result.task, result.id): result for result in old}
     after = {(result.task, result.id): result for result in new if result.task not in left_out}
-    content = partial(content_of, by=by)
-    kinds = {key: _kind(before.get(key), after.get(key), content) for key in sorted(before.keys() | after.keys())}
-    for key, kind in kinds.items():
+
+    def kind_of(key: Key) -> str:
         if key[0] in left_out:
-            kinds[key] = "left_out"
-        elif kind == "removed" and outside(*key):
-            kinds[key] = "unselected"
-    expected: dict[str, int] = {}
-    for key, kind in kinds.items():
-        if kind not in ("left_out", "unselected", "quarantined") and key in before and before[key].score is not None:
-            expected[key[0]] = expected.get(key[0], 0) + 1
+            return "left_out"
+        kind = _kind(before.get(key), after.get(key), by)
+        return "unselected" if kind == "removed" and outside(*key) else kind
 
-    def of(kind: str) -> tuple[Key, ...]:
-        return tuple(key for key in kinds if kinds[key] == kind)
-
-    return Pairing(
-        pairs=tuple(Pair(before[key], after[key]) for key in of("pair")),
-        new=of("new"),
-        changed=tuple(Pair(before[key], after[key]) for key in of("changed")),
-        removed=of("removed"),
-        unscored=of("unscored"),
-        unknown=of("unknown"),
-        measured=of("measured"),
-        quarantined=of("quarantined"),
-        unselected=of("unselected"),
-        left_out=of("left_out"),
-        expected=expected,
-        before=before,
+    kinds = {key: kind_of(key) for key in sorted(before.keys() | after.keys())}
+    expected = Counter(
+        key[0]
+        for key, kind in kinds.items()
+        if kind not in ("left_out", "unselected", "quarantined") and key in before and before[key].score is not None
     )
+    pairs = tuple(Pair(before[key], after[key]) for key, kind in kinds.items() if kind == "pair")
+    return Pairing(kinds, before, after, pairs, expected)
 
 
 def content_of(result: ExampleResult, by: str) -> str:
@@ -161,14 +198,14 @@ def check_pairing(results: Iterable[ExampleResult], by: str, called: object) -> 
         )
 
 
-def _kind(old: ExampleResult | None, new: ExampleResult | None, content: Callable[[ExampleResult], str]) -> str:
+def _kind(old: ExampleResult | None, new: ExampleResult | None, by: str) -> str:
     if old is None:
         return "new"
     if new is None:
         return "removed"
     if new.status == "quarantined":
         return "quarantined"
-    if content(old) != content(new) or _scored_otherwise(old, new):
+    if content_of(old, by) != content_of(new, by) or _scored_otherwise(old, new):
         return "changed"
     if old.status == new.status == "measured":
         return "measured"

@@ -46,7 +46,7 @@ def task_notes(board: Leaderboard) -> list[str]:
                 words.update(_unchecked(result.details))
         if words:
             told = ", ".join(sorted(words))
-            notes.append(f"{row.task}: calls are not held to these keywords of their tools' schemas: {told}")
+            notes.append(f"{row.task}: these keywords of the tools' schemas are not checked: {told}")
     return notes
 
 
@@ -62,8 +62,8 @@ def no_score_for_floor(floors: Iterable[str], scores: Mapping[str, bool]) -> str
     if name is None:
         return ""
     return (
-        f"task {name!r} has no score, so it can have no floor: no field is the score of its examples, and no "
-        "score_metric names the metric that is its score"
+        f"task {name!r} has no score, so it cannot have a floor: no field is the score of its examples, and "
+        "score_metric names no metric"
     )
 
 
@@ -74,7 +74,7 @@ def ambiguous_floor(floors: Iterable[str], keys: Mapping[str, str]) -> str:
         if name in keys and others:
             whose = " and ".join(repr(task) for task in others)
             return (
-                f"the floor of {name!r} has two meanings: a task is called so, and it is the key of {whose}; name "
+                f"the floor of {name!r} is ambiguous: it is the name of a task and the key of {whose}; use "
                 f"{' or '.join(others)}, or rename one of them"
             )
     return ""
@@ -127,8 +127,8 @@ def _is_free(result: ExampleResult) -> bool:
 def _why(result: ExampleResult, day: str) -> str:
     until = result.quarantine.get("until", "")
     if until < day:
-        return f"its quarantine ended with {until}: it counts again"
-    return "its quarantine counts once the baseline has it: a change cannot excuse itself"
+        return f"its quarantine ended on {until}: it counts again"
+    return "its quarantine takes effect once the baseline contains it: a change cannot excuse itself"
 
 
 def _unchecked(details: Any) -> Iterator[str]:
@@ -168,7 +168,7 @@ def _doubt(row: TaskRow) -> str:
         return f"all {len(scored)} outputs are identical"
     unparsed = sum(result.unparsed for result in scored)
     if unparsed == len(scored):
-        return f"in none of {unparsed} outputs was there anything to extract"
+        return f"no answer could be extracted from any of {unparsed} outputs"
     if all(result.score == 0 for result in scored):
         return f"all {len(scored)} scores are 0"
     return ""
@@ -183,8 +183,8 @@ def _thoughts(results: Sequence[ExampleResult]) -> str:
         return ""
     tag, _ = begun.most_common(1)[0]
     return (
-        f"{begun.total()} of {len(results)} outputs begin with {tag}: thoughts are scored as answers there, unless "
-        "--lm-think-tags=OPEN,CLOSE names how they begin and end"
+        f"{begun.total()} of {len(results)} outputs begin with {tag}: these thoughts are scored as part of the answer; "
+        "set --lm-think-tags=OPEN,CLOSE to the tags around them"
     )
 
 

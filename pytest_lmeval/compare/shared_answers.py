@@ -21,6 +21,6 @@ def shared_with_baseline(old: Iterable[ExampleResult], new: Iterable[ExampleResu
     if not shared:
         return []
     return [
-        f"{shared} of {len(results)} examples have the baseline's own answers, or equal ones, out of the cache: they "
-        "say nothing of chance"
+        f"{shared} of {len(results)} examples have the same answers as in the baseline, out of the cache: they say "
+        "nothing about chance"
     ]

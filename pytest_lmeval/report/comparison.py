@@ -12,7 +12,7 @@ from pytest_lmeval.atomic import encode_json, write_atomically
 from pytest_lmeval.compare.rank import ALPHA, rank
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.records.runfile import RunFile
-from pytest_lmeval.report.github import write_step_summary
+from pytest_lmeval.report.github import add_step_summary
 from pytest_lmeval.report.html.comparison import Compared, render_comparison
 from pytest_lmeval.report.markdown import COMMENT_BYTES, escape, table
 from pytest_lmeval.report.ranking_text import comparison_remarks
@@ -99,10 +99,11 @@ def write_comparison(folder: Path, comparison: Mapping[str, Any], models: Sequen
             write_atomically(folder / name, content())
         except Exception as error:  # what one file cannot hold must not cost the others
             failures.append(f"{folder / name}: {error}")
-    try:
-        write_step_summary(comparison_markdown(comparison), os.environ)
-    except OSError as error:
-        failures.append(f"{os.environ.get('GITHUB_STEP_SUMMARY')}: {error}")
+    if summary := os.environ.get("GITHUB_STEP_SUMMARY"):
+        try:
+            add_step_summary(comparison_markdown(comparison), Path(summary))
+        except OSError as error:
+            failures.append(f"{summary}: {error}")
     return failures
 
 

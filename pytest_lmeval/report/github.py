@@ -17,19 +17,14 @@ _SUMMARY_BYTES = 1 << 20
 _MESSAGE = 400
 
 
-def write_step_summary(markdown: str, environment: Mapping[str, str]) -> Path | None:
-    """Add ``markdown`` to the step's summary if the environment offers one; return its file.
+def add_step_summary(markdown: str, path: Path) -> None:
+    """Add ``markdown`` to the step's summary, the file that GITHUB_STEP_SUMMARY names.
 
     A summary over 1 MiB is thrown away whole, so what is added is cut to what is left of that.
     """
-    name = environment.get("GITHUB_STEP_SUMMARY")
-    if not name:
-        return None
-    path = Path(name)
     left = _SUMMARY_BYTES - (path.stat().st_size if path.exists() else 0)
     with path.open("ab") as file:
         file.write(cut_to(markdown, left - 1).encode("utf-8", "backslashreplace") + b"\n" if left > 1 else b"")
-    return path
 
 
 def commands(
@@ -39,13 +34,11 @@ def commands(
     environment: Mapping[str, str],
     level: str = "error",
 ) -> list[str]:
-    """Return a workflow command for the first examples of ``results``, each at its line; none outside GitHub.
+    """Return a workflow command for the first examples of ``results``, each at its line.
 
     ``paths`` are the files of the tasks, relative to ``root``; ``level`` is ``error``, or ``warning`` where the run
     passes all the same.
     """
-    if environment.get("GITHUB_ACTIONS") != "true":
-        return []
     workspace = environment.get("GITHUB_WORKSPACE") or str(root)
     shown = [result for result in results if result.line][:ANNOTATIONS]
     return [

@@ -84,7 +84,7 @@ BORDER = Border(
             what="several models under one name",
             fate="reported",
             files={},
-            says="several models answered, by what the server says of them: m (fp_1) (1), m (fp_2) (1)",
+            says="several models answered, according to the server: m (fp_1) (1), m (fp_2) (1)",
         ),
         _used("same name", "one", "Completion('4', served_by='m (fp_1)')"),
         _used("same name", "two", "Completion('4', served_by='m (fp_2)')"),

@@ -77,7 +77,7 @@ BORDER = Border(
             "--lm-gate=tasks",
             "--lm-max=overall.cost=1",
             code=1,
-            says="overall.cost: cost known of 1 of 12 examples",
+            says="overall.cost: the cost of only 1 of 12 examples is known",
         ),
         _row(
             "not finite or negative",
@@ -87,7 +87,7 @@ BORDER = Border(
             "--lm-repeats=2",
             "--lm-max=overall.cost=1",
             code=1,
-            says="overall.cost: cost known of 0 of 12 examples",
+            says="overall.cost: the cost of only 0 of 12 examples is known",
         ),
         _row(
             "not finite or negative",

@@ -124,7 +124,7 @@ BORDER = Border(
             kind="absent",
             what="a keyword of a schema that is not looked at",
             fate="reported",
-            says="calls are not held to these keywords of their tools' schemas: format",
+            says="these keywords of the tools' schemas are not checked: format",
         ),
         _bad("absent", "bad", "argument city: it is required, and missing", {"name": "weather", "arguments": {}}),
         _bad("wrong type", "bad", "argument city: expected string, got 7", {**RIGA, "arguments": {"city": 7}}),

@@ -112,7 +112,7 @@ def test_three_in_a_hundred_broken_answers_are_caught_in_1319_and_not_in_100(lme
     assert 1 == lmeval("diff", better, broken)[0]
     code, out, _ = lmeval("diff", better, part)
     assert (0, True) == (code, "verdict: pass" in out)
-    assert "such pairs show a drop of" in out
+    assert "smallest drop this run would detect with 80 % power: " in out
 
 
 def test_a_shard_that_got_worse_is_a_regression_and_a_shard_is_no_baseline(

@@ -83,7 +83,7 @@ def test_a_shard_that_was_cut_short_is_refused_and_one_with_errors_is_incomplete
     code, out, _ = lmeval("merge", changed, *shards[1:], "-o", tmp_path / "out")
     assert (3, True) == (code, "gate tasks: incomplete" in out)
     code, out, _ = lmeval("merge", changed, *shards[1:], "-o", tmp_path / "out", "--max-errors=5%")
-    assert (0, True) == (code, "1 example(s) could not be scored, and --lm-max-errors allows" in out)
+    assert (0, True) == (code, "1 example(s) could not be scored; --lm-max-errors allows" in out)
 
 
 def _with_an_error(ledger: Path, path: Path) -> Path:

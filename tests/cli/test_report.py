@@ -17,7 +17,7 @@ def test_the_report_is_written_beside_the_ledger(lmeval: Lmeval, base: Path, tmp
     page = (tmp_path / "report.html").read_text()
     first, why, last = out.splitlines()
     assert (0, "gate tasks: not gated", f"wrote {tmp_path}/report.html", "") == (code, first, last, err)
-    assert "  nothing decides here: " in why
+    assert "  no result can fail this run: " in why
     assert page.startswith("<!")
     assert "stub.v1" in page
     assert "sums-11" in page

@@ -53,7 +53,7 @@ def test_a_run_against_itself_passes_and_says_what_it_could_have_shown() -> None
     assert () == comparison.worse + comparison.better
     assert [
         "sums: no regression: 0.6000 -> 0.6000, +0.0 points (-2.6 to +2.6), 0 worse and 0 better of 100; "
-        "p 1; such pairs show a drop of 5.4 points 4 times in 5"
+        "p 1; smallest drop this run would detect with 80 % power: 5.4 points"
     ] == list(comparison.reasons)
 
 
@@ -76,7 +76,7 @@ def test_measured_examples_are_named_and_alone_are_no_pass() -> None:
     )
     alone = compare(measured, measured)
     assert ("stale", True) == (alone.verdict, alone.only_measured)
-    assert alone.reasons[0].startswith("nothing could be compared: 3 measured by aggregations only")
+    assert alone.reasons[0].startswith("nothing could be compared: 3 examples are measured by aggregations only")
 
 
 def test_results_pair_by_task_id_and_content() -> None:
@@ -94,7 +94,7 @@ def test_results_pair_by_task_id_and_content() -> None:
         "changed: words: a",
         "removed: words: gone",
         "new: words: b",
-        "0 of 1 changed could be scored by the old targets",
+        "0 of 1 changed examples could be scored with their old targets",
     ] == list(comparison.coverage)
 
 
@@ -166,7 +166,7 @@ def test_fewer_than_eighty_percent_of_the_baseline_s_examples_are_a_stale_baseli
     old = run(answers(10, 0))
     comparison = compare(old, [replace(each, hash="new") if n >= left else each for n, each in enumerate(old)])
     assert verdict == comparison.verdict
-    stale = "stale baseline: 7 of its 10 examples could be compared (70%; at least 80% are needed): renew it"
+    stale = "stale baseline: 7 of its 10 examples could be compared (70%; at least 80% are needed); update it"
     assert (stale == comparison.reasons[0]) is (verdict == "stale")
 
 
@@ -177,7 +177,7 @@ def test_a_comparison_of_nothing_is_never_green(old: list[float | None], new: li
     some = len([score for score in old if score is not None])
     counted = f"0 of its {some} examples could be compared (0%; at least 80% are needed)"
     assert (
-        f"stale baseline: {counted if some else 'none of its examples could be compared'}: renew it"
+        f"stale baseline: {counted if some else 'none of its examples could be compared'}; update it"
         == (comparison.reasons[0])
     )
     assert ("uncompared", None, 1.0) == (comparison.pooled.verdict, comparison.pooled.old, comparison.pooled.p)
@@ -228,13 +228,17 @@ def test_a_large_drop_that_is_not_significant_is_inconclusive_and_says_what_coul
     old = run(answers(18, 2))
     comparison = compare(old, broken(old, 2))
     assert "inconclusive" == comparison.verdict
-    assert comparison.reasons[0].startswith("sums: inconclusive, look at it: 0.9000 -> 0.8000, -10.0 points")
-    assert comparison.reasons[0].endswith("p 0.12; such pairs show a drop of 35.1 points 4 times in 5")
+    assert comparison.reasons[0].startswith("sums: inconclusive: 0.9000 -> 0.8000, -10.0 points")
+    assert comparison.reasons[0].endswith("p 0.12; smallest drop this run would detect with 80 % power: 35.1 points")
 
 
 def test_so_few_pairs_that_no_drop_would_show_are_said_to_be() -> None:
     old = run(answers(3, 0))
-    assert compare(old, broken(old, 3)).reasons[0].endswith("; so few pairs would not show any drop 4 times in 5")
+    assert (
+        compare(old, broken(old, 3))
+        .reasons[0]
+        .endswith("; with so few pairs no drop would be detected with 80 % power")
+    )
 
 
 @pytest.mark.parametrize(("wrong", "verdict"), [(4, "pass"), (5, "inconclusive")])
@@ -272,7 +276,7 @@ def test_alpha_is_the_whole_run_s(alpha: float, verdict: str) -> None:
 
 @pytest.mark.parametrize(
     ("criteria", "why"),
-    [(Criteria(strict=True), "every such example counts (strict)"), (Criteria(exact=True), "its adapter always")],
+    [(Criteria(strict=True), "strict: each such example counts"), (Criteria(exact=True), "the adapter always gives")],
 )
 def test_one_flip_is_a_regression_where_every_flip_counts(criteria: Criteria, why: str) -> None:
     old = run(answers(500, 0))
@@ -389,7 +393,7 @@ def test_many_flips_are_counted_and_the_first_named() -> None:
     old = run(answers(100, 0))
     reasons = compare(old, broken(old, 8), Criteria(strict=True)).reasons
     assert (
-        "overall: 8 example(s) passed and now do not; every such example counts (strict): sums: e000, sums: e001, "
+        "overall: 8 example(s) passed before and do not now; strict: each such example counts: sums: e000, sums: e001, "
         "sums: e002, sums: e003, sums: e004 and 3 more" in reasons
     )
 

@@ -84,7 +84,7 @@ def test_they_are_not_in_100_examples_and_it_is_said_what_those_could_have_shown
     assert comparison.pooled.detectable is not None
     assert 0.07 < comparison.pooled.detectable < 0.1
     points = 100 * comparison.pooled.detectable
-    assert comparison.reasons[0].endswith(f"; such pairs show a drop of {points:.1f} points 4 times in 5")
+    assert comparison.reasons[0].endswith(f"; smallest drop this run would detect with 80 % power: {points:.1f} points")
 
 
 def test_what_100_examples_could_have_shown_they_show_about_four_times_in_five() -> None:

@@ -112,7 +112,7 @@ def test_a_row_that_single_examples_decide_says_so(how: str) -> None:
     comparison = compare(old, broken(old, 1), Criteria(strict=how == "strict", exact=how == "exact"))
     (row,) = comparison.tasks
     assert ("regression", False, how) == (row.verdict, leaves_out_zero(row.interval), row.decided_by)
-    assert "; decided by single examples (" in comparison.reasons[0]
+    assert "; single examples decide (" in comparison.reasons[0]
     assert comparison.to_json()["tasks"][0]["decided_by"] == how
 
 

@@ -59,10 +59,14 @@ def test_what_only_some_examples_tell_is_never_compared_with_a_limit() -> None:
         *results([1.0] * 4, usage={"cost": 0.001}),
     ]
     for found, limit, reason in (
-        (board(told, untold), "overall.cost", "cost known of 1 of 20 examples, and the limit is 5"),
-        (board(told, untold), "overall.cost_per_example", "cost known of 1 of 20 examples, and the limit is 5"),
-        (board(told, untold), "overall.tokens_per_example", "tokens known of 1 of 20 examples, and the limit is 5"),
-        (board(failed, max_errors=1), "sums.cost", "cost known of 4 of 5 examples, and the limit is 5"),
+        (board(told, untold), "overall.cost", "the cost of only 1 of 20 examples is known; the limit is 5"),
+        (board(told, untold), "overall.cost_per_example", "the cost of only 1 of 20 examples is known; the limit is 5"),
+        (
+            board(told, untold),
+            "overall.tokens_per_example",
+            "the tokens of only 1 of 20 examples is known; the limit is 5",
+        ),
+        (board(failed, max_errors=1), "sums.cost", "the cost of only 4 of 5 examples is known; the limit is 5"),
     ):
         decision = decide(found, None, GateSettings(limits={limit: 5.0}))
         assert ("limit", f"{limit}: {reason}", 1) == (decision.verdict, decision.reasons[0], decision.exit_code)
@@ -70,7 +74,7 @@ def test_what_only_some_examples_tell_is_never_compared_with_a_limit() -> None:
     judged = board(results([1.0], usage={"cost": 0.001, "cost_unknown": 1}))
     assert 0.001 == judged.spent["cost"]
     (reason,) = decide(judged, None, GateSettings(limits={"overall.cost": 5.0})).reasons
-    assert "overall.cost: cost known of 0 of 1 examples, and the limit is 5" == reason
+    assert "overall.cost: the cost of only 0 of 1 examples is known; the limit is 5" == reason
     # What is known of all is compared; a function that asked nobody owes nothing.
     silent = results([None], "quiet")
     assert "pass" == decide(board(told, silent), None, GateSettings(limits={"overall.cost": 5.0})).verdict
@@ -82,16 +86,16 @@ def test_what_only_some_examples_tell_is_never_compared_with_a_limit() -> None:
         ("sums.p95_ms", 8.0, "sums.p95_ms: 9 is over its limit 8"),
         ("sums.p95_ms", 9.0, ""),
         ("overall.p50_ms", 1.0, "overall.p50_ms: 4 is over its limit 1"),
-        ("few.p95_ms", 1.0, "few.p95_ms: too few: 3 request(s) were timed, and 20 are needed; the limit is 1"),
+        ("few.p95_ms", 1.0, "few.p95_ms: only 3 request(s) were timed, and 20 are needed; the limit is 1"),
         (
             "sums.ttft_p95_ms",
             1.0,
-            "sums.ttft_p95_ms: not known, and the limit is 1: fewer than 20 answers came as a stream (openai: "
+            "sums.ttft_p95_ms: unknown; the limit is 1: fewer than 20 answers came as a stream (openai: "
             "--lm-adapter-arg=stream=true)",
         ),
         ("sums.cost", 1.0, "sums.cost: 2 is over its limit 1"),
         ("sums.cost_per_example", 0.1, ""),
-        ("few.cost", 1.0, "few.cost: not known, and the limit is 1: no answer tells its cost"),
+        ("few.cost", 1.0, "few.cost: unknown; the limit is 1: no answer reports its cost"),
     ],
 )
 @pytest.mark.parametrize("mode", ["examples", "tasks", "none"])
@@ -102,7 +106,7 @@ def test_a_limit_that_is_not_kept_fails_the_run_in_every_mode_but_none(
     decision = decide(board(sums, results([1.0] * 3, "few")), None, GateSettings(mode=mode, limits={limit: most}))
     binds = bool(reason) and mode != "none"
     assert ("limit" if binds else "pass", int(binds)) == (decision.verdict, decision.exit_code)
-    said = f"{reason}; the gate is none: fails nothing" if mode == "none" else reason
+    said = f"{reason}; the gate is none: this does not fail the run" if mode == "none" else reason
     assert ([said] if reason else []) == list(decision.reasons)
 
 
@@ -110,7 +114,7 @@ def test_a_shard_is_not_judged_and_a_limit_of_no_task_is_a_doubt() -> None:
     part = board(results([9.0] * 20), selection={"shard": "1/2"})
     assert "pass" == decide(part, None, GateSettings(limits={"sums.p95_ms": 1.0})).verdict
     decision = decide(board(results([9.0] * 20)), None, GateSettings(limits={"other.p95_ms": 1.0}))
-    assert ("pass", ("its limit was not checked, this run has no such task: other",)) == (
+    assert ("pass", ("limit not checked, this run has no task of that name: other",)) == (
         decision.verdict,
         decision.warnings,
     )

@@ -17,8 +17,12 @@ FAILED = ExampleResult("sums", "a", "failed", 0.0, 1.0, "exact_match", "h", quar
 @pytest.mark.parametrize(
     ("result", "day", "told"),
     [
-        (FAILED, "2026-03-02", "its quarantine ended with 2026-03-01: it counts again"),
-        (FAILED, "2026-03-01", "its quarantine counts once the baseline has it: a change cannot excuse itself"),
+        (FAILED, "2026-03-02", "its quarantine ended on 2026-03-01: it counts again"),
+        (
+            FAILED,
+            "2026-03-01",
+            "its quarantine takes effect once the baseline contains it: a change cannot excuse itself",
+        ),
         (replace(FAILED, status="quarantined"), "2026-03-01", ""),
         (replace(FAILED, status="excluded", score=None), "2026-03-02", ""),
         (replace(FAILED, status="measured", score=None), "2026-03-02", ""),

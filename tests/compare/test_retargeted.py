@@ -63,15 +63,15 @@ def test_an_answer_that_only_the_old_targets_accept_is_named() -> None:
         "passes_by_old_targets": True,
     } == found
     assert (
-        "1 of 1 changed scored by the old targets too, for information: 1 passed before, 0 pass by the new targets, "
-        "1 would pass by the old targets",
-        "pass by the old targets only: sums: a",
+        "1 of 1 changed examples were also scored with their old targets, for information: 1 passed before, "
+        "0 pass with the new targets, 1 would pass with the old targets",
+        "pass with the old targets only: sums: a",
     ) == comparison.coverage[2:]
 
 
 def test_an_answer_that_only_the_new_targets_accept_is_named() -> None:
     old, new = hashed(failing()), hashed(OLD)
-    assert "pass by the new targets only: sums: a" == against(old, new).coverage[-1]
+    assert "pass with the new targets only: sums: a" == against(old, new).coverage[-1]
 
 
 def test_the_word_exact_match_of_a_compact_file_is_the_metric_that_ignores_case() -> None:
@@ -113,4 +113,4 @@ def test_what_is_not_proven_to_differ_in_its_targets_alone_is_not_scored_again(
     comparison = against(old, new)
     assert (("sums", "a"),) == comparison.changed
     assert () == comparison.retargeted
-    assert "0 of 1 changed could be scored by the old targets" == comparison.coverage[-1]
+    assert "0 of 1 changed examples could be scored with their old targets" == comparison.coverage[-1]

@@ -99,7 +99,7 @@ def test_only_a_strict_comparison_is_stale_for_it(strict: bool, verdict: str) ->
     new = [_result("a", "2"), *OLD[1:]]
     comparison = compare(OLD, new, Criteria(strict=strict))
     assert verdict == comparison.verdict
-    told = "stale baseline (strict): the test changed too: test_ticket: renew it"
+    told = "stale baseline (strict): the test changed too: test_ticket; update it"
     assert strict == (told in comparison.reasons)
 
 
@@ -142,4 +142,4 @@ def test_a_changed_function_is_said_on_every_output_of_a_run(project: Project, m
 
     strict = project.run(*options, "--lm-strict")
     assert (1, "stale") == (strict.ret, project.board()["gate"]["verdict"])
-    strict.stdout.fnmatch_lines([f"*stale baseline (strict): {WARNING}: renew it", "*to renew it: --lm-baseline=*"])
+    strict.stdout.fnmatch_lines([f"*stale baseline (strict): {WARNING}; update it", "*to update it: --lm-baseline=*"])

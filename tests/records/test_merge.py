@@ -298,9 +298,17 @@ def test_settings_on_which_the_shards_differ_have_to_be_asked_for(tmp_path: Path
     assert ("tasks", "floor", 1) == _verdict([first, other, third], mode="tasks")
 
 
-def test_settings_of_the_wrong_type_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"s1/ledger.jsonl: gate.settings.alpha: unexpected 'x'"):
-        _gated(write_shards(tmp_path, gate={"mode": "tasks", "settings": {"alpha": "x"}}))
+@pytest.mark.parametrize(
+    ("setting", "detail"),
+    [
+        ({"alpha": "x"}, "alpha: unexpected 'x'"),
+        ({"floors": {"sums": "high"}}, "floors.sums: expected a number from 0 to 1, got 'high'"),
+        ({"limits": {"sums.cost": "low"}}, "limits.sums.cost: expected a number >= 0, got 'low'"),
+    ],
+)
+def test_settings_of_the_wrong_type_are_refused(tmp_path: Path, setting: dict[str, Any], detail: str) -> None:
+    with pytest.raises(UsageError, match=f"s1/ledger.jsonl: gate.settings.{detail}"):
+        _gated(write_shards(tmp_path, gate={"mode": "tasks", "settings": setting}))
 
 
 def test_a_shard_that_is_not_complete_makes_the_run_incomplete(tmp_path: Path) -> None:

@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
-
-from pytest_lmeval.report.github import ANNOTATIONS, annotation, commands, write_step_summary
+from pytest_lmeval.report.github import ANNOTATIONS, add_step_summary, annotation, commands
 from pytest_lmeval.types import ExampleResult
 from tests.tables import each_row
 
@@ -35,11 +33,6 @@ def test_paths_are_those_of_the_repository() -> None:
     assert [True] == [line.startswith("::error file=evals/tasks/sums.jsonl,line=7,") for line in found]
 
 
-@pytest.mark.parametrize("environment", [{}, {"GITHUB_ACTIONS": "false"}])
-def test_elsewhere_there_are_none(environment: dict[str, str]) -> None:
-    assert [] == commands([FAILED], {}, Path("/repo"), environment)
-
-
 def test_there_are_no_more_than_are_shown() -> None:
     assert ANNOTATIONS == len(commands([FAILED] * 50, {"sums": "s"}, Path("/repo"), ACTIONS))
 
@@ -60,21 +53,17 @@ def test_what_the_model_wrote_stays_inside_its_annotation(text: str) -> None:
 def test_the_summary_is_added_to_what_the_step_has_written_already(tmp_path: Path) -> None:
     path = tmp_path / "summary.md"
     path.write_text("before\n")
-    assert path == write_step_summary("# Board", {"GITHUB_STEP_SUMMARY": str(path)})
+    add_step_summary("# Board", path)
     assert "before\n# Board\n" == path.read_text()
 
 
 def test_a_summary_that_would_be_thrown_away_is_cut(tmp_path: Path) -> None:
     path = tmp_path / "summary.md"
     path.write_text("x" * 1_000_000)
-    write_step_summary("line\n" * 100_000, {"GITHUB_STEP_SUMMARY": str(path)})
+    add_step_summary("line\n" * 100_000, path)
     assert 1 << 20 >= path.stat().st_size > 1_040_000
-    write_step_summary("line\n" * 100_000, {"GITHUB_STEP_SUMMARY": str(path)})
+    add_step_summary("line\n" * 100_000, path)
     assert 1 << 20 >= path.stat().st_size
-
-
-def test_without_a_summary_nothing_is_written() -> None:
-    assert write_step_summary("# Board", {}) is None
 
 
 def test_a_run_that_passes_warns() -> None:

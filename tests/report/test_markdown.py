@@ -70,7 +70,7 @@ def test_the_gate_gives_its_verdict_and_every_reason() -> None:
     reasons = ["sums: 0.5 is under 0.9", "words: | is under 1"]
     gate = {"mode": "tasks", "verdict": "floor", "reasons": reasons, "warnings": ["sums: all 5 outputs are empty"]}
     text = markdown(_board(A, gate=gate))
-    assert text.startswith("# Evals failed: under the floor: toy.v1\n")
+    assert text.startswith("# Evals failed: below the floor: toy.v1\n")
     assert "- sums: 0.5 is under 0.9\n- words: \\| is under 1\n" in text
     assert "- Doubtful: sums: all 5 outputs are empty\n" in text
 

@@ -57,10 +57,10 @@ class ReportFiles:
             folder / "leaderboard.json", lambda path: write_leaderboard(board, path, include_per_example=per_example)
         )
         if summary := os.environ.get("GITHUB_STEP_SUMMARY"):
-            from pytest_lmeval.report.github import write_step_summary
+            from pytest_lmeval.report.github import add_step_summary
 
             of = f"**{escape(label)}**\n\n" if (label := label_of(self._config)) else ""
-            self._try(Path(summary), lambda _: write_step_summary(of + text(), os.environ))
+            self._try(Path(summary), lambda path: add_step_summary(of + text(), path))
 
     def show_to_project(self, board: Leaderboard) -> None:
         """Call the hook ``pytest_lmeval_leaderboard``, and the entry points of that name."""

@@ -127,7 +127,7 @@ def _check_models(config: pytest.Config) -> None:
 def _check_gate(config: pytest.Config) -> None:
     option = config.option
     if option.lm_max:
-        from pytest_lmeval.compare.limits import limited_names
+        from pytest_lmeval.compare.findings import limited_names
 
         with_usage_errors(lambda: limited_names(dict(option.lm_max)))
     if gate_mode(config) == "baseline" and not option.lm_baseline:

@@ -13,8 +13,8 @@ from typing import Any
 from pytest_lmeval.leaderboard.board import Leaderboard
 from pytest_lmeval.leaderboard.responses import shown_response, wanted_of
 from pytest_lmeval.report.html.report import inert, policy
-from pytest_lmeval.report.html.texts import cut
 from pytest_lmeval.report.ranking_text import comparison_remarks
+from pytest_lmeval.text import cut
 from pytest_lmeval.types import ExampleResult
 
 MAX_EXAMPLES = 10_000

@@ -16,7 +16,7 @@ from pytest_lmeval.report.html.examples import (
     flips_of,
     urgency,
 )
-from pytest_lmeval.report.html.texts import encode
+from pytest_lmeval.report.html.steps import encode
 from pytest_lmeval.report.rerun import command, rerun_parts
 from pytest_lmeval.types import ExampleResult
 

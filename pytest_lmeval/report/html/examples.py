@@ -11,9 +11,8 @@ from typing import Any, Literal
 from pytest_lmeval.leaderboard.functions import METRIC
 from pytest_lmeval.leaderboard.responses import wanted_of
 from pytest_lmeval.postprocess import RULES
-from pytest_lmeval.report.html.steps import function_fields
-from pytest_lmeval.report.html.texts import LONGEST_TEXT, cut, encode
-from pytest_lmeval.text import item_name, node_name
+from pytest_lmeval.report.html.steps import encode, function_fields
+from pytest_lmeval.text import LONGEST_SHOWN, cut, item_name, node_name
 from pytest_lmeval.types import ExampleResult
 
 Flip = Literal["worse", "better", ""]
@@ -157,7 +156,7 @@ def _answer(output: str, prediction: str | None, rule: str) -> dict[str, Any]:
     if prediction is None or prediction == output:
         return answer
     answer["prediction"] = cut(prediction)
-    span = extracted_span(rule, output, prediction) if len(output) <= LONGEST_TEXT else None
+    span = extracted_span(rule, output, prediction) if len(output) <= LONGEST_SHOWN else None
     return answer if span is None else {**answer, "span": list(span)}
 
 

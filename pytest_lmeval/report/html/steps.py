@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pytest_lmeval.compact_json import compact_encoder
 from pytest_lmeval.leaderboard.functions import DECIDED_BY, FUNCTION, OUTPUT
-from pytest_lmeval.report.html.texts import LONGEST_TEXT, cut, encode
+from pytest_lmeval.text import LONGEST_SHOWN, cut
 from pytest_lmeval.types import ExampleResult
 
 MOST_STEPS = 2_000
 """How many steps of a repeat are shown, the first and the last."""
 MOST_TEXT = 400_000
 """How many characters the inputs and outputs of an example have together, shortened alike where they have more."""
+encode = compact_encoder()
 _SIDES = ("input", "output", "thoughts")
 _SHORTEST = 100
 _TOO_MUCH = 1e15
@@ -44,10 +46,10 @@ def _run(given: Mapping[str, Any], steps: Sequence[dict[str, Any]], left: int, l
     notes = given.get("notes")
     output = given.get(OUTPUT)
     fields = {
-        "output": "" if output is None else _fitted(output, LONGEST_TEXT),
+        "output": "" if output is None else _fitted(output, LONGEST_SHOWN),
         "reason": cut(str(given.get("reason") or "")),
         "decided_by": str(given.get(DECIDED_BY) or ""),
-        "notes": {str(name): _fitted(note, LONGEST_TEXT) for name, note in notes.items()}
+        "notes": {str(name): _fitted(note, LONGEST_SHOWN) for name, note in notes.items()}
         if isinstance(notes, Mapping)
         else {},
         "steps": [_shortened(step, longest) for step in steps],
@@ -92,7 +94,7 @@ def _size(value: Any) -> int:
 
 
 def _longest(sizes: Sequence[int]) -> int:
-    longest = LONGEST_TEXT
+    longest = LONGEST_SHOWN
     while longest > _SHORTEST and sum(min(size, longest) for size in sizes) > MOST_TEXT:
         longest //= 2
     return longest

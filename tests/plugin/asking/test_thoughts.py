@@ -48,7 +48,7 @@ def test_texts_stay_as_they_are_without_tags_and_the_baseline_says_so(thinker: P
     thinker.run("--lm-gate=none", "--lm-baseline=base.json", "--lm-update-baseline")
     result = thinker.run("--lm-think-tags=none", "--lm-baseline=base.json")
     assert "<think>A would be ...</think> C" in thinker.ledger()["mcq:right"]["outputs"]
-    told = "thoughts were taken off by other tags in the baseline: <think>,</think>, now none (--lm-think-tags)"
+    told = "the baseline used other think tags: <think>,</think>, now none (--lm-think-tags)"
     result.stdout.fnmatch_lines([f"*doubtful: {told}*"])
 
 

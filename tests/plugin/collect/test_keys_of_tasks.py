@@ -53,7 +53,7 @@ def test_rows_have_the_key_the_display_name_and_the_values_of_their_task(variant
 def test_a_floor_of_the_key_is_for_every_variant_and_that_of_a_variant_goes_first(variants: Project) -> None:
     result = variants.run_pytest(*RUN, "--lm-min-score=the-choice=0.5")
     assert 1 == result.ret
-    result.stdout.fnmatch_lines(["*choice@b: 0.0000 is under its floor 0.5"])
+    result.stdout.fnmatch_lines(["*choice@b: 0.0000 is below its floor 0.5"])
     result.stdout.no_fnmatch_line("*choice@a: *")
     result.stdout.no_fnmatch_line("*no such task*")
     floors = {row["task"]: row["min_score"] for row in variants.board()["tasks"]}
@@ -67,7 +67,7 @@ def test_merged_shards_know_the_key(variants: Project) -> None:
     ledgers = ("s1/ledger.jsonl", "s2/ledger.jsonl")
     merged = variants.lmeval("merge", *ledgers, "-o", "m", "--min-score=the-choice=0.5")
     assert 1 == merged.ret
-    merged.stdout.fnmatch_lines(["*choice@b: 0.0000 is under its floor 0.5"])
+    merged.stdout.fnmatch_lines(["*choice@b: 0.0000 is below its floor 0.5"])
     assert {"the-choice", "the-first", ""} == {row.get("key", "") for row in variants.board("m")["tasks"]}
 
 
@@ -78,7 +78,7 @@ def test_a_floor_of_a_name_that_is_another_tasks_key_is_refused_with_the_choices
     result = variants.run_pytest(*RUN, *floor)
     assert 4 == result.ret
     whose = "a task is called so, and it is the key of 'choice@a' and 'choice@b'; name choice@a or choice@b"
-    result.stderr.fnmatch_lines([f"*the floor of 'the-choice' has two meanings: {whose}*"])
+    result.stderr.fnmatch_lines([f"*the floor of 'the-choice' is ambiguous: {whose}*"])
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,7 @@ def test_the_shards_of_runs_that_pytest_randomly_orders_differently_are_a_partit
 
 def test_a_shard_that_passes_says_that_merge_decides(wide: Project) -> None:
     result = wide.run("--lm-shard=2/3")
-    says = "shard 2/3 alone: lmeval merge over all shards decides"
+    says = "shard 2/3 only: lmeval merge of all shards gives the verdict"
     result.stdout.fnmatch_lines([f"*{says}*"])
     assert [says] == wide.board()["gate"]["reasons"]
     assert says in (wide.path / "reports/leaderboard.md").read_text()

@@ -235,7 +235,7 @@ async def test_x(row, lm):
     )
     result = project.run("tests", "--lm-gate=tasks")
     assert 1 == result.ret
-    assert "x: 0.5000 is under its floor 0.8" in result.stdout.str()
+    assert "x: 0.5000 is below its floor 0.8" in result.stdout.str()
     assert 0 == project.run("tests", "--lm-gate=tasks", "--lm-min-score=x=0.5").ret
 
 

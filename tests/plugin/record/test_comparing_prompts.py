@@ -60,7 +60,7 @@ def compared(project: Project, made_once: MadeOnce) -> Project:
 def test_a_worse_prompt_is_a_regression_and_every_output_says_so_and_shows_both(compared: Project) -> None:
     ran = compared.run(*BASELINE, "--junitxml=junit.xml")
     assert 1 == ran.ret
-    counted = "paired by id: 60 of 60 examples have another prompt than in the baseline: numbers 60"
+    counted = "paired by id: the prompts of 60 of 60 examples differ from the baseline: numbers 60"
     board = compared.board()
     gate = board["gate"]
     assert ("regression", {"numbers": 60}) == (gate["verdict"], gate["comparison"]["other_prompts"])

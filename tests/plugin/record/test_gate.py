@@ -68,7 +68,7 @@ def test_in_mode_tasks_an_example_under_its_threshold_is_below_and_a_task_under_
     result = small.run(processes, "--lm-gate=tasks", "--lm-min-score=arithmetic=0.9", *REPORTS)
     assert 1 == result.ret
     result.stdout.fnmatch_lines(
-        ["*gate tasks: FLOOR", "*arithmetic: 0.6667 is under its floor 0.9", "*1 failed, 4 passed, 1 below*"]
+        ["*gate tasks: FLOOR", "*arithmetic: 0.6667 is below its floor 0.9", "*1 failed, 4 passed, 1 below*"]
     )
     board = small.board()
     assert ("tasks", "floor") == (board["gate"]["mode"], board["gate"]["verdict"])
@@ -77,10 +77,10 @@ def test_in_mode_tasks_an_example_under_its_threshold_is_below_and_a_task_under_
     properties, failed = junit(small)
     assert ("tasks", "floor") == (properties["lm_gate"], properties["lm_verdict"])
     assert ["gate"] == list(failed)
-    assert "arithmetic: 0.6667 is under its floor 0.9" in failed["gate"]
+    assert "arithmetic: 0.6667 is below its floor 0.9" in failed["gate"]
     report = json_report(small)
     assert (1, "floor") == (report["exitcode"], report["lmeval"]["gate"]["verdict"])
-    assert "Evals failed: under the floor" in (small.path / "reports/leaderboard.md").read_text()
+    assert "Evals failed: below the floor" in (small.path / "reports/leaderboard.md").read_text()
 
 
 @pytest.mark.parametrize("processes", BOTH)
@@ -402,8 +402,8 @@ LEFT_OUT = (
     "compared: 55 of the baseline's 60 examples"
 )
 BY_OLD_TARGETS = (
-    "2 of 3 changed scored by the old targets too, for information: 1 passed before, 1 pass by the new targets, "
-    "1 would pass by the old targets"
+    "2 of 3 changed examples were also scored with their old targets, for information: 1 passed before, "
+    "1 pass with the new targets, 1 would pass with the old targets"
 )
 
 
@@ -439,8 +439,8 @@ def test_every_verdict_says_on_every_output_what_was_left_out_and_what_new_targe
         "removed: many: e0, many: e1",
         "new: many: new",
         BY_OLD_TARGETS,
-        "pass by the new targets only: many: e2",
-        "pass by the old targets only: many: e8",
+        "pass with the new targets only: many: e2",
+        "pass with the old targets only: many: e8",
     ]
     assert lines == [line for line in gate["reasons"] if line in lines]
     assert lines == gate["comparison"]["coverage"]
@@ -501,7 +501,7 @@ def test_the_step_summary_and_the_annotations_are_written_where_github_runs_it(
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(small.path / "summary.md"))
     result = small.run()
     result.stdout.fnmatch_lines(["::error file=tasks/arithmetic.jsonl,line=2,title=arithmetic%3A arith_2 failed::*"])
-    assert (small.path / "summary.md").read_text().startswith("# Evals failed: examples under their threshold")
+    assert (small.path / "summary.md").read_text().startswith("# Evals failed: examples below their threshold")
 
 
 def test_a_failure_prints_no_line_that_the_model_began(project: Project) -> None:
@@ -522,7 +522,7 @@ def test_what_must_pass_is_annotated_before_what_only_failed(project: Project, m
 
 def test_a_baseline_that_was_asked_another_number_of_times_is_doubtful(many: Project) -> None:
     result = run_many(many, "--lm-baseline=baseline.json", "--lm-repeats=2")
-    result.stdout.fnmatch_lines(["doubtful: each example was asked another number of times than in the baseline*"])
+    result.stdout.fnmatch_lines(["doubtful: the number of repeats differs from the baseline*"])
 
 
 @pytest.mark.parametrize("processes", BOTH)

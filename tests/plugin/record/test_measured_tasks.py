@@ -117,7 +117,7 @@ def test_score_metric_names_the_score_of_the_task_which_floors_are_for(tasks: Pr
     _write(tasks, BINARY + "    score_metric: recall\n")
     result = tasks.run("tasks", "--lm-min-score=binary=0.1")
     assert 1 == result.ret
-    result.stdout.fnmatch_lines(["*binary: 0.0000 is under its floor 0.1", "*its score is the metric 'recall'*"])
+    result.stdout.fnmatch_lines(["*binary: 0.0000 is below its floor 0.1", "*its score is the metric 'recall'*"])
     assert (0.0, 0.0) == (_rows(tasks)["binary"]["score"], tasks.board()["overall_score"])
     # The file of the run says the same, without the task.
     assert 0 == tasks.lmeval("report", "reports/ledger.jsonl", "-o", "again.html").ret
@@ -134,7 +134,7 @@ def test_a_score_metric_that_is_no_score_makes_the_run_incomplete(tasks: Project
 
 
 def test_a_floor_for_a_task_that_has_no_score_is_a_usage_error(tasks: Project) -> None:
-    refused = "*task 'binary' has no score, so it can have no floor: no field is the score of its examples*"
+    refused = "*task 'binary' has no score, so it cannot have a floor: no field is the score of its examples*"
     _write(tasks, BINARY)
     result = tasks.run("tasks", "--lm-min-score=binary=0.5")
     assert 4 == result.ret
@@ -198,7 +198,7 @@ def test_a_baseline_gate_says_that_nothing_measured_was_compared(tasks: Project)
     result = tasks.run("tasks", baseline)
     assert 1 == result.ret
     result.stdout.fnmatch_lines(["*nothing could be compared: 4 measured by aggregations only*set floors*"])
-    result.stdout.no_fnmatch_line("*to renew it*")
+    result.stdout.no_fnmatch_line("*to update it*")
 
 
 def test_shards_of_a_task_whose_score_is_a_metric_have_it_when_merged_where_the_task_is_the_same(

@@ -337,7 +337,7 @@ def test_examples_that_pass_when_asked_again_are_doubtful(project: Project) -> N
     project.task("tasks/t.jsonl", project.record("a", "x"))
     result = project.run("-p", "rerunfailures", "--reruns=2")
     assert (0, 1.0) == (result.ret, project.board()["overall_score"])
-    result.stdout.fnmatch_lines(["doubtful: 1 attempt(s) failed and were made again*"])
+    result.stdout.fnmatch_lines(["doubtful: 1 failed attempt(s) were repeated*"])
     ledger = (project.path / "reports/ledger.jsonl").read_text().splitlines()
     assert ["passed"] == [json.loads(line)["status"] for line in ledger if "status" in json.loads(line)]
 
@@ -421,7 +421,7 @@ def test_what_a_comparison_does_not_show_is_said(project: Project) -> None:
     assert 0 == project.run("--lm-baseline=base.json", "tasks/t.jsonl").ret
     warnings = project.board()["gate"]["warnings"]
     assert [
-        "not run, though in the baseline: u",
+        "in the baseline, but not run: u",
     ] == warnings
 
 
@@ -496,7 +496,7 @@ def test_a_shard_whose_gate_is_not_one_of_ours_is_refused(project: Project) -> N
     project.run("--lm-shard=1/2", "--lm-gate=tasks", "--lm-min-score=t=0.5")
     ledger = (project.path / "reports/ledger.jsonl").read_text()
     for recorded, other, message in [
-        ('"mode": ?"tasks"', '"mode":"lenient"', "gate.settings.mode: expected one of examples, tasks"),
+        ('"mode": ?"tasks"', '"mode":"lenient"', "unknown gate 'lenient' (choices: baseline, examples"),
         ('"floors": ?{"t": ?0.5}', '"floors":{"t":-1}', "gate.settings.floors.t: expected a number from 0 to 1"),
     ]:
         path = project.write("edited.jsonl", re.sub(recorded, other, ledger))

@@ -87,7 +87,7 @@ def test_a_quarantine_that_has_ended_counts_again_and_says_so(project: Project) 
     words(project, project.record("flaky", "wrong", "right", **OVER))
     ran = project.run()
     assert 1 == ran.ret
-    ran.stdout.fnmatch_lines(["doubtful: words: flaky: its quarantine ended with 2020-01-31: it counts again"])
+    ran.stdout.fnmatch_lines(["doubtful: words: flaky: its quarantine ended on 2020-01-31: it counts again"])
     assert "quarantined" not in project.board()
 
 
@@ -99,7 +99,9 @@ def test_a_change_cannot_excuse_itself(project: Project) -> None:
     ran = moody(project, "blue red", "--lm-baseline=base.json", "--lm-strict")
     assert 1 == ran.ret
     assert [{"task": "words", "id": "old", **HELD["quarantine"]}] == project.board()["quarantined"]
-    ran.stdout.fnmatch_lines(["*flaky: its quarantine counts once the baseline has it: a change cannot excuse itself"])
+    ran.stdout.fnmatch_lines(
+        ["*flaky: its quarantine takes effect once the baseline contains it: a change cannot excuse itself"]
+    )
     # The run that becomes the baseline says itself what is in quarantine.
     assert 1 == moody(project, "blue red", *update, "--lm-gate=examples").ret
     assert ["flaky"] == [entry["id"] for entry in project.board()["quarantined"]]

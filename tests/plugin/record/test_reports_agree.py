@@ -64,8 +64,8 @@ MODES = ("examples", "tasks", "baseline", "none")
 TITLES = {
     "pass": "passed",
     "inconclusive": "passed, but inconclusive",
-    "examples": "failed: examples under their threshold",
-    "floor": "failed: under the floor",
+    "examples": "failed: examples below their threshold",
+    "floor": "failed: below the floor",
     "must_pass": "failed: an example that must pass does not",
     "regression": "failed: a regression",
     "incomplete": "failed: the run is incomplete",

@@ -29,8 +29,8 @@ from pytest_lmeval import eval_task
 async def test_asked(row, lm):
     assert "hi" == (await lm.ask("say: hi")).text
 """
-SEVERAL = "several models answered, by what the server says of them: served-2026 (fp_1) (3), served-2026 (fp_2) (1)"
-OTHERS = "the server says other things of its model than in the baseline: served-2026 (fp_3) (3)"
+SEVERAL = "several models answered, according to the server: served-2026 (fp_1) (3), served-2026 (fp_2) (1)"
+OTHERS = "the server reports another model than in the baseline: served-2026 (fp_3) (3)"
 
 
 @pytest.mark.parametrize("processes", BOTH)
@@ -53,7 +53,7 @@ def test_every_verdict_says_where_another_model_answered(project: Project, proce
     told = [warning for warning in project.board()["gate"]["warnings"] if warning.startswith(OTHERS[:40])]
     assert [f"{OTHERS[:-4]} (4), in the baseline served-2026 (fp_1) (3), served-2026 (fp_2) (1)"] == told
     for text in (second.stdout.str(), (project.path / "reports/leaderboard.md").read_text("utf-8")):
-        assert "the server says other things of its model than in the baseline" in text
+        assert "the server reports another model than in the baseline" in text
     assert [] == [warning for warning in project.board()["gate"]["warnings"] if "several models" in warning]
 
 

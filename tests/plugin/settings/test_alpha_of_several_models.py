@@ -39,8 +39,8 @@ def test_a_drop_that_would_fail_a_model_alone_is_inconclusive_among_four(known: 
     ran = known.run_pytest(*FOUR, *worse)
     ran.stdout.fnmatch_lines(
         [
-            "*: inconclusive, look at it: 1.0000 -> 0.8750, -12.5 points (-*p 0.016; alone this would be a regression "
-            "(p 0.016); over 4 models p is 0.062, and chance may explain it*",
+            "*: inconclusive: 1.0000 -> 0.8750, -12.5 points (-*p 0.016; of this model alone it would be a regression "
+            "(p 0.016); over 4 models p is 0.062, not significant*",
             "may be: what the change may truly be;*(alpha 5 % of the run, shared by 4 models)",
         ]
     )
@@ -77,7 +77,7 @@ def test_what_is_said_again_of_a_run_is_said_by_its_own_rules(known: Project) ->
         ("report", "reports/ledger.jsonl", "--baseline=bases/B.json", "-o", "page.html"),
         ("diff", "bases/B.json", "reports/ledger.jsonl"),
     ):
-        assert "every such example counts (strict)" in known.lmeval(*command).stdout.str()
+        assert "strict: each such example counts" in known.lmeval(*command).stdout.str()
 
 
 def test_a_model_without_a_baseline_beside_others_is_new_and_not_gated(known: Project) -> None:

@@ -211,7 +211,7 @@ def test_on_github_every_text_names_its_model_and_the_comparison_is_in_the_summa
         line for line in summary.splitlines() if line.startswith(("**A", "**B", "# Evals passed"))
     ]
     assert (several.path / "reports/comparison.md").read_text().strip() in summary
-    assert "- B: examples: numbers: 9 example(s) under their threshold" in summary
+    assert "- B: examples: numbers: 9 example(s) below their threshold" in summary
 
 
 def test_models_that_nothing_could_fail_are_not_called_passed(several: Project) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from pytest_lmeval.report.html import data
 from pytest_lmeval.report.html.data import report_data
-from pytest_lmeval.report.html.texts import LONGEST_TEXT
+from pytest_lmeval.text import LONGEST_SHOWN
 from pytest_lmeval.types import ExampleResult
 from tests.report.html.samples import board_of, compared_run, result
 from tests.tables import each_row
@@ -62,8 +62,8 @@ def test_what_all_prompts_of_a_task_begin_with_is_held_once() -> None:
 def test_a_long_text_loses_its_middle_and_says_so() -> None:
     (example,) = _examples([result("a", "x" * 200_000)]).values()
     text = example["answers"][0]["output"]
-    assert f"{200_000 - LONGEST_TEXT:,} characters are left out" in text
-    assert len(text) < LONGEST_TEXT + 200
+    assert f"{200_000 - LONGEST_SHOWN:,} characters are left out" in text
+    assert len(text) < LONGEST_SHOWN + 200
 
 
 def test_flips_are_the_ones_that_the_comparison_names() -> None:

@@ -91,8 +91,8 @@ function figures() {
     { class: "figures" },
     figure("Overall score", score(board.overall_score), overallNote(), null),
     compared && figure("Got worse", count(worse), `${count(better)} got better`, worse && address({ show: "worse" })),
-    (failed > 0 || !below) && figure("Failed", count(failed), "under their threshold", failed && address({ show: "failed" })),
-    below > 0 && figure("Below", count(below), "under their threshold", address({ show: "below" })),
+    (failed > 0 || !below) && figure("Failed", count(failed), "below their threshold", failed && address({ show: "failed" })),
+    below > 0 && figure("Below", count(below), "below their threshold", address({ show: "below" })),
     figure("Errors", count(errors + timeouts), errorNote(timeouts), errors + timeouts && address({ show: "errors" })),
     figure("Unparsed", count(unparsed), "nothing to extract", unparsed && address({ show: "unparsed" })),
     cutOff ? figure("Cut off", count(cutOff), "at the limit of tokens, or in thoughts", address({ show: "cut_off" })) : null,
@@ -145,7 +145,7 @@ function scoreRow(row, hasBefore) {
   const under = typeof row.min_score === "number" && (row.score === null || row.score < row.min_score);
   const troubled = entry.verdict === "regression" || under;
   const wrong = row.errors + row.timeouts;
-  const floor = under && h("span", { class: "tag bad" }, `under its floor ${score(row.min_score, 2)}`);
+  const floor = under && h("span", { class: "tag bad" }, `below its floor ${score(row.min_score, 2)}`);
   const tone = VERDICT_TAGS[entry.verdict];
   const verdictTag = tone && h("span", { class: `tag ${tone}` }, entry.verdict);
   return h(

@@ -1,0 +1,201 @@
+"""What a run is let pass or failed for: a verdict and a reason for each thing that was found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from pytest_lmeval.compare.changes import OVERALL
+from pytest_lmeval.compare.remarks import floor_without_score
+from pytest_lmeval.errors import UnknownName, UsageError
+from pytest_lmeval.leaderboard.aggregations import FIELDS, LEAST
+from pytest_lmeval.leaderboard.rows import rows_called
+from pytest_lmeval.records.boardfile import NO_RESULT, NOT_COMPARED
+
+if TYPE_CHECKING:
+    from pytest_lmeval.compare.compare import Comparison
+    from pytest_lmeval.compare.gate import GateSettings
+    from pytest_lmeval.leaderboard.board import Leaderboard
+
+Finding = tuple[str, str]
+"""A verdict, and the reason for it."""
+_NOTHING_TO_DECIDE_BY = (
+    "no result can fail this run: no floor or limit is set, and no example has must_pass; --lm-min-score NAME=V sets a "
+    "floor"
+)
+_UNKNOWN = {
+    "ttft_p95_ms": f"fewer than {LEAST['ttft_p95_ms']} answers came as a stream (openai: --lm-adapter-arg=stream=true)",
+    "tokens_per_example": "no new answer reports its tokens",
+    "cost_per_example": "no new answer reports its cost",
+    "cost": "no answer reports its cost",
+}
+
+
+def findings(board: Leaderboard, settings: GateSettings, comparison: Comparison | None) -> list[Finding]:
+    """Return the verdicts that hold, each with its reason, the deciding one first."""
+    if settings.mode != "baseline" or settings.update:
+        comparison = None
+    under, over = _under_floor(board, settings), _over_limits(board, settings.limits) if settings.limits else []
+    found: list[tuple[str, Iterable[str]]] = [("incomplete", (*board.facts.interruptions, *_incomplete(board)))]
+    if settings.mode == "none":
+        missed = [f"{reason}; the gate is none: this does not fail the run" for reason in (*under, *over)]
+        found += [("examples", board.facts.failures), ("pass", (*_allowed_errors(board), *missed))]
+        return [(verdict, reason) for verdict, reasons in found for reason in reasons]
+    if comparison is not None and comparison.verdict in ("stale", "regression"):
+        found.append((comparison.verdict, comparison.reasons))
+        if comparison.verdict == "stale" and not comparison.only_measured and board.complete:
+            found.append(("stale", [f"to update it: --lm-baseline={settings.baseline} --lm-update-baseline"]))
+    found.append(("floor", under))
+    found.append(("limit", over))
+    found.append(("must_pass", _must_pass(board)))
+    if settings.mode == "examples":
+        found.append(("examples", _under_threshold(board)))
+    found.append(("examples", board.facts.failures))
+    if comparison is not None and comparison.verdict == "inconclusive":
+        found.append(("inconclusive", comparison.reasons))
+    elif comparison is not None and comparison.verdict in ("pass", "improvement"):
+        # Also of a run that passes: what so many examples could have shown at all.
+        found.append(("pass", comparison.reasons[:1]))
+    found.append(("pass", (*_allowed_errors(board), *_no_decision(board, settings))))
+    return [(verdict, reason) for verdict, reasons in found for reason in reasons]
+
+
+def _no_decision(board: Leaderboard, settings: GateSettings) -> Iterator[str]:
+    """Yield why a run that passes was not really judged."""
+    if not board.counts["scored"]:
+        yield "no example was scored"
+    shard = board.facts.selection.get("shard")
+    if shard and not settings.baseline:
+        yield f"shard {shard} only: lmeval merge of all shards gives the verdict"
+    if settings.mode == "tasks" and board.complete and not shard and not decided_by(board, settings, compared=False):
+        yield _NOTHING_TO_DECIDE_BY
+
+
+def decided_by(board: Leaderboard, settings: GateSettings, *, compared: bool) -> tuple[str, ...]:
+    """Return what of a run could have failed it, besides that it is incomplete; ``compared``: with a baseline."""
+    if settings.mode == "none":
+        return ()
+    results = (result for row in board.tasks for result in row.per_example)
+    held = {
+        "thresholds": settings.mode == "examples",
+        "baseline": settings.mode == "baseline" and compared,
+        "floors": bool(settings.floors) and _names_any(settings.floors, board),
+        "limits": bool(settings.limits) and _names_any(limited_names(settings.limits), board),
+        "must_pass": any(result.must_pass and result.status != "quarantined" for result in results),
+    }
+    return tuple(name for name, is_held in held.items() if is_held)
+
+
+def _names_any(names: Iterable[str], board: Leaderboard) -> bool:
+    return any(name == OVERALL or rows_called(name, board.tasks) for name in names)
+
+
+def not_compared(board: Leaderboard, settings: GateSettings) -> Sequence[str]:
+    """Return why a run was not compared with a baseline, where it was to be."""
+    if settings.baseline and "shard" in board.facts.selection:
+        # A part of a run is compared only where somebody asks for that.
+        return (f"{NOT_COMPARED}a shard of a run; lmeval merge compares the whole run with the baseline",)
+    return (f"{NOT_COMPARED}there was no baseline before this run",) if settings.update else ()
+
+
+def _incomplete(board: Leaderboard) -> list[str]:
+    reasons = [f"{NO_RESULT}{nodeid}" for nodeid in board.facts.missing]
+    errors = board.counts["errors"] + board.counts["timeouts"]
+    if errors > board.facts.max_errors:
+        reasons.append(f"{errors} example(s) could not be scored; --lm-max-errors allows {board.facts.max_errors:g}")
+    if not board.counts["scored"]:
+        held = board.counts.get("quarantined")
+        why = [f"{board.counts['excluded']} were excluded by their tasks"] if board.counts["excluded"] else []
+        why += [f"{held} are quarantined"] if held else []
+        why += [f"{errors} ended in an error"] if 0 < errors <= board.facts.max_errors else []
+        reasons += [f"no example was scored: {' and '.join(why)}"] if why else []
+    return reasons + [f"{row.task}: {row.problem}" for row in board.tasks if row.problem]
+
+
+def _allowed_errors(board: Leaderboard) -> list[str]:
+    errors = board.counts["errors"] + board.counts["timeouts"]
+    if not errors or not board.complete:
+        return []
+    return [f"{errors} example(s) could not be scored; --lm-max-errors allows {board.facts.max_errors:g}"]
+
+
+def _must_pass(board: Leaderboard) -> list[str]:
+    return [
+        f"{result.task}: {result.id} must pass, but its status is {result.status}"
+        for row in board.tasks
+        for result in row.per_example
+        if result.must_pass and result.status not in ("passed", "excluded", "quarantined")
+    ]
+
+
+def _under_threshold(board: Leaderboard) -> list[str]:
+    failed = {row.task: sum(result.status == "failed" for result in row.per_example) for row in board.tasks}
+    return [f"{task}: {count} example(s) below their threshold" for task, count in failed.items() if count]
+
+
+def _under_floor(board: Leaderboard, settings: GateSettings) -> list[str]:
+    if "shard" in board.facts.selection:
+        # A part of the examples says nothing of the whole; the parts are judged once they are merged.
+        return []
+    reasons = []
+    outside = {row.task for row in board.tasks if row.is_outside}
+    # What a task says itself, where nobody says something else.
+    silent = [row for row in board.tasks if not {row.task, row.key} & settings.floors.keys()]
+    own = {row.task: row.min_score for row in silent if row.min_score is not None}
+    for name, floor in {**own, **settings.floors}.items():
+        if refusal := floor_without_score(board, [name]):
+            reasons.append(refusal)
+            continue
+        # The floor of one variant counts for it, and not that of all.
+        rows = [row for row in rows_called(name, board.tasks) if row.task == name or row.task not in settings.floors]
+        reached = {OVERALL: board.overall_score} if name == OVERALL else {row.task: row.score for row in rows}
+        for task, score in reached.items():
+            if score is None and task not in outside:
+                reasons.append(f"{task}: no score, and the floor is {floor:g}")
+            elif score is not None and score < floor:
+                reasons.append(f"{task}: {score:.4f} is below its floor {floor:g}")
+    return reasons
+
+
+def limit_parts(limit: str) -> tuple[str, str]:
+    """Return the task, or ``overall``, and the field of a limit's name; raise UsageError where that is no field."""
+    name, _, field = limit.rpartition(".")
+    if not name:
+        raise UsageError(f"limit {limit!r}: expected NAME.FIELD, a task or 'overall' and one of {', '.join(FIELDS)}")
+    if field not in FIELDS:
+        raise UnknownName(f"field of the limit {limit!r}:", field, FIELDS)
+    return name, field
+
+
+def limited_names(limits: Iterable[str]) -> list[str]:
+    """Return the tasks that limits are about, ``overall`` among them."""
+    return [limit_parts(limit)[0] for limit in limits]
+
+
+def _over_limits(board: Leaderboard, limits: Mapping[str, float]) -> list[str]:
+    """Return a reason for every limit that the board does not keep, or of which that cannot be told."""
+    if "shard" in board.facts.selection:
+        # As with floors: the parts are judged once they are merged.
+        return []
+    reasons = []
+    for limit, most in limits.items():
+        name, field = limit_parts(limit)
+        rows = rows_called(name, board.tasks)
+        known = {OVERALL: board.spent} if name == OVERALL else {row.task: row.spent for row in rows}
+        found = [(task, _over_limit(spent, field, most)) for task, spent in known.items()]
+        reasons += [f"{task}.{field}: {reason}" for task, reason in found if reason]
+    return reasons
+
+
+def _over_limit(spent: Mapping[str, float | int], field: str, most: float) -> str:
+    value = spent.get(field)
+    what = "tokens" if field.startswith("tokens") else field.partition("_")[0]
+    if (known := spent.get(f"{what}_known")) is not None:
+        return f"the {what} of only {known} of {spent['asked']} examples is known; the limit is {most:g}"
+    if value is not None:
+        return f"{value:.6g} is over its limit {most:g}" if value > most else ""
+    count, least = spent.get("requests", 0), LEAST.get(field, 0)
+    if count < least:
+        cached = f" ({spent['cached']} cached answers not counted)" if "cached" in spent else ""
+        return f"only {count:g} request(s) were timed{cached}, and {least} are needed; the limit is {most:g}"
+    return f"unknown; the limit is {most:g}: {_UNKNOWN[field]}"

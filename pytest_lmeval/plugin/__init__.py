@@ -93,7 +93,7 @@ def pytest_cmdline_main(config: pytest.Config) -> Generator[None, object, object
     except pytest.UsageError as error:
         from pytest_lmeval.text import printable
 
-        # These name files and quote what stands in them; pytest prints them as they are.
+        # These name files and quote their content; pytest prints them as they are.
         error.args = tuple(printable(str(argument)) for argument in (*error.args, *_on_named_files(config)))
         raise
 
@@ -111,7 +111,7 @@ def pytest_report_header(config: pytest.Config) -> str | None:
     if not spec:
         return None
     options = config.option
-    # A key that was pasted where the model's name belongs is refused later; it must not stand here before that.
+    # A key that was pasted where the model's name belongs is refused later; it must not be shown before that.
     shown = spec if "sk-" not in spec else f"{spec.partition(':')[0]}:***"
     from pytest_lmeval.plugin.record.run_facts import ini_file
     from pytest_lmeval.plugin.settings.models import configs, label_of
@@ -255,7 +255,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         runs = {label: run for label, run in begun.items() if run is not None}
         known = {label: run.run.facts() for label, run in runs.items()}
         remarks = {label: run.remarks for label, run in runs.items()}
-        for run in [*runs.values()][:1]:  # what is no task is none to any model
+        for run in [*runs.values()][:1]:  # files that are no tasks are the same for all models
             add_to_report(session.config, facts=known, not_tasks=run.collected.not_tasks, remarks=remarks)
 
 

@@ -61,7 +61,7 @@ def arguments_of(item: pytest.Item) -> Sequence[str]:
 
 
 def is_parameter(definition: Any) -> bool:
-    """Tell the stand-in for a fixture that passes a direct parameter on; by the name of its function."""
+    """Return whether this is what pytest puts in place of a fixture to pass a parameter on, by its function's name."""
     return str(getattr(definition.func, "__name__", "")) == "get_direct_param_fixture_func"
 
 
@@ -111,7 +111,7 @@ def remade(item: Any, kind: type[Any], label: str = "") -> Any:
 def show_parameters_as(item: Any, shown: str) -> None:
     """Have the name of an item, its node id and its keywords say ``shown`` of its parameters.
 
-    The parts that this pytest does not have, such as ``_id`` before 9.2, need not be told.
+    The parts that this pytest does not have, such as ``_id`` before 9.2, are left alone.
     """
     raw = item.callspec.id
     name = f"{item.name.removesuffix(f'[{raw}]')}[{shown}]"
@@ -166,7 +166,7 @@ def _put_back(holder: Any, place: str, stream: Any) -> None:
 def note_parameter(item: pytest.Item, label: str) -> None:
     """Have the structured id of an item end with a parameter, as its name does.
 
-    Without ``_id`` (before pytest 9.2) the node id is made of the name alone, and need not be told.
+    Without ``_id`` (before pytest 9.2) the node id is made of the name alone.
     """
     own: Any = getattr(item, "_id", None)
     if own is not None:
@@ -190,7 +190,7 @@ def is_replacement(config: pytest.Config) -> bool:
 
 
 def worker_input(config: pytest.Config) -> Mapping[str, Any]:
-    """Return what the controller told this worker, ``workerid`` and ``workercount`` among it; elsewhere nothing."""
+    """Return what the controller passed to this worker, with ``workerid`` and ``workercount``; elsewhere nothing."""
     given: Mapping[str, Any] = getattr(config, "workerinput", {})
     return given
 
@@ -234,7 +234,7 @@ class Worker(Protocol):
 
     @property
     def shutting_down(self) -> bool:
-        """Whether it was told to end."""
+        """Whether it was asked to end."""
 
     def send_runtest_some(self, indices: Sequence[int]) -> None:
         """Hand it items, by their places in its collection."""

@@ -1,4 +1,4 @@
-"""What one process of a run has collected: its tasks, its bad files, the files that are none, and what no task has."""
+"""What one process of a run has collected: tasks, bad files, files that are no tasks, and what no task offers."""
 
 from __future__ import annotations
 

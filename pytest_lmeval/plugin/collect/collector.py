@@ -113,8 +113,8 @@ class TaskFile(pytest.Module):
         faults = [error.at(shown) for error in loaded.errors]
         are_allowed = self.config.option.lm_allow_bad_tasks
         if faults and not (are_allowed and loaded.tasks):
-            hopeless = [f"{shown}: no record is left without these"] if are_allowed else []
-            raise BadTaskFile("\n".join([*faults, *hopeless]))
+            nothing_left = [f"{shown}: no record is left without these"] if are_allowed else []
+            raise BadTaskFile("\n".join([*faults, *nothing_left]))
         if faults:
             listing = "\n".join(faults)
             warnings.warn(pytest.PytestWarning(f"{len(faults)} bad record(s) left out:\n{listing}"), stacklevel=1)
@@ -126,12 +126,12 @@ class TaskFile(pytest.Module):
         self._collected.wanted.said += [f"{shown}:{line}: {remark}" for line, remark in loaded.remarks]
         for task in loaded.tasks:
             # Once per file: a board lists them all.
-            told = tuple(faults) if task is loaded.tasks[0] else ()
+            bad_records = tuple(faults) if task is loaded.tasks[0] else ()
             subjects = loaded.subjects.get(task.name)
             info = replace(
                 info_of(task, shown, selected=0),
                 available=subjects.available if subjects is not None else len(task.examples),
-                bad_records=told,
+                bad_records=bad_records,
                 whole=bool(self.config.option.lm_subject) and subjects is None,
             )
             self._collected.add(info)

@@ -125,9 +125,9 @@ def ctrl_c_in(error: BaseException | None) -> KeyboardInterrupt | None:
 
 
 def report_gate(session: pytest.Session, board: Leaderboard, unwritten: Sequence[str], label: str = "") -> None:
-    """Tell every report writer of a gate that does not let the run pass, as a failed test called GATE_ID.
+    """Report a gate that does not let the run pass to every report writer, as a failed test called GATE_ID.
 
-    Failed items have been told of already: where they are the verdict's reason, or a run that was cut short has any,
+    Failed items were reported already: where they are the verdict's reason, or a run that was cut short has any,
     nothing is added. Reports that are ``unwritten`` fail a run, too. JUnit has the verdict in any case, as properties
     of the suite. With a ``label``, the gate is that of one of several models.
     """
@@ -138,7 +138,7 @@ def report_gate(session: pytest.Session, board: Leaderboard, unwritten: Sequence
         note(f"lm_gate{of}", gate["mode"])
         note(f"lm_verdict{of}", gate["verdict"])
         note(f"lm_reasons{of}", "; ".join(gate["reasons"][:_REASONS]))
-    if _is_told(session.testsfailed, board, gate["verdict"]) and (session.testsfailed or not unwritten):
+    if _is_reported(session.testsfailed, board, gate["verdict"]) and (session.testsfailed or not unwritten):
         return
     reasons = [*gate["reasons"], *(f"not written: {failure}" for failure in unwritten)]
     fails = UNWRITTEN if unwritten and gate["verdict"] in LET_PASS else ""
@@ -166,8 +166,8 @@ def report_gate(session: pytest.Session, board: Leaderboard, unwritten: Sequence
         report.__dict__["lm_gate"] = "FAILED"
 
 
-def _is_told(failures: int, board: Leaderboard, verdict: str) -> bool:
+def _is_reported(failures: int, board: Leaderboard, verdict: str) -> bool:
     # Another plugin may have made a failed example look like none.
     owed = sum(result.status == "failed" for row in board.tasks for result in row.per_example)
-    told = {"examples": failures >= max(1, owed), "incomplete": failures > 0}
-    return verdict in LET_PASS or told.get(verdict, False)
+    reported = {"examples": failures >= max(1, owed), "incomplete": failures > 0}
+    return verdict in LET_PASS or reported.get(verdict, False)

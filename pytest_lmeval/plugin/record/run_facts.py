@@ -48,7 +48,7 @@ def selection_of(option: Any, infos: Sequence[TaskInfo]) -> dict[str, Any]:
 
 
 def shard_facts(infos: Mapping[str, TaskInfo]) -> dict[str, Any]:
-    """Return what the manifest of a shard says of the whole that it is a part of; nothing of a run that is none."""
+    """Return what the manifest of a shard says of the whole run; nothing where no task is part of a shard."""
     parts = {name: info.shard for name, info in sorted(infos.items()) if info.shard}
     if not parts:
         return {}

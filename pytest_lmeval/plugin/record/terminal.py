@@ -95,7 +95,7 @@ def write_remarks(
 
 
 def write_not_tasks(not_tasks: Mapping[str, str], terminal: pytest.TerminalReporter) -> None:
-    """Name the files that lie where tasks do and are none, with the reasons."""
+    """Name the files in the folders of tasks that are no tasks, with the reasons."""
     if terminal.config.option.verbose < -1:
         return
     lines = [f"not a task: {path} ({reason})" for path, reason in sorted(not_tasks.items())]

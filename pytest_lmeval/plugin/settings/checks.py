@@ -139,7 +139,7 @@ def _check_gate(config: pytest.Config) -> None:
         # That of an ini file may be meant for runs of tasks, and this run collect none.
         check_baseline_exists(config)
     if option.lm_update_baseline and option.lm_shard:
-        raise pytest.UsageError("--lm-update-baseline cannot be had of one shard: merge the shards' ledgers first")
+        raise pytest.UsageError("--lm-update-baseline needs a complete run; merge the shards first")
 
 
 def _check_one_writes(config: pytest.Config) -> None:

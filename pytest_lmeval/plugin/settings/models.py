@@ -30,7 +30,7 @@ _ENDING = re.compile(r"\[([A-Za-z0-9_.-]+)\]$")
 
 def keep_environment(config: pytest.Config) -> None:
     """Keep the environment variables as they are now: what tests and their imports change is theirs alone."""
-    # As what reads them: a dict with all that is secret in it would stand in tracebacks that show variables.
+    # As a method of the dict: tracebacks that show variables would show a dict with all its secrets.
     read: Callable[[str], str | None] = dict(os.environ).get
     config.stash[ENVIRONMENT] = read
 

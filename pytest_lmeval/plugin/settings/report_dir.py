@@ -63,7 +63,7 @@ def held_ledger(config: pytest.Config, examples: int) -> Path:
 def _whole(folder: Path) -> int:
     """Return how many examples the board in a folder is of, or each of several models that are compared there.
 
-    0 where that is of a selection, or there is none.
+    0 where that is of a selection, or does not exist.
     """
     models = _read(folder / "comparison.json").get("models")
     boards = [_read(folder / "leaderboard.json"), *(models if isinstance(models, list) else ())]

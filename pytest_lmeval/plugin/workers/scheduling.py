@@ -105,7 +105,7 @@ class BatchScheduling:
             return None
         assert self._ids is not None
         if output_of(node) is not None:
-            # It took its leave without being told to, as pytest.exit does: the run is to end.
+            # The worker exited by itself, as pytest.exit does: the run is to end.
             self._units.clear()
             return None
         crashed, rest = pending[0], pending[1:]

@@ -370,7 +370,7 @@ def test_a_baseline_without_its_examples_is_a_usage_error_that_says_how_to_get_t
     [
         (["--lm-gate=baseline"], "*needs --lm-baseline PATH*"),
         (["--lm-update-baseline"], "*needs --lm-baseline PATH*"),
-        (["--lm-update-baseline", "--lm-baseline=b.json", "--lm-shard=1/2"], "*merge the shards' ledgers first*"),
+        (["--lm-update-baseline", "--lm-baseline=b.json", "--lm-shard=1/2"], "*merge the shards first*"),
         (["--lm-alpha=0"], "*expected a number > 0 and < 1, got '0'*"),
         (["--lm-tolerance=2"], "*expected a number >= 0 and < 1*"),
         (["--lm-min-score=overall=2"], "*expected NAME=VALUE*"),

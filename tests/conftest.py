@@ -228,6 +228,15 @@ class Project:
     def task(self, name: str, *records: dict[str, Any]) -> Path:
         return self.write(name, "".join(json.dumps(record) + "\n" for record in records))
 
+    def prompts(self, *prompts: str, target: str | None = None) -> None:
+        """Write a task of one example per prompt; the right answer is ``target``, or the prompt itself."""
+        fields = {"metric": "exact_match"}
+        rows = [
+            {"id": f"e{number}", "prompt": prompt, "targets": [prompt if target is None else target], **fields}
+            for number, prompt in enumerate(prompts)
+        ]
+        self.task("tasks/t.jsonl", *rows)
+
     def small_tasks(self) -> None:
         """Write two tasks of five examples, of which ``arith_2`` is answered wrongly."""
         arith_2 = self.spec("arith_2", "5", target="4")

@@ -16,7 +16,7 @@ def model(project: Project) -> Project:
     return project
 
 
-def examples(project: Project, name: str, number: int, **extras: str) -> None:
+def write_examples(project: Project, name: str, number: int, **extras: str) -> None:
     project.task(f"tasks/{name}.jsonl", *[project.record(f"e{n}", f"{name}{n}", **extras) for n in range(number)])
 
 
@@ -46,7 +46,7 @@ def pytest_lmeval_register(registry):
 
 def test_the_next_batch_is_generated_while_the_first_example_of_this_one_is_scored(model: Project) -> None:
     model.write("conftest.py", SLOW_METRIC)
-    examples(model, "t", 12, metric="next_batch_has_begun")
+    write_examples(model, "t", 12, metric="next_batch_has_begun")
     model.run_pytest("--lm-adapter=model:Batch", "--lm-batch-size=4").assert_outcomes(passed=12)
     assert 3 == len(events(model, "batch"))
 
@@ -54,7 +54,7 @@ def test_the_next_batch_is_generated_while_the_first_example_of_this_one_is_scor
 @pytest.mark.parametrize("concurrency", [1, 16])
 def test_so_many_requests_are_in_flight_across_task_files(model: Project, concurrency: int) -> None:
     for name in "abcd":
-        examples(model, name, 8)
+        write_examples(model, name, 8)
     options = [f"--lm-concurrency={concurrency}", f"--lm-adapter-arg=wanted={concurrency}"]
     model.run_pytest("--lm-adapter=model:Crowd", *options).assert_outcomes(passed=32)
     assert [[concurrency]] == events(model, "peak")
@@ -62,7 +62,7 @@ def test_so_many_requests_are_in_flight_across_task_files(model: Project, concur
 
 @pytest.mark.parametrize(("concurrency", "own"), [(8, 4), pytest.param(64, 32, marks=pytest.mark.slow)])
 def test_workers_share_the_concurrency_out(model: Project, concurrency: int, own: int) -> None:
-    examples(model, "t", 200)
+    write_examples(model, "t", 200)
     options = ["-n2", f"--lm-concurrency={concurrency}", f"--lm-adapter-arg=wanted={own}"]
     model.run_pytest("--lm-adapter=model:Crowd", *options).assert_outcomes(passed=200)
     assert [[own], [own]] == events(model, "peak")
@@ -79,7 +79,7 @@ def test_what_is_asked_and_not_yet_scored_stays_within_the_window(
     project.copy("asking_ahead", "counting.py")
     project.write("pyproject.toml", '[tool.lmeval]\nplugins = ["counting"]\n')
     for name in ("a", "b"):
-        examples(project, name, 200, metric="counted")
+        write_examples(project, name, 200, metric="counted")
     result = project.run_pytest(f"--lm-adapter=counting:{adapter}", option, "-q", "-q")
     assert 0 == result.ret
     asked, scored, most = map(int, (project.path / "most.txt").read_text().split())
@@ -101,7 +101,7 @@ def test_a_run_that_stops_at_a_failure_asks_no_more(model: Project, option: str,
 
 @pytest.mark.parametrize("processes", BOTH)
 def test_ctrl_c_ends_a_run_with_requests_in_flight(model: Project, processes: str) -> None:
-    examples(model, "t", 200)
+    write_examples(model, "t", 200)
     started = model.start("--lm-adapter=model:Stuck", "--lm-concurrency=4", processes)
     started.wait_for(lambda: len(events(model, "asked")) >= 6)
     code, output = started.stop(signal.SIGINT, group=True)  # as a terminal does
@@ -125,21 +125,21 @@ def skip_some(request):
 
 def test_an_example_whose_turn_has_passed_is_not_asked(model: Project) -> None:
     model.write("conftest.py", SKIPPING.replace("SKIPPED", "(100).__gt__"))
-    examples(model, "t", 120)
+    write_examples(model, "t", 120)
     model.run_pytest("--lm-adapter=model:Gauge").assert_outcomes(passed=20, skipped=100)
     assert [f"e{n}" for n in range(100, 120)] == [id for id, _ in events(model, "asked")]
 
 
 def test_examples_that_are_skipped_do_not_use_the_window_up(model: Project) -> None:
     model.write("conftest.py", SKIPPING.replace("SKIPPED", "(lambda number: number % 3 < 2)"))
-    examples(model, "t", 120)
+    write_examples(model, "t", 120)
     model.run_pytest("--lm-adapter=model:Gauge", "--lm-concurrency=4").assert_outcomes(passed=40, skipped=80)
     late = [int(str(in_flight)) for id, in_flight in events(model, "asked") if int(str(id)[1:]) > 80]
     assert 4 == max(late)
 
 
 def test_requests_go_out_in_the_order_of_the_examples_and_only_for_those_selected(model: Project) -> None:
-    examples(model, "t", 20)
+    write_examples(model, "t", 20)
     model.write("test_plain.py", "def test_plain(): pass\n")
     deselected = ["--deselect", "tasks/t.jsonl::e7", "-k", "not e3 and not e12"]
     model.run_pytest("--lm-adapter=model:Mortal", "--lm-concurrency=2", *deselected).assert_outcomes(
@@ -149,7 +149,7 @@ def test_requests_go_out_in_the_order_of_the_examples_and_only_for_those_selecte
 
 
 def test_a_worker_that_dies_once_costs_what_it_was_scoring_and_no_more(model: Project) -> None:
-    examples(model, "t", 60)
+    write_examples(model, "t", 60)
     result = model.run_pytest(
         "--lm-adapter=model:Mortal", "-n2", "--lm-batch-size=4", "--lm-concurrency=8", "--lm-include-per-example"
     )

@@ -82,12 +82,6 @@ class Answering:
         await step(exchange)
 
 
-def write(project: Project, *prompts: str) -> None:
-    """Write one example a prompt, each right if the answer is yes."""
-    fields = {"targets": ["yes"], "metric": "exact_match"}
-    project.task("tasks/t.jsonl", *[{"id": f"e{n}", "prompt": each, **fields} for n, each in enumerate(prompts)])
-
-
 def ask(project: Project, server: ScriptedServer, *options: str) -> pytest.RunResult:
     limits = ["--lm-retries=2", "--lm-timeout=1", "--lm-adapter-arg=max_response_bytes=100000"]
     address = f"--lm-adapter-arg=base_url='{server.base_url}'"
@@ -97,7 +91,7 @@ def ask(project: Project, server: ScriptedServer, *options: str) -> pytest.RunRe
 @pytest.mark.parametrize("processes", ["-n0", "-n2"])
 def test_each_fault_has_its_status_and_its_number_of_requests(project: Project, processes: str) -> None:
     half = len(FINE) // 2
-    write(project, *FINE[:half], *FAULTS, "redirect", *FINE[half:])
+    project.prompts(*FINE[:half], *FAULTS, "redirect", *FINE[half:], target="yes")
     with serving([says("a stranger's answer")]) as stranger:
         scripts = {prompt: script for prompt, (script, _, _) in FAULTS.items()}
         answering = Answering({**scripts, "redirect": [redirects(307, stranger.base_url + "/chat/completions")]})
@@ -121,7 +115,7 @@ def test_each_fault_has_its_status_and_its_number_of_requests(project: Project, 
 
 def test_a_server_that_answers_badly_only_in_passing_leaves_a_good_run(project: Project) -> None:
     passing = [prompt for prompt, (_, outcome, _) in FAULTS.items() if outcome == "passed"]
-    write(project, *FINE, *passing)
+    project.prompts(*FINE, *passing, target="yes")
     with serving([Answering({prompt: FAULTS[prompt][0] for prompt in passing})]) as server:
         result = ask(project, server)
     assert 0 == result.ret
@@ -132,7 +126,7 @@ def test_a_server_that_answers_badly_only_in_passing_leaves_a_good_run(project: 
 
 
 def test_what_a_server_asks_to_wait_is_waited(project: Project) -> None:
-    write(project, "busy")
+    project.prompts("busy", target="yes")
     moments: list[float] = []
 
     async def busy_for_two_seconds(exchange: Exchange) -> None:
@@ -146,7 +140,7 @@ def test_what_a_server_asks_to_wait_is_waited(project: Project) -> None:
 
 
 def test_a_host_that_does_not_exist_is_an_error_of_every_example(project: Project) -> None:
-    write(project, "a", "b")
+    project.prompts("a", "b", target="yes")
     options = ["--lm-adapter-arg=base_url='http://no-such-host.invalid/v1'", "--lm-adapter-arg=api_key_env=''"]
     result = project.run_pytest("--lm-adapter=openai:m", *options, "--lm-retries=1", "--lm-timeout=5")
     assert 3 == result.ret
@@ -155,7 +149,7 @@ def test_a_host_that_does_not_exist_is_an_error_of_every_example(project: Projec
 
 
 def test_a_server_that_restarts_midway_costs_nothing(project: Project) -> None:
-    write(project, *[f"w{number}" for number in range(60)])
+    project.prompts(*[f"w{number}" for number in range(60)], target="yes")
 
     async def slowly(exchange: Exchange) -> None:
         # Some requests are certain to be in flight as the server stops.
@@ -189,7 +183,7 @@ def test_a_server_that_restarts_midway_costs_nothing(project: Project) -> None:
 def test_a_server_that_is_gone_for_good_ends_the_run_incomplete(project: Project) -> None:
     with serving([says("yes")]) as server:
         pass
-    write(project, *FINE[:20])
+    project.prompts(*FINE[:20], target="yes")
     result = ask(project, server, "--lm-retries=0")
     assert 3 == result.ret
     counts = project.board()["counts"]

@@ -13,20 +13,11 @@ def model(project: Project) -> Project:
     return project
 
 
-def write(project: Project, *prompts: str) -> None:
-    """Write one example a prompt, each right if its prompt comes back."""
-    records = [
-        {"id": f"e{n}", "prompt": prompt, "targets": [prompt], "metric": "exact_match"}
-        for n, prompt in enumerate(prompts)
-    ]
-    project.task("tasks/t.jsonl", *records)
-
-
 @pytest.mark.parametrize("processes", ["-n0", "-n2"])
 def test_a_batch_adapter_that_hangs_spoils_its_batch_alone_and_one_that_exits_its_request(
     model: Project, processes: str
 ) -> None:
-    write(model, "a", "b", "hangs in C", "c", "d", "e", "exits", "f", "raises strangely", "g", "h", "i")
+    model.prompts("a", "b", "hangs in C", "c", "d", "e", "exits", "f", "raises strangely", "g", "h", "i")
     options = ["--lm-batch-size=2", "--lm-timeout=1", "--lm-include-per-example", processes]
     result = model.run_pytest("--lm-adapter=model:Batch", *options)
     assert 3 == result.ret
@@ -46,7 +37,7 @@ def test_an_async_adapter_that_hangs_or_exits_spoils_its_request_alone(model: Pr
     fine = [f"w{number}" for number in range(20)]
     hanging = ["hangs", "hangs and ignores cancellation"]
     faulty = ["exits", "raises strangely", "cancels itself"]
-    write(model, *fine[:5], *hanging, *fine[5:10], *faulty, *fine[10:], "hangs once")
+    model.prompts(*fine[:5], *hanging, *fine[5:10], *faulty, *fine[10:], "hangs once")
     options = ["--lm-timeout=1", "--lm-retries=1", "--lm-concurrency=4", "--lm-include-per-example", processes]
     result = model.run_pytest("--lm-adapter=model:Async", *options)
     assert 3 == result.ret
@@ -61,7 +52,7 @@ def test_an_async_adapter_that_hangs_or_exits_spoils_its_request_alone(model: Pr
 
 def test_an_adapter_that_blocks_its_event_loop_is_a_timeout(model: Project) -> None:
     fine = [f"w{number}" for number in range(20)]
-    write(model, *fine[:10], "blocks the loop", *fine[10:])
+    model.prompts(*fine[:10], "blocks the loop", *fine[10:])
     options = ["--lm-timeout=1", "--lm-concurrency=1", "--lm-include-per-example"]
     result = model.run_pytest("--lm-adapter=model:Async", *options)
     assert 3 == result.ret
@@ -70,7 +61,7 @@ def test_an_adapter_that_blocks_its_event_loop_is_a_timeout(model: Project) -> N
 
 
 def test_timeouts_count_as_errors_that_may_be_allowed(model: Project) -> None:
-    write(model, "a", "hangs in C", "b")
+    model.prompts("a", "hangs in C", "b")
     options = ["--lm-batch-size=1", "--lm-timeout=1", "--lm-max-errors=1", "--lm-gate=none"]
     result = model.run_pytest("--lm-adapter=model:Batch", *options)
     result.assert_outcomes(passed=2)
@@ -113,7 +104,7 @@ def test_a_text_that_makes_a_pattern_slow_is_a_wrong_answer_and_the_run_complete
 
 @pytest.mark.parametrize("option", ["--lm-timeout=0", "--lm-timeout=soon", "--lm-retries=-1", "--lm-concurrency=0"])
 def test_a_limit_that_makes_no_sense_is_a_usage_error(model: Project, option: str) -> None:
-    write(model, "a")
+    model.prompts("a")
     result = model.run_pytest("--lm-adapter=model:Batch", option)
     assert 4 == result.ret
     result.stderr.fnmatch_lines([f"*{option.partition('=')[0]}: expected a *number*"])

@@ -36,7 +36,7 @@ EXPECTED = {
 }
 
 
-def write(project: Project, **files: str) -> None:
+def write_tests(project: Project, **files: str) -> None:
     project.copy("eval_fates", "model.py")
     for name, content in files.items():
         project.write(f"tests/{name}.py", content)
@@ -63,7 +63,7 @@ def test_every_way_to_end_has_its_status_and_its_reason(project: Project, proces
 
 def test_an_assertion_that_an_installed_package_raises_is_an_error(project: Project) -> None:
     project.write("site-packages/shop.py", "def check(x):\n    assert x, 'from outside'\n")
-    write(
+    write_tests(
         project,
         test_x="import sys, os\nsys.path.insert(0, os.path.join(os.path.dirname(__file__), '..', 'site-packages'))\n"
         "from pytest_lmeval import eval_task\nimport shop\n\n"
@@ -120,7 +120,7 @@ def test_what_an_example_prints_while_pytest_changes_streams_stands_with_it(proj
 
 
 def test_what_an_example_prints_and_logs_stands_with_it_alone(project: Project) -> None:
-    write(
+    write_tests(
         project,
         test_out="""
 import asyncio, logging
@@ -188,7 +188,7 @@ def test_a_project_with_its_own_lm_fixture_is_left_alone(project: Project, proce
 
 
 def test_examples_that_are_decided_by_different_scores_leave_the_run_without_a_verdict(project: Project) -> None:
-    write(
+    write_tests(
         project,
         test_x="""
 from pytest_lmeval import eval_task
@@ -204,7 +204,7 @@ async def test_x(row, lm):
 
 
 def test_the_score_that_is_named_decides_and_one_that_is_not_recorded_is_an_error(project: Project) -> None:
-    write(
+    write_tests(
         project,
         test_x="""
 from pytest_lmeval import eval_task
@@ -223,7 +223,7 @@ async def test_x(row, lm):
 
 
 def test_the_floor_of_a_task_is_judged_unless_the_command_line_sets_another(project: Project) -> None:
-    write(
+    write_tests(
         project,
         test_x="""
 from pytest_lmeval import eval_task

@@ -34,7 +34,7 @@ HEAD = "import asyncio, os, time\nimport pytest\nfrom pytest_lmeval import eval_
 ROWS = "data=[{'id': f'e{n}'} for n in range(12)]"
 
 
-def write(project: Project, body: str, name: str = "test_x", folder: str = "tests") -> None:
+def write_tests(project: Project, body: str, name: str = "test_x", folder: str = "tests") -> None:
     project.write("model.py", MODEL)
     project.write(f"{folder}/{name}.py", HEAD + body)
 
@@ -50,7 +50,7 @@ def most_at_once(project: Project) -> int:
     ids=["async", "threads"],
 )  # fmt: skip
 def test_as_many_examples_run_at_once_as_the_concurrency_says(project: Project, decorator: str, function: str) -> None:
-    write(project, f"@eval_task('x', {ROWS}{decorator})\n{function}")
+    write_tests(project, f"@eval_task('x', {ROWS}{decorator})\n{function}")
     result = project.run("tests", "--lm-concurrency=6", "--junit-xml=junit.xml")
     result.assert_outcomes(passed=12)
     assert 6 == most_at_once(project)
@@ -81,7 +81,7 @@ FIXTURES = {
 @pytest.mark.parametrize("kind", FIXTURES)
 def test_a_fixture_decides_whether_examples_may_run_ahead_and_the_summary_says_so(project: Project, kind: str) -> None:
     fixture, reason = FIXTURES[kind]
-    write(project, f"{fixture}\n@eval_task('x', {ROWS})\nasync def test_x(row, lm, db):\n"
+    write_tests(project, f"{fixture}\n@eval_task('x', {ROWS})\nasync def test_x(row, lm, db):\n"
           "    assert db == 1\n    await lm.ask('say: 1')\n")  # fmt: skip
     result = project.run("tests", "--lm-concurrency=6")
     result.assert_outcomes(passed=12)
@@ -93,7 +93,7 @@ def test_a_fixture_decides_whether_examples_may_run_ahead_and_the_summary_says_s
 
 
 def test_a_fixture_that_fails_is_an_error_of_every_example_and_of_nothing_else(project: Project) -> None:
-    write(
+    write_tests(
         project,
         f"@pytest.fixture(scope='module')\ndef db():\n    raise OSError('no database')\n\n"
         f"@eval_task('with', {ROWS})\nasync def test_with(row, lm, db):\n    pass\n\n"
@@ -114,7 +114,7 @@ def test_what_uses_a_module_s_fixture_has_ended_before_that_is_torn_down(project
         "    for _ in range(3):\n        assert db['open']\n        await lm.ask('say: 1')\n"
     )
     for name in ("a", "b"):
-        write(project, body.replace("NAME", name), f"test_{name}")
+        write_tests(project, body.replace("NAME", name), f"test_{name}")
     result = project.run("tests", "--lm-concurrency=16", "-x", "--lm-max-errors=0")
     result.assert_outcomes(passed=12)
     # None was begun twice: nobody pays twice for it.
@@ -122,7 +122,7 @@ def test_what_uses_a_module_s_fixture_has_ended_before_that_is_torn_down(project
 
 
 def test_after_x_nothing_more_is_begun_and_what_runs_is_cancelled(project: Project) -> None:
-    write(
+    write_tests(
         project,
         "def note():\n    with open('cancelled.txt', 'a') as file:\n        print('cancelled', file=file)\n\n"
         "@eval_task('x', data=[{'id': f'e{n}'} for n in range(40)])\nasync def test_x(row, lm):\n"
@@ -137,7 +137,7 @@ def test_after_x_nothing_more_is_begun_and_what_runs_is_cancelled(project: Proje
 
 
 def test_what_outlives_its_example_changes_no_result_and_leaves_the_run_incomplete(project: Project) -> None:
-    write(
+    write_tests(
         project,
         "LATER = []\n\n@eval_task('x', data=[{'id': 'a'}, {'id': 'b'}])\nasync def test_x(row, lm):\n"
         "    async def late():\n        await asyncio.sleep(0.05)\n        lm.score('late', 0)\n"
@@ -151,7 +151,7 @@ def test_what_outlives_its_example_changes_no_result_and_leaves_the_run_incomple
 
 
 def test_a_step_that_is_too_large_is_an_error_of_its_example_alone(project: Project) -> None:
-    write(
+    write_tests(
         project,
         "@eval_task('x', data=[{'id': 'a'}, {'id': 'b'}])\nasync def test_x(row, lm):\n"
         "    if row['id'] == 'a':\n        lm.step('tool', 'search', {}, 'x' * 50_000_000)\n    lm.score('ok', 1)\n",
@@ -164,7 +164,7 @@ def test_a_step_that_is_too_large_is_an_error_of_its_example_alone(project: Proj
 
 
 def test_repeats_run_the_function_again_and_average_its_scores(project: Project) -> None:
-    write(
+    write_tests(
         project,
         "CALLS = []\n\n@eval_task('x')\nasync def test_x(lm):\n    await lm.ask('say: 1')\n"
         "    CALLS.append(1)\n    lm.score('ok', len(CALLS) % 2)\n",
@@ -178,7 +178,7 @@ def test_repeats_run_the_function_again_and_average_its_scores(project: Project)
 def test_a_judge_is_asked_and_without_one_the_example_is_an_error(project: Project) -> None:
     project.write("judge.py", "class Judge:\n    name = 'judge.v1'\n    def generate(self, prompts):\n"
                   "        return ['Yes.' if 'good' in p else 'dunno' for p in prompts]\n")  # fmt: skip
-    write(
+    write_tests(
         project,
         "@eval_task('x', data=[{'id': 'good'}, {'id': 'bad'}])\nasync def test_x(row, lm):\n"
         "    lm.score('polite', await lm.judge('Is it polite?', row['id'], labels=['yes', 'no']) == 'yes')\n",
@@ -193,7 +193,7 @@ def test_a_judge_is_asked_and_without_one_the_example_is_an_error(project: Proje
 
 
 def test_a_run_that_is_resumed_asks_only_what_has_no_answer(project: Project) -> None:
-    write(
+    write_tests(
         project,
         f"@eval_task('x', {ROWS})\nasync def test_x(row, lm):\n    one = await lm.ask('say: ' + row['id'])\n"
         "    two = await lm.ask('say: ' + one.text)\n    lm.score('ok', two.text == row['id'])\n",
@@ -214,7 +214,7 @@ def test_a_run_that_is_resumed_asks_only_what_has_no_answer(project: Project) ->
 
 
 def test_what_a_killed_process_had_been_answered_is_not_asked_again(project: Project) -> None:
-    write(
+    write_tests(
         project,
         "import os, signal\n@eval_task('x', data=[{'id': 'a'}])\nasync def test_x(row, lm):\n"
         "    one = await lm.ask('say: yes')\n    assert await lm.judge('Is it?', one.text) == 'yes'\n"
@@ -240,7 +240,7 @@ def test_what_a_killed_process_had_been_answered_is_not_asked_again(project: Pro
 
 @pytest.mark.command_line
 def test_ctrl_c_cancels_what_runs_and_names_what_has_no_result(project: Project) -> None:
-    write(
+    write_tests(
         project,
         "@eval_task('x', data=[{'id': f'e{n}'} for n in range(6)])\nasync def test_x(row, lm):\n"
         "    assert await lm.ask('say: 1')\n    if row['id'] != 'e0':\n        await asyncio.sleep(600)\n",
@@ -254,7 +254,7 @@ def test_ctrl_c_cancels_what_runs_and_names_what_has_no_result(project: Project)
 
 @pytest.mark.slow
 def test_a_coroutine_that_never_yields_is_named_while_requests_of_others_go_on(project: Project) -> None:
-    write(
+    write_tests(
         project,
         "@eval_task('x', data=[{'id': 'a'}, {'id': 'b'}])\nasync def test_x(row, lm):\n"
         "    if row['id'] == 'a':\n        await asyncio.sleep(0.2)\n        time.sleep(11.5)\n"
@@ -272,7 +272,7 @@ def test_a_coroutine_that_never_yields_is_named_while_requests_of_others_go_on(p
 def test_plugins_for_async_tests_leave_eval_functions_alone_and_run_the_others(project: Project, plugin: str) -> None:
     module(plugin)
     mode = "-panyio.pytest_plugin" if plugin == "anyio" else "-ppytest_asyncio.plugin"
-    write(
+    write_tests(
         project,
         f"pytestmark = pytest.mark.{'anyio' if plugin == 'anyio' else 'asyncio'}\n\n"
         f"@eval_task('x', {ROWS})\nasync def test_x(row, lm):\n    assert await lm.ask('say: 1')\n\n"
@@ -290,7 +290,7 @@ def test_plugins_for_async_tests_leave_eval_functions_alone_and_run_the_others(p
 
 
 def test_a_run_ends_where_its_limit_on_cost_would_be_passed(project: Project) -> None:
-    write(project, f"@eval_task('x', {ROWS})\nasync def test_x(row, lm):\n    assert await lm.ask('say: 1')\n")
+    write_tests(project, f"@eval_task('x', {ROWS})\nasync def test_x(row, lm):\n    assert await lm.ask('say: 1')\n")
     model = (project.path / "model.py").read_text()
     project.write("model.py", model.replace('("say: ")[2])', '("say: ")[2], cost=1.0)'))
     result = project.run("tests", "--lm-max-cost=5", "--lm-concurrency=2")
@@ -300,7 +300,7 @@ def test_a_run_ends_where_its_limit_on_cost_would_be_passed(project: Project) ->
 
 
 def test_a_server_that_is_not_there_ends_the_run_with_one_message(project: Project) -> None:
-    write(project, f"@eval_task('x', {ROWS})\nasync def test_x(row, lm):\n    assert await lm.ask('say: 1')\n")
+    write_tests(project, f"@eval_task('x', {ROWS})\nasync def test_x(row, lm):\n    assert await lm.ask('say: 1')\n")
     address = "base_url=http://127.0.0.1:9/v1"
     result = project.run_pytest("tests", "--lm-adapter=openai:m", "--lm-adapter-arg", address, "--lm-retries=0")
     assert 3 == result.ret, result.stdout.str()
@@ -308,7 +308,7 @@ def test_a_server_that_is_not_there_ends_the_run_with_one_message(project: Proje
 
 
 def test_what_an_example_prints_stays_with_it_where_another_blocks_the_loop(project: Project) -> None:
-    write(
+    write_tests(
         project,
         "@eval_task('x', data=[{'id': f'e{n}'} for n in range(6)])\nasync def test_x(row, lm):\n"
         "    await asyncio.sleep(0)\n    if row['id'] == 'e1':\n        time.sleep(0.7)\n"
@@ -322,7 +322,7 @@ def test_what_an_example_prints_stays_with_it_where_another_blocks_the_loop(proj
 
 
 def test_the_options_of_a_client_that_a_model_does_not_take_are_said(project: Project) -> None:
-    write(
+    write_tests(
         project,
         "@eval_task('x')\nasync def test_x(lm):\n    import aiohttp\n"
         "    body = {'messages': [{'role': 'user', 'content': 'say: 1'}], 'top_p': 0.5, 'seed': 1, 'stop': 'x'}\n"
@@ -342,7 +342,7 @@ def test_the_options_of_a_client_that_a_model_does_not_take_are_said(project: Pr
 
 
 def test_answers_out_of_the_cache_cost_nothing_again(project: Project) -> None:
-    write(project, f"@eval_task('x', {ROWS})\nasync def test_x(row, lm):\n    assert await lm.ask('say: 1')\n"
+    write_tests(project, f"@eval_task('x', {ROWS})\nasync def test_x(row, lm):\n    assert await lm.ask('say: 1')\n"
           "    assert await lm.ask('say: ' + row['id'])\n")  # fmt: skip
     model = (project.path / "model.py").read_text()
     project.write("model.py", model.replace('("say: ")[2])', '("say: ")[2], cost=1.0)'))
@@ -358,7 +358,7 @@ def test_answers_out_of_the_cache_cost_nothing_again(project: Project) -> None:
 def test_labels_that_cannot_be_told_apart_make_the_example_an_error(project: Project) -> None:
     project.write("judge.py", "class Judge:\n    name = 'judge.v1'\n    def generate(self, prompts):\n"
                   "        return ['yes' for p in prompts]\n")  # fmt: skip
-    write(
+    write_tests(
         project,
         "@eval_task('x')\ndef test_x(lm):\n    try:\n        lm.judge('Polite?', 'text', labels=['yes', 'yes'])\n"
         "    except Exception:\n        lm.score('polite', 1)\n",

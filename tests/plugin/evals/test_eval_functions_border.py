@@ -36,7 +36,7 @@ EXPECTED = {
 }
 
 
-def run(project: Project, body: str, *arguments: str) -> Any:
+def run_tests(project: Project, body: str, *arguments: str) -> Any:
     project.copy("eval_border", "model.py", "shop.py", "tests/helpers.py")
     project.write("tests/test_x.py", body)
     paths = f"pythonpath={project.path} {project.path}/tests"
@@ -44,7 +44,7 @@ def run(project: Project, body: str, *arguments: str) -> Any:
 
 
 def test_what_a_function_gives_back_or_leaves_undone_decides_its_status(project: Project) -> None:
-    run(project, source("eval_border/tests/test_x.py"))
+    run_tests(project, source("eval_border/tests/test_x.py"))
     found = project.examples()
     assert EXPECTED.keys() == found.keys()
     for name, (status, error) in EXPECTED.items():
@@ -88,7 +88,7 @@ NEVER_RUN = {
 def test_a_function_that_would_never_run_is_an_error_at_collection(project: Project) -> None:
     for name, (body, _) in NEVER_RUN.items():
         project.write(f"tests/test_{name.replace(' ', '_')}.py", f"from pytest_lmeval import eval_task\n\n{body}")
-    result = run(project, "def test_fine(lm):\n    assert lm\n")
+    result = run_tests(project, "def test_fine(lm):\n    assert lm\n")
     output = result.stdout.str()
     assert 2 == result.ret, output
     said = re.split(r"ERROR collecting tests/(\w+)\.py", output.partition("short test summary")[0])
@@ -129,7 +129,7 @@ def test_grown_too(row, lm):
 
 
 def test_a_row_is_a_copy_for_each_call_and_what_cannot_be_copied_is_named_once(project: Project) -> None:
-    result = run(project, SHARED, "--lm-repeats=3")
+    result = run_tests(project, SHARED, "--lm-repeats=3")
     assert 0 == result.ret, result.stdout.str()
     assert {"passed"} == {record["status"] for record in project.examples().values()}
     told = [line for line in result.outlines if "passed as it is" in line]
@@ -140,7 +140,7 @@ def test_a_row_is_a_copy_for_each_call_and_what_cannot_be_copied_is_named_once(p
 
 
 def test_capsys_and_caplog_see_what_the_function_itself_writes(project: Project) -> None:
-    result = run(project, source("eval_border/tests/test_captured.py"))
+    result = run_tests(project, source("eval_border/tests/test_captured.py"))
     assert 0 == result.ret, result.stdout.str()
 
 
@@ -179,7 +179,7 @@ def test_plain_known(lm):
 def test_a_failed_subtest_fails_the_example_and_an_xfail_counts_as_with_a_mark(
     project: Project, processes: str
 ) -> None:
-    result = run(project, PARTS, processes)
+    result = run_tests(project, PARTS, processes)
     found = {name: (record["status"], record["score"]) for name, record in project.examples().items()}
     assert {
         "parts:right": ("passed", 1.0),
@@ -216,7 +216,7 @@ async def test_late(row, lm):
 
 @pytest.mark.parametrize("processes", BOTH)
 def test_a_score_after_the_result_was_reported_makes_the_run_incomplete(project: Project, processes: str) -> None:
-    result = run(project, LATE, processes)
+    result = run_tests(project, LATE, processes)
     assert 3 == result.ret, result.stdout.str()
     said = "tests/test_x.py:11: lm.score('ok') after its example had ended (late: a)"
     assert said in result.stdout.str()
@@ -237,13 +237,13 @@ def test_times(row, lm, k):
 
 def test_rows_times_parameters_are_the_examples_of_a_whole_run(project: Project) -> None:
     update = ("--lm-baseline=base.json", "--lm-update-baseline")
-    assert 0 == run(project, TIMES, "--lm-gate=baseline", *update).ret
+    assert 0 == run_tests(project, TIMES, "--lm-gate=baseline", *update).ret
     base = (project.path / "base.json").read_bytes()
     assert "selection" not in project.board()
-    half = run(project, TIMES, "--lm-gate=baseline", "-k", "1-e", *update)
+    half = run_tests(project, TIMES, "--lm-gate=baseline", "-k", "1-e", *update)
     assert (4, base) == (half.ret, (project.path / "base.json").read_bytes())
     assert "needs a run of all examples; 4 of 8 are selected (-k)" in half.stderr.str()
-    fewer = run(project, TIMES, "--lm-limit=2")
+    fewer = run_tests(project, TIMES, "--lm-limit=2")
     assert {"available": 8, "selected": 4} == project.board()["selection"]["tasks"]["times"], fewer.stdout.str()
 
 
@@ -259,7 +259,7 @@ def test_an_item_that_is_there_twice_stands_for_no_other(project: Project) -> No
 
 def test_pytest_repeat_is_refused_for_examples(project: Project) -> None:
     project.small_tasks()
-    run(project, TIMES)
+    run_tests(project, TIMES)
     for arguments in (["tests"], ["tasks"]):
         result = project.run("-ppytest_repeat", "--count=2", *arguments)
         assert 2 == result.ret, result.stdout.str()
@@ -309,7 +309,7 @@ TOLD = [
 def test_every_report_counts_asserts_alone_silent_examples_and_cancelled_requests(
     project: Project, processes: str
 ) -> None:
-    result = run(project, COUNTED, processes)
+    result = run_tests(project, COUNTED, processes)
     reports = [(project.path / "reports" / name).read_text("utf-8") for name in ("leaderboard.md", "report.html")]
     assert set(TOLD) <= {*project.board()["remarks"]}
     for told in TOLD:
@@ -318,25 +318,27 @@ def test_every_report_counts_asserts_alone_silent_examples_and_cancelled_request
 
 
 def test_what_the_application_answered_is_in_the_failure_the_page_and_the_difference(project: Project) -> None:
-    result = run(project, COUNTED, "-k", "said", "--lm-report-dir=old", "--lm-repeats=2")
+    result = run_tests(project, COUNTED, "-k", "said", "--lm-report-dir=old", "--lm-repeats=2")
     assert '  output: {"reply": "OLD", "ok": null}' in result.stdout.str()
     assert '"output":{"reply":"OLD"' in (project.path / "old/report.html").read_text("utf-8").replace(" ", "")
-    run(project, COUNTED.replace("OLD", "NEW").replace('("ok", 0)', '("ok", 1)'), "-k", "said", "--lm-report-dir=new")
+    run_tests(
+        project, COUNTED.replace("OLD", "NEW").replace('("ok", 0)', '("ok", 1)'), "-k", "said", "--lm-report-dir=new"
+    )
     told = project.lmeval("diff", "old/ledger.jsonl", "new/ledger.jsonl").stdout.str()
     assert '{"reply": "OLD", "ok": null}' in told
     assert '{"reply": "NEW", "ok": null}' in told
 
 
 def test_a_helper_of_the_tests_that_changed_is_a_changed_test_and_the_application_is_not(project: Project) -> None:
-    run(project, COUNTED, "-k", "said")
+    run_tests(project, COUNTED, "-k", "said")
     (project.path / "reports/ledger.jsonl").rename(project.path / "base.jsonl")
     changed = ("-k", "said", "--lm-baseline=base.jsonl", "--lm-gate=baseline")
-    assert "the test changed too" not in run(project, COUNTED, *changed).stdout.str()
+    assert "the test changed too" not in run_tests(project, COUNTED, *changed).stdout.str()
     project.edit("shop.py", "upper", "lower")
     assert (
         "the test changed too" not in project.run("tests", f"-opythonpath={project.path} tests", *changed).stdout.str()
     )
-    told = run(project, COUNTED.replace('("ok", 0)', '("ok", 0.5)'), *changed).stdout.str()
+    told = run_tests(project, COUNTED.replace('("ok", 0)', '("ok", 0.5)'), *changed).stdout.str()
     assert "the test changed too: test_said" in told
 
 
@@ -367,7 +369,7 @@ async def test_output(lm):
 
 
 def test_an_async_test_that_another_plugin_runs_obeys_the_same(project: Project) -> None:
-    run(project, PLAIN_ASYNC, "-panyio")
+    run_tests(project, PLAIN_ASYNC, "-panyio")
     found = {name.rpartition(":")[2].partition("[")[0]: record for name, record in project.examples().items()}
     errors = {name: record.get("error", "") for name, record in found.items()}
     assert "the function returned False" in errors["test_method"]

@@ -74,7 +74,7 @@ def tasks(project: Project) -> Project:
     return project
 
 
-def _write(project: Project, scorers: str, name: str = "binary") -> None:
+def _write_task(project: Project, scorers: str, name: str = "binary") -> None:
     project.write(f"tasks/{name}.yaml", TASK.format(key=name) + scorers)
 
 
@@ -87,8 +87,8 @@ def _rows(project: Project) -> dict[str, dict[str, Any]]:
     [(BINARY, "-n2"), (CLASSIFIED, "-n0"), pytest.param(CLASSIFIED, "-n2", marks=pytest.mark.again)],
 )
 def test_a_ground_truth_is_never_the_score(tasks: Project, scorers: str, processes: str) -> None:
-    _write(tasks, scorers)
-    _write(tasks, EQUALS, "equal")
+    _write_task(tasks, scorers)
+    _write_task(tasks, EQUALS, "equal")
     result = tasks.run("tasks", "--junitxml=junit.xml", processes, "--lm-include-per-example")
     assert 0 == result.ret
     board, rows = tasks.board(), _rows(tasks)
@@ -114,7 +114,7 @@ def test_a_ground_truth_is_never_the_score(tasks: Project, scorers: str, process
 
 
 def test_score_metric_names_the_score_of_the_task_which_floors_are_for(tasks: Project) -> None:
-    _write(tasks, BINARY + "    score_metric: recall\n")
+    _write_task(tasks, BINARY + "    score_metric: recall\n")
     result = tasks.run("tasks", "--lm-min-score=binary=0.1")
     assert 1 == result.ret
     result.stdout.fnmatch_lines(["*binary: 0.0000 is below its floor 0.1", "*its score is the metric 'recall'*"])
@@ -125,7 +125,7 @@ def test_score_metric_names_the_score_of_the_task_which_floors_are_for(tasks: Pr
 
 
 def test_a_score_metric_that_is_no_score_makes_the_run_incomplete(tasks: Project) -> None:
-    _write(tasks, BINARY + "    score_metric: accuracy\n")
+    _write_task(tasks, BINARY + "    score_metric: accuracy\n")
     result = tasks.run("tasks")
     assert (3, None) == (result.ret, tasks.board()["overall_score"])
     result.stdout.fnmatch_lines(
@@ -135,7 +135,7 @@ def test_a_score_metric_that_is_no_score_makes_the_run_incomplete(tasks: Project
 
 def test_a_floor_for_a_task_that_has_no_score_is_a_usage_error(tasks: Project) -> None:
     refused = "*task 'binary' has no score, so it cannot have a floor: no field is the score of its examples*"
-    _write(tasks, BINARY)
+    _write_task(tasks, BINARY)
     result = tasks.run("tasks", "--lm-min-score=binary=0.5")
     assert 4 == result.ret
     result.stdout.fnmatch_lines([refused])
@@ -143,7 +143,7 @@ def test_a_floor_for_a_task_that_has_no_score_is_a_usage_error(tasks: Project) -
     labeler = (
         "  - {type: labeler_via_model, labels: [a], user_prompt: '?', metrics: [{type: frequency, field: label}]}\n"
     )
-    _write(tasks, labeler)
+    _write_task(tasks, labeler)
     tasks.write("calls.txt", "")
     tasks.write("pytest.ini", "[pytest]\nlm_min_scores = binary=0.5\n")
     result = tasks.run("tasks", "--lm-judge=toy")
@@ -154,7 +154,7 @@ def test_a_floor_for_a_task_that_has_no_score_is_a_usage_error(tasks: Project) -
 def test_rows_that_are_scored_in_different_ways_make_the_run_incomplete(tasks: Project) -> None:
     source = "def compute_scores(sample, solver_output): return {'n': 1 if sample.truth == 'yes' else 5}\n"
     tasks.write("tasks/score_sample.py", source)
-    _write(
+    _write_task(
         tasks,
         BINARY.replace(
             'type: "python"\n      compute_metrics_snippet: !include compute_metrics.py', "{type: max, field: n}"
@@ -166,7 +166,7 @@ def test_rows_that_are_scored_in_different_ways_make_the_run_incomplete(tasks: P
 
 
 def test_measured_examples_are_not_asked_again_by_a_resumed_run(tasks: Project) -> None:
-    _write(tasks, BINARY)
+    _write_task(tasks, BINARY)
     tasks.run("tasks", "-p", "no:randomly", "--lm-batch-size=1", "--lm-repeats=2")
     whole = tasks.board()
     lines = (tasks.path / "reports/ledger.jsonl").read_text().splitlines(keepends=True)
@@ -183,8 +183,8 @@ def test_measured_examples_are_not_asked_again_by_a_resumed_run(tasks: Project) 
 
 
 def test_a_baseline_gate_says_that_nothing_measured_was_compared(tasks: Project) -> None:
-    _write(tasks, BINARY)
-    _write(tasks, EQUALS, "equal")
+    _write_task(tasks, BINARY)
+    _write_task(tasks, EQUALS, "equal")
     baseline = "--lm-baseline=baseline.json"
     assert 0 == tasks.run("tasks", baseline, "--lm-update-baseline").ret
     result = tasks.run("tasks", baseline)
@@ -204,7 +204,7 @@ def test_a_baseline_gate_says_that_nothing_measured_was_compared(tasks: Project)
 def test_shards_of_a_task_whose_score_is_a_metric_have_it_when_merged_where_the_task_is_the_same(
     tasks: Project,
 ) -> None:
-    _write(tasks, BINARY)
+    _write_task(tasks, BINARY)
     for shard in ("1", "2"):
         assert 0 == tasks.run("tasks", f"--lm-shard={shard}/2", f"--lm-report-dir=s{shard}").ret
     merged = tasks.lmeval("merge", "s1/ledger.jsonl", "s2/ledger.jsonl", "-o", "m")
@@ -212,13 +212,13 @@ def test_shards_of_a_task_whose_score_is_a_metric_have_it_when_merged_where_the_
     merged.stdout.fnmatch_lines(["*binary: 4 example(s) are measured by aggregations only*"])
     floor = tasks.lmeval("merge", "s1/ledger.jsonl", "s2/ledger.jsonl", "-o", "f", "--min-score=binary=0")
     assert 2 == floor.ret
-    _write(tasks, BINARY + "    score_metric: recall\n")
+    _write_task(tasks, BINARY + "    score_metric: recall\n")
     for shard in ("1", "2"):
         assert 0 == tasks.run("tasks", f"--lm-shard={shard}/2", f"--lm-report-dir=s{shard}").ret
     merged = tasks.lmeval("merge", "s1/ledger.jsonl", "s2/ledger.jsonl", "-o", "m")
     (row,) = tasks.board("m")["tasks"]
     assert (0, row["metrics"]["recall"]) == (merged.ret, tasks.board("m")["overall_score"])
-    _write(tasks, BINARY)
+    _write_task(tasks, BINARY)
     merged = tasks.lmeval("merge", "s1/ledger.jsonl", "s2/ledger.jsonl", "-o", "m")
     assert (3, None) == (merged.ret, tasks.board("m")["overall_score"])
     merged.stdout.fnmatch_lines(
@@ -230,7 +230,7 @@ def test_shards_of_a_task_whose_score_is_a_metric_have_it_when_merged_where_the_
 
 
 def test_the_library_and_the_dry_run_measure_as_a_run_does(tasks: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    _write(tasks, BINARY + "    score_metric: precision\n")
+    _write_task(tasks, BINARY + "    score_metric: precision\n")
     monkeypatch.chdir(tasks.path)
 
     class Model:
@@ -253,7 +253,7 @@ def test_the_library_and_the_dry_run_measure_as_a_run_does(tasks: Project, monke
 def test_a_filter_with_a_value_of_the_wrong_type_stops_the_run(tasks: Project) -> None:
     filter = "{op: in, expression: '{{ sample.truth }}', value: yes-and-no}"
     rule = f"  actions:\n  - {{key: rule, action: exclude_from_metrics, filter: {filter}}}\n"
-    _write(tasks, EQUALS + rule)
+    _write_task(tasks, EQUALS + rule)
     result = tasks.run("tasks")
     assert 2 == result.ret
     result.stdout.fnmatch_lines(
@@ -270,7 +270,7 @@ def test_the_board_says_how_many_rows_each_action_left_out(tasks: Project) -> No
         f"  - {{key: {key}, action: exclude_from_metrics, filter: {filter.format(value)}}}\n"
         for key, value in (("noes", "no"), ("maybes", "maybe"))
     )
-    _write(tasks, f"{EQUALS}  actions:\n{rules}")
+    _write_task(tasks, f"{EQUALS}  actions:\n{rules}")
     result = tasks.run("tasks")
     assert {"noes": 2, "maybes": 0} == _rows(tasks)["binary"]["notes"]["actions"]
     result.stdout.fnmatch_lines(["binary: excluded by action noes: 2 row(s), maybes: 0 row(s)"])
@@ -278,7 +278,7 @@ def test_the_board_says_how_many_rows_each_action_left_out(tasks: Project) -> No
 
 def test_every_report_says_what_aggregations_left_out(tasks: Project) -> None:
     weighted = "{type: weighted_average, field: answer_gt, weights: {yes: 1}}"
-    _write(tasks, f"{EQUALS}    metrics:\n    - {weighted}\n")
+    _write_task(tasks, f"{EQUALS}    metrics:\n    - {weighted}\n")
     result = tasks.run("tasks")
     assert {"no": 2} == next(iter(_rows(tasks)["binary"]["notes"]["without_weight"].values()))
     wanted = "binary: left out of string_equals.answer_gt_weighted_average, labels without a weight: no: 2 row(s)"
@@ -287,7 +287,7 @@ def test_every_report_says_what_aggregations_left_out(tasks: Project) -> None:
 
 
 def test_the_ledger_of_a_measured_run_fits_its_schema(tasks: Project) -> None:
-    _write(tasks, BINARY)
+    _write_task(tasks, BINARY)
     assert 0 == tasks.run("tasks", "--lm-include-per-example").ret
     ledger = [json.loads(line) for line in (tasks.path / "reports/ledger.jsonl").read_text().splitlines()]
     assert [] == faults("ledger", *ledger)

@@ -30,14 +30,14 @@ progress._PLAIN_EVERY_S = progress._TERMINAL_EVERY_S = 0.1
 """
 
 
-def _write(project: Project) -> None:
+def _write_tasks(project: Project) -> None:
     project.write("slow.py", SLOW)
     project.write("conftest.py", OFTEN)
     project.task("tasks/t.jsonl", *[project.record(f"e{number}", "x") for number in range(4)])
 
 
 def test_where_no_terminal_is_a_plain_line_tells_what_the_run_waits_for(project: Project) -> None:
-    _write(project)
+    _write_tasks(project)
     result = project.run_pytest("--lm-adapter=slow:Slow", "--lm-concurrency=2")
 
     result.assert_outcomes(passed=4)
@@ -53,7 +53,7 @@ def test_a_run_that_does_not_wait_says_nothing(project: Project) -> None:
 
 
 def test_on_a_terminal_the_line_stands_below_the_dots_and_is_taken_away(project: Project) -> None:
-    _write(project)
+    _write_tasks(project)
     ours, theirs = pty.openpty()
     quick = [f"-pno:{name}" for name in NEEDLESS]
     command = [sys.executable, "-mpytest", *quick, "--lm-adapter=slow:Slow", "--lm-concurrency=2"]

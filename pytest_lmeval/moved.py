@@ -21,9 +21,11 @@ _FOLDERS = {
     ),
     ("engine", "scoring"): "evaluate judge",
     ("engine", "run"): "resume",
-    ("formats", "formats"): "complete=task",
     ("adapters.openai", "adapters.openai"): "checks=options",
     ("functions", "functions"): "data=declare output=loop",
+    ("formats", "formats"): (
+        "complete=task extras=hints yaml.scalars=yaml.parse yaml.includes=yaml.document python.loaded=python.items"
+    ),
     ("formats.declarative", "formats.declarative"): (
         "kit=templates.template filters=actions rows=datasets models.actions=actions models.dataset=models.task"
         " scoring.python=scoring.build"

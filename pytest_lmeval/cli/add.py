@@ -79,8 +79,7 @@ def _matched(patterns: Sequence[str]) -> list[Path]:
 def _read(project: Project, path: Path) -> _Addition | list[str]:
     from pytest_lmeval.formats.declarative.faults import as_records
     from pytest_lmeval.formats.declarative.load import check_declarative
-    from pytest_lmeval.formats.yaml.document import YamlDocument, YamlFault
-    from pytest_lmeval.formats.yaml.includes import Includer
+    from pytest_lmeval.formats.yaml.document import Includer, YamlDocument, YamlFault
     from pytest_lmeval.formats.yaml.parse import parse_yaml
 
     if path.suffix != ".yaml":

@@ -13,7 +13,7 @@ from pytest_lmeval.cli.output import show
 from pytest_lmeval.cli.placing import Placing, changes, differences, refused
 from pytest_lmeval.cli.task_folder import Project, read_document
 from pytest_lmeval.errors import UsageError
-from pytest_lmeval.formats.yaml.includes import Includer
+from pytest_lmeval.formats.yaml.document import Includer
 from pytest_lmeval.text import holds_command
 
 _INCLUDE = re.compile(

@@ -89,8 +89,7 @@ class Project:
 
 def read_document(path: Path) -> YamlDocument | None:
     """Return the mapping in a YAML file, or None where there is none."""
-    from pytest_lmeval.formats.yaml.document import YamlDocument, YamlFault
-    from pytest_lmeval.formats.yaml.includes import Includer
+    from pytest_lmeval.formats.yaml.document import Includer, YamlDocument, YamlFault
     from pytest_lmeval.formats.yaml.parse import parse_yaml
 
     try:

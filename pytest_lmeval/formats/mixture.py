@@ -33,8 +33,8 @@ from pytest_lmeval.formats.python.examples import Examples
 from pytest_lmeval.formats.task import LoadedFile, Subjects, TaskSource
 from pytest_lmeval.numbers import is_whole
 from pytest_lmeval.registry import Registry
-from pytest_lmeval.task import FollowUp, Prompt, Task, Tools
-from pytest_lmeval.types import Example, ExampleResult, Generate, RecordError, Request, Response, Score
+from pytest_lmeval.task import Prompt, Task, Tools
+from pytest_lmeval.types import Example, ExampleResult, RecordError, Request, Response, Score
 
 SEED = 42
 _ORDERS = ("shuffled", "sequence")
@@ -49,6 +49,16 @@ class Part:
     label: str
     task: Task
     at: Callable[[int], Example]
+
+
+def _of_part(member: str) -> Callable[..., Any]:
+    """Return the method ``member`` of an example's own task."""
+
+    def method(self: MixtureTask, example: Example, *given: Any) -> Any:
+        task, original = self._source(example)
+        return getattr(task, member)(original, *given)
+
+    return method
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +117,6 @@ class MixtureTask(Task):
                 notes.setdefault(name, {}).update(labelled)
         return {"metrics": metrics, "notes": notes}
 
-    def record(self, example: Example) -> Mapping[str, Any]:
-        """Return what the example's own task shows of it."""
-        task, original = self._source(example)
-        return task.record(original)
-
     def prepared(self, adapter: Any) -> MixtureTask:
         """Return the mixture with each part as it is put to ``adapter``."""
         parts = [replace(part, task=part.task.prepared(adapter)) for part in self.parts]
@@ -129,45 +134,15 @@ class MixtureTask(Task):
         task, original = self._source(example)
         return task.score(original, responses, tools)
 
-    def conversation(self, example: Example) -> FollowUp | None:
-        """Return how the example's own task goes on."""
-        task, original = self._source(example)
-        return task.conversation(original)
-
-    def threshold(self, example: Example) -> float | None:
-        """Return the threshold of the example's own task."""
-        task, original = self._source(example)
-        return task.threshold(original)
-
-    def metric_name(self, example: Example) -> str:
-        """Return the metric of the example's own task."""
-        task, original = self._source(example)
-        return task.metric_name(original)
-
-    def judge_requests(self, example: Example, responses: Sequence[Response]) -> Sequence[Generate] | None:
-        """Return what the example's own task asks a judge."""
-        task, original = self._source(example)
-        return task.judge_requests(original, responses)
-
-    def judges(self, example: Example) -> Sequence[str]:
-        """Return the judges of the example's own task."""
-        task, original = self._source(example)
-        return task.judges(original)
-
-    def further_metrics(self, example: Example) -> Sequence[str]:
-        """Return the further metrics of the example's own task."""
-        task, original = self._source(example)
-        return task.further_metrics(original)
-
-    def scoring(self, example: Example) -> Mapping[str, Any]:
-        """Return what else decides the score in the example's own task."""
-        task, original = self._source(example)
-        return task.scoring(original)
-
-    def unprompted(self, example: Example) -> Mapping[str, Any] | None:
-        """Return what of that is not there for the prompt."""
-        task, original = self._source(example)
-        return task.unprompted(original)
+    record = _of_part("record")
+    conversation = _of_part("conversation")
+    threshold = _of_part("threshold")
+    metric_name = _of_part("metric_name")
+    judges = _of_part("judges")
+    further_metrics = _of_part("further_metrics")
+    scoring = _of_part("scoring")
+    unprompted = _of_part("unprompted")
+    judge_requests = _of_part("judge_requests")
 
     def _source(self, example: Example) -> tuple[Task, Example]:
         part, original = self.sources[example.id]

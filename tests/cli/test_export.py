@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_lmeval.formats.yaml.includes import Includer
+from pytest_lmeval.formats.yaml.document import Includer
 from pytest_lmeval.formats.yaml.parse import parse_yaml
 from tests.cli.conftest import Lmeval
 from tests.cli.yaml_project import TASK, write_project

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pytest_lmeval.formats.extras import OF_COMPACT, WORDS, meant
+from pytest_lmeval.formats.hints import OF_COMPACT, WORDS, meant
 from pytest_lmeval.formats.lint.warning import RULES, LintWarning
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.task import Task

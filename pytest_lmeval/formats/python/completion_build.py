@@ -14,8 +14,7 @@ from pytest_lmeval.errors import RecordRefused
 from pytest_lmeval.formats.hints import misspelt
 from pytest_lmeval.formats.python.completion_task import CompletionTask, ExampleMaker
 from pytest_lmeval.formats.python.examples import Examples
-from pytest_lmeval.formats.python.items import Items, declared_subjects, subject_name
-from pytest_lmeval.formats.python.loaded import loaded_parts
+from pytest_lmeval.formats.python.items import Items, declared_subjects, loaded_parts, subject_name
 from pytest_lmeval.formats.python.measures import BYTE_PROBABILITY, Measure, resolve
 from pytest_lmeval.formats.python.module import TaskModule
 from pytest_lmeval.formats.python.overrides import overrides, own_classes, own_names

@@ -1,16 +1,27 @@
-"""The items that a task class asks about: subject by subject, each with the splits that belong to it."""
+"""The items that a task class asks about: subject by subject, each with the splits that belong to it.
+
+A class may load its data itself: what it leaves in ``self.dataset`` is read then.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
+import random
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
 from pytest_lmeval.data.splits import Row, Rows, Splits
-from pytest_lmeval.tasks.base import NO_SUBJECT
+from pytest_lmeval.errors import RecordRefused
+from pytest_lmeval.tasks.base import NO_SUBJECT, BaseTask
+from pytest_lmeval.tasks.faults import called
 from pytest_lmeval.tasks.prompts import ItemSplits, Others
+
+# That of eval-framework: a class that shuffles while it loads has the order that it has there.
+_SEED = 42
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,3 +168,37 @@ def declared_subjects(declared: Sequence[Any]) -> tuple[str, ...]:
 def subject_name(given: Any) -> str:
     """Return an entry of ``SUBJECTS`` as text: a member of an enumeration by its value."""
     return str(given.value if isinstance(given, Enum) else given)
+
+
+def loaded_parts(task: BaseTask[Any]) -> Mapping[str, Splits]:
+    """Return the splits that ``_load_dataset`` sets for each subject, those of ``""`` where there are no subjects."""
+    return {
+        "" if subject == NO_SUBJECT else subject_name(subject): _loaded(task, subject)
+        for subject in task.SUBJECTS or (NO_SUBJECT,)
+    }
+
+
+def _loaded(task: BaseTask[Any], subject: Any) -> Splits:
+    field = f"{type(task).__name__}._load_dataset"
+    task.rnd = random.Random(_SEED)
+    task.dataset = {}
+    called(field, task._load_dataset, subject)
+    about = "" if subject == NO_SUBJECT else f" for the subject {subject!r}"
+    dataset: Any = task.dataset
+    if not isinstance(dataset, Mapping) or not dataset.get(task.SAMPLE_SPLIT):
+        got = f"the splits {', '.join(dataset) or 'none'}" if isinstance(dataset, Mapping) else f"{dataset!r:.80}"
+        wanted = f"self.dataset to have at least one item in the split {task.SAMPLE_SPLIT!r}{about}"
+        raise RecordRefused("bad_value", field, f"expected {wanted}, got {got}")
+    return Splits({str(split): _reader(field, rows) for split, rows in dataset.items()}, field)
+
+
+def _reader(field: str, given: Any) -> Callable[[], Rows]:
+    def read() -> Rows:
+        rows: list[Row] = list(given)
+        if not all(isinstance(row, dict) for row in rows):
+            wrong = next(row for row in rows if not isinstance(row, dict))
+            raise RecordRefused("bad_type", field, f"expected items that are dicts, got {wrong!r:.80}")
+        text = json.dumps(rows, default=lambda other: type(other).__name__, skipkeys=True)
+        return Rows(rows, hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest())
+
+    return read

@@ -31,8 +31,7 @@ def load(source: TaskSource, registry: Registry) -> LoadedFile:
     """
     if not source.is_named and not has_root_key(source.data):
         return _left_alone(source)
-    from pytest_lmeval.formats.yaml.document import YamlDocument, YamlFault
-    from pytest_lmeval.formats.yaml.includes import Includer
+    from pytest_lmeval.formats.yaml.document import Includer, YamlDocument, YamlFault
     from pytest_lmeval.formats.yaml.parse import parse_yaml
 
     try:

@@ -7,21 +7,30 @@ its events; what they mean is decided here.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from typing import Any
 
 import yaml  # type: ignore[import-untyped]  # no types are published with it
 
-from pytest_lmeval.formats.yaml.document import Included, Keys, Location, YamlDocument, YamlFault
-from pytest_lmeval.formats.yaml.includes import MAX_BYTES, Includer
-from pytest_lmeval.formats.yaml.scalars import plain_value
+from pytest_lmeval.formats.yaml.document import MAX_BYTES, Included, Includer, Keys, Location, YamlDocument, YamlFault
 
 MAX_DEPTH = 50
 MAX_NODES = 100_000
 _STANDARD_TAGS = frozenset({"!", "tag:yaml.org,2002:str"})
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _UNQUOTED = re.compile(r"(?:[:-]\s+|^\s*)(\{[{%].*)")
+_WORDS = {"": None, "~": None, "null": None, "Null": None, "NULL": None, "true": True, "True": True, "TRUE": True} | {
+    "false": False,
+    "False": False,
+    "FALSE": False,
+}
+_INTEGER = re.compile(r"[-+]?[0-9]{1,4000}")
+_BASED = re.compile(r"0o[0-7]{1,2000}|0x[0-9a-fA-F]{1,2000}")
+_FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
+_NOT_FINITE = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
+_LEADING_ZERO = re.compile(r"[-+]?0[0-9]+")
 
 
 def parse_yaml(data: bytes, includer: Includer | None = None) -> Any:
@@ -216,3 +225,30 @@ def _quoted(template: str) -> str:
 
 def _shown_tag(tag: str) -> str:
     return tag.replace("tag:yaml.org,2002:", "!!", 1)
+
+
+def plain_value(text: str) -> str | int | float | bool | None:
+    """Return the value of an unquoted scalar; raise ValueError where it means one thing here and another elsewhere.
+
+    Booleans are ``true`` and ``false`` alone: ``yes``, ``no``, ``on`` and ``off`` are text, as are dates.
+    """
+    if text in _WORDS:
+        return _WORDS[text]
+    if _LEADING_ZERO.fullmatch(text):
+        raise ValueError(f"{text} may be read as an octal number; write it in quotes, or without the zero")
+    if _INTEGER.fullmatch(text):
+        return int(text)
+    if _BASED.fullmatch(text):
+        return int(text, 0)
+    if _NOT_FINITE.fullmatch(text):
+        raise ValueError(f"{text} is not a finite number; write it in quotes if it is text")
+    if _FLOAT.fullmatch(text):
+        return _finite(text)
+    return text
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise ValueError(f"{text} is too large for a number")
+    return number

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from operator import ge, gt, le, lt
 from typing import Any
 
 from pytest_lmeval.compact_json import json_equal
@@ -84,7 +85,6 @@ class _Check:
         self._referred: set[tuple[int, tuple[str, ...]]] = set()
 
     def of(self, value: Any, schema: Any, path: tuple[str, ...], *, whole: bool = True) -> str:
-        """Look at ``value``; ``whole`` is False for a part of a schema, which does not know the names of the others."""
         self._left -= 1
         if len(path) > _DEEPEST or self._left < 0:
             return _said(path[:1], f"nested deeper than {_DEEPEST}, or too long to be looked at")
@@ -93,8 +93,8 @@ class _Check:
         if whole and isinstance(value, Mapping) and (unknown := self._unknown_name(value, schema, path)):
             return unknown
         for word in schema:
-            check = _CHECKED.get(word)
-            if check is not None and (found := check(self, value, schema, path)):
+            kind, check = _CHECKED.get(word, ("", None))
+            if check is not None and (not kind or _KINDS[kind](value)) and (found := check(self, value, schema, path)):
                 return found
         return ""
 
@@ -120,41 +120,29 @@ class _Check:
             yield from self._parts(each, seen)
 
     def kind(self, value: Any, schema: Mapping[str, Any], path: tuple[str, ...]) -> str:
-        """Look at ``type``."""
         kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
         if any(_KINDS[kind](value) for kind in kinds if kind in _KINDS):
             return ""
         return _said(path, f"expected {' or '.join(map(str, kinds))}, got {_json(value)}")
 
     def enum(self, value: Any, schema: Mapping[str, Any], path: tuple[str, ...]) -> str:
-        """Look at ``enum``."""
         if any(json_equal(value, each) for each in schema["enum"]):
             return ""
         return _said(path, f"expected one of {', '.join(map(_json, schema['enum']))[:_SHOWN]}, got {_json(value)}")
 
     def const(self, value: Any, schema: Mapping[str, Any], path: tuple[str, ...]) -> str:
-        """Look at ``const``."""
         wanted = schema["const"]
         return "" if json_equal(value, wanted) else _said(path, f"expected {_json(wanted)}, got {_json(value)}")
 
     def required(self, value: Any, schema: Mapping[str, Any], path: tuple[str, ...]) -> str:
-        """Look at ``required``."""
-        if not isinstance(value, Mapping):
-            return ""
         missing = next((name for name in schema["required"] if name not in value), None)
         return "" if missing is None else _said((*path, missing), "it is required, and missing")
 
     def names(self, value: Any, schema: Mapping[str, Any], path: tuple[str, ...]) -> str:
-        """Look at ``properties``."""
-        if not isinstance(value, Mapping):
-            return ""
         known = schema["properties"]
         return _first(self.of(value[name], known[name], (*path, name)) for name in known if name in value)
 
     def patterns(self, value: Any, schema: Mapping[str, Any], path: tuple[str, ...]) -> str:
-        """Look at ``patternProperties``."""
-        if not isinstance(value, Mapping):
-            return ""
         return _first(
             self.of(each, inner, (*path, name))
             for pattern, inner in schema["patternProperties"].items()
@@ -163,8 +151,7 @@ class _Check:
         )
 
     def others(self, value: Any, schema: Mapping[str, Any], path: tuple[str, ...]) -> str:
-        """Look at ``additionalProperties``."""
-        if not isinstance(value, Mapping) or schema["additionalProperties"] is True:
+        if schema["additionalProperties"] is True:
             return ""
         own = [name for name in value if name not in schema.get("properties", {})]
         left = [
@@ -175,31 +162,27 @@ class _Check:
         return _first(self.of(value[name], schema["additionalProperties"], (*path, name)) for name in left)
 
     def items(self, value: Any, schema: Mapping[str, Any], path: tuple[str, ...]) -> str:
-        """Look at ``items``, of what ``prefixItems`` leave."""
-        if not isinstance(value, list):
-            return ""
         first = len(schema.get("prefixItems", ()))
         rest = enumerate(value[first:], start=first)
         return _first(self.of(each, schema["items"], (*path, str(number))) for number, each in rest)
 
     def first_items(self, value: Any, schema: Mapping[str, Any], path: tuple[str, ...]) -> str:
-        """Look at ``prefixItems``."""
-        if not isinstance(value, list):
-            return ""
         pairs = enumerate(zip(value, schema["prefixItems"], strict=False))
         return _first(self.of(each, inner, (*path, str(number))) for number, (each, inner) in pairs)
 
+    def unique(self, value: Any, schema: Mapping[str, Any], path: tuple[str, ...]) -> str:
+        if not schema["uniqueItems"] or len({json.dumps(_plain(each), sort_keys=True) for each in value}) == len(value):
+            return ""
+        return _said(path, f"{_json(value)} is against uniqueItems {_json(schema['uniqueItems'])}")
+
     def all_of(self, value: Any, schema: Mapping[str, Any], path: tuple[str, ...]) -> str:
-        """Look at ``allOf``."""
         return _first(self.of(value, each, path, whole=False) for each in schema["allOf"])
 
     def any_of(self, value: Any, schema: Mapping[str, Any], path: tuple[str, ...]) -> str:
-        """Look at ``anyOf``."""
         faults = [self.of(value, each, path, whole=False) for each in schema["anyOf"]]
         return "" if "" in faults else _said(path, f"valid by none of anyOf: {'; '.join(faults)[: 2 * _SHOWN]}")
 
     def one_of(self, value: Any, schema: Mapping[str, Any], path: tuple[str, ...]) -> str:
-        """Look at ``oneOf``."""
         faults = [self.of(value, each, path, whole=False) for each in schema["oneOf"]]
         fitting = faults.count("")
         if fitting == 1:
@@ -209,13 +192,11 @@ class _Check:
         )
 
     def pattern(self, value: Any, schema: Mapping[str, Any], path: tuple[str, ...]) -> str:
-        """Look at ``pattern``."""
-        if not isinstance(value, str) or self._finds(schema["pattern"], value):
+        if self._finds(schema["pattern"], value):
             return ""
         return _said(path, f"{_json(value)} does not match {schema['pattern']!r:.80}")
 
     def reference(self, value: Any, schema: Mapping[str, Any], path: tuple[str, ...]) -> str:
-        """Look at ``$ref``, to a place in the same schema."""
         target = _target(self._root, schema["$ref"])
         key = (id(target), path)
         if target is None or key in self._referred:  # it leads nowhere, or round in a circle, which asks nothing more
@@ -229,13 +210,13 @@ class _Check:
         return not _is_pattern(pattern) or self._searches(pattern, text)
 
 
-def _bound(word: str, holds: Callable[[Any, Any], bool], measure: Callable[[Any], Any], kind: str) -> Any:
+def _bound(word: str, holds: Callable[[Any, Any], bool], kind: str) -> tuple[str, _Look]:
     def check(_: _Check, value: Any, schema: Mapping[str, Any], path: tuple[str, ...]) -> str:
-        if not _KINDS[kind](value) or holds(measure(value), schema[word]):
+        if holds(value if kind == "number" else len(value), schema[word]):
             return ""
         return _said(path, f"{_json(value)} is against {word} {_json(schema[word])}")
 
-    return check
+    return kind, check
 
 
 def _is_multiple(value: float, of: float) -> bool:
@@ -243,10 +224,6 @@ def _is_multiple(value: float, of: float) -> bool:
     from fractions import Fraction  # few schemas need it, and every run would import it
 
     return not Fraction(str(value)) % Fraction(str(of))
-
-
-def _are_unique(values: Sequence[Any]) -> bool:
-    return len({json.dumps(_plain(value), sort_keys=True) for value in values}) == len(values)
 
 
 def _plain(value: Any) -> Any:
@@ -258,36 +235,41 @@ def _plain(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-_CHECKED: Mapping[str, Callable[[_Check, Any, Any, tuple[str, ...]], str]] = {
-    "$ref": _Check.reference,
-    "type": _Check.kind,
-    "enum": _Check.enum,
-    "const": _Check.const,
-    "required": _Check.required,
-    "properties": _Check.names,
-    "patternProperties": _Check.patterns,
-    "additionalProperties": _Check.others,
-    "items": _Check.items,
-    "prefixItems": _Check.first_items,
-    "allOf": _Check.all_of,
-    "anyOf": _Check.any_of,
-    "oneOf": _Check.one_of,
-    "pattern": _Check.pattern,
-    "minimum": _bound("minimum", lambda value, bound: value >= bound, lambda value: value, "number"),
-    "maximum": _bound("maximum", lambda value, bound: value <= bound, lambda value: value, "number"),
-    "exclusiveMinimum": _bound("exclusiveMinimum", lambda value, bound: value > bound, lambda value: value, "number"),
-    "exclusiveMaximum": _bound("exclusiveMaximum", lambda value, bound: value < bound, lambda value: value, "number"),
-    "multipleOf": _bound("multipleOf", _is_multiple, lambda value: value, "number"),
-    "minLength": _bound("minLength", lambda value, bound: value >= bound, len, "string"),
-    "maxLength": _bound("maxLength", lambda value, bound: value <= bound, len, "string"),
-    "minItems": _bound("minItems", lambda value, bound: value >= bound, len, "array"),
-    "maxItems": _bound("maxItems", lambda value, bound: value <= bound, len, "array"),
-    "uniqueItems": _bound("uniqueItems", lambda value, bound: not bound or _are_unique(value), list, "array"),
-    "minProperties": _bound("minProperties", lambda value, bound: value >= bound, len, "object"),
-    "maxProperties": _bound("maxProperties", lambda value, bound: value <= bound, len, "object"),
+_BOUNDS: Mapping[str, tuple[Callable[[Any, Any], bool], str]] = {
+    "minimum": (ge, "number"),
+    "maximum": (le, "number"),
+    "exclusiveMinimum": (gt, "number"),
+    "exclusiveMaximum": (lt, "number"),
+    "multipleOf": (_is_multiple, "number"),
+    "minLength": (ge, "string"),
+    "maxLength": (le, "string"),
+    "minItems": (ge, "array"),
+    "maxItems": (le, "array"),
+    "minProperties": (ge, "object"),
+    "maxProperties": (le, "object"),
 }
-NUMBERS = tuple(word for word in _CHECKED if word.startswith(("min", "max", "exclusive", "multiple")))
+NUMBERS = tuple(_BOUNDS)
 """The keywords whose value is a number."""
+_Look = Callable[[_Check, Any, Any, tuple[str, ...]], str]
+# By the keyword: the kind of value that it speaks of, "" for any, and what looks at it.
+_CHECKED: Mapping[str, tuple[str, _Look]] = {
+    "$ref": ("", _Check.reference),
+    "type": ("", _Check.kind),
+    "enum": ("", _Check.enum),
+    "const": ("", _Check.const),
+    "required": ("object", _Check.required),
+    "properties": ("object", _Check.names),
+    "patternProperties": ("object", _Check.patterns),
+    "additionalProperties": ("object", _Check.others),
+    "items": ("array", _Check.items),
+    "prefixItems": ("array", _Check.first_items),
+    "uniqueItems": ("array", _Check.unique),
+    "allOf": ("", _Check.all_of),
+    "anyOf": ("", _Check.any_of),
+    "oneOf": ("", _Check.one_of),
+    "pattern": ("string", _Check.pattern),
+    **{word: _bound(word, *bound) for word, bound in _BOUNDS.items()},
+}
 
 
 def _target(root: Any, reference: Any) -> Any:

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_lmeval.formats.yaml.document import Location, YamlDocument, YamlFault, field_name
-from pytest_lmeval.formats.yaml.includes import Includer
+from pytest_lmeval.formats.yaml.document import Includer, Location, YamlDocument, YamlFault, field_name
 from pytest_lmeval.formats.yaml.parse import MAX_NODES, parse_yaml
 from tests.tables import each_row
 

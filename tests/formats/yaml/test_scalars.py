@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_lmeval.formats.yaml.scalars import plain_value
+from pytest_lmeval.formats.yaml.parse import plain_value
 from tests.tables import each_row
 
 

@@ -15,7 +15,6 @@ from pytest_lmeval.formats.declarative.models.scorers import (
     Rouge,
     StringEquals,
     StringEqualsMcqa,
-    TextScorer,
 )
 from pytest_lmeval.formats.declarative.scoring.outcome import ScorerOutput, Scoring
 from pytest_lmeval.formats.declarative.templates import Kit
@@ -28,42 +27,54 @@ _ROUGE = ("rouge_1", "rouge_2", "rouge_l")
 _MOST_PAIRS = 10_000_000
 
 
-def _predicted(model: TextScorer, kit: Kit, scoring: Scoring) -> Extraction:
-    text = scoring.row.text if model.prediction is None else _text(kit, model.prediction, scoring)
-    rule = kit.registry.rules[model.post_process or "none"]
-    return rule(text)
+@dataclass(frozen=True, slots=True)
+class _TextScorer:
+    """A scorer that compares a text: the model's answer, or what its ``prediction`` gives, after its rule."""
 
+    key: str
+    model: Any
+    kit: Kit
 
-def _text(kit: Kit, template: str, scoring: Scoring) -> str:
-    return kit.template(template).render(scoring.variables)
+    def _predicted(self, scoring: Scoring) -> Extraction:
+        prediction = self.model.prediction
+        text = scoring.row.text if prediction is None else self._text(prediction, scoring)
+        return self.kit.registry.rules[self.model.post_process or "none"](text)
 
+    def _text(self, template: str, scoring: Scoring) -> str:
+        return self.kit.template(template).render(scoring.variables)
 
-def _texts(kit: Kit, templates: str | Sequence[str] | None, scoring: Scoring) -> tuple[str, ...]:
-    if templates is None:
-        return ()
-    if isinstance(templates, str):
-        value = kit.template(templates).value(scoring.variables)
-        # A column may hold a list of right answers.
-        if isinstance(value, list) and value and all(isinstance(each, str) for each in value):
-            return tuple(value)
-        return (_text(kit, templates, scoring),)
-    return tuple(_text(kit, each, scoring) for each in templates)
+    def _targets(self, scoring: Scoring) -> tuple[str, ...]:
+        templates = self.model.ground_truth
+        if isinstance(templates, str):
+            value = self.kit.template(templates).value(scoring.variables)
+            # A column may hold a list of right answers.
+            if isinstance(value, list) and value and all(isinstance(each, str) for each in value):
+                return tuple(value)
+            templates = [templates]
+        return tuple(self._text(each, scoring) for each in templates or ())
+
+    def _filled(self, value: Any, scoring: Scoring) -> Any:
+        if isinstance(value, str):
+            return self.kit.template(value).value(scoring.variables)
+        if isinstance(value, list):
+            return [self._filled(each, scoring) for each in value]
+        if isinstance(value, dict):
+            return {key: self._filled(each, scoring) for key, each in value.items()}
+        return value
 
 
 @dataclass(frozen=True, slots=True)
-class EqualityScorer:
+class EqualityScorer(_TextScorer):
     """``string_equals``."""
 
-    key: str
     model: StringEquals
-    kit: Kit
     fields: tuple[str, ...] = _EQUALITY
     candidates: tuple[str, ...] = ("prediction_is_correct",)
 
     def score(self, scoring: Scoring) -> ScorerOutput:
         """Return whether the answer equals the expected one, whitespace at both ends aside."""
-        predicted = _predicted(self.model, self.kit, scoring)
-        expected = _text(self.kit, self.model.ground_truth, scoring).strip()
+        predicted = self._predicted(scoring)
+        expected = self._text(self.model.ground_truth, scoring).strip()
         answer = predicted.text.strip()
         equal = self._folded(answer) == self._folded(expected)
         fields = {"prediction_is_correct": equal, "answer_gt": expected, "answer_pred": answer}
@@ -74,18 +85,16 @@ class EqualityScorer:
 
 
 @dataclass(frozen=True, slots=True)
-class McqaScorer:
+class McqaScorer(_TextScorer):
     """``string_equals_mcqa``."""
 
-    key: str
     model: StringEqualsMcqa
-    kit: Kit
     fields: tuple[str, ...] = _EQUALITY
     candidates: tuple[str, ...] = ("prediction_is_correct",)
 
     def score(self, scoring: Scoring) -> ScorerOutput:
         """Return whether the answer names the right option; one that names none is unparsed."""
-        predicted = _predicted(self.model, self.kit, scoring)
+        predicted = self._predicted(scoring)
         choices = self._choices(scoring.row.sample)
         expected = self._expected(scoring).strip()
         if expected not in choices:
@@ -107,7 +116,7 @@ class McqaScorer:
 
     def _expected(self, scoring: Scoring) -> str:
         if self.model.ground_truth is not None:
-            return _text(self.kit, self.model.ground_truth, scoring)
+            return self._text(self.model.ground_truth, scoring)
         return str(scoring.row.sample.get(self.model.ground_truth_choice_field or ""))
 
 
@@ -135,12 +144,10 @@ def _named_choice(text: str, choices: Sequence[str]) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class RegistryScorer:
+class RegistryScorer(_TextScorer):
     """Any metric of the registry."""
 
-    key: str
     model: MetricScorer
-    kit: Kit
     fields: tuple[str, ...] = ("score", "answer_gt", "answer_pred")
     candidates: tuple[str, ...] = ("score",)
     tools: tuple[Mapping[str, Any], ...] = ()
@@ -151,9 +158,9 @@ class RegistryScorer:
         if metric.takes_calls and self.model.prediction is None:
             predicted = Extraction(scoring.row.output, True)
         else:
-            predicted = _predicted(self.model, self.kit, scoring)
-        targets = _texts(self.kit, self.model.ground_truth, scoring)
-        extras = {name: _filled(self.kit, value, scoring) for name, value in self.model.extras.items()}
+            predicted = self._predicted(scoring)
+        targets = self._targets(scoring)
+        extras = {name: self._filled(value, scoring) for name, value in self.model.extras.items()}
         if metric.takes_calls and self.tools:
             extras["tools"] = list(self.tools)
         score = apply_metric(metric, predicted, targets, extras, scoring.tools.sandbox)
@@ -163,48 +170,34 @@ class RegistryScorer:
         return ScorerOutput(fields, predicted.text, score.unparsed, details=dict(score.details))
 
 
-def _filled(kit: Kit, value: Any, scoring: Scoring) -> Any:
-    if isinstance(value, str):
-        return kit.template(value).value(scoring.variables)
-    if isinstance(value, list):
-        return [_filled(kit, each, scoring) for each in value]
-    if isinstance(value, dict):
-        return {key: _filled(kit, each, scoring) for key, each in value.items()}
-    return value
-
-
 @dataclass(frozen=True, slots=True)
-class RougeScorer:
+class RougeScorer(_TextScorer):
     """``rouge``."""
 
-    key: str
     model: Rouge
-    kit: Kit
     fields: tuple[str, ...] = _ROUGE
     candidates: tuple[str, ...] = _ROUGE
 
     def score(self, scoring: Scoring) -> ScorerOutput:
         """Return ROUGE-1, ROUGE-2 and ROUGE-L."""
-        predicted = _predicted(self.model, self.kit, scoring)
-        references = _texts(self.kit, self.model.ground_truth, scoring)
+        predicted = self._predicted(scoring)
+        references = self._targets(scoring)
         metrics = {name: self.kit.registry.metric(name) for name in _ROUGE}
         fields = {name: apply_metric(metric, predicted, references, {}).value for name, metric in metrics.items()}
         return ScorerOutput(fields, predicted.text, unparsed=not predicted.found)
 
 
 @dataclass(frozen=True, slots=True)
-class SchemaScorer:
+class SchemaScorer(_TextScorer):
     """``json_schema``."""
 
-    key: str
     model: JsonSchema
-    kit: Kit
     fields: tuple[str, ...] = ("is_valid",)
     candidates: tuple[str, ...] = ("is_valid",)
 
     def score(self, scoring: Scoring) -> ScorerOutput:
         """Return whether the JSON in the answer fulfils the schema."""
-        predicted = _predicted(self.model, self.kit, scoring)
+        predicted = self._predicted(scoring)
         extras = {"json_schema": self._schema(scoring)}
         score = apply_metric(self.kit.registry.metric("json_schema"), predicted, (), extras)
         return ScorerOutput(
@@ -213,7 +206,7 @@ class SchemaScorer:
 
     def _schema(self, scoring: Scoring) -> Any:
         given = self.model.json_schema
-        value = _filled(self.kit, given, scoring)
+        value = self._filled(given, scoring)
         if not isinstance(value, str):
             return value
         try:

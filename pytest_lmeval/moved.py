@@ -22,6 +22,7 @@ _FOLDERS = {
     ("engine", "scoring"): "evaluate judge",
     ("engine", "run"): "resume",
     ("adapters.openai", "adapters.openai"): "checks=options",
+    ("plugin.evals", "plugin.evals"): "fixture=hooks",
     ("functions", "functions"): "data=declare output=loop",
     ("formats", "formats"): (
         "complete=task extras=hints yaml.scalars=yaml.parse yaml.includes=yaml.document python.loaded=python.items"

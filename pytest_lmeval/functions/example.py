@@ -13,19 +13,26 @@ from bisect import insort
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from pytest_lmeval.errors import LmevalError, ScoringError, UsageError
 from pytest_lmeval.functions.steps import Step
 from pytest_lmeval.text import portable_path
 
-if TYPE_CHECKING:
-    from pytest_lmeval.functions.spans import Spans
-
 CURRENT: ContextVar[ExampleState | None] = ContextVar("lmeval_example", default=None)
 """The example that the running code belongs to, its tasks and ``asyncio.to_thread`` included."""
 _LARGEST = 1 << 20
 _OURS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "")
+
+
+class Watcher(Protocol):
+    """Is told when an example begins and ends."""
+
+    def began(self, state: ExampleState) -> None:
+        """Note that an example runs."""
+
+    def ended(self, state: ExampleState) -> None:
+        """Note that an example runs no longer."""
 
 
 class ExampleState:
@@ -37,11 +44,16 @@ class ExampleState:
     open within which a request may stay without an answer. ``left`` is, after its end, what it began and left.
     ``printed`` is what it printed and logged, as (``stdout``, ``stderr`` or ``log``, text), where it ran beside others
     (``is_beside``). ``broken`` is why a part of it failed that goes on: a subtest. ``is_taken`` says that its result is
-    made. ``on_late`` is told what used the example after its end, ``spans`` when it begins and ends.
+    made. ``on_late`` is told what used the example after its end, ``watcher`` when it begins and ends.
     """
 
     def __init__(
-        self, task: str, id: str, repeat: int, on_late: Callable[[ExampleState, str], None], spans: Spans | None = None
+        self,
+        task: str,
+        id: str,
+        repeat: int,
+        on_late: Callable[[ExampleState, str], None],
+        watcher: Watcher | None = None,
     ) -> None:
         self.task = task
         self.id = id
@@ -60,7 +72,7 @@ class ExampleState:
         self.is_taken = False
         self._promised: dict[object, tuple[str, str, int]] = {}
         self._on_late = on_late
-        self._spans = spans
+        self._watcher = watcher
         self._started = time.perf_counter()
         self._lock = threading.Lock()
 
@@ -68,16 +80,16 @@ class ExampleState:
         """Start the example's clock."""
         self.is_beside = beside
         self._started = time.perf_counter()
-        if self._spans is not None:
-            self._spans.began(self)
+        if self._watcher is not None:
+            self._watcher.began(self)
 
     def end(self) -> None:
         """Let nothing more be recorded, and note what the example leaves undone."""
         self.has_ended = True
         if self._promised or self.steps:
             self.left = self._undone()
-        if self._spans is not None:
-            self._spans.ended(self)
+        if self._watcher is not None:
+            self._watcher.ended(self)
 
     @property
     def now_ms(self) -> float:

@@ -6,15 +6,17 @@ import asyncio
 from collections.abc import Callable, Coroutine, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pytest_lmeval.errors import AdapterError, BudgetSpent, RecordRefused, ScoringError, UsageError
 from pytest_lmeval.functions.asker import Asker
-from pytest_lmeval.functions.endpoint import Answers, Endpoint
 from pytest_lmeval.functions.example import ExampleState, as_json, cut, place
 from pytest_lmeval.functions.steps import Step, usage_of
 from pytest_lmeval.hashes import request_hash
 from pytest_lmeval.types import Completion, Generate, Message, ToolCall
+
+if TYPE_CHECKING:
+    from pytest_lmeval.functions.clients import Clients
 
 Prompt = str | Sequence[Message | Mapping[str, Any]]
 _YES_NO = ("yes", "no")
@@ -24,20 +26,17 @@ Asking = Generator[tuple[Asker, Generate], Completion, _Result]
 
 
 class Services:
-    """What all examples of a process share: who is asked, who judges, and the endpoint for clients."""
+    """Whom the examples of one model ask, who judges them, and what answers applications' own clients."""
 
-    def __init__(
-        self, model: Asker, judge: Asker | None, endpoint: Endpoint, clients_of: Callable[[Asker, Endpoint], Answers]
-    ) -> None:
+    def __init__(self, model: Asker, judge: Asker | None, open_clients: Callable[[Asker], Clients]) -> None:
         self.model = model
         self.judge = judge
-        self.endpoint = endpoint
-        self._clients_of = clients_of
+        self._open_clients = open_clients
 
     @cached_property
-    def clients(self) -> Answers:
-        """What the requests of applications' own clients are handed to; most runs have none."""
-        return self._clients_of(self.model, self.endpoint)
+    def clients(self) -> Clients:
+        """What answers the requests of applications' own clients; most runs have none."""
+        return self._open_clients(self.model)
 
 
 class LmBase:
@@ -119,7 +118,7 @@ class LmBase:
     @property
     def base_url(self) -> str:
         """The address of an endpoint for chat completions that answers for this example, until it ends."""
-        return f"{self._services.endpoint.url(self.token).removesuffix('/')}"
+        return self._services.clients.url(self.token)
 
     @property
     def token(self) -> str:
@@ -127,7 +126,7 @@ class LmBase:
         state = self._running
         state.check_is_running("lm.base_url")
         if not self._token:
-            self._token = self._services.endpoint.register(state, self._services.clients)
+            self._token = self._services.clients.admit(state)
         return self._token
 
     @property
@@ -138,7 +137,7 @@ class LmBase:
 
     def _forget_token(self) -> None:
         if self._token:
-            self._services.endpoint.forget(self._token)
+            self._services.clients.dismiss(self._token)
         self._token = ""
 
     @property

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -44,14 +44,15 @@ class Spans:
 
     That is the one that the code belongs to, else that of its parent span. A span that belongs to none is counted while
     examples run, and never guessed. ``own_address`` returns ``host:port`` of the endpoint for clients, "" without it.
+    ``running`` are the examples that run already.
     """
 
-    def __init__(self, own_address: Callable[[], str]) -> None:
+    def __init__(self, own_address: Callable[[], str], running: Iterable[ExampleState] = ()) -> None:
         self._own_address = own_address
         self._provider: object = None
         self._lock = threading.Lock()
         self._spans: dict[_Key, _Open] = {}
-        self._keys: dict[ExampleState, list[_Key]] = {}
+        self._keys: dict[ExampleState, list[_Key]] = {state: [] for state in [*running]}
         self._strays: dict[str, int] = {}
         self._late = 0
         self._before = 0
@@ -75,7 +76,7 @@ class Spans:
         self._is_closed = True
 
     @property
-    def remarks(self) -> list[str]:
+    def notes(self) -> list[str]:
         """What the end of the run says of spans that are no steps."""
         found = []
         if self._strays:

@@ -69,8 +69,8 @@ class FunctionTask(Task):
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """How exceptions are read: an assertion fails an example where it was raised below ``root``, or by an ``assert*``.
+class FailureRule:
+    """Which exceptions fail an example: an assertion that was raised below ``root``, or by an ``assert*``.
 
     The latter is a function of a library's that the project's code called, such as one of ``numpy.testing``.
     ``failing`` are exceptions that say in so many words that a test has failed.
@@ -108,14 +108,14 @@ class EvalUnit(Protocol):
 
 
 def result_of(
-    unit: EvalUnit, outcomes: Sequence[Outcome], reading: Reading, rules: ScoringRules, item: str = ""
+    unit: EvalUnit, outcomes: Sequence[Outcome], rule: FailureRule, rules: ScoringRules, item: str = ""
 ) -> ExampleResult:
     """Return the result of an example from how the calls of its function ended, one for each repeat.
 
     ``item`` is the name of its test item where that does not follow from its id.
     """
     task, example, function = unit.task, unit.example, unit.function_name
-    error = _first_error(task, function, outcomes, reading)
+    error = _first_error(task, function, outcomes, rule)
     if error is not None:
         result = failed_result(task, example, example.prompt, error, rules)
     else:
@@ -167,21 +167,21 @@ def describe(error: BaseException) -> str:
 
 
 def _first_error(
-    task: FunctionTask, function: str, outcomes: Sequence[Outcome], reading: Reading
+    task: FunctionTask, function: str, outcomes: Sequence[Outcome], rule: FailureRule
 ) -> LmevalError | None:
     for outcome in outcomes:
-        if (error := _error_of(task, function, outcome, reading)) is not None:
+        if (error := _error_of(task, function, outcome, rule)) is not None:
             return error
     return None
 
 
-def _error_of(task: FunctionTask, function: str, outcome: Outcome, reading: Reading) -> LmevalError | None:
+def _error_of(task: FunctionTask, function: str, outcome: Outcome, rule: FailureRule) -> LmevalError | None:
     """Return what makes an example an error, None where it has a score."""
     state, error = outcome.state, outcome.error
     if state.failure is not None:
         return state.failure
     if error is not None:
-        if reading.is_failure(error):
+        if rule.is_failure(error):
             return None
         return error if isinstance(error, LmevalError) else ScoringError(describe(error))
     if state.left:

@@ -68,9 +68,10 @@ def lm_sandbox(pytestconfig: pytest.Config) -> Iterator[Any]:
 @pytest.fixture
 def lm(request: pytest.FixtureRequest, lm_engine: Any, lm_judge: Any) -> Iterator[Any]:
     """Provide what an eval function asks the model with, and scores by: ask, judge, score, step, span, note."""
-    from pytest_lmeval.plugin.evals.fixture import provide
+    from pytest_lmeval.plugin.asking.state import run_state
+    from pytest_lmeval.plugin.evals.hooks import provide
 
-    yield from provide(request, lm_engine, lm_judge)
+    yield from provide(request, run_state(request.config).evals, lm_engine, lm_judge)
 
 
 @pytest.fixture(scope="session")
@@ -78,7 +79,7 @@ def lm_base_url(lm_engine: Any, lm_judge: Any, pytestconfig: pytest.Config) -> s
     """Provide the address of the endpoint for an application's own client; requests need lm.token as their key."""
     from pytest_lmeval.plugin.asking.state import run_state
 
-    return f"{run_state(pytestconfig).evals.endpoint.root}/v1"
+    return f"{run_state(pytestconfig).evals.shared.endpoint.root}/v1"
 
 
 @pytest.fixture

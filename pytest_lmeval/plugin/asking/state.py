@@ -85,7 +85,7 @@ class RunState:
     @property
     def remarks(self) -> list[str]:
         """What the end of the run says of what this process collected."""
-        found = [*self.collected.wanted.said, *(self.evals.remarks if "evals" in vars(self) else ())]
+        found = [*self.collected.wanted.said, *(self.evals.notes if "evals" in vars(self) else ())]
         return [*map(self.scrubber.scrub, found)] if found else found
 
     @property

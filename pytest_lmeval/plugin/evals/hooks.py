@@ -1,12 +1,15 @@
-"""The hooks that a run with eval functions needs besides those of every run."""
+"""The fixture ``lm``, and the hooks that a run with eval functions needs besides those of every run."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from pytest_lmeval.plugin.collect.locate import is_function
+from pytest_lmeval.plugin.settings.models import of_model
 
 if TYPE_CHECKING:
     from pytest_lmeval.plugin.evals.session import EvalSession
@@ -35,18 +38,18 @@ class EvalHooks:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self) -> None:
         # Within the phase, and so after pytest has put streams of its own in place.
-        self._evals.route_prints()
+        self._evals.shared.route_prints()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_call(self) -> None:
-        self._evals.route_prints()
+        self._evals.shared.route_prints()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
             self._evals.note_part(report)
         # Between phases, when it has taken them away again.
-        self._evals.route_prints()
+        self._evals.shared.route_prints()
 
     @pytest.hookimpl(wrapper=True)
     def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef[Any], request: Any) -> Generator[None, object, object]:
@@ -67,17 +70,31 @@ class EvalHooks:
         self._evals.close()
 
 
+def provide(request: pytest.FixtureRequest, evals: EvalSession, engine: Any, judge: Any) -> Iterator[Any]:
+    """Yield the ``lm`` of the item that asks."""
+    item: Any = request.node
+    if is_function(item):
+        engine, judge = of_model(engine, item.label), of_model(judge, item.label)
+        yield item.evals.lm_of(item, engine, judge, blocks=not (item.spec is not None and item.spec.is_async))
+        return
+    if not hasattr(item, "example"):
+        raise pytest.UsageError(f"{item.nodeid}: lm is for test functions; this is a {type(item).__name__}")
+    lm = evals.lm_of(item, engine, judge, blocks=not inspect.iscoroutinefunction(getattr(item, "function", None)))
+    item.attach_result.state = evals.follow(item)
+    yield lm
+
+
 def _as_plain(evals: EvalSession, function: Any) -> Any:
     if inspect.isasyncgenfunction(function):
 
         def generate(*arguments: Any, **named: Any) -> Any:
             values = function(*arguments, **named)
-            yield evals.loop.submit(_next(values)).result()
-            evals.loop.submit(_finish(values)).result()
+            yield evals.shared.loop.submit(_next(values)).result()
+            evals.shared.loop.submit(_finish(values)).result()
 
         return generate
     if inspect.iscoroutinefunction(function):
-        return lambda *arguments, **named: evals.loop.submit(function(*arguments, **named)).result()
+        return lambda *arguments, **named: evals.shared.loop.submit(function(*arguments, **named)).result()
     return None
 
 

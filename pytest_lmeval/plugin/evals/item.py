@@ -24,6 +24,7 @@ from pytest_lmeval.types import Example, ExampleResult
 
 if TYPE_CHECKING:
     from pytest_lmeval.functions.declare import EvalFunction
+    from pytest_lmeval.functions.example import ExampleState
     from pytest_lmeval.functions.task import FunctionTask
     from pytest_lmeval.plugin.evals.session import EvalSession
 
@@ -35,6 +36,7 @@ class EvalItem(ScoredItem):
     spec: EvalFunction | None = None
     label: str = ""
     function_name: str = ""
+    ran: Running | None = None
     _run_state: RunState | None = None
 
     def assign(self, task: FunctionTask, example: Example, spec: EvalFunction | None, name: str) -> None:
@@ -65,9 +67,8 @@ class EvalItem(ScoredItem):
 
     def setup(self) -> None:
         """Set its fixtures up, and begin it and what may begin ahead."""
-        self.evals.catch_up(self)
         # What was begun ahead has its values: of fixtures that other items have set up, and that end with those.
-        if not self.evals.has_begun(self):
+        if not self.evals.is_begun_at_turn(self):
             if self.spec is not None and self.spec.data is not None:
                 # A fixture that takes the row may change it: the items of its other parameters have the same one.
                 parameters = parameters_of(self)
@@ -101,10 +102,11 @@ class EvalItem(ScoredItem):
 
     def attach_result(self, report: pytest.TestReport, call: pytest.CallInfo[None]) -> None:
         """Put the result on the report, with the time that the function itself took."""
-        running: Running | None = self.__dict__.pop("ran", None) if call.when == "call" else None
-        if running is not None and running.outcomes:
-            report.duration = sum(outcome.seconds for outcome in running.outcomes)
-            report.start = report.stop - report.duration
+        if call.when == "call" and self.ran is not None:
+            if self.ran.outcomes:
+                report.duration = sum(outcome.seconds for outcome in self.ran.outcomes)
+                report.start = report.stop - report.duration
+            self.ran = None
         super().attach_result(report, call)
 
     def _other_adapter(self) -> str:
@@ -145,26 +147,29 @@ def follow(item: pytest.Function, task: FunctionTask, example: Example, name: st
     """Make an example of an async test that another plugin runs: only its reports are ours."""
     item.add_marker("lmeval")
     item.extra_keyword_matches.add(task.name)
-    item.__dict__.update(task=task, example=example, attach_result=_Follower(item, task, example, name))
-    item.obj = _heeding(item, item.obj)
+    follower = _Follower(item, task, example, name)
+    item.__dict__.update(task=task, example=example, attach_result=follower)
+    item.obj = _heeding(follower, item.obj)
     return item
 
 
-def _heeding(item: pytest.Function, function: Any) -> Any:
+def _heeding(follower: _Follower, function: Any) -> Any:
     """Return an async test that hands what it returns to its example: the plugin that runs it throws that away."""
 
     @wraps(function)
     async def call(*arguments: Any, **named: Any) -> None:
         returned = await function(*arguments, **named)
-        state = item.__dict__.get("lm_state")
-        if returned is not None and state is not None:
-            state.take(returned)
+        if returned is not None and follower.state is not None:
+            follower.state.take(returned)
 
     return call
 
 
 class _Follower:
-    """Scores an example when the test of another plugin's has ended, from what ``lm`` recorded meanwhile."""
+    """Scores an example when the test of another plugin's has ended, from what ``lm`` recorded in ``state`` meanwhile.
+
+    Without a ``state`` the test never got its ``lm``.
+    """
 
     def __init__(self, item: pytest.Function, task: FunctionTask, example: Example, name: str) -> None:
         self._item = item
@@ -172,6 +177,7 @@ class _Follower:
         self.function_name = name
         self.task = task
         self.example = example
+        self.state: ExampleState | None = None
 
     def __call__(self, report: pytest.TestReport, call: pytest.CallInfo[None]) -> None:
         """Put the result on the report that decides it."""
@@ -182,11 +188,12 @@ class _Follower:
             self._attach(report, run_state(item.config).run.unscored(self, f"set-up failed: {describe_any(raised)}"))
         if call.when != "call" or control_of(raised) is not None:
             return
-        outcome = evals.ended_by_another(item, raised, call.duration)
-        if outcome is None:
+        state, self.state = self.state, None
+        if state is None:
             self._attach(report, run_state(item.config).run.unscored(self, f"not scored: {describe_any(raised)}"))
             return
-        result = evals.result(self, [outcome])
+        evals.ended_by_another(item)
+        result = evals.result(self, [Outcome(state, raised, call.duration)])
         if result.is_failed and not report.failed and not hasattr(report, "wasxfail"):
             report.outcome = "failed"
             report.longrepr = explain(result, rerun_of(item))

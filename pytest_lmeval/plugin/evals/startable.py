@@ -1,28 +1,38 @@
-"""Whether an example may be begun ahead of its turn: what its fixtures allow."""
+"""Which examples may begin ahead of their turn, by what their fixtures allow, and with which values."""
 
 from __future__ import annotations
 
 import inspect
 import os
+from collections.abc import Container, Iterator, Sized
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 
+from pytest_lmeval.plugin.asking.ahead import Ahead
+from pytest_lmeval.plugin.collect.locate import is_function
 from pytest_lmeval.plugin.private import (
     arguments_of,
     cached_value,
     closure_of,
     fixture_definitions,
+    fixtures_of,
     is_parameter,
+    is_replacement,
+    is_worker,
     set_up_by,
 )
+
+if TYPE_CHECKING:
+    from pytest_lmeval.plugin.asking.state import RunState
 
 _SKIPS = ("skip", "skipif", "xfail")
 
 
 @dataclass(frozen=True, slots=True)
-class Needs:
+class FixtureNeeds:
     """What the items of one function need besides their parameters: fixtures by name, and why they must wait.
 
     ``reason`` is empty where they may be begun ahead; it is said in the summary, but for ``silent`` ones.
@@ -34,12 +44,72 @@ class Needs:
     narrowest: str = "session"
 
 
-def needs_of(item: pytest.Item) -> Needs:
+class Begun(Container[pytest.Item], Sized, Protocol):
+    """The items that were begun and have not ended."""
+
+
+class Starter:
+    """Chooses the examples that begin ahead of their turn, so that ``concurrency`` of them run at a time."""
+
+    def __init__(self, state: RunState, concurrency: int) -> None:
+        self._state = state
+        self._window = 4 * concurrency
+        self._put_off: Any = None
+        self._needs: dict[int, tuple[object, FixtureNeeds]] = {}
+        # A worker's death is blamed on the item at its turn: one that took another's place runs nothing beside it.
+        self.may_run_ahead = not (is_worker(state.config) and is_replacement(state.config))
+
+    @cached_property
+    def ahead(self) -> Ahead:
+        """What will come to its turn next."""
+        label = self._state.label
+        return Ahead(
+            self._state.config,
+            self._state.items,
+            lambda item: is_function(item) and getattr(item, "label", "") == label,
+        )
+
+    def needs_of(self, item: pytest.Item) -> FixtureNeeds:
+        """Return what an item needs besides its parameters."""
+        # Items of one function share what they need; kept with the key, whose id is its own only while it lives.
+        key = fixtures_of(item)
+        known = self._needs.get(id(key))
+        if known is None or known[0] is not key:
+            known = self._needs[id(key)] = (key, needs_of(item))
+        return known[1]
+
+    def following(self, item: Any, begun: Begun) -> Iterator[tuple[Any, dict[str, Any]]]:
+        """Yield examples to begin beside ``item``, whose turn it is, each with the values of its fixtures.
+
+        ``begun`` has to hold what was yielded before the next one is asked for.
+        """
+        window = self._window
+        if not self.may_run_ahead or len(begun) > window - max(1, window // 8):
+            return
+        while len(begun) < window:
+            follower = self._put_off or self.ahead()
+            self._put_off = None
+            if follower is None:
+                return
+            if follower in begun or follower is item or not follower.runs_beside:
+                continue
+            needs = self.needs_of(follower)
+            if needs.reason:
+                continue
+            if needs.narrowest == "module" and _module(follower) is not _module(item):
+                # Its module's fixtures are set up when that module's turn comes; what follows it waits with it.
+                self._put_off = follower
+                return
+            if (values := values_for(follower, needs, item)) is not None:
+                yield follower, values
+
+
+def needs_of(item: pytest.Item) -> FixtureNeeds:
     """Return what an item needs; the same for all items of a function."""
     if any(item.get_closest_marker(name) is not None for name in _SKIPS):
-        return Needs(reason="marked", silent=True)
+        return FixtureNeeds(reason="marked", silent=True)
     if "request" in arguments_of(item):
-        return Needs(reason="it asks for request")
+        return FixtureNeeds(reason="it asks for request")
     parameters = parameters_of(item)
     fixtures, narrowest = [], "session"
     for name in closure_of(item):
@@ -47,18 +117,18 @@ def needs_of(item: pytest.Item) -> Needs:
             continue
         definitions = fixture_definitions(item, name)
         if not definitions:
-            return Needs(reason=f"fixture {name} is not known")
+            return FixtureNeeds(reason=f"fixture {name} is not known")
         definition = definitions[-1]
         if name in parameters and is_parameter(definition):
             continue
         if definition.scope not in ("session", "module"):
-            return Needs(reason=f"fixture {name} ({_place(definition.func)}) is {definition.scope}-scoped")
+            return FixtureNeeds(reason=f"fixture {name} ({_place(definition.func)}) is {definition.scope}-scoped")
         narrowest = "module" if definition.scope == "module" else narrowest
         fixtures.append((name, definition))
-    return Needs(tuple(fixtures), narrowest=narrowest)
+    return FixtureNeeds(tuple(fixtures), narrowest=narrowest)
 
 
-def values_for(item: Any, needs: Needs, running: Any) -> dict[str, Any] | None:
+def values_for(item: Any, needs: FixtureNeeds, running: Any) -> dict[str, Any] | None:
     """Return the values of an item's fixtures and parameters; None where one is not to be had ahead.
 
     ``running`` is the item whose turn it is: what is not there yet is set up on its behalf.
@@ -86,3 +156,7 @@ def parameters_of(item: Any) -> dict[str, Any]:
 def _place(function: Any) -> str:
     code = getattr(inspect.unwrap(function), "__code__", None)
     return "?" if code is None else f"{os.path.basename(code.co_filename)}:{code.co_firstlineno}"
+
+
+def _module(item: pytest.Item) -> pytest.Collector | None:
+    return item.getparent(pytest.Module)

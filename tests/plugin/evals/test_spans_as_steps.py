@@ -98,7 +98,7 @@ def test_forty_examples_at_once_have_their_own_spans_and_strays_are_counted(span
         assert f"{state.id}/outer" == names[0]
         assert sorted(state.steps, key=lambda step: step.start_ms) == state.steps
     pool.shutdown()
-    (remark,) = spans.remarks
+    (remark,) = spans.notes
     assert remark.startswith("OpenTelemetry: 40 spans of no example (stray): begun in threads")
     assert {} == spans._spans
 
@@ -113,7 +113,7 @@ def test_a_span_below_one_of_an_example_is_of_the_same_one_wherever_it_begins(sp
                 pool.submit(lambda: tracer.start_span("below", context=here).end()).result()
 
     assert ["above", "below"] == [step.name for step in _alone(spans, act)]
-    assert [] == spans.remarks
+    assert [] == spans.notes
 
 
 @pytest.mark.parametrize(
@@ -202,7 +202,7 @@ def test_a_span_that_outlives_its_example_is_counted(spans: Spans, tracer: Any) 
     left = []
     assert [] == _alone(spans, lambda state: left.append(tracer.start_span("endless")))
     left[0].end()
-    assert ["OpenTelemetry: 1 span had not ended when the example did, and cannot be steps"] == spans.remarks
+    assert ["OpenTelemetry: 1 span had not ended when the example did, and cannot be steps"] == spans.notes
 
 
 def test_a_provider_that_is_set_late_is_said(
@@ -212,7 +212,7 @@ def test_a_provider_that_is_set_late_is_said(
     first = _begun(spans)
     sys.modules["opentelemetry.trace"] = api
     first.end()
-    assert "set when 1 example had begun" in spans.remarks[0]
+    assert "set when 1 example had begun" in spans.notes[0]
     assert ["seen"] == [step.name for step in _alone(spans, lambda state: tracer.start_span("seen").end())]
 
 
@@ -221,7 +221,7 @@ def test_spans_of_no_time_of_an_example_are_not_counted(spans: Spans, tracer: An
     tracer.start_span("set-up").end()
     spans.close()
     tracer.start_span("after").end()
-    assert [] == spans.remarks
+    assert [] == spans.notes
 
 
 def test_instrumented_code_of_an_eval_leaves_steps(project: Project) -> None:

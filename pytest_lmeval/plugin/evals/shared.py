@@ -128,7 +128,7 @@ class RunningExamples:
 
 
 class EvalNotes:
-    """What the end of a run says of eval functions: sentences, each once, and how many examples ran one at a time for which reason."""
+    """What the end of a run says: sentences, each once, and how many examples ran one at a time and why."""
 
     def __init__(self) -> None:
         self._texts: dict[str, None] = {}

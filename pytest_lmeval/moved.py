@@ -35,7 +35,7 @@ _FOLDERS = {
     ("report.html", ""): "texts=text",
     ("plugin", "plugin.settings"): "options ini_gate=checks unheeded=checks report_dir models stash=models",
     ("plugin", "plugin.collect"): "collector collected locate formatting sharding=selecting tags=selecting",
-    ("plugin", "plugin.asking"): "item failure fixtures ahead state",
+    ("plugin", "plugin.asking"): "item failure fixtures ahead=state state",
     ("plugin", "plugin.record"): (
         "recorder run_record run_facts report_files gating=baseline ending heard=received many_records=records"
         " terminal progress words=progress exit_guard"

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.hashes import request_hash
-from pytest_lmeval.run.resume import Asked, HeldResults, fingerprint, read_held
+from pytest_lmeval.run.resume import HeldResults, Query, fingerprint, read_held
 from pytest_lmeval.types import (
     Completion,
     ExampleResult,
@@ -31,7 +31,7 @@ RESULT = ExampleResult(
     "sums", "a", "passed", 1.0, 1.0, "exact_match", "h1", outputs=("5",), latency_ms=12.5, adapter="m", request="asked"
 )
 
-NOW = Asked("asked", "m", 1)
+NOW = Query("asked", "m", 1)
 
 
 def header(asking: str = "now") -> str:
@@ -49,7 +49,7 @@ def read(folder: Path, *lines: str, tail: str = "") -> HeldResults:
 
 
 def texts(held: HeldResults, request: str = "asked", adapter: str = "m", repeats: int = 1) -> list[str] | None:
-    responses = held.responses("sums", "a", Asked(request, adapter, repeats))
+    responses = held.responses("sums", "a", Query(request, adapter, repeats))
     return None if responses is None else [response.text for response in completions(responses)]
 
 
@@ -71,7 +71,7 @@ def test_what_responses_cost_is_given_back_in_sum(tmp_path: Path) -> None:
     usage = {"prompt_tokens": 30, "completion_tokens": 7, "cost": 0.25}
     result = replace(RESULT, outputs=("5", "6", "7"), usage=usage)
     held = read(tmp_path, header(), result.to_json())
-    responses = completions(held.responses("sums", "a", Asked("asked", "m", 3)))
+    responses = completions(held.responses("sums", "a", Query("asked", "m", 3)))
     assert ["5", "6", "7"] == [response.text for response in responses]
     for name, amount in usage.items():
         assert amount == sum(getattr(response, name) or 0 for response in responses)
@@ -216,7 +216,7 @@ def test_log_probabilities_are_given_back_as_they_were_compared(tmp_path: Path) 
     result = replace(RESULT, outputs=(), predictions=("5",), details={"options": options})
     held = read(tmp_path, header(), result.to_json())
     assert [LogProb(-3.0, (-1.5, -1.5), True, 12.5)] == held.responses("sums", "a", NOW)
-    assert held.responses("sums", "a", Asked("asked", "m", 2)) is None
+    assert held.responses("sums", "a", Query("asked", "m", 2)) is None
 
 
 def test_log_probabilities_of_repeats_are_given_back_for_each(tmp_path: Path) -> None:
@@ -224,4 +224,4 @@ def test_log_probabilities_of_repeats_are_given_back_for_each(tmp_path: Path) ->
     details = {"scores": [1.0, 1.0], "repeats": [{"options": [option, option]}] * 2}
     result = replace(RESULT, outputs=(), predictions=("5", "5"), details=details)
     held = read(tmp_path, header(), result.to_json())
-    assert 4 == len(held.responses("sums", "a", Asked("asked", "m", 2)) or ())
+    assert 4 == len(held.responses("sums", "a", Query("asked", "m", 2)) or ())

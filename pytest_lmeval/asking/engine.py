@@ -176,7 +176,11 @@ class Engine:
 
     def _check_budget(self, more: int) -> None:
         if self.budget is not None:
-            self._stopping(self.budget.check, more)
+            try:
+                self.budget.check(more)
+            except BudgetSpent as error:
+                self.stopped = str(error)
+                raise
 
     def _settle(self, answer: Answer, *, was_known: bool = False) -> None:
         if isinstance(answer, AdapterDown):
@@ -184,14 +188,11 @@ class Engine:
         if self.budget is not None and was_known:
             self.budget.release()
         elif self.budget is not None:
-            self._stopping(self.budget.settle, answer)
-
-    def _stopping(self, note: Callable[[Any], None], value: int | Answer) -> None:
-        try:
-            note(value)
-        except BudgetSpent as error:
-            self.stopped = str(error)
-            raise
+            try:
+                self.budget.settle(answer)
+            except BudgetSpent as error:
+                self.stopped = str(error)
+                raise
 
     def _note_end(self, answers: Iterable[Answer]) -> None:
         end = next((answer for answer in answers if isinstance(answer, AdapterDown)), None)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pytest_lmeval.adapters.resolve import adapter_name, resolve_adapter
+from pytest_lmeval.adapters.resolve import resolve_adapter
 from pytest_lmeval.asking.engine import Engine, RequestsOf
 from pytest_lmeval.leaderboard.rows import make_row
 from pytest_lmeval.registry import Registry
@@ -44,7 +44,7 @@ class DryRun:
         def make(spec: str) -> Any:
             return resolve_adapter(spec, registry, {}, Path.cwd())
 
-        self._run = Run(settings, registry, make, name=adapter_name(adapter))
+        self._run = Run(settings, registry, make)
         self._adapter = adapter
         self._judge = make(judge) if judge else None
         self.units = {task.name: [ExampleUnit(task, example) for example in task.examples[:count]] for task in tasks}
@@ -53,9 +53,11 @@ class DryRun:
     def __enter__(self) -> DryRun:
         units = [unit for of_task in self.units.values() for unit in of_task]
         self._stack.callback(self._run.close)
-        self._run.prepare(units, self._adapter, self._judge)
-        self._sandbox = self._stack.enter_context(self._run.programs.open())
-        self._engine: Any = _Witness(self._run.open(self._adapter, units, ()))
+        plan = self._run.plan(units, self._adapter, self._judge)
+        self._sandbox = self._stack.enter_context(self._run.sandbox(plan))
+        answers = self._run.ask(replace(plan, batches=()), self._adapter)
+        self._engine: Any = _Witness(answers.engine)
+        self._answers = answers.through(self._engine)
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -64,7 +66,7 @@ class DryRun:
     def example(self, unit: ExampleUnit) -> tuple[ExampleResult, list[Shown]]:
         """Ask about an example and score it; return its result, and the stages up to the one that failed, if any."""
         engine = self._engine
-        result = self._run.result(unit, render, engine=engine, judge=self._judge, sandbox=self._sandbox)
+        result = self._run.score(unit, self._answers, render, self._judge, self._sandbox)
         stages = [Shown("Dataset row", unit.task.record(unit.example))]
         if engine.requests:
             stages.append(Shown("Solver input", [_asked(request) for request in engine.requests]))

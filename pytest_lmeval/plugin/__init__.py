@@ -232,17 +232,22 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_finish(session: pytest.Session) -> None:
     if session.config.stash.get(COLLECTED, None) is not None:
+        from pytest_lmeval.plugin.asking.prepare import prepare
         from pytest_lmeval.plugin.asking.state import run_state
         from pytest_lmeval.plugin.settings.models import configs
 
         for one in configs(session.config):
-            run_state(one).prepare(session)
+            prepare(run_state(one), session)
 
 
 def pytest_report_collectionfinish(config: pytest.Config) -> str | None:
     # Where examples are only collected there is nothing yet that would run a program.
     run = None if config.option.collectonly else config.stash.get(RUN, None)
-    return None if run is None else run.run.programs.report()
+    if run is None or not run.plan.runs_programs:
+        return None
+    from pytest_lmeval.run.plan import programs_line
+
+    return programs_line(run.plan, run.run.settings)
 
 
 @pytest.hookimpl(tryfirst=True)

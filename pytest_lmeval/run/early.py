@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
-from pytest_lmeval.scoring.evaluate import answer_groups
+from pytest_lmeval.scoring.evaluate import answer_groups, runs_code
 from pytest_lmeval.types import Example, Response, Score
 
 if TYPE_CHECKING:
-    from pytest_lmeval.asking.engine import Engine
-    from pytest_lmeval.run.run import Run
+    from pytest_lmeval.run.answers import ModelAnswers
+    from pytest_lmeval.run.plan import Unit
     from pytest_lmeval.scoring.judge import NamedJudges
     from pytest_lmeval.task import Task, Tools
 
@@ -28,48 +28,51 @@ class EarlyScores:
 
 
 class Early:
-    """One process's early work, for at most twice as many examples as the sandbox runs programs at a time."""
+    """One process's early work, for at most twice as many examples as the sandbox runs programs at a time.
 
-    def __init__(self, run: Run) -> None:
-        self._run = run
+    ``repeats`` is how often each example is asked.
+    """
+
+    def __init__(self, repeats: int) -> None:
+        self._repeats = repeats
         self._seen: set[Any] = set()
         self._scores: dict[Any, EarlyScores] = {}
         self._pool: ThreadPoolExecutor | None = None
 
-    def look(self, engine: Engine, tools: Tools, item: Any) -> Callable[..., Any]:
-        """Begin what can be begun; return what scores ``item``, whose turn it is: begun early, or its task's method."""
-        self._seen.discard(item)
-        score = self._scores.pop(item, None)
-        for other, responses in engine.arrived():
-            if other not in self._seen and self._begin(other, responses, tools):
+    def look(self, answers: ModelAnswers, tools: Tools, unit: Unit) -> Callable[..., Any]:
+        """Begin what can be begun; return what scores ``unit``, whose turn it is: begun early, or its task's method."""
+        self._seen.discard(unit)
+        score = self._scores.pop(unit, None)
+        for other, responses in answers.engine.arrived():
+            if other not in self._seen and self._begin(answers, other, responses, tools):
                 self._seen.add(other)
-        return score or item.task.score
+        return score or answers.task(unit).score
 
     def close(self) -> None:
         """Begin no more, and wait for no program that nobody asks about."""
         if self._pool is not None:
             self._pool.shutdown(wait=False, cancel_futures=True)
 
-    def _begin(self, item: Any, responses: Sequence[Response], tools: Tools) -> bool:
-        groups = answer_groups(responses, self._run.settings.repeats)
-        if tools.judge is not None and _asks(item, groups, tools.judge):
+    def _begin(self, answers: ModelAnswers, unit: Unit, responses: Sequence[Response], tools: Tools) -> bool:
+        task = answers.task(unit)
+        groups = answer_groups(responses, self._repeats)
+        if tools.judge is not None and _asks(task, unit.example, groups, tools.judge):
             return True
-        if self._run.refusals.runs_code(item.task, item.example):
+        if runs_code(task, unit.example, answers.plan.registry):
             parallel: int = getattr(tools.sandbox, "parallel", 1)
             if len(self._scores) >= 2 * parallel:
                 return False
             pool = self._pool = self._pool or ThreadPoolExecutor(parallel, "lmeval-score")
-            futures = [pool.submit(item.task.score, item.example, group, tools) for group in groups]
-            self._scores[item] = EarlyScores(futures)
+            futures = [pool.submit(task.score, unit.example, group, tools) for group in groups]
+            self._scores[unit] = EarlyScores(futures)
         return True
 
 
-def _asks(item: Any, groups: Sequence[Sequence[Response]], judge: NamedJudges) -> bool:
+def _asks(task: Task, example: Example, groups: Sequence[Sequence[Response]], judge: NamedJudges) -> bool:
     """Ask the judge what can be asked already; return False where the task asks none."""
-    task: Task = item.task
     try:
         for group in groups:
-            requests = task.judge_requests(item.example, group)
+            requests = task.judge_requests(example, group)
             if requests is None:
                 return False
             judge.send(requests)

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from pytest_lmeval.adapters.resolve import adapter_name, check_adapter, made_with, resolve_adapter, scrubber_of_objects
-from pytest_lmeval.asking.policy import plan_batches
 from pytest_lmeval.errors import UnknownName, UsageError
 from pytest_lmeval.leaderboard.board import Leaderboard, RunFacts, build_board
 from pytest_lmeval.leaderboard.quarantine import Quarantine, quarantined
@@ -29,7 +28,7 @@ _DEFAULT = RunSettings()
 
 @dataclass(slots=True, eq=False)
 class ExampleUnit:
-    """An example at its turn. ``task`` becomes the one that asks as the adapter is best asked."""
+    """An example at its turn."""
 
     task: Task
     example: Example
@@ -149,25 +148,23 @@ def _run(
     judge: Any,
     render: Callable[[Example], Any],
 ) -> _Found:
-    name = adapter_name(adapter)
-    check_adapter(adapter, name)
+    check_adapter(adapter, adapter_name(adapter))
     _check_names(tasks)
     known = registry or default_registry()
     settings = replace(settings, scrubber=settings.scrubber or scrubber_of_objects(adapter, judge))
-    run = Run(settings, known, lambda spec: resolve_adapter(spec, known, {}, Path.cwd()), name=name)
+    run = Run(settings, known, lambda spec: resolve_adapter(spec, known, {}, Path.cwd()))
     units = [ExampleUnit(task, example) for task in tasks for example in task.examples]
     with ExitStack() as stack:
         stack.callback(run.close)
-        run.prepare(units, adapter, judge)
-        sandbox = stack.enter_context(run.programs.open())
+        plan = run.plan(units, adapter, judge)
+        sandbox = stack.enter_context(run.sandbox(plan))
         following = iter(units)
-        batches = plan_batches(((unit.task.name, unit) for unit in units), settings.batch_size)
-        engine = run.open(adapter, units, batches, lambda: next(following, None))
+        answers = run.ask(plan, adapter, lambda: next(following, None))
         results: list[ExampleResult] = []
         for unit in units:
             if run.stopped:
                 break
-            results.append(run.result(unit, render, engine=engine, judge=judge, sandbox=sandbox))
+            results.append(run.score(unit, answers, render, judge, sandbox))
     unasked = [f"{unit.task.path}::{unit.example.id}" for unit in units[len(results) :]]
     return _Found(results, unasked, run.facts(), [run.stopped] if run.stopped else [])
 

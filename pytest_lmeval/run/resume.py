@@ -6,24 +6,33 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from hashlib import sha256
+from itertools import cycle
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_lmeval.errors import UsageError
+from pytest_lmeval.asking.ask import without_thoughts
+from pytest_lmeval.errors import AdapterError, UsageError
 from pytest_lmeval.formats.loglikelihood import log_probs_of
+from pytest_lmeval.hashes import request_hash
 from pytest_lmeval.leaderboard.functions import is_function
 from pytest_lmeval.leaderboard.responses import confidences
 from pytest_lmeval.records.answers import AnswersByExample, KnownAnswers, is_of
 from pytest_lmeval.records.judgements import judge_keys
 from pytest_lmeval.records.ledger_lines import read_ledger
 from pytest_lmeval.records.recorded import recorded_result
-from pytest_lmeval.types import COST_UNKNOWN, Completion, ExampleResult, Response
+from pytest_lmeval.types import COST_UNKNOWN, Completion, ExampleResult, Request, Response
+
+if TYPE_CHECKING:
+    from pytest_lmeval.records.answers import Recall
+    from pytest_lmeval.run.answers import Model
+    from pytest_lmeval.run.plan import Unit
 
 _DECISIVE = ("hash", "outputs", "score", "status", "threshold")
 
 
-class Asked(NamedTuple):
+class Query(NamedTuple):
     """What a response must be an answer to, to be used again: the request's hash, the model, the number of repeats.
 
     ``key`` tells a model of the project's own from others of its name.
@@ -71,13 +80,13 @@ class HeldResults:
         """How many answers it has to examples without result."""
         return len(self._unfinished())
 
-    def responses(self, task: str, example: str, asked: Asked) -> Sequence[Response] | None:
+    def responses(self, task: str, example: str, query: Query) -> Sequence[Response] | None:
         """Return the responses to an example if they answer what would be asked now, else None."""
         held = self.results.get((task, example))
         repeats = 0 if held is None else len(held.outputs or held.predictions)
-        if held is None or is_function(held) or held.exchanges or not is_of(held.adapter_key, asked.key):
+        if held is None or is_function(held) or held.exchanges or not is_of(held.adapter_key, query.key):
             return None
-        if Asked(held.request, held.adapter, repeats) != asked._replace(key=""):
+        if Query(held.request, held.adapter, repeats) != query._replace(key=""):
             return None
         if not held.outputs:
             return _log_probs(held, repeats)
@@ -107,6 +116,36 @@ class HeldResults:
     def _unfinished(self) -> list[Mapping[str, Any]]:
         by_example = (item for answers in self.underway.values() for item in answers.items())
         return [record for key, records in by_example if key not in self.results for record in records]
+
+
+class Recorded:
+    """The answers of an earlier run that are used again."""
+
+    def __init__(self, held: HeldResults, model: Model, repeats: int, think_tags: tuple[str, str] | None) -> None:
+        self._held = held
+        self._model = model
+        self._repeats = repeats
+        self._think_tags = think_tags
+
+    def responses(self, unit: Unit, requests: Sequence[Request]) -> Sequence[Response] | None:
+        """Return the answers to the requests of a unit, if the earlier run has them."""
+        repeats = self._repeats
+        query = Query(request_hash(requests[: len(requests) // repeats]), self._model.name, repeats, self._model.key)
+        held = self._held.responses(unit.task.name, unit.example.id, query)
+        if held is None:
+            return None
+        # A version that knew no thoughts may have recorded them as part of the text.
+        pairs = zip(held, cycle(requests), strict=False)
+        taken = [without_thoughts(one, request, self._think_tags) for one, request in pairs]
+        return [one for one in taken if not isinstance(one, AdapterError)]
+
+    def of(self, unit: Unit) -> Recall:
+        """Return the answers to an example that takes several requests."""
+        return self._known.of(unit.task.name, unit.example.id)
+
+    @cached_property
+    def _known(self) -> KnownAnswers:
+        return self._held.known(self._model.name, self._model.key)
 
 
 def fingerprint(adapter: str, options: Mapping[str, Any], repeats: int) -> str:

@@ -1,60 +1,55 @@
-"""One process's part of a run: ask about its examples, score the answers, return the results."""
+"""One process's part of a run: plan it, ask about its examples, score the answers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
-from itertools import cycle
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from pytest_lmeval.adapters.resolve import adapter_name, as_judge, secrets_of
-from pytest_lmeval.asking.ask import without_thoughts
 from pytest_lmeval.asking.engine import Ahead, Engine, Hooks
-from pytest_lmeval.asking.limits import Budget
-from pytest_lmeval.asking.rounds import Conversation
 from pytest_lmeval.errors import AdapterError, BudgetSpent, UsageError
-from pytest_lmeval.hashes import request_hash
 from pytest_lmeval.leaderboard.quarantine import Quarantine
-from pytest_lmeval.records.answers import KnownAnswers, Underway, exchange_record
 from pytest_lmeval.redaction import redact_options
 from pytest_lmeval.registry import Registry
-from pytest_lmeval.run.needs import Needs, Programs, Refusals, check_answers, check_costs
-from pytest_lmeval.run.resume import Asked, HeldResults
+from pytest_lmeval.run.answers import Model, ModelAnswers, Render
+from pytest_lmeval.run.plan import (
+    RunPlan,
+    Unit,
+    check_answers,
+    check_costs,
+    check_requirements,
+    lacking_in,
+    needs_sandbox,
+    opened_sandbox,
+    plan_batches,
+    requirements_of,
+)
 from pytest_lmeval.run.settings import RunSettings
-from pytest_lmeval.scoring.evaluate import ScoringRules, Thresholds, evaluate, failed_result
+from pytest_lmeval.scoring.evaluate import ScoringRules, Thresholds, evaluate, failed_result, runs_code
 from pytest_lmeval.scoring.judge import Judge, NamedJudges, known_answers
-from pytest_lmeval.task import Prompt, Task, Tools
+from pytest_lmeval.task import Tools
 from pytest_lmeval.task import render as default_render
-from pytest_lmeval.types import Example, ExampleResult, Exchange, Generate, Joined, Message, Request, Response
+from pytest_lmeval.types import ExampleResult, Exchange
 
 if TYPE_CHECKING:
     from pytest_lmeval.asking.caching import Cache
-    from pytest_lmeval.asking.policy import Policy
+    from pytest_lmeval.asking.limits import Budget
+    from pytest_lmeval.records.answers import Underway
     from pytest_lmeval.run.early import Early
+    from pytest_lmeval.run.resume import HeldResults
 
-Render = Callable[[Example], Any]
-_NOTHING_HELD = HeldResults()
 # What in a result is text of a model, or of what it was asked; names and hashes tell results apart.
 _WRITTEN = ("prompt", "targets", "outputs", "predictions", "thoughts", "exchanges", "metrics", "served_by")
 
 
-class Unit(Protocol):
-    """What is asked and scored at one turn: an example, with the task it is of."""
-
-    task: Task
-    example: Example
-
-    def __hash__(self) -> int: ...
-
-
 class Run:
-    """Asks, scores and judges units, one at its turn and those that follow it ahead of theirs.
+    """Plans, asks and scores units: ``plan`` returns what ``ask`` takes, and ``ask`` what ``score`` takes.
 
-    In this order: ``prepare`` before anything is asked, ``open`` once the adapter is there, ``result`` for each unit,
-    ``close``. ``make_adapter`` returns the adapter behind the name of a judge that a task asks for. ``held`` are the
-    results of the run that this one completes. ``name`` is what the adapter is called until it is there. ``stopped``
-    says why no further unit should be asked.
+    ``make_adapter`` returns the adapter behind the name of a judge that a task asks for. ``held`` are the results of
+    the run that this one completes, ``open_journal`` returns what keeps answers until their example has a result.
+    Runs that share a ``budget`` spend no more together than one may.
     """
 
     def __init__(
@@ -62,154 +57,164 @@ class Run:
         settings: RunSettings,
         registry: Registry,
         make_adapter: Callable[[str], Any],
-        held: HeldResults = _NOTHING_HELD,
-        name: str = "",
+        held: HeldResults | None = None,
+        open_journal: Callable[[], Underway] | None = None,
+        budget: Budget | None = None,
     ) -> None:
         self.settings = settings
-        self.registry = registry
-        self.refusals = Refusals(registry)
-        self.programs = Programs(settings, self.refusals)
-        self._early: Early | None = None
-        self.engine: Engine | None = None
-        self._on_wait: Callable[[Engine], None] | None = None
-        self.adapter: Any = None
-        self.stopped = ""
+        self.policy = settings.policy(0.0 if held is None else held.cost)
+        self.budget = budget
+        # Known by its name alone until it is asked.
+        self.model = Model(name=settings.adapter)
         # What used an example whose result had been reported.
         self.late: list[str] = []
-        self._name = name
+        self._registry = registry
         self._make_adapter = make_adapter
         self._held = held
-        self._judge: NamedJudges | None = None
+        self._open_journal = open_journal
+        self._journal: Underway | None = None
+        self._noting = threading.Lock()
+        self._stopped = ""
+        self._sandbox_level = ""
+        self._engines: list[Any] = []
+        self._on_wait: Callable[[Engine], None] | None = None
+        self._judges: NamedJudges | None = None
         self._named_judges: dict[str, Any] = {}
         self._thresholds = Thresholds(registry, settings.thresholds, settings.default_thresholds)
-        self._judgements: dict[tuple[int, int], ScoringRules] = {}
-        self._prompts: dict[Unit, Prompt] = {}
-        self.underway: Underway | None = None
-        self.adapter_key = ""
-        self.shared_budget: list[Budget] = []
-        self.cache: Cache | None = None
+        self._answers: ModelAnswers | None = None
+        self._rules: dict[tuple[int, int], ScoringRules] = {}
+        self._early: Early | None = None
+        self._cache: Cache | None = None
+        if budget is None and self.policy.max_cost is not None:
+            from pytest_lmeval.asking.limits import Budget
+
+            self.budget = Budget(self.policy.own_max_cost or 0.0)
         if settings.cache is not None:
             from pytest_lmeval.asking.caching import Cache
 
-            self.cache = Cache(settings.cache, settings.think_tags_text, settings.scrubber)
+            self._cache = Cache(settings.cache, settings.think_tags_text, settings.scrubber)
 
-    def prepare(
+    def plan(
         self,
         units: Sequence[Unit],
         adapter: Any = None,
         judge: Any = None,
         has_own_judge: Callable[[Any], bool] = lambda unit: False,
-    ) -> None:
-        """Find out which units cannot be scored; raise UsageError for what is missing, and for a selection refused.
+        group_of: Callable[[Any], Any] = lambda unit: unit.task.name,
+    ) -> RunPlan:
+        """Return what is known of ``units`` before anything is asked; raise UsageError for what is missing.
 
         ``adapter`` is None where every unit has one of its own, ``judge`` where the run has no judge; a unit may have
-        one of its own.
+        one of its own. Units of one group are asked together; those of the group None are not asked by the plan.
         """
+        tasks = list({unit.task.name: unit.task for unit in units}.values())
         if adapter is not None:
-            self.adapter = adapter
             check_answers(units, adapter)
-            if self.cache is not None:
-                self.cache.of(adapter)
-            self.refusals.look_at({unit.task.name: unit.task for unit in units}.values(), adapter)
+            if self._cache is not None:
+                self._cache.of(adapter)
+            # A conftest may refuse, before anything is asked, what was selected.
             check = getattr(adapter, "check_selection", None)
             if callable(check):
                 check([(unit.task.name, unit.example.id) for unit in units])
-        needs = Needs.of(units, has_own_judge if judge is None else lambda unit: True)
-        needs.check(self.registry)
-        named = [self._named_judge(spec) for spec in needs.judges if spec]
+        needed = requirements_of(units, has_own_judge if judge is None else lambda unit: True)
+        check_requirements(needed, self._registry)
+        named = [self._named_judge(spec) for spec in needed.judges if spec]
         if self.settings.max_cost is not None:
-            tasks = {unit.task.name: unit.task for unit in units}
-            check_costs([each for each in (adapter, judge, *named) if each is not None], tasks.values())
-        self.programs.prepare(units if needs.programs(self.registry) else (), trusted=self.is_trusted)
+            check_costs([adapter, judge, *named], tasks)
+        programs = needs_sandbox(needed, self._registry) and any(
+            runs_code(unit.task, unit.example, self._registry) for unit in units
+        )
+        trusted = bool(getattr(adapter, "trusted", False))
+        grouped = ((group, unit) for unit in units if (group := group_of(unit)) is not None)
+        return RunPlan(
+            self._registry,
+            units,
+            plan_batches(grouped, self.settings.batch_size),
+            {} if adapter is None else lacking_in(adapter, tasks),
+            programs,
+            self._missing_sandbox() if programs and not trusted else "",
+            trusted,
+        )
 
-    def open(
+    def sandbox(self, plan: RunPlan) -> Any:
+        """Return the place where programs are run, a context manager."""
+        sandbox, self._sandbox_level = opened_sandbox(plan, self.settings)
+        return sandbox
+
+    def ask(
         self,
+        plan: RunPlan,
         adapter: Any,
-        units: Sequence[Unit],
-        batches: Iterable[Sequence[Unit]],
         ahead: Ahead | None = None,
         on_wait: Callable[[Engine], None] | None = None,
-    ) -> Engine:
-        """Return the engine that answers ``units`` from ``adapter``.
+        engine: Any = None,
+    ) -> ModelAnswers:
+        """Return the answers of ``adapter`` to the units of ``plan``.
 
-        ``batches`` says which units are asked together. ``ahead`` returns the unit that will be wanted next.
-        ``on_wait`` is called now and then while an answer is waited for.
+        ``ahead`` returns the unit that will be wanted next; ``on_wait`` is called now and then while an answer is
+        waited for. ``engine`` is what asks, where a project has one of its own.
         """
-        self.adapter = adapter
-        self._name = adapter_name(adapter)
-        if type(adapter).__module__.startswith("pytest_lmeval."):
-            # The ledger's header has its spec and options; its weights may be others.
-            self.adapter_key = getattr(adapter, "fingerprint", "")[:16]
-        else:
-            from pytest_lmeval.adapters.identity import identity_of
-
-            self.adapter_key = identity_of(adapter).key[:16]
-        ready = {id(task): task.prepared(adapter) for task in {id(unit.task): unit.task for unit in units}.values()}
-        for unit in units:
-            unit.task = ready[id(unit.task)]
-        # Runs that share a budget share that of the first.
-        budget = self.shared_budget[0] if self.shared_budget else None
+        self.model = _model(adapter)
         self._on_wait = on_wait
-        hooks = Hooks(self._recall if self.settings.reuses else None, self._converse, on_wait)
-        engine = self.engine = self._engine(adapter, self.settings.policy(self._held.cost), budget, hooks)
-        self.shared_budget[:] = [] if engine.budget is None else [engine.budget]
-        alone = ahead is None or (self.settings.may_crash and not engine.streams)
-        engine.plan(batches, ahead if ahead is not None and not alone else _nothing)
-        return engine
 
-    def judge(self, adapter: Any, engine: Engine) -> NamedJudges:
+        def connect(hooks: Hooks) -> Any:
+            if engine is not None:
+                self._engines.append(engine)
+                return engine
+            made = self._engine(adapter, replace(hooks, on_wait=on_wait))
+            # A batch that kills its process is blamed on the example at its turn: no other goes with it.
+            alone = self.settings.may_crash and not made.streams
+            made.plan(plan.batches, _nothing if ahead is None or alone else ahead)
+            return made
+
+        recorded = None
+        if self._held is not None and self.settings.reuses:
+            from pytest_lmeval.run.resume import Recorded
+
+            recorded = Recorded(self._held, self.model, self.settings.repeats, self.settings.think_tags)
+        self._answers = ModelAnswers(plan, self.model, self.settings.repeats, connect, recorded, self.note)
+        return self._answers
+
+    def judges(self, adapter: Any) -> NamedJudges:
         """Return the run's judge: the one behind ``adapter`` if that is one, else those that tasks name."""
-        if self._judge is None:
-            known = known_answers(self._held.results.values())
+        if self._judges is None:
+            known = {} if self._held is None else known_answers(self._held.results.values())
 
-            def judging(adapter: Any) -> Engine:
-                return self._engine(as_judge(adapter), engine.policy, engine.budget, Hooks(on_wait=self._on_wait))
+            def judge(adapter: Any, open_model: Callable[[str], Judge] | None = None) -> Judge:
+                return Judge(self._engine(as_judge(adapter), Hooks(on_wait=self._on_wait)), known, open_model)
 
             def open_model(spec: str) -> Judge:
-                return Judge(judging(self._named_judge(spec)), known)
+                return judge(self._named_judge(spec))
 
-            self._judge = Judge(judging(adapter), known, open_model) if adapter else NamedJudges(open_model)
-        return self._judge
+            self._judges = judge(adapter, open_model) if adapter else NamedJudges(open_model)
+        return self._judges
 
-    def _engine(self, adapter: Any, policy: Policy, budget: Budget | None, hooks: Hooks) -> Engine:
-        if hasattr(adapter, "think_tags"):
-            adapter.think_tags = policy.think_tags
-        return Engine(adapter, policy, budget, None if self.cache is None else self.cache.of(adapter), hooks)
-
-    def result(self, unit: Unit, render: Render, *, engine: Engine, judge: Any, sandbox: Any) -> ExampleResult:
+    def score(
+        self, unit: Unit, answers: ModelAnswers, render: Render, judge: Any = None, sandbox: Any = None
+    ) -> ExampleResult:
         """Return the result of a unit; what cannot be asked or scored has the status ``error`` or ``timeout``.
 
         ``judge`` is the adapter of the run's judge, false without one. Secrets that the run knows are hidden in it.
         """
-        result = self.scrubbed(self._result(unit, render, engine, judge, sandbox))
-        self.note_stops(engine)
-        return result
-
-    def note_stops(self, engine: Engine) -> None:
-        """Take over why the engine, or that of a judge, asks nothing more."""
-        stopped = engine.stopped or (self._judge.stopped if self._judge is not None else "")
-        if stopped and not self.stopped:
-            self.stopped = self.settings.scrubber.scrub(stopped)
-
-    def _result(self, unit: Unit, render: Render, engine: Engine, judge: Any, sandbox: Any) -> ExampleResult:
-        judgement = self.judgement(sandbox, self.judge(judge, engine))
+        rules = self.rules(sandbox, self.judges(judge))
+        task, example = answers.task(unit), unit.example
         try:
-            if refusal := self.refusals.reason(unit.task, unit.example):
-                raise AdapterError(refusal)
-            responses: Sequence[Response] = engine.respond(unit, lambda each: self.requests(each, render))
-            score = self._score_of(unit, engine, judgement.tools)
+            responses = answers.respond(unit, render)
+            score = self._early_score(unit, answers, rules.tools)
         except (AdapterError, UsageError, BudgetSpent) as error:
-            prompt = self._prompts.pop(unit, None) or default_render(unit.example)
-            return failed_result(unit.task, unit.example, prompt, error, judgement)
-        return evaluate(unit.task, unit.example, self._prompts.pop(unit), responses, judgement, score)
+            shown = answers.prompt(unit) or default_render(example)
+            return self.scrubbed(failed_result(task, example, shown, error, rules))
+        prompt = answers.prompt(unit)
+        assert prompt is not None
+        return self.scrubbed(evaluate(task, example, prompt, responses, rules, score))
 
     def unscored(self, unit: Any, reason: str) -> ExampleResult:
         """Return the result of a unit that never got as far as being asked."""
-        error = AdapterError(reason)
-        prompt = default_render(unit.example)
         # What failed before the model was asked is a fault of the test, which no quarantine is for.
-        judgement = replace(self.judgement(), quarantine=Quarantine(listed={}))
-        return self.scrubbed(failed_result(unit.task, unit.example, prompt, error, judgement))
+        rules = replace(self.rules(), quarantine=Quarantine(listed={}))
+        prompt = default_render(unit.example)
+        task = unit.task if self._answers is None else self._answers.task(unit)
+        return self.scrubbed(failed_result(task, unit.example, prompt, AdapterError(reason), rules))
 
     def scrubbed(self, result: ExampleResult) -> ExampleResult:
         """Return a result with the secrets hidden that the run knows."""
@@ -219,107 +224,75 @@ class Run:
         texts = {name: scrubber.scrub_answer(getattr(result, name)) for name in _WRITTEN}
         return replace(result, error=scrubber.scrub(result.error), details=scrubber.scrub_all(result.details), **texts)
 
-    def requests(self, unit: Unit, render: Render) -> Sequence[Request]:
-        """Return what to ask about a unit, all repeats of it; nothing where it cannot be scored."""
-        if self.refusals.reason(unit.task, unit.example):
-            return ()
-        prompt = self._prompts[unit] = _as_prompt(render(unit.example))
-        requests = unit.task.requests(unit.example, prompt)
-        repeats = self.settings.repeats
-        if repeats == 1:
-            return requests
-        return [_repeated(request, number) for number in range(repeats) for request in requests]
-
-    def _converse(self, unit: Unit, request: Request) -> Conversation | None:
-        follow_up = unit.task.conversation(unit.example)
-        if follow_up is None:
-            return None
-        known = self._known.of(unit.task.name, unit.example.id)
-        return Conversation(request, follow_up, known, partial(self.note, unit.task.name, unit.example.id))
-
-    @cached_property
-    def _known(self) -> KnownAnswers:
-        return self._held.known(self._name, self.adapter_key) if self.settings.reuses else KnownAnswers()
-
-    def note(self, task: str, example: str, exchange: Exchange, judge: Judge | None = None) -> None:
-        """Keep an answer of the model, or of ``judge``, until the result of its example is kept."""
-        if self.underway is not None:
-            record = self.settings.scrubber.scrub_answer(exchange_record(exchange))
-            name, key = ("", self.adapter_key) if judge is None else (judge.name, judge.adapter_key)
-            self.underway.note(task, example, {**record, **({"adapter_key": key} if key else {})}, name)
-
-    def _recall(self, unit: Unit, requests: Sequence[Request]) -> Sequence[Response] | None:
-        """Return the answers to the requests of a unit that the interrupted run has, if it has them."""
-        repeats = self.settings.repeats
-        asked = Asked(request_hash(requests[: len(requests) // repeats]), self._name, repeats, self.adapter_key)
-        held = self._held.responses(unit.task.name, unit.example.id, asked)
-        return None if held is None else self._read_again(held, requests)
-
-    def _read_again(self, held: Sequence[Response], requests: Sequence[Request]) -> list[Response]:
-        # A version that knew no thoughts may have recorded them as part of the text.
-        tags = self.settings.think_tags
-        taken = [without_thoughts(one, request, tags) for one, request in zip(held, cycle(requests), strict=False)]
-        return [one for one in taken if not isinstance(one, AdapterError)]
-
-    def forget(self, unit: Unit) -> None:
-        """Let go of what was asked for a unit that nobody will take."""
-        self._prompts.pop(unit, None)
-        if self.engine is not None:
-            self.engine.forget(unit)
-
-    def judgement(self, sandbox: Any = None, judge: NamedJudges | None = None) -> ScoringRules:
+    def rules(self, sandbox: Any = None, judges: NamedJudges | None = None) -> ScoringRules:
         """Return what turns responses into results, made once for each sandbox and judge."""
-        key = (id(sandbox), id(judge))
-        if key not in self._judgements:
+        key = (id(sandbox), id(judges))
+        if key not in self._rules:
             gate = self.settings.gate
-            self._judgements[key] = ScoringRules(
+            self._rules[key] = ScoringRules(
                 self._thresholds,
-                Tools(sandbox, judge),
+                Tools(sandbox, judges),
                 gate == "examples",
-                self._name,
+                self.model.name,
                 self.settings.repeats,
                 must_pass_binds=gate != "none",
                 quarantine=self.settings.quarantine,
-                adapter_key=self.adapter_key,
+                adapter_key=self.model.key,
             )
-        return self._judgements[key]
+        return self._rules[key]
+
+    def note(self, task: str, example: str, exchange: Exchange, judge: Judge | None = None) -> None:
+        """Keep an answer of the model, or of ``judge``, until the result of its example is kept."""
+        if self._open_journal is None:
+            return
+        from pytest_lmeval.records.answers import exchange_record
+
+        with self._noting:
+            self._journal = self._journal or self._open_journal()
+        record = self.settings.scrubber.scrub_answer(exchange_record(exchange))
+        name, key = ("", self.model.key) if judge is None else (judge.name, judge.adapter_key)
+        self._journal.note(task, example, {**record, **({"adapter_key": key} if key else {})}, name)
+
+    @property
+    def stopped(self) -> str:
+        """Why no further unit should be asked, if there is a reason: the model's, or that of a judge."""
+        if not self._stopped:
+            for engine in self._engines:
+                if engine.stopped:
+                    self.stop(engine.stopped)
+                    break
+        return self._stopped
+
+    def stop(self, reason: str) -> None:
+        """Ask no further unit, for ``reason``."""
+        self._stopped = self.settings.scrubber.scrub(reason)
 
     def facts(self) -> dict[str, Any]:
         """Return what only a process that ran examples knows: the model, how it was read, the level of programs."""
-        level = self.programs.level
-        cache = {} if self.cache is None else {"cache": self.cache.facts()}
-        tags = self.settings.think_tags_text
-        late = {"late": self.late} if self.late else {}
+        found = {
+            "sandbox": self._sandbox_level,
+            "cache": {} if self._cache is None else self._cache.facts(),
+            "late": self.late,
+        }
         return {
             "model": self._model_facts(),
-            "think_tags": tags,
-            **({"sandbox": level} if level else {}),
-            **cache,
-            **late,
+            "think_tags": self.settings.think_tags_text,
+            **{name: value for name, value in found.items() if value},
         }
 
     def close(self) -> None:
         """Stop asking, the judges too; what is under way is dropped."""
-        if self._early is not None:
-            self._early.close()
-        if self._judge is not None:
-            self._judge.close()
-        if self.engine is not None:
-            self.engine.close()
-        if self.cache is not None:
-            self.cache.store.close()
-        if self.underway is not None:
-            self.underway.close()
+        for part in (self._early, *reversed(self._engines), self._cache and self._cache.store, self._journal):
+            if part is not None:
+                part.close()
 
-    @property
-    def is_trusted(self) -> bool:
-        """Whether the code that the adapter writes is ours."""
-        return bool(getattr(self.adapter, "trusted", False))
-
-    @property
-    def is_exact(self) -> bool:
-        """Whether the adapter says that it answers the same to the same, always."""
-        return bool(getattr(self.adapter, "exact", False))
+    def _engine(self, adapter: Any, hooks: Hooks) -> Engine:
+        if hasattr(adapter, "think_tags"):
+            adapter.think_tags = self.policy.think_tags
+        cached = None if self._cache is None else self._cache.of(adapter)
+        engine = Engine(adapter, self.policy, self.budget, cached, hooks)
+        self._engines.append(engine)
+        return engine
 
     def _named_judge(self, spec: str) -> Any:
         """Return the adapter behind the name of a judge that a task asks for, made once."""
@@ -328,20 +301,28 @@ class Run:
             self.settings.scrubber.learn(secrets_of(self._named_judges[spec]))
         return self._named_judges[spec]
 
-    def _score_of(self, unit: Unit, engine: Engine, tools: Tools) -> Callable[..., Any]:
-        """Return what scores ``unit``: begun early where that helps, or its task's method."""
-        if not self.programs.any and not getattr(tools.judge, "name", ""):
-            return unit.task.score
+    def _missing_sandbox(self) -> str:
+        from pytest_lmeval.sandbox import require_level
+
+        return require_level(self.settings.sandbox) or ""
+
+    def _early_score(self, unit: Unit, answers: ModelAnswers, tools: Tools) -> Callable[..., Any] | None:
+        """Return what scores ``unit`` where that is begun early, None where its task's method does."""
+        if not answers.plan.runs_programs and not getattr(tools.judge, "name", ""):
+            return None
         if self._early is None:
             from pytest_lmeval.run.early import Early
 
-            self._early = Early(self)
-        return self._early.look(engine, tools, unit)
+            self._early = Early(self.settings.repeats)
+        return self._early.look(answers, tools, unit)
 
     def _model_facts(self) -> dict[str, Any]:
+        adapter = self.model.adapter
         try:
-            facts = redact_options(getattr(self.adapter, "manifest", None) or {})
-            return {**self.settings.scrubber.scrub_all(facts), **({"exact": True} if self.is_exact else {})}
+            facts = redact_options(getattr(adapter, "manifest", None) or {})
+            # It says that it answers the same to the same, always.
+            exact = {"exact": True} if getattr(adapter, "exact", False) else {}
+            return {**self.settings.scrubber.scrub_all(facts), **exact}
         except Exception as error:  # an adapter's own code must not cost the run its board
             return {"error": self.settings.scrubber.scrub(f"{type(error).__name__}: {error}")}
 
@@ -350,24 +331,10 @@ def _nothing() -> None:
     return None
 
 
-def _as_prompt(rendered: Any) -> Prompt:
-    """Return what a render function gave as text or messages; raise AdapterError for anything else."""
-    if isinstance(rendered, str):
-        return rendered
-    if isinstance(rendered, Sequence) and rendered:
-        messages = tuple(_message(entry) for entry in rendered)
-        return Joined(messages) if isinstance(rendered, Joined) else messages
-    raise AdapterError(f"lm_render returned {type(rendered).__name__}; expected text or a sequence of messages")
+def _model(adapter: Any) -> Model:
+    if type(adapter).__module__.startswith("pytest_lmeval."):
+        # The ledger's header has its spec and options; its weights may be others.
+        return Model(adapter, adapter_name(adapter), getattr(adapter, "fingerprint", "")[:16])
+    from pytest_lmeval.adapters.identity import identity_of
 
-
-def _repeated(request: Request, number: int) -> Request:
-    """Return ``request`` as the one for repeat ``number``; how probable a text is does not change with repeats."""
-    return replace(request, repeat=number) if isinstance(request, Generate) else request
-
-
-def _message(entry: Any) -> Message:
-    if isinstance(entry, Message):
-        return entry
-    if isinstance(entry, Mapping) and isinstance(entry.get("role"), str) and isinstance(entry.get("content"), str):
-        return Message(entry["role"], entry["content"])
-    raise AdapterError(f"lm_render returned {entry!r} as a message; expected role and content, both text")
+    return Model(adapter, adapter_name(adapter), identity_of(adapter).key[:16])

@@ -32,9 +32,9 @@ class RunSettings:
     level. ``concurrency`` and ``max_cost`` are those of the whole run, of which each of ``share`` processes takes its
     part. ``passthrough`` are exceptions that stop the run. ``may_crash`` says that the death of this process is blamed
     on the example at its turn: no batch but that example's is asked. ``reuses`` says that answers of an earlier ledger
-    are used again. ``scrubber`` hides the secrets of the adapters' options in results. ``think_tags`` are around the
-    thoughts at the beginning of a model's text; None leaves texts as they are. ``cache`` says where answers are kept.
-    ``quarantine`` tells which examples decide nothing.
+    are used again. ``adapter`` is what the model is called until it is there. ``scrubber`` hides the secrets of the
+    adapters' options in results. ``think_tags`` are around the thoughts at the beginning of a model's text; None leaves
+    texts as they are. ``cache`` says where answers are kept. ``quarantine`` tells which examples decide nothing.
     """
 
     batch_size: int = DEFAULT_BATCH_SIZE
@@ -52,6 +52,7 @@ class RunSettings:
     passthrough: tuple[type[BaseException], ...] = ()
     may_crash: bool = False
     reuses: bool = False
+    adapter: str = ""
     scrubber: Scrubber = field(default_factory=Scrubber)
     cache: CacheSettings | None = None
     think_tags: tuple[str, str] | None = THINK_TAGS

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from pytest_lmeval.adapters.resolve import adapter_name
 from pytest_lmeval.asking.engine import Engine
@@ -16,25 +17,24 @@ Known = Mapping[str, Mapping[str, str]]
 """What judges wrote in the run that is being completed, by :func:`judge_key` and ``adapter_key``."""
 
 
+@dataclass(eq=False)
 class NamedJudges:
     """Judges that tasks name themselves, each behind an adapter of its own; ``open_model`` makes it when first named.
 
     It stands where a run has no judge of its own: to ask it says how to get one.
     """
 
-    name = ""
-    adapter_key = ""
-
-    def __init__(self, open_model: Callable[[str], Judge] | None) -> None:
-        self._open_model = open_model
-        self._models: dict[str, Judge] = {}
+    open_model: Callable[[str], Judge] | None
+    name: str = field(default="", init=False)
+    adapter_key: str = field(default="", init=False)
+    _models: dict[str, Judge] = field(default_factory=dict, init=False, repr=False)
 
     def model(self, spec: str) -> Judge:
         """Return the judge behind the adapter that ``spec`` names."""
-        if self._open_model is None:
+        if self.open_model is None:
             raise ScoringError(f"judge model {spec!r}: a judge that a task named names no others")
         if spec not in self._models:
-            self._models[spec] = self._open_model(spec)
+            self._models[spec] = self.open_model(spec)
         return self._models[spec]
 
     def key(self, request: Generate) -> str:
@@ -47,19 +47,6 @@ class NamedJudges:
 
     def send(self, requests: Sequence[Generate]) -> None:
         """Ask ahead of the time; an answer is kept until it is wanted."""
-
-    @property
-    def stopped(self) -> str:
-        """Why no judge should be asked any more, if there is a reason."""
-        for judge in self._models.values():
-            if judge.stopped:
-                return judge.stopped
-        return ""
-
-    def close(self) -> None:
-        """Stop asking."""
-        for judge in self._models.values():
-            judge.close()
 
 
 class Judge(NamedJudges):
@@ -88,16 +75,6 @@ class Judge(NamedJudges):
     def send(self, requests: Sequence[Generate]) -> None:
         """Ask ahead of the time; an answer is kept until it is wanted."""
         self._send({self._asked_as(request): request for request in requests})
-
-    @property
-    def stopped(self) -> str:
-        """Why this judge, or one that a task named, should not be asked any more."""
-        return self.engine.stopped or super().stopped
-
-    def close(self) -> None:
-        """Stop asking, this judge and those that tasks named."""
-        super().close()
-        self.engine.close()
 
     def _asked_as(self, request: Generate) -> str:
         key = self.key(request)

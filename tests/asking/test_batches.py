@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_lmeval.asking.policy import plan_batches
+from pytest_lmeval.run.plan import plan_batches
 from tests.tables import each_row
 
 _GROUPS = st.lists(st.sampled_from("abc"), max_size=40)

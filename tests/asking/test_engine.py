@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_lmeval.asking.engine import Engine
-from pytest_lmeval.asking.policy import DEFAULT_BATCH_SIZE, Policy, plan_batches
+from pytest_lmeval.asking.policy import DEFAULT_BATCH_SIZE, Policy
 from pytest_lmeval.errors import AdapterError, UsageError
+from pytest_lmeval.run.plan import plan_batches
 from pytest_lmeval.types import Completion, Generate, Response
 
 

@@ -17,32 +17,28 @@ _NO_JUDGE = "the lm_judge fixture needs --lm-judge SPEC, or an override in a con
 @pytest.fixture(scope="session")
 def lm_adapter(pytestconfig: pytest.Config) -> Iterator[Any]:
     """Provide the model under test, from --lm-adapter; override it to configure one in Python."""
-    yield from _opened(pytestconfig, lambda state: state.adapter())
+    yield from _opened(pytestconfig, lambda state: state.adapter)
 
 
 @pytest.fixture(scope="session")
 def lm_judge(pytestconfig: pytest.Config) -> Iterator[Any]:
     """Provide the adapter that judges answers, from --lm-judge; without it, an object that is false."""
-    yield from _opened(pytestconfig, lambda state: state.judge() or _NoJudge())
+    yield from _opened(pytestconfig, lambda state: state.judge or _NoJudge())
 
 
 @pytest.fixture(scope="session")
 def lm_engine(lm_adapter: Any, lm_judge: Any, pytestconfig: pytest.Config) -> Iterator[Any]:
     """Provide what stands between the examples and the adapter: requests are sent ahead of the scoring."""
-    from pytest_lmeval.plugin.asking.state import run_state
     from pytest_lmeval.plugin.settings.models import ByModel, labels_of, of_model
 
-    if not labels_of(pytestconfig):
-        state = run_state(pytestconfig)
-        yield state.make_engine(lm_adapter)
-        state.run.close()
-        return
-    if not isinstance(lm_adapter, ByModel):
+    if labels_of(pytestconfig) and not isinstance(lm_adapter, ByModel):
         raise pytest.UsageError(_TWO_WAYS)
-    states = _states(pytestconfig)
-    yield ByModel({label: state.make_engine(of_model(lm_adapter, label)) for label, state in states.items()})
-    for state in states.values():
-        state.run.close()
+    with ExitStack() as stack:
+        engines = {}
+        for label, state in _states(pytestconfig).items():
+            engines[label] = state.ask(of_model(lm_adapter, label))
+            stack.callback(state.run.close)
+        yield ByModel(engines) if labels_of(pytestconfig) else engines[""]
 
 
 @pytest.fixture(scope="session")
@@ -60,7 +56,7 @@ def lm_sandbox(pytestconfig: pytest.Config) -> Iterator[Any]:
 
     with ExitStack() as stack:
         opened = {
-            label: stack.enter_context(state.run.programs.open()) for label, state in _states(pytestconfig).items()
+            label: stack.enter_context(state.run.sandbox(state.plan)) for label, state in _states(pytestconfig).items()
         }
         yield ByModel(opened) if labels_of(pytestconfig) else opened[""]
 
@@ -101,12 +97,15 @@ def _opened(config: pytest.Config, make: Callable[[Any], Any]) -> Iterator[Any]:
     """Yield what ``make`` makes of the state, or for each of several models; close it afterwards."""
     from pytest_lmeval.plugin.settings.models import ByModel, labels_of
 
-    made = {label: make(state) for label, state in _states(config).items()}
-    yield ByModel(made) if labels_of(config) else made[""]
-    for each in made.values():
-        close = getattr(each, "close", None) if not isinstance(each, _NoJudge) else None
-        if callable(close):
-            close()
+    # Where one cannot be made, or does not close, the others are closed all the same.
+    with ExitStack() as stack:
+        made = {}
+        for label, state in _states(config).items():
+            made[label] = each = make(state)
+            close = getattr(each, "close", None) if not isinstance(each, _NoJudge) else None
+            if callable(close):
+                stack.callback(close)
+        yield ByModel(made) if labels_of(config) else made[""]
 
 
 class _NoJudge:

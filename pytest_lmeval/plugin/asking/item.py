@@ -11,7 +11,7 @@ import pytest
 
 from pytest_lmeval.errors import LmevalError
 from pytest_lmeval.plugin.asking.failure import ExampleFailed, explain
-from pytest_lmeval.plugin.asking.state import run_state
+from pytest_lmeval.plugin.asking.state import other_adapter, run_state
 from pytest_lmeval.plugin.private import is_worker
 from pytest_lmeval.plugin.record.run_facts import rerun_of
 from pytest_lmeval.plugin.settings.models import config_of, of_model
@@ -124,16 +124,16 @@ class ExampleItem(ScoredItem):
         if self.label:
             given = {name: of_model(value, self.label) for name, value in given.items()}
         engine = given["lm_engine"]
-        if other := state.other_adapter(given["lm_adapter"], engine) or (self.label and state.run.stopped):
+        run = state.run
+        if other := other_adapter(given["lm_adapter"], engine) or (self.label and run.stopped):
             # Of several models the others go on.
-            result = state.run.unscored(self, other)
+            result = run.unscored(self, other)
         else:
-            result = state.run.result(
-                self, given["lm_render"], engine=engine, judge=given["lm_judge"], sandbox=given["lm_sandbox"]
-            )
-        if state.run.stopped and not self.label:
-            self.session.shouldstop = printable(state.run.stopped, keep="")
-            add_to_report(self.config, stopped=state.run.stopped)
+            answers = state.answers_through(engine, given["lm_adapter"])
+            result = run.score(self, answers, given["lm_render"], given["lm_judge"], given["lm_sandbox"])
+        if (stopped := run.stopped) and not self.label:
+            self.session.shouldstop = printable(stopped, keep="")
+            add_to_report(self.config, stopped=stopped)
         self.keep(result)
         if result.is_failed and not state.excuses(result):
             before = state.baseline_results.get((result.task, result.id))
@@ -141,7 +141,8 @@ class ExampleItem(ScoredItem):
 
     def teardown(self) -> None:
         """Let go of what was asked for this example; where it was skipped, nobody has taken it."""
-        self.run_state.run.forget(self)
+        if (answers := self.run_state.answers) is not None:
+            answers.forget(self)
         super().teardown()
 
     def reportinfo(self) -> tuple[Path, int, str]:

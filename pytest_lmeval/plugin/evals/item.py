@@ -14,7 +14,7 @@ from pytest_lmeval.functions.runner import Outcome, Running
 from pytest_lmeval.functions.task import describe
 from pytest_lmeval.plugin.asking.failure import ExampleFailed, explain
 from pytest_lmeval.plugin.asking.item import ScoredItem, attach
-from pytest_lmeval.plugin.asking.state import RunState, run_state
+from pytest_lmeval.plugin.asking.state import RunState, other_adapter, run_state
 from pytest_lmeval.plugin.evals.startable import parameters_of
 from pytest_lmeval.plugin.record.run_facts import rerun_of
 from pytest_lmeval.plugin.settings.models import config_of, of_model
@@ -113,7 +113,7 @@ class EvalItem(ScoredItem):
         if "lm_engine" not in self.funcargs:
             return ""
         adapter, engine = (of_model(self.funcargs[name], self.label) for name in ("lm_adapter", "lm_engine"))
-        other = self.run_state.other_adapter(adapter, engine)
+        other = other_adapter(adapter, engine)
         # Of several models the others go on.
         return other or (self.run_state.run.stopped if self.label else "")
 

@@ -121,13 +121,11 @@ class EvalSession:
         run = self._state.run
         stopped = [str(each.state.failure) for each in outcomes if isinstance(each.state.failure, BudgetSpent)]
         if stopped:
-            run.stopped = stopped[0]
+            run.stop(stopped[0])
         for outcome in outcomes:
             outcome.state.is_taken = True
-        if self._services is not None:
-            run.note_stops(self._services.model.engine)
         item = own_name(unit.nodeid, unit.example.id)
-        return run.scrubbed(result_of(unit, outcomes, self._failure_rule, run.judgement(), item))
+        return run.scrubbed(result_of(unit, outcomes, self._failure_rule, run.rules(), item))
 
     def note_part(self, report: pytest.TestReport) -> None:
         """Note what a report says that comes while an example is at its turn: one of a part of it, a subtest."""

@@ -192,7 +192,7 @@ class BlockedLoop:
 
 def services_of(state: RunState, shared: Shared, engine: Any, judge: Any) -> Services:
     """Return whom the examples of one model ask, and who judges them."""
-    judges = state.run.judge(judge, engine)
+    judges = state.run.judges(judge)
     shared.keep_logs()
     judging = _asker(state, shared.loop, judges.engine, judges) if isinstance(judges, Judge) else None
     return Services(_asker(state, shared.loop, engine), judging, lambda asker: _clients(asker, shared.endpoint))
@@ -200,7 +200,7 @@ def services_of(state: RunState, shared: Shared, engine: Any, judge: Any) -> Ser
 
 def _asker(state: RunState, loop: Loop, engine: Any, judge: Judge | None = None) -> Asker:
     run = state.run
-    key = run.adapter_key if judge is None else judge.adapter_key
+    key = run.model.key if judge is None else judge.adapter_key
     known = None
     if state.config.option.lm_resume:
         held = state.held

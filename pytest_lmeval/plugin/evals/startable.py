@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 
-from pytest_lmeval.plugin.asking.ahead import Ahead
 from pytest_lmeval.plugin.collect.locate import is_function
 from pytest_lmeval.plugin.private import (
     arguments_of,
@@ -26,7 +25,7 @@ from pytest_lmeval.plugin.private import (
 )
 
 if TYPE_CHECKING:
-    from pytest_lmeval.plugin.asking.state import RunState
+    from pytest_lmeval.plugin.asking.state import Ahead, RunState
 
 _SKIPS = ("skip", "skipif", "xfail")
 
@@ -62,12 +61,7 @@ class Starter:
     @cached_property
     def ahead(self) -> Ahead:
         """What will come to its turn next."""
-        label = self._state.label
-        return Ahead(
-            self._state.config,
-            self._state.items,
-            lambda item: is_function(item) and getattr(item, "label", "") == label,
-        )
+        return self._state.upcoming(is_function)
 
     def needs_of(self, item: pytest.Item) -> FixtureNeeds:
         """Return what an item needs besides its parameters."""

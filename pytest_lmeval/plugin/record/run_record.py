@@ -32,7 +32,7 @@ from pytest_lmeval.plugin.record.run_facts import info_of, manifest_of, selectio
 from pytest_lmeval.plugin.settings.checks import UNHEEDED
 from pytest_lmeval.plugin.settings.models import label_of
 from pytest_lmeval.plugin.settings.report_dir import folder_of_run, held_ledger
-from pytest_lmeval.plugin.settings.settings import max_errors
+from pytest_lmeval.plugin.settings.settings import max_errors, resolved_of, scrubber_of_run
 from pytest_lmeval.records.answers import remove_underway
 from pytest_lmeval.records.ledger import Ledger, ending
 from pytest_lmeval.run.facts import aggregate, timestamp
@@ -80,7 +80,7 @@ class RunRecord:
     @cached_property
     def manifest(self) -> dict[str, Any]:
         """The circumstances of the run, looked up when it began: git is asked once."""
-        return self._state.scrubber.scrub_answer(manifest_of(self.config))
+        return scrubber_of_run(self.config).scrub_answer(manifest_of(self.config))
 
     def open_ledger(self) -> None:
         """Start the ledger, remove the reports of an earlier run; an unusable report dir is a pytest.UsageError."""
@@ -174,7 +174,7 @@ class RunRecord:
         found = self.received.facts or self._state.run.facts()
         adapters = self._adapters(results)
         reasons = (*cut_short, *failures, *_more_than_one(adapters), *found.get("late", ()))
-        facts = self._state.scrubber.scrub_answer(self._facts(known, found, adapters, reasons))
+        facts = scrubber_of_run(self.config).scrub_answer(self._facts(known, found, adapters, reasons))
         board, decision = self._decided(build_board(infos, results, facts, aggregates))
         self.board, self.remarks = board, board.remarks
         self.ledger.close(**ending(board, infos, aggregates, self.resumption.left_out(results)))
@@ -244,7 +244,7 @@ class RunRecord:
         return RunFacts(
             timestamp=self._started,
             adapter=", ".join(adapters) or self._state.spec,
-            adapter_options=self._state.adapter_options,
+            adapter_options=resolved_of(self.config).options,
             missing=received.missing,
             skipped=len(received.skipped),
             max_errors=most,

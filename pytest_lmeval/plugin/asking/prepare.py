@@ -1,0 +1,140 @@
+"""Before the first item: the model, the options that name tasks, the plan, and the items' places."""
+
+from __future__ import annotations
+
+import gc
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_lmeval.errors import LmevalError, UsageError
+from pytest_lmeval.plugin.asking.state import NO_ADAPTER, RunState, make
+from pytest_lmeval.plugin.collect.locate import is_example, is_example_id, is_function, is_record
+from pytest_lmeval.plugin.private import fixture_definitions, is_worker
+from pytest_lmeval.plugin.workers.report import add_to_report
+from pytest_lmeval.text import portable_path
+
+if TYPE_CHECKING:
+    from pytest_lmeval.run.plan import RunPlan
+
+
+def prepare(state: RunState, session: pytest.Session) -> None:
+    """Check and plan a run, once it is known which examples were selected and before any model call."""
+    if state.collected.bad_files:
+        return
+    config, items = state.config, [item for item in session.items if state.is_mine(item)]
+    collects = config.option.collectonly
+    try:
+        if items and not collects:
+            items = _with_model(items, state, session)
+        state.collected.wanted.check()
+        if collects or not items:
+            return
+        _check_tasks(items, state)
+        state.examples = len(items)
+        state.plan = _planned(items, state)
+    except (LmevalError, pytest.UsageError) as error:
+        add_to_report(config, usage_error=str(error))
+        raise pytest.UsageError(str(error)) from None
+    state.items = session.items
+    _begin(items, state)
+
+
+def _with_model(items: list[Any], state: RunState, session: pytest.Session) -> list[Any]:
+    """Return ``items``; none, and all skipped, where they are evals of a project that runs without a model."""
+    if state.spec or any(is_record(item) for item in items):
+        return items
+    if not all(_uses_ours(item, "lm_adapter") for item in items):
+        return items
+    typed = [str(argument) for argument in state.config.invocation_params.args]
+    if len(items) == len(session.items) or any(argument.startswith("--lm-") for argument in typed):
+        raise pytest.UsageError(NO_ADAPTER)
+    for item in items:
+        item.attach_result = None
+        item.add_marker(pytest.mark.skip(reason="no --lm-adapter"))
+    state.skipped_evals = len(items)
+    add_to_report(state.config, skipped_evals=len(items))
+    return []
+
+
+def _check_tasks(items: Sequence[Any], state: RunState) -> None:
+    """Count the selected examples of each task; raise UsageError for options that name none, and a bad baseline."""
+    tasks = state.collected.tasks
+    # Counted by ids: an item that is there twice does not stand for another.
+    ids = {(item.task.name, item.example.id) for item in items}
+    for name, selected in Counter(name for name, _ in ids).items():
+        tasks[name] = replace(tasks[name], selected=selected)
+    known = {item.task.name: item.task for item in items}
+    state.collected.wanted.check_names(tasks, known, state.collected.registry.metrics)
+    if state.config.option.lm_update_baseline:
+        from pytest_lmeval.plugin.record.baseline import check_update
+
+        check_update(state.config, list(tasks.values()))
+
+
+def _planned(items: Sequence[Any], state: RunState) -> RunPlan:
+    """Return the plan of a run of ``items``; raise UsageError where a conftest gives a model for a single test."""
+    for item in {item.parent: item for item in items}.values():
+        _check_scopes(item)
+    if not state.spec and not any(item.task.asks_model for item in items):
+        state.adapter = make(state.config, state.collected.registry, "none", {})
+    return state.run.plan(
+        items,
+        state.adapter if any(_uses_ours(item, "lm_adapter") for item in items) else None,
+        state.judge,
+        lambda item: not _uses_ours(item, "lm_judge"),
+        lambda item: item.parent if is_record(item) else None,
+    )
+
+
+def _begin(items: Sequence[Any], state: RunState) -> None:
+    """Make the items ready for their turns, and tell the controller of them."""
+    config = state.config
+    for position, item in enumerate(state.items):
+        if is_example(item):
+            item.__dict__["position"] = position
+    if any(is_function(item) for item in items):
+        from pytest_lmeval.plugin.evals.hooks import EvalHooks
+
+        config.pluginmanager.register(EvalHooks(state.evals), f"lmeval-evals-{state.label}")
+    for file in {item.parent for item in items if is_record(item)}:
+        # Every conftest is loaded by now: which of them are in charge of a file will not change any more.
+        file.hooks = file.ihook
+    if is_worker(config):
+        ids = [item.nodeid for item in state.items if not is_example(item)]
+        foreign = [nodeid for nodeid in ids if is_example_id(nodeid, config)]
+        add_to_report(config, tasks=[asdict(info) for info in state.collected.tasks.values()], foreign=foreign)
+    # The items stay until the end: the collector need not look at them again and again.
+    gc.freeze()
+
+
+def _check_scopes(item: Any) -> None:
+    """Raise UsageError where a conftest file gives a model for one test at a time: the run asks ahead of its tests."""
+    for name in ("lm_adapter", "lm_judge"):
+        for definition in fixture_definitions(item, name):
+            if definition.params is not None:
+                raise UsageError(
+                    f"{_place(definition)}: the fixture {name} is parametrised, and a run asks each model by itself; "
+                    "name the models with --lm-adapter=LABEL=SPEC, once for each"
+                )
+            if definition.scope != "session":
+                raise UsageError(
+                    f"{_place(definition)}: the fixture {name} has the scope {definition.scope!r}, and one run has one "
+                    "model; write @pytest.fixture(scope='session')"
+                )
+
+
+def _place(definition: Any) -> str:
+    code = definition.func.__code__
+    return f"{portable_path(code.co_filename)}:{code.co_firstlineno}"
+
+
+def _uses_ours(item: Any, fixture: str) -> bool:
+    # A definition that asks for the fixture itself gets the one before it. Where none can be read, ours is assumed.
+    for definition in reversed(fixture_definitions(item, fixture)):
+        if fixture not in definition.argnames:
+            return bool(definition.func.__module__.startswith("pytest_lmeval."))
+    return True

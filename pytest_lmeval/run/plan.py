@@ -1,0 +1,225 @@
+"""What can be known of a run before anything is asked: what is asked together, and what is missing."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from pytest_lmeval.adapters.resolve import adapter_name
+from pytest_lmeval.errors import UsageError
+from pytest_lmeval.leaderboard.functions import METRIC
+from pytest_lmeval.scoring.evaluate import runs_code
+from pytest_lmeval.text import portable_path, printable
+
+if TYPE_CHECKING:
+    from pytest_lmeval.registry import Registry
+    from pytest_lmeval.run.settings import RunSettings
+    from pytest_lmeval.sandbox import Sandbox
+    from pytest_lmeval.task import Task
+    from pytest_lmeval.types import Example
+
+_LEVELS = ("confined", "process", "container")
+_NO_JUDGE = "asks a judge, and there is none: name a model with --lm-judge SPEC (in Python: judge=ADAPTER)"
+_NO_COST = "--lm-max-cost needs to know what requests cost"
+_Key = TypeVar("_Key")
+
+
+class Unit(Protocol):
+    """What is asked and scored at one turn: an example, with the task it is of."""
+
+    @property
+    def task(self) -> Task: ...
+
+    @property
+    def example(self) -> Example: ...
+
+    def __hash__(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class RunPlan:
+    """The units of a run, and what is known of them before anything is asked.
+
+    ``batches`` are the units that are asked together. ``lacking`` says by a task's name why its examples are not asked:
+    the adapter cannot do what they need. ``runs_programs`` says that a unit runs what the model wrote,
+    ``no_programs`` why no such unit is asked, if there is a reason, and ``is_trusted`` that those programs are ours.
+    """
+
+    registry: Registry
+    units: Sequence[Unit] = ()
+    batches: Sequence[Sequence[Unit]] = ()
+    lacking: Mapping[str, str] = field(default_factory=dict)
+    runs_programs: bool = False
+    no_programs: str = ""
+    is_trusted: bool = False
+
+    @property
+    def refuses(self) -> bool:
+        """Whether there are units that are not asked."""
+        return bool(self.no_programs or self.lacking)
+
+    def refusal(self, unit: Unit) -> str:
+        """Return why a unit is not asked, or an empty text."""
+        if self.no_programs and runs_code(unit.task, unit.example, self.registry):
+            return self.no_programs
+        return self.lacking.get(unit.task.name, "")
+
+
+@dataclass(frozen=True, slots=True)
+class Requirements:
+    """What scoring the units of a run needs besides the answers.
+
+    ``judges`` and ``metrics`` are by name, each with a unit that needs it; the judge "" is the run's.
+    """
+
+    judges: Mapping[str, Any]
+    metrics: Mapping[str, Any]
+
+
+def requirements_of(units: Iterable[Unit], has_judge: Callable[[Any], bool]) -> Requirements:
+    """Return what ``units`` need; a unit that ``has_judge`` does not need the run's."""
+    judges: dict[str, Any] = {}
+    metrics: dict[str, Any] = {}
+    for unit in units:
+        task, example = unit.task, unit.example
+        for spec in task.judges(example):
+            if spec not in judges and (spec or not has_judge(unit)):
+                judges[spec] = unit
+        for name in (task.metric_name(example), *task.further_metrics(example)):
+            metrics.setdefault(name, unit)
+    return Requirements(judges, metrics)
+
+
+def plan_batches(keyed: Iterable[tuple[Hashable, _Key]], size: int) -> list[list[_Key]]:
+    """Return batches of at most ``size`` keys; ``keyed`` yields ``(group, key)`` and a batch never mixes groups.
+
+    A group is a task file: its examples share fixtures, so they can be rendered together. Keys of one group fill its
+    batches in order even where other groups come in between.
+
+    >>> plan_batches([("a", 1), ("b", 2), ("a", 3), ("a", 4)], 2)
+    [[1, 3], [2], [4]]
+    """
+    batches: list[list[_Key]] = []
+    filling: dict[Hashable, list[_Key]] = {}
+    for group, key in keyed:
+        batch = filling.get(group)
+        if batch is None or len(batch) >= size:
+            batch = filling[group] = []
+            batches.append(batch)
+        batch.append(key)
+    return batches
+
+
+def lacking_in(adapter: Any, tasks: Iterable[Task]) -> dict[str, str]:
+    """Return why tasks are not asked, by name: those that need a method that ``adapter`` does not have."""
+    return {
+        task.name: f"adapter {adapter_name(adapter)} has no {task.needs}, which this task is scored by; "
+        "nothing was asked"
+        for task in tasks
+        if task.needs and not callable(getattr(adapter, task.needs, None))
+    }
+
+
+def check_answers(units: Sequence[Unit], adapter: Any) -> None:
+    """Raise UsageError where ``adapter`` answers nothing and any of ``units`` needs an answer: all but functions do."""
+    if getattr(adapter, "answers", True):
+        return
+    asking = Counter(unit.task.name for unit in units if unit.task.metric != METRIC and unit.task.asks_model)
+    if asking:
+        tasks = ", ".join(f"{task} ({count})" for task, count in asking.items())
+        raise UsageError(
+            f"adapter {adapter_name(adapter)} asks no model, and these examples need one: {tasks}; say which with "
+            "--lm-adapter=SPEC, or select eval functions alone"
+        )
+
+
+def check_requirements(needed: Requirements, registry: Registry) -> None:
+    """Raise UsageError where there is no judge for the units that ask one, or a metric's package is missing."""
+    faults = [f"{_called(needed.judges[''].task)} {_NO_JUDGE}"] if "" in needed.judges else []
+    for name, unit in needed.metrics.items():
+        metric = registry.metrics.get(name)
+        if metric is not None and metric.package and find_spec(metric.package) is None:
+            install = f"pip install '{metric.install or metric.package}'"
+            missing = f"the metric {name!r} needs {metric.package}, which is not installed"
+            faults.append(f"{_called(unit.task)}: {missing}: {install}")
+    if faults:
+        raise UsageError("; ".join(faults))
+
+
+def check_costs(adapters: Iterable[Any], tasks: Iterable[Task]) -> None:
+    """Raise UsageError where an adapter, or the way that a task is asked, leaves the cost of a request unknown."""
+    for adapter in adapters:
+        if adapter is not None and not _tells_cost(adapter):
+            raise UsageError(
+                f"{_NO_COST}, which adapter {adapter_name(adapter)} does not say: give it prices "
+                "(openai: price_input and price_output, per million tokens), or leave the option out"
+            )
+    for task in tasks:
+        if task.needs == "loglikelihood":
+            raise UsageError(f"{_NO_COST}: {_called(task)} is scored by log-probabilities, of which no cost is known")
+
+
+def _tells_cost(adapter: Any) -> bool:
+    told = getattr(adapter, "tells_cost", None)
+    if told is not None:
+        return bool(told)
+    # ``generate`` returns texts. What the others return may have a cost.
+    return any(callable(getattr(adapter, method, None)) for method in ("complete", "generate_requests"))
+
+
+def _called(task: Task) -> str:
+    return printable(f"{portable_path(str(task.path))}: task {task.name!r}", keep="")
+
+
+def needs_sandbox(needed: Requirements, registry: Registry) -> bool:
+    """Tell whether any of the metrics runs what the model wrote."""
+    return any(name in registry.metrics and registry.metrics[name].needs_sandbox for name in needed.metrics)
+
+
+def opened_sandbox(plan: RunPlan, settings: RunSettings) -> tuple[Any, str]:
+    """Return the place where programs are run, and its level: a sandbox, or what becomes one when it is first used."""
+    wanted = settings.sandbox
+    if not plan.runs_programs and wanted in _LEVELS:
+        return _OnFirstUse(wanted), ""
+    from pytest_lmeval.sandbox import open_sandbox, require_level
+
+    # Programs that are ours run at the best level there is.
+    level = None if plan.is_trusted and require_level(wanted) else wanted
+    sandbox = open_sandbox(level, workers=settings.share, packages=settings.packages)
+    return sandbox, sandbox.level
+
+
+def programs_line(plan: RunPlan, settings: RunSettings) -> str:
+    """Return how the programs of a run will be run."""
+    how = f": NOT HERE: {plan.no_programs}" if plan.no_programs else ", probed"
+    return f"lmeval: programs run at sandbox level {settings.sandbox}{how}"
+
+
+class _OnFirstUse:
+    """A sandbox in a run that has no programs of its own: a project's code may still run one."""
+
+    def __init__(self, wanted: str) -> None:
+        self._wanted = wanted
+        self._lock = threading.Lock()
+        self._opened: Sandbox | None = None
+
+    def __enter__(self) -> _OnFirstUse:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._opened is not None:
+            self._opened.close()
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        with self._lock:
+            if self._opened is None:
+                from pytest_lmeval.sandbox import open_sandbox
+
+                self._opened = open_sandbox(self._wanted)
+        return getattr(self._opened, name)

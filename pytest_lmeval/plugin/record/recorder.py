@@ -196,7 +196,8 @@ class Recorder:
             from pytest_lmeval.plugin.record.terminal import write_remarks
 
             # Where there is a board it has them, with all other reports; not what came after it was written.
-            shown = {remark for record in self.records or () for remark in record.remarks}
+            records = self.records.all if self.records is not None else []
+            shown = {remark for record in records for remark in record.remarks}
             write_remarks(self._notes, state, shown, terminalreporter)
         if self.records is not None:
             from pytest_lmeval.plugin.record.terminal import write_summary
@@ -221,7 +222,7 @@ class Recorder:
         # A report that breaks on its way from a worker takes its failure with it, and pytest would exit 0.
         lacks_reports = is_unknown or self._finished < session.testscollected
         lost = status == pytest.ExitCode.OK and not self.config.option.collectonly and lacks_reports
-        if lost and not any(record.received.missing for record in self.records or ()):
+        if lost and not (self.records and any(record.received.missing for record in self.records.all)):
             self._lost = session.testscollected - self._finished
         if self.records is None:
             return int(pytest.ExitCode.INTERNAL_ERROR) if lost else status

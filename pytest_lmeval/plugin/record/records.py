@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ import pytest
 from pytest_lmeval.plugin.private import is_controller
 from pytest_lmeval.plugin.record.ending import INCOMPLETE, Ending
 from pytest_lmeval.plugin.record.run_record import RunRecord
-from pytest_lmeval.plugin.settings.models import by_label, configs, label_of
+from pytest_lmeval.plugin.settings.models import by_label, configs
 from pytest_lmeval.plugin.settings.report_dir import SELECTION, folder_of_run, report_dir
 from pytest_lmeval.plugin.workers.report import WorkerReport
 from pytest_lmeval.records.write import remove_reports
@@ -38,27 +38,27 @@ class Records:
 
             for one in models:
                 check_recording(one)
-        own = by_label(nodeids, config)
-        self.records = [RunRecord(one, len(own[label_of(one)])) for one in models]
+        own = by_label(nodeids, config) if self.are_several else {"": nodeids}
+        self.all = [
+            RunRecord(one, label, len(ids), has_workers=self.has_workers)
+            for one, (label, ids) in zip(models, own.items(), strict=True)
+        ]
         # Whether nothing more is taken.
         self.is_closed = False
         self.failures: list[str] = []
         self.comparison: dict[str, Any] = {}
 
-    def __iter__(self) -> Iterator[RunRecord]:
-        return iter(self.records)
-
     @cached_property
     def folder(self) -> Path:
         """Where the comparison goes: where a selection does, if this is one."""
-        own = folder_of_run(self.config, max(record.examples for record in self.records))
-        is_selection = any(record.report_dir.name == SELECTION for record in self.records)
+        own = folder_of_run(self.config, max(record.examples for record in self.all))
+        is_selection = any(record.report_dir.name == SELECTION for record in self.all)
         return report_dir(self.config) / SELECTION if is_selection else own
 
     @property
     def opened(self) -> list[RunRecord]:
         """The records of the models of which an example was selected: the others have no files and no verdict."""
-        return [record for record in self.records if record.is_open]
+        return [record for record in self.all if record.is_open]
 
     @property
     def has_boards(self) -> bool:
@@ -73,7 +73,7 @@ class Records:
 
     def of(self, nodeid: str) -> RunRecord | None:
         """Return the record that expects a result of the test ``nodeid``."""
-        for record in self.records:
+        for record in self.all:
             if nodeid in record.received.expected:
                 return record
         return None
@@ -81,7 +81,7 @@ class Records:
     def open(self) -> None:
         """Start the ledgers, and remove what an earlier run left; raise pytest.UsageError where one cannot be."""
         try:
-            for record in self.records:
+            for record in self.all:
                 # A shard may have no example of a model, and is merged with others that have.
                 if record.examples or self.config.option.lm_shard is not None:
                     self._open(record)
@@ -98,20 +98,20 @@ class Records:
 
     def announce(self, nodeids: Sequence[str]) -> None:
         """Note which examples owe a result, those of helpers of eval functions after all others."""
-        own = by_label(nodeids, self.config)
-        for record in self.records:
+        own = by_label(nodeids, self.config) if self.are_several else {"": nodeids}
+        for record in self.all:
             if found := own[record.label]:
                 self._open(record)
                 record.received.announce(found)
 
     def add(self, report: WorkerReport) -> None:
         """Note what a worker reported."""
-        for record in self.records:
+        for record in self.all:
             record.received.add(report, record.label)
 
     def show_progress(self, in_flight: int | None, wait: Any = None) -> None:
         """Show how far the first model is that has not finished, or the only one."""
-        for record in self.records:
+        for record in self.all:
             if not self.are_several or len(record.received.results) < len(record.received.expected):
                 record.show_progress(in_flight, wait)
                 return
@@ -145,9 +145,9 @@ class Records:
 
         models = [
             Compared(record.label, record.board, tuple(record.with_prompts()), str(record.report_dir))
-            for record in self.records
+            for record in self.all
             if record.board is not None
         ]
-        not_asked = [record.label for record in self.records if not record.is_open]
+        not_asked = [record.label for record in self.all if not record.is_open]
         self.comparison = compared(models, self.code, self.folder, not_asked)
         self.failures += write_comparison(self.folder, self.comparison, models)

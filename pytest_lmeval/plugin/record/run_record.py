@@ -16,7 +16,7 @@ from pytest_lmeval.errors import UsageError
 from pytest_lmeval.leaderboard.board import Leaderboard, RunFacts, build_board
 from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.plugin.asking.state import run_state
-from pytest_lmeval.plugin.private import is_controller, is_crash
+from pytest_lmeval.plugin.private import is_crash
 from pytest_lmeval.plugin.record.baseline import changed_in
 from pytest_lmeval.plugin.record.ending import (
     INCOMPLETE,
@@ -30,7 +30,6 @@ from pytest_lmeval.plugin.record.received import Received
 from pytest_lmeval.plugin.record.report_files import ReportFiles
 from pytest_lmeval.plugin.record.run_facts import info_of, manifest_of, selection_of, shard_facts
 from pytest_lmeval.plugin.settings.checks import UNHEEDED
-from pytest_lmeval.plugin.settings.models import label_of
 from pytest_lmeval.plugin.settings.report_dir import folder_of_run, held_ledger
 from pytest_lmeval.plugin.settings.settings import max_errors, resolved_of, scrubber_of_run
 from pytest_lmeval.records.answers import remove_underway
@@ -41,20 +40,22 @@ from pytest_lmeval.types import ExampleResult
 
 
 class RunRecord:
-    """The record of a run of so many ``examples`` by one model, from the ledger's first line to the board.
+    """The record of a run of so many ``examples`` by the model called ``label``, from the ledger to the board.
 
     ``code`` is the exit code that it makes, ``remarks`` what the board says besides its rows.
     """
 
-    def __init__(self, config: pytest.Config, examples: int) -> None:
+    def __init__(self, config: pytest.Config, label: str, examples: int, *, has_workers: bool) -> None:
         self.config = config
-        self.label = label_of(config)
+        self.label = label
         self.examples = examples
         self.report_dir = folder_of_run(config, examples)
         self.ledger = Ledger(self.report_dir)
         self.is_open = False
         self.per_example = bool(config.option.lm_include_per_example)
         self.board: Leaderboard | None = None
+        # The gate's verdict and reasons, once there is a board.
+        self.gate: Mapping[str, Any] = {}
         self.remarks: Sequence[str] = ()
         # Until the board is written: whatever ends the process before has ended it too early.
         self.code = INCOMPLETE
@@ -62,20 +63,14 @@ class RunRecord:
         self._state = run_state(config)
         self.baseline = self._state.baseline
         self.files = ReportFiles(config, self.report_dir, self.baseline)
-        is_own = held_ledger(config, examples).parent == self.report_dir
+        is_own = not config.option.lm_resume or held_ledger(config, examples).parent == self.report_dir
         self.resumption = Resumption(self._state.held, is_own=is_own)
         self._is_changed = changed_in(self.baseline) if self.baseline is not None else None
-        self._has_workers = is_controller(config)
-        self.received = Received(self._parsed, knows_items=not self._has_workers)
+        self._has_workers = has_workers
+        self.received = Received(self._parsed, knows_items=not has_workers)
         self._started = timestamp()
         self._began = time.monotonic()
         self._progress: Progress | None = None
-
-    @property
-    def gate(self) -> Mapping[str, Any]:
-        """The gate's verdict and reasons, once there is a board."""
-        assert self.board is not None
-        return self.board.facts.gate or {}
 
     @cached_property
     def manifest(self) -> dict[str, Any]:
@@ -102,7 +97,7 @@ class RunRecord:
 
     def take(self, report: pytest.TestReport) -> None:
         """Note what a report says of an example; its result is for this recorder, not for other report writers."""
-        if is_crash(report):
+        if report.failed and is_crash(report):
             self.resumption.withdraw(self.received.lose(report.nodeid))
         elif taken := self.received.take(report):
             self._keep(*taken)
@@ -133,7 +128,7 @@ class RunRecord:
         board, decision = self._write_board(self._why_cut_short(ending))
         self.code = ending.exit_code(
             decision,
-            missing=bool(self.received.missing),
+            missing=bool(board.facts.missing),
             has_board=self.files.has_board,
             unwritten=bool(self.files.failures),
         )
@@ -176,7 +171,7 @@ class RunRecord:
         reasons = (*cut_short, *failures, *_more_than_one(adapters), *found.get("late", ()))
         facts = scrubber_of_run(self.config).scrub_answer(self._facts(known, found, adapters, reasons))
         board, decision = self._decided(build_board(infos, results, facts, aggregates))
-        self.board, self.remarks = board, board.remarks
+        self.board, self.gate, self.remarks = board, board.facts.gate or {}, board.remarks
         self.ledger.close(**ending(board, infos, aggregates, self.resumption.left_out(results)))
         if self.ledger.failure is not None:
             self.files.failures.append(f"{self.ledger.path}: {self.ledger.failure.strerror or self.ledger.failure}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,7 +38,7 @@ _LONG = 200
 
 def write_summary(records: Records, terminal: pytest.TerminalReporter) -> None:
     """Write the board of each model, and of several how they compare."""
-    for record in records:
+    for record in records.all:
         _write_record(record, terminal)
     if records.are_several:
         _write_comparison(records, terminal)
@@ -51,8 +52,7 @@ def _write_record(record: RunRecord, terminal: pytest.TerminalReporter) -> None:
     if terminal.config.option.verbose >= -1:
         _write_board(record, board, terminal)
     # However quiet: without these nobody could tell why the run failed, or that its reports are old.
-    for failure in record.files.failures:
-        _say(terminal, f"NOT WRITTEN: {failure}", red=True, bold=True)
+    _say(terminal, *(f"NOT WRITTEN: {failure}" for failure in record.files.failures), red=True, bold=True)
     level = "warning" if let_pass(record.gate) else "error"
     if os.environ.get("GITHUB_ACTIONS") != "true":
         return
@@ -70,16 +70,15 @@ def _write_comparison(records: Records, terminal: pytest.TerminalReporter) -> No
         terminal.write_sep("=", "comparison")
         from pytest_lmeval.report.comparison import comparison_table
 
-        for line in comparison_table(records.comparison):
-            _say(terminal, line)
-        for name, file in (("comparison", "comparison.json"), ("HTML report", "report.html")):
-            _say(terminal, f"{name}: {_near(records.folder / file, records.config.invocation_params.dir)}")
-    for failure in records.failures:
-        _say(terminal, f"NOT WRITTEN: {failure}", red=True, bold=True)
+        near = partial(_near, records.folder, records.config)
+        _say(terminal, *comparison_table(records.comparison))
+        _say(terminal, f"comparison: {near('comparison.json')}", f"HTML report: {near('report.html')}")
+    _say(terminal, *(f"NOT WRITTEN: {failure}" for failure in records.failures), red=True, bold=True)
 
 
-def _say(terminal: pytest.TerminalReporter, line: str, **markup: bool) -> None:
-    terminal.write_line(printable(line, keep=""), **markup)
+def _say(terminal: pytest.TerminalReporter, *lines: str, **markup: bool) -> None:
+    for line in map(partial(printable, keep=""), lines):
+        terminal.write_line(line, **markup)
 
 
 def write_remarks(
@@ -89,9 +88,8 @@ def write_remarks(
     skipped = notes.skipped_evals or (state.skipped_evals if state is not None else 0)
     if skipped:
         terminal.write_line(f"{skipped} eval{'s' if skipped > 1 else ''} skipped: no --lm-adapter")
-    for remark in (*notes.remarks, *(state.remarks if state is not None else ())):
-        if remark not in shown:
-            _say(terminal, remark)
+    remarks = (*notes.remarks, *(state.remarks if state is not None else ()))
+    _say(terminal, *(remark for remark in remarks if remark not in shown))
 
 
 def write_not_tasks(not_tasks: Mapping[str, str], terminal: pytest.TerminalReporter) -> None:
@@ -126,19 +124,19 @@ def _chosen_by(config: pytest.Config) -> tuple[tuple[str, str], ...]:
 def _write_board(record: RunRecord, board: Leaderboard, terminal: pytest.TerminalReporter) -> None:
     of = f"{record.label} ({board.facts.adapter})" if record.label else board.facts.adapter
     terminal.write_sep("=", printable(f"leaderboard: {of}", keep=""))
-    for line in (*terminal_table(board), *comparison_lines(record.gate.get("comparison")), totals_line(board)):
-        _say(terminal, line)
+    _say(terminal, *terminal_table(board), *comparison_lines(record.gate.get("comparison")), totals_line(board))
     unwritten = bool(record.files.failures)
     _write_verdict(board, record.gate, terminal, fails=UNWRITTEN if unwritten else "")
-    for line in _remarks(record, board):
-        _say(terminal, line, yellow=True)
+    _say(terminal, *_remarks(record, board), yellow=True)
     if not record.files.failures:
-        for name, file in (("leaderboard", "leaderboard.json"), ("HTML report", "report.html")):
-            _say(terminal, f"{name}: {_near(record.report_dir / file, record.config.invocation_params.dir)}")
+        near = partial(_near, record.report_dir, record.config)
+        _say(terminal, f"leaderboard: {near('leaderboard.json')}", f"HTML report: {near('report.html')}")
 
 
-def _near(path: Path, folder: Path) -> str:
-    return str(path.relative_to(folder) if path.is_relative_to(folder) else path)
+def _near(folder: Path, config: pytest.Config, name: str = "") -> str:
+    """Return the path of a file in a folder of reports, from where the command was given if it is below that."""
+    path, here = folder / name, config.invocation_params.dir
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)
 
 
 def _write_verdict(
@@ -154,8 +152,7 @@ def _write_verdict(
     # The mode that fails on single examples has a verdict of its own name.
     word = "EXAMPLES FAILED" if verdict == "examples" else verdict.upper()
     _say(terminal, what or f"gate {gate['mode']}: {word}{fails if verdict in LET_PASS else ''}", bold=True, **color)
-    for reason in (*reasons[:_SHOWN], *filter(None, [baseline_line(gate)])):
-        _say(terminal, f"  {reason}", **color)
+    _say(terminal, *(f"  {reason}" for reason in (*reasons[:_SHOWN], baseline_line(gate)) if reason), **color)
     if len(reasons) > _SHOWN:
         _say(terminal, f"  ... and {len(reasons) - _SHOWN} more", **color)
 
@@ -181,7 +178,7 @@ def _remarks(record: RunRecord, board: Leaderboard) -> list[str]:
     if part := record.config.stash.get(SET_ASIDE, ""):
         remarks.append(f"ini lm_baseline: not compared, {part} chooses a part; --lm-baseline compares a part, too")
     if record.report_dir.name == SELECTION and record.report_dir != report_dir(record.config):
-        shown = _near(record.report_dir, record.config.invocation_params.dir)
+        shown = _near(record.report_dir, record.config)
         remarks += [f"the board of the whole run stays where it is: the reports of this selection are in {shown}"]
     remarks += [resume_line(board), *record.resumption.remarks(record.ledger.kept)]
     if record.ledger.removed:

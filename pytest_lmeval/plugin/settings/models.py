@@ -110,11 +110,8 @@ def label_in(nodeid: str, config: pytest.Config) -> str:
 
 
 def by_label(nodeids: Sequence[str], config: pytest.Config) -> dict[str, list[str]]:
-    """Return the node ids of the examples of each model by its label; all of them in a run of one model."""
-    labels = labels_of(config)
-    if not labels:
-        return {"": [*nodeids]}
-    found: dict[str, list[str]] = {label: [] for label in labels}
+    """Return the node ids of the examples of each of several models by its label."""
+    found: dict[str, list[str]] = {label: [] for label in labels_of(config)}
     for nodeid in nodeids:
         if label := label_in(nodeid, config):
             found[label].append(nodeid)

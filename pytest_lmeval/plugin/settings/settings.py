@@ -170,9 +170,8 @@ def address_text(config: pytest.Config) -> str:
 
 def scrubber_of_run(config: pytest.Config) -> Scrubber:
     """Return what hides the secrets that the run knows, one for all of its models; it learns those of adapters."""
-    config = whole(config)
     if _SCRUBBER not in config.stash:
-        config.stash[_SCRUBBER] = _new_scrubber(config)
+        config.stash[_SCRUBBER] = _new_scrubber(whole(config))
     return config.stash[_SCRUBBER]
 
 

@@ -17,7 +17,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from tests.conftest import MODEL, NEEDLESS, PYTEST_INI, RunModule
 
@@ -76,6 +76,16 @@ class Row:
         if self.on is not None:
             return self.on
         return ("terminal",) if self.fate == "refused" and not self.example else _STARTED[self.fate]
+
+
+def run_of_its_own(kind: str, what: str, *arguments: str, code: int = 0, **fields: Any) -> Row:
+    """Return a row that is alone, with these arguments of the command line."""
+    return Row(kind=kind, what=what, arguments=arguments, alone=True, code=code, **fields)
+
+
+def refused_run(kind: str, what: str, says: str, *arguments: str, code: int = 4, **fields: Any) -> Row:
+    """Return a row that is alone, and whose run is refused."""
+    return run_of_its_own(kind, what, *arguments, code=code, fate="refused", says=says, **fields)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,7 @@ from pytest_lmeval.compare.baseline import encode_baseline
 from pytest_lmeval.hashes import content_hash_of
 from pytest_lmeval.leaderboard.board import RunFacts, build_board
 from pytest_lmeval.types import ExampleResult
-from tests.border.table import Border, Row, check
+from tests.border.table import Border, Row, check, refused_run
 from tests.conftest import BOTH, RunModule
 
 IDS = [f"e{number}" for number in range(8)]
@@ -64,15 +64,7 @@ BORDER = Border(
     name="a baseline",
     files={"tasks/t.jsonl": TASK},
     rows=(
-        Row(
-            kind="absent",
-            what="no file",
-            fate="refused",
-            arguments=("--lm-baseline=none.json",),
-            alone=True,
-            code=4,
-            says="--lm-baseline none.json: no such file",
-        ),
+        refused_run("absent", "no file", "--lm-baseline none.json: no such file", "--lm-baseline=none.json"),
         _refused(
             "absent", "no records of examples", _changed(lambda b: b["tasks"][0].pop("per_example")), "base.json: "
         ),
@@ -120,14 +112,11 @@ BORDER = Border(
         _refused(
             "raising", "another digest", _changed(lambda b: b.update(digest="0" * 64)), "base.json: changed by hand"
         ),
-        Row(
-            kind="raising",
-            what="a folder",
-            fate="refused",
-            arguments=("--lm-baseline=tasks",),
-            alone=True,
-            code=4,
-            says="a folder; name the ledger.jsonl or the leaderboard.json in it",
+        refused_run(
+            "raising",
+            "a folder",
+            "a folder; name the ledger.jsonl or the leaderboard.json in it",
+            "--lm-baseline=tasks",
         ),
         _row(
             "secret",

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.border.table import Border, Row, check
+from tests.border.table import Border, Row, check, refused_run, run_of_its_own
 from tests.conftest import BOTH, MODEL, RunModule
 
 FILE = "kept/answers.sqlite"
@@ -29,7 +29,7 @@ def database(version: int) -> bytes:
 
 def refused(kind: str, what: str, says: str, *arguments: str, **files: bytes | str) -> Row:
     named = {name.replace("__", "."): content for name, content in files.items()}
-    return Row(kind=kind, what=what, fate="refused", files=named, arguments=arguments, alone=True, code=4, says=says)
+    return refused_run(kind, what, says, *arguments, files=named)
 
 
 BORDER = Border(
@@ -38,33 +38,22 @@ BORDER = Border(
     arguments=("--lm-adapter=model:Model", "--lm-cache=kept"),
     rows=(
         refused("absent", "no folder to read only", "holds no answers", "--lm-cache-mode=read-only"),
-        Row(kind="empty", what="an empty file", files={FILE: b""}, alone=True, code=0, example="t:a", status="passed"),
+        run_of_its_own("empty", "an empty file", files={FILE: b""}, example="t:a", status="passed"),
         refused("wrong type", "a file in place of the folder", "cannot be used", kept="x"),
-        Row(
-            kind="control characters",
-            what="a file that is no database",
-            fate="refused",
+        refused_run(
+            "control characters",
+            "a file that is no database",
+            "cannot be used",
             files={FILE: b"\xff\x00 no database, but long enough to be looked at" * 40},
-            alone=True,
-            code=4,
-            says="cannot be used",
         ),
-        Row(
-            kind="late",
-            what="a file of a later version",
-            fate="refused",
-            files={FILE: database(7)},
-            alone=True,
-            code=4,
-            says="of version 7, and this is version 2",
+        refused_run(
+            "late", "a file of a later version", "of version 7, and this is version 2", files={FILE: database(7)}
         ),
-        Row(
-            kind="same name",
-            what="answers of version 0.1.1, whose keys hold little but a name",
+        run_of_its_own(
+            "same name",
+            "answers of version 0.1.1, whose keys hold little but a name",
             fate="reported",
             files={FILE: database(1)},
-            alone=True,
-            code=0,
             example="t:a",
             status="passed",
             says="cache: 1 answer(s) of version 0.1.1 are not used",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.border.table import FRONTS, Border, Row, check
+from tests.border.table import FRONTS, Border, Row, check, refused_run, run_of_its_own
 from tests.conftest import BOTH, Project, RunModule
 
 EVAL = """
@@ -30,21 +30,20 @@ def evals(data: str, name: str = "e") -> dict[str, str]:
 
 
 def uncollected(kind: str, what: str, text: str, says: str = "test_bad.py could not be collected") -> Row:
-    return Row(
-        kind=kind,
-        what=what,
+    return run_of_its_own(
+        kind,
+        what,
+        "--continue-on-collection-errors",
         fate="reported",
+        code=3,
         files={"test_bad.py": text},
-        arguments=("--continue-on-collection-errors",),
         says=says,
         on=ALL_FRONTS,
-        alone=True,
-        code=3,
     )
 
 
 def refused(kind: str, what: str, files: dict[str, str], says: str, code: int = 2) -> Row:
-    return Row(kind=kind, what=what, fate="refused", files=files, says=says, alone=True, code=code)
+    return refused_run(kind, what, says, code=code, files=files)
 
 
 BORDER = Border(
@@ -80,15 +79,12 @@ BORDER = Border(
             4,
         ),
         refused("same name", "two tasks of one name", evals("[{}]", "t"), "the task name 't' is taken"),
-        Row(
-            kind="twice",
-            what="a plugin that leaves all examples out",
-            fate="used",
+        run_of_its_own(
+            "twice",
+            "a plugin that leaves all examples out",
             files=hook("items[:] = [each for each in items if 'plain' in each.name]"),
             says="1 passed",
             on=("terminal",),
-            alone=True,
-            code=0,
         ),
         Row(
             kind="too large", never="how many tests there are is pytest's business; data: tests/border/test_data_set.py"

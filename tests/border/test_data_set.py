@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests import needs
-from tests.border.table import Border, Row, check
+from tests.border.table import Border, Row, check, refused_run
 from tests.conftest import BOTH, PYTEST_INI, Project, RunModule
 
 TASK = """
@@ -36,7 +36,7 @@ def evaluated(key: str, name: str, content: str | bytes) -> dict[str, str | byte
 
 def refused(kind: str, what: str, name: str, content: str | bytes, says: str) -> Row:
     files = {**evaluated("bad", name, content), "pytest.ini": SMALL}
-    return Row(kind=kind, what=what, fate="refused", files=files, says=says, alone=True, code=2)
+    return refused_run(kind, what, says, code=2, files=files)
 
 
 BORDER = Border(
@@ -45,14 +45,12 @@ BORDER = Border(
     arguments=("--lm-adapter=model:Model",),
     rows=(
         Row(kind="out of order", what="a key before another", example="e:a", status="passed", score=1.0),
-        Row(
-            kind="absent",
-            what="a file that is not there",
-            fate="refused",
-            files={"test_bad.py": EVAL.format(key="bad", data="none.csv")},
-            says="paths begin at the test file's folder",
-            alone=True,
+        refused_run(
+            "absent",
+            "a file that is not there",
+            "paths begin at the test file's folder",
             code=2,
+            files={"test_bad.py": EVAL.format(key="bad", data="none.csv")},
         ),
         refused("empty", "a csv file without rows", "x.csv", "id,q\n", "x.csv"),
         refused("wrong type", "an array of JSON", "x.jsonl", "[1, 2]\n", "expected an object"),

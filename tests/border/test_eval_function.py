@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import pytest
 
-from tests.border.table import Border, Row, check
+from tests.border.table import Border, Row, check, refused_run, run_of_its_own
 from tests.conftest import BOTH, RunModule
 
 MODEL = """
@@ -64,7 +64,7 @@ def _used(kind: str, name: str, body: str, score: float = 1.0, **more: Any) -> R
 
 def _never_run(kind: str, name: str, text: str, says: str) -> Row:
     files = {f"tests/test_{name}.py": f"{HEAD}\n{text}\n"}
-    return Row(kind=kind, what=name.replace("_", " "), fate="refused", files=files, says=says, alone=True, code=2)
+    return refused_run(kind, name.replace("_", " "), says, code=2, files=files)
 
 
 DEF = "@task('NAME')\ndef test_NAME(row, lm):"
@@ -225,15 +225,14 @@ BORDER = Border(
             head="@task('NAME')\n@pytest.mark.parametrize('again', [1, 2])\nasync def test_NAME(row, lm, again):",
             example="shared_row:1-a",
         ),
-        Row(
-            kind="twice",
-            what="examples repeated by pytest-repeat",
-            fate="refused",
-            files={"tests/test_repeated.py": f"{HEAD}\n@task('r')\nasync def test_r(row):\n    assert row\n"},
-            arguments=("-ppytest_repeat", "--count=2"),
-            says="pytest-repeat would make 2 examples of each",
-            alone=True,
+        refused_run(
+            "twice",
+            "examples repeated by pytest-repeat",
+            "pytest-repeat would make 2 examples of each",
+            "-ppytest_repeat",
+            "--count=2",
             code=2,
+            files={"tests/test_repeated.py": f"{HEAD}\n@task('r')\nasync def test_r(row):\n    assert row\n"},
         ),
         _refused(
             "late",
@@ -247,10 +246,11 @@ BORDER = Border(
             "assert lm.ask('4')",
             "lm.ask was never awaited, so that nothing was asked: write await lm.ask(...)",
         ),
-        Row(
-            kind="late",
-            what="a score after the result was reported",
+        run_of_its_own(
+            "late",
+            "a score after the result was reported",
             fate="reported",
+            code=3,
             files={
                 "tests/test_late.py": f"{HEAD}\n@task('late', [{{'id': each}} for each in 'abcdefgh'])\n"
                 "async def test_late(row, lm):\n"
@@ -263,8 +263,6 @@ BORDER = Border(
             says="lm.score('ok') after its example had ended (late: a)",
             example="late:a",
             status="passed",
-            alone=True,
-            code=3,
         ),
         _used(
             "out of order", "scores_first", "lm.score('ok', 1)\nlm.output(1)\nlm.step('tool', 'x')\nawait lm.ask('4')"
@@ -345,27 +343,23 @@ BORDER = Border(
         ),
         _refused("secret", "secret_returned", "assert row\nreturn type(KEY, (), {})", "which decides nothing"),
         _used("same name", "same_note", "lm.note('x', 1)\nlm.note('x', 2)\nlm.score('ok', 1)"),
-        Row(
-            kind="same name",
-            what="two functions of one task name",
-            fate="refused",
+        refused_run(
+            "same name",
+            "two functions of one task name",
+            "the task name 'same' is taken by tests/test_same.py",
+            code=2,
             files={
                 "tests/test_same.py": f"{HEAD}\n@task('same')\ndef test_one(row):\n    assert row\n\n"
                 "@task('same')\ndef test_two(row):\n    assert row\n"
             },
-            says="the task name 'same' is taken by tests/test_same.py",
-            alone=True,
-            code=2,
         ),
-        Row(
-            kind="same name",
-            what="a fixture lm of the project's own",
+        run_of_its_own(
+            "same name",
+            "a fixture lm of the project's own",
             files={
                 "tests/conftest.py": "import pytest\n\n@pytest.fixture\ndef lm():\n    return 'theirs'\n",
                 "tests/test_own.py": "def test_own(lm):\n    assert lm == 'theirs'\n",
             },
-            alone=True,
-            code=0,
         ),
     ),
 )

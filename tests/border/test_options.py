@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.border.table import Border, Row, check
+from tests.border.table import Border, Row, check, refused_run, run_of_its_own
 from tests.conftest import BOTH, PYTEST_INI, RunModule
 
 RECORD = '{"id": "a", "prompt": "say: x", "targets": ["x"], "metric": "exact_match"}\n'
@@ -15,19 +15,19 @@ RECORD = '{"id": "a", "prompt": "say: x", "targets": ["x"], "metric": "exact_mat
 def ini(kind: str, what: str, lines: str, says: str) -> Row:
     """Return the row of an ini file that ends the run before its first request."""
     files = {"pytest.ini": f"{PYTEST_INI}{lines}\n"}
-    return Row(kind=kind, what=what, alone=True, code=4, fate="refused", files=files, says=says)
+    return refused_run(kind, what, says, files=files)
 
 
 def option(kind: str, given: str, says: str) -> Row:
     """Return the row of an option that ends the run before its first request."""
-    return Row(kind=kind, what=given, alone=True, code=4, fate="refused", arguments=(given,), says=says)
+    return refused_run(kind, given, says, given)
 
 
 def table(kind: str, what: str, lines: str, says: str, adapter: str = "") -> Row:
     """Return the row of a ``pyproject.toml`` that ends the run before its first request."""
     files = {"pyproject.toml": lines}
     given = (f"--lm-adapter={adapter}",) if adapter else ()
-    return Row(kind=kind, what=what, alone=True, code=4, fate="refused", files=files, arguments=given, says=says)
+    return refused_run(kind, what, says, *given, files=files)
 
 
 BORDER = Border(
@@ -64,45 +64,34 @@ BORDER = Border(
         ),
         option("too large", "--lm-min-score=t=2", "expected NAME=VALUE with a number from 0 to 1 as VALUE, got 't=2'"),
         option("not finite or negative", "--lm-max-cost=nan", "argument --lm-max-cost: "),
-        Row(
-            kind="control characters",
-            what="the name of a task",
-            alone=True,
-            code=4,
-            fate="refused",
-            arguments=("--lm-min-score=a\x1b[2Jb=1",),
-            says="a\\x1b[2Jb",
-            unsaid="\x1b[2J",
+        refused_run(
+            "control characters", "the name of a task", "a\\x1b[2Jb", "--lm-min-score=a\x1b[2Jb=1", unsaid="\x1b[2J"
         ),
         ini(
             "twice", "two floors of a task", "lm_min_scores =\n  t=0.5\n  t=0.9", "ini lm_min_scores: t has two values"
         ),
-        Row(
-            kind="twice",
-            what="an option, as addopts and the command line may have it",
-            alone=True,
-            code=0,
-            arguments=("--lm-gate=baseline", "--lm-gate=none"),
+        run_of_its_own(
+            "twice",
+            "an option, as addopts and the command line may have it",
+            "--lm-gate=baseline",
+            "--lm-gate=none",
             says="gate none",
             on=("terminal",),
         ),
         Row(kind="late", never="options are read before anything runs"),
-        Row(
-            kind="out of order",
-            what="options without the one that they belong to",
+        run_of_its_own(
+            "out of order",
+            "options without the one that they belong to",
+            "--lm-strict",
+            "--lm-tolerance=0.1",
             fate="reported",
-            alone=True,
-            code=0,
-            arguments=("--lm-strict", "--lm-tolerance=0.1"),
             says="--lm-strict, --lm-tolerance: without effect, nothing is compared without",
         ),
-        Row(
-            kind="out of order",
-            what="a seed of nothing",
+        run_of_its_own(
+            "out of order",
+            "a seed of nothing",
+            "--lm-seed=3",
             fate="reported",
-            alone=True,
-            code=0,
-            arguments=("--lm-seed=3",),
             says="--lm-seed: without effect, nothing is drawn without --lm-sample",
         ),
         Row(kind="cancelled", never="to read options waits for nothing"),
@@ -112,14 +101,11 @@ BORDER = Border(
             '[tool.lmeval]\nplugins = ["none_such"]\n',
             "importing none_su",
         ),
-        Row(
-            kind="secret",
-            what="a key as an option",
-            alone=True,
-            code=4,
-            fate="refused",
-            arguments=("--lm-adapter-arg=api_key=sk-PLANTED-0123456789",),
-            says="adapter 'model:Model' could not be made: TypeError: Model() takes no arguments",
+        refused_run(
+            "secret",
+            "a key as an option",
+            "adapter 'model:Model' could not be made: TypeError: Model() takes no arguments",
+            "--lm-adapter-arg=api_key=sk-PLANTED-0123456789",
             unsaid="sk-PLANTED",
         ),
         table(

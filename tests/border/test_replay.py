@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.border.table import Border, Row, check
+from tests.border.table import Border, Row, check, refused_run
 from tests.conftest import BOTH, RunModule
 
 IDS = ("absent", "empty", "large", "escape", "late")
@@ -22,9 +22,7 @@ def recording(*records: object) -> str:
 
 
 def refused(kind: str, what: str, says: str, content: str | bytes, **files: str) -> Row:
-    return Row(
-        kind=kind, what=what, fate="refused", files={"said.jsonl": content, **files}, alone=True, code=4, says=says
-    )
+    return refused_run(kind, what, says, files={"said.jsonl": content, **files})
 
 
 BORDER = Border(

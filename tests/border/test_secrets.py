@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pytest_lmeval.types import Completion
-from tests.border.table import Border, Row, check
+from tests.border.table import Border, Row, check, refused_run, run_of_its_own
 from tests.conftest import BOTH, NEEDLESS, RunModule
 from tests.sources import source
 
@@ -132,15 +132,15 @@ def _row(kind: str, what: str, task: str, said: str, says: str, status: str = "f
 
 def _alone(kind: str, what: str, said: str, says: str, unsaid: str, *known: str, **environment: str) -> Row:
     """Return a row with a run of its own, and other secrets."""
-    return Row(
-        kind=kind,
-        what=what,
+    return run_of_its_own(
+        kind,
+        what,
+        *(f"--lm-adapter-arg={one}" for one in known),
+        "--lm-cache=cache",
         fate="reported",
-        files={"tasks/a.jsonl": _line(said)},
-        arguments=(*(f"--lm-adapter-arg={one}" for one in known), "--lm-cache=cache"),
-        environment=environment,
-        alone=True,
         code=1,
+        files={"tasks/a.jsonl": _line(said)},
+        environment=environment,
         example="a:e",
         status="failed",
         says=says,
@@ -160,15 +160,12 @@ BORDER = Border(
     rows=(
         _alone("absent", "the variable is not set", "[{key}]", "[]", KEY, "api_key_env=NOT_SET"),
         _alone("empty", "an empty secret hides nothing", "[a]", "[a]", "***", "known=['', 'abc']"),
-        Row(
-            kind="wrong type",
-            what="one text where a list of texts is meant",
-            fate="refused",
+        refused_run(
+            "wrong type",
+            "one text where a list of texts is meant",
+            "adapter echo.v1: known_secrets is str; expected a list of texts",
+            "--lm-adapter-arg=known=one-text",
             files={"tasks/a.jsonl": _line("x")},
-            arguments=("--lm-adapter-arg=known=one-text",),
-            alone=True,
-            code=4,
-            says="adapter echo.v1: known_secrets is str; expected a list of texts",
         ),
         _alone("too large", "a key of 6,000 characters", "[{key}]", "[***]", "0abc1abc2", MY_MODEL="0abc1abc2" * 700),
         Row(kind="not finite or negative", never="a secret is a text"),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.border.table import Border, Row, check
+from tests.border.table import Border, Row, check, refused_run
 from tests.conftest import BOTH, RunModule
 
 ANSIBLE = """\
@@ -54,7 +54,7 @@ def line(id: str = "a", **fields: object) -> str:
 
 
 def refused(kind: str, what: str, text: str | bytes, says: str, name: str = "tasks/bad.yaml", code: int = 2) -> Row:
-    return Row(kind=kind, what=what, fate="refused", files={name: text}, says=says, alone=True, code=code)
+    return refused_run(kind, what, says, code=code, files={name: text})
 
 
 BORDER = Border(

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.border.table import Border, Row, check
+from tests.border.table import Border, Row, check, refused_run
 from tests.conftest import BOTH, RunModule
 
 # The prompt is what the model asks for: a list of [name, arguments as text].
@@ -63,7 +63,7 @@ def _row(kind: str, name: str, asked: Any, *calls: dict[str, Any], says: str = "
 def _bad(kind: str, name: str, says: str, *calls: dict[str, Any], **extras: Any) -> Row:
     """Return the row of a record that no call can be right by."""
     files = {f"tasks/{name}.jsonl": _record([], *calls, **extras)}
-    return Row(kind=kind, what=json.dumps(calls), fate="refused", files=files, alone=True, code=2, says=says)
+    return refused_run(kind, json.dumps(calls), says, code=2, files=files)
 
 
 def _asked(**given: Any) -> list[list[str]]:

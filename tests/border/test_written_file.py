@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from pytest_lmeval.atomic import write_atomically
-from tests.border.table import Border, Row, check
+from tests.border.table import Border, Row, check, refused_run, run_of_its_own
 from tests.conftest import BOTH, Project, RunModule
 
 LINE = '{"id": "a", "prompt": "say: x", "targets": ["x"], "metric": "exact_match"}\n'
@@ -45,41 +45,33 @@ BORDER = Border(
     rows=(
         Row(kind="absent", what="a link that leads to no file is written through", says="Overall", on=("markdown",)),
         Row(kind="same name", what="a link to an older page", says="leaderboard", on=("page",), unsaid="an older page"),
-        Row(
-            kind="wrong type",
-            what="a folder in the place of Markdown",
-            fate="refused",
+        refused_run(
+            "wrong type",
+            "a folder in the place of Markdown",
+            REFUSED,
+            code=1,
             files=placed('place("leaderboard.md", os.mkdir)'),
-            says=REFUSED,
-            alone=True,
-            code=1,
         ),
-        Row(
-            kind="raising",
-            what="a link to itself",
-            fate="refused",
+        refused_run(
+            "raising",
+            "a link to itself",
+            "symbolic links",
+            code=1,
             files=placed('place("leaderboard.md", lambda path: os.symlink("leaderboard.md", path))'),
-            says="symbolic links",
-            alone=True,
-            code=1,
         ),
-        Row(
-            kind="out of order",
-            what="a socket in the place of the page",
-            fate="refused",
+        refused_run(
+            "out of order",
+            "a socket in the place of the page",
+            REFUSED,
+            code=1,
             files=placed('place("report.html", bound)'),
-            says=REFUSED,
-            alone=True,
-            code=1,
         ),
-        Row(
-            kind="empty",
-            what="the null device in the place of Markdown",
+        run_of_its_own(
+            "empty",
+            "the null device in the place of Markdown",
             files=placed('place("leaderboard.md", lambda path: os.symlink("/dev/null", path))'),
             example="t:a",
             status="passed",
-            alone=True,
-            code=0,
         ),
         Row(kind="too large", never="a full disk: tests/plugin/record/test_unwritable_reports.py"),
         Row(kind="not finite or negative", never="what is written is checked where the board is made"),

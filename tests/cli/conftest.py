@@ -13,6 +13,7 @@ import pytest
 from pytest_lmeval.cli import main
 from pytest_lmeval.convert import convert_gsm8k
 from tests import needs
+from tests.cli.yaml_project import write_project
 from tests.conftest import NEEDLESS, MadeOnce, RunModule
 
 GSM8K = needs.DATA / "gsm8k/example_model_solutions.jsonl"
@@ -46,6 +47,14 @@ def lmeval(capsys: pytest.CaptureFixture[str]) -> Lmeval:
         return code, *capsys.readouterr()
 
     return call
+
+
+@pytest.fixture
+def yaml_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Provide a project with declarative tasks as the current folder."""
+    write_project(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
 
 
 @pytest.fixture(scope="session")

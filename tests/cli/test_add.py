@@ -7,14 +7,12 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Lmeval
-from tests.cli.yaml_project import CHOICE, TASK, write_project
+from tests.cli.yaml_project import CHOICE, TASK
 
 
 @pytest.fixture(autouse=True)
-def _project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_project(tmp_path)
-    (tmp_path / "new").mkdir()
-    monkeypatch.chdir(tmp_path)
+def _project(yaml_project: Path) -> None:
+    (yaml_project / "new").mkdir()
 
 
 def _write(name: str, text: str) -> None:

@@ -7,13 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Lmeval
-from tests.cli.yaml_project import TASK, write_project
+from tests.cli.yaml_project import TASK
 
-
-@pytest.fixture(autouse=True)
-def _project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_project(tmp_path)
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("yaml_project")
 
 
 def test_a_task_is_deleted_by_its_key(lmeval: Lmeval) -> None:

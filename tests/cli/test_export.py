@@ -9,7 +9,7 @@ import pytest
 from pytest_lmeval.formats.yaml.document import Includer
 from pytest_lmeval.formats.yaml.parse import parse_yaml
 from tests.cli.conftest import Lmeval
-from tests.cli.yaml_project import TASK, write_project
+from tests.cli.yaml_project import TASK
 
 SNIPPETS = {
     "s.py": "def compute_scores(sample, solver_output):\n\n    return {'a': '# not a comment: {{ x }}'}\n",
@@ -31,11 +31,9 @@ SCORERS = """\
 
 
 @pytest.fixture(autouse=True)
-def _project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_project(tmp_path)
+def _project(yaml_project: Path) -> None:
     for name, text in SNIPPETS.items():
-        (tmp_path / "tasks" / name).write_bytes(text.encode())
-    monkeypatch.chdir(tmp_path)
+        (yaml_project / "tasks" / name).write_bytes(text.encode())
 
 
 def test_a_task_without_includes_is_its_file(lmeval: Lmeval) -> None:

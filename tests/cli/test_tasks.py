@@ -8,13 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Lmeval
-from tests.cli.yaml_project import write_project
 
-
-@pytest.fixture(autouse=True)
-def _project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_project(tmp_path)
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("yaml_project")
 
 
 def test_the_tasks_of_the_project_are_listed(lmeval: Lmeval) -> None:

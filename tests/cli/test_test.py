@@ -9,14 +9,12 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Lmeval
-from tests.cli.yaml_project import TASK, write_project
+from tests.cli.yaml_project import TASK
 
 
 @pytest.fixture(autouse=True)
-def _project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_project(tmp_path)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+def _project(yaml_project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [str(yaml_project), *sys.path])
     monkeypatch.delitem(sys.modules, "picker", raising=False)
 
 

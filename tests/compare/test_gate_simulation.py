@@ -2,35 +2,17 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.compare.conftest import few_and_all
+
+BENCHMARK = "gate"
 ROOT = Path(__file__).parents[2]
 GATE_PAGE = (ROOT / "docs" / "gate.md").read_text(encoding="utf-8")
-
-
-def few_and_all(few: int, every: int) -> list[Any]:
-    """Return the rounds of a simulation in the default run and under --all."""
-    return [few, pytest.param(every, marks=pytest.mark.slow)]
-
-
-@pytest.fixture(scope="module")
-def simulation() -> Iterator[Any]:
-    """Import the benchmark, which is a script."""
-    spec = importlib.util.spec_from_file_location("gate_simulation", ROOT / "benchmarks" / "gate.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    yield module
-    del sys.modules[spec.name]
 
 
 @pytest.mark.parametrize("rounds", few_and_all(25, 100))

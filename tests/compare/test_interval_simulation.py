@@ -2,34 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
-import sys
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.compare.conftest import few_and_all
 
-
-def few_and_all(few: int, every: int) -> list[Any]:
-    """Return the rounds of a simulation in the default run and under --all."""
-    return [few, pytest.param(every, marks=pytest.mark.slow)]
-
-
-@pytest.fixture(scope="module")
-def simulation() -> Iterator[Any]:
-    """Import the benchmark, which is a script."""
-    spec = importlib.util.spec_from_file_location("interval_simulation", ROOT / "benchmarks" / "intervals.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    yield module
-    del sys.modules[spec.name]
+BENCHMARK = "intervals"
 
 
 def by_chance(share: float, runs: int) -> float:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,13 +14,9 @@ from pytest_lmeval.compare.explain import may_be
 from pytest_lmeval.compare.rank import rank
 from pytest_lmeval.records.runfile import RunFile
 from pytest_lmeval.types import ExampleResult
+from tests.compare.conftest import few_and_all
 from tests.compare.test_compare import answers, broken, run
 from tests.records.run_files import FACTS, infos_of, results_of
-
-
-def few_and_all(few: int, every: int) -> list[Any]:
-    """Return the number of boards in the default run and under --all."""
-    return [few, pytest.param(every, marks=pytest.mark.slow)]
 
 
 def drawn_board(toss: random.Random) -> tuple[list[ExampleResult], list[ExampleResult]]:

@@ -197,7 +197,9 @@ def test_a_baseline_gate_says_that_nothing_measured_was_compared(tasks: Project)
     # Of nothing but measured tasks a comparison finds nothing at all: that is no pass.
     result = tasks.run("tasks", baseline)
     assert 1 == result.ret
-    result.stdout.fnmatch_lines(["*nothing could be compared: 4 examples are measured by aggregations only*set floors*"])
+    result.stdout.fnmatch_lines(
+        ["*nothing could be compared: 4 examples are measured by aggregations only*set floors*"]
+    )
     result.stdout.no_fnmatch_line("*to update it*")
 
 

@@ -93,7 +93,7 @@ BORDER = Border(
             fate="reported",
             status="failed",
             score=0.0,
-            says="tags: 1 of 1 outputs begin with <thinking>: thoughts are scored as answers",
+            says="tags: 1 of 1 outputs begin with <thinking>: these thoughts are scored as part",
         ),
         _refused("too large", "tokens", "Completion('4', prompt_tokens=10**400)", "with prompt_tokens 1000000000"),
         _refused("too large", "price", "Completion('4', cost=1e300)", "with cost 1e+300; expected a finite number"),

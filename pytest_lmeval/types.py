@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from operator import attrgetter
-from typing import Any, Literal, NamedTuple
+from dataclasses import dataclass, field, fields, replace
+from operator import attrgetter, itemgetter
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from pytest_lmeval.compact_json import compact_encoder
 from pytest_lmeval.formatters import concatenation, joined
@@ -19,10 +19,14 @@ from pytest_lmeval.text import printable
 
 __all__ = [
     "FAILED",
+    "RESULT_FIELDS",
     "UNSCORED",
     "WITHOUT_SCORE",
     "Completion",
     "Example",
+    "ExampleAnswer",
+    "ExampleJudgement",
+    "ExampleQuestion",
     "ExampleResult",
     "Exchange",
     "FewShot",
@@ -346,63 +350,118 @@ COST_UNKNOWN = "cost_unknown"
 """In the usage of an example: how many of its requests do not tell their cost, where others of it do."""
 
 
-@dataclass(frozen=True, slots=True)
-class ExampleResult:
-    """Everything a run knows about one example; one ledger line.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExampleQuestion:
+    """Which example a result is of, and what it asked.
 
-    ``score`` is None exactly when the example was not scored (``error``, ``timeout``, ``excluded``) or only the task's
-    aggregations score it (``measured``): it then counts as scored, and ``threshold`` does not apply. ``outputs`` and
-    ``predictions`` hold one text per repeat. ``hash`` is the content hash, ``scoring_hash`` that of all in it but the
-    prompt, ``request`` that of what the model was asked. ``usage`` sums up ``prompt_tokens``, ``completion_tokens`` and
-    ``cost``, as far as known, COST_UNKNOWN where only some requests tell theirs. ``cluster`` names what the example
-    shares with others, such as a text they all ask about; ``must_pass`` says that the gate lets no run through that
-    fails it. ``line`` is the example's in its file, from 1. ``metrics`` are the means of the further scores, and empty
-    where the metric is the only one. ``item`` is the name of the example's test item where that is not simply made of
-    its id. ``request_ms`` are the times of its requests where there are several, ``ttft_ms`` those until a first token.
-    ``thoughts`` are those before each of the outputs, and empty where there are none; ``cut_off`` says that an output
-    is cut off at the limit of tokens, or that none came after thoughts. ``exchanges`` are the records of all requests
-    for an example that took several a response; see :mod:`~pytest_lmeval.records.answers`. ``quarantine`` tells
-    ``until`` when, and for what ``reason``, the example is ``quarantined``: whatever came of it decides nothing.
-    ``cached`` counts the answers that came out of the cache: they cost nothing, and times are of the others.
-    ``served_by`` counts the answers by what servers said of the model that gave them. ``adapter_key`` tells an adapter
-    of a project's own from others of its name: its answers are not used again in their place.
+    ``hash`` is the content hash, ``scoring_hash`` that of all in it but the prompt, ``request`` that of what the model
+    was asked. ``cluster`` names what the example shares with others, such as a text they all ask about; ``must_pass``
+    says that the run fails if this example fails. ``line`` is the example's in its file, from 1. ``item`` is the name
+    of the example's test item where that is not simply made of its id.
     """
 
     task: str
     id: str
-    status: Status
-    score: float | None
-    threshold: float
     metric: str
     hash: str
     prompt: str = ""
-    outputs: tuple[str, ...] = ()
-    predictions: tuple[str, ...] = ()
     targets: tuple[str, ...] = ()
     post_process: str = "none"
     category: str = ""
-    latency_ms: float | None = None
-    unparsed: bool = False
-    error: str = ""
-    adapter: str = ""
     request: str = ""
-    usage: Mapping[str, float] = field(default_factory=dict)
-    details: Mapping[str, Any] = field(default_factory=dict)
     cluster: str = ""
     must_pass: bool = False
     line: int = 0
-    metrics: Mapping[str, float] = field(default_factory=dict)
     item: str = ""
+    scoring_hash: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExampleAnswer:
+    """What the model answered, and what that took.
+
+    ``outputs`` hold one text per repeat, ``thoughts`` those before each of them, and are empty where there are none;
+    ``cut_off`` says that an output is cut off at the limit of tokens, or that none came after thoughts. ``exchanges``
+    are the records of all requests for an example that took several a response; see
+    :mod:`~pytest_lmeval.records.answers`. ``usage`` sums up ``prompt_tokens``, ``completion_tokens`` and ``cost``, as
+    far as known, COST_UNKNOWN where only some requests tell theirs. ``request_ms`` are the times of its requests where
+    there are several, ``ttft_ms`` those until a first token. ``cached`` counts the answers that came out of the cache:
+    they cost nothing, and times are of the others. ``served_by`` counts the answers by what servers said of the model
+    that gave them. ``adapter_key`` tells an adapter of a project's own from others of its name: its answers are not
+    used again in their place.
+    """
+
+    outputs: tuple[str, ...] = ()
+    latency_ms: float | None = None
+    adapter: str = ""
+    usage: Mapping[str, float] = field(default_factory=dict)
     thoughts: tuple[str, ...] = ()
     cut_off: bool = False
     exchanges: tuple[Mapping[str, Any], ...] = ()
-    scoring_hash: str = ""
     request_ms: tuple[float, ...] = ()
     ttft_ms: tuple[float, ...] = ()
     cached: int = 0
-    quarantine: Mapping[str, str] = field(default_factory=dict)
     served_by: Mapping[str, int] = field(default_factory=dict)
     adapter_key: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExampleJudgement:
+    """What the answer was worth.
+
+    ``score`` is None exactly when the example was not scored (``error``, ``timeout``, ``excluded``) or only the task's
+    aggregations score it (``measured``): it then counts as scored, and ``threshold`` does not apply. ``predictions``
+    hold one text per repeat. ``metrics`` are the means of the further scores, and empty where the metric is the only
+    one. ``quarantine`` tells ``until`` when, and for what ``reason``, the example is ``quarantined``: whatever came of
+    it decides nothing.
+    """
+
+    status: Status
+    score: float | None
+    threshold: float
+    predictions: tuple[str, ...] = ()
+    unparsed: bool = False
+    error: str = ""
+    details: Mapping[str, Any] = field(default_factory=dict)
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    quarantine: Mapping[str, str] = field(default_factory=dict)
+
+
+if TYPE_CHECKING:
+
+    class _Fields(ExampleQuestion, ExampleAnswer, ExampleJudgement):  # type: ignore[misc]  # none is ever made
+        """The fields of all groups, as a type checker sees those of a result."""
+
+else:
+    _Fields = object
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class ExampleResult(_Fields):
+    """Everything a run knows about one example; one ledger line.
+
+    Each field of a group is one of the result, too: ``result.score`` is ``result.judgement.score``. A result is made of
+    groups or of fields, in the order of RESULT_FIELDS or by name; :func:`dataclasses.replace` takes either.
+    """
+
+    question: ExampleQuestion
+    answer: ExampleAnswer
+    judgement: ExampleJudgement
+
+    def __init__(
+        self,
+        *values: Any,
+        question: ExampleQuestion | None = None,
+        answer: ExampleAnswer | None = None,
+        judgement: ExampleJudgement | None = None,
+        **fields: Any,
+    ) -> None:
+        groups: tuple[Any, ...] = (question, answer, judgement)
+        if values or fields or None in groups:
+            fields.update(zip(RESULT_FIELDS, values, strict=False))
+            groups = tuple(map(_with_fields, _GROUPS.values(), groups, _by_group(fields)))
+        for name, group in zip(_GROUPS, groups, strict=True):
+            object.__setattr__(self, name, group)
 
     @property
     def times(self) -> tuple[float, ...]:
@@ -431,15 +490,61 @@ class ExampleResult:
 
     def to_json(self) -> str:
         """Return the result as one line of ASCII JSON, whatever text the model wrote."""
-        return _encode(dict(zip(_RESULT_FIELDS, _result_values(self), strict=True)))
+        values = _question_values(self.question) + _answer_values(self.answer) + _judgement_values(self.judgement)
+        return _encode(dict(zip(RESULT_FIELDS, _as_in_a_line(values), strict=True)))
 
     @classmethod
     def from_json(cls, line: str | bytes) -> ExampleResult:
         """Return the result that :meth:`to_json` wrote."""
         fields = json.loads(line)
-        for name in ("outputs", "predictions", "targets", "thoughts", "exchanges", "request_ms", "ttft_ms"):
+        for name in _TUPLES:
             fields[name] = tuple(fields[name])
-        return cls(**fields)
+        return cls.of_fields(fields)
+
+    @classmethod
+    def of_fields(cls, fields: Mapping[str, Any]) -> ExampleResult:
+        """Return the result whose fields are all in ``fields``."""
+        return cls(
+            question=ExampleQuestion(**{name: fields[name] for name in _QUESTION}),
+            answer=ExampleAnswer(**{name: fields[name] for name in _ANSWER}),
+            judgement=ExampleJudgement(**{name: fields[name] for name in _JUDGEMENT}),
+        )
+
+
+_GROUPS: Mapping[str, type] = {
+    "question": ExampleQuestion,
+    "answer": ExampleAnswer,
+    "judgement": ExampleJudgement,
+}
+_QUESTION, _ANSWER, _JUDGEMENT = _NAMES = [tuple(each.name for each in fields(kind)) for kind in _GROUPS.values()]
+_TUPLES = [each.name for kind in _GROUPS.values() for each in fields(kind) if each.type.startswith("tuple[")]
+_GROUP_OF = {name: number for number, names in enumerate(_NAMES) for name in names}
+RESULT_FIELDS = (
+    *("task", "id", "status", "score", "threshold", "metric", "hash", "prompt", "outputs", "predictions", "targets"),
+    *("post_process", "category", "latency_ms", "unparsed", "error", "adapter", "request", "usage", "details"),
+    *("cluster", "must_pass", "line", "metrics", "item", "thoughts", "cut_off", "exchanges", "scoring_hash"),
+    *("request_ms", "ttft_ms", "cached", "quarantine", "served_by", "adapter_key"),
+)
+"""The fields of a result in the order in which a ledger's line has them."""
+_question_values, _answer_values, _judgement_values = (attrgetter(*names) for names in _NAMES)
+_as_in_a_line = itemgetter(*[(*_QUESTION, *_ANSWER, *_JUDGEMENT).index(name) for name in RESULT_FIELDS])
+for _group, _names in zip(_GROUPS, _NAMES, strict=True):
+    for _name in _names:
+        setattr(ExampleResult, _name, property(attrgetter(f"{_group}.{_name}")))
+
+
+def _by_group(fields: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the fields of each group of a result; raise TypeError for one that there is not."""
+    groups: list[dict[str, Any]] = [{} for _ in _GROUPS]
+    for name, value in fields.items():
+        if name not in _GROUP_OF:
+            raise TypeError(f"a result has no field {name!r}")
+        groups[_GROUP_OF[name]][name] = value
+    return groups
+
+
+def _with_fields(kind: type, group: Any, fields: Mapping[str, Any]) -> Any:
+    return kind(**fields) if group is None else replace(group, **fields) if fields else group
 
 
 def _calls_in(output: str) -> tuple[str, tuple[ToolCall, ...]] | None:
@@ -474,7 +579,5 @@ def _text_of(arguments: Any) -> str:
     return arguments if isinstance(arguments, str) else _encode_sorted(arguments)
 
 
-_RESULT_FIELDS = tuple(ExampleResult.__dataclass_fields__)
-_result_values = attrgetter(*_RESULT_FIELDS)
 _encode = compact_encoder()
 _encode_sorted = compact_encoder(sort_keys=True)

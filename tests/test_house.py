@@ -43,8 +43,7 @@ LUCK = 8
 MOST_METHODS = 20
 METHODS: dict[str, int] = {}
 MOST_FIELDS = 20
-# A result says which adapter of a project gave it: a run that is resumed takes no other one for it.
-FIELDS = {"ExampleResult": 35, "TaskRow": 32}
+FIELDS = {"TaskRow": 32}
 # Names of two or more classes.
 TWICE = """
     Asked Child Family Options Pair Run Transport

@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.records.answers import recorded_answer
-from pytest_lmeval.types import WITHOUT_SCORE, ExampleResult, Status
+from pytest_lmeval.types import RESULT_FIELDS, WITHOUT_SCORE, ExampleResult, Status
 
 _STATUSES = frozenset(get_args(Status))
 _REQUIRED_TEXTS = ("task", "id", "metric", "hash")
@@ -28,7 +28,6 @@ _TEXTS = (
 _LISTS = ("outputs", "predictions", "targets")
 _TIMES = ("request_ms", "ttft_ms")
 _INFO_COUNTS = ("available", "selected")
-_RESULT_FIELDS = tuple(ExampleResult.__dataclass_fields__)
 _INFO_FIELDS = tuple(TaskInfo.__dataclass_fields__)
 
 
@@ -37,7 +36,7 @@ def recorded_result(fields: Mapping[str, Any]) -> ExampleResult:
 
     Fields that this version does not know are passed over, optional ones may be missing.
     """
-    known = {name: fields[name] for name in _RESULT_FIELDS if name in fields}
+    known = {name: fields[name] for name in RESULT_FIELDS if name in fields}
     for name in _REQUIRED_TEXTS:
         _expect(isinstance(known.get(name), str), name, known.get(name), "text")
     for name in _TEXTS:

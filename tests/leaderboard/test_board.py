@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given, settings
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from pytest_lmeval.leaderboard.board import Leaderboard, RunFacts, build_board, digest
 from pytest_lmeval.leaderboard.rows import TaskInfo
-from pytest_lmeval.types import ExampleResult
+from pytest_lmeval.types import ExampleResult, Status
 
 FACTS = RunFacts("2026-11-21T08:00:00Z", "toy.v1")
 SUMS, WORDS = TaskInfo("sums", "tasks/sums.jsonl"), TaskInfo("words", "tasks/words.jsonl")
@@ -185,6 +185,8 @@ _RESULTS = st.lists(
         ExampleResult,
         task=st.sampled_from(["sums", "words", "é"]),
         id=st.text(max_size=3),
+        status=st.sampled_from(get_args(Status)),
+        metric=st.text(max_size=3),
         score=st.none() | st.floats(0, 1),
         threshold=st.floats(0, 1),
         hash=st.text("0123456789abcdef", min_size=4, max_size=4),

@@ -16,7 +16,7 @@ from pytest_lmeval.records.boardfile import board_results
 from pytest_lmeval.records.recorded import recorded_result
 from pytest_lmeval.records.runfile import board_of, examples_of, read_run
 from pytest_lmeval.records.strict import parse_json
-from pytest_lmeval.types import ExampleResult
+from pytest_lmeval.types import RESULT_FIELDS, ExampleResult
 from tests.records.run_files import (
     board_of_results,
     infos_of,
@@ -268,7 +268,7 @@ json_values = st.recursive(
 )
 
 
-@given(st.dictionaries(st.sampled_from(list(ExampleResult.__dataclass_fields__)), json_values))
+@given(st.dictionaries(st.sampled_from(RESULT_FIELDS), json_values))
 def test_whatever_stands_in_a_record_it_is_a_result_or_a_value_error(changes: dict[str, Any]) -> None:
     record = {**json.loads(RESULTS[0].to_json()), **changes}
     try:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given, settings
@@ -29,6 +29,7 @@ from pytest_lmeval import (
 from pytest_lmeval.errors import AdapterError, AdapterTimeout, SandboxError
 from pytest_lmeval.hashes import request_hash
 from pytest_lmeval.scoring.evaluate import ScoringRules, Thresholds, content_hash, evaluate, failed_result, hashes
+from pytest_lmeval.types import Status
 from tests.tables import each_row
 
 COMPACT = {"id": "a", "prompt": "2 + 3 =", "targets": ["5"], "metric": "exact_match"}
@@ -334,6 +335,11 @@ def test_log_probabilities_that_are_no_numbers_give_no_confidence(load: Load, re
 
 _RESULTS = st.builds(
     ExampleResult,
+    task=st.text(),
+    id=st.text(),
+    status=st.sampled_from(get_args(Status)),
+    metric=st.text(),
+    hash=st.text(),
     score=st.none() | st.floats(0, 1),
     threshold=st.floats(0, 1),
     latency_ms=st.none() | st.floats(0, 1e9),

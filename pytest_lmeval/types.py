@@ -499,15 +499,10 @@ class ExampleResult(_Fields):
         fields = json.loads(line)
         for name in _TUPLES:
             fields[name] = tuple(fields[name])
-        return cls.of_fields(fields)
-
-    @classmethod
-    def of_fields(cls, fields: Mapping[str, Any]) -> ExampleResult:
-        """Return the result whose fields are all in ``fields``."""
         return cls(
-            question=ExampleQuestion(**{name: fields[name] for name in _QUESTION}),
-            answer=ExampleAnswer(**{name: fields[name] for name in _ANSWER}),
-            judgement=ExampleJudgement(**{name: fields[name] for name in _JUDGEMENT}),
+            question=ExampleQuestion(**dict(zip(_QUESTION, _question_items(fields), strict=True))),
+            answer=ExampleAnswer(**dict(zip(_ANSWER, _answer_items(fields), strict=True))),
+            judgement=ExampleJudgement(**dict(zip(_JUDGEMENT, _judgement_items(fields), strict=True))),
         )
 
 
@@ -527,6 +522,7 @@ RESULT_FIELDS = (
 )
 """The fields of a result in the order in which a ledger's line has them."""
 _question_values, _answer_values, _judgement_values = (attrgetter(*names) for names in _NAMES)
+_question_items, _answer_items, _judgement_items = (itemgetter(*names) for names in _NAMES)
 _as_in_a_line = itemgetter(*[(*_QUESTION, *_ANSWER, *_JUDGEMENT).index(name) for name in RESULT_FIELDS])
 for _group, _names in zip(_GROUPS, _NAMES, strict=True):
     for _name in _names:

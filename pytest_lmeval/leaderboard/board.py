@@ -28,6 +28,7 @@ from pytest_lmeval.stats.intervals import mean, overall_bounds
 from pytest_lmeval.types import ExampleResult
 
 _NOTHING: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
+_DETAILS = attrgetter("details")
 SCHEMA = "pytest-lmeval/leaderboard/2"
 
 
@@ -173,6 +174,7 @@ def build_board(
     # A row that has no score on purpose is outside the overall score; one that should have a score leaves none.
     inside = [row for row in rows if not row.is_outside]
     scores = [row.score for row in inside if row.score is not None]
+    of_core = [row for row in rows if CENTERED in row.metrics]
     overall = mean(scores) if is_whole and scores and len(scores) == len(inside) else None
     of_functions = traces(everything) if METRIC in map(attrgetter("metric"), rows) else []
     notes = notes_of(of_functions, facts.adapter) if of_functions else []
@@ -186,8 +188,8 @@ def build_board(
         digest=digest(everything),
         usage=_usage(everything),
         overall_ci95=None if overall is None else overall_bounds([scores_of(row.per_example) for row in inside]),
-        core_score=core_score(rows) if is_whole else None,
-        calibration=calibration(deciding),
+        core_score=core_score(of_core) if is_whole and of_core else None,
+        calibration=calibration(deciding) if any(map(_DETAILS, deciding)) else {},
         spent=rows[0].spent if len(rows) == 1 else spent(everything),
         remarks=tuple(dict.fromkeys((*facts.remarks, *notes))),
         served_by=served_by(everything, of_functions),

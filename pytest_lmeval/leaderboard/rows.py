@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any
 
@@ -26,6 +27,7 @@ from pytest_lmeval.types import ExampleResult
 # Ids in the order of the numbers in them, ex-2 before ex-10: each is written with its last twenty digits.
 _NUMBER = re.compile(r"\d+")
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
+_CATEGORY = attrgetter("category")
 Breakdown = Mapping[str, Mapping[str, float | int | None]]
 
 
@@ -167,7 +169,9 @@ def make_row(
     thresholds = {result.threshold for result in results if result.status != "measured"}
     metrics = {result.metric for result in everything}
     subjects = _subjects(results)
-    pairs = labelled(results) if any(result.category or result.details for result in results) else None
+    detailed = [result for result in results if result.details]
+    repeated = [result for result in detailed if "majority_score" in result.details]
+    pairs = labelled(results) if detailed or any(map(_CATEGORY, results)) else None
     score = mean(scores) if scores else aggregates.get("score")
     return TaskRow(
         task=info.name,
@@ -188,17 +192,17 @@ def make_row(
         min_score=floor,
         metrics={
             **_by_metric(results),
-            **repeat_metrics(results),
-            **_subject_mean(subjects),
-            **centered_metric(score, info.random_baseline),
-            **text_metrics(results),
+            **(repeat_metrics(repeated) if repeated else {}),
+            **(_subject_mean(subjects) if subjects else {}),
+            **({} if info.random_baseline is None else centered_metric(score, info.random_baseline)),
+            **(text_metrics(detailed) if detailed else {}),
             **aggregates.get("metrics", {}),
         },
         subjects=subjects,
-        repeats=repeat_errors(results),
+        repeats=repeat_errors(repeated) if repeated else {},
         classes=aggregates.get("classes") or (class_metrics(pairs) if pairs else {}),
         confusion=aggregates.get("confusion") or (confusion(pairs) if pairs else {}),
-        calibration=confidence_metrics(results),
+        calibration=confidence_metrics(detailed) if detailed else {},
         notes=aggregates.get("notes", {}),
         dataset=info.dataset,
         measured=_measured(statuses["measured"], info),

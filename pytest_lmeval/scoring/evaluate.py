@@ -7,6 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import Any
 
 from pytest_lmeval.errors import AdapterTimeout, LmevalError
@@ -19,9 +20,11 @@ from pytest_lmeval.stats.intervals import mean
 from pytest_lmeval.task import Prompt, Task, Tools
 from pytest_lmeval.types import (
     COST_UNKNOWN,
-    WITHOUT_SCORE,
     Completion,
     Example,
+    ExampleAnswer,
+    ExampleJudgement,
+    ExampleQuestion,
     ExampleResult,
     Exchange,
     Generate,
@@ -31,6 +34,7 @@ from pytest_lmeval.types import (
 )
 
 _NO_QUARANTINE = Quarantine(listed={})
+_PREDICTION, _UNPARSED, _VALUE = map(attrgetter, ("prediction", "unparsed", "value"))
 _MIXED = "some of its responses have a score and others have none; say score_field"
 
 
@@ -88,30 +92,23 @@ def evaluate(
     ``score`` stands in for the task's own method, where that has been at work already.
     """
     threshold = rules.thresholds.of(task, example)
-    asked = _Asked(task, example, prompt, threshold, responses)
     score = score or task.score
+    scores: Sequence[Score] = ()
+    value = None
     try:
-        groups = answer_groups(responses, rules.repeats)
+        groups = [responses] if rules.repeats == 1 else answer_groups(responses, rules.repeats)
         scores = [
             _checked(_with_what_is_known(score(example, group, rules.tools), group), example.metric) for group in groups
         ]
     except LmevalError as error:
-        return _result(asked, rules, _status_of(error), error=str(error))
+        status, problem = _status_of(error), str(error)
     except Exception as error:
-        problem = f"metric {example.metric!r} raised {type(error).__name__}: {error}"
-        return _result(asked, rules, "error", error=problem)
-    for each in scores:
-        if each.excluded:
-            return _result(asked, rules, "excluded", scores, error=each.excluded)
-    measured = [each for each in scores if each.measured]
-    if measured:
-        if len(measured) < len(scores):
-            return _result(asked, rules, "error", error=_MIXED)
-        return _result(asked, rules, "measured", scores)
-    reached = mean([each.value for each in scores]) >= threshold
-    decisive = rules.gated or (rules.must_pass_binds and _must_pass(example))
-    status: Status = "passed" if reached else "failed" if decisive else "below"
-    return _result(asked, rules, status, scores)
+        status, problem = "error", f"metric {example.metric!r} raised {type(error).__name__}: {error}"
+    else:
+        status, value, problem = _outcome(example, scores, threshold, rules)
+        scores = () if status == "error" else scores
+    judgement = _judgement(example, scores, status=status, score=value, threshold=threshold, error=problem)
+    return _result(_question(task, example, prompt), _answer(responses, scores, rules), judgement, rules)
 
 
 def failed_result(
@@ -119,10 +116,11 @@ def failed_result(
 ) -> ExampleResult:
     """Return the result of an example that got no response: ``error``, or ``timeout``."""
     threshold = rules.thresholds.of(task, example)
-    asked = _Asked(task, example, prompt, threshold, exchanges=error.exchanges)
-    result = _result(asked, rules, _status_of(error), error=str(error))
-    retries = getattr(error, "retries", 0)
-    return replace(result, usage={**result.usage, "retries": retries}) if retries else result
+    judgement = _judgement(example, (), status=_status_of(error), score=None, threshold=threshold, error=str(error))
+    answer = _answer((), (), rules, error.exchanges)
+    if retries := getattr(error, "retries", 0):
+        answer = replace(answer, usage={**answer.usage, "retries": retries})
+    return _result(_question(task, example, prompt), answer, judgement, rules)
 
 
 def runs_code(task: Task, example: Example, registry: Registry) -> bool:
@@ -139,78 +137,99 @@ def content_hash(task: Task, example: Example, prompt: Prompt) -> str:
 def hashes(task: Task, example: Example, prompt: Prompt) -> tuple[str, str]:
     """Return the content hash of an example and its scoring hash: of everything in the first but the prompt."""
     parts = (example.targets, task.metric_name(example), example.post_process)
-    content, scored = hashes_of(rendered(prompt), *parts, task.scoring(example))
+    asked = prompt if isinstance(prompt, str) else rendered(prompt)
+    content, scored = hashes_of(asked, *parts, task.scoring(example))
     own = task.unprompted(example)
     return content, scored if own is None else scoring_hash_of(*parts, own)
-
-
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    task: Task
-    example: Example
-    prompt: Prompt
-    threshold: float
-    responses: Sequence[Response] = ()
-    exchanges: Sequence[Exchange] = ()
 
 
 def _status_of(error: LmevalError) -> Status:
     return "timeout" if isinstance(error, AdapterTimeout) else "error"
 
 
-def _result(
-    asked: _Asked, rules: ScoringRules, status: Status, scores: Sequence[Score] = (), *, error: str = ""
-) -> ExampleResult:
-    task, example, prompt = asked.task, asked.example, asked.prompt
-    completions = [response for response in asked.responses if isinstance(response, Completion)]
-    exchanges = list(asked.exchanges)
-    for completion in completions:
-        exchanges += completion.exchanges
-    # As a rule each response is one request.
-    single = [one.response for one in exchanges] + _plain(asked.responses) if exchanges else asked.responses
-    fresh = [response for response in single if not response.cached]
-    latencies = [round(response.latency_ms, 3) for response in fresh if response.latency_ms is not None]
-    thoughts = tuple([completion.thoughts for completion in completions])
+def _outcome(
+    example: Example, scores: Sequence[Score], threshold: float, rules: ScoringRules
+) -> tuple[Status, float | None, str]:
+    """Return the status of an example with these scores, its own score, and why it has none."""
+    measured = 0
+    for each in scores:
+        if each.excluded:
+            return "excluded", None, each.excluded
+        measured += each.measured
+    if measured:
+        return ("measured", None, "") if measured == len(scores) else ("error", None, _MIXED)
+    value = mean([*map(_VALUE, scores)])
+    if value >= threshold:
+        return "passed", value, ""
+    decisive = rules.gated or (rules.must_pass_binds and example.metadata.get("must_pass") is True)
+    return "failed" if decisive else "below", value, ""
+
+
+def _question(task: Task, example: Example, prompt: Prompt) -> ExampleQuestion:
     content, scored = hashes(task, example, prompt)
-    result = ExampleResult(
+    return ExampleQuestion(
         task=task.name,
         id=example.id,
-        status=status,
-        score=mean([score.value for score in scores]) if scores and status not in WITHOUT_SCORE else None,
-        threshold=asked.threshold,
         metric=example.metric,
         hash=content,
         prompt=prompt if isinstance(prompt, str) else Generate(prompt).text,
-        outputs=tuple([completion.output for completion in completions]),
-        predictions=tuple([score.prediction for score in scores]),
         targets=example.targets,
         post_process=example.post_process,
         category=example.category,
-        latency_ms=round(sum(latencies) / len(latencies), 3) if latencies else None,
-        unparsed=any(score.unparsed for score in scores),
-        error=error,
-        adapter=rules.adapter,
         request=request_hash(task.requests(example, prompt)),
-        usage=_usage(single, scores),
-        details=_details(scores),
         cluster=str(example.metadata.get("cluster", "")),
-        must_pass=_must_pass(example),
+        must_pass=example.metadata.get("must_pass") is True,
         line=example.line,
-        metrics=_metrics(scores),
+        scoring_hash=scored,
+    )
+
+
+def _answer(
+    responses: Sequence[Response], scores: Sequence[Score], rules: ScoringRules, asked_before: Sequence[Exchange] = ()
+) -> ExampleAnswer:
+    completions = [response for response in responses if isinstance(response, Completion)]
+    exchanges = list(asked_before)
+    for completion in completions:
+        exchanges += completion.exchanges
+    # As a rule each response is one request.
+    single = [one.response for one in exchanges] + _plain(responses) if exchanges else responses
+    fresh = [response for response in single if not response.cached]
+    times = [round(response.latency_ms, 3) for response in fresh if response.latency_ms is not None]
+    firsts = [round(one.ttft_ms, 3) for one in fresh if isinstance(one, Completion) and one.ttft_ms is not None]
+    thoughts = tuple([completion.thoughts for completion in completions])
+    return ExampleAnswer(
+        outputs=tuple([completion.output for completion in completions]),
+        latency_ms=round(sum(times) / len(times), 3) if times else None,
+        adapter=rules.adapter,
+        usage=_usage(single, scores),
         thoughts=thoughts if any(thoughts) else (),
         cut_off=any(completion.is_cut_off for completion in completions),
         exchanges=tuple(map(exchange_record, exchanges)),
-        scoring_hash=scored,
-        request_ms=tuple(latencies) if len(latencies) > 1 else (),
-        ttft_ms=tuple(
-            [round(one.ttft_ms, 3) for one in fresh if isinstance(one, Completion) and one.ttft_ms is not None]
-        ),
+        request_ms=tuple(times) if len(times) > 1 else (),
+        ttft_ms=tuple(firsts),
         cached=len(single) - len(fresh),
         served_by=_served_by(single),
-        quarantine=_own_quarantine(example),
         adapter_key=rules.adapter_key,
     )
-    return rules.quarantine.applied(result) if result.quarantine or rules.quarantine.listed else result
+
+
+def _judgement(example: Example, scores: Sequence[Score], **outcome: Any) -> ExampleJudgement:
+    own = example.metadata.get("quarantine")
+    return ExampleJudgement(
+        **outcome,
+        predictions=tuple(map(_PREDICTION, scores)),
+        unparsed=any(map(_UNPARSED, scores)),
+        details=_details(scores),
+        metrics=_metrics(scores),
+        quarantine=own if isinstance(own, Mapping) else {},
+    )
+
+
+def _result(
+    question: ExampleQuestion, answer: ExampleAnswer, judgement: ExampleJudgement, rules: ScoringRules
+) -> ExampleResult:
+    result = ExampleResult(question=question, answer=answer, judgement=judgement)
+    return rules.quarantine.applied(result) if judgement.quarantine or rules.quarantine.listed else result
 
 
 def _served_by(responses: Sequence[Response]) -> Mapping[str, int]:
@@ -221,24 +240,13 @@ def _served_by(responses: Sequence[Response]) -> Mapping[str, int]:
     return counts
 
 
-def _own_quarantine(example: Example) -> Mapping[str, str]:
-    own = example.metadata.get("quarantine")
-    return own if isinstance(own, Mapping) else {}
-
-
 def _plain(responses: Sequence[Response]) -> list[Response]:
     """Return the responses that are one request each."""
     return [one for one in responses if not (isinstance(one, Completion) and one.exchanges)]
 
 
-def _must_pass(example: Example) -> bool:
-    return example.metadata.get("must_pass") is True
-
-
 def answer_groups(responses: Sequence[Response], repeats: int) -> list[Sequence[Response]]:
     """Return the responses of each repeat."""
-    if repeats == 1:
-        return [responses]
     size = len(responses) // repeats
     return [responses[number * size : (number + 1) * size] for number in range(repeats)]
 

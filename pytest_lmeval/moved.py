@@ -26,7 +26,9 @@ _FOLDERS = {
     ("functions", "functions"): "data=declare output=loop",
     ("formats", "formats"): (
         "complete=task extras=hints yaml.scalars=yaml.parse yaml.includes=yaml.document python.loaded=python.items"
+        " core.records=core.entry"
     ),
+    ("metrics", "metrics"): "squad=f1",
     ("formats.declarative", "formats.declarative"): (
         "kit=templates.template filters=actions rows=datasets models.actions=actions models.dataset=models.task"
         " scoring.python=scoring.build"

@@ -6,6 +6,7 @@ A record with ``turns`` has them in place of prompt, targets and metric.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from pytest_lmeval.errors import RecordRefused, ScoringError, UnknownName, nearest
@@ -21,12 +22,9 @@ OPTIONAL = ("id", "extras")
 TURNS = "turns"
 FIELDS = frozenset({*REQUIRED, TURNS})
 """A record without any of these is none of this dialect, however bad."""
+RENAMED: Mapping[str, str] = MappingProxyType({"exact_match": "exact_match_normalized"})
+"""The words of a compact file that another metric of the registry stands for: it ignores case and spacing."""
 _OF_TURNS = ("user", "targets", "metric", "post_process", "extras")
-
-
-def compact_metric(word: str) -> str:
-    """Return the registry's name for a compact file's word: ``exact_match`` there ignores case and spacing."""
-    return "exact_match_normalized" if word == "exact_match" else word
 
 
 _IN_EXTRAS = {
@@ -45,7 +43,7 @@ def check_compact_record(record: object, line: int, registry: Registry) -> Examp
     if isinstance(record, dict) and "turns" in record:
         return _check_conversation(record, line, registry)
     word = record.get("metric") if isinstance(record, dict) else None
-    known = registry.metrics.get(compact_metric(word)) if isinstance(word, str) else None
+    known = registry.metrics.get(RENAMED.get(word, word)) if isinstance(word, str) else None
     needs_targets = known is None or known.needs_targets
     required = REQUIRED if needs_targets else tuple(name for name in REQUIRED if name != "targets")
     fields = checks.check_fields(record, required, OPTIONAL if needs_targets else ("targets", *OPTIONAL), _IN_EXTRAS)
@@ -86,7 +84,7 @@ def turn_is_scored(turn: Mapping[str, Any]) -> bool:
 
 def _metric(value: Any, field: str, registry: Registry) -> str:
     metric = checks.string(value, field)
-    if compact_metric(metric) not in registry.metrics:
+    if RENAMED.get(metric, metric) not in registry.metrics:
         raise RecordRefused("bad_value", field, str(UnknownName("metric", metric, registry.metrics.keys() - {TURNS})))
     if metric == TURNS:
         raise RecordRefused("bad_value", field, "turns is the metric of a record that has turns in place of a prompt")
@@ -132,7 +130,7 @@ def _check_turn(turn: Any, field: str, tools: Sequence[Mapping[str, Any]], regis
     if "post_process" in turn:
         checks.one_of(turn["post_process"], f"{field}.post_process", registry.rules)
     metric = _metric(turn.get("metric", "exact_match"), f"{field}.metric", registry)
-    known = registry.metrics[compact_metric(metric)]
+    known = registry.metrics[RENAMED.get(metric, metric)]
     check_keys(extras, f"{field}.extras", ("threshold", *known.extras))
     if known.needs_sandbox:
         raise RecordRefused("bad_value", f"{field}.metric", f"{metric} runs programs, which a turn cannot")
@@ -182,7 +180,7 @@ def _id(fields: Mapping[str, Any], line: int) -> str:
 
 
 def _check_extras(extras: Mapping[str, Any], metric: str, targets: tuple[str, ...], registry: Registry) -> str:
-    known = registry.metrics[compact_metric(metric)]
+    known = registry.metrics[RENAMED.get(metric, metric)]
     if extras:
         checks.gate_fields(extras, "extras")
         check_keys(extras, "extras", (*OF_COMPACT, *known.extras))

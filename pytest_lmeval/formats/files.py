@@ -6,16 +6,18 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 from pytest_lmeval.data.rows import SUFFIXES
 from pytest_lmeval.errors import UsageError, nearest
 from pytest_lmeval.formats.python.claims import is_data
-from pytest_lmeval.formats.task import LoadedFile, LoadOptions, TaskSource, complete_file
+from pytest_lmeval.formats.task import LoadedFile, LoadOptions, TaskSource
 from pytest_lmeval.formats.yaml.claims import reads_like_a_task
 from pytest_lmeval.records.ledger_lines import is_ledger
 from pytest_lmeval.registry import Registry
+from pytest_lmeval.task import complete
 from pytest_lmeval.text import node_path
 from pytest_lmeval.types import RecordError
 
@@ -23,6 +25,7 @@ _DEFAULT = LoadOptions()
 _FIELDS_OF_TASKS = (b'"prompt"', b'"targets"')
 _FIRST_LINE = 1 << 16
 _MARKS: Mapping[str, tuple[bytes, ...]] = {".jsonl": _FIELDS_OF_TASKS, ".yaml": (), ".py": (b"pytest_lmeval",)}
+_PLAIN_NAME = re.compile(r"[\w./@ -]*", re.ASCII)
 RECORDING_SUFFIX = ".replay.jsonl"
 """Recorded model outputs, for the replay adapter; never a task file."""
 
@@ -136,7 +139,8 @@ def load_file(
     if path.name.endswith(RECORDING_SUFFIX):
         detail = f"a recording of outputs, not a task; score it with --lm-adapter=replay:{path}"
         return LoadedFile((), [RecordError(1, None, "bad_type", "_root", detail)])
-    if node_path(f"{name}{path.suffix}") != f"{name}{path.suffix}":
+    node = f"{name}{path.suffix}"
+    if not _PLAIN_NAME.fullmatch(node) and node_path(node) != node:
         # It would stand in every log, and what it names could not be named on a command line.
         detail = "the file's name holds '::', a control character or a command to a CI runner; rename it, or its folder"
         return LoadedFile((), [RecordError(1, None, "bad_value", "_file", detail)])
@@ -146,6 +150,11 @@ def load_file(
         return LoadedFile((), [RecordError(1, None, "bad_json", "_root", f"cannot be read: {error.strerror}")])
     source = TaskSource(path, data, name, options, is_named, is_explicit)
     return complete_file(registry.formats[path.suffix].load(source, registry))
+
+
+def complete_file(loaded: LoadedFile) -> LoadedFile:
+    """Return ``loaded`` with every task complete; raise UsageError as :func:`complete` does."""
+    return replace(loaded, tasks=[complete(task) for task in loaded.tasks])
 
 
 def find_task_files(paths: Iterable[Path], registry: Registry) -> Iterator[tuple[Path, str]]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from pytest_lmeval.data.lines import LINE_OPTION, MAX_LINE_BYTES, number_lines, parse_line
 from pytest_lmeval.errors import RecordRefused
-from pytest_lmeval.formats.compact import TURNS, check_compact_record, compact_metric
+from pytest_lmeval.formats.compact import RENAMED, TURNS, check_compact_record
 from pytest_lmeval.formats.hints import unread_keys
 from pytest_lmeval.formats.python.claims import rows_of_others
 from pytest_lmeval.formats.spec import check_spec_record
@@ -73,7 +73,7 @@ class JsonlTask(Task):
 
     def metric_name(self, example: Example) -> str:
         """Return the registry's name: the word ``exact_match`` means another metric in a compact file."""
-        return example.metric if self.strict else compact_metric(example.metric)
+        return example.metric if self.strict else RENAMED.get(example.metric, example.metric)
 
     def scoring(self, example: Example) -> Mapping[str, Any]:
         """Return the extras that decide the score, the time limit of code always among them."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,6 @@ __all__ = [
     "TaskSource",
     "Tools",
     "complete",
-    "complete_file",
 ]
 
 # The names that task files of others may have.
@@ -103,8 +102,3 @@ class LoadedFile:
     subjects: Mapping[str, Subjects] = field(default_factory=dict)
     draws_few_shots: bool = False
     remarks: Sequence[tuple[int, str]] = ()
-
-
-def complete_file(loaded: LoadedFile) -> LoadedFile:
-    """Return ``loaded`` with every task complete; raise UsageError as :func:`complete` does."""
-    return replace(loaded, tasks=[complete(task) for task in loaded.tasks])

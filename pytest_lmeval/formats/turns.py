@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pytest_lmeval.errors import ScoringError
-from pytest_lmeval.formats.compact import compact_metric, turn_is_scored
+from pytest_lmeval.formats.compact import RENAMED, turn_is_scored
 from pytest_lmeval.formats.tools import tools_of
 from pytest_lmeval.formats.turning import MAX_ROUNDS, Script, answer_of, by_turn, from_table, said_in
 from pytest_lmeval.postprocess import apply_metric, predicted, share_of
@@ -58,7 +58,7 @@ def _turn(
     if not turn_is_scored(turn):
         return shown
     word = turn.get("metric", "exact_match")
-    metric = registry.metric(compact_metric(word))
+    metric = registry.metric(RENAMED.get(word, word))
     answer = answer_of(exchanges)
     prediction = predicted(answer, registry.rule(turn.get("post_process", "none")), metric)
     targets, extras = tuple(turn.get("targets", ())), turn.get("extras", {})

@@ -1,13 +1,18 @@
-"""Token F1: the words that prediction and target share, in any order."""
+"""The words that prediction and target share, in any order: all of them, and as the SQuAD evaluation counts."""
 
 from __future__ import annotations
 
+import re
+import string
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pytest_lmeval.metrics.parts.declare import metric
 from pytest_lmeval.metrics.parts.tokens import best_over_targets
+
+_ARTICLE = re.compile(r"\b(?:a|an|the)\b")
+_NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 @metric(threshold=0.5)
@@ -18,9 +23,38 @@ def f1(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> fl
     recall ``o / |target|``, and their harmonic mean ``2 o / (|prediction| + |target|)``. As in the SQuAD evaluation
     (Rajpurkar et al., 2016), but articles and punctuated words are tokens like any other.
     """
-    return best_over_targets(_f1, prediction, targets)
+    return best_over_targets(multiset_f1, prediction, targets)
 
 
-def _f1(prediction: Sequence[str], target: Sequence[str]) -> float:
+@metric()
+def squad_em(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
+    """Return 1.0 if the prediction has the words of any target in their order, else 0.0.
+
+    Both sides are lowercased, lose ASCII punctuation and then the words "a", "an" and "the", and are split at
+    whitespace: Rajpurkar et al. (2016), "SQuAD: 100,000+ questions for machine comprehension of text". Two sides
+    without a word are equal: where ``""`` is a target, it stands for "there is no answer".
+    """
+    words = _words(prediction)
+    return float(any(words == _words(target) for target in targets))
+
+
+@metric(threshold=0.5)
+def squad_f1(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
+    """Return the F1 over the multisets of words, normalised as above, of the best target.
+
+    Where a side has no word the score is that of ``squad_em``: Rajpurkar et al. (2018), "Know what you don't know".
+    """
+    words = _words(prediction)
+    return max((multiset_f1(words, _words(target)) for target in targets), default=0.0)
+
+
+def multiset_f1(prediction: Sequence[str], target: Sequence[str]) -> float:
+    """Return the F1 of two lists of words; where a side has none, whether both have none."""
+    if not prediction or not target:
+        return float(prediction == target)
     overlap = (Counter(prediction) & Counter(target)).total()
     return 2 * overlap / (len(prediction) + len(target))
+
+
+def _words(text: str) -> list[str]:
+    return _ARTICLE.sub(" ", text.lower().translate(_NO_PUNCTUATION)).split()

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from pytest_lmeval.metrics.squad import multiset_f1
+from pytest_lmeval.metrics.f1 import multiset_f1
 from pytest_lmeval.types import Score
 
 _COMMA_AND_DOLLAR = str.maketrans("", "", ",$")

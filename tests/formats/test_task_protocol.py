@@ -16,11 +16,12 @@ import pytest_lmeval.formats.task as formats
 from pytest_lmeval.errors import ScoringError, UsageError
 from pytest_lmeval.formats.core.task import CoreTask
 from pytest_lmeval.formats.declarative.task import DeclarativeTask
+from pytest_lmeval.formats.files import complete_file
 from pytest_lmeval.formats.jsonl import JsonlTask
 from pytest_lmeval.formats.mixture import MixtureTask
 from pytest_lmeval.formats.python.completion_task import CompletionTask
 from pytest_lmeval.formats.python.dialogue_task import DialogueTask
-from pytest_lmeval.formats.task import LoadedFile, complete_file
+from pytest_lmeval.formats.task import LoadedFile
 from pytest_lmeval.task import OPTIONAL_MEMBERS, REQUIRED_MEMBERS, Task, complete
 from pytest_lmeval.types import Example, Generate, Score
 from tests.tables import each_row

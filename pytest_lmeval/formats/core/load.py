@@ -12,9 +12,8 @@ from pytest_lmeval.data.lines import LINE_OPTION, number_lines, parse_line
 from pytest_lmeval.errors import RecordRefused
 from pytest_lmeval.formats import checks
 from pytest_lmeval.formats.core.baselines import Baselines, read_baselines
-from pytest_lmeval.formats.core.entry import Entry, check_entry
+from pytest_lmeval.formats.core.entry import Entry, Record, check_entry, check_record
 from pytest_lmeval.formats.core.prompts import few_shots, render_record
-from pytest_lmeval.formats.core.records import Record, check_record
 from pytest_lmeval.formats.core.task import CoreTask
 from pytest_lmeval.formats.task import LoadedFile, Subjects, TaskSource
 from pytest_lmeval.registry import Registry

@@ -10,7 +10,7 @@ import random
 import re
 from collections.abc import Sequence
 
-from pytest_lmeval.formats.core.records import Record
+from pytest_lmeval.formats.core.entry import Record
 
 _SEED = 1234
 _BLANK = re.compile(r"\s")

@@ -49,8 +49,8 @@ class Collected:
 
     def load(self, path: Path, name: str, *, is_named: bool) -> LoadedFile:
         """Return the tasks and bad records of one file; one that is no task file has none unless it was named."""
-        from pytest_lmeval.formats.files import is_task_file, load_file
-        from pytest_lmeval.formats.task import LoadedFile, complete_file
+        from pytest_lmeval.formats.files import complete_file, is_task_file, load_file
+        from pytest_lmeval.formats.task import LoadedFile
 
         loaded: LoadedFile | None = self._config.hook.pytest_lmeval_load_task(path=path)
         if loaded is not None:

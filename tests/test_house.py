@@ -46,7 +46,7 @@ MOST_FIELDS = 20
 FIELDS = {"TaskRow": 32}
 # Names of two or more classes.
 TWICE = """
-    Asked Child Family Options Pair Run Transport
+    
 """
 
 

@@ -40,7 +40,7 @@ class Entrant:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AskedExamples:
     """What was asked in any of the runs: examples with a score in some of them, and those with none in all."""
 
     scored: frozenset[Key]
@@ -64,15 +64,17 @@ def entrants_of(runs: Sequence[RunFile], pair_by: str) -> list[Entrant]:
     return [_entrant(name, run, pair_by) for name, run in zip(names, runs, strict=True)]
 
 
-def asked_of(entrants: Sequence[Entrant]) -> Asked:
+def asked_of(entrants: Sequence[Entrant]) -> AskedExamples:
     """Return what was asked, but for what is in quarantine in any of the runs."""
     aside = frozenset().union(*(entrant.quarantined for entrant in entrants))
     scored = frozenset(key for entrant in entrants for key in entrant.scores if key[:2] not in aside)
     known = {key[:2] for key in scored} | aside
-    return Asked(scored, frozenset(name for entrant in entrants for name in entrant.failed if name not in known))
+    return AskedExamples(
+        scored, frozenset(name for entrant in entrants for name in entrant.failed if name not in known)
+    )
 
 
-def why_unranked(entrant: Entrant, asked: Asked) -> str:
+def why_unranked(entrant: Entrant, asked: AskedExamples) -> str:
     """Return why a run cannot be ranked, or ""."""
     total = asked.total(entrant)
     count = f"a score for {len(asked.scored & entrant.scores.keys())} of {total} examples"

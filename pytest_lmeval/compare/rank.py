@@ -10,7 +10,7 @@ from typing import Any
 
 from pytest_lmeval.compare.entrants import (
     ENOUGH,
-    Asked,
+    AskedExamples,
     Entrant,
     Key,
     asked_of,
@@ -170,7 +170,7 @@ def _score(entrant: Entrant, keys: Sequence[Key]) -> float:
     return mean([mean(scores) for scores, _ in _by_task(entrant, keys).values()])
 
 
-def _pairs(ranked: Sequence[Entrant], asked: Asked, alpha: float) -> tuple[Versus, ...]:
+def _pairs(ranked: Sequence[Entrant], asked: AskedExamples, alpha: float) -> tuple[Versus, ...]:
     """Return every model beside every one before it in the order."""
     tests = {(one.name, other.name): _test(other, one, asked) for one, other in combinations(ranked, 2)}
     adjusted = holm({names: _two_sided(test) for names, test in tests.items()})
@@ -186,7 +186,7 @@ def _versus(names: tuple[str, str], test: PairedTest, judged: tuple[float, float
     return Versus(names[1], names[0], test.n, test.change, ends, level, p_holm, is_shown)
 
 
-def _test(one: Entrant, other: Entrant, asked: Asked) -> PairedTest:
+def _test(one: Entrant, other: Entrant, asked: AskedExamples) -> PairedTest:
     """Test two models over all that both have a score for."""
     both = sorted(asked.scored & one.scores.keys() & other.scores.keys())
     theirs = _by_task(other, both)
@@ -233,7 +233,7 @@ def _standing(entrant: Entrant, shared: Sequence[Key], wins: float, pair: Versus
     )
 
 
-def _not_scored(everyone: Sequence[Entrant], ranked: Sequence[Entrant], asked: Asked) -> list[str]:
+def _not_scored(everyone: Sequence[Entrant], ranked: Sequence[Entrant], asked: AskedExamples) -> list[str]:
     """Return what each model has no score for: errors are seldom those of just any example."""
     found = []
     for entrant in everyone:

@@ -16,7 +16,7 @@ from pytest_lmeval.types import Score
 
 if TYPE_CHECKING:
     from pytest_lmeval.metrics.parts.code_plan import Expression, Pairs, Stdouts, Tests
-    from pytest_lmeval.sandbox import Limits, Run, Sandbox
+    from pytest_lmeval.sandbox import Limits, ProgramRun, Sandbox
 
 STDOUT_TAIL = 2000
 _FORMS = ("io_pairs", "stdouts", "tests")
@@ -125,7 +125,7 @@ def _holds(expression: Expression, value: Any) -> bool:
     }[expression.operator]()
 
 
-def _score(run: Run, wrong: Sequence[str], forgeable: bool = False) -> Score:
+def _score(run: ProgramRun, wrong: Sequence[str], forgeable: bool = False) -> Score:
     """Count the values that came back and were not ``wrong``; what never got an answer was not met."""
     total = len(run.answers)
     passed = sum(answer.kind == "value" for answer in run.answers) - len(wrong)
@@ -134,11 +134,11 @@ def _score(run: Run, wrong: Sequence[str], forgeable: bool = False) -> Score:
     return Score(passed / total, _details(run, passed, total, reason, forgeable))
 
 
-def _all_or_nothing(run: Run, met: bool) -> Score:
+def _all_or_nothing(run: ProgramRun, met: bool) -> Score:
     return Score(float(met), _details(run, int(met), 1, run.reason, run.forgeable))
 
 
-def _details(run: Run, passed: int, total: int, reason: str, forgeable: bool) -> dict[str, Any]:
+def _details(run: ProgramRun, passed: int, total: int, reason: str, forgeable: bool) -> dict[str, Any]:
     status = "assertion_fail" if run.status == "pass" and passed < total else run.status
     details: dict[str, Any] = {"code_status": status, "passed": passed, "total": total}
     if reason:

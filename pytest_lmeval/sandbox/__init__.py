@@ -15,13 +15,14 @@ from __future__ import annotations
 from pytest_lmeval.sandbox.core import Sandbox
 from pytest_lmeval.sandbox.execute import execute_code
 from pytest_lmeval.sandbox.opening import best_level, open_sandbox, probe_level, require_level
-from pytest_lmeval.sandbox.results import Answer, CodeStatus, ExecutionResult, Limits, Run
+from pytest_lmeval.sandbox.results import Answer, CodeStatus, ExecutionResult, Limits, ProgramRun
 
 __all__ = [
     "Answer",
     "CodeStatus",
     "ExecutionResult",
     "Limits",
+    "ProgramRun",
     "Run",
     "Sandbox",
     "best_level",
@@ -30,3 +31,6 @@ __all__ = [
     "probe_level",
     "require_level",
 ]
+
+Run = ProgramRun
+"""Its name in version 0.1.1."""

@@ -18,7 +18,7 @@ class Ends:
     stderr: int
 
 
-class Child(Protocol):
+class ChildProcess(Protocol):
     """The process of one program."""
 
     # What the child has to read before the first request.
@@ -49,7 +49,7 @@ class Child(Protocol):
 class Launcher(Protocol):
     """The way in which a level starts programs; safe to share between threads."""
 
-    def launch(self, limits: Limits, ends: Ends) -> Child:
+    def launch(self, limits: Limits, ends: Ends) -> ChildProcess:
         """Start a process for one program; raise `SandboxError` if there can be none."""
 
     def close(self) -> None:

@@ -13,7 +13,7 @@ from pytest_lmeval.sandbox.child import Launcher
 from pytest_lmeval.sandbox.forkserver import MissingLayersError
 from pytest_lmeval.sandbox.inside.wire import UnfitError
 from pytest_lmeval.sandbox.levels import Level
-from pytest_lmeval.sandbox.results import Answer, CodeStatus, Limits, Run
+from pytest_lmeval.sandbox.results import Answer, CodeStatus, Limits, ProgramRun
 from pytest_lmeval.sandbox.session import ProgramEndError, Session
 from pytest_lmeval.sandbox.values import tagged
 
@@ -29,9 +29,9 @@ CHANGES = "changes to arguments"
 class Sandbox:
     """Runs programs at one level of confinement, each in a process of its own; safe to share between threads.
 
-    Every method that runs ``program`` does so once, within ``limits``, and returns a `Run` whatever the program does.
-    Each raises `SandboxError` if there could be no process at all, twice in a row. At most ``parallel`` programs run
-    at a time; more wait for their turn. As a context manager, it is closed at the end. Whatever the limit on memory
+    Every method that runs ``program`` does so once, within ``limits``, and returns a `ProgramRun`, whatever the program
+    does. Each raises `SandboxError` if there could be no process at all, twice in a row. At most ``parallel`` programs
+    run at a time; more wait for their turn. As a context manager, it is closed at the end. Whatever the limit on memory
     is, it is at least ``memory_bytes``.
     """
 
@@ -57,17 +57,17 @@ class Sandbox:
         """The level's name."""
         return self.confinement.name
 
-    def call(self, program: str, function: str, calls: Iterable[Sequence[Any]], limits: Limits) -> Run:
+    def call(self, program: str, function: str, calls: Iterable[Sequence[Any]], limits: Limits) -> ProgramRun:
         """Call ``function`` of the program once per entry of ``calls``, which are lists of JSON-like arguments."""
         requests = [_call(function, {"args": list(args)}) for args in calls]
         return self._twice(lambda: self._answers(program, requests, limits))
 
-    def evaluate(self, program: str, expressions: Iterable[str], limits: Limits) -> Run:
+    def evaluate(self, program: str, expressions: Iterable[str], limits: Limits) -> ProgramRun:
         """Evaluate Python expressions, one after another, in the namespace of the program."""
         requests = [{"op": "evaluate", "source": source} for source in expressions]
         return self._twice(lambda: self._answers(program, requests, limits))
 
-    def script(self, program: str, limits: Limits) -> Run:
+    def script(self, program: str, limits: Limits) -> ProgramRun:
         """Run the program as ``__main__``, with an empty stdin, to its very end.
 
         The status is ``pass`` if it got there. ``sys.exit()`` with the status 0 is an end, too, but then the one
@@ -76,7 +76,7 @@ class Sandbox:
         """
         return self._twice(lambda: self._script(program, limits))
 
-    def check(self, program: str, tests: str, entry_point: str, limits: Limits) -> Run:
+    def check(self, program: str, tests: str, entry_point: str, limits: Limits) -> ProgramRun:
         """Run ``check(candidate)`` of the source ``tests`` in a second process, against the program's ``entry_point``.
 
         The candidate that the tests see, and each other function of the program that they name, is a call into the
@@ -100,7 +100,7 @@ class Sandbox:
         run = self.call(probe, "f", [[]], Limits())
         return run.status == "pass" and run.answers[0].value is True
 
-    def _twice(self, run: Callable[[], Run]) -> Run:
+    def _twice(self, run: Callable[[], ProgramRun]) -> ProgramRun:
         with self._turns:
             try:
                 return run()
@@ -115,7 +115,7 @@ class Sandbox:
             limits = replace(limits, memory_bytes=self._memory_bytes)
         return Session(self._launcher, limits)
 
-    def _answers(self, program: str, requests: Sequence[Mapping[str, Any]], limits: Limits) -> Run:
+    def _answers(self, program: str, requests: Sequence[Mapping[str, Any]], limits: Limits) -> ProgramRun:
         answers: list[Answer] = []
         with self._session(limits) as session:
             status, reason, _ = _load(session, program)
@@ -129,7 +129,7 @@ class Sandbox:
             status, reason = _worst(answers)
         return _run(session, status, reason, answers)
 
-    def _script(self, program: str, limits: Limits) -> Run:
+    def _script(self, program: str, limits: Limits) -> ProgramRun:
         token = secrets.token_hex(16)
         with self._session(limits) as session:
             try:
@@ -140,7 +140,7 @@ class Sandbox:
                 status, reason, answer = _ending(kind, parts, token)
         return _run(session, status, reason, [answer])
 
-    def _check(self, program: str, tests: str, entry_point: str, limits: Limits) -> Run:
+    def _check(self, program: str, tests: str, entry_point: str, limits: Limits) -> ProgramRun:
         with self._session(limits) as session, self._session(limits) as judge:
             status, reason, names = _load(session, program)
             if status == "pass" and entry_point not in names:
@@ -221,11 +221,11 @@ def _text(parts: Sequence[Any]) -> str:
     return parts[-1][:LONGEST_TEXT] if parts and isinstance(parts[-1], str) else ""
 
 
-def _run(session: Session, status: CodeStatus, reason: str, answers: Sequence[Answer]) -> Run:
+def _run(session: Session, status: CodeStatus, reason: str, answers: Sequence[Answer]) -> ProgramRun:
     if session.denies and reason.startswith("PermissionError:"):
         reason += " (the sandbox denies it)"
     stdout, stderr = session.pipes.stdout, session.pipes.stderr
-    return Run(
+    return ProgramRun(
         status=status,
         answers=tuple(answers),
         stdout=stdout.text,

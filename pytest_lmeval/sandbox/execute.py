@@ -6,7 +6,7 @@ import functools
 
 from pytest_lmeval.sandbox.core import Sandbox
 from pytest_lmeval.sandbox.opening import open_sandbox
-from pytest_lmeval.sandbox.results import ExecutionResult, Limits, Run
+from pytest_lmeval.sandbox.results import ExecutionResult, Limits, ProgramRun
 
 
 def execute_code(
@@ -43,7 +43,7 @@ def _shared() -> Sandbox:
     return open_sandbox()
 
 
-def _error(run: Run, memory: int | None) -> str | None:
+def _error(run: ProgramRun, memory: int | None) -> str | None:
     if run.status == "timeout":
         return "Execution timed out"
     if run.reason.startswith("MemoryError"):

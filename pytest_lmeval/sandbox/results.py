@@ -64,7 +64,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class ProgramRun:
     """What became of one program.
 
     ``status`` is ``pass`` where nothing went wrong that the sandbox can see; whether the values are right is for the

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from pytest_lmeval.sandbox import CodeStatus, Limits, Run, Sandbox
+from pytest_lmeval.sandbox import CodeStatus, Limits, ProgramRun, Sandbox
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="confined needs Linux")
 SMALL = Limits(cpu_s=0.5, wall_s=20.0, memory_bytes=192 << 20, disk_bytes=8 << 20)
@@ -118,7 +118,7 @@ def map_pages(flags, number, fd):
 """
 
 
-def _run(confined: Sandbox, body: str, limits: Limits = SMALL) -> Run:
+def _run(confined: Sandbox, body: str, limits: Limits = SMALL) -> ProgramRun:
     return confined.call(f"{CALL}{MAPPING}\ndef f():\n    {body}\n    return 1", "f", [[]], limits)
 
 

@@ -12,7 +12,7 @@ from functools import partial
 
 import pytest
 
-from pytest_lmeval.sandbox import Limits, Run, Sandbox, idle
+from pytest_lmeval.sandbox import Limits, ProgramRun, Sandbox, idle
 from pytest_lmeval.sandbox.idle import LOOK_S, Idleness
 
 linux_only = pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="needs /proc")
@@ -122,10 +122,10 @@ WAITERS = {
 
 
 @pytest.fixture(scope="module")
-def ended(sandbox: Sandbox) -> dict[str, Run]:
+def ended(sandbox: Sandbox) -> dict[str, ProgramRun]:
     """Run what waits side by side: it takes time and needs no CPU."""
     waits = "import os, threading, time\nlock = threading.Lock()\nlock.acquire()\ndef f():\n    "
-    begun: dict[str, Callable[[], Run]] = {
+    begun: dict[str, Callable[[], ProgramRun]] = {
         "a nap": partial(
             sandbox.call, "import time\ndef f(x): time.sleep(1); return x", "f", [[1], [2], [3]], Limits(cpu_s=0.4)
         ),
@@ -143,17 +143,17 @@ def ended(sandbox: Sandbox) -> dict[str, Run]:
 
 @linux_only
 @pytest.mark.parametrize("act", WAITERS.values(), ids=WAITERS)
-def test_a_program_that_only_waits_is_given_up_early(act: str, ended: dict[str, Run]) -> None:
+def test_a_program_that_only_waits_is_given_up_early(act: str, ended: dict[str, ProgramRun]) -> None:
     run = ended[act]
 
     assert ("timeout", "used no CPU time for 2.2 s: it slept or waited") == (run.status, run.reason)
 
 
-def test_a_program_that_sleeps_for_a_while_passes(ended: dict[str, Run]) -> None:
+def test_a_program_that_sleeps_for_a_while_passes(ended: dict[str, ProgramRun]) -> None:
     assert [1, 2, 3] == [answer.value for answer in ended["a nap"].answers]
 
 
-def test_a_script_that_sleeps_and_prints_goes_on(ended: dict[str, Run]) -> None:
+def test_a_script_that_sleeps_and_prints_goes_on(ended: dict[str, ProgramRun]) -> None:
     run = ended["a slow script"]
 
     assert ("pass", "0\n1\n2\n3\n4\n5\n") == (run.status, run.stdout), run

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_lmeval.sandbox import CodeStatus, Limits, Run, open_sandbox
+from pytest_lmeval.sandbox import CodeStatus, Limits, ProgramRun, open_sandbox
 from tests.descriptors import descriptors_by_target
 
 SANDBOX = open_sandbox("process")
@@ -45,7 +45,7 @@ def _children() -> set[int]:
     return found
 
 
-def run(program: str, limits: Limits = SMALL) -> Run:
+def run(program: str, limits: Limits = SMALL) -> ProgramRun:
     return SANDBOX.call(program, "f", [[1]], limits)
 
 

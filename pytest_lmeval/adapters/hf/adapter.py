@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from pytest_lmeval.adapters.hf import generation, scoring
 from pytest_lmeval.adapters.hf.batches import pack
 from pytest_lmeval.adapters.hf.device import share_threads, worker_number
-from pytest_lmeval.adapters.hf.families import Family, can_share, families
+from pytest_lmeval.adapters.hf.families import RowFamily, can_share, families
 from pytest_lmeval.adapters.hf.loading import Loaded, load
 from pytest_lmeval.adapters.hf.options import fault, read_options
 from pytest_lmeval.adapters.hf.prompts import Prompts
@@ -26,7 +26,7 @@ _Answer = TypeVar("_Answer")
 class HfAdapter:
     """A causal language model of the transformers library, from a folder or by its name on the hub.
 
-    The options are those of :class:`~pytest_lmeval.adapters.hf.options.Options`. The model is loaded here and now:
+    The options are those of :class:`~pytest_lmeval.adapters.hf.options.HfOptions`. The model is loaded here and now:
     raise UsageError for an option that cannot be used, for what is no causal model, or without the libraries.
 
     The same run gives the same answers again, and what is sampled for a prompt does not depend on its batch.
@@ -92,7 +92,7 @@ class HfAdapter:
         split, answers = _prepare(found, lambda one: _fitting(one, loaded.window))
         limit = scoring.batch_limit(self._options.batch_tokens, loaded.device)
         rows = scoring.readings(split, loaded.window)
-        alike = families(rows) if self._shares else [Family((row,)) for row in rows]
+        alike = families(rows) if self._shares else [RowFamily((row,)) for row in rows]
         for batch in scoring.batches(alike, limit, loaded.vocabulary):
             answers |= _score(loaded, batch)
         return [answers[number] for number in range(len(requests))]
@@ -113,7 +113,7 @@ class HfAdapter:
             raise AdapterError(f"adapter {self.name} is closed")
         return self._loaded
 
-    def _ask(self, loaded: Loaded, request: Generate) -> generation.Asked:
+    def _ask(self, loaded: Loaded, request: Generate) -> generation.Prompted:
         tokens, opened = self._prompts.read(request)
         room = self._options.max_new_tokens if request.max_tokens is None else request.max_tokens
         if loaded.window is not None:
@@ -121,8 +121,8 @@ class HfAdapter:
         if room < 1:
             sizes = f"prompt {len(tokens)}, window {loaded.window}, max_tokens {request.max_tokens}"
             raise AdapterError(f"there is no room for an answer; in tokens: {sizes}")
-        luck = f"{self._options.seed + request.repeat} {tokens}"
-        return generation.Asked(tokens, room, request.stop, luck, opened, bool(request.tools))
+        seed = f"{self._options.seed + request.repeat} {tokens}"
+        return generation.Prompted(tokens, room, request.stop, seed, opened, bool(request.tools))
 
 
 def _fitting(split: tuple[list[int], int] | AdapterError, window: int | None) -> tuple[list[int], int]:
@@ -134,7 +134,7 @@ def _fitting(split: tuple[list[int], int] | AdapterError, window: int | None) ->
     return tokens, size
 
 
-def _score(loaded: Loaded, batch: Sequence[Family]) -> dict[int, Any]:
+def _score(loaded: Loaded, batch: Sequence[RowFamily]) -> dict[int, Any]:
     """Return the answers to the families' requests by number; the same error for all where memory is too small."""
     numbers = [number for family in batch for row in family.rows for number in row.asked]
     found = _within_memory(len(numbers), lambda: scoring.score(loaded, batch))

@@ -14,7 +14,7 @@ _WORTH_SAVING = 0.4
 
 
 @dataclass(slots=True)
-class Reading:
+class ScoredRow:
     """One row for the model: what it reads, and by request number the tokens whose probability is asked for.
 
     The i-th last of a continuation's tokens is predicted at the i-th last token that is read.
@@ -29,7 +29,7 @@ class Reading:
         return max(map(len, self.asked.values()))
 
 
-class Family:
+class RowFamily:
     """Rows whose first ``shared`` tokens are the same, and which ask for no prediction that is made at one of them.
 
     ``width`` are the tokens of the longest row, ``rest`` those of them that it does not share, and ``kept`` is the
@@ -38,7 +38,7 @@ class Family:
 
     __slots__ = ("kept", "rest", "rows", "shared", "width")
 
-    def __init__(self, rows: Sequence[Reading], shared: int = 0) -> None:
+    def __init__(self, rows: Sequence[ScoredRow], shared: int = 0) -> None:
         self.rows = tuple(rows)
         self.shared = shared
         self.width = max(len(row.tokens) for row in rows)
@@ -46,16 +46,16 @@ class Family:
         self.kept = max(row.kept for row in rows)
 
 
-def families(rows: Sequence[Reading]) -> list[Family]:
+def families(rows: Sequence[ScoredRow]) -> list[RowFamily]:
     """Return the rows as families, those that share too little each as a family of its own.
 
     >>> long = [1, 2, 3, 4, 5, 6]
-    >>> rows = [Reading([*long, 7, 8], {0: [8, 9]}), Reading([5], {1: [6]}), Reading([*long, 9], {2: [9]})]
+    >>> rows = [ScoredRow([*long, 7, 8], {0: [8, 9]}), ScoredRow([5], {1: [6]}), ScoredRow([*long, 9], {2: [9]})]
     >>> [(family.shared, len(family.rows)) for family in families(rows)]
     [(6, 2), (0, 1)]
     """
-    found: list[Family] = []
-    members: list[Reading] = []
+    found: list[RowFamily] = []
+    members: list[ScoredRow] = []
     # What begins alike stands side by side in this order.
     for row in sorted(rows, key=lambda row: row.tokens):
         if members and not _pays([*members, row]):
@@ -79,16 +79,16 @@ def can_share(model: Any) -> bool:
     return ours and whole and knows and not getattr(model, "_is_stateful", False)
 
 
-def _family(rows: Sequence[Reading]) -> Family:
-    return Family(rows, _shared(rows) if len(rows) > 1 else 0)
+def _family(rows: Sequence[ScoredRow]) -> RowFamily:
+    return RowFamily(rows, _shared(rows) if len(rows) > 1 else 0)
 
 
-def _shared(rows: Sequence[Reading]) -> int:
+def _shared(rows: Sequence[ScoredRow]) -> int:
     # In sorted order the first and the last row have the least in common.
     alike = shared_length(rows[0].tokens, rows[-1].tokens)
     return min(alike, *(len(row.tokens) - row.kept for row in rows))
 
 
-def _pays(rows: Sequence[Reading]) -> bool:
+def _pays(rows: Sequence[ScoredRow]) -> bool:
     saved = _shared(rows) * (len(rows) - 1)
     return saved >= _WORTH_SAVING * sum(len(row.tokens) for row in rows)

@@ -9,14 +9,14 @@ from typing import Any
 
 from pytest_lmeval.adapters.hf.batches import pad_left
 from pytest_lmeval.adapters.hf.loading import Loaded
-from pytest_lmeval.adapters.hf.options import Options
+from pytest_lmeval.adapters.hf.options import HfOptions
 from pytest_lmeval.adapters.hf.prompts import Prompts
 from pytest_lmeval.types import Completion
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """A prompt of ``tokens`` with room for ``room`` more; ``luck`` seeds what is drawn for it, and for it alone.
+class Prompted:
+    """A prompt of ``tokens`` with room for ``room`` more; ``seed`` seeds what is drawn for it, and for it alone.
 
     ``opened`` says that it ends within thoughts, ``tools`` that the model may call some.
     """
@@ -24,19 +24,19 @@ class Asked:
     tokens: list[int]
     room: int
     stop: tuple[str, ...] = ()
-    luck: str = ""
+    seed: str = ""
     opened: bool = False
     tools: bool = False
 
 
-def together(batch: Sequence[Asked], batch_tokens: int, window: int | None) -> bool:
+def together(batch: Sequence[Prompted], batch_tokens: int, window: int | None) -> bool:
     """Tell whether the prompts can be one batch of at most ``batch_tokens``."""
     width = max(len(asked.tokens) for asked in batch) + max(asked.room for asked in batch)
     # A row that is done is carried along until the last one is: none may be carried out of the window.
     return width * len(batch) <= batch_tokens and (window is None or width <= window)
 
 
-def write(loaded: Loaded, prompts: Prompts, options: Options, batch: Sequence[Asked]) -> list[Completion]:
+def write(loaded: Loaded, prompts: Prompts, options: HfOptions, batch: Sequence[Prompted]) -> list[Completion]:
     """Return one completion per prompt, in order.
 
     A text ends before a token that ends texts, before the first of its stop strings, or when its room is used up.
@@ -61,7 +61,7 @@ def write(loaded: Loaded, prompts: Prompts, options: Options, batch: Sequence[As
 
 
 def _completion(
-    asked: Asked, written: list[int], logprobs: list[float], ends: tuple[int, ...], prompts: Prompts
+    asked: Prompted, written: list[int], logprobs: list[float], ends: tuple[int, ...], prompts: Prompts
 ) -> Completion:
     end = next((place for place, token in enumerate(written) if token in ends), None)
     count = len(written) if end is None else end + 1
@@ -87,7 +87,7 @@ def _first_stop(text: str, stops: Sequence[str]) -> int | None:
 class _Ends:
     """Tells, step by step, which rows have used up their room or written a stop string; their length stands then."""
 
-    def __init__(self, batch: Sequence[Asked], width: int, prompts: Prompts) -> None:
+    def __init__(self, batch: Sequence[Prompted], width: int, prompts: Prompts) -> None:
         self.lengths = [asked.room for asked in batch]
         self._batch = batch
         self._width = width
@@ -108,7 +108,7 @@ class _Ends:
                     self.lengths[row] = step
         return torch.tensor([step >= length for length in self.lengths], device=tokens.device)
 
-    def _is_stopped(self, asked: Asked, tail: list[int], is_all: bool) -> bool:
+    def _is_stopped(self, asked: Prompted, tail: list[int], is_all: bool) -> bool:
         if not asked.stop:
             return False
         text = self._prompts.text_after(asked.tokens, tail) if is_all else self._prompts.decode(tail)
@@ -116,14 +116,14 @@ class _Ends:
 
 
 class _Choice:
-    """Draws each row's next token by the row's own luck, so that a batch's other rows do not matter, and keeps notes.
+    """Draws each row's next token by the row's own seed, so that a batch's other rows do not matter, and keeps notes.
 
     It leaves only the token that it chose possible; the greedy search of the library then takes it.
     """
 
-    def __init__(self, batch: Sequence[Asked], options: Options) -> None:
+    def __init__(self, batch: Sequence[Prompted], options: HfOptions) -> None:
         self._options = options
-        self._luck = [random.Random(asked.luck) for asked in batch]
+        self._draws = [random.Random(asked.seed) for asked in batch]
         self._logprobs: list[Any] = []
 
     def __call__(self, tokens: Any, scores: Any) -> Any:
@@ -133,7 +133,7 @@ class _Choice:
         if not self._options.temperature:
             self._note(scores, scores.argmax(-1, keepdim=True))
             return scores
-        uniform = torch.tensor([[luck.random()] for luck in self._luck]).to(scores.device)
+        uniform = torch.tensor([[seed.random()] for seed in self._draws]).to(scores.device)
         chosen = draw(scores, self._options.temperature, self._options.top_p, uniform)
         self._note(scores, chosen)
         return torch.full_like(scores, -torch.inf).scatter_(-1, chosen, 0)
@@ -141,7 +141,7 @@ class _Choice:
     def by_row(self) -> list[list[float]]:
         """Return the log-probability of every token chosen, row by row; empty rows where none were wanted."""
         steps = [step.tolist() for step in self._logprobs]
-        return [[step[row] for step in steps] for row in range(len(self._luck))]
+        return [[step[row] for step in steps] for row in range(len(self._draws))]
 
     def _note(self, scores: Any, chosen: Any) -> None:
         if self._options.logprobs:

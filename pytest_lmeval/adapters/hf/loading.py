@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_lmeval.adapters.hf.device import choose_device
-from pytest_lmeval.adapters.hf.options import Options, fault
+from pytest_lmeval.adapters.hf.options import HfOptions, fault
 from pytest_lmeval.adapters.hf.weights import weight_files
 from pytest_lmeval.errors import UsageError
 
@@ -58,7 +58,7 @@ def _check_folder(path: Path) -> Path:
     return path
 
 
-def load(source: str, options: Options, worker: int = 0) -> Loaded:
+def load(source: str, options: HfOptions, worker: int = 0) -> Loaded:
     """Load tokenizer and model; raise UsageError where ``source`` holds no causal model that can be used.
 
     A folder is read without any network. Nothing is printed, and what is switched off for that is switched on again.
@@ -76,7 +76,7 @@ def load(source: str, options: Options, worker: int = 0) -> Loaded:
             raise fault(_describe(source, folder, error)) from error
 
 
-def _load(source: str, folder: Path | None, options: Options, device: str, transformers: Any) -> Loaded:
+def _load(source: str, folder: Path | None, options: HfOptions, device: str, transformers: Any) -> Loaded:
     origin = str(folder) if folder else source
     where = {
         "revision": options.revision,

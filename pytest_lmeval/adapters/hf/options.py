@@ -16,7 +16,7 @@ from pytest_lmeval.numbers import Number
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class HfOptions:
     """How to load the model and how to ask it.
 
     ``temperature`` 0 is greedy; above it, tokens are drawn by ``seed`` from the ``top_p`` most probable mass.
@@ -78,9 +78,9 @@ _CHECKS: Mapping[str, Check] = {
 }
 
 
-def read_options(given: Mapping[str, Any]) -> Options:
+def read_options(given: Mapping[str, Any]) -> HfOptions:
     """Return the options that were ``given``; raise UsageError that names the option and what was expected."""
-    options = Options(**checked("hf", _CHECKS, given))
+    options = HfOptions(**checked("hf", _CHECKS, given))
     if options.top_p < 1 and options.temperature == 0:
         raise fault("option top_p has no effect at temperature 0; expected a temperature above 0 with it")
     if options.chat is False and (options.system is not None or options.chat_template_kwargs):

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from pytest_lmeval.adapters.hf.calls import FAMILIES, family_of, parse_calls
-from pytest_lmeval.adapters.hf.options import Options, fault
+from pytest_lmeval.adapters.hf.options import HfOptions, fault
 from pytest_lmeval.errors import AdapterError
 from pytest_lmeval.postprocess import split_thoughts
 from pytest_lmeval.types import Generate, LogLikelihood, Message, ToolCall
@@ -34,7 +34,7 @@ class _Context:
 class Prompts:
     """Turns the requests of a run into tokens for one tokenizer."""
 
-    def __init__(self, tokenizer: Any, options: Options) -> None:
+    def __init__(self, tokenizer: Any, options: HfOptions) -> None:
         self._tokenizer = tokenizer
         self._options = options
         self.is_chat = bool(tokenizer.chat_template) if options.chat == "auto" else bool(options.chat)

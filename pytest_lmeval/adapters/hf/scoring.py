@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_lmeval.adapters.hf.batches import pad_left, pad_right
-from pytest_lmeval.adapters.hf.families import Family, Reading
+from pytest_lmeval.adapters.hf.families import RowFamily, ScoredRow
 from pytest_lmeval.adapters.hf.loading import Loaded
 from pytest_lmeval.errors import AdapterError
 from pytest_lmeval.types import LogProb
@@ -24,26 +24,26 @@ _ENOUGH_FOR_A_PROCESSOR = 1024
 _Answers = dict[int, LogProb | AdapterError]
 
 
-def readings(split: Mapping[int, tuple[list[int], int]], window: int | None) -> list[Reading]:
+def readings(split: Mapping[int, tuple[list[int], int]], window: int | None) -> list[ScoredRow]:
     """Return the rows that answer every request; ``split`` has the tokens and the continuation's number of them.
 
     A row is cropped on its left to the ``window``. Requests for which the model reads the same, as those for one
     token after the same context, share a row.
     """
-    rows: dict[tuple[int, ...], Reading] = {}
+    rows: dict[tuple[int, ...], ScoredRow] = {}
     for number, (tokens, size) in split.items():
         read = tokens[:-1] if window is None else tokens[:-1][-window:]
-        rows.setdefault(tuple(read), Reading(read)).asked[number] = tokens[-size:]
+        rows.setdefault(tuple(read), ScoredRow(read)).asked[number] = tokens[-size:]
     return list(rows.values())
 
 
-def batches(alike: Sequence[Family], limit: int, vocabulary: int) -> Iterator[list[Family]]:
+def batches(alike: Sequence[RowFamily], limit: int, vocabulary: int) -> Iterator[list[RowFamily]]:
     """Yield the families in batches of at most ``limit`` tokens, the largest first, each of a single one at least.
 
     Those with a shared beginning and those without go through the model in different ways, and never together.
     """
     pieces = [part for family in alike for part in _parts(family, limit, vocabulary)]
-    batch: list[Family] = []
+    batch: list[RowFamily] = []
     size = _Size()
     for family in sorted(pieces, key=lambda family: (family.shared > 0, family.width), reverse=True):
         larger = size.with_family(family)
@@ -56,7 +56,7 @@ def batches(alike: Sequence[Family], limit: int, vocabulary: int) -> Iterator[li
         yield batch
 
 
-def _parts(family: Family, limit: int, vocabulary: int) -> list[Family]:
+def _parts(family: RowFamily, limit: int, vocabulary: int) -> list[RowFamily]:
     if len(family.rows) == 1 or _Size().with_family(family).fits(limit, vocabulary):
         return [family]
     middle = len(family.rows) // 2
@@ -64,7 +64,7 @@ def _parts(family: Family, limit: int, vocabulary: int) -> list[Family]:
     return [
         part
         for rows in halves
-        for part in _parts(Family(rows, family.shared if len(rows) > 1 else 0), limit, vocabulary)
+        for part in _parts(RowFamily(rows, family.shared if len(rows) > 1 else 0), limit, vocabulary)
     ]
 
 
@@ -83,7 +83,7 @@ class _Size:
     rest: int = 0
     kept: int = 0
 
-    def with_family(self, family: Family) -> _Size:
+    def with_family(self, family: RowFamily) -> _Size:
         """Return the size of the batch with one more family."""
         return _Size(
             self.families + 1,
@@ -101,7 +101,7 @@ class _Size:
         return max(read, held / _HELD_PER_TOKEN, logits / _LOGITS_PER_TOKEN) <= limit
 
 
-def score(loaded: Loaded, batch: Sequence[Family]) -> _Answers:
+def score(loaded: Loaded, batch: Sequence[RowFamily]) -> _Answers:
     """Return the log-probabilities that the families ask for, by request number.
 
     One that is not a finite number, as of a model that overflows its dtype, is an AdapterError.
@@ -111,7 +111,7 @@ def score(loaded: Loaded, batch: Sequence[Family]) -> _Answers:
     return dict(_answers(rows, predicted))
 
 
-def _read(loaded: Loaded, rows: Sequence[Reading]) -> Any:
+def _read(loaded: Loaded, rows: Sequence[ScoredRow]) -> Any:
     """Return the predictions that the rows ask for, row by row, of shape (predictions, vocabulary)."""
     import torch
 
@@ -131,7 +131,7 @@ def _logits(model: Any, tokens: Any, mask: Any, wanted: int) -> Any:
     return model(input_ids=tokens, attention_mask=mask, use_cache=False, **extra).logits
 
 
-def _go_on(loaded: Loaded, batch: Sequence[Family]) -> Any:
+def _go_on(loaded: Loaded, batch: Sequence[RowFamily]) -> Any:
     """Return the same as :func:`_read`, having read what a family shares once."""
     import torch
 
@@ -163,7 +163,7 @@ def _positions(mask: Any) -> Any:
     return (mask.cumsum(-1) - 1).clamp(min=0)
 
 
-def _answers(rows: Sequence[Reading], predicted: Any) -> Iterator[tuple[int, LogProb | AdapterError]]:
+def _answers(rows: Sequence[ScoredRow], predicted: Any) -> Iterator[tuple[int, LogProb | AdapterError]]:
     """Yield every request's number and answer; all are looked up at once, since a step each would cost more."""
     import torch
 

@@ -25,7 +25,7 @@ class OpenAIAdapter:
     """A model behind a server that speaks the chat or completions interface of OpenAI.
 
     ``model`` is the name that the server knows it by; the options are those of
-    :class:`~pytest_lmeval.adapters.openai.options.Options`. The key is read from the environment here and now.
+    :class:`~pytest_lmeval.adapters.openai.options.OpenAIOptions`. The key is read from the environment here and now.
     Raise UsageError for an option that cannot be used, a key that is missing, or without aiohttp.
 
     With the endpoint ``completions`` it has ``loglikelihood``, too, for servers that repeat the prompt with
@@ -138,9 +138,9 @@ def _remake(kind: type[OpenAIAdapter], model: str, options: dict[str, Any]) -> O
 
 def _make_transport(options: Any, key: Any) -> Any:
     try:
-        from pytest_lmeval.adapters.openai.transport import Transport
+        from pytest_lmeval.adapters.openai.transport import HttpTransport
     except ImportError as error:
         raise UsageError(
             f"adapter 'openai' needs aiohttp, which cannot be imported ({error}): pip install aiohttp"
         ) from error
-    return Transport(options, key)
+    return HttpTransport(options, key)

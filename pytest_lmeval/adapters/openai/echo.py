@@ -11,13 +11,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_lmeval.adapters.openai.options import Options
+from pytest_lmeval.adapters.openai.options import OpenAIOptions
 from pytest_lmeval.adapters.openai.response import Document, count, first_choice
 from pytest_lmeval.numbers import is_number
 from pytest_lmeval.types import LogLikelihood, LogProb
 
 
-def echo_body(model: str, options: Options, request: LogLikelihood) -> bytes:
+def echo_body(model: str, options: OpenAIOptions, request: LogLikelihood) -> bytes:
     """Return the JSON body that asks for the prompt again, with log-probabilities; ASCII."""
     fields = {
         "model": model,

@@ -25,7 +25,7 @@ _NAME_OF_VARIABLE = re.compile(r"[A-Z_][A-Z0-9]{0,15}(_[A-Z0-9]{1,15})*")
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class OpenAIOptions:
     """How to ask the server. Times are seconds, prices are per million tokens, limits are per minute.
 
     ``temperature`` None leaves it to the server. ``max_tokens`` and ``stop`` are for requests that have no
@@ -160,11 +160,11 @@ _CHECKS: Mapping[str, Check] = {
 _LIKE_A_KEY = re.compile(r"(open_?ai_?)?(api_?)?key|authorization|token|api_token", re.IGNORECASE)
 
 
-def read_options(given: Mapping[str, Any]) -> Options:
+def read_options(given: Mapping[str, Any]) -> OpenAIOptions:
     """Return the options that were ``given``; raise UsageError that names the option and what was expected."""
     for name in given.keys() - _CHECKS.keys():
         _refuse_key(name)
-    options = Options(**checked("openai", _CHECKS, given, show=_shown))
+    options = OpenAIOptions(**checked("openai", _CHECKS, given, show=_shown))
     if options.system is not None and options.endpoint == "completions":
         raise fault("openai", "option system has no place with endpoint 'completions'; expected endpoint 'chat'")
     if (options.price_input is None) != (options.price_output is None):

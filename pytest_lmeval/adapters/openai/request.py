@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from pytest_lmeval.adapters.openai.options import Options
+from pytest_lmeval.adapters.openai.options import OpenAIOptions
 from pytest_lmeval.errors import AdapterError
 from pytest_lmeval.types import Generate
 
@@ -16,12 +16,12 @@ _STREAM: Mapping[bool, Mapping[str, Any]] = {
 }
 
 
-def request_body(model: str, options: Options, request: Generate) -> bytes:
+def request_body(model: str, options: OpenAIOptions, request: Generate) -> bytes:
     """Return the JSON body of ``request``; ASCII, so that any text survives, lone surrogates included."""
     return json.dumps(request_fields(model, options, request), separators=(",", ":")).encode("ascii")
 
 
-def request_fields(model: str, options: Options, request: Generate) -> dict[str, Any]:
+def request_fields(model: str, options: OpenAIOptions, request: Generate) -> dict[str, Any]:
     """Return the fields of the body; those that were not asked for are left to the server.
 
     The request's own ``max_tokens`` and ``options`` go before the adapter's. Each repeat gets a seed of its own.
@@ -42,7 +42,7 @@ def request_fields(model: str, options: Options, request: Generate) -> dict[str,
     return asked | dict(options.extra_body) | dict(request.options)
 
 
-def _prompt(options: Options, request: Generate) -> Mapping[str, Any]:
+def _prompt(options: OpenAIOptions, request: Generate) -> Mapping[str, Any]:
     if options.endpoint == "completions":
         return {"prompt": request.text}
     return {"messages": _messages(options.system, request)}
@@ -59,7 +59,7 @@ def _messages(system: str | None, request: Generate) -> list[dict[str, Any]]:
     return [{"role": "system", "content": system}, *turns]
 
 
-def _tools(options: Options, request: Generate) -> Mapping[str, Any]:
+def _tools(options: OpenAIOptions, request: Generate) -> Mapping[str, Any]:
     if not request.tools:
         return {}
     if options.endpoint == "completions":
@@ -73,7 +73,7 @@ def _tools(options: Options, request: Generate) -> Mapping[str, Any]:
     return {**tools, "tool_choice": {"type": "function", "function": {"name": choice}}}
 
 
-def _logprobs(options: Options) -> bool | int | None:
+def _logprobs(options: OpenAIOptions) -> bool | int | None:
     """Chat takes a flag, completions the number of alternatives per token."""
     if not options.logprobs:
         return None

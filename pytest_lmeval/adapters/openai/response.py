@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_lmeval.adapters.openai.faults import excerpt, one_line, worth_retrying
-from pytest_lmeval.adapters.openai.options import Options
+from pytest_lmeval.adapters.openai.options import OpenAIOptions
 from pytest_lmeval.adapters.openai.secret import ApiKey
 from pytest_lmeval.errors import AdapterError, RequestRefused, TransientError
 from pytest_lmeval.numbers import is_number
@@ -99,7 +99,9 @@ def _may_pass(error: Any) -> bool:
     return not any(word in words for word in _FAULTS_OF_THE_REQUEST)
 
 
-def completion(document: Document, options: Options, latency_ms: float, ttft_ms: float | None = None) -> Completion:
+def completion(
+    document: Document, options: OpenAIOptions, latency_ms: float, ttft_ms: float | None = None
+) -> Completion:
     """Return the first choice as a completion; raise AdapterError where it holds no answer."""
     choice = first_choice(document)
     reason = choice.get("finish_reason")
@@ -234,7 +236,7 @@ def count(document: Document, name: str) -> int | None:
         raise document.error(f"usage: {error}") from None
 
 
-def _cost(options: Options, prompt_tokens: int | None, completion_tokens: int | None) -> float | None:
+def _cost(options: OpenAIOptions, prompt_tokens: int | None, completion_tokens: int | None) -> float | None:
     if options.price_input is None or options.price_output is None:
         return None
     if prompt_tokens is None or completion_tokens is None:

@@ -18,7 +18,7 @@ from yarl import URL
 from pytest_lmeval.adapters.openai import redirects
 from pytest_lmeval.adapters.openai.body import CappedBody
 from pytest_lmeval.adapters.openai.faults import AttemptTimeout, one_line, refused, retry_after
-from pytest_lmeval.adapters.openai.options import Options
+from pytest_lmeval.adapters.openai.options import OpenAIOptions
 from pytest_lmeval.adapters.openai.secret import ApiKey
 from pytest_lmeval.adapters.openai.stream import EventStream
 from pytest_lmeval.errors import AdapterError, TransientError
@@ -43,10 +43,10 @@ class Reply:
     ttft_ms: float | None = None
 
 
-class Transport:
+class HttpTransport:
     """Sends bodies to one address, over connections that are kept open between requests of one event loop."""
 
-    def __init__(self, options: Options, key: ApiKey) -> None:
+    def __init__(self, options: OpenAIOptions, key: ApiKey) -> None:
         self._url = URL(options.url)
         self._base_url = options.base_url
         self._key = key

@@ -10,7 +10,7 @@ from typing import Any
 
 from pytest_lmeval.report.html.examples import (
     Flips,
-    Pair,
+    ShownPair,
     before_of,
     encode_example,
     flips_of,
@@ -108,7 +108,7 @@ def _choose(
     for task, place in _by_urgency(tasks, flips):
         result = task.results[place]
         key = result.task, result.id
-        text = encode_example(Pair(result, before.get(key), flips.get(key, ""), by_id), len(task.prefix))
+        text = encode_example(ShownPair(result, before.get(key), flips.get(key, ""), by_id), len(task.prefix))
         if count == MAX_EXAMPLES or size + len(text) > MAX_CHARACTERS:
             break
         chosen[task.name][place] = text

@@ -23,7 +23,7 @@ _LONGEST_PATTERN = 80
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class ShownPair:
     """A result, the baseline's of the same example where there is one, and which way it flipped.
 
     ``by_id`` says that results are compared whatever their prompts.
@@ -82,7 +82,7 @@ def urgency(result: ExampleResult, flip: Flip) -> int:
     return reasons.index(True)
 
 
-def encode_example(pair: Pair, prefix: int) -> str:
+def encode_example(pair: ShownPair, prefix: int) -> str:
     """Return the JSON of an example whose task's prompts have their first ``prefix`` characters in common."""
     now = pair.now
     fields = {
@@ -123,7 +123,7 @@ def _item(result: ExampleResult) -> str:
     return "" if name == result.id else name
 
 
-def _before(pair: Pair) -> dict[str, Any] | None:
+def _before(pair: ShownPair) -> dict[str, Any] | None:
     before, now = pair.before, pair.now
     if before is None:
         return None

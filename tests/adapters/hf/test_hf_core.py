@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from pytest_lmeval.adapters.hf import HfAdapter, families, scoring
-from pytest_lmeval.adapters.hf.families import Family, Reading, can_share
+from pytest_lmeval.adapters.hf.families import RowFamily, ScoredRow, can_share
 from pytest_lmeval.formats.core import CoreTask, load_core
 from pytest_lmeval.formats.task import TaskSource
 from pytest_lmeval.registry import Registry
@@ -213,22 +213,22 @@ def test_a_family_that_is_too_large_is_read_in_parts(
 
 def test_no_prediction_is_asked_for_within_what_is_shared() -> None:
     begin = list(range(20))
-    rows = [Reading([*begin, 20], {0: [20, 21]}), Reading([*begin, 20, 21], {1: [20, 21, 22]})]
+    rows = [ScoredRow([*begin, 20], {0: [20, 21]}), ScoredRow([*begin, 20, 21], {1: [20, 21, 22]})]
     (family,) = families.families(rows)
     assert (19, 22, 3, 3) == (family.shared, family.width, family.rest, family.kept)
 
 
 def test_what_is_worth_no_second_pass_is_read_whole() -> None:
-    rows = [Reading([1, 2, 3, 4], {0: [5]}), Reading([1, 2, 9, 4, 5], {1: [6]}), Reading([7], {2: [8]})]
+    rows = [ScoredRow([1, 2, 3, 4], {0: [5]}), ScoredRow([1, 2, 9, 4, 5], {1: [6]}), ScoredRow([7], {2: [8]})]
     assert [0, 0, 0] == [family.shared for family in families.families(rows)]
 
 
 def test_batches_hold_everything_once_and_no_more_than_fits() -> None:
     luck = random.Random(0)
-    rows = [Reading([luck.randrange(9) for _ in range(luck.randrange(1, 40))], {number: [1]}) for number in range(60)]
-    plain = [Family([row]) for row in rows[:40]]
-    twins = [Reading([*row.tokens, 9, 9], {number: [1]}) for number, row in enumerate(rows[40:], 60)]
-    shared = [Family(pair, len(pair[0].tokens)) for pair in zip(rows[40:], twins, strict=True)]
+    rows = [ScoredRow([luck.randrange(9) for _ in range(luck.randrange(1, 40))], {number: [1]}) for number in range(60)]
+    plain = [RowFamily([row]) for row in rows[:40]]
+    twins = [ScoredRow([*row.tokens, 9, 9], {number: [1]}) for number, row in enumerate(rows[40:], 60)]
+    shared = [RowFamily(pair, len(pair[0].tokens)) for pair in zip(rows[40:], twins, strict=True)]
     batches = list(scoring.batches([*plain, *shared], limit=100, vocabulary=10))
     asked = [number for batch in batches for family in batch for row in family.rows for number in row.asked]
     assert sorted(asked) == sorted(n for family in [*plain, *shared] for row in family.rows for n in row.asked)

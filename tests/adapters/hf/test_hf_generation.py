@@ -327,7 +327,7 @@ def test_a_draw_does_not_depend_on_the_rest_of_its_batch(chat_llama: Path) -> No
 
 def test_different_prompts_have_different_luck(chat_llama: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     hot = HfAdapter(str(chat_llama), temperature=1.0)
-    luck = {hot._ask(hot._open(), Generate(question)).luck for question in QUESTIONS}
+    luck = {hot._ask(hot._open(), Generate(question)).seed for question in QUESTIONS}
     assert len(QUESTIONS) == len(luck)
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pytest_lmeval.adapters.hf.adapter import HfAdapter
 from pytest_lmeval.adapters.hf.batches import pack
 from pytest_lmeval.adapters.hf.device import choose_device, share_threads, worker_number
-from pytest_lmeval.adapters.hf.options import Options, read_options
+from pytest_lmeval.adapters.hf.options import HfOptions, read_options
 from pytest_lmeval.adapters.hf.prompts import shared_length
 from pytest_lmeval.errors import UsageError
 
@@ -86,7 +86,7 @@ def test_without_options_it_is_greedy_and_picks_the_rest_itself() -> None:
 
 
 def test_public_options_are_json_and_leave_out_what_is_not_set() -> None:
-    public = Options(temperature=0.5, chat_template_kwargs={"enable_thinking": False}).public()
+    public = HfOptions(temperature=0.5, chat_template_kwargs={"enable_thinking": False}).public()
     assert public == json.loads(json.dumps(public))
     assert {"enable_thinking": False} == public["chat_template_kwargs"]
     assert set() == public.keys() & {"system", "threads", "revision"}

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_lmeval.adapters.openai import OpenAIAdapter
-from pytest_lmeval.adapters.openai.options import Options, read_options
+from pytest_lmeval.adapters.openai.options import OpenAIOptions, read_options
 from pytest_lmeval.adapters.openai.secret import ApiKey
 from pytest_lmeval.errors import UsageError
 
@@ -61,10 +61,10 @@ def test_what_an_adapter_says_about_itself() -> None:
 
 
 def test_the_default_server_is_that_of_openai() -> None:
-    assert "https://api.openai.com/v1/chat/completions" == Options().url
+    assert "https://api.openai.com/v1/chat/completions" == OpenAIOptions().url
 
 
-@pytest.mark.parametrize("name", sorted(set(Options.__dataclass_fields__)))
+@pytest.mark.parametrize("name", sorted(set(OpenAIOptions.__dataclass_fields__)))
 def test_a_value_is_taken_or_refused_by_name(name: str) -> None:
     partner = {"price_input": {"price_output": 1}, "price_output": {"price_input": 1}}.get(name, {})
     values: list[Any] = [None, 5, "x", "", [], {}, True, -1, float("nan"), float("inf"), {"a": {1}}]

@@ -77,7 +77,7 @@ def test_a_floor_of_a_name_that_is_another_tasks_key_is_refused_with_the_choices
     floor = ["-o", "lm_min_scores=the-choice=0.5"] if ini else ["--lm-min-score=the-choice=0.5"]
     result = variants.run_pytest(*RUN, *floor)
     assert 4 == result.ret
-    whose = "a task is called so, and it is the key of 'choice@a' and 'choice@b'; name choice@a or choice@b"
+    whose = "it is the name of a task and the key of 'choice@a' and 'choice@b'; use choice@a or choice@b"
     result.stderr.fnmatch_lines([f"*the floor of 'the-choice' is ambiguous: {whose}*"])
 
 

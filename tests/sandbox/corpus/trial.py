@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from pytest_lmeval.errors import SandboxError
 from pytest_lmeval.metrics.code_exec import code_exec, code_exec_expressions
-from pytest_lmeval.sandbox import Run, Sandbox
+from pytest_lmeval.sandbox import ProgramRun, Sandbox
 from pytest_lmeval.types import Score
 from tests.sandbox.corpus.programs import MIB, Program
 from tests.sandbox.corpus.scene import Scene, Stage
@@ -126,7 +126,7 @@ def _attack(sandbox: Sandbox, program: Program, scene: Scene) -> Outcome:
     return Outcome(program, escapes=tuple(found), hung=f"took {took:.1f} s" if late else None)
 
 
-def _admitted(sandbox: Sandbox, program: Program, run: Run) -> Iterable[str]:
+def _admitted(sandbox: Sandbox, program: Program, run: ProgramRun) -> Iterable[str]:
     if sandbox.level not in program.words("granted"):
         values = (answer.value for answer in run.answers)
         yield from (value for value in values if isinstance(value, str) and value.startswith(CLAIM))
@@ -137,7 +137,7 @@ def _admitted(sandbox: Sandbox, program: Program, run: Run) -> Iterable[str]:
         yield f"it ended as {run.status} ({run.reason}), not as {' or '.join(sorted(right))}"
 
 
-def _leaks(run: Run, stage: Stage) -> Iterable[str]:
+def _leaks(run: ProgramRun, stage: Stage) -> Iterable[str]:
     said = json.dumps([answer.value for answer in run.answers]) + run.stdout + run.stderr + run.reason
     said += "".join(answer.text for answer in run.answers)
     return ["a secret got out"] if any(secret in said for secret in stage.secrets) else []
@@ -213,7 +213,7 @@ def _repeat(sandbox: Sandbox, program: Program, scene: Scene) -> Outcome:
     return Outcome(program, failure=f"values differ: {sorted(values)}" if len(values) > 1 else None)
 
 
-def _story(run: Run) -> str:
+def _story(run: ProgramRun) -> str:
     return f"{run.status}: {run.reason or run.answers[0]} {run.stderr[-300:]}"
 
 

@@ -45,9 +45,7 @@ METHODS: dict[str, int] = {}
 MOST_FIELDS = 20
 FIELDS = {"TaskRow": 32}
 # Names of two or more classes.
-TWICE = """
-    
-"""
+TWICE = ""
 
 
 def _classes() -> Iterator[ast.ClassDef]:

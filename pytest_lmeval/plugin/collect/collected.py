@@ -33,6 +33,7 @@ class Collected:
         self.not_tasks: dict[str, str] = {}
         self.wanted = Wanted(config)
         self._config = config
+        self._are_task_files: dict[Path, bool] = {}
 
     @cached_property
     def registry(self) -> Registry:
@@ -41,27 +42,33 @@ class Collected:
 
     def may_read(self, path: Path, *, is_named: bool) -> bool:
         """Tell whether any format, or a loader of the project, may read the file at ``path``."""
-        from pytest_lmeval.formats.files import is_task_file
-
-        if is_task_file(path, self.registry) or (is_named and path.suffix in self.registry.formats):
+        if self._is_task_file(path) or (is_named and path.suffix in self.registry.formats):
             return True
         return bool(self.registry.loaders or self._config.hook.pytest_lmeval_load_task.get_hookimpls())
 
+    def _is_task_file(self, path: Path) -> bool:
+        # Decided once, as that takes a look into the file.
+        if path not in self._are_task_files:
+            from pytest_lmeval.formats.files import is_task_file
+
+            self._are_task_files[path] = is_task_file(path, self.registry)
+        return self._are_task_files[path]
+
     def load(self, path: Path, name: str, *, is_named: bool) -> LoadedFile:
         """Return the tasks and bad records of one file; one that is no task file has none unless it was named."""
-        from pytest_lmeval.formats.files import complete_file, is_task_file, load_file
+        from pytest_lmeval.formats.files import complete_file, load_file
         from pytest_lmeval.formats.task import LoadedFile
 
         loaded: LoadedFile | None = self._config.hook.pytest_lmeval_load_task(path=path)
         if loaded is not None:
             return complete_file(loaded)
         named = is_named and path.suffix in self.registry.formats
-        if not is_task_file(path, self.registry) and not named:
+        if not self._is_task_file(path) and not named:
             return complete_file(self.registry.load(path) or LoadedFile())
         # Of the other formats' files everything that cannot be parsed is an error.
         explicit = path.suffix == ".yaml" and is_explicit(path, self._config)
         loaded = load_file(path, name, self.registry, options=self._options, is_named=is_named, is_explicit=explicit)
-        if loaded.is_near_miss or is_below_task_paths(path, self._config):
+        if loaded.no_task and (loaded.is_near_miss or is_below_task_paths(path, self._config)):
             self.leave(path, loaded.no_task)
         return loaded
 

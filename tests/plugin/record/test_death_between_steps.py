@@ -43,7 +43,7 @@ POINTS = {
     "before `report.html`": ("after", f"{FILES}write_atomically", 2),
     "before `leaderboard.json`": ("before", f"{FILES}write_leaderboard", 1),
     "in the middle of `leaderboard.json`": ("before", "pytest_lmeval.atomic:os.replace", 4),
-    "before the step summary": ("before", "pytest_lmeval.report.github:write_step_summary", 1),
+    "before the step summary": ("before", "pytest_lmeval.report.github:add_step_summary", 1),
     "in `pytest_lmeval_leaderboard`": ("hook", "pytest_lmeval_leaderboard", 1),
     "in `pytest_sessionfinish`": ("hook", "pytest_sessionfinish", 1),
     "in `pytest_terminal_summary`": ("hook", "pytest_terminal_summary", 1),

@@ -1,28 +1,33 @@
-"""From an eval function to an engine, one request at a time, and back."""
+"""From an eval function to an engine, one request at a time, and back: each is a step of its example."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotYet
 from contextlib import suppress
 from dataclasses import replace
+from typing import Any, TypeVar
 
 from pytest_lmeval.adapters.protocol import ANY_OPTION
 from pytest_lmeval.adapters.resolve import adapter_name
 from pytest_lmeval.asking.ask import Answer
 from pytest_lmeval.asking.engine import Engine
 from pytest_lmeval.asking.transport import Job
-from pytest_lmeval.errors import AdapterError, BudgetSpent
+from pytest_lmeval.errors import AdapterError, BudgetSpent, RecordRefused, UsageError
+from pytest_lmeval.functions.example import ExampleState, cut, place
 from pytest_lmeval.functions.loop import Loop
-from pytest_lmeval.hashes import with_ordinal
+from pytest_lmeval.functions.steps import Step, usage_of
+from pytest_lmeval.hashes import request_hash, with_ordinal
 from pytest_lmeval.records.answers import KnownAnswers, Recall
-from pytest_lmeval.types import Completion, Exchange, Generate
+from pytest_lmeval.types import Completion, Exchange, Generate, Message, ToolCall
 
 _LOOK_S = 0.25
 _GATHER_S = 0.005
+Prompt = str | Sequence[Message | Mapping[str, Any]]
+_Result = TypeVar("_Result")
 _OF_TOOLS = ("name", "description", "parameters")
 
 
@@ -183,7 +188,112 @@ class Asker:
             self._settled.set()
 
 
+Asking = Generator[tuple[Asker, Generate], Completion, _Result]
+"""Work that yields whom to ask what, and is sent the answer: ``lm`` awaits or waits for it."""
+
+
 def _answer_in(job: Job, request: Generate) -> Answer:
     place = next(number for number, each in enumerate(job.requests) if each is request)
     assert job.answers is not None
     return job.answers[place]
+
+
+def open_request(
+    state: ExampleState, adapter: str, prompt: str | tuple[Message, ...], options: Mapping[str, Any]
+) -> tuple[Generate, Step]:
+    """Return the request of an example with these fields of :class:`Generate`, and the step that it has become."""
+    request = Generate(prompt, state.task, state.id, state.repeat, **options)
+    return request, open_step(state, "request", adapter, request)
+
+
+def close_answered(state: ExampleState, step: Step, answer: Completion) -> Completion:
+    """Note the answer to a step's request, and return it."""
+    step.ms = answer.latency_ms if answer.latency_ms is not None else state.now_ms - step.start_ms
+    step.output = answer.output
+    step.thoughts = answer.thoughts
+    step.served_by = answer.served_by
+    step.cached = answer.cached
+    step.usage = usage_of(answer)
+    return answer
+
+
+def close_failed(state: ExampleState, step: Step, error: BaseException) -> None:
+    """Note that a step's request has no answer; unless it may fail or was cancelled, the example is an error for it."""
+    step.ms = state.now_ms - step.start_ms
+    step.cancelled = isinstance(error, asyncio.CancelledError | GeneratorExit)
+    step.error = "" if step.cancelled else str(error) or type(error).__name__
+    if isinstance(error, BudgetSpent) or (isinstance(error, AdapterError) and not step.may_fail):
+        state.fail(error)
+
+
+def open_step(state: ExampleState, kind: str, name: str, request: Generate) -> Step:
+    """Return a new step of an example, for a request of its."""
+    shown = request.prompt if isinstance(request.prompt, str) else [each.to_json() for each in request.prompt]
+    key, may_fail = request_hash([request]), state.may_fail > 0
+    return state.add(Step(kind, name, cut(shown), start_ms=state.now_ms, key=key, may_fail=may_fail))
+
+
+def answered(state: ExampleState, step: Step, asker: Asker, request: Generate) -> Asking[Completion]:
+    """Have the request of a step asked, and note in it what came of that."""
+    try:
+        answer = yield asker, request
+    except BaseException as error:
+        close_failed(state, step, error)
+        raise
+    return close_answered(state, step, answer)
+
+
+def messages_of(prompt: Prompt) -> str | tuple[Message, ...]:
+    """Return a prompt as requests have it; raise UsageError for what is neither text nor messages."""
+    if isinstance(prompt, str):
+        return str(prompt)
+    if not isinstance(prompt, Sequence) or not prompt:
+        raise UsageError(f"{place()}: lm.ask: expected a text or a list of messages, got {prompt!r:.80}")
+    return tuple(_message(each) for each in prompt)
+
+
+def request_options(temperature: float | None, model: str | None) -> dict[str, Any]:
+    """Return the options of one request that were given."""
+    given = {"temperature": temperature, "model": model}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _message(given: object) -> Message:
+    if isinstance(given, Message):
+        return given
+    if isinstance(given, Mapping) and isinstance(given.get("role"), str):
+        content, calls = given.get("content"), given.get("tool_calls") or ()
+        if isinstance(content, str) or (content is None and calls):
+            answers = given.get("tool_call_id") or ""
+            return Message(given["role"], content or "", tuple(map(_call, calls)), str(answers))
+    raise UsageError(f"{place()}: lm.ask: expected a message with role and content, both text, got {given!r:.80}")
+
+
+def _call(given: object) -> ToolCall:
+    if isinstance(given, ToolCall):
+        return given
+    function = given.get("function") if isinstance(given, Mapping) else None
+    if not isinstance(given, Mapping) or not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
+        raise UsageError(f"{place()}: lm.ask: expected a call with id and function, got {given!r:.80}")
+    return ToolCall(str(given.get("id", "")), function["name"], str(function.get("arguments", "")))
+
+
+def tools_of(given: Sequence[Mapping[str, Any]], choice: str) -> tuple[Mapping[str, Any], ...]:
+    """Return checked tools; raise UsageError for what is none, and for a choice among others."""
+    if not given and not choice:
+        return ()
+    # Most examples are asked without.
+    from pytest_lmeval.formats.tools import check_choice
+    from pytest_lmeval.formats.tools import tools_of as read
+
+    try:
+        tools = read([*given] if isinstance(given, tuple) else given, "tools") if given else ()
+        check_choice({"tool_choice": choice or "auto"}, "lm.ask", tools)
+    except RecordRefused as refused:
+        raise UsageError(f"{place()}: lm.ask: {refused.field.removeprefix('lm.ask.')}: {refused.detail}") from None
+    return tools
+
+
+def stops_of(given: str | Sequence[str]) -> tuple[str, ...]:
+    """Return the texts at which an answer ends."""
+    return (given,) if isinstance(given, str) else tuple(given)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 
 from pytest_lmeval.errors import AdapterError, LmevalError, UsageError
-from pytest_lmeval.functions.asker import Asker
+from pytest_lmeval.functions.asker import Asker, close_answered, close_failed, open_request
 from pytest_lmeval.functions.chat_request import ChatRequest
 from pytest_lmeval.functions.endpoint import Endpoint
 from pytest_lmeval.functions.example import ExampleState
-from pytest_lmeval.functions.lm import close_answered, close_failed, open_request
 from pytest_lmeval.functions.steps import Step
 from pytest_lmeval.types import Completion
 

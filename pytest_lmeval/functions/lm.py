@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Coroutine, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pytest_lmeval.errors import AdapterError, BudgetSpent, RecordRefused, ScoringError, UsageError
-from pytest_lmeval.functions.asker import Asker
+from pytest_lmeval.errors import ScoringError, UsageError
+from pytest_lmeval.functions.asker import (
+    Asker,
+    Asking,
+    Prompt,
+    answered,
+    messages_of,
+    open_request,
+    open_step,
+    request_options,
+    stops_of,
+    tools_of,
+)
 from pytest_lmeval.functions.example import ExampleState, as_json, cut, place
-from pytest_lmeval.functions.steps import Step, usage_of
-from pytest_lmeval.hashes import request_hash
-from pytest_lmeval.types import Completion, Generate, Message, ToolCall
+from pytest_lmeval.functions.steps import Step
+from pytest_lmeval.types import Completion, Generate, Message
 
 if TYPE_CHECKING:
     from pytest_lmeval.functions.clients import Clients
 
-Prompt = str | Sequence[Message | Mapping[str, Any]]
 _YES_NO = ("yes", "no")
 _Result = TypeVar("_Result")
-Asking = Generator[tuple[Asker, Generate], Completion, _Result]
-"""Work that yields whom to ask what, and is sent the answer: ``lm`` awaits or waits for it."""
 
 
 class Services:
@@ -149,11 +155,11 @@ class LmBase:
     def _asking(self, prompt: Prompt, given: dict[str, Any], *, may_fail: bool) -> Asking[Completion]:
         state = self._running
         state.check_is_running("lm.ask")
-        given["tools"] = _tools(given["tools"], given["tool_choice"])
+        given["tools"] = tools_of(given["tools"], given["tool_choice"])
         model = self._services.model
         request, step = open_request(state, model.name, messages_of(prompt), given)
         step.may_fail = step.may_fail or may_fail
-        return (yield from _answered(state, step, model, request))
+        return (yield from answered(state, step, model, request))
 
     def _judging(self, question: str, text: str, labels: Sequence[str]) -> Asking[str]:
         from pytest_lmeval.functions.judging import dialogue
@@ -180,7 +186,7 @@ class LmBase:
         request = Generate(asked, state.task, state.id, state.repeat)
         step = open_step(state, "judge", judge.name, request)
         step.adapter_key = judge.key
-        return (yield from _answered(state, step, judge, request))
+        return (yield from answered(state, step, judge, request))
 
 
 class Lm(LmBase):
@@ -207,7 +213,7 @@ class Lm(LmBase):
         the model may call, each with ``name``, ``description`` and ``parameters``, a JSON Schema; the answer's
         ``tool_calls`` are those that it asks for.
         """
-        given: dict[str, Any] = {"tools": tools, "tool_choice": tool_choice, "stop": _stops(stop)}
+        given: dict[str, Any] = {"tools": tools, "tool_choice": tool_choice, "stop": stops_of(stop)}
         given |= {"max_tokens": max_tokens, "options": request_options(temperature, model)}
         return self._awaited(self._running.promise("lm.ask"), self._asking(prompt, given, may_fail=may_fail))
 
@@ -250,7 +256,7 @@ class BlockingLm(LmBase):
         may_fail: bool = False,
     ) -> Completion:
         """Return what the model under test answers; see :meth:`Lm.ask`."""
-        given: dict[str, Any] = {"tools": tools, "tool_choice": tool_choice, "stop": _stops(stop)}
+        given: dict[str, Any] = {"tools": tools, "tool_choice": tool_choice, "stop": stops_of(stop)}
         given |= {"max_tokens": max_tokens, "options": request_options(temperature, model)}
         return self._waited(self._asking(prompt, given, may_fail=may_fail))
 
@@ -271,101 +277,3 @@ class BlockingLm(LmBase):
         except StopIteration as end:
             result: _Result = end.value
             return result
-
-
-def _answered(state: ExampleState, step: Step, asker: Asker, request: Generate) -> Asking[Completion]:
-    """Have the request of a step asked, and note in it what came of that."""
-    try:
-        answer = yield asker, request
-    except BaseException as error:
-        close_failed(state, step, error)
-        raise
-    return close_answered(state, step, answer)
-
-
-def open_request(
-    state: ExampleState, adapter: str, prompt: str | tuple[Message, ...], options: Mapping[str, Any]
-) -> tuple[Generate, Step]:
-    """Return the request of an example with these fields of :class:`Generate`, and the step that it has become."""
-    request = Generate(prompt, state.task, state.id, state.repeat, **options)
-    return request, open_step(state, "request", adapter, request)
-
-
-def close_answered(state: ExampleState, step: Step, answer: Completion) -> Completion:
-    """Note the answer to a step's request, and return it."""
-    step.ms = answer.latency_ms if answer.latency_ms is not None else state.now_ms - step.start_ms
-    step.output = answer.output
-    step.thoughts = answer.thoughts
-    step.served_by = answer.served_by
-    step.cached = answer.cached
-    step.usage = usage_of(answer)
-    return answer
-
-
-def close_failed(state: ExampleState, step: Step, error: BaseException) -> None:
-    """Note that a step's request has no answer; unless it may fail or was cancelled, the example is an error for it."""
-    step.ms = state.now_ms - step.start_ms
-    step.cancelled = isinstance(error, asyncio.CancelledError | GeneratorExit)
-    step.error = "" if step.cancelled else str(error) or type(error).__name__
-    if isinstance(error, BudgetSpent) or (isinstance(error, AdapterError) and not step.may_fail):
-        state.fail(error)
-
-
-def messages_of(prompt: Prompt) -> str | tuple[Message, ...]:
-    """Return a prompt as requests have it; raise UsageError for what is neither text nor messages."""
-    if isinstance(prompt, str):
-        return str(prompt)
-    if not isinstance(prompt, Sequence) or not prompt:
-        raise UsageError(f"{place()}: lm.ask: expected a text or a list of messages, got {prompt!r:.80}")
-    return tuple(_message(each) for each in prompt)
-
-
-def request_options(temperature: float | None, model: str | None) -> dict[str, Any]:
-    """Return the options of one request that were given."""
-    given = {"temperature": temperature, "model": model}
-    return {name: value for name, value in given.items() if value is not None}
-
-
-def _message(given: object) -> Message:
-    if isinstance(given, Message):
-        return given
-    if isinstance(given, Mapping) and isinstance(given.get("role"), str):
-        content, calls = given.get("content"), given.get("tool_calls") or ()
-        if isinstance(content, str) or (content is None and calls):
-            answers = given.get("tool_call_id") or ""
-            return Message(given["role"], content or "", tuple(map(_call, calls)), str(answers))
-    raise UsageError(f"{place()}: lm.ask: expected a message with role and content, both text, got {given!r:.80}")
-
-
-def open_step(state: ExampleState, kind: str, name: str, request: Generate) -> Step:
-    """Return a new step of an example, for a request of its."""
-    shown = request.prompt if isinstance(request.prompt, str) else [each.to_json() for each in request.prompt]
-    key, may_fail = request_hash([request]), state.may_fail > 0
-    return state.add(Step(kind, name, cut(shown), start_ms=state.now_ms, key=key, may_fail=may_fail))
-
-
-def _call(given: object) -> ToolCall:
-    if isinstance(given, ToolCall):
-        return given
-    function = given.get("function") if isinstance(given, Mapping) else None
-    if not isinstance(given, Mapping) or not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
-        raise UsageError(f"{place()}: lm.ask: expected a call with id and function, got {given!r:.80}")
-    return ToolCall(str(given.get("id", "")), function["name"], str(function.get("arguments", "")))
-
-
-def _tools(given: Sequence[Mapping[str, Any]], choice: str) -> tuple[Mapping[str, Any], ...]:
-    if not given and not choice:
-        return ()
-    # Most examples are asked without.
-    from pytest_lmeval.formats.tools import check_choice, tools_of
-
-    try:
-        tools = tools_of([*given] if isinstance(given, tuple) else given, "tools") if given else ()
-        check_choice({"tool_choice": choice or "auto"}, "lm.ask", tools)
-    except RecordRefused as refused:
-        raise UsageError(f"{place()}: lm.ask: {refused.field.removeprefix('lm.ask.')}: {refused.detail}") from None
-    return tools
-
-
-def _stops(given: str | Sequence[str]) -> tuple[str, ...]:
-    return (given,) if isinstance(given, str) else tuple(given)

@@ -50,10 +50,10 @@ class Loop:
                 self._thread.start()
             return self._loop
 
-    @property
-    def is_running(self) -> bool:
-        """Whether anything was begun in it."""
-        return self._loop is not None
+    def route_prints(self) -> None:
+        """Keep what examples print from now on apart, while any may run in the loop."""
+        if self._loop is not None:
+            self._before_steps()
 
     def is_here(self) -> bool:
         """Tell whether the caller runs in it."""

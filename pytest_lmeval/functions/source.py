@@ -5,11 +5,15 @@ from __future__ import annotations
 import ast
 import hashlib
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
 from types import MappingProxyType, MethodType, ModuleType
 from typing import Any
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
+# What lies below a folder of such a name is the project's tests; all else but test files is the application.
+_FOLDERS = frozenset({"tests", "test", "testing", "evals"})
 _CHECKS = ("assert", "expect", "check", "verify", "should", "fail", "raises")
 _LOCAL = ".<locals>"
 Node = ast.AST
@@ -75,6 +79,19 @@ def _shape(value: object) -> str:
     return f"[{', '.join(map(_shape, value))}]" if isinstance(value, list) else repr(value)
 
 
+def of_tests(root: Path, patterns: Sequence[str]) -> Callable[[str], bool]:
+    """Return what tells by its path whether a file below ``root`` is one of the tests, also by their ``patterns``."""
+
+    def is_one(name: str) -> bool:
+        path = Path(name)
+        if not path.is_relative_to(root) or "site-packages" in path.parts:
+            return False
+        below = path.relative_to(root)
+        return not _FOLDERS.isdisjoint(below.parts) or any(fnmatchcase(below.name, each) for each in patterns)
+
+    return is_one
+
+
 class TestSources:
     """The syntax trees of the files of a project's tests, each read once.
 
@@ -130,6 +147,31 @@ def reached(function: Any, sources: TestSources) -> dict[str, Node]:
             waiting += _called(one, name, node)
     found.pop(getattr(inspect.unwrap(function), "__qualname__", ""), None)
     return found
+
+
+def read_code(
+    function: Any,
+    name: str,
+    decides: tuple[str, float],
+    known: tuple[FunctionHashes, TestSources],
+    fixtures: Callable[[], Mapping[str, Any]],
+) -> tuple[str, bool]:
+    """Return the hash of the code of a function called ``name``, and whether it can neither assert nor score anything.
+
+    ``decides`` are the score that decides and the threshold, ``known`` are what its file and the project's tests hold.
+    ``fixtures`` returns the fixtures of its arguments: it may call their values, and these may check.
+    """
+    hashes, sources = known
+    called = reached(function, sources)
+    sha256, own = hashes.of(name, *decides, called), hashes.node(name)
+    # Source that cannot be read may check.
+    if own is None or any(map(may_check, [own, *called.values()])):
+        return sha256, False
+    used = roots(own)
+    functions = [fixture for argument, fixture in fixtures().items() if argument in used]
+    trees = [node for each in functions for _, node in sources.nodes_of(each)]
+    trees += [node for each in functions for node in reached(each, sources).values()]
+    return sha256, not any(map(may_check, trees))
 
 
 def may_check(node: Node) -> bool:

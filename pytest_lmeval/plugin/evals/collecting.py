@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -14,18 +13,17 @@ import pytest
 from pytest_lmeval.errors import LmevalError
 from pytest_lmeval.formats.task import LoadOptions
 from pytest_lmeval.functions.declare import DataRows, EvalFunction, declared, has_yield, row_text, rows_of
-from pytest_lmeval.functions.source import FunctionHashes, TestSources, may_check, reached, roots
+from pytest_lmeval.functions.source import FunctionHashes, TestSources, of_tests, read_code
 from pytest_lmeval.functions.task import FunctionTask
 from pytest_lmeval.plugin.collect.collected import collected, repeated_by_plugin
 from pytest_lmeval.plugin.collect.collector import ItemNames
-from pytest_lmeval.plugin.collect.selecting import mark_by_tags
 from pytest_lmeval.plugin.evals.item import EvalItem, follow
-from pytest_lmeval.plugin.evals.naming import EvalNames
-from pytest_lmeval.plugin.private import arguments_of, fixture_definitions, remade
+from pytest_lmeval.plugin.private import arguments_of, fixture_definitions, remade, show_parameters_as
 from pytest_lmeval.plugin.settings.models import labels_of
 from pytest_lmeval.plugin.settings.settings import scrubber_of_run
+from pytest_lmeval.redaction import Scrubber
 from pytest_lmeval.run.facts import info_of
-from pytest_lmeval.text import node_path
+from pytest_lmeval.text import node_name, node_path
 from pytest_lmeval.types import Example
 
 _ROWS = "lmeval_rows"
@@ -34,7 +32,7 @@ _NAMES = "begin its name with test, or with what python_functions in the ini fil
 
 
 @dataclass(slots=True)
-class _Rows:
+class _Given:
     """The rows that an eval function is parametrized with, and how many there were before any was left out."""
 
     data: DataRows
@@ -54,8 +52,6 @@ class _File:
 
 _FILES = pytest.StashKey[dict[Path, _File]]()
 _SOURCES = pytest.StashKey[TestSources]()
-# What lies below a folder of such a name is the project's tests; all else but test files is the application.
-_FOLDERS = frozenset({"tests", "test", "testing", "evals"})
 
 
 def parametrize(collector: pytest.Collector, function: Any) -> None:
@@ -82,7 +78,7 @@ def parametrize(collector: pytest.Collector, function: Any) -> None:
     marks = [mark for mark in getattr(function, "pytestmark", ()) if _ROWS not in mark.kwargs]
     rows = pytest.mark.parametrize("row", list(kept.rows), ids=shown).mark
     function.pytestmark = [*marks, rows]
-    vars(function)[_ROWS] = (rows, _Rows(kept, shown, len(data.rows)))
+    vars(function)[_ROWS] = (rows, _Given(kept, shown, len(data.rows)))
 
 
 def examples_of(collector: pytest.Collector, function: Any, items: Sequence[Any]) -> list[Any]:
@@ -123,25 +119,20 @@ def _unmark(function: Any) -> None:
 def _declared_items(
     collector: Any, spec: EvalFunction, function: Any, items: Sequence[Any], names: EvalNames
 ) -> list[Any]:
-    rows: _Rows | None = vars(function).get(_ROWS, (None, None))[1]
+    rows: _Given | None = vars(function).get(_ROWS, (None, None))[1]
     file = _file_of(collector)
     # Rows times parameters are items; of the rows some may have been left out.
     whole = len(items) if rows is None else rows.available * len(items) // len(rows.data.rows)
     task = _new_task(collector, spec.name, file, whole, spec, rows)
     name = _qualified(collector, function)
     _read(task, file, items[0], name)
-    made, labels = [], labels_of(collector.config) or [""]
+    made, labels = [], labels_of(collector.config)
     for item in items:
         example = _example(item, spec, rows, names)
         names.rename(item)
         _refuse_repeated(collector, item)
         task.examples.append(example)
-        for label in labels:
-            one = _as_example(remade(item, EvalItem, label), task, example, spec, name)
-            if spec.tags:
-                one.extra_keyword_matches.update(spec.tags)
-                mark_by_tags(one, spec.tags)
-            made.append(one)
+        made += _made(item, labels, task, example, spec, name)
     return made
 
 
@@ -169,7 +160,7 @@ def _plain(collector: Any, function: Any, item: Any, names: EvalNames) -> list[A
     names.rename(item)
     task.examples.append(example)
     if not inspect.iscoroutinefunction(item.function):
-        return [_as_example(remade(item, EvalItem, each), task, example, None, qualified) for each in labels or [""]]
+        return _made(item, labels, task, example, None, qualified)
     if labels:
         _refuse(collector, f"{item.nodeid}: with several models an async test needs @eval_task")
     return [follow(item, task, example, qualified)]
@@ -177,20 +168,15 @@ def _plain(collector: Any, function: Any, item: Any, names: EvalNames) -> list[A
 
 def _read(task: FunctionTask, file: _File, item: Any, name: str) -> None:
     """Note what the code of a function is, and whether it can judge anything."""
-    called = reached(item.obj, file.sources)
-    task.code[name] = file.hashes.of(name, task.decisive, task.threshold_of, called)
-    own = file.hashes.node(name)
-    # Source that cannot be read may check.
-    if own is not None and not any(map(may_check, [own, *called.values(), *_fixtures(file, item, own)])):
+
+    def fixtures() -> dict[str, Any]:
+        definitions = {each: fixture_definitions(item, each) for each in arguments_of(item)}
+        return {each: found[-1].func for each, found in definitions.items() if found}
+
+    decides = (task.decisive, task.threshold_of)
+    task.code[name], is_idle = read_code(item.obj, name, decides, (file.hashes, file.sources), fixtures)
+    if is_idle:
         task.idle.add(name)
-
-
-def _fixtures(file: _File, item: Any, own: Any) -> list[Any]:
-    """Return the trees of the tests' fixtures whose values a function calls, and of what these call."""
-    names = roots(own).intersection(arguments_of(item))
-    functions = [found[-1].func for name in names if (found := fixture_definitions(item, name))]
-    own_trees = [node for each in functions for _, node in file.sources.nodes_of(each)]
-    return own_trees + [node for each in functions for node in reached(each, file.sources).values()]
 
 
 def is_ours(item: pytest.Item) -> bool:
@@ -199,9 +185,14 @@ def is_ours(item: pytest.Item) -> bool:
     return bool(definitions) and str(definitions[-1].func.__module__).startswith("pytest_lmeval.")
 
 
-def _as_example(item: EvalItem, task: FunctionTask, example: Example, spec: EvalFunction | None, name: str) -> EvalItem:
-    item.assign(task, example, spec, name)
-    return item
+def _made(
+    item: Any, labels: Sequence[str], task: FunctionTask, example: Example, spec: EvalFunction | None, name: str
+) -> list[EvalItem]:
+    """Return an item as an example, or as one of each model."""
+    made = [remade(item, EvalItem, label) for label in labels or [""]]
+    for one in made:
+        one.assign(task, example, spec, name)
+    return made
 
 
 def _refuse_repeated(collector: pytest.Collector, item: Any) -> None:
@@ -212,7 +203,7 @@ def _refuse_repeated(collector: pytest.Collector, item: Any) -> None:
         _refuse(collector, f"{item.nodeid}: {refusal}")
 
 
-def _example(item: Any, spec: EvalFunction, rows: _Rows | None, names: EvalNames) -> Example:
+def _example(item: Any, spec: EvalFunction, rows: _Given | None, names: EvalNames) -> Example:
     parameters = _parameters(item)
     metadata = {**spec.metadata, **({"tags": list(spec.tags)} if spec.tags else {})}
     if rows is None:
@@ -232,7 +223,7 @@ def _parameters(item: Any) -> dict[str, Any]:
 
 
 def _new_task(
-    collector: Any, name: str, file: _File, available: int, spec: EvalFunction | None, rows: _Rows | None
+    collector: Any, name: str, file: _File, available: int, spec: EvalFunction | None, rows: _Given | None
 ) -> FunctionTask:
     root = collector.config.rootpath
     path = collector.path
@@ -255,28 +246,18 @@ def _new_task(
 
 
 def _file_of(collector: Any) -> _File:
-    files: dict[Path, _File] = collector.config.stash.setdefault(_FILES, {})
+    config = collector.config
+    files: dict[Path, _File] = config.stash.setdefault(_FILES, {})
     path: Path = collector.path
     if path not in files:
         from hashlib import sha256
 
         data = path.read_bytes()
-        sources = collector.config.stash.setdefault(_SOURCES, TestSources(_is_of_tests(collector.config)))
+        sources = config.stash.setdefault(
+            _SOURCES, TestSources(of_tests(config.rootpath, (*config.getini("python_files"), "conftest.py")))
+        )
         files[path] = _File(FunctionHashes(data), sources, sha256(data).hexdigest())
     return files[path]
-
-
-def _is_of_tests(config: pytest.Config) -> Callable[[str], bool]:
-    root, patterns = config.rootpath, (*config.getini("python_files"), "conftest.py")
-
-    def is_one(name: str) -> bool:
-        path = Path(name)
-        if not path.is_relative_to(root) or "site-packages" in path.parts:
-            return False
-        below = path.relative_to(root)
-        return not _FOLDERS.isdisjoint(below.parts) or any(fnmatchcase(below.name, each) for each in patterns)
-
-    return is_one
 
 
 def _qualified(collector: pytest.Collector, function: Any) -> str:
@@ -286,3 +267,35 @@ def _qualified(collector: pytest.Collector, function: Any) -> str:
 def _line(item: Any) -> int:
     code = getattr(inspect.unwrap(item.function), "__code__", None)
     return 0 if code is None else int(code.co_firstlineno)
+
+
+class EvalNames:
+    """The ids and the names of examples that must not be mistaken for each other.
+
+    Parameters may come from outside, and pytest prints what it makes of them as it is.
+    """
+
+    def __init__(self, scrubber: Scrubber) -> None:
+        self._hide: Callable[[str], str] = scrubber.scrub_answer if scrubber else str
+        self._ids: set[str] = set()
+        self._names: set[str] = set()
+
+    def id(self, raw: str) -> str:
+        """Return the id of an example: that given, without secrets."""
+        return _unique(self._hide(raw), self._ids)
+
+    def rename(self, item: Any) -> None:
+        """Have an item with parameters called as may be printed, wherever pytest has its name."""
+        callspec = getattr(item, "callspec", None)
+        raw = "" if callspec is None else self._hide(callspec.id)
+        shown = raw if raw.isidentifier() or not raw else node_name(raw)
+        if callspec is not None and shown != callspec.id:
+            show_parameters_as(item, _unique(shown, self._names))
+
+
+def _unique(text: str, taken: set[str]) -> str:
+    name, number = text, 2
+    while name in taken:
+        name, number = f"{text}-{number}", number + 1
+    taken.add(name)
+    return name

@@ -20,6 +20,7 @@ class EvalHooks:
 
     def __init__(self, evals: EvalSession) -> None:
         self._evals = evals
+        self._loop = evals.shared.loop
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_teardown(
@@ -38,18 +39,18 @@ class EvalHooks:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self) -> None:
         # Within the phase, and so after pytest has put streams of its own in place.
-        self._evals.shared.route_prints()
+        self._loop.route_prints()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_call(self) -> None:
-        self._evals.shared.route_prints()
+        self._loop.route_prints()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
             self._evals.note_part(report)
         # Between phases, when it has taken them away again.
-        self._evals.shared.route_prints()
+        self._loop.route_prints()
 
     @pytest.hookimpl(wrapper=True)
     def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef[Any], request: Any) -> Generator[None, object, object]:

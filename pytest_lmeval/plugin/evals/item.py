@@ -47,6 +47,11 @@ class EvalItem(ScoredItem):
         self.function_name = name
         self.add_marker("lmeval")
         self.extra_keyword_matches.add(task.name)
+        if spec is not None and spec.tags:
+            from pytest_lmeval.plugin.collect.selecting import mark_by_tags
+
+            self.extra_keyword_matches.update(spec.tags)
+            mark_by_tags(self, spec.tags)
 
     @property
     def run_state(self) -> RunState:
@@ -112,7 +117,10 @@ class EvalItem(ScoredItem):
     def _other_adapter(self) -> str:
         if "lm_engine" not in self.funcargs:
             return ""
-        adapter, engine = (of_model(self.funcargs[name], self.label) for name in ("lm_adapter", "lm_engine"))
+        given: dict[str, Any] = self.funcargs
+        adapter, engine = given["lm_adapter"], given["lm_engine"]
+        if self.label:
+            adapter, engine = of_model(adapter, self.label), of_model(engine, self.label)
         other = other_adapter(adapter, engine)
         # Of several models the others go on.
         return other or (self.run_state.run.stopped if self.label else "")

@@ -35,10 +35,9 @@ class Shared:
     """Made with the first model's eval functions, and closed with the last one's."""
 
     def __init__(self, config: pytest.Config) -> None:
-        self._route = self._unwrap = _nothing
-        if is_capturing(config):
-            self._route, self._unwrap = route_prints, wrap_captured(config, routed)
-        self.loop = Loop(self._route)
+        is_routed = is_capturing(config)
+        self._unwrap = wrap_captured(config, routed) if is_routed else _nothing
+        self.loop = Loop(route_prints if is_routed else _nothing)
         self.running = RunningExamples(lambda: self.endpoint.address if self.has_endpoint else "")
         self.users = 0
         self._config = config
@@ -65,11 +64,6 @@ class Shared:
             self._filtered = log_handlers(self._config)
             for handler in self._filtered:
                 handler.addFilter(is_of_this_thread)
-
-    def route_prints(self) -> None:
-        """Keep what examples print from now on apart, while any may run beside the item at its turn."""
-        if self.loop.is_running:
-            self._route()
 
     def release(self) -> None:
         """Note that one of the users is done; the last one's going ends all."""

@@ -155,7 +155,8 @@ class LmBase:
     def _asking(self, prompt: Prompt, given: dict[str, Any], *, may_fail: bool) -> Asking[Completion]:
         state = self._running
         state.check_is_running("lm.ask")
-        given["tools"] = tools_of(given["tools"], given["tool_choice"])
+        if given["tools"] or given["tool_choice"]:
+            given["tools"] = tools_of(given["tools"], given["tool_choice"])
         model = self._services.model
         request, step = open_request(state, model.name, messages_of(prompt), given)
         step.may_fail = step.may_fail or may_fail
@@ -213,7 +214,7 @@ class Lm(LmBase):
         the model may call, each with ``name``, ``description`` and ``parameters``, a JSON Schema; the answer's
         ``tool_calls`` are those that it asks for.
         """
-        given: dict[str, Any] = {"tools": tools, "tool_choice": tool_choice, "stop": stops_of(stop)}
+        given: dict[str, Any] = {"tools": tools or (), "tool_choice": tool_choice, "stop": stops_of(stop)}
         given |= {"max_tokens": max_tokens, "options": request_options(temperature, model)}
         return self._awaited(self._running.promise("lm.ask"), self._asking(prompt, given, may_fail=may_fail))
 
@@ -256,7 +257,7 @@ class BlockingLm(LmBase):
         may_fail: bool = False,
     ) -> Completion:
         """Return what the model under test answers; see :meth:`Lm.ask`."""
-        given: dict[str, Any] = {"tools": tools, "tool_choice": tool_choice, "stop": stops_of(stop)}
+        given: dict[str, Any] = {"tools": tools or (), "tool_choice": tool_choice, "stop": stops_of(stop)}
         given |= {"max_tokens": max_tokens, "options": request_options(temperature, model)}
         return self._waited(self._asking(prompt, given, may_fail=may_fail))
 

@@ -30,3 +30,16 @@ def json_equal(one: Any, other: Any) -> bool:
     if isinstance(one, list) and isinstance(other, list):
         return len(one) == len(other) and all(map(json_equal, one, other))
     return bool(one == other)
+
+
+def json_key(value: Any) -> str:
+    """Return a text that two JSON values share exactly where they are equal."""
+    return json.dumps(_without_fractions(value), sort_keys=True)
+
+
+def _without_fractions(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _without_fractions(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_without_fractions(each) for each in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_lmeval.compact_json import compact_encoder, json_equal
+from pytest_lmeval.compact_json import compact_encoder, json_equal, json_key
 from tests.examples import examples
 
 LEAVES = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
@@ -62,4 +62,4 @@ def test_a_number_that_json_does_not_have_is_refused_unless_allowed() -> None:
     ],
 )
 def test_values_are_equal_as_json_has_it(one: Any, other: Any, equal: bool) -> None:
-    assert equal == json_equal(one, other) == json_equal(other, one)
+    assert equal == json_equal(one, other) == json_equal(other, one) == (json_key(one) == json_key(other))

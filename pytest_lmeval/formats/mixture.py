@@ -31,6 +31,7 @@ from pytest_lmeval.errors import RecordRefused, UsageError, nearest
 from pytest_lmeval.formats import checks
 from pytest_lmeval.formats.python.examples import Examples
 from pytest_lmeval.formats.task import LoadedFile, Subjects, TaskSource
+from pytest_lmeval.formats.yaml.document import line_in
 from pytest_lmeval.numbers import is_whole
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.task import Prompt, Task, Tools
@@ -230,9 +231,7 @@ def _check(settings: Any) -> None:
 
 
 def _line(document: Mapping[str, Any], field: str) -> int:
-    place = getattr(document, "place", None)
-    keys = [int(part) if part.isdecimal() else part for part in re.findall(r"[^.\[\]]+", field)]
-    return int(place(keys).line) if callable(place) else 1
+    return line_in(document, [int(part) if part.isdecimal() else part for part in re.findall(r"[^.\[\]]+", field)])
 
 
 def _tasks(field: str, entry: Any, source: TaskSource, registry: Registry) -> LoadedFile:

@@ -16,6 +16,7 @@ from pytest_lmeval.formats.core.entry import Entry, Record, check_entry, check_r
 from pytest_lmeval.formats.core.prompts import few_shots, render_record
 from pytest_lmeval.formats.core.task import CoreTask
 from pytest_lmeval.formats.task import LoadedFile, Subjects, TaskSource
+from pytest_lmeval.formats.yaml.document import line_in
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.types import Example, RecordError
 
@@ -115,9 +116,7 @@ class _CoreLoader:
         self.errors.append(RecordError(self._line(keys), label, refused.rule, field_name, refused.detail))
 
     def _line(self, keys: tuple[str | int, ...]) -> int:
-        # Plain values, as another reader of YAML gives them, do not know where they stand.
-        place = getattr(self.document, "place", None)
-        return int(place(keys).line) if callable(place) else 1
+        return line_in(self.document, keys)
 
 
 def _read(folder: Path, uri: str) -> bytes:

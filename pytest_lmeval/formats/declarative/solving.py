@@ -120,17 +120,16 @@ class Solver:
 
     def follow_up(self, asked: RowPrompt) -> FollowUp | None:
         """Return how the conversation about a row goes on; None where it is a single request."""
-        model = self.model
-        if not isinstance(model, MultiTurnSolver):
-            return None
-        answers_calls = any(tool.responses is not None for tool in model.tools)
-        return Script(asked.said, self._respond if answers_calls else None, model.max_rounds).next_request
+        return self._script(asked.said).next_request if isinstance(self.model, MultiTurnSolver) else None
 
     def stopped(self, turn: Sequence[Exchange]) -> str:
         """Return why a turn was ended that the model would have gone on with, or ""."""
+        return self._script().stopped(turn)
+
+    def _script(self, said: Sequence[str] = ()) -> Script:
         assert isinstance(self.model, MultiTurnSolver)
         answers_calls = any(tool.responses is not None for tool in self.model.tools)
-        return Script((), self._respond if answers_calls else None, self.model.max_rounds).stopped(turn)
+        return Script(said, self._respond if answers_calls else None, self.model.max_rounds)
 
     def _respond(self, call: ToolCall) -> str:
         assert isinstance(self.model, MultiTurnSolver)
@@ -211,19 +210,19 @@ def turns_of(completion: Completion) -> list[dict[str, Any]]:
 
 def _output(asked: RowPrompt, completion: Completion) -> dict[str, Any]:
     answer = Message("assistant", completion.text, completion.tool_calls).to_json()
-    calls = [list(call) for call in completion.tool_calls]
+    choice = {"index": 0, "message": answer, "finish_reason": completion.finish_reason or None}
+    turns: dict[str, Any] = {}
+    calls = completion.tool_calls
     if completion.exchanges:
         last = completion.exchanges[-1].request.prompt
-        talk = [message.to_json() for message in last if isinstance(message, Message)]
-        choice = {"index": 0, "message": answer, "finish_reason": completion.finish_reason or None}
-        made = [list(call) for each in completion.exchanges for call in each.response.tool_calls]
-        told = {"messages": [*talk, answer], "output": {"choices": [choice]}, "turns": turns_of(completion)}
-        return {**told, **({"tool_calls": made} if made else {})}
-    asked_messages = asked.model_input.get("messages") if asked.messages else None
-    before = list(asked_messages or [{"role": "user", "content": asked.prompt}])
-    choice = {"index": 0, "message": answer, "finish_reason": completion.finish_reason or None}
-    told = {"messages": [*before, answer], "output": {"choices": [choice]}}
-    return {**told, **({"tool_calls": calls} if calls else {})}
+        before = [message.to_json() for message in last if isinstance(message, Message)]
+        calls = tuple(call for each in completion.exchanges for call in each.response.tool_calls)
+        turns = {"turns": turns_of(completion)}
+    else:
+        messages = asked.model_input.get("messages") if asked.messages else None
+        before = list(messages or [{"role": "user", "content": asked.prompt}])
+    told = {"messages": [*before, answer], "output": {"choices": [choice]}, **turns}
+    return {**told, **({"tool_calls": [list(call) for call in calls]} if calls else {})}
 
 
 def _content(output: Mapping[str, Any]) -> str:

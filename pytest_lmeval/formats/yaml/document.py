@@ -97,6 +97,11 @@ class YamlDocument(dict[str, Any]):
         return self.places.get(path, Location(1, 1))
 
 
+def line_in(document: Mapping[str, Any], keys: Sequence[str | int]) -> int:
+    """Return the line on which the key at the end of ``keys`` is; 1 in plain values, which do not know it."""
+    return document.place(keys).line if isinstance(document, YamlDocument) else 1
+
+
 def field_name(keys: Sequence[str | int]) -> str:
     """Return the path as people write it: ``definition.scorers[0].type``; ``_root`` for the document itself."""
     text = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in keys)

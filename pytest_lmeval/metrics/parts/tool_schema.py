@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import ge, gt, le, lt
 from typing import Any
 
-from pytest_lmeval.compact_json import json_equal
+from pytest_lmeval.compact_json import json_equal, json_key
 from pytest_lmeval.errors import nearest
 from pytest_lmeval.numbers import is_number, is_whole
 
@@ -66,12 +66,10 @@ def unchecked(schema: Any, root: Any = None) -> set[str]:
 
 
 def _within(schema: Mapping[str, Any]) -> Iterator[Any]:
-    for word in ("properties", "patternProperties"):
+    for word in ("properties", "patternProperties", "$defs", "definitions"):
         yield from schema[word].values() if isinstance(schema.get(word), Mapping) else ()
     for word in (*_IN_PLACE, "prefixItems"):
         yield from schema[word] if isinstance(schema.get(word), list) else ()
-    for word in ("$defs", "definitions"):
-        yield from schema[word].values() if isinstance(schema.get(word), Mapping) else ()
     yield from (schema[word] for word in ("items", "additionalProperties") if word in schema)
 
 
@@ -171,7 +169,7 @@ class _Check:
         return _first(self.of(each, inner, (*path, str(number))) for number, (each, inner) in pairs)
 
     def unique(self, value: Any, schema: Mapping[str, Any], path: tuple[str, ...]) -> str:
-        if not schema["uniqueItems"] or len({json.dumps(_plain(each), sort_keys=True) for each in value}) == len(value):
+        if not schema["uniqueItems"] or len(set(map(json_key, value))) == len(value):
             return ""
         return _said(path, f"{_json(value)} is against uniqueItems {_json(schema['uniqueItems'])}")
 
@@ -184,12 +182,8 @@ class _Check:
 
     def one_of(self, value: Any, schema: Mapping[str, Any], path: tuple[str, ...]) -> str:
         faults = [self.of(value, each, path, whole=False) for each in schema["oneOf"]]
-        fitting = faults.count("")
-        if fitting == 1:
-            return ""
-        return _said(
-            path, f"valid by {fitting} of oneOf, expected one: {'; '.join(filter(None, faults))[: 2 * _SHOWN]}"
-        )
+        fitting, wrong = faults.count(""), "; ".join(filter(None, faults))[: 2 * _SHOWN]
+        return "" if fitting == 1 else _said(path, f"valid by {fitting} of oneOf, expected one: {wrong}")
 
     def pattern(self, value: Any, schema: Mapping[str, Any], path: tuple[str, ...]) -> str:
         if self._finds(schema["pattern"], value):
@@ -224,15 +218,6 @@ def _is_multiple(value: float, of: float) -> bool:
     from fractions import Fraction  # few schemas need it, and every run would import it
 
     return not Fraction(str(value)) % Fraction(str(of))
-
-
-def _plain(value: Any) -> Any:
-    """Return ``value`` with whole numbers as such, so that what is equal looks alike."""
-    if isinstance(value, Mapping):
-        return {name: _plain(each) for name, each in value.items()}
-    if isinstance(value, list):
-        return [_plain(each) for each in value]
-    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 _BOUNDS: Mapping[str, tuple[Callable[[Any, Any], bool], str]] = {

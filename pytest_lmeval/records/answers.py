@@ -111,7 +111,7 @@ def _without(records: Iterable[Mapping[str, Any]], known: Iterable[Mapping[str, 
             yield record
 
 
-class Underway:
+class Journal:
     """Adds answers to ``underway.jsonl`` in a folder; all processes of a run share the file.
 
     ``asking`` is the fingerprint of what the answers depend on besides their requests. A file that cannot be written

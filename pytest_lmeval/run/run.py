@@ -36,7 +36,7 @@ from pytest_lmeval.types import ExampleResult, Exchange
 if TYPE_CHECKING:
     from pytest_lmeval.asking.caching import Cache
     from pytest_lmeval.asking.limits import Budget
-    from pytest_lmeval.records.answers import Underway
+    from pytest_lmeval.records.answers import Journal
     from pytest_lmeval.run.early import Early
     from pytest_lmeval.run.resume import HeldResults
 
@@ -58,7 +58,7 @@ class Run:
         registry: Registry,
         make_adapter: Callable[[str], Any],
         held: HeldResults | None = None,
-        open_journal: Callable[[], Underway] | None = None,
+        open_journal: Callable[[], Journal] | None = None,
         budget: Budget | None = None,
     ) -> None:
         self.settings = settings
@@ -72,7 +72,7 @@ class Run:
         self._make_adapter = make_adapter
         self._held = held
         self._open_journal = open_journal
-        self._journal: Underway | None = None
+        self._journal: Journal | None = None
         self._noting = threading.Lock()
         self._stopped = ""
         self._sandbox_level = ""

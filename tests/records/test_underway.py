@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_lmeval.records.answers import FILE, KnownAnswers, Underway, exchange_record, read_underway, remove_underway
+from pytest_lmeval.records.answers import FILE, Journal, KnownAnswers, exchange_record, read_underway, remove_underway
 from pytest_lmeval.types import Completion, ExampleResult, Exchange, Generate
 
 
@@ -17,7 +17,7 @@ def exchange(asked: str, answer: str, repeat: int = 0) -> Exchange:
 
 
 def written(folder: Path, *asked: str, asking: str = "mine", judge: str = "") -> None:
-    underway = Underway(folder, asking)
+    underway = Journal(folder, asking)
     for each in asked:
         underway.note("t", "a", exchange_record(exchange(each, f"to {each}")), judge)
     underway.close()

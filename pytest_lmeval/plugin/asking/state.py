@@ -26,7 +26,7 @@ from pytest_lmeval.plugin.settings.settings import (
 if TYPE_CHECKING:
     from pytest_lmeval.asking.engine import Engine
     from pytest_lmeval.plugin.evals.session import EvalSession
-    from pytest_lmeval.records.answers import Underway
+    from pytest_lmeval.records.answers import Journal
     from pytest_lmeval.records.runfile import RunFile
     from pytest_lmeval.registry import Registry
     from pytest_lmeval.run.answers import ModelAnswers
@@ -239,14 +239,14 @@ class RunState:
     def _show_requests(self, engine: Engine) -> None:
         self.show_waiting(min(engine.outstanding, engine.policy.own_concurrency), engine)
 
-    def _open_journal(self) -> Callable[[], Underway]:
+    def _open_journal(self) -> Callable[[], Journal]:
         # Where the run writes is known now: a board that is written on the way would change it.
         folder = folder_of_run(self.config, self.examples)
 
-        def opened() -> Underway:
-            from pytest_lmeval.records.answers import Underway
+        def opened() -> Journal:
+            from pytest_lmeval.records.answers import Journal
 
-            return Underway(folder, self.asking)
+            return Journal(folder, self.asking)
 
         return opened
 

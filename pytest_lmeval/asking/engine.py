@@ -221,8 +221,8 @@ class Engine:
         self._jobs.update(dict.fromkeys(job.spans, job))
         self._jobs.update(failed)
         self._per_key = max(self._per_key, *(span.stop - span.start for span in job.spans.values()), 1)
-        if self._hooks.converse is not None:
-            begin(job, self._hooks.converse)
+        if self._hooks.converse is not None and (begun := _begun(job, self._hooks.converse)):
+            begin(job, begun)
         if self.budget is not None:
             talks = job.talks
             self.budget.commit(sum(talk.request is not None for talk in talks) if talks else len(job.requests))
@@ -266,6 +266,16 @@ class Engine:
             self.look_after()
         if job.failure is not None:
             raise job.failure
+
+
+def _begun(job: Job, converse: Callable[[Any, Request], Conversation | None]) -> dict[int, Conversation]:
+    """Return the conversations that requests of ``job`` begin, by the request's number."""
+    return {
+        number: talk
+        for key, span in job.spans.items()
+        for number in range(span.start, span.stop)
+        if (talk := converse(key, job.requests[number])) is not None
+    }
 
 
 def _transport(adapter: Any, policy: Policy, streams: bool, inbox: Inbox) -> Transport:

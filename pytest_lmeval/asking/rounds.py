@@ -9,9 +9,9 @@ from __future__ import annotations
 import copy
 import queue
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pytest_lmeval.asking.ask import Answer
 from pytest_lmeval.asking.transport import Inbox, Job
@@ -104,18 +104,11 @@ class Conversation:
             self._take(known, is_new=False)
 
 
-def begin(job: Job, converse: Callable[[Any, Request], Conversation | None]) -> None:
-    """Begin the conversations of ``job``: where it has one, its other requests are talks of one round."""
-    begun = {
-        number: talk
-        for key, span in job.spans.items()
-        for number in range(span.start, span.stop)
-        if (talk := converse(key, job.requests[number])) is not None
-    }
-    if begun:
-        job.talks = [begun.get(number) or Conversation(one) for number, one in enumerate(job.requests)]
-        for number, answer in job.known.items():
-            job.talks[number].take(answer)
+def begin(job: Job, begun: Mapping[int, Conversation]) -> None:
+    """Give ``job`` the conversations that its requests have ``begun``, by number; the others are talks of one round."""
+    job.talks = [begun.get(number) or Conversation(one) for number, one in enumerate(job.requests)]
+    for number, answer in job.known.items():
+        job.talks[number].take(answer)
 
 
 class Rounds:

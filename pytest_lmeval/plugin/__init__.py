@@ -233,11 +233,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_collection_finish(session: pytest.Session) -> None:
     if session.config.stash.get(COLLECTED, None) is not None:
         from pytest_lmeval.plugin.asking.prepare import prepare
-        from pytest_lmeval.plugin.asking.state import run_state
-        from pytest_lmeval.plugin.settings.models import configs
+        from pytest_lmeval.plugin.asking.state import run_states
 
-        for one in configs(session.config):
-            prepare(run_state(one), session)
+        for state in run_states(session.config).values():
+            prepare(state, session)
 
 
 def pytest_report_collectionfinish(config: pytest.Config) -> str | None:

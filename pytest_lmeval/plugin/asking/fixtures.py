@@ -29,16 +29,18 @@ def lm_judge(pytestconfig: pytest.Config) -> Iterator[Any]:
 @pytest.fixture(scope="session")
 def lm_engine(lm_adapter: Any, lm_judge: Any, pytestconfig: pytest.Config) -> Iterator[Any]:
     """Provide what stands between the examples and the adapter: requests are sent ahead of the scoring."""
-    from pytest_lmeval.plugin.settings.models import ByModel, labels_of, of_model
+    from pytest_lmeval.plugin.asking.state import run_states
+    from pytest_lmeval.plugin.settings.models import ByModel, for_models, of_model
 
-    if labels_of(pytestconfig) and not isinstance(lm_adapter, ByModel):
+    states = run_states(pytestconfig)
+    if "" not in states and not isinstance(lm_adapter, ByModel):
         raise pytest.UsageError(_TWO_WAYS)
     with ExitStack() as stack:
         engines = {}
-        for label, state in _states(pytestconfig).items():
+        for label, state in states.items():
             engines[label] = state.ask(of_model(lm_adapter, label))
             stack.callback(state.run.close)
-        yield ByModel(engines) if labels_of(pytestconfig) else engines[""]
+        yield for_models(engines)
 
 
 @pytest.fixture(scope="session")
@@ -52,13 +54,12 @@ def lm_render() -> Callable[[Any], Any]:
 @pytest.fixture(scope="session")
 def lm_sandbox(pytestconfig: pytest.Config) -> Iterator[Any]:
     """Provide the place where code that the model wrote is run, from --lm-sandbox."""
-    from pytest_lmeval.plugin.settings.models import ByModel, labels_of
+    from pytest_lmeval.plugin.asking.state import run_states
+    from pytest_lmeval.plugin.settings.models import for_models
 
+    states = run_states(pytestconfig)
     with ExitStack() as stack:
-        opened = {
-            label: stack.enter_context(state.run.sandbox(state.plan)) for label, state in _states(pytestconfig).items()
-        }
-        yield ByModel(opened) if labels_of(pytestconfig) else opened[""]
+        yield for_models({label: stack.enter_context(each.run.sandbox(each.plan)) for label, each in states.items()})
 
 
 @pytest.fixture
@@ -84,28 +85,20 @@ def lm_example(request: pytest.FixtureRequest) -> Any:
     return getattr(request.node, "example", None)
 
 
-def _states(config: pytest.Config) -> dict[str, Any]:
-    """Return the state of the run of each model by its label; that of a single one has none."""
-    from pytest_lmeval.plugin.asking.state import run_state
-    from pytest_lmeval.plugin.settings.models import configs
-
-    states = [run_state(one) for one in configs(config)]
-    return {state.label: state for state in states}
-
-
 def _opened(config: pytest.Config, make: Callable[[Any], Any]) -> Iterator[Any]:
     """Yield what ``make`` makes of the state, or for each of several models; close it afterwards."""
-    from pytest_lmeval.plugin.settings.models import ByModel, labels_of
+    from pytest_lmeval.plugin.asking.state import run_states
+    from pytest_lmeval.plugin.settings.models import for_models
 
     # Where one cannot be made, or does not close, the others are closed all the same.
     with ExitStack() as stack:
         made = {}
-        for label, state in _states(config).items():
+        for label, state in run_states(config).items():
             made[label] = each = make(state)
             close = getattr(each, "close", None) if not isinstance(each, _NoJudge) else None
             if callable(close):
                 stack.callback(close)
-        yield ByModel(made) if labels_of(config) else made[""]
+        yield for_models(made)
 
 
 class _NoJudge:

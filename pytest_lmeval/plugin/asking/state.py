@@ -44,10 +44,17 @@ NO_ADAPTER = (
 
 def run_state(config: pytest.Config) -> RunState:
     """Return the state of this process, made when it is first asked for; of several models that of the first."""
-    config = configs(config)[0]
+    if RUN not in config.stash:
+        config = configs(config)[0]
     if RUN not in config.stash:
         config.stash[RUN] = RunState(config)
     return config.stash[RUN]
+
+
+def run_states(config: pytest.Config) -> dict[str, RunState]:
+    """Return the state of the run of each model by its label; that of a single one has an empty label."""
+    states = [config.stash[RUN]] if RUN in config.stash else map(run_state, configs(config))
+    return {state.label: state for state in states}
 
 
 class Ahead:
@@ -200,7 +207,7 @@ class RunState:
     @property
     def remarks(self) -> list[str]:
         """What the end of the run says of what this process collected."""
-        found = [*self.collected.wanted.said, *(self.evals.notes if "evals" in vars(self) else ())]
+        found = [*self.collected.wanted.notes, *(self.evals.notes if "evals" in vars(self) else ())]
         return [*map(scrubber_of_run(self.config).scrub, found)] if found else found
 
     def upcoming(self, wanted: Callable[[object], bool]) -> Ahead:

@@ -129,7 +129,7 @@ class Wanted:
         self._keyed: dict[str, Task] = {}
         self._draws = False
         self._files = 0
-        self.said: list[str] = []
+        self.notes: list[str] = []
         self._config = config
         # A rerun of one example has the options of a run of all: those of other tasks do nothing here.
         self.picks_items = all("::" in argument for argument in config.args)
@@ -146,13 +146,13 @@ class Wanted:
         """Raise UsageError for a subject or a value of a parameter that no task has, and few-shots that none draws.
 
         Not where the command line names single items, ``picks_items``. Where it names files, a value may be meant for a
-        task of another one: that is ``said`` at the end of the run.
+        task of another one: that is in the ``notes`` at the end of the run.
         """
         if not self._files:
             return
         unused = self._unused_values() if self._config.option.lm_config else []
         if self.picks_items or any(Path(argument).suffix for argument in self._config.args):
-            self.said += unused
+            self.notes += unused
         elif unused:
             raise UsageError(unused[0])
         if self.picks_items:

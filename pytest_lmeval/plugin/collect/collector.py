@@ -123,7 +123,7 @@ class TaskFile(pytest.Module):
         has_count = self.config.getoption("count", 1) != 1
         if has_count and loaded.tasks and (refusal := repeated_by_plugin(self.config)):
             raise BadTaskFile(f"{shown}: {refusal}")
-        self._collected.wanted.said += [f"{shown}:{line}: {remark}" for line, remark in loaded.remarks]
+        self._collected.wanted.notes += [f"{shown}:{line}: {remark}" for line, remark in loaded.remarks]
         for task in loaded.tasks:
             # Once per file: a board lists them all.
             bad_records = tuple(faults) if task is loaded.tasks[0] else ()

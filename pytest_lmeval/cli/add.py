@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import argparse
 import glob
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,8 +17,6 @@ from pytest_lmeval.errors import UsageError
 from pytest_lmeval.formats.task import TaskSource
 from pytest_lmeval.text import printable
 
-_MOST_CHANGES = 20
-
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
@@ -30,7 +27,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--force",
         action="store_true",
-        help="replace files of other tasks, too, and show a diff of each; never what runs",
+        help="replace files of other tasks, too; never what runs",
     )
     parser.set_defaults(run=run)
 
@@ -42,7 +39,6 @@ class _Addition:
     source: Path
     key: str
     kind: str
-    document: Mapping[str, Any]
     files: Mapping[Path, bytes]
 
 
@@ -103,7 +99,7 @@ def _read(project: Project, path: Path) -> _Addition | list[str]:
         files = {Path(path.name): data, **rows}
     if faults:
         return [error.at(path) for error in as_records(faults, document)]
-    return _Addition(path, document["key"], "task" if "definition" in document else "data set", document, files)
+    return _Addition(path, document["key"], "task" if "definition" in document else "data set", files)
 
 
 def _outside(path: Path, document: Mapping[str, Any]) -> list[Any]:
@@ -164,25 +160,18 @@ def _put(additions: Sequence[_Addition], folder: Path, *, force: bool) -> None:
     if reasons:
         raise UsageError("\n".join([*reasons, "nothing was added"]))
     wanted = changes(placings)
-    show(differences(wanted) if force else ())
-    before = {group[0].path: read_document(group[0].path) for _, group in placed}
     write_all(wanted)
+    show(differences(wanted))
     changed = {change.path for change in wanted}
-    for addition, group in placed:
-        paths = [placing.path for placing in group if placing.path in changed]
-        show(_told_of(addition, group[0], paths, before[group[0].path]))
+    show(_outcome(addition, group, changed) for addition, group in placed)
 
 
-def _told_of(
-    addition: _Addition, own: Placing, changed: Sequence[Path], before: Mapping[str, Any] | None
-) -> Iterator[str]:
+def _outcome(addition: _Addition, group: Sequence[Placing], changed: Collection[Path]) -> str:
     named = f"{addition.kind} {printable(addition.key, keep='')}"
-    if not changed:
-        yield f"{named}: unchanged ({own.path})"
-        return
-    yield f"{named}: {'created' if own.stored is None else 'updated'} {', '.join(map(str, changed))}"
-    if before is not None:
-        yield from _changes(before, addition.document)
+    paths = [str(placing.path) for placing in group if placing.path in changed]
+    if not paths:
+        return f"{named}: unchanged ({group[0].path})"
+    return f"{named}: {'created' if group[0].stored is None else 'updated'} {', '.join(paths)}"
 
 
 def _placings(addition: _Addition, folder: Path) -> list[Placing]:
@@ -217,34 +206,3 @@ def _brought(stored: Path) -> Iterator[Path]:
         name = holder.get("file_path")
         if isinstance(name, str):
             yield folder / name
-
-
-def _changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
-    from pytest_lmeval.formats.yaml.document import field_name
-
-    old, new = dict(_flat(before)), dict(_flat(after))
-    keys = [key for key in {**old, **new} if old.get(key, _ABSENT) != new.get(key, _ABSENT)]
-    for key in keys[:_MOST_CHANGES]:
-        values = " -> ".join(_told(each.get(key, _ABSENT)) for each in (old, new))
-        yield f"  {printable(field_name(key), keep='')}: {values}"
-    if len(keys) > _MOST_CHANGES:
-        yield f"  and {len(keys) - _MOST_CHANGES} more"
-
-
-_ABSENT = object()
-
-
-def _flat(value: Any, keys: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], Any]]:
-    members = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    if not members or not value:
-        yield keys, value
-        return
-    for key, each in members:
-        yield from _flat(each, (*keys, key))
-
-
-def _told(value: Any) -> str:
-    if value is _ABSENT:
-        return "(not there)"
-    text = json.dumps(value, ensure_ascii=False)
-    return printable(text if len(text) <= 60 else f"{text[:57]}...", keep="")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import math
 import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
+from pytest_lmeval.arguments import number
 from pytest_lmeval.cli.output import show
 from pytest_lmeval.records.cache import AnswerStore, Stock
 from pytest_lmeval.report.tables import columns
@@ -22,7 +22,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     _add(actions, "list", _list, "show how many answers there are of each adapter, and how old they are")
     prune = _add(actions, "prune", _prune, "remove old answers, and those of older versions")
-    prune.add_argument("--older-than", metavar="DAYS", type=_days, required=True, help="remove what is older")
+    prune.add_argument("--older-than", metavar="DAYS", type=number(0), required=True, help="remove what is older")
     _add(actions, "clear", _clear, "remove all answers")
 
 
@@ -62,16 +62,6 @@ def _row(stock: Stock) -> list[str]:
 
 def _day(asked: float) -> str:
     return time.strftime("%Y-%m-%d", time.gmtime(asked))
-
-
-def _days(text: str) -> float:
-    try:
-        days = float(text)
-    except ValueError:
-        days = math.nan
-    if not 0 <= days < math.inf:
-        raise argparse.ArgumentTypeError(f"expected a number of days from 0, got {text!r}")
-    return days
 
 
 _Run = Callable[[argparse.Namespace], int]

@@ -8,13 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pytest_lmeval.arguments import MaxErrors, level, named_amount, named_share, share
+from pytest_lmeval.arguments import MaxErrors, named_amount, named_share
 from pytest_lmeval.atomic import write_atomically
-from pytest_lmeval.cli.output import show
+from pytest_lmeval.cli.output import add_criteria, add_pair_by, show
 from pytest_lmeval.cli.task_folder import FoundFile, Project
 from pytest_lmeval.compare.gate import MODES
 from pytest_lmeval.compare.merged_gate import gate_settings, gated
-from pytest_lmeval.compare.pairing import PAIR_BY
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.formats.files import file_task_name
 from pytest_lmeval.formats.yaml.configs import as_configs
@@ -55,14 +54,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="append",
         help="limit on what the answers of a task, or of 'overall', take; repeatable, added to those recorded",
     )
-    gate.add_argument("--alpha", metavar="A", type=level, help="chance of a false alarm of the regression test")
-    gate.add_argument("--tolerance", metavar="D", type=share, help="a drop of up to D is no regression")
-    gate.add_argument(
-        "--strict", action="store_true", default=None, help="any example that passed and now does not is one"
-    )
-    gate.add_argument(
-        "--pair-by", choices=PAIR_BY, help="what pairs examples of one id: content, or id: that without the prompt"
-    )
+    add_criteria(gate, "default: as recorded, or ")
+    add_pair_by(gate, "default: as recorded, or ")
     gate.add_argument("--max-errors", metavar="N|P%", type=MaxErrors, help="examples that may end in error or timeout")
     parser.add_argument("--include-per-example", action="store_true", help="per-example records in leaderboard.json")
     parser.set_defaults(run=run)

@@ -46,7 +46,7 @@ def add_format(parser: argparse.ArgumentParser, *choices: str) -> None:
     parser.add_argument("--format", choices=choices, default=choices[0], help=f"default {choices[0]}")
 
 
-def add_criteria(parser: argparse.ArgumentParser, default: str = _DEFAULT) -> None:
+def add_criteria(parser: argparse._ActionsContainer, default: str = _DEFAULT) -> None:
     """Add the options of the regression test, of a run's meaning; ``default`` says where defaults are from."""
     parser.add_argument("--alpha", metavar="A", type=level, help=f"chance of a false alarm ({default}0.05)")
     parser.add_argument("--tolerance", metavar="D", type=share, help=f"a drop of up to D is no regression ({default}0)")
@@ -55,13 +55,13 @@ def add_criteria(parser: argparse.ArgumentParser, default: str = _DEFAULT) -> No
     )
 
 
-def add_pair_by(parser: argparse.ArgumentParser) -> None:
+def add_pair_by(parser: argparse._ActionsContainer, default: str = _DEFAULT) -> None:
     """Add ``--pair-by``, of the same meaning as a run's ``--lm-pair-by``."""
     parser.add_argument(
         "--pair-by",
         choices=PAIR_BY,
         help="what pairs examples of one id: all that decides the score (content), or that without the prompt (id); "
-        f"{_DEFAULT}content",
+        f"{default}content",
     )
 
 

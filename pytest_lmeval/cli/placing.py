@@ -37,6 +37,7 @@ _RUN = [
 ]
 _FOLDERS_READ = (".*", "*.egg-info", "*.dist-info", "__pycache__")
 _LONGEST_DIFF = 1 << 18
+_LONGEST_SHOWN = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +99,10 @@ def differences(found: Iterable[Change]) -> Iterator[str]:
             yield f"{change.path}: {len(change.before):,} bytes -> {len(change.data):,} bytes (no diff)"
             continue
         old, new = (text.split("\n") for text in texts)
-        for line in difflib.unified_diff(old, new, f"{change.path} (now)", f"{change.path} (new)", lineterm=""):
-            yield printable(line)
+        lines = [*difflib.unified_diff(old, new, f"{change.path} (now)", f"{change.path} (new)", lineterm="")]
+        yield from map(printable, lines[:_LONGEST_SHOWN])
+        if len(lines) > _LONGEST_SHOWN:
+            yield f"... and {len(lines) - _LONGEST_SHOWN:,} more lines"
 
 
 def write_all(wanted: Sequence[Change]) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from pytest_lmeval.cli.output import add_format, show, show_json
 from pytest_lmeval.cli.task_folder import FoundFile, Project, read_document
 from pytest_lmeval.formats.task import LoadedFile
-from pytest_lmeval.text import printable
+from pytest_lmeval.report.tables import columns
 
 _COLUMNS = ("name", "key", "metric", "examples", "parameters", "path")
 
@@ -63,9 +63,7 @@ def _parameters(file: FoundFile) -> list[str]:
 
 
 def _table(rows: Sequence[dict[str, Any]]) -> list[str]:
-    cells = [list(_COLUMNS), *([_cell(row, column) for column in _COLUMNS] for row in rows)]
-    widths = [max(len(line[number]) for line in cells) for number in range(len(_COLUMNS))]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in cells]
+    lines = columns(_COLUMNS, [[_cell(row, column) for column in _COLUMNS] for row in rows], texts=len(_COLUMNS))
     return [*lines, *(error for row in rows for error in row.get("errors", ()))]
 
 
@@ -73,4 +71,4 @@ def _cell(row: dict[str, Any], column: str) -> str:
     value = row[column]
     if value is None:
         return "?"
-    return printable(", ".join(value) if isinstance(value, list) else str(value), keep="")
+    return ", ".join(value) if isinstance(value, list) else str(value)

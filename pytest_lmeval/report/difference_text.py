@@ -10,13 +10,14 @@ from pytest_lmeval.compare.compare import Comparison, Flip
 from pytest_lmeval.compare.difference import ChangedTask, Difference
 from pytest_lmeval.leaderboard.functions import is_function, said_of, shown_output
 from pytest_lmeval.leaderboard.responses import answers_in, shown_response, wanted_text
-from pytest_lmeval.report.markdown import COMMENT_BYTES, escape, table
-from pytest_lmeval.report.tables import columns, cut_to, interval_text, may_be_line, score_text, signed
+from pytest_lmeval.report.markdown import COMMENT_BYTES, escape, folded, table
+from pytest_lmeval.report.tables import change_cells, columns, cut_to, head, may_be_line, score_text, signed, tail
 from pytest_lmeval.text import printable
 from pytest_lmeval.types import ExampleResult
 
 _HEADINGS = ("task", "verdict", "examples", "old", "new", "change", "may be", "p", "worse", "better")
 _TEXTS = 2  # columns
+_FLIP_HEADINGS = ("example", "prompt", "targets", "old output", "new output")
 _PROMPT_TAIL = 400
 _TEXT_HEAD = 600
 _CELL = 160
@@ -77,18 +78,8 @@ def _changes(comparison: Comparison) -> list[TaskChange]:
 
 
 def _change(change: TaskChange) -> tuple[str, ...]:
-    return (
-        change.task,
-        change.verdict,
-        str(change.paired),
-        score_text(change.old),
-        score_text(change.new),
-        signed(change.change),
-        interval_text(change.interval, sign=True),
-        f"{change.p_adjusted:.3g}",
-        str(change.worse),
-        str(change.better),
-    )
+    task, verdict, *cells = change_cells(asdict(change))
+    return task, verdict, str(change.paired), *cells
 
 
 def _score_rows(difference: Difference) -> list[tuple[str, ...]]:
@@ -161,31 +152,18 @@ def _score(result: ExampleResult) -> str:
 def _flip_table(title: str, flips: Sequence[Flip], limit: int) -> list[str]:
     if not flips:
         return []
-    headings = ("example", "prompt", "targets", "old output", "new output")
     rows = [row for flip in flips[:limit] for row in _flip_rows(flip)]
-    more = [f"... and {len(flips) - limit} more", ""] if len(flips) > limit else []
-    opening = [f"<details><summary>{title}: {len(flips)}</summary>", ""]
-    return [*opening, *(table(headings, rows, texts=len(headings)) if rows else []), *more, "</details>", ""]
+    return folded(f"{title}: {len(flips)}", _FLIP_HEADINGS, rows, len(flips) - limit)
 
 
 def _flip_rows(flip: Flip) -> list[tuple[str, ...]]:
     """Return the row of a flip; two where the prompts differ, with what was said to each."""
-    name, targets = f"{flip.new.task}: {flip.new.id}", _short(wanted_text(flip.new, quoted=False))
-    old, new = _short(_output(flip.old)), _short(_output(flip.new))
-    prompts = [_tail(prompt) for _, prompt in _prompts(flip)]
+    name, targets = f"{flip.new.task}: {flip.new.id}", head(wanted_text(flip.new, quoted=False), _CELL)
+    old, new = head(_output(flip.old), _CELL), head(_output(flip.new), _CELL)
+    prompts = [tail(prompt, _CELL) for _, prompt in _prompts(flip)]
     if len(prompts) == 1:
         return [(name, prompts[0], targets, old, new)]
     return [(f"{name}, before", prompts[0], targets, old, ""), (f"{name}, now", prompts[1], targets, "", new)]
-
-
-def _tail(prompt: str) -> str:
-    flat = " ".join(prompt.split())
-    return flat if len(flat) <= _CELL else f"...{flat[-_CELL:]}"
-
-
-def _short(text: str) -> str:
-    flat = " ".join(text.split())
-    return flat if len(flat) <= _CELL else f"{flat[:_CELL]}..."
 
 
 def _bullets(entries: Sequence[str]) -> list[str]:

@@ -14,10 +14,12 @@ from pytest_lmeval.report.tables import (
     cells,
     change_cells,
     cut_to,
+    head,
     may_be_line,
     remark_lines,
     score_text,
     selection_text,
+    tail,
 )
 from pytest_lmeval.report.wording import baseline_line, ini_line, is_off, off_line, resume_line, totals_line
 from pytest_lmeval.text import printable
@@ -74,6 +76,13 @@ def table(headings: Sequence[str], rows: Sequence[Sequence[str]], *, texts: int)
     return [_row(headings), _row(rules), *body, ""]
 
 
+def folded(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]], more: int) -> list[str]:
+    """Return a table of texts that a click unfolds; ``more`` rows, if above 0, are not in it."""
+    left = [f"... and {more} more", ""] if more > 0 else []
+    shown = table(headings, rows, texts=len(headings)) if rows else []
+    return [f"<details><summary>{title}</summary>", "", *shown, *left, "</details>", ""]
+
+
 def escape(text: str) -> str:
     """Return ``text`` on one line, none of it markup: names and outputs may open no cell, tag or link of their own."""
     text = printable(" ".join(text.split())).translate(_MARKUP)
@@ -121,14 +130,12 @@ def _failed(board: Leaderboard) -> list[str]:
         (
             f"{result.task}: {result.id}",
             result.status,
-            _short(wanted_text(result, quoted=False)),
-            _short(_heard(result)),
+            head(wanted_text(result, quoted=False), _TEXT),
+            head(_heard(result), _TEXT),
         )
         for result in failed[:_FLIPS]
     ]
-    more = [f"... and {len(failed) - _FLIPS} more", ""] if len(failed) > _FLIPS else []
-    opening = [f"<details><summary>Failed: {len(failed)}</summary>", ""]
-    return [*opening, *table(("example", "status", "wanted", "said"), rows, texts=4), *more, "</details>", ""]
+    return folded(f"Failed: {len(failed)}", ("example", "status", "wanted", "said"), rows, len(failed) - _FLIPS)
 
 
 def _heard(result: ExampleResult) -> str:
@@ -151,7 +158,6 @@ def _flips(title: str, flips: Sequence[Mapping[str, Any]]) -> list[str]:
         return []
     has_prompts = any("old_prompt" in flip for flip in flips)
     rows = [(*_flip(flip), *(_prompts(flip) if has_prompts else ())) for flip in flips[:_FLIPS]]
-    more = [f"... and {len(flips) - _FLIPS} more", ""] if len(flips) > _FLIPS else []
     headings = (
         "example",
         "wanted",
@@ -159,35 +165,24 @@ def _flips(title: str, flips: Sequence[Mapping[str, Any]]) -> list[str]:
         "says now",
         *(("prompt before", "prompt now") if has_prompts else ()),
     )
-    opening = [f"<details><summary>{title}: {len(flips)}</summary>", ""]
-    return [*opening, *table(headings, rows, texts=len(headings)), *more, "</details>", ""]
+    return folded(f"{title}: {len(flips)}", headings, rows, len(flips) - _FLIPS)
 
 
 def _prompts(flip: Mapping[str, Any]) -> tuple[str, str]:
-    prompt = _end(flip["prompt"])
-    return (
-        (_end(flip["old_prompt"]) or "(not in the baseline)", prompt) if "old_prompt" in flip else ("the same", prompt)
-    )
-
-
-def _end(text: str) -> str:
-    flat = " ".join(text.split())
-    return flat if len(flat) <= _TEXT else f"...{flat[-_TEXT:]}"
+    prompt = tail(flip["prompt"], _TEXT)
+    if "old_prompt" not in flip:
+        return "the same", prompt
+    return tail(flip["old_prompt"], _TEXT) or "(not in the baseline)", prompt
 
 
 def _flip(flip: Mapping[str, Any]) -> tuple[str, ...]:
     name = f"{flip['task']}: {flip['id']}"
     return (
         name,
-        _short(" | ".join(flip["targets"])),
-        _short(flip["old"]["prediction"]),
-        _short(flip["new"]["prediction"]),
+        head(" | ".join(flip["targets"]), _TEXT),
+        head(flip["old"]["prediction"], _TEXT),
+        head(flip["new"]["prediction"], _TEXT),
     )
-
-
-def _short(text: str | None) -> str:
-    flat = " ".join((text or "").split())
-    return flat if len(flat) <= _TEXT else f"{flat[:_TEXT]}..."
 
 
 def _categories(board: Leaderboard) -> list[str]:

@@ -52,12 +52,19 @@ def _prompt_lines(flip: Mapping[str, Any]) -> list[str]:
     if "old_prompt" not in flip:
         return []
     old = flip["old_prompt"] or "(not in the baseline; one that is written with --lm-pair-by=id has them)"
-    return [f"    prompt before: {_tail(old)}", f"    prompt now: {_tail(flip['prompt'])}"]
+    return [f"    prompt before: {tail(old, _PROMPT)}", f"    prompt now: {tail(flip['prompt'], _PROMPT)}"]
 
 
-def _tail(prompt: str) -> str:
-    flat = " ".join(prompt.split())
-    return flat if len(flat) <= _PROMPT else f"...{flat[-_PROMPT:]}"
+def head(text: str | None, most: int) -> str:
+    """Return the beginning of a text on one line, at most ``most`` characters."""
+    flat = " ".join((text or "").split())
+    return flat if len(flat) <= most else f"{flat[:most]}..."
+
+
+def tail(text: str, most: int) -> str:
+    """Return the end of a text on one line, at most ``most`` characters."""
+    flat = " ".join(text.split())
+    return flat if len(flat) <= most else f"...{flat[-most:]}"
 
 
 def change_cells(change: Mapping[str, Any]) -> tuple[str, ...]:

@@ -6,13 +6,12 @@ import html
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from string import Template
 from typing import Any
 
 from pytest_lmeval.leaderboard.board import Leaderboard
 from pytest_lmeval.leaderboard.responses import shown_response, wanted_of
-from pytest_lmeval.report.html.report import inert, policy
+from pytest_lmeval.report.html.report import inert, part, policy
 from pytest_lmeval.report.ranking_text import comparison_remarks
 from pytest_lmeval.text import cut
 from pytest_lmeval.types import ExampleResult
@@ -32,7 +31,7 @@ class Compared:
 
 def render_comparison(comparison: Mapping[str, Any], models: Sequence[Compared]) -> str:
     """Return the page as the text of one HTML file, all ASCII; it holds at most MAX_EXAMPLES, and says so."""
-    style, script = _part("compare.css"), f'\n"use strict";\n(() => {{\n{_part("compare.js")}\n}})();\n'
+    style, script = part("compare.css"), f'\n"use strict";\n(() => {{\n{part("compare.js")}\n}})();\n'
     examples = _examples(models)
     data = {
         "comparison": comparison,
@@ -42,7 +41,7 @@ def render_comparison(comparison: Mapping[str, Any], models: Sequence[Compared])
     }
     text = json.dumps(data, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     labels = ", ".join(model.label for model in models)
-    return Template(_part("compare.html")).substitute(
+    return Template(part("compare.html")).substitute(
         policy=policy(style, script), title=html.escape(labels), style=style, script=script, data=inert(text)
     )
 
@@ -74,7 +73,3 @@ def _answer(result: ExampleResult) -> dict[str, Any]:
     same = prediction == output
     answer = {"status": result.status, "score": result.score, "output": cut(output), "ms": result.latency_ms}
     return answer if same else {**answer, "prediction": cut(prediction)}
-
-
-def _part(name: str) -> str:
-    return (Path(__file__).with_name("page") / name).read_text(encoding="ascii")

@@ -42,7 +42,7 @@ def render_report(
     """
     data = report_data(board, results, comparison, baseline)
     style, script = _style(), _script()
-    return Template(_part("page.html")).substitute(
+    return Template(part("page.html")).substitute(
         policy=policy(style, script),
         title=title_html(board),
         summary=summary_html(board, comparison),
@@ -95,15 +95,16 @@ def _hash(text: str) -> str:
 
 
 def _style() -> str:
-    return "\n" + "\n".join(_part(f"{name}.css") for name in ("frame", "views"))
+    return "\n" + "\n".join(part(f"{name}.css") for name in ("frame", "views"))
 
 
 def _script() -> str:
-    body = "\n".join(_part(f"{name}.js") for name in _SCRIPTS)
+    body = "\n".join(part(f"{name}.js") for name in _SCRIPTS)
     return f'\n"use strict";\n(() => {{\n{body}\n}})();\n'
 
 
-def _part(name: str) -> str:
+def part(name: str) -> str:
+    """Return a file of the page."""
     return (Path(__file__).with_name("page") / name).read_text(encoding="ascii")
 
 

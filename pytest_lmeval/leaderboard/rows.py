@@ -270,37 +270,22 @@ def _subjects(results: Sequence[ExampleResult]) -> Breakdown:
 
 
 def _example_record(result: ExampleResult) -> dict[str, Any]:
+    several = len(result.outputs) > 1
     record: dict[str, Any] = {
         "id": result.id,
         "prompt": result.prompt,
         "prediction": result.predictions[0] if result.predictions else None,
         "output": result.outputs[0] if result.outputs else None,
         "targets": list(result.targets),
-        "score": result.score,
-        "status": result.status,
-        "latency_ms": result.latency_ms,
-        "hash": result.hash,
+        **{name: getattr(result, name) for name in ("score", "status", "latency_ms", "hash")},
     }
-    several = len(result.outputs) > 1
-    optional = {
-        "outputs": list(result.outputs) if several else (),
-        "predictions": list(result.predictions) if several else (),
-        "error": result.error,
-        "metrics": dict(result.metrics),
-        "cluster": result.cluster,
-        "details": dict(result.details),
-        "item": result.item,
-        "must_pass": result.must_pass,
-        "scoring_hash": result.scoring_hash,
-        "usage": dict(result.usage),
-        "request_ms": list(result.request_ms),
-        "ttft_ms": list(result.ttft_ms),
-        "cached": result.cached,
-        "served_by": dict(result.served_by),
-        "quarantine": dict(result.quarantine),
-        "thoughts": list(result.thoughts),
-        "cut_off": result.cut_off,
-        "exchanges": list(result.exchanges),
-    }
-    record.update((name, value) for name, value in optional.items() if value)
+    for name in _RECORDED_IF_ANY if several else _RECORDED_IF_ANY[2:]:
+        if value := getattr(result, name):
+            record[name] = list(value) if isinstance(value, tuple) else value
     return record
+
+
+_RECORDED_IF_ANY = (
+    *("outputs", "predictions", "error", "metrics", "cluster", "details", "item", "must_pass", "scoring_hash", "usage"),
+    *("request_ms", "ttft_ms", "cached", "served_by", "quarantine", "thoughts", "cut_off", "exchanges"),
+)

@@ -4,29 +4,23 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING
+from dataclasses import fields as fields_of
 from typing import Any, get_args
 
 from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.records.answers import recorded_answer
-from pytest_lmeval.types import RESULT_FIELDS, WITHOUT_SCORE, ExampleResult, Status
-
-_STATUSES = frozenset(get_args(Status))
-_REQUIRED_TEXTS = ("task", "id", "metric", "hash")
-_TEXTS = (
-    "prompt",
-    "post_process",
-    "category",
-    "error",
-    "adapter",
-    "request",
-    "cluster",
-    "item",
-    "scoring_hash",
-    "adapter_key",
+from pytest_lmeval.types import (
+    RESULT_FIELDS,
+    WITHOUT_SCORE,
+    ExampleAnswer,
+    ExampleJudgement,
+    ExampleQuestion,
+    ExampleResult,
+    Status,
 )
-_LISTS = ("outputs", "predictions", "targets")
-_TIMES = ("request_ms", "ttft_ms")
+
 _INFO_COUNTS = ("available", "selected")
 _INFO_FIELDS = tuple(TaskInfo.__dataclass_fields__)
 
@@ -36,23 +30,19 @@ def recorded_result(fields: Mapping[str, Any]) -> ExampleResult:
 
     Fields that this version does not know are passed over, optional ones may be missing.
     """
-    known = {name: fields[name] for name in RESULT_FIELDS if name in fields}
-    for name in _REQUIRED_TEXTS:
-        _expect(isinstance(known.get(name), str), name, known.get(name), "text")
-    for name in _TEXTS:
-        _expect(isinstance(known.get(name, ""), str), name, known.get(name), "text")
-    for name in _LISTS:
-        known[name] = recorded_texts(known.get(name, []), name)
-    known["thoughts"] = recorded_texts(known.get("thoughts", []), "thoughts")
-    known["exchanges"] = recorded_exchanges(known.get("exchanges", []))
-    for name in ("usage", "details", "metrics", "quarantine", "served_by"):
-        _expect(isinstance(known.get(name, {}), dict), name, known.get(name), "an object")
-    for name in ("unparsed", "must_pass", "cut_off"):
-        _expect(isinstance(known.get(name, False), bool), name, known.get(name), "true or false")
-    for name in _TIMES:
-        known[name] = _times(known.get(name, []), name)
-    _check_numbers(known)
-    return ExampleResult(**known)
+    known: dict[str, Any] = {}
+    for name, (holds, expected) in _CHECKS.items():
+        if name in fields or name in _REQUIRED:
+            value = fields.get(name)
+            _expect(holds(value), name, value, expected)
+            known[name] = tuple(value) if isinstance(value, list) else value
+    _check_score(known["status"], fields.get("score"))
+    for name, (holds, expected) in _INSIDE.items():
+        for key, value in known.get(name, {}).items():
+            _expect(holds(value), f"{name}.{key}", value, expected)
+    for each in known.get("exchanges", ()):
+        recorded_answer(each)
+    return ExampleResult(**known, score=fields.get("score"))
 
 
 def recorded_texts(value: Any, name: str) -> tuple[str, ...]:
@@ -67,11 +57,6 @@ def recorded_exchanges(value: Any) -> tuple[Mapping[str, Any], ...]:
     _expect(whole, "exchanges", value, "a list of objects")
     for each in value:
         recorded_answer(each)
-    return tuple(value)
-
-
-def _times(value: Any, name: str) -> tuple[float, ...]:
-    _expect(isinstance(value, list | tuple) and all(map(_is_number, value)), name, value, "a list of numbers")
     return tuple(value)
 
 
@@ -121,26 +106,11 @@ def aggregates_record(aggregates: Mapping[str, Mapping[str, Any]]) -> dict[str, 
     return {"aggregates": plain} if plain else {}
 
 
-def _check_numbers(fields: Mapping[str, Any]) -> None:
-    status, score = fields.get("status"), fields.get("score")
-    _expect(isinstance(status, str) and status in _STATUSES, "status", status, f"one of {', '.join(sorted(_STATUSES))}")
-    if status == "quarantined" and score is None:
-        pass
-    elif status in WITHOUT_SCORE:
+def _check_score(status: Status, score: Any) -> None:
+    if status in WITHOUT_SCORE:
         _expect(score is None, "score", score, f"null, the status being {status}")
-    else:
+    elif score is not None or status != "quarantined":
         _expect(_is_share(score), "score", score, f"0 to 1, the status being {status}")
-    threshold, latency = fields.get("threshold"), fields.get("latency_ms")
-    _expect(_is_share(threshold), "threshold", threshold, "0 to 1")
-    _expect(latency is None or _is_number(latency), "latency_ms", latency, "a number or null")
-    for name in ("line", "cached"):
-        count = fields.get(name, 0)
-        _expect(count is not None and _is_count(count), name, count, "a count")
-    for name, count in fields.get("served_by", {}).items():
-        _expect(count is not None and _is_count(count), f"served_by.{name}", count, "a count")
-    for group in ("usage", "metrics"):
-        for name, amount in fields.get(group, {}).items():
-            _expect(_is_number(amount), f"{group}.{name}", amount, "a number")
 
 
 def _is_number(value: Any) -> bool:
@@ -155,6 +125,48 @@ def _is_count(value: Any) -> bool:
     return value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= 0)
 
 
+def _is_list_of(holds: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, list | tuple) and all(map(holds, value))
+
+
+def _is_a(kind: type) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, kind)
+
+
 def _expect(holds: bool, field: str, value: Any, expected: str) -> None:
     if not holds:
         raise ValueError(f"{field}: expected {expected}, got {value!r:.80}")
+
+
+_STATUSES = frozenset(get_args(Status))
+_COUNT: tuple[Callable[[Any], bool], str] = (lambda value: value is not None and _is_count(value), "a count")
+_NUMBER = (_is_number, "a number")
+_OBJECT = (_is_a(dict), "an object")
+# What a field of a result may hold, by its type in the groups of a result.
+_BY_TYPE: Mapping[str, tuple[Callable[[Any], bool], str]] = {
+    "Status": (
+        lambda value: isinstance(value, str) and value in _STATUSES,
+        f"one of {', '.join(sorted(_STATUSES))}",
+    ),
+    "str": (_is_a(str), "text"),
+    "bool": (_is_a(bool), "true or false"),
+    "int": _COUNT,
+    "float": (_is_share, "0 to 1"),
+    "float | None": (lambda value: value is None or _is_number(value), "a number or null"),
+    "tuple[str, ...]": (_is_list_of(_is_a(str)), "a list of texts"),
+    "tuple[float, ...]": (_is_list_of(_is_number), "a list of numbers"),
+    "tuple[Mapping[str, Any], ...]": (_is_list_of(_is_a(dict)), "a list of objects"),
+    "Mapping[str, Any]": _OBJECT,
+    "Mapping[str, str]": _OBJECT,
+    "Mapping[str, int]": _OBJECT,
+    "Mapping[str, float]": _OBJECT,
+}
+_TYPES = {each.name: each for kind in (ExampleQuestion, ExampleAnswer, ExampleJudgement) for each in fields_of(kind)}
+# What a score may be depends on the status.
+_CHECKS = {
+    name: _BY_TYPE[str(_TYPES[name].type)]
+    for name in sorted(RESULT_FIELDS, key=lambda name: _TYPES[name].type != "str")
+    if name != "score"
+}
+_REQUIRED = {name for name in _CHECKS if _TYPES[name].default is _TYPES[name].default_factory is MISSING}
+_INSIDE = {"usage": _NUMBER, "metrics": _NUMBER, "served_by": _COUNT}

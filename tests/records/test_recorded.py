@@ -41,5 +41,5 @@ def test_a_status_without_a_score_has_none(status: str) -> None:
 
 
 def test_the_line_of_a_task_that_is_no_object_is_refused() -> None:
-    with pytest.raises(ValueError, match="^task: expected an object, got 5"):
+    with pytest.raises(ValueError, match=r"^task: expected an object, got 5"):
         recorded_info(5)

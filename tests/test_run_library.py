@@ -15,7 +15,6 @@ from pytest_lmeval import (
     Completion,
     Example,
     Generate,
-    Score,
     Task,
     ToyAdapter,
     UsageError,
@@ -30,6 +29,7 @@ from pytest_lmeval.records.cache import FILE, AnswerStore
 from pytest_lmeval.run.facts import timestamp
 from pytest_lmeval.run.library import evaluate_tasks
 from pytest_lmeval.run.settings import RunSettings
+from tests.formats.test_task_protocol import Bare
 
 SHIPPED = Path(__file__).parents[1] / "tasks"
 
@@ -192,29 +192,12 @@ def test_a_model_that_says_nothing_scores_zero_on_a_complete_board(shipped: list
 # Tasks of others
 
 
-class Sayings:
+class Sayings(Bare):
     """A task of somebody else's, with nothing but what every task must have."""
 
     name = "sayings"
     path = Path("sayings.own")
-    sha256 = "0" * 64
-    metric = "exact_match"
     examples = (Example("a", "say a", ("a",), "exact_match"), Example("b", "say b", ("c",), "exact_match"))
-
-    def requests(self, example: Example, prompt: Any) -> Sequence[Generate]:
-        return (Generate(prompt, self.name, example.id),)
-
-    def score(self, example: Example, responses: Sequence[Any], tools: Any) -> Score:
-        return Score(float(responses[0].text in example.targets))
-
-    def threshold(self, example: Example) -> float | None:
-        return None
-
-    def metric_name(self, example: Example) -> str:
-        return "exact_match"
-
-    def scoring(self, example: Example) -> dict[str, Any]:
-        return {}
 
 
 def test_a_task_without_the_optional_members_runs_beside_others(tasks: list[Task]) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from tests.border.table import Border, Row, check
 from tests.conftest import BOTH, RunModule
+from tests.yaml_tasks import POLITE
 
 JUDGE = """
 import asyncio
@@ -36,23 +37,6 @@ REPLIES = {
 }
 """
 SAID = ("absent", "empty", "typed", "large", "costly", "escape", "twice", "thought", "cancelled", "raising", "good")
-TASK = """
-display_name: Politeness
-key: polite
-definition:
-  dataset: {path: rows.csv}
-  solver:
-    type: single_turn_solver
-    input_builder:
-      type: chat_completion
-      input_messages: [{role: user, content: "say: {{ sample.said }}"}]
-  scorers:
-    - key: verdict
-      type: model_as_a_judge_classifier
-      correct_labels: ["yes"]
-      incorrect_labels: ["no"]
-      user_prompt: "Judge: {{ solver_output.output.choices[0].message.content }}"
-"""
 
 
 def refused(kind: str, what: str, said: str, says: str) -> Row:
@@ -63,7 +47,7 @@ def refused(kind: str, what: str, said: str, says: str) -> Row:
 UNREAD = "the judge's reply is no label"
 BORDER = Border(
     name="a judge's reply",
-    files={"judge.py": JUDGE, "tasks/polite.yaml": TASK, "tasks/rows.csv": "\n".join(["said", *SAID, ""])},
+    files={"judge.py": JUDGE, "tasks/polite.yaml": POLITE, "tasks/rows.csv": "\n".join(["said", *SAID, ""])},
     arguments=("--lm-adapter=model:Model", "--lm-judge=judge:Judge", "--lm-retries=0"),
     code=3,
     rows=(

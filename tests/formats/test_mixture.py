@@ -15,6 +15,7 @@ from pytest_lmeval.loading import default_registry
 from pytest_lmeval.run.library import run_task
 from pytest_lmeval.task import Tools
 from pytest_lmeval.types import Completion, LogLikelihood, LogProb
+from tests.yaml_tasks import single_turn
 
 LETTERS = """
 from pytest_lmeval.tasks import Task
@@ -247,27 +248,17 @@ class Choices(BaseTask):
     def _get_ground_truth(self, item): return item["right"]
     def _get_possible_completions(self, item): return ["a", "b"]
 """
-WEIGHED = """
-key: weighed
-display_name: Weighed
-description: Short answers.
-config_spec: []
-definition:
-  dataset: {path: rows.csv}
-  solver:
-    type: single_turn_solver
-    input_builder: {type: chat_completion, input_messages: [{role: user, content: "say {{ sample.truth }}"}]}
-  scorers:
-  - type: string_equals
-    ground_truth: "{{ sample.truth }}"
-    metrics:
-    - {type: weighted_average, field: answer_gt, weights: {yes: 1}}
+WEIGHED = """\
+- type: string_equals
+  ground_truth: "{{ sample.truth }}"
+  metrics:
+  - {type: weighted_average, field: answer_gt, weights: {yes: 1}}
 """
 
 
 def test_the_metrics_and_notes_of_parts_are_those_of_the_mixture(folder: Path) -> None:
     (folder / "rows.csv").write_text("truth\nyes\nno\n")
-    (folder / "weighed.yaml").write_text(WEIGHED)
+    (folder / "weighed.yaml").write_text(single_turn("weighed", WEIGHED, "say {{ sample.truth }}"))
     task = _task(folder, {"tasks": ["sums.jsonl", "weighed.yaml", "weighed.yaml"], "order": "sequence"})
     assert (True, True, "") == (task.aggregates, task.has_score, task.needs)
 

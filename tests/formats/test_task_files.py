@@ -30,6 +30,7 @@ from pytest_lmeval.formats.spec import CATEGORIES, METRICS, POST_PROCESS
 from tests.examples import examples
 from tests.tables import each_row
 
+DATA = Path(__file__).parents[1] / "data"
 SHIPPED = Path(__file__).parents[2] / "tasks"
 REGISTRY = default_registry(entry_points=False)
 SPEC = {
@@ -56,6 +57,18 @@ def _read(data: bytes) -> tuple[list[Example], list[tuple[int, str, str]], bool]
 
 def _lines(*records: Any) -> bytes:
     return b"\n".join(json.dumps(record).encode() for record in records)
+
+
+@each_row("dialect", ["compact", "spec"])
+def test_every_bad_record_of_a_file_is_reported_by_its_first_broken_rule(dialect: str) -> None:
+    expected = json.loads((DATA / f"bad_{dialect}.expected.json").read_text())
+    _, errors = validate_file(DATA / f"bad_{dialect}.jsonl")
+    reported = [
+        {"line_number": error.line_number, "task_id": error.task_id, "rule": error.rule, "field": error.field}
+        for error in errors
+    ]
+    assert expected == reported
+    assert all(error.detail for error in errors)
 
 
 # The dialect

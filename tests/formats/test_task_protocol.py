@@ -38,7 +38,7 @@ class Bare:
     path = Path("bare.own")
     sha256 = "0" * 64
     metric = "exact_match"
-    examples = (EXAMPLE,)
+    examples: tuple[Example, ...] = (EXAMPLE,)
 
     def requests(self, example: Example, prompt: Any) -> Sequence[Generate]:
         return (Generate(prompt, self.name, example.id),)

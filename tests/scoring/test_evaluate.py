@@ -30,17 +30,11 @@ from pytest_lmeval.errors import AdapterError, AdapterTimeout, SandboxError
 from pytest_lmeval.hashes import request_hash
 from pytest_lmeval.scoring.evaluate import ScoringRules, Thresholds, content_hash, evaluate, failed_result, hashes
 from pytest_lmeval.types import Status
+from tests.formats import test_task_files as tasks
 from tests.tables import each_row
 
-COMPACT = {"id": "a", "prompt": "2 + 3 =", "targets": ["5"], "metric": "exact_match"}
-SPEC = {
-    "task_id": "a",
-    "category": "arithmetic",
-    "prompt": "2 + 3 =",
-    "targets": ["5"],
-    "metric_name": "exact_match",
-    "post_process": "none",
-}
+COMPACT = {"id": "a", **tasks.COMPACT}
+SPEC = tasks.SPEC
 CODE = SPEC | {"category": "code_exec", "metric_name": "code_exec", "targets": ["f() == 1"]}
 Load = Callable[..., Task]
 

@@ -8,21 +8,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.adapters.openai.scripted_server import ScriptedServer, says, serving, status
+from tests.yaml_tasks import JUDGED
 
 if TYPE_CHECKING:
     from tests.conftest import Project
 
-JUDGED = """
-key: judged
-display_name: Judged
-definition:
-  dataset: {path: rows.csv}
-  solver:
-    type: single_turn_solver
-    input_builder: {type: chat_completion, input_messages: [{role: user, content: "say: {{ sample.said }}"}]}
-  scorers:
-  - {type: model_as_a_judge_classifier, correct_labels: ["yes"], incorrect_labels: ["no"]}
-"""
 GONE = [status(429, Retry_After="86400")]
 LONG_GONE = "asks to wait 86400 s before the next request, longer than the 600 s that a run waits: HTTP 429"
 CHECK = "failed alike; check the address, the API key and the name of the model: HTTP 401"

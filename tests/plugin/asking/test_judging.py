@@ -8,6 +8,7 @@ import re
 import pytest
 
 from tests.conftest import BOTH, Project
+from tests.yaml_tasks import POLITE, VERDICT, single_turn
 
 JUDGE = """
 import json, os
@@ -19,26 +20,6 @@ class Judge:
         with open(os.path.join(os.path.dirname(__file__), "judged.txt"), "a") as file:
             file.write(json.dumps(list(prompts)) + "\\n")
         return ["yes" if "good" in prompt else "no" for prompt in prompts]
-"""
-TASK = """
-display_name: Politeness
-key: polite
-description: Whether the answers are good.
-config_spec: []
-definition:
-  dataset: {path: rows.csv}
-  solver:
-    type: single_turn_solver
-    input_builder:
-      type: chat_completion
-      input_messages: [{role: user, content: "say: {{ sample.said }}"}]
-  scorers:
-    - key: verdict
-      type: model_as_a_judge_classifier
-      correct_labels: ["yes"]
-      incorrect_labels: ["no"]
-      MODEL
-      user_prompt: "Judge: {{ solver_output.output.choices[0].message.content }}"
 """
 
 
@@ -68,7 +49,7 @@ def judged(project: Project, request: pytest.FixtureRequest) -> Project:
     project.write("judge.py", JUDGE)
     project.write("tasks/rows.csv", "said\ngood 1\nbad 2\ngood 3\n")
     if request.param == "yaml":
-        project.write("tasks/polite.yaml", TASK.replace("      MODEL\n", ""))
+        project.write("tasks/polite.yaml", POLITE)
     else:
         project.write("tasks/task_polite.py", CLASS)
     return project
@@ -146,9 +127,9 @@ def test_a_question_that_a_replayed_judge_was_not_asked_is_an_error(judged: Proj
     judged.write("m.py", ALWAYS)
     options = ("tasks", "--lm-gate=none", "--lm-include-per-example")
     judged.run_pytest("--lm-adapter=m:Model", "--lm-judge=m:Judge", *options, "--lm-report-dir=first")
-    for name, text in (("polite.yaml", TASK), ("task_polite.py", CLASS)):
+    for name, text in (("polite.yaml", POLITE), ("task_polite.py", CLASS)):
         if (judged.path / "tasks" / name).exists():
-            judged.write(f"tasks/{name}", text.replace("      MODEL\n", "").replace("Judge: {", "Rate: {"))
+            judged.write(f"tasks/{name}", text.replace("Judge: {", "Rate: {"))
     ran = judged.run_pytest("--lm-adapter=m:Model", "--lm-judge=replay:first/ledger.jsonl", *options)
     assert (3, 3) == (ran.ret, judged.board()["counts"]["errors"])
     ran.stdout.fnmatch_lines(
@@ -162,7 +143,7 @@ def test_a_question_that_a_replayed_judge_was_not_asked_is_an_error(judged: Proj
 
 def test_a_scorer_may_name_a_judge_of_its_own(judged: Project) -> None:
     if (judged.path / "tasks/polite.yaml").exists():
-        judged.write("tasks/polite.yaml", TASK.replace("MODEL", 'model_key: "judge:Judge"'))
+        judged.write("tasks/polite.yaml", single_turn("polite", VERDICT + '  model_key: "judge:Judge"\n'))
     else:
         judged.write("tasks/task_polite.py", CLASS.replace("LABELS =", 'MODEL_KEY = "judge:Judge"\n    LABELS ='))
     judged.run()
@@ -173,7 +154,7 @@ def test_a_scorer_may_name_a_judge_of_its_own(judged: Project) -> None:
 def test_the_board_says_of_a_declarative_task_by_whom_it_was_judged(project: Project) -> None:
     project.write("judge.py", JUDGE)
     project.write("tasks/rows.csv", "said\ngood 1\n")
-    project.write("tasks/polite.yaml", TASK.replace("      MODEL\n", ""))
+    project.write("tasks/polite.yaml", POLITE)
     assert 0 == project.run("--lm-judge=judge:Judge").ret
     (row,) = project.board()["tasks"]
     assert "judge.v1" in json.dumps(row["notes"]["judges"])

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from tests.conftest import Project
+from tests.yaml_tasks import POLITE
 
 LETTER = {"category": "mcq", "post_process": "extract_letter"}
 
@@ -93,23 +94,5 @@ def test_a_judge_is_heard_without_its_thoughts(project: Project) -> None:
         "        return ['<think>no, no</think>yes' for prompt in prompts]\n",
     )
     project.write("tasks/rows.csv", "said\nx\n")
-    project.write("tasks/polite.yaml", JUDGED)
+    project.write("tasks/polite.yaml", POLITE)
     assert 0 == project.run("--lm-judge=judge:Judge").ret
-
-
-JUDGED = """
-display_name: Politeness
-key: polite
-config_spec: []
-definition:
-  dataset: {path: rows.csv}
-  solver:
-    type: single_turn_solver
-    input_builder: {type: chat_completion, input_messages: [{role: user, content: "say: {{ sample.said }}"}]}
-  scorers:
-    - key: verdict
-      type: model_as_a_judge_classifier
-      correct_labels: ["yes"]
-      incorrect_labels: ["no"]
-      user_prompt: "Judge: {{ solver_output.output.choices[0].message.content }}"
-"""

@@ -6,20 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.yaml_tasks import single_turn
+
 if TYPE_CHECKING:
     from tests.conftest import Project
 
-YAML = """
-key: y
-display_name: Y
-tags: [hard]
-definition:
-  dataset: {path: rows.csv}
-  solver:
-    type: single_turn_solver
-    input_builder: {type: chat_completion, input_messages: [{role: user, content: "say: {{ sample.a }}"}]}
-  scorers: [{type: string_equals, ground_truth: "{{ sample.a }}"}]
-"""
+SCORER = '- {type: string_equals, ground_truth: "{{ sample.a }}"}\n'
+YAML = single_turn("y", SCORER, "say: {{ sample.a }}", "tags: [hard]\n")
 
 
 def _tagged(project: Project, *tags: Any) -> None:

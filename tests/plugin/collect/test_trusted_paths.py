@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.conftest import Project
+from tests.yaml_tasks import single_turn
 
 TRUSTED = [
     ("", 0, "-n0"),
@@ -14,25 +15,13 @@ TRUSTED = [
     pytest.param("", 0, "-n2", marks=pytest.mark.again),
     pytest.param("lm_trusted_paths = tasks\n", 0, "-n2", marks=pytest.mark.again),
 ]
-TASK = """
-display_name: Length
-key: length
-description: Whether the answer is short.
-config_spec: []
-definition:
-  dataset: {path: rows.csv}
-  solver:
-    type: single_turn_solver
-    input_builder:
-      type: chat_completion
-      input_messages: [{role: user, content: "say: {{ sample.said }}"}]
-  scorers:
-    - key: short
-      type: python
-      compute_scores_snippet: |
-        def compute_scores(sample, solver_output):
-            return {"short": True}
-      metrics: [{type: mean, field: short}]
+SCORER = """\
+- key: short
+  type: python
+  compute_scores_snippet: |
+    def compute_scores(sample, solver_output):
+        return {"short": True}
+  metrics: [{type: mean, field: short}]
 """
 
 
@@ -40,7 +29,7 @@ definition:
 def test_snippets_run_in_trusted_folders_alone(project: Project, trusted: str, code: int, processes: str) -> None:
     project.write("pytest.ini", (project.path / "pytest.ini").read_text() + trusted)
     project.write("tasks/rows.csv", "said\nx\n")
-    project.write("tasks/length.yaml", TASK)
+    project.write("tasks/length.yaml", single_turn("length", SCORER))
     result = project.run(processes)
     assert code == result.ret, result.stdout.str()
     if code:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import MadeOnce, Project
+from tests.yaml_tasks import single_turn
 
 BASELINE = ("--lm-baseline=base.json", "--lm-pair-by=id")
 # It knows every answer, and gives the wrong one to the numbers in ``wrong`` if it is told to hurry.
@@ -142,21 +143,12 @@ def test_the_commands_compare_prompts_too(compared: Project) -> None:
     ranked.stdout.fnmatch_lines(["oracle.v1 (base.json) * 1.0000 *", "oracle.v1 (new/ledger.jsonl) * 0.8000 *"])
 
 
-VARIANTS = """
-display_name: Numbers
-key: numbers
-config_spec:
-- {type: categorical, key: tone, allowed_values: [Repeat slowly, Hurry up]}
-definition:
-  dataset: {path: rows.csv}
-  solver:
-    type: single_turn_solver
-    input_builder:
-      type: chat_completion
-      input_messages: [{role: user, content: "<< config.tone >>: {{ sample.n }}"}]
-  scorers:
-  - {key: right, type: string_equals, ground_truth: "{{ sample.n }}"}
-"""
+VARIANTS = single_turn(
+    "numbers",
+    '- {key: right, type: string_equals, ground_truth: "{{ sample.n }}"}\n',
+    "<< config.tone >>: {{ sample.n }}",
+    "config_spec:\n- {type: categorical, key: tone, allowed_values: [Repeat slowly, Hurry up]}\n",
+)
 
 
 def test_a_list_of_configs_is_ranked_as_variants_of_a_task(project: Project) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from tests.cli.yaml_project import write_project
 from tests.conftest import Project
+from tests.yaml_tasks import JUDGED
 
 MODEL = """
 import picker
@@ -80,21 +81,9 @@ def test_a_link_to_a_folder_that_it_is_in_multiplies_no_task(suite: Project) -> 
     assert 3 == len(suite.board()["tasks"])
 
 
-JUDGED = """
-key: judged
-display_name: Judged
-definition:
-  dataset: {path: rows.csv}
-  solver:
-    type: single_turn_solver
-    input_builder: {type: chat_completion, input_messages: [{role: user, content: "say: {{ sample.said }}"}]}
-  scorers:
-  - {type: model_as_a_judge_classifier, correct_labels: ["yes"], incorrect_labels: ["no"]MODEL_KEY}
-"""
-
-
 def judged(project: Project, model_key: str = "") -> None:
-    project.write("tasks/judged.yaml", JUDGED.replace("MODEL_KEY", model_key and f", model_key: '{model_key}'"))
+    named = JUDGED.replace("type: model_as", f"model_key: '{model_key}', type: model_as") if model_key else JUDGED
+    project.write("tasks/judged.yaml", named)
     project.write("tasks/rows.csv", "said\nred\nblue\n")
 
 

@@ -150,7 +150,7 @@ class TaskFile(pytest.Module):
                     raise BadTaskFile(f"{init}:1: import_error _module: {_last_line(error)}") from None
 
     def _items(self, task: Task, names: ItemNames, prefix: str) -> Iterator[ExampleItem]:
-        fixtureinfo, labels = None, labels_of(self.config) or [""]
+        fixtureinfo, labels = None, labels_of(self.config) if self.run_state.label else [""]
         for example in _selected(task, self.config.option):
             name = names.unique(prefix + example.id)
             for label in labels:

@@ -119,7 +119,7 @@ class Recorder:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
-        if not self.config.option.collectonly and not is_controller(self.config):
+        if self._notes.bad_files and not self.config.option.collectonly and not is_controller(self.config):
             self._notes.refuse_bad_files()
         return (yield)
 

@@ -64,11 +64,15 @@ class ReportFiles:
 
     def show_to_project(self, board: Leaderboard) -> None:
         """Call the hook ``pytest_lmeval_leaderboard``, and the entry points of that name."""
-        # What a hook changes in it must not change the verdict that is reported.
-        board = replace(board, facts=replace(board.facts, gate=deepcopy(board.facts.gate)))
+        hook = self._config.hook.pytest_lmeval_leaderboard
         try:
-            self._config.hook.pytest_lmeval_leaderboard(config=self._config, leaderboard=board)
-            for entry_point in registry_of(self._config).listeners:
+            listeners = registry_of(self._config).listeners
+            if not (listeners or hook.get_hookimpls()):
+                return
+            # What a hook changes in it must not change the verdict that is reported.
+            board = replace(board, facts=replace(board.facts, gate=deepcopy(board.facts.gate)))
+            hook(config=self._config, leaderboard=board)
+            for entry_point in listeners:
                 entry_point.load()(config=self._config, leaderboard=board)
         except KeyboardInterrupt:
             raise

@@ -253,7 +253,7 @@ class RunRecord:
             },
             finished=not reasons,
             interruptions=reasons,
-            failures=failed_besides(received.failed, received.statuses, most),
+            failures=failed_besides(received.failed, received.statuses, most) if received.failed else (),
             reruns=received.reruns,
             remarks=tuple(dict.fromkeys(remarks)),
             mode=self.gate_settings.mode,

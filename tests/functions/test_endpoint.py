@@ -127,3 +127,28 @@ def test_every_option_of_a_request_is_read(endpoint: Endpoint) -> None:
         (each.role, each.content, each.tool_call_id) for each in asked.messages
     ]
     assert ("messages[].name",) == asked.dropped
+
+
+@pytest.mark.parametrize(
+    "content",
+    [["hi"], [5, {"type": "text", "text": "a"}], [{"type": "image_url"}], [{"type": "text", "text": 5}], 5, None],
+)
+def test_content_that_is_no_text_is_refused_and_shown(content: object) -> None:
+    body = json.dumps({"messages": [{"role": "user", "content": content}]}).encode()
+    with pytest.raises(ValueError, match=r"^messages: expected content that is text, got ") as raised:
+        read_request(body)
+    assert repr(content)[:60] in str(raised.value)
+
+
+def test_as_many_ended_examples_are_known_as_are_kept(endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pytest_lmeval.functions.endpoint._KEPT", 2)
+    # What the other tests of the file left is known no more.
+    monkeypatch.setattr(endpoint, "_gone", {})
+    tokens = [
+        endpoint.register(ExampleState("t", id, 0, lambda state, said: None), Heard(Completion("x"))) for id in "abc"
+    ]
+    known = []
+    for token in tokens:
+        endpoint.forget(token)
+        known.append([each for each in tokens if "has ended" in str(endpoint._unknown(each))])
+    assert [tokens[:1], tokens[:2], tokens[1:]] == known

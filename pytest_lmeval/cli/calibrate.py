@@ -90,5 +90,5 @@ def _needed_lines(needed: Sequence[Needed], found: Calibration) -> list[str]:
         for need in needed
     ]
     asked = f"each asked {found.repeats} time(s)"
-    lines = ["To be shown a drop of the overall score 4 times in 5, it takes either repeats or examples:", ""]
+    lines = ["To detect a drop of the overall score with 80 % power takes either repeats or examples:", ""]
     return lines + columns(("drop", "--lm-repeats", f"or examples, {asked}"), rows, texts=1)

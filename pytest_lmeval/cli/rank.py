@@ -74,7 +74,7 @@ def _headings(ranking: Ranking) -> list[str]:
         "scored",
         "win rate",
         "to the best",
-        "may be",
+        "interval",
         "p",
         *_spent(ranking),
         *tasks,

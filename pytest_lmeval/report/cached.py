@@ -27,7 +27,7 @@ def cache_lines(cache: Mapping[str, Any], run_at: str) -> list[str]:
 def _used(cache: Mapping[str, Any], run_at: str) -> str:
     saved = f"; cost saved: {cache['saved_cost']:.6g}" if cache["saved_cost"] else ""
     oldest = f"; the oldest is {_age(cache['oldest'], run_at)}" if "oldest" in cache else ""
-    return f"cache: {cache['hits']} of {cache['hits'] + cache['misses']} answer(s) looked for were there{saved}{oldest}"
+    return f"cache: {cache['hits']} of {cache['hits'] + cache['misses']} answer(s) found{saved}{oldest}"
 
 
 def _age(asked: Any, run_at: str) -> str:

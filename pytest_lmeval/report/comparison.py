@@ -29,7 +29,7 @@ _HEADINGS = (
     "scored",
     "win rate",
     "to the best",
-    "may be",
+    "interval",
     "p",
     "p95 ms",
     "cost",

@@ -15,7 +15,7 @@ from pytest_lmeval.report.tables import change_cells, columns, cut_to, head, may
 from pytest_lmeval.text import printable
 from pytest_lmeval.types import ExampleResult
 
-_HEADINGS = ("task", "verdict", "examples", "old", "new", "change", "may be", "p", "worse", "better")
+_HEADINGS = ("task", "verdict", "examples", "old", "new", "change", "interval", "p", "worse", "better")
 _TEXTS = 2  # columns
 _FLIP_HEADINGS = ("example", "prompt", "targets", "old output", "new output")
 _PROMPT_TAIL = 400

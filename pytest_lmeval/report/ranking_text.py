@@ -15,7 +15,7 @@ def ranking_remarks(ranking: Mapping[str, Any], *, is_selection: bool = False) -
         remarks += [ranking["reason"], *(_pair(pair, len(ranking["pairs"])) for pair in ranking["pairs"])]
     else:
         remarks += [_standing(ranking, is_selection=is_selection), _over(ranking)]
-        remarks.append("may be: what the difference may truly be; it leaves out 0 where it is shown, and only there")
+        remarks.append("interval: confidence interval of the difference; it excludes 0 exactly if that is significant")
     return [*remarks, *ranking["not_scored"]]
 
 
@@ -30,7 +30,7 @@ def comparison_remarks(comparison: Mapping[str, Any]) -> list[str]:
 
 def _standing(ranking: Mapping[str, Any], *, is_selection: bool) -> str:
     if is_selection:
-        return "a selection of the examples: who is ahead in it need not be ahead in all of them"
+        return "a selection of the examples: the ranking of all of them may differ"
     sure = f"{100 * (1 - ranking['alpha']):g}%"
     return f"not significantly worse than the best ({sure}, Holm): {', '.join(ranking['not_worse'])}"
 
@@ -44,8 +44,8 @@ def _over(ranking: Mapping[str, Any]) -> str:
 
 def _pair(pair: Mapping[str, Any], pairs: int) -> str:
     ends = f" ({may_be(pair['interval'])})" if pair["interval"] else ""
-    over = f" over {pairs} pairs" if pairs > 1 else ""
+    over = f" adjusted for {pairs} pairs" if pairs > 1 else ""
     return (
-        f"{pair['one']} beside {pair['other']}: {100 * pair['difference']:+.1f} points{ends} on {pair['n']} examples, "
+        f"{pair['one']} vs. {pair['other']}: {100 * pair['difference']:+.1f} points{ends} on {pair['n']} examples, "
         f"p {pair['p_adjusted']:.2g}{over}"
     )

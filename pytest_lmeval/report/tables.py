@@ -11,7 +11,17 @@ from pytest_lmeval.text import printable
 
 HEADINGS = ("task", "metric", "score", "95 % interval", "correct", "errors", "unparsed", "ms")
 """The columns of the board; the first two are text."""
-CHANGE_HEADINGS = ("against the baseline", "verdict", "was", "is", "change", "may be", "p adjusted", "worse", "better")
+CHANGE_HEADINGS = (
+    "against the baseline",
+    "verdict",
+    "was",
+    "is",
+    "change",
+    "interval",
+    "p adjusted",
+    "worse",
+    "better",
+)
 _FLIPS = 10
 _PROMPT = 160
 _CUT = "\n\n(cut here; the rest stands in the report's files)\n"
@@ -38,13 +48,13 @@ def comparison_lines(comparison: Mapping[str, Any] | None) -> list[str]:
 
 
 def may_be_line(comparison: Mapping[str, Any]) -> str:
-    """Return what the column "may be" of a comparison means."""
+    """Return what the column "interval" of a comparison means."""
     criteria = {"alpha": 0.05, **comparison.get("criteria", {})}
     models = criteria.get("models", 1)
     shared = f" of the run, shared by {models} models" if models > 1 else ""
     return (
-        "may be: what the change may truly be; it leaves out 0 where the test finds a regression or an improvement, "
-        f"and only there (alpha {100 * criteria['alpha']:g} %{shared})"
+        "interval: confidence interval of the change; it excludes 0 exactly where the test finds a regression or an "
+        f"improvement (alpha {100 * criteria['alpha']:g} %{shared})"
     )
 
 

@@ -60,9 +60,7 @@ def test_a_second_run_asks_nothing_and_says_what_it_saved(counting: Project, pro
     assert (6, 3.0) == (len(counting.asked(forget=True)), spent["cost"])
     digest = counting.board()["digest"]
     second = counting.run(CACHE, processes)
-    second.stdout.fnmatch_lines(
-        ["cache: 6 of 6 answer(s) looked for were there; cost saved: 3; the oldest is 0 day(s) old (*)"]
-    )
+    second.stdout.fnmatch_lines(["cache: 6 of 6 answer(s) found; cost saved: 3; the oldest is 0 day(s) old (*)"])
     board = counting.board()
     assert (0, said, digest) == (len(counting.asked(forget=True)), outputs(counting), board["digest"])
     assert {"cached": 6, "cost": 0.0, "cost_per_example": 0.0, "tokens_per_example": 3.0} == board["spent"]

@@ -41,7 +41,7 @@ def test_a_drop_that_would_fail_a_model_alone_is_inconclusive_among_four(known: 
         [
             "*: inconclusive: 1.0000 -> 0.8750, -12.5 points (-*p 0.016; of this model alone it would be a regression "
             "(p 0.016); over 4 models p is 0.062, not significant*",
-            "may be: what the change may truly be;*(alpha 5 % of the run, shared by 4 models)",
+            "interval: confidence interval of the change;*(alpha 5 % of the run, shared by 4 models)",
         ]
     )
     gate = known.board("reports/B")["gate"]

@@ -17,7 +17,7 @@ function h(tag, attributes, ...children) {
 
 const number = (value, digits) => (value === null || value === undefined ? "\u2013" : Number(value).toFixed(digits));
 
-const mayBe = (ends) => (ends ? `${number(ends[0], 3)} to ${number(ends[1], 3)}` : "\u2013");
+const intervalOf = (ends) => (ends ? `${number(ends[0], 3)} to ${number(ends[1], 3)}` : "\u2013");
 
 function verdictOf(model) {
   if (!model.complete) return "incomplete";
@@ -33,9 +33,9 @@ function standings() {
     const each = by.get(label) || {};
     const model = models.get(label);
     const tied = ranking && ranking.not_worse.includes(label);
-    return h("tr", tied ? { class: "best" } : {}, h("td", {}, label), h("td", {}, verdictOf(model)), h("td", {}, number(each.score ?? model.overall_score, 4)), h("td", {}, String(model.counts.scored)), h("td", {}, number(each.difference, 4)), h("td", {}, mayBe(each.difference_ci95)), h("td", {}, each.difference === undefined || each.difference === null ? "\u2013" : Number(each.p_adjusted).toPrecision(2)), h("td", {}, number(model.spent.p95_ms, 1)), h("td", {}, (model.spent.cost_known === undefined ? "" : ">= ") + number(model.spent.cost, 4)));
+    return h("tr", tied ? { class: "best" } : {}, h("td", {}, label), h("td", {}, verdictOf(model)), h("td", {}, number(each.score ?? model.overall_score, 4)), h("td", {}, String(model.counts.scored)), h("td", {}, number(each.difference, 4)), h("td", {}, intervalOf(each.difference_ci95)), h("td", {}, each.difference === undefined || each.difference === null ? "\u2013" : Number(each.p_adjusted).toPrecision(2)), h("td", {}, number(model.spent.p95_ms, 1)), h("td", {}, (model.spent.cost_known === undefined ? "" : ">= ") + number(model.spent.cost, 4)));
   });
-  const heads = ["model", "verdict", "score", "scored", "to the best", "may be", "p", "p95 ms", "cost"].map((text) => h("th", { scope: "col" }, text));
+  const heads = ["model", "verdict", "score", "scored", "to the best", "interval", "p", "p95 ms", "cost"].map((text) => h("th", { scope: "col" }, text));
   const told = h("ul", { id: "remarks" }, data.remarks.map((remark) => h("li", {}, remark)));
   const reasons = comparison.models.flatMap((model) => model.reasons.map((reason) => h("li", {}, `${model.label}: ${verdictOf(model)}: ${reason}`)));
   const why = reasons.length > 0 && h("ul", { id: "reasons" }, reasons);

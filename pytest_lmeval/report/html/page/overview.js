@@ -130,7 +130,7 @@ function scoresSection() {
     numberHead("Score"),
     numberHead("95\u00a0% interval"),
     hasBefore && numberHead("Change"),
-    hasBefore && h("th", { scope: "col", class: "number", title: MAY_BE }, "May be"),
+    hasBefore && h("th", { scope: "col", class: "number", title: INTERVAL }, "Interval"),
     hasBefore && numberHead("p, adjusted"),
     numberHead("Correct"),
     numberHead("Errors"),
@@ -156,7 +156,7 @@ function scoreRow(row, hasBefore) {
     number(score(row.score)),
     number(row.ci95 ? `${score(row.ci95[0])} to ${score(row.ci95[1])}` : "\u2013"),
     hasBefore && number(change(entry.change)),
-    hasBefore && number(mayBe(entry)),
+    hasBefore && number(intervalOf(entry)),
     hasBefore && number(pValue(entry)),
     number(`${row.measured ? "\u2013" : count(row.correct)}/${count(row.total)}`),
     number(wrong ? count(wrong) : "\u2013"),
@@ -177,16 +177,16 @@ function overallRow(hasBefore) {
     number(score(board.overall_score)),
     number(interval ? `${score(interval[0])} to ${score(interval[1])}` : "\u2013"),
     hasBefore && number(change(pooled.change)),
-    hasBefore && number(mayBe(pooled)),
+    hasBefore && number(intervalOf(pooled)),
     hasBefore && number(pValue(pooled)),
     number(`${count(sum("correct"))}/${count(sum("total"))}`),
     number(wrong ? count(wrong) : "\u2013"),
   );
 }
 
-const MAY_BE = "What the change may truly be. It leaves out 0 where the test finds a regression or an improvement, and only there.";
+const INTERVAL = "Confidence interval of the change. It excludes 0 exactly where the test finds a regression or an improvement.";
 
-function mayBe(entry) {
+function intervalOf(entry) {
   return entry.interval ? `${change(entry.interval[0])} to ${change(entry.interval[1])}` : "\u2013";
 }
 

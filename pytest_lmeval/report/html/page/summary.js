@@ -77,7 +77,7 @@ function counted(value) {
 }
 
 function changeText(entry) {
-  const interval = entry.interval && ` (may be ${mayBe(entry)})`;
+  const interval = entry.interval && ` (confidence interval ${intervalOf(entry)})`;
   return `${change(entry.change)}${interval || ""}`;
 }
 

@@ -26,12 +26,13 @@ _FOLDERS = {
     ("functions", "functions"): "data=declare output=loop",
     ("formats", "formats"): (
         "complete=task extras=hints yaml.scalars=yaml.parse yaml.includes=yaml.document python.loaded=python.items"
-        " core.records=core.entry"
+        " core.records=core.entry lint.keys=lint python.overrides=python.completion_build python.pairs=python.samples"
     ),
     ("metrics", "metrics"): "squad=f1",
+    ("tasks", "tasks"): "members=base",
     ("formats.declarative", "formats.declarative"): (
         "kit=templates.template filters=actions rows=datasets models.actions=actions models.dataset=models.task"
-        " scoring.python=scoring.build"
+        " scoring.python=scoring.build scoring.prompts=scoring.judges"
     ),
     ("compare", "compare"): "limits=findings",
     ("report.html", ""): "texts=text",

@@ -7,7 +7,8 @@ key that is read was hardly meant so: a misspelt ``must_pass`` would let a run p
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -71,17 +72,27 @@ def check_keys(holder: Mapping[str, Any], prefix: str, read: Iterable[str]) -> N
 
 def unread_keys(examples: Iterable[Example]) -> Iterator[tuple[int, str]]:
     """Yield the line of the first record, and a sentence, for each misspelt key of records whose metadata are free."""
-    first: dict[tuple[str, str], int] = {}
-    counts: dict[tuple[str, str], int] = {}
-    for example in examples:
-        read = frozenset((*OF_ANY, "timeout_s") if example.metric == "code_exec" else OF_ANY)
-        for key in example.metadata:
-            if wanted := meant(key, read):
-                first.setdefault((key, wanted), example.line)
-                counts[key, wanted] = counts.get((key, wanted), 0) + 1
-    for (key, wanted), line in first.items():
-        often = f" (in {counts[key, wanted]} records)" if counts[key, wanted] > 1 else ""
+
+    def read(example: Example) -> frozenset[str]:
+        return frozenset((*OF_ANY, "timeout_s") if example.metric == "code_exec" else OF_ANY)
+
+    for line, key, wanted, count in misspelt_keys(examples, read):
+        often = f" (in {count} records)" if count > 1 else ""
         yield line, f"nothing reads metadata.{key:.80}{often}; did you mean {wanted!r}?"
+
+
+def misspelt_keys(
+    examples: Iterable[Example], read: Callable[[Example], frozenset[str]]
+) -> Iterator[tuple[int, str, str, int]]:
+    """Yield ``(first line, key, what was meant, examples)`` for each key that is nearly one that is ``read``."""
+    first: dict[tuple[str, str], int] = {}
+    counts: Counter[tuple[str, str]] = Counter()
+    for example in examples:
+        for key in example.metadata:
+            if wanted := meant(key, read(example)):
+                first.setdefault((key, wanted), example.line)
+                counts[key, wanted] += 1
+    yield from ((line, *pair, counts[pair]) for pair, line in first.items())
 
 
 @lru_cache(maxsize=4096)

@@ -8,8 +8,7 @@ from typing import Any, ClassVar
 from pytest_lmeval.compat.eval_framework.styles import TaskStyler
 from pytest_lmeval.errors import RecordRefused
 from pytest_lmeval.tasks import BaseTask
-from pytest_lmeval.tasks.base import SubjectT
-from pytest_lmeval.tasks.members import NOT_CALLED, TASK_STYLER
+from pytest_lmeval.tasks.base import NOT_CALLED, TASK_STYLER, SubjectT
 
 
 class StyledTask(BaseTask[SubjectT]):

@@ -5,19 +5,20 @@ Every check is about linear in the number of records: ten thousand take seconds.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import chain
 from pathlib import Path
 
+from pytest_lmeval.formats.hints import OF_COMPACT, WORDS, misspelt_keys
 from pytest_lmeval.formats.lint.answers import skewed_answers
 from pytest_lmeval.formats.lint.duplicates import near_duplicates
-from pytest_lmeval.formats.lint.keys import misspelt_keys
 from pytest_lmeval.formats.lint.leaks import answers_given_away, overlaps
-from pytest_lmeval.formats.lint.warning import LintWarning
+from pytest_lmeval.formats.lint.warning import RULES, LintWarning
 from pytest_lmeval.formats.task import LoadedFile
 from pytest_lmeval.registry import Registry
+from pytest_lmeval.task import Task
 
-__all__ = ["LintWarning", "lint"]
+__all__ = ["LintWarning", "known_keys", "lint"]
 
 
 def lint(files: Mapping[Path, LoadedFile], registry: Registry) -> list[LintWarning]:
@@ -28,10 +29,23 @@ def lint(files: Mapping[Path, LoadedFile], registry: Registry) -> list[LintWarni
             near_duplicates(task),
             skewed_answers(task, registry),
             answers_given_away(task, registry),
-            misspelt_keys(task, registry),
+            _misspelt(task, known_keys(registry)),
         )
         for task in tasks
     )
     order = {path: number for number, path in enumerate(files)}
     everything = [*found, *overlaps(tasks)]
     return sorted(everything, key=lambda warning: (order.get(warning.path, 0), warning.line_number, warning.rule))
+
+
+def known_keys(registry: Registry) -> frozenset[str]:
+    """Return the keys that a format or a metric reads, or that are a word of their own to a reader."""
+    return WORDS.union(OF_COMPACT, *(metric.extras for metric in registry.metrics.values()))
+
+
+def _misspelt(task: Task, known: frozenset[str]) -> Iterator[LintWarning]:
+    """Yield a warning for every key, once, that is nearly a known one: other keys are the author's own."""
+    for line, key, wanted, count in misspelt_keys(task.examples, lambda _: known):
+        often = "" if count == 1 else f", in {count} records"
+        detail = f"the key {key!r:.80}{often}: did you mean {wanted!r}? {RULES['misspelt_key']}"
+        yield LintWarning(task.path, line, "misspelt_key", detail)

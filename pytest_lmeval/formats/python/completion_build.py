@@ -17,17 +17,17 @@ from pytest_lmeval.formats.python.examples import Examples
 from pytest_lmeval.formats.python.items import Items, declared_subjects, loaded_parts, subject_name
 from pytest_lmeval.formats.python.measures import BYTE_PROBABILITY, Measure, resolve
 from pytest_lmeval.formats.python.module import TaskModule
-from pytest_lmeval.formats.python.overrides import overrides, own_classes, own_names
 from pytest_lmeval.formats.python.samples import OfItems, Samples, created, iterated, samples_of_run
 from pytest_lmeval.formats.task import LoadOptions, Subjects, TaskSource
 from pytest_lmeval.numbers import is_count, is_number
 from pytest_lmeval.registry import Registry
-from pytest_lmeval.tasks.base import BaseTask
+from pytest_lmeval.tasks.base import NOT_CALLED, TASK_STYLER, BaseTask
 from pytest_lmeval.tasks.faults import called
 from pytest_lmeval.tasks.loading import revision_of
-from pytest_lmeval.tasks.members import NOT_CALLED, TASK_STYLER
 from pytest_lmeval.tasks.sample import ResponseType, Sample
 
+_OURS = ("pytest_lmeval.tasks.", "pytest_lmeval.compat.")
+_NOBODYS = (object, *BaseTask.__mro__[1:])
 _KNOWN = frozenset(dir(BaseTask)) | BaseTask.__annotations__.keys()
 _NEARLY = 0.85
 _REQUIRED = ("NAME", "DATASET_PATH", "METRICS")
@@ -36,7 +36,7 @@ _METHODS = ("_get_instruction_text", "_get_ground_truth")
 
 def draws_few_shots(kind: type[BaseTask[Any]]) -> bool:
     """Tell whether a class names a split to draw few-shots from, or draws them itself."""
-    return bool(kind.FEWSHOT_SPLIT) or overrides(kind, "_sample_fewshot_examples")
+    return bool(kind.FEWSHOT_SPLIT) or _overrides(kind, "_sample_fewshot_examples")
 
 
 def make_base_task(thing: type[BaseTask[Any]] | BaseTask[Any], options: LoadOptions) -> BaseTask[Any]:
@@ -73,7 +73,7 @@ def build_completion_task(
         measures = resolve(task.METRICS, registry)
         _check_subjects(task.SUBJECTS)
         _check_measures(task, measures)
-        samples, dataset = _iterated(task) if overrides(type(task), "iterate_samples") else _made(task, measures)
+        samples, dataset = _iterated(task) if _overrides(type(task), "iterate_samples") else _made(task, measures)
         maker = ExampleMaker(task, samples, measures, line)
         indices, named = _selected(samples.subjects, declared_subjects(task.SUBJECTS), source.options.subjects)
     except RecordRefused as refused:
@@ -93,7 +93,7 @@ def _made(task: BaseTask[Any], measures: Sequence[Measure]) -> tuple[Samples, Ma
     items = Items(parts, task.SAMPLE_SPLIT, task.SUBJECTS)
     _check_few_shots(task, parts)
     task.dataset = items.drawn(items[0])
-    if not overrides(type(task), "_create_samples"):
+    if not _overrides(type(task), "_create_samples"):
         return OfItems(task, items), _facts(task, parts)
     return created(task, items, together=measures[0].compares), _facts(task, parts)
 
@@ -129,7 +129,7 @@ def _check(task: BaseTask[Any]) -> None:
 
 def _check_called(task: BaseTask[Any]) -> None:
     """Raise RecordRefused for the first member that the class overrides and no run calls."""
-    named, held = own_names(type(task)), vars(task)
+    named, held = _own_names(type(task)), vars(task)
     for name, instead in NOT_CALLED.items():
         if name in held or (name in named and name in task._NOT_CALLED):
             raise RecordRefused("bad_value", name, f"no run calls it, what it does would be left out: {instead}")
@@ -141,39 +141,39 @@ def _check_names(kind: type[BaseTask[Any]], response_type: ResponseType) -> None
         if not hasattr(kind, name):
             raise RecordRefused("missing_required", name, f"required: {', '.join(required)}{_misspelt(name, kind)}")
     for method in _needed(kind, response_type):
-        if not overrides(kind, method):
+        if not _overrides(kind, method):
             detail = f"{response_type} tasks need this method{_misspelt(method, kind)}"
             raise RecordRefused("missing_required", method, detail)
-    for name in sorted(_KNOWN - set(own_names(kind))):
+    for name in sorted(_KNOWN - set(_own_names(kind))):
         # What such a line is to change would stay as it is, in silence.
         if hint := _misspelt(name, kind, _NEARLY):
             raise RecordRefused("unknown_field", name, f"is not set{hint}")
 
 
 def _required(kind: type) -> Sequence[str]:
-    loads = overrides(kind, "_load_dataset") or overrides(kind, "iterate_samples")
+    loads = _overrides(kind, "_load_dataset") or _overrides(kind, "iterate_samples")
     return [name for name in _REQUIRED if not (loads and name == "DATASET_PATH")]
 
 
 def _needed(kind: type[BaseTask[Any]], response_type: ResponseType) -> Sequence[str]:
     """Return the methods that a class has to write, given those that it writes."""
-    if any(overrides(kind, whole) for whole in ("_create_samples", "iterate_samples")):
+    if any(_overrides(kind, whole) for whole in ("_create_samples", "iterate_samples")):
         return ()
     if hasattr(kind, TASK_STYLER):
         return ("_get_raw_question", "_get_choices", "_get_correct_index")
-    asks = any(overrides(kind, whole) for whole in ("_get_messages", "_get_instruction_messages"))
+    asks = any(_overrides(kind, whole) for whole in ("_get_messages", "_get_instruction_messages"))
     chooses = response_type == ResponseType.LOGLIKELIHOODS
     return (*_METHODS[asks:], *(("_get_possible_completions",) if chooses else ()))
 
 
 def _misspelt(name: str, kind: type, likeness: float = 0.6) -> str:
     used = _used(kind)
-    return misspelt(name, [each for each in own_names(kind) if each not in used], _KNOWN, likeness)
+    return misspelt(name, [each for each in _own_names(kind) if each not in used], _KNOWN, likeness)
 
 
 def _used(kind: type) -> set[str]:
     """Return the names that the class' own methods use: one of these is a helper's, and no misspelling."""
-    functions = [value for base in own_classes(kind) for value in vars(base).values() if isfunction(value)]
+    functions = [value for base in _own_classes(kind) for value in vars(base).values() if isfunction(value)]
     return {name for function in functions for name in function.__code__.co_names}
 
 
@@ -202,7 +202,7 @@ def _check_compared(task: BaseTask[Any], measures: Sequence[Measure]) -> None:
     name = next((each.name for each in measures if each.compares), "")
     if name and len(measures) > 1:
         raise RecordRefused("bad_value", "METRICS", f"{name} scores several samples together: list no other beside it")
-    if name and not overrides(type(task), "_create_samples"):
+    if name and not _overrides(type(task), "_create_samples"):
         raise RecordRefused("missing_required", "_create_samples", f"{name} needs two samples of each item")
 
 
@@ -213,7 +213,7 @@ def _check_subjects(given: object) -> None:
 
 def _open(task: BaseTask[Any]) -> Mapping[str, Splits]:
     """Return the splits of each subject where the data has splits for each, else those of ``""``."""
-    if any(overrides(type(task), name) for name in ("_load_dataset", "_load_hf_dataset", "_shuffle_splits")):
+    if any(_overrides(type(task), name) for name in ("_load_dataset", "_load_hf_dataset", "_shuffle_splits")):
         return loaded_parts(task)
     subjects = [subject_name(each) for each in task.SUBJECTS]
     found = local.find(task.DATASET_PATH, task._folder)
@@ -228,7 +228,7 @@ def _check_few_shots(task: BaseTask[Any], parts: Mapping[str, Splits]) -> None:
     if task.num_fewshot == 0:
         return
     if not task.FEWSHOT_SPLIT:
-        if overrides(type(task), "_sample_fewshot_examples"):
+        if _overrides(type(task), "_sample_fewshot_examples"):
             return
         detail = f"{task.num_fewshot} few-shots asked for, but the class names no split to draw them from"
         raise RecordRefused("missing_required", "FEWSHOT_SPLIT", detail)
@@ -264,3 +264,18 @@ def _facts(task: BaseTask[Any], parts: Mapping[str, Splits]) -> Mapping[str, str
 def _digest(parts: Mapping[str, Splits], split: str) -> str:
     digests = [splits[split].sha256 for splits in parts.values()]
     return digests[0] if len(digests) == 1 else digest_of(each.encode() for each in digests)
+
+
+def _own_classes(kind: type) -> list[type]:
+    """Return the classes in the order of lookup, without those of this package and of Python."""
+    return [base for base in kind.__mro__ if base not in _NOBODYS and not base.__module__.startswith(_OURS)]
+
+
+def _own_names(kind: type) -> list[str]:
+    """Return the names that the class and its bases set."""
+    return [name for base in _own_classes(kind) for name in vars(base)]
+
+
+def _overrides(kind: type[BaseTask[Any]], name: str) -> bool:
+    """Tell whether the class, or a base that is not ours, sets ``name``."""
+    return any(name in vars(base) for base in _own_classes(kind))

@@ -11,7 +11,7 @@ import pytest
 from pytest_lmeval.data import hub, local
 from pytest_lmeval.data.splits import Splits
 from pytest_lmeval.formatters import joined
-from pytest_lmeval.tasks.members import NOT_CALLED
+from pytest_lmeval.tasks.base import NOT_CALLED
 
 from .conftest import ROWS, TaskFolder, changed_quiz
 

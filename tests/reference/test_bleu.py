@@ -7,12 +7,13 @@ import random
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sacrebleu.metrics.bleu import BLEU
 
 from pytest_lmeval.metrics import bleu_4
 from tests.examples import examples, share_of
+from tests.reference.texts import sentence
 from tests.tables import each_row
 
 VOCABULARY = ["the", "cat", "sat", "on", "a", "mat"]
@@ -29,11 +30,6 @@ many = examples(300)
         ("cat", ["the cat sat"], math.exp(-2)),
         ("the the", ["the"], (2 / 3 * 1 / 2) ** 0.25),
         ("a b", ["x y", "a c"], (2 / 3 * 1 / 2) ** 0.25),
-        ("", ["a"], 0.0),
-        ("a", [""], 0.0),
-        ("", [""], 0.0),
-        ("?!", ["?!"], 0.0),
-        ("a", [], 0.0),
     ],
 )
 def test_known_scores(prediction: str, targets: list[str], expected: float) -> None:
@@ -49,7 +45,7 @@ def test_agrees_with_sacrebleu_on_random_pairs() -> None:
     draw = random.Random(22)
     compared = 0
     for _ in range(share_of(3000)):
-        prediction, target = _sentence(draw), _sentence(draw)
+        prediction, target = sentence(draw, VOCABULARY), sentence(draw, VOCABULARY)
         theirs = reference.sentence_score(prediction, [target])
         if matches := theirs.counts[0]:
             exchanged = (matches + 1) / (theirs.totals[0] + 1) / (matches / theirs.totals[0])
@@ -57,10 +53,6 @@ def test_agrees_with_sacrebleu_on_random_pairs() -> None:
             assert pytest.approx(expected, rel=1e-9) == bleu_4(prediction, [target], {})
             compared += 1
     assert share_of(2000) < compared
-
-
-def _sentence(draw: random.Random) -> str:
-    return " ".join(draw.choices(VOCABULARY, k=draw.randrange(16)))
 
 
 @examples(1000)
@@ -89,23 +81,3 @@ def test_the_number_of_sentences_does_not_matter(tokens: list[str], target: str,
     sentences = "".join(token + end for token, end in zip(tokens, ends, strict=False))
     assert bleu_4(" ".join(tokens), [target], {}) == bleu_4(sentences, [target], {})
     assert bleu_4(target, [" ".join(tokens)], {}) == bleu_4(target, [sentences], {})
-
-
-@many
-@given(TEXT, TEXT)
-def test_stays_in_range(prediction: str, target: str) -> None:
-    assert 0.0 <= bleu_4(prediction, [target], {}) <= 1.0
-
-
-@given(st.text(min_size=1).map(lambda text: f"word {text}"))
-@settings(deadline=None)
-def test_a_text_with_a_token_scores_one_against_itself(text: str) -> None:
-    assert 1.0 == bleu_4(text, [text], {})
-
-
-@many
-@given(TEXT, st.lists(TEXT, min_size=1, max_size=4))
-def test_the_best_target_counts_whatever_the_order(prediction: str, targets: list[str]) -> None:
-    score = bleu_4(prediction, targets, {})
-    assert max(bleu_4(prediction, [target], {}) for target in targets) == score
-    assert score == bleu_4(prediction, targets[::-1], {})

@@ -5,18 +5,15 @@ from __future__ import annotations
 import random
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from rouge_score.rouge_scorer import RougeScorer
 
 from pytest_lmeval.errors import ScoringError
 from pytest_lmeval.metrics import rouge, rouge_l
 from pytest_lmeval.metrics.parts.worker import MetricWorker
 from tests.examples import examples, share_of
+from tests.reference.texts import sentence
 from tests.tables import each_row
 
-WORDS = ["the", "cat", "sat", "on", "a", "mat", "The", "CAT,", "don't", "42", "3.5", "x-ray", "end.\n", "!?"]
-TEXT = st.lists(st.sampled_from(WORDS), max_size=25).map(" ".join)
 many = examples(300)
 
 
@@ -30,11 +27,6 @@ many = examples(300)
         ("a b", ["x y", "a c"], 0.5),
         ("a_b", ["a b"], 0.0),
         ("été", ["ÉTÉ"], 1.0),
-        ("", ["a"], 0.0),
-        ("a", [""], 0.0),
-        ("", [""], 0.0),
-        ("?!", ["?!"], 0.0),
-        ("a", [], 0.0),
     ],
 )
 def test_known_scores(prediction: str, targets: list[str], expected: float) -> None:
@@ -45,37 +37,11 @@ def test_agrees_with_rouge_score_on_random_pairs() -> None:
     """Without stemming, on ASCII words without underscores, which rouge-score splits on."""
     reference = RougeScorer(["rougeL"], use_stemmer=False)
     draw = random.Random(20)
-    pairs = [(_sentence(draw), _sentence(draw)) for _ in range(share_of(3000))]
+    pairs = [(sentence(draw), sentence(draw)) for _ in range(share_of(3000))]
     expected = [reference.score(target, prediction)["rougeL"].fmeasure for prediction, target in pairs]
     assert pytest.approx(expected, abs=1e-12) == [rouge_l(prediction, [target], {}) for prediction, target in pairs]
     assert share_of(100) < sum(score == 0.0 for score in expected)
     assert share_of(2000) < sum(0.0 < score < 1.0 for score in expected)
-
-
-def _sentence(draw: random.Random) -> str:
-    return " ".join(draw.choices(WORDS, k=draw.randrange(16)))
-
-
-@many
-@given(TEXT, TEXT)
-def test_stays_in_range_and_is_symmetric(left: str, right: str) -> None:
-    score = rouge_l(left, [right], {})
-    assert 0.0 <= score <= 1.0
-    assert score == rouge_l(right, [left], {})
-
-
-@given(st.text(min_size=1).map(lambda text: f"word {text}"))
-@settings(deadline=None)
-def test_a_text_with_a_token_scores_one_against_itself(text: str) -> None:
-    assert 1.0 == rouge_l(text, [text], {})
-
-
-@many
-@given(TEXT, st.lists(TEXT, min_size=1, max_size=4))
-def test_the_best_target_counts_whatever_the_order(prediction: str, targets: list[str]) -> None:
-    score = rouge_l(prediction, targets, {})
-    assert max(rouge_l(prediction, [target], {}) for target in targets) == score
-    assert score == rouge_l(prediction, targets[::-1], {})
 
 
 def test_long_texts_are_compared_in_a_process_that_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:

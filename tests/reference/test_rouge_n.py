@@ -6,15 +6,13 @@ import random
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 from rouge_score.rouge_scorer import RougeScorer
 
 from pytest_lmeval.metrics import f1, rouge_1, rouge_2
 from tests.examples import examples, share_of
+from tests.reference.texts import TEXT, sentence
 from tests.tables import each_row
 
-WORDS = ["the", "cat", "sat", "on", "a", "mat", "The", "CAT,", "don't", "42", "3.5", "x-ray", "end.\n", "!?"]
-TEXT = st.lists(st.sampled_from(WORDS), max_size=15).map(" ".join)
 many = examples(200)
 
 
@@ -28,10 +26,6 @@ many = examples(200)
         ("a a a", ["a a"], 0.8, 2 / 3),
         ("a b", ["x y", "a c"], 0.5, 0.0),
         ("a", ["a"], 1.0, 0.0),
-        ("", ["a"], 0.0, 0.0),
-        ("", [""], 0.0, 0.0),
-        ("?!", ["?!"], 0.0, 0.0),
-        ("a", [], 0.0, 0.0),
     ],
 )
 def test_known_scores(prediction: str, targets: list[str], unigrams: float, bigrams: float) -> None:
@@ -43,7 +37,7 @@ def test_agrees_with_rouge_score_on_random_pairs() -> None:
     """Without stemming, on ASCII words without underscores, which rouge-score splits on."""
     reference = RougeScorer(["rouge1", "rouge2"], use_stemmer=False)
     draw = random.Random(24)
-    pairs = [(_sentence(draw), _sentence(draw)) for _ in range(share_of(2000))]
+    pairs = [(sentence(draw), sentence(draw)) for _ in range(share_of(2000))]
     expected = [reference.score(target, prediction) for prediction, target in pairs]
     for name, metric in (("rouge1", rouge_1), ("rouge2", rouge_2)):
         theirs = [score[name].fmeasure for score in expected]
@@ -51,28 +45,7 @@ def test_agrees_with_rouge_score_on_random_pairs() -> None:
         assert share_of(700) < sum(0.0 < score < 1.0 for score in theirs)
 
 
-def _sentence(draw: random.Random) -> str:
-    return " ".join(draw.choices(WORDS, k=draw.randrange(16)))
-
-
-@many
-@given(TEXT, TEXT)
-def test_stays_in_range_and_is_symmetric(left: str, right: str) -> None:
-    for metric in (rouge_1, rouge_2):
-        assert 0.0 <= metric(left, [right], {}) <= 1.0
-        assert metric(left, [right], {}) == metric(right, [left], {})
-
-
 @many
 @given(TEXT, TEXT)
 def test_rouge_1_is_token_f1(prediction: str, target: str) -> None:
     assert f1(prediction, [target], {}) == rouge_1(prediction, [target], {})
-
-
-@many
-@given(TEXT, st.lists(TEXT, min_size=1, max_size=4))
-def test_the_best_target_counts_whatever_the_order(prediction: str, targets: list[str]) -> None:
-    for metric in (rouge_1, rouge_2):
-        score = metric(prediction, targets, {})
-        assert max(metric(prediction, [target], {}) for target in targets) == score
-        assert score == metric(prediction, targets[::-1], {})

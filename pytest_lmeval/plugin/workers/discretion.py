@@ -9,6 +9,7 @@ import linecache
 import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import pytest
@@ -88,40 +89,16 @@ def _phases(json_report: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 def make_encodable(report: pytest.TestReport) -> None:
     """Escape lone surrogates in everything that ``report``, of any test, has from outside."""
-    if any(not _encodable(text) for _, text in report.sections):
-        report.sections = [(name, _escaped(text)) for name, text in report.sections]
-    report.user_properties = [(name, _plain(value)) for name, value in report.user_properties]
-    if hasattr(report, "wasxfail"):
-        report.wasxfail = _escaped(report.wasxfail)
-    if report.longrepr is None:
-        return
-    if isinstance(report.longrepr, tuple):  # a skip: (path, line, reason)
-        path, line, reason = report.longrepr
-        report.longrepr = (path, line, _escaped(reason))
-    elif not _encodable(text := str(report.longrepr)):
-        report.longrepr = _escaped(text)
+    _change(report, _escaped)
+    _change_properties(report, _escaped)
 
 
 def make_discreet(report: Any, scrubber: Scrubber) -> None:
     """Hide in ``report``, of any test or of what was collected, the secrets that the run knows."""
-    if not scrubber:
-        return
-    report.sections = [(name, scrubber.scrub(text)) for name, text in report.sections]
-    if hasattr(report, "user_properties"):
-        report.user_properties = [(name, _discreet(value, scrubber)) for name, value in report.user_properties]
-    if hasattr(report, "wasxfail"):
-        report.wasxfail = scrubber.scrub(report.wasxfail)
-    if isinstance(report.longrepr, tuple):
-        path, line, reason = report.longrepr
-        report.longrepr = (path, line, scrubber.scrub(reason))
-    elif report.longrepr is not None:
-        crash = crash_of(report)
-        if crash is not None:
-            crash.message = scrubber.scrub(crash.message)
-        text = str(report.longrepr)
-        shown = scrubber.scrub(text)
-        if shown != text:
-            report.longrepr = shown
+    if scrubber:
+        _change(report, scrubber.scrub)
+        if hasattr(report, "user_properties"):
+            _change_properties(report, scrubber.scrub)
 
 
 def make_harmless(report: Any) -> None:
@@ -130,21 +107,30 @@ def make_harmless(report: Any) -> None:
     ``report`` is the TestReport of an example or the CollectReport of a task file. Prompts and answers get into it
     through what metrics and adapters print, log and raise.
     """
-    # Colours are dropped: a log that is captured has those of pytest.
-    report.sections = [(name, printable(_COLOR.sub("", text), folds=False)) for name, text in report.sections]
+    # A log that is captured has the colours of pytest.
+    report.sections = [(name, _COLOR.sub("", text)) for name, text in report.sections]
+    _change(report, partial(printable, folds=False))
+
+
+def _change(report: Any, change: Callable[[str], str]) -> None:
+    report.sections = [(name, change(text)) for name, text in report.sections]
     if hasattr(report, "wasxfail"):
-        report.wasxfail = printable(report.wasxfail, folds=False)
-    if isinstance(report.longrepr, tuple):
+        report.wasxfail = change(report.wasxfail)
+    if isinstance(report.longrepr, tuple):  # a skip
         path, line, reason = report.longrepr
-        report.longrepr = (path, line, printable(reason, folds=False))
+        report.longrepr = (path, line, change(reason))
     elif report.longrepr is not None:
         crash = crash_of(report)
         if crash is not None:  # the short summary has the bare message, without the mark before each line
-            crash.message = printable(crash.message, folds=False)
+            crash.message = change(crash.message)
         text = str(report.longrepr)
-        shown = printable(text, folds=False)
-        if shown != text:
+        if (shown := change(text)) != text:
             report.longrepr = shown
+
+
+def _change_properties(report: Any, change: Callable[[str], str]) -> None:
+    properties = report.user_properties
+    report.user_properties = [(name, change(value) if isinstance(value, str) else value) for name, value in properties]
 
 
 def make_warning_harmless(warning: warnings.WarningMessage) -> None:
@@ -167,23 +153,5 @@ def _change_warning(warning: warnings.WarningMessage, change: Callable[[str], st
         warning.line = shown
 
 
-def _discreet(value: object, scrubber: Scrubber) -> object:
-    return scrubber.scrub(value) if isinstance(value, str) else value
-
-
-def _encodable(text: str) -> bool:
-    if text.isascii():
-        return True
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _plain(value: object) -> object:
-    return _escaped(value) if isinstance(value, str) else value
-
-
 def _escaped(text: str) -> str:
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode("utf-8")

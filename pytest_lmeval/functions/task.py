@@ -13,7 +13,7 @@ from pytest_lmeval.functions.example import ExampleState, as_json
 from pytest_lmeval.functions.runner import Outcome
 from pytest_lmeval.functions.steps import Step, total_usage
 from pytest_lmeval.leaderboard.functions import DECIDED_BY, FUNCTION, METRIC, OUTPUT
-from pytest_lmeval.scoring.evaluate import ScoringRules, evaluate, failed_result
+from pytest_lmeval.scoring.evaluate import ScoringRules, evaluate, failed_result, question_of
 from pytest_lmeval.task import Prompt, Task, Tools
 from pytest_lmeval.text import portable_path
 from pytest_lmeval.types import Example, ExampleResult, Request, Response, Score
@@ -116,11 +116,12 @@ def result_of(
     """
     task, example, function = unit.task, unit.example, unit.function_name
     error = _first_error(task, function, outcomes, rule)
+    question = question_of(task, example, example.prompt, ())
     if error is not None:
-        result = failed_result(task, example, example.prompt, error, rules)
+        result = failed_result(task, example, question, error, rules)
     else:
         scores = iter([_score_of(task, outcome) for outcome in outcomes])
-        result = evaluate(task, example, example.prompt, (), rules, lambda *_: next(scores))
+        result = evaluate(task, example, question, (), rules, lambda *_: next(scores))
     details = dict(result.details)
     if error is not None:
         # Checked as those of a score are: steps are the application's to change.

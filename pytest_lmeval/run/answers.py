@@ -58,7 +58,7 @@ class ModelAnswers:
         self._tasks = {
             id(task): task.prepared(model.adapter) for task in {id(u.task): u.task for u in plan.units}.values()
         }
-        self._prompts: dict[Unit, Prompt] = {}
+        self._asked: dict[Unit, tuple[Prompt, Sequence[Request]]] = {}
         self.engine = connect(Hooks(None if recorded is None else recorded.responses, self._converse))
 
     def through(self, engine: Any) -> ModelAnswers:
@@ -77,21 +77,22 @@ class ModelAnswers:
             raise AdapterError(refusal)
         return self.engine.respond(unit, partial(self._requests, render))
 
-    def prompt(self, unit: Unit) -> Prompt | None:
-        """Return what a unit was asked, once; None where nothing was rendered."""
-        return self._prompts.pop(unit, None)
+    def asked(self, unit: Unit) -> tuple[Prompt, Sequence[Request]] | None:
+        """Return prompt and requests of a unit, those of one repeat, once; None where nothing was rendered."""
+        return self._asked.pop(unit, None)
 
     def forget(self, unit: Unit) -> None:
         """Let go of what was asked for a unit that nobody will take."""
-        self._prompts.pop(unit, None)
+        self._asked.pop(unit, None)
         self.engine.forget(unit)
 
     def _requests(self, render: Render, unit: Unit) -> Sequence[Request]:
         """Return what to ask about a unit, all repeats of it; nothing where it cannot be scored."""
         if self._refuses and self.plan.refusal(unit):
             return ()
-        prompt = self._prompts[unit] = _as_prompt(render(unit.example))
+        prompt = _as_prompt(render(unit.example))
         requests = self.task(unit).requests(unit.example, prompt)
+        self._asked[unit] = prompt, requests
         if self._repeats == 1:
             return requests
         return [_repeated(request, number) for number in range(self._repeats) for request in requests]

@@ -27,7 +27,7 @@ from pytest_lmeval.run.plan import (
     requirements_of,
 )
 from pytest_lmeval.run.settings import RunSettings
-from pytest_lmeval.scoring.evaluate import ScoringRules, Thresholds, evaluate, failed_result, runs_code
+from pytest_lmeval.scoring.evaluate import ScoringRules, Thresholds, evaluate, failed_result, question_of, runs_code
 from pytest_lmeval.scoring.judge import Judge, NamedJudges, known_answers
 from pytest_lmeval.task import Tools
 from pytest_lmeval.task import render as default_render
@@ -202,11 +202,12 @@ class Run:
             responses = answers.respond(unit, render)
             score = self._early_score(unit, answers, rules.tools)
         except (AdapterError, UsageError, BudgetSpent) as error:
-            shown = answers.prompt(unit) or default_render(example)
-            return self.scrubbed(failed_result(task, example, shown, error, rules))
-        prompt = answers.prompt(unit)
-        assert prompt is not None
-        return self.scrubbed(evaluate(task, example, prompt, responses, rules, score))
+            shown = answers.asked(unit) or (default_render(example), None)
+            return self.scrubbed(failed_result(task, example, question_of(task, example, *shown), error, rules))
+        asked = answers.asked(unit)
+        assert asked is not None
+        question = question_of(task, example, *asked)
+        return self.scrubbed(evaluate(task, example, question, responses, rules, score))
 
     def unscored(self, unit: Any, reason: str) -> ExampleResult:
         """Return the result of a unit that never got as far as being asked."""
@@ -214,7 +215,8 @@ class Run:
         rules = replace(self.rules(), quarantine=Quarantine(listed={}))
         prompt = default_render(unit.example)
         task = unit.task if self._answers is None else self._answers.task(unit)
-        return self.scrubbed(failed_result(task, unit.example, prompt, AdapterError(reason), rules))
+        question = question_of(task, unit.example, prompt)
+        return self.scrubbed(failed_result(task, unit.example, question, AdapterError(reason), rules))
 
     def scrubbed(self, result: ExampleResult) -> ExampleResult:
         """Return a result with the secrets hidden that the run knows."""

@@ -28,6 +28,7 @@ from pytest_lmeval.types import (
     ExampleResult,
     Exchange,
     Generate,
+    Request,
     Response,
     Score,
     Status,
@@ -82,14 +83,15 @@ class ScoringRules:
 def evaluate(
     task: Task,
     example: Example,
-    prompt: Prompt,
+    question: ExampleQuestion,
     responses: Sequence[Response],
     rules: ScoringRules,
     score: Callable[[Example, Sequence[Response], Tools], Score] | None = None,
 ) -> ExampleResult:
     """Return the result of ``example``; a metric that fails gives the status ``error`` and no score.
 
-    ``score`` stands in for the task's own method, where that has been at work already.
+    ``question`` is what :func:`question_of` makes of it. ``score`` stands in for the task's own method, where that has
+    been at work already.
     """
     threshold = rules.thresholds.of(task, example)
     score = score or task.score
@@ -108,11 +110,11 @@ def evaluate(
         status, value, problem = _outcome(example, scores, threshold, rules)
         scores = () if status == "error" else scores
     judgement = _judgement(example, scores, status=status, score=value, threshold=threshold, error=problem)
-    return _result(_question(task, example, prompt), _answer(responses, scores, rules), judgement, rules)
+    return _result(question, _answer(responses, scores, rules), judgement, rules)
 
 
 def failed_result(
-    task: Task, example: Example, prompt: Prompt, error: LmevalError, rules: ScoringRules
+    task: Task, example: Example, question: ExampleQuestion, error: LmevalError, rules: ScoringRules
 ) -> ExampleResult:
     """Return the result of an example that got no response: ``error``, or ``timeout``."""
     threshold = rules.thresholds.of(task, example)
@@ -120,7 +122,7 @@ def failed_result(
     answer = _answer((), (), rules, error.exchanges)
     if retries := getattr(error, "retries", 0):
         answer = replace(answer, usage={**answer.usage, "retries": retries})
-    return _result(_question(task, example, prompt), answer, judgement, rules)
+    return _result(question, answer, judgement, rules)
 
 
 def runs_code(task: Task, example: Example, registry: Registry) -> bool:
@@ -165,7 +167,10 @@ def _outcome(
     return "failed" if decisive else "below", value, ""
 
 
-def _question(task: Task, example: Example, prompt: Prompt) -> ExampleQuestion:
+def question_of(
+    task: Task, example: Example, prompt: Prompt, requests: Sequence[Request] | None = None
+) -> ExampleQuestion:
+    """Return which example was asked, and what; ``requests`` are those of one response, where they are known."""
     content, scored = hashes(task, example, prompt)
     return ExampleQuestion(
         task=task.name,
@@ -176,7 +181,7 @@ def _question(task: Task, example: Example, prompt: Prompt) -> ExampleQuestion:
         targets=example.targets,
         post_process=example.post_process,
         category=example.category,
-        request=request_hash(task.requests(example, prompt)),
+        request=request_hash(task.requests(example, prompt) if requests is None else requests),
         cluster=str(example.metadata.get("cluster", "")),
         must_pass=example.metadata.get("must_pass") is True,
         line=example.line,

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from pytest_lmeval.leaderboard.aggregations import pass_at_k, pass_hat_k, repeat_errors, repeat_metrics
 from pytest_lmeval.leaderboard.rows import TaskInfo, make_row
 from pytest_lmeval.loading import default_registry, load_tasks
-from pytest_lmeval.scoring.evaluate import ScoringRules, Thresholds, evaluate
+from pytest_lmeval.scoring.evaluate import ScoringRules, Thresholds, evaluate, question_of
 from pytest_lmeval.types import Completion, ExampleResult
 
 REGISTRY = default_registry()
@@ -109,7 +109,7 @@ def judged(tmp_path: Any, outputs: Sequence[str], metric: str = "exact_match", *
     (task,) = load_tasks(path, registry=REGISTRY)
     judgement = ScoringRules(Thresholds(REGISTRY), repeats=len(outputs))
     responses = [Completion(output) for output in outputs]
-    return evaluate(task, task.examples[0], "2 + 2?", responses, judgement)
+    return evaluate(task, task.examples[0], question_of(task, task.examples[0], "2 + 2?"), responses, judgement)
 
 
 @pytest.mark.parametrize(

@@ -28,8 +28,16 @@ from pytest_lmeval import (
 )
 from pytest_lmeval.errors import AdapterError, AdapterTimeout, SandboxError
 from pytest_lmeval.hashes import request_hash
-from pytest_lmeval.scoring.evaluate import ScoringRules, Thresholds, content_hash, evaluate, failed_result, hashes
-from pytest_lmeval.types import Status
+from pytest_lmeval.scoring.evaluate import (
+    ScoringRules,
+    Thresholds,
+    content_hash,
+    evaluate,
+    failed_result,
+    hashes,
+    question_of,
+)
+from pytest_lmeval.types import ExampleQuestion, Status
 from tests.formats import test_task_files as tasks
 from tests.tables import each_row
 
@@ -37,6 +45,10 @@ COMPACT = {"id": "a", **tasks.COMPACT}
 SPEC = tasks.SPEC
 CODE = SPEC | {"category": "code_exec", "metric_name": "code_exec", "targets": ["f() == 1"]}
 Load = Callable[..., Task]
+
+
+def asked(task: Task, prompt: str) -> ExampleQuestion:
+    return question_of(task, task.examples[0], prompt)
 
 
 @pytest.fixture
@@ -59,7 +71,7 @@ def load(tmp_path: Path, registry: Registry) -> Load:
 def _evaluate(task: Task, text: str, registry: Registry, **judgement: Any) -> ExampleResult:
     overrides = judgement.pop("overrides", {})
     judged = ScoringRules(Thresholds(registry, overrides), **judgement)
-    return evaluate(task, task.examples[0], task.examples[0].prompt, [Completion(text, 2.0)], judged)
+    return evaluate(task, task.examples[0], asked(task, task.examples[0].prompt), [Completion(text, 2.0)], judged)
 
 
 def _with_metric(load: Load, registry: Registry, function: Callable[..., Any], threshold: float = 1.0) -> Task:
@@ -141,7 +153,7 @@ def test_an_example_without_a_response_has_no_score(
     load: Load, registry: Registry, error: AdapterError, status: str
 ) -> None:
     task = load(COMPACT)
-    result = failed_result(task, task.examples[0], "2 + 3 =", error, ScoringRules(Thresholds(registry)))
+    result = failed_result(task, task.examples[0], asked(task, "2 + 3 ="), error, ScoringRules(Thresholds(registry)))
     assert (status, None, (), (), str(error)) == (
         result.status,
         result.score,
@@ -156,7 +168,7 @@ def test_an_example_without_a_response_has_no_score(
 def test_the_retries_of_a_request_that_ended_in_an_error_are_counted(load: Load, registry: Registry) -> None:
     task, error = load(COMPACT), AdapterError("down")
     error.retries = 3
-    result = failed_result(task, task.examples[0], "2 + 3 =", error, ScoringRules(Thresholds(registry)))
+    result = failed_result(task, task.examples[0], asked(task, "2 + 3 ="), error, ScoringRules(Thresholds(registry)))
     assert 3 == result.usage["retries"]
 
 
@@ -323,7 +335,9 @@ def test_a_threshold_and_an_adapter_leave_the_hash(load: Load, registry: Registr
 def test_log_probabilities_that_are_no_numbers_give_no_confidence(load: Load, registry: Registry, numbers: Any) -> None:
     task = load(COMPACT)
     given = [Completion("5", logprobs=each) for each in ((-0.5, -0.5), numbers)]
-    results = [evaluate(task, task.examples[0], "?", [one], ScoringRules(Thresholds(registry))) for one in given]
+    results = [
+        evaluate(task, task.examples[0], asked(task, "?"), [one], ScoringRules(Thresholds(registry))) for one in given
+    ]
     assert [math.exp(-1.0), None] == [result.details.get("confidence") for result in results]
 
 
@@ -379,7 +393,7 @@ def test_further_metrics_are_kept_and_averaged_over_repeats(load: Load, registry
     assert {"length": 0.1} == _evaluate(task, "5", registry).metrics
     judgement = ScoringRules(Thresholds(registry, {}), repeats=2)
     example = task.examples[0]
-    twice = evaluate(task, example, example.prompt, [Completion("5"), Completion("555")], judgement)
+    twice = evaluate(task, example, asked(task, example.prompt), [Completion("5"), Completion("555")], judgement)
     assert {"length": pytest.approx(0.2)} == twice.metrics
 
 

@@ -11,7 +11,7 @@ from pytest_lmeval.formats.declarative.task import DeclarativeTask
 from pytest_lmeval.formats.task import LoadedFile, LoadOptions, TaskSource
 from pytest_lmeval.formats.yaml import load
 from pytest_lmeval.loading import default_registry
-from pytest_lmeval.scoring.evaluate import ScoringRules, Thresholds, evaluate
+from pytest_lmeval.scoring.evaluate import ScoringRules, Thresholds, evaluate, question_of
 from pytest_lmeval.task import Tools, render
 from pytest_lmeval.types import Completion, ExampleResult, Generate
 
@@ -90,5 +90,5 @@ def score(task: DeclarativeTask, *outputs: str | Sequence[str], judge: Any = Non
         asked = task.requests(example, render(example))
         responses = [Completion(text) for text in texts] if asked else []
         judgement = ScoringRules(Thresholds(REGISTRY), Tools(None, judge), repeats=len(texts))
-        results.append(evaluate(task, example, render(example), responses, judgement))
+        results.append(evaluate(task, example, question_of(task, example, render(example)), responses, judgement))
     return results

@@ -59,14 +59,14 @@ def called(
         raise UsageError(f"called: times: expected a whole number from 0, got {times!r:.60}")
     what = name if arguments is None else f"{name}({_shown(arguments)})"
 
-    def judge(calls: Sequence[Step]) -> Finding:
+    def decide(calls: Sequence[Step]) -> Finding:
         found = [step for step in calls if step.name == name and _has(step, wanted)]
         holds = len(found) == times if times is not None else bool(found)
         but = "" if holds or times is None else f", not {_often(times)}"
-        said = f"{what} was called {_often(len(found))}{but}" if found else f"{what} was not called{but}"
-        return _finding(holds, said, calls)
+        text = f"{what} was called {_often(len(found))}{but}" if found else f"{what} was not called{but}"
+        return _finding(holds, text, calls)
 
-    return _agreed(trace, judge)
+    return _agreed(trace, decide)
 
 
 def never_called(trace: Iterable[Step], *names: str) -> Finding:
@@ -77,8 +77,8 @@ def never_called(trace: Iterable[Step], *names: str) -> Finding:
     _check_names(names)
     calls = _Calls(trace).as_one
     found = [name for name in names if any(step.name == name for step in calls)]
-    said = f"{_listed(found)} {_was(found)} called" if found else f"{_listed(names)} {_was(names)} not called"
-    return _finding(not found, said, calls)
+    text = f"{_listed(found)} {_was(found)} called" if found else f"{_listed(names)} {_was(names)} not called"
+    return _finding(not found, text, calls)
 
 
 def in_order(trace: Iterable[Step], *names: str) -> Finding:
@@ -89,7 +89,7 @@ def in_order(trace: Iterable[Step], *names: str) -> Finding:
     """
     _check_names(names)
 
-    def judge(calls: Sequence[Step]) -> Finding:
+    def decide(calls: Sequence[Step]) -> Finding:
         rest = iter(calls)
         missed = next((place for place, name in enumerate(names) if not any(step.name == name for step in rest)), None)
         if missed is None:
@@ -97,7 +97,7 @@ def in_order(trace: Iterable[Step], *names: str) -> Finding:
         after = f" after {names[missed - 1]}" if missed else ""
         return _finding(False, f"{names[missed]} was not called{after}", calls)
 
-    return _agreed(trace, judge)
+    return _agreed(trace, decide)
 
 
 def max_steps(trace: Iterable[Step], limit: int, *, kind: str | None = None) -> Finding:
@@ -109,8 +109,8 @@ def max_steps(trace: Iterable[Step], limit: int, *, kind: str | None = None) -> 
         raise UsageError(f"max_steps: expected a whole number from 0, got {limit!r:.60}")
     steps = [step for step in trace if kind is None or step.kind == kind]
     what = "step" if kind is None else f"{kind} step"
-    said = f"{len(steps)} {what}{'' if len(steps) == 1 else 's'}, at most {limit} wanted"
-    return Finding(len(steps) <= limit, _cut(f"{said}: {_list([step.name or step.kind for step in steps])}"))
+    text = f"{len(steps)} {what}{'' if len(steps) == 1 else 's'}, at most {limit} wanted"
+    return Finding(len(steps) <= limit, _cut(f"{text}: {_list([step.name or step.kind for step in steps])}"))
 
 
 class _Calls:
@@ -154,9 +154,9 @@ class _Calls:
     def _each_once(self, pairs: Mapping[int, int]) -> list[Step]:
         carried_out = set(pairs.values())
         kept = [(number, step) for number, step in enumerate(self._calls) if number not in carried_out]
-        return [self._told(step, pairs.get(number)) for number, step in kept]
+        return [self._with_arguments(step, pairs.get(number)) for number, step in kept]
 
-    def _told(self, step: Step, asked: int | None) -> Step:
+    def _with_arguments(self, step: Step, asked: int | None) -> Step:
         if asked is None or _arguments(step) is not None:
             return step
         return replace(step, input=self._calls[asked].input)
@@ -186,10 +186,10 @@ def _is_within(asked: Step, step: Step) -> bool:
     return other is None or (one is not None and _has(step, one))
 
 
-def _agreed(trace: Iterable[Step], judge: Callable[[Sequence[Step]], Finding]) -> Finding:
+def _agreed(trace: Iterable[Step], decide: Callable[[Sequence[Step]], Finding]) -> Finding:
     calls = _Calls(trace)
-    finding = judge(calls.as_one)
-    if calls.doubtful and bool(judge(calls.apart)) != bool(finding):
+    finding = decide(calls.as_one)
+    if calls.doubtful and bool(decide(calls.apart)) != bool(finding):
         asked, step = calls.doubtful[0]
         raise UsageError(
             f"the model asked for {_call(asked)}, and a step says {_call(step)}: one call or two? Record the step with"
@@ -233,9 +233,9 @@ def _arguments(step: Step) -> Mapping[str, Any] | None:
     return given if isinstance(given, Mapping) else None
 
 
-def _finding(holds: bool, said: str, calls: Sequence[Step]) -> Finding:
+def _finding(holds: bool, text: str, calls: Sequence[Step]) -> Finding:
     shown = list(map(_call, calls))
-    return Finding(holds, _cut(f"{said}; {f'calls: {_list(shown)}' if shown else 'no tool was called'}"))
+    return Finding(holds, _cut(f"{text}; {f'calls: {_list(shown)}' if shown else 'no tool was called'}"))
 
 
 def _call(step: Step) -> str:

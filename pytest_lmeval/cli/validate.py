@@ -13,7 +13,7 @@ from pytest_lmeval.cli.output import add_format, show, show_json
 from pytest_lmeval.formats.files import find_misnamed, find_task_files, load_file
 from pytest_lmeval.formats.task import LoadedFile, LoadOptions
 from pytest_lmeval.formats.yaml.claims import is_data_set
-from pytest_lmeval.functions.checking import CheckedFile, Found, check_files, find_eval_files
+from pytest_lmeval.functions.checking import CheckedFile, FoundFunction, check_files, find_eval_files
 from pytest_lmeval.loading import default_registry
 from pytest_lmeval.project import register_project_plugins, registering_conftest
 from pytest_lmeval.text import printable
@@ -153,7 +153,7 @@ def _as_text(checked: _Checked, warnings: Sequence[LintWarning] | None) -> list[
     return [*before, *_told(warnings), f"{summary}, {len(warnings)} warning(s)"]
 
 
-def _unchecked(path: Path, function: Found) -> str:
+def _unchecked(path: Path, function: FoundFunction) -> str:
     """Return what was not checked of an eval function, "" where everything was."""
     if not function.untold:
         return ""

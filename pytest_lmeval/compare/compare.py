@@ -13,7 +13,7 @@ from pytest_lmeval.compare.coverage import coverage
 from pytest_lmeval.compare.explain import explain, staleness
 from pytest_lmeval.compare.pairing import Key, Pair, Pairing, pair_up
 from pytest_lmeval.compare.retargeted import Retargeted, retargeted
-from pytest_lmeval.leaderboard.functions import is_function, said_of
+from pytest_lmeval.leaderboard.functions import explanation_of, is_function
 from pytest_lmeval.leaderboard.responses import shown_response, wanted_of
 from pytest_lmeval.types import ExampleResult
 
@@ -131,7 +131,7 @@ def _flip_record(flip: Flip) -> dict[str, Any]:
 def _answer_record(result: ExampleResult) -> dict[str, Any]:
     if is_function(result):
         # It has no one answer: what it says for itself stands for that.
-        return {"output": None, "prediction": said_of(result), "score": result.score, "status": result.status}
+        return {"output": None, "prediction": explanation_of(result), "score": result.score, "status": result.status}
     number = shown_response(result)
     return {
         "output": result.outputs[number] if result.outputs else None,

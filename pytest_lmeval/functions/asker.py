@@ -176,9 +176,9 @@ class Asker:
                 if not future.done():
                     future.set_result(job)
                 else:
-                    self._settle_unheard(job, request)
+                    self._settle_unclaimed(job, request)
 
-    def _settle_unheard(self, job: Job, request: Generate) -> None:
+    def _settle_unclaimed(self, job: Job, request: Generate) -> None:
         """Count what an answer cost that nobody waits for any more: its request was cancelled."""
         if job.failure is None:
             with suppress(BudgetSpent):  # the next request meets it

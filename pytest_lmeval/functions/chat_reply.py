@@ -22,14 +22,14 @@ _KINDS = {401: "authentication_error", 403: "permission_error", 429: "rate_limit
 
 def error_reply(error: Exception) -> web.Response:
     """Return a server's refusal as it was, as far as it is known, and any other error with a status of its own."""
-    said = error.said if isinstance(error, AdapterError) else {}
+    given = error.said if isinstance(error, AdapterError) else {}
     status = _status(error)
-    kind = said.get("type") or _KINDS.get(status, "invalid_request_error" if status < 500 else "server_error")
+    kind = given.get("type") or _KINDS.get(status, "invalid_request_error" if status < 500 else "server_error")
     fault = {
-        "message": said.get("message") or str(error) or type(error).__name__,
+        "message": given.get("message") or str(error) or type(error).__name__,
         "type": kind,
-        "code": said.get("code"),
-        "param": said.get("param"),
+        "code": given.get("code"),
+        "param": given.get("param"),
     }
     # What was worth trying again has been tried again already.
     return web.json_response({"error": fault}, status=status, headers={"x-should-retry": "false"})
@@ -43,7 +43,7 @@ def _status(error: Exception) -> int:
 
 def whole_reply(answer: Completion, asked: ChatRequest) -> web.Response:
     """Return an answer in one piece."""
-    message = {"role": "assistant", **_said(answer), **_calls(answer)}
+    message = {"role": "assistant", **_message_of(answer), **_calls(answer)}
     choice = {"index": 0, "message": message, "finish_reason": _reason(answer), "logprobs": None}
     head = _head("chat.completion", asked.model)
     return web.json_response({**head, "choices": [choice], "usage": _usage(answer)})
@@ -69,10 +69,10 @@ async def _event(response: web.StreamResponse, value: Any) -> None:
 
 
 def _deltas(answer: Completion) -> Iterator[tuple[dict[str, Any], str | None]]:
-    said = _said(answer)
+    message = _message_of(answer)
     yield {"role": "assistant", "content": ""}, None
     for name in ("reasoning_content", "content", "refusal"):
-        text = said.get(name) or ""
+        text = message.get(name) or ""
         size = max(1, -(-len(text) // _PIECES))
         for start in range(0, len(text), size):
             yield {name: text[start : start + size]}, None
@@ -82,12 +82,12 @@ def _deltas(answer: Completion) -> Iterator[tuple[dict[str, Any], str | None]]:
     yield {}, _reason(answer)
 
 
-def _said(answer: Completion) -> dict[str, Any]:
+def _message_of(answer: Completion) -> dict[str, Any]:
     """Return the text where servers have it: the answer, or a refusal, and the thoughts before it."""
     refuses = answer.finish_reason == _REFUSAL
-    said: dict[str, Any] = {"content": None, "refusal": answer.text} if refuses else {"content": answer.text}
-    said.setdefault("refusal", None)
-    return {**said, "reasoning_content": answer.thoughts} if answer.thoughts else said
+    message: dict[str, Any] = {"content": None, "refusal": answer.text} if refuses else {"content": answer.text}
+    message.setdefault("refusal", None)
+    return {**message, "reasoning_content": answer.thoughts} if answer.thoughts else message
 
 
 def _calls(answer: Completion) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from pytest_lmeval.types import Message, ToolCall
 
 _DEEPEST = 50
 _CHOICES = ("auto", "none", "required")
-# Of a message, what servers give and no model is told; thoughts are never sent back in a conversation.
+# Of a message, what servers give and no model receives; thoughts are never sent back in a conversation.
 _UNTOLD = frozenset({"annotations", "id", "reasoning", "reasoning_content"})
 _OF_MESSAGES = frozenset({"role", "content", "tool_calls", "tool_call_id"})
 

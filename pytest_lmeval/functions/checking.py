@@ -19,11 +19,11 @@ from pytest_lmeval.types import RecordError
 
 _NAME = "eval_task"
 _USES = re.compile(rb"\beval_task\s*\(")
-_UNTOLD = object()
+_UNKNOWN = object()
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundFunction:
     """An eval function in a file's text.
 
     ``rows`` is how many rows its data have, None without data. ``untold`` names the arguments that only a run of the
@@ -41,7 +41,7 @@ class Found:
 class CheckedFile:
     """The eval functions of a Python file, and what is wrong with them."""
 
-    functions: list[Found] = field(default_factory=list)
+    functions: list[FoundFunction] = field(default_factory=list)
     errors: list[RecordError] = field(default_factory=list)
 
 
@@ -103,7 +103,7 @@ def _check_call(checked: CheckedFile, folder: Path, function: str, call: ast.Cal
     given = {each.arg: each.value for each in call.keywords if each.arg is not None}
     if call.args:
         given["name"] = call.args[0]
-    known = {name: value for name in ("name", "data") if (value := _literal(given.get(name))) is not _UNTOLD}
+    known = {name: value for name in ("name", "data") if (value := _literal(given.get(name))) is not _UNKNOWN}
     untold = tuple(name for name in ("name", "data") if name not in known)
     task, data = known.get("name"), known.get("data")
     name = task if isinstance(task, str) else ""
@@ -115,7 +115,7 @@ def _check_call(checked: CheckedFile, folder: Path, function: str, call: ast.Cal
             checked.errors += [
                 RecordError(call.lineno, name, "bad_value", "data", each) for each in _lines(error, name)
             ]
-    checked.functions.append(Found(name, function, call.lineno, rows, untold))
+    checked.functions.append(FoundFunction(name, function, call.lineno, rows, untold))
 
 
 def _own(node: ast.AST) -> Iterator[ast.AST]:
@@ -137,7 +137,7 @@ def _literal(node: ast.expr | None) -> Any:
     try:
         return None if node is None else ast.literal_eval(node)
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
-        return _UNTOLD
+        return _UNKNOWN
 
 
 def _read(path: Path) -> bytes:

@@ -28,7 +28,7 @@ NO_YIELD = "take the yield out, and write what comes after it into a fixture or 
 
 @dataclass(frozen=True, slots=True)
 class EvalFunction:
-    """What ``eval_task`` was told, and the function that it marks.
+    """What ``eval_task`` was given, and the function that it marks.
 
     ``is_async`` says whether the function, or the one that it wraps, is ``async def``: it then gets the ``lm`` that is
     awaited.
@@ -119,7 +119,7 @@ def eval_task(  # noqa: PLR0913  # keyword-only, one for each thing that can be 
 
 
 def declared(function: object) -> EvalFunction | None:
-    """Return what ``eval_task`` was told of ``function``; None where it marks it not."""
+    """Return what ``eval_task`` was given for ``function``; None if it does not mark it."""
     found = getattr(function, _MARK, None)
     return found if isinstance(found, EvalFunction) else None
 
@@ -219,7 +219,7 @@ def _checked(given: object, where: str) -> Sequence[Mapping[str, Any]]:
 
 
 def row_text(row: Any) -> str:
-    """Return what a row is told apart by, and shown as: JSON with sorted keys; what has no JSON as its ``repr``."""
+    """Return a row as the text that identifies it and is shown: JSON with sorted keys; what has no JSON by ``repr``."""
     return json.dumps(row, ensure_ascii=False, sort_keys=True, default=_shown)
 
 

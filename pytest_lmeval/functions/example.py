@@ -26,7 +26,7 @@ _OURS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 class Watcher(Protocol):
-    """Is told when an example begins and ends."""
+    """Is called when an example begins and ends."""
 
     def began(self, state: ExampleState) -> None:
         """Note that an example runs."""
@@ -40,11 +40,11 @@ class ExampleState:
 
     ``scores`` are in the order in which they were recorded. ``failure`` is the first thing that makes the example an
     error whatever the application makes of it: a request without an answer, a score that is none. ``output`` is what
-    the application answered, in JSON values, ``None`` where nothing was said. ``may_fail`` counts the blocks that are
+    the application answered, in JSON values, ``None`` where there is none. ``may_fail`` counts the blocks that are
     open within which a request may stay without an answer. ``left`` is, after its end, what it began and left.
     ``printed`` is what it printed and logged, as (``stdout``, ``stderr`` or ``log``, text), where it ran beside others
     (``is_beside``). ``broken`` is why a part of it failed that goes on: a subtest. ``is_taken`` says that its result is
-    made. ``on_late`` is told what used the example after its end, ``watcher`` when it begins and ends.
+    made. ``on_late`` is called with what used the example after its end, ``watcher`` when it begins and ends.
     """
 
     def __init__(
@@ -179,8 +179,8 @@ class ExampleState:
             return f"{where}: {what} was never awaited, so that nothing was asked: write await {what}(...)"
         for step in self.steps:
             if step.is_open:
-                said = "await what asks before the function returns"
-                return f"a {step.kind} to {step.name} was still without an answer when the function had ended: {said}"
+                fix = "await what asks before the function returns"
+                return f"a {step.kind} to {step.name} was still without an answer when the function had ended: {fix}"
         return ""
 
     def _refuse(self, message: str) -> None:

@@ -26,12 +26,12 @@ def opening(question: str, text: str, labels: Sequence[str]) -> tuple[Message, .
 
 def again(asked: tuple[Message, ...], reply: str, labels: Sequence[str]) -> tuple[Message, ...]:
     """Return the conversation with one more try, after a reply that cannot be read."""
-    told = f"Your reply cannot be read. Reply with exactly one of these labels, and nothing else: {', '.join(labels)}"
-    return judged.asked_again(asked, reply, told)
+    retry = f"Your reply cannot be read. Reply with exactly one of these labels, and nothing else: {', '.join(labels)}"
+    return judged.asked_again(asked, reply, retry)
 
 
 def check_labels(labels: Sequence[str]) -> None:
-    """Raise ScoringError for labels that a reply cannot be told by."""
+    """Raise ScoringError for labels by which a reply cannot be read."""
     if isinstance(labels, str) or len(labels) < 2 or len(set(labels)) < len(labels):
         raise ScoringError(f"lm.judge: labels: expected two different texts or more, got {labels!r:.80}")
 

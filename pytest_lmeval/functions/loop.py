@@ -75,7 +75,7 @@ class Loop:
             if "site-packages" not in name and not name.startswith((sys.base_prefix, "<")):
                 return f"{portable_path(name)}:{frame.f_lineno} in {frame.f_code.co_name}"
             frame = frame.f_back
-        return "code that cannot be told"
+        return "unknown code"
 
     def close(self) -> None:
         """Cancel what is left and end the thread; one that hangs is left alone."""

@@ -119,7 +119,7 @@ class Runner:
                     error = await _error_of(example, state)
                     example.lm.leave()
                     seconds = time.perf_counter() - started
-                    # A function may swallow that it was told to end, or keep the loop from telling it.
+                    # A function may swallow its cancellation, or keep the loop from cancelling it.
                     if example.timeout is not None and seconds >= example.timeout and not example.is_cancelled:
                         error = _too_long(example.timeout)
                     example.outcomes.append(Outcome(state, error, seconds))
@@ -130,7 +130,7 @@ class Runner:
 
 
 def _settle(example: Running) -> None:
-    """Let nobody wait for an example any more; what cancelled it before it began, if it was not the run, is told."""
+    """Let nobody wait for an example any more; one that something else than the run cancelled has an error."""
     if not example.outcomes and not example.is_cancelled:
         example.outcomes.append(Outcome(example.states[0], AdapterError(_CANCELLED), 0.0))
     example.done.set()

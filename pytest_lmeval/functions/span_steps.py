@@ -53,8 +53,8 @@ def step_of(span: Any, start_ms: float) -> Step:
     """
     attributes = dict(span.attributes or {})
     kind = "tool" if _TOOL in attributes else _KINDS.get(str(attributes.get(_OPERATION)), "span")
-    said = {**attributes, **dict(_of_events(span.events))}
-    input, output = _first(said, _INPUTS.get(kind, ())), _first(said, _OUTPUTS.get(kind, ()))
+    found = {**attributes, **dict(_of_events(span.events))}
+    input, output = _first(found, _INPUTS.get(kind, ())), _first(found, _OUTPUTS.get(kind, ()))
     return Step(
         kind,
         str(_first(attributes, _NAMES.get(kind, ())) or span.name),
@@ -121,8 +121,8 @@ def _error(span: Any, attributes: Mapping[str, Any]) -> str:
     if span.status.status_code.name != "ERROR":
         return ""
     raised = next((event.attributes for event in span.events or () if event.name == "exception"), None) or {}
-    said = [str(raised[name]) for name in ("exception.type", "exception.message") if raised.get(name)]
-    return str(span.status.description or ": ".join(said) or attributes.get("error.type") or "error")
+    parts = [str(raised[name]) for name in ("exception.type", "exception.message") if raised.get(name)]
+    return str(span.status.description or ": ".join(parts) or attributes.get("error.type") or "error")
 
 
 def _small(value: Any) -> Any:

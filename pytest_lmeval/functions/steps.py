@@ -54,7 +54,7 @@ class Step:
 
     def to_json(self) -> dict[str, Any]:
         """Return the step as the ledger has it: what is empty is left out."""
-        said = {"input": self.input, "output": self.output, "ms": None if self.ms is None else round(self.ms, 1)}
+        own = {"input": self.input, "output": self.output, "ms": None if self.ms is None else round(self.ms, 1)}
         others = {
             "name": self.name,
             "start_ms": round(self.start_ms, 1),
@@ -69,7 +69,7 @@ class Step:
             "adapter_key": self.adapter_key,
         }
         # An output of 0, False or "" is one; only None says that there is none.
-        known = {name: value for name, value in said.items() if value is not None}
+        known = {name: value for name, value in own.items() if value is not None}
         return {"kind": self.kind, **known, **{name: value for name, value in others.items() if value}}
 
 
@@ -81,14 +81,14 @@ def usage_of(answer: Completion) -> dict[str, float]:
 def total_usage(steps: Iterable[Step]) -> dict[str, float]:
     """Return the sums over all steps; what an application put there and is no amount is left out."""
     total: dict[str, float] = {}
-    untold = 0
+    unknown = 0
     for step in steps:
         if step.usage:
             for name, amount in sound_usage(step.usage).items():
                 total[name] = total.get(name, 0) + amount
         if step.key and step.ms is not None and not (step.error or step.cancelled or step.cached):
-            untold += "cost" not in step.usage
-    return {**total, COST_UNKNOWN: untold} if untold and "cost" in total else total
+            unknown += "cost" not in step.usage
+    return {**total, COST_UNKNOWN: unknown} if unknown and "cost" in total else total
 
 
 def sound_usage(usage: Any) -> dict[str, float]:

@@ -64,7 +64,7 @@ class FunctionTask(Task):
         return METRIC
 
     def scoring(self, example: Example) -> Mapping[str, Any]:
-        """Return nothing: an example is told apart by its row."""
+        """Return nothing: its row tells an example from others."""
         return {}
 
 
@@ -158,13 +158,13 @@ def describe(error: BaseException) -> str:
     """Return an exception in one line, with the place in the project's code where it was raised."""
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
-    said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    shown = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     frames = [(frame.f_code, line) for frame, line in traceback.walk_tb(error.__traceback__)]
     own = [(code, line) for code, line in frames if "site-packages" not in code.co_filename]
     if not own:
-        return said[:_LONGEST_REASON]
+        return shown[:_LONGEST_REASON]
     code, line = own[-1]
-    return f"{said[:_LONGEST_REASON]} ({portable_path(code.co_filename)}:{line} in {code.co_name})"
+    return f"{shown[:_LONGEST_REASON]} ({portable_path(code.co_filename)}:{line} in {code.co_name})"
 
 
 def _first_error(

@@ -35,7 +35,7 @@ def named_scores(result: ExampleResult) -> Mapping[str, float | None]:
     return {METRIC: result.score, **result.metrics}
 
 
-def said_of(result: ExampleResult) -> str:
+def explanation_of(result: ExampleResult) -> str:
     """Return what an eval function's result says for itself: why it failed, or its scores."""
     details = next((each for each in [result.details, *_repeats(result.details)] if "reason" in each), {})
     if reason := str(details.get("reason") or result.error):

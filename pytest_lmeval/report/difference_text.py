@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pytest_lmeval.compare.changes import TaskChange
 from pytest_lmeval.compare.compare import Comparison, Flip
 from pytest_lmeval.compare.difference import ChangedTask, Difference
-from pytest_lmeval.leaderboard.functions import is_function, said_of, shown_output
+from pytest_lmeval.leaderboard.functions import explanation_of, is_function, shown_output
 from pytest_lmeval.leaderboard.responses import answers_in, shown_response, wanted_text
 from pytest_lmeval.report.markdown import COMMENT_BYTES, escape, folded, table
 from pytest_lmeval.report.tables import change_cells, columns, cut_to, head, may_be_line, score_text, signed, tail
@@ -140,7 +140,7 @@ def _block(name: str, text: str) -> list[str]:
 
 def _output(result: ExampleResult) -> str:
     if is_function(result):
-        return "\n".join(filter(None, [shown_output(result), said_of(result)])) or "(nothing)"
+        return "\n".join(filter(None, [shown_output(result), explanation_of(result)])) or "(nothing)"
     output = result.outputs[shown_response(result)] if result.outputs else "(none)"
     return "\n".join(answers_in(output)) if result.exchanges else output
 

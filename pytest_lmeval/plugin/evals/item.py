@@ -40,7 +40,7 @@ class EvalItem(ScoredItem):
     _run_state: RunState | None = None
 
     def assign(self, task: FunctionTask, example: Example, spec: EvalFunction | None, name: str) -> None:
-        """Say which example this is; ``spec`` is what ``eval_task`` was told, None without it."""
+        """Say which example this is; ``spec`` is what ``eval_task`` was given, None without it."""
         self.task = task
         self.example = example
         self.spec = spec
@@ -67,7 +67,7 @@ class EvalItem(ScoredItem):
 
     @property
     def runs_beside(self) -> bool:
-        """Whether the function may run beside others: it is async, or said to be for threads."""
+        """Whether the function may run beside others: it is async, or declared with ``threads``."""
         return self.spec is not None and (self.spec.is_async or self.spec.threads)
 
     def setup(self) -> None:

@@ -131,8 +131,8 @@ class EvalSession:
         """Note what a report says that comes while an example is at its turn: one of a part of it, a subtest."""
         state = self._now.lm.state if self._now is not None and report.failed else None
         if state is not None:
-            said = str(getattr(crash_of(report), "message", None) or report.longreprtext)
-            state.break_off(f"a subtest failed: {said}", is_failure=said.startswith(_FAILURES))
+            message = str(getattr(crash_of(report), "message", None) or report.longreprtext)
+            state.break_off(f"a subtest failed: {message}", is_failure=message.startswith(_FAILURES))
 
     def let_go(self, item: pytest.Item) -> None:
         """Cancel what was begun for an item that nobody will take."""
@@ -208,7 +208,7 @@ class EvalSession:
             lm,
             self._new_states(item, self._state.run.settings.repeats),
             timeout,
-            # Only from beside can a function be told that its time is over.
+            # Only from beside can a function be cancelled when its time is over.
             in_thread=spec is not None and not spec.is_async and (spec.threads or timeout is not None),
         )
 

@@ -176,12 +176,12 @@ class BlockedLoop:
         if not where:
             return
         why = "it blocks the event loop; await there, or write def with threads=True"
-        said = f"an eval function holds up all others at {where}: {why}"
-        self._notes.add(said)
+        note = f"an eval function holds up all others at {where}: {why}"
+        self._notes.add(note)
         terminal = self._config.pluginmanager.getplugin("terminalreporter")
         if terminal is not None and not is_worker(self._config):
             with uncaptured(self._config):
-                terminal.write_line(f"\nlmeval: for {silent:.0f} s now {said}", yellow=True)
+                terminal.write_line(f"\nlmeval: for {silent:.0f} s now {note}", yellow=True)
 
 
 def services_of(state: RunState, shared: Shared, engine: Any, judge: Any) -> Services:

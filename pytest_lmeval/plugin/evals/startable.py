@@ -34,7 +34,7 @@ _SKIPS = ("skip", "skipif", "xfail")
 class FixtureNeeds:
     """What the items of one function need besides their parameters: fixtures by name, and why they must wait.
 
-    ``reason`` is empty where they may be begun ahead; it is said in the summary, but for ``silent`` ones.
+    ``reason`` is empty where they may be begun ahead; the summary gives it, except for ``silent`` ones.
     """
 
     fixtures: tuple[tuple[str, Any], ...] = ()

@@ -25,7 +25,7 @@ from pytest_lmeval.functions.steps import Step
 from pytest_lmeval.types import Completion, Generate, Message
 
 if TYPE_CHECKING:
-    from pytest_lmeval.functions.clients import Clients
+    from pytest_lmeval.functions.endpoint import Clients
 
 _YES_NO = ("yes", "no")
 _Result = TypeVar("_Result")

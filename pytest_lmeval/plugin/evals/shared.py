@@ -21,8 +21,7 @@ from pytest_lmeval.scoring.judge import Judge
 from pytest_lmeval.types import Exchange
 
 if TYPE_CHECKING:
-    from pytest_lmeval.functions.clients import Clients
-    from pytest_lmeval.functions.endpoint import Endpoint
+    from pytest_lmeval.functions.endpoint import Clients, Endpoint
     from pytest_lmeval.functions.spans import Spans
     from pytest_lmeval.plugin.asking.state import RunState
 
@@ -207,7 +206,7 @@ def _asker(state: RunState, loop: Loop, engine: Any, judge: Judge | None = None)
 
 
 def _clients(asker: Asker, endpoint: Endpoint) -> Clients:
-    from pytest_lmeval.functions.clients import Clients
+    from pytest_lmeval.functions.endpoint import Clients
 
     return Clients(asker, endpoint)
 

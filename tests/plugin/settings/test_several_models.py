@@ -12,6 +12,20 @@ from tests.conftest import Project
 from tests.schemas import faults
 
 TWO = ("--lm-adapter=A=models:Good", "--lm-adapter=B=models:Weak")
+CLOSING = """
+from pathlib import Path
+
+class Closing:
+    def __init__(self, mark):
+        self.name = self.mark = mark
+
+    def generate(self, prompts):
+        return prompts
+
+    def close(self):
+        Path(self.mark).touch()
+        raise OSError("does not close")
+"""
 
 
 @pytest.fixture
@@ -282,3 +296,11 @@ def test_one_model_needs_no_label_and_may_have_one(several: Project) -> None:
     ran = several.run_pytest("--lm-adapter=A=models:Good", "--lm-adapter-arg=A:style=")
     assert 0 == ran.ret
     assert "good.v1" == several.board()["adapter"]
+
+
+def test_every_model_is_closed_where_one_does_not_close(several: Project) -> None:
+    several.write("closing.py", CLOSING)
+    models = ("--lm-adapter=A=closing:Closing", "--lm-adapter=B=closing:Closing")
+    ran = several.run_pytest(*models, "--lm-adapter-arg=A:mark=first", "--lm-adapter-arg=B:mark=second")
+    ran.stdout.fnmatch_lines(["*OSError: does not close*"])
+    assert [True, True] == [(several.path / mark).exists() for mark in ("first", "second")]

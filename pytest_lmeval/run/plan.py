@@ -180,6 +180,13 @@ def needs_sandbox(needed: Requirements, registry: Registry) -> bool:
     return any(name in registry.metrics and registry.metrics[name].needs_sandbox for name in needed.metrics)
 
 
+def missing_sandbox(level: str) -> str:
+    """Return why programs cannot be run at ``level``; empty where they can."""
+    from pytest_lmeval.sandbox import require_level
+
+    return require_level(level) or ""
+
+
 def opened_sandbox(plan: RunPlan, settings: RunSettings) -> tuple[Any, str]:
     """Return the place where programs are run, and its level: a sandbox, or what becomes one when it is first used."""
     wanted = settings.sandbox

@@ -11,7 +11,7 @@ from pytest_lmeval.adapters.resolve import adapter_name, as_judge, secrets_of
 from pytest_lmeval.asking.engine import Ahead, Engine, Hooks
 from pytest_lmeval.errors import AdapterError, BudgetSpent, UsageError
 from pytest_lmeval.leaderboard.quarantine import Quarantine
-from pytest_lmeval.redaction import redact_options
+from pytest_lmeval.redaction import Scrubber, redact_options
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.run.answers import Model, ModelAnswers, Render
 from pytest_lmeval.run.plan import (
@@ -21,6 +21,7 @@ from pytest_lmeval.run.plan import (
     check_costs,
     check_requirements,
     lacking_in,
+    missing_sandbox,
     needs_sandbox,
     opened_sandbox,
     plan_batches,
@@ -132,7 +133,7 @@ class Run:
             plan_batches(grouped, self.settings.batch_size),
             {} if adapter is None else lacking_in(adapter, tasks),
             programs,
-            self._missing_sandbox() if programs and not trusted else "",
+            missing_sandbox(self.settings.sandbox) if programs and not trusted else "",
             trusted,
         )
 
@@ -277,7 +278,7 @@ class Run:
             "late": self.late,
         }
         return {
-            "model": self._model_facts(),
+            "model": _model_facts(self.model.adapter, self.settings.scrubber),
             "think_tags": self.settings.think_tags_text,
             **{name: value for name, value in found.items() if value},
         }
@@ -303,11 +304,6 @@ class Run:
             self.settings.scrubber.learn(secrets_of(self._named_judges[spec]))
         return self._named_judges[spec]
 
-    def _missing_sandbox(self) -> str:
-        from pytest_lmeval.sandbox import require_level
-
-        return require_level(self.settings.sandbox) or ""
-
     def _early_score(self, unit: Unit, answers: ModelAnswers, tools: Tools) -> Callable[..., Any] | None:
         """Return what scores ``unit`` where that is begun early, None where its task's method does."""
         if not answers.plan.runs_programs and not getattr(tools.judge, "name", ""):
@@ -317,16 +313,6 @@ class Run:
 
             self._early = Early(self.settings.repeats)
         return self._early.look(answers, tools, unit)
-
-    def _model_facts(self) -> dict[str, Any]:
-        adapter = self.model.adapter
-        try:
-            facts = redact_options(getattr(adapter, "manifest", None) or {})
-            # It says that it answers the same to the same, always.
-            exact = {"exact": True} if getattr(adapter, "exact", False) else {}
-            return {**self.settings.scrubber.scrub_all(facts), **exact}
-        except Exception as error:  # an adapter's own code must not cost the run its board
-            return {"error": self.settings.scrubber.scrub(f"{type(error).__name__}: {error}")}
 
 
 def _nothing() -> None:
@@ -340,3 +326,13 @@ def _model(adapter: Any) -> Model:
     from pytest_lmeval.adapters.identity import identity_of
 
     return Model(adapter, adapter_name(adapter), identity_of(adapter).key[:16])
+
+
+def _model_facts(adapter: Any, scrubber: Scrubber) -> dict[str, Any]:
+    try:
+        facts = redact_options(getattr(adapter, "manifest", None) or {})
+        # It says that it answers the same to the same, always.
+        exact = {"exact": True} if getattr(adapter, "exact", False) else {}
+        return {**scrubber.scrub_all(facts), **exact}
+    except Exception as error:  # an adapter's own code must not cost the run its board
+        return {"error": scrubber.scrub(f"{type(error).__name__}: {error}")}

@@ -242,3 +242,48 @@ def test_the_log_of_an_adapter_is_captured_with_its_example(project: Project) ->
     result = project.run()
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["*Captured log call*", "WARNING *model:model.py:* asked"])
+
+
+ENGINES = {
+    "wrapped": """
+import pytest
+
+class Counting:
+    def __init__(self, engine):
+        self.engine = engine
+
+    def __getattr__(self, name):
+        return getattr(self.engine, name)
+
+    def respond(self, key, requests_of):
+        print("asked", key.name)
+        return self.engine.respond(key, requests_of)
+
+@pytest.fixture(scope="session")
+def lm_engine(lm_engine):
+    return Counting(lm_engine)
+""",
+    "own": """
+import pytest
+from pytest_lmeval.asking.engine import Engine
+
+class Counting(Engine):
+    def respond(self, key, requests_of):
+        print("asked", key.name)
+        return super().respond(key, requests_of)
+
+@pytest.fixture(scope="session")
+def lm_engine(lm_adapter):
+    return Counting(lm_adapter)
+""",
+}
+
+
+@pytest.mark.parametrize("kind", ENGINES)
+def test_an_engine_of_a_project_answers_its_examples(project: Project, kind: str) -> None:
+    project.write("conftest.py", ENGINES[kind])
+    project.task("tasks/t.jsonl", project.record("a", "x"), project.record("b", "x"))
+    result = project.run("-s", "--lm-batch-size=2")
+    result.assert_outcomes(passed=2)
+    result.stdout.fnmatch_lines(["*asked a*", "*asked b*"])
+    assert project.board()["complete"]

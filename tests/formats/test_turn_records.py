@@ -12,7 +12,7 @@ import pytest
 
 from pytest_lmeval import load_tasks, run_leaderboard
 from pytest_lmeval.errors import RecordRefused
-from pytest_lmeval.loading import validate_task
+from pytest_lmeval.loading import default_registry, validate_task
 from pytest_lmeval.schemas import load_schema
 from pytest_lmeval.types import Completion, ExampleResult, Generate, ToolCall
 from tests.needs import module
@@ -204,7 +204,7 @@ class Scripted:
 
 def run(folder: Path, *records: Mapping[str, Any], model: Scripted, **options: Any) -> list[ExampleResult]:
     (folder / "talk.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
-    board = run_leaderboard(load_tasks(folder), model, **options)
+    board = run_leaderboard(load_tasks(folder, registry=options.get("registry")), model, **options)
     return list(board.tasks[0].per_example)
 
 
@@ -237,6 +237,21 @@ def test_repeats_are_conversations_of_their_own(tmp_path: Path) -> None:
     (result,) = run(tmp_path, {"id": "a", "turns": said}, model=model, repeats=2)
     assert ('["0","0"]', '["1","1"]') == result.outputs
     assert [0.0, 1.0] == result.details["scores"]
+
+
+class Half:
+    """A number of another library, which is no float."""
+
+    def __float__(self) -> float:
+        return 0.5
+
+
+def test_a_turn_takes_whatever_number_its_metric_gives(tmp_path: Path) -> None:
+    registry = default_registry(entry_points=False)
+    registry.add_metric("half", lambda *_: Half(), threshold=0.5)
+    said = [{"user": "1?", "targets": ["1"], "metric": "half"}]
+    (result,) = run(tmp_path, {"id": "a", "turns": said}, model=Scripted(echo), registry=registry)
+    assert (1.0, 0.5) == (result.score, result.details["turns"][0]["score"])
 
 
 def _calling(request: Generate) -> Completion:

@@ -328,6 +328,15 @@ class Quiz"""
     assert {"seen": " text "} == score.details
 
 
+def test_whatever_the_score_of_a_metric_says_is_kept(folder: TaskFolder) -> None:
+    said = 'Score(0.3, {"seen": 1}, metrics={"part": 0.5}, usage={"cost": 0.1}, excluded="no need")'
+    source = f"\ndef lenient(prediction, targets, extras):\n    return {said}\n\nclass Quiz"
+    score = _scored(folder.quiz({"\nclass Quiz": source, "[AccuracyCompletion]": "[lenient, AccuracyCompletion]"}), "x")
+
+    assert [0.3, {"seen": 1}, "no need", {"cost": 0.1}] == [score.value, score.details, score.excluded, score.usage]
+    assert {"part": 0.5, "completion_accuracy": 0.0} == score.metrics
+
+
 def test_a_metric_of_a_class_that_says_nothing_of_an_item_is_left_out(folder: TaskFolder) -> None:
     task = folder.quiz({"[AccuracyCompletion]": "[JSONFormat]"})
     score = _scored(task, 'so: {"a": 1}')

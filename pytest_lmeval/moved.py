@@ -21,6 +21,8 @@ _FOLDERS = {
     ),
     ("engine", "scoring"): "evaluate judge",
     ("engine", "run"): "resume",
+    ("adapters", "adapters"): "source=identity replay_judge=replay",
+    ("adapters.hf", "adapters.hf"): "weights=loading device=options",
     ("adapters.openai", "adapters.openai"): "checks=options",
     ("plugin.evals", "plugin.evals"): "fixture=hooks",
     ("functions", "functions"): "data=declare output=loop",
@@ -34,7 +36,8 @@ _FOLDERS = {
         "kit=templates.template filters=actions rows=datasets models.actions=actions models.dataset=models.task"
         " scoring.python=scoring.build scoring.prompts=scoring.judges"
     ),
-    ("compare", "compare"): "limits=findings",
+    ("compare", "compare"): "limits=findings shared_answers=baseline",
+    ("report", "report"): "cached=wording",
     ("report.html", ""): "texts=text",
     ("plugin", "plugin.settings"): "options ini_gate=checks unheeded=checks report_dir models stash=models",
     ("plugin", "plugin.collect"): "collector collected locate formatting sharding=selecting tags=selecting",

@@ -1,7 +1,8 @@
-"""Answers recorded earlier, by (task, id): score a model again without asking it again."""
+"""Answers recorded earlier, by (task, id), and replies of judges: score a model again without asking it again."""
 
 from __future__ import annotations
 
+from collections import defaultdict, deque
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -9,10 +10,13 @@ from typing import Any
 
 from pytest_lmeval.adapters.protocol import ANY_OPTION
 from pytest_lmeval.errors import AdapterError, UsageError
-from pytest_lmeval.hashes import request_hash
+from pytest_lmeval.hashes import judge_key, request_hash
 from pytest_lmeval.records.answers import Recall
+from pytest_lmeval.records.judgements import Judgements, read_judgements
 from pytest_lmeval.records.recording import Outputs, read_recording
 from pytest_lmeval.types import Completion, Generate
+
+_Key = tuple[str, str]
 
 
 def make(argument: str, **options: Any) -> ReplayAdapter:
@@ -51,8 +55,6 @@ class ReplayAdapter:
 
     def as_judge(self) -> Any:
         """Return the judge that answers out of the same file: what a model said is no judge's reply."""
-        from pytest_lmeval.adapters.replay_judge import ReplayJudge
-
         return ReplayJudge(self._path)
 
     def check_selection(self, keys: Iterable[tuple[str, str]]) -> None:
@@ -106,3 +108,52 @@ def _completion(outputs: Outputs, number: int) -> Completion:
 
 def _label(task: str | None, example_id: str) -> str:
     return repr(example_id) if task is None else f"{example_id!r} of task {task!r}"
+
+
+class ReplayJudge:
+    """Answers each question about an example by the reply to its equal, equal ones in their order."""
+
+    exact = True
+    tells_cost = False
+    cacheable = False
+    answers_by_example = True
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.name = f"replay:{path.name}"
+        self._replies: dict[_Key, dict[str, deque[str]]] = {}
+        self._recalls: dict[_Key, Recall] = {}
+        self._names: dict[str, None] = {}
+        for task, example, said in read_judgements(path):
+            self._take(task, example, said)
+
+    def as_judge(self) -> ReplayJudge:
+        """Return the judge itself."""
+        return self
+
+    def generate_requests(self, requests: Sequence[Generate]) -> list[Completion | AdapterError]:
+        """Return the recorded reply to each question, or the error that there is none."""
+        return [self._answer(request) for request in requests]
+
+    def _take(self, task: str, example: str, said: Judgements) -> None:
+        # The last result of an example counts, as in the ledger of a run that was resumed.
+        replies: dict[str, deque[str]] = defaultdict(deque)
+        for name, key, reply in said.entries:
+            self._names[name] = None
+            replies[key].append(reply)
+        self._replies[task, example] = replies
+        self._recalls[task, example] = Recall(said.exchanges)
+
+    def _answer(self, request: Generate) -> Completion | AdapterError:
+        key = request.task, request.id
+        if key in self._recalls and (known := self._recalls[key].take(request)) is not None:
+            return known
+        for name in self._names:
+            found = self._replies.get(key, {}).get(judge_key(name, request))
+            if found:
+                # Two scorers that ask the same in one go were answered once.
+                return Completion(found.popleft() if len(found) > 1 else found[0])
+        return AdapterError(
+            f"{self._path} holds no reply of a judge to this question about {request.id!r} of task {request.task!r}: "
+            "the answer, or the judge's prompt, is another one"
+        )

@@ -10,10 +10,10 @@ from functools import partial
 from itertools import combinations
 from typing import Any
 
+from pytest_lmeval.compare.baseline import shared_answers
 from pytest_lmeval.compare.changes import Criteria, TaskChange, overall_change, task_changes
 from pytest_lmeval.compare.compare import Comparison, compare
 from pytest_lmeval.compare.pairing import Pair, pair_up
-from pytest_lmeval.compare.shared_answers import shared_answers
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.records.runfile import RunFile, examples_of
 from pytest_lmeval.stats.intervals import sum_clusters, wilson_interval

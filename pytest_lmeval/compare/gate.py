@@ -225,7 +225,7 @@ def _doubts(
     if comparison is not None and comparison.functions:
         found.append(printable(f"the test changed too: {', '.join(comparison.functions)}", keep=""))
     if baseline is not None and "cached" in board.spent:
-        from pytest_lmeval.compare.shared_answers import shared_with_baseline
+        from pytest_lmeval.compare.baseline import shared_with_baseline
 
         new = (each for row in board.tasks for each in row.per_example)
         found += shared_with_baseline(baseline.results or (), new)

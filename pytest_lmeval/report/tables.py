@@ -115,7 +115,7 @@ def _cache_lines(board: Leaderboard) -> list[str]:
     if not cache:
         return []
 
-    from pytest_lmeval.report.cached import cache_lines
+    from pytest_lmeval.report.wording import cache_lines
 
     return cache_lines(cache, board.facts.timestamp)
 

@@ -9,12 +9,10 @@ from typing import Any, TypeVar
 
 from pytest_lmeval.adapters.hf import generation, scoring
 from pytest_lmeval.adapters.hf.batches import pack
-from pytest_lmeval.adapters.hf.device import share_threads, worker_number
 from pytest_lmeval.adapters.hf.families import RowFamily, can_share, families
-from pytest_lmeval.adapters.hf.loading import Loaded, load
-from pytest_lmeval.adapters.hf.options import fault, read_options
+from pytest_lmeval.adapters.hf.loading import Loaded, hash_files, load, weight_files
+from pytest_lmeval.adapters.hf.options import fault, read_options, share_threads, worker_number
 from pytest_lmeval.adapters.hf.prompts import Prompts
-from pytest_lmeval.adapters.hf.weights import hash_files, weight_files
 from pytest_lmeval.errors import AdapterError
 from pytest_lmeval.types import Completion, Generate, LogLikelihood, LogProb
 

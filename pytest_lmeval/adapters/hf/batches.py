@@ -28,21 +28,19 @@ def pack(
         yield part
 
 
-def pad_left(rows: Sequence[Sequence[int]], pad: int, device: str) -> tuple[Any, Any]:
-    """Return tokens and attention mask, both of shape (rows, length of the longest), on ``device``."""
+def padded(rows: Sequence[Sequence[int]], pad: int, device: str, *, left: bool) -> tuple[Any, Any]:
+    """Return tokens and attention mask, both of shape (rows, length of the longest), on ``device``.
+
+    They are filled up on the ``left``, or on the right: for rows that go on from something.
+    """
     import torch
 
     width = max(map(len, rows))
-    tokens = torch.tensor([[*[pad] * (width - len(row)), *row] for row in rows])
-    mask = torch.tensor([[*[0] * (width - len(row)), *[1] * len(row)] for row in rows])
-    return tokens.to(device), mask.to(device)
 
+    def filled(row: Sequence[int], rest: int) -> list[int]:
+        more = [rest] * (width - len(row))
+        return [*more, *row] if left else [*row, *more]
 
-def pad_right(rows: Sequence[Sequence[int]], pad: int, device: str) -> tuple[Any, Any]:
-    """Return the same as :func:`pad_left`, filled up on the right: for rows that go on from something."""
-    import torch
-
-    width = max(map(len, rows))
-    tokens = torch.tensor([[*row, *[pad] * (width - len(row))] for row in rows])
-    mask = torch.tensor([[*[1] * len(row), *[0] * (width - len(row))] for row in rows])
+    tokens = torch.tensor([filled(row, pad) for row in rows])
+    mask = torch.tensor([filled([1] * len(row), 0) for row in rows])
     return tokens.to(device), mask.to(device)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_lmeval.adapters.hf.batches import pad_left
+from pytest_lmeval.adapters.hf.batches import padded
 from pytest_lmeval.adapters.hf.loading import Loaded
 from pytest_lmeval.adapters.hf.options import HfOptions
 from pytest_lmeval.adapters.hf.prompts import Prompts
@@ -41,7 +41,7 @@ def write(loaded: Loaded, prompts: Prompts, options: HfOptions, batch: Sequence[
 
     A text ends before a token that ends texts, before the first of its stop strings, or when its room is used up.
     """
-    tokens, mask = pad_left([asked.tokens for asked in batch], loaded.pad, loaded.device)
+    tokens, mask = padded([asked.tokens for asked in batch], loaded.pad, loaded.device, left=True)
     width = tokens.shape[1]
     ends = _Ends(batch, width, prompts)
     choice = _Choice(batch, options)

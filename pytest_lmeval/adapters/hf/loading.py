@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pytest_lmeval.adapters.hf.device import choose_device
-from pytest_lmeval.adapters.hf.options import HfOptions, fault
-from pytest_lmeval.adapters.hf.weights import weight_files
+from pytest_lmeval.adapters.hf.options import HfOptions, choose_device, fault
 from pytest_lmeval.errors import UsageError
 
+# In the order in which transformers looks for them; the first kind that is there is the one that is loaded.
+_PATTERNS = ("model*.safetensors", "pytorch_model*.bin", "*.safetensors", "*.bin")
+_CHUNK = 1 << 20
 _INSTALL = "pip install 'pytest-lmeval[hf]'"
 _WINDOWS = ("max_position_embeddings", "n_positions", "max_seq_len", "max_sequence_length", "seq_length")
 
@@ -178,3 +180,20 @@ def _libraries() -> tuple[Any, Any]:
     except ImportError as error:
         raise fault(f"needs torch and transformers, which cannot be imported ({error}): {_INSTALL}") from error
     return torch, transformers
+
+
+def weight_files(folder: Path) -> list[Path]:
+    """Return the files of ``folder`` that hold the weights, by name; an empty list where there are none."""
+    kinds = (sorted(folder.glob(pattern)) for pattern in _PATTERNS)
+    return next((files for files in kinds if files), [])
+
+
+def hash_files(paths: Iterable[Path]) -> str:
+    """Return the sha256 of the files' contents, one after the other, as ``cat PATHS | sha256sum`` does."""
+    digest = hashlib.sha256()
+    chunk = memoryview(bytearray(_CHUNK))
+    for path in paths:
+        with path.open("rb", buffering=0) as file:
+            while size := file.readinto(chunk):
+                digest.update(chunk[:size])
+    return digest.hexdigest()

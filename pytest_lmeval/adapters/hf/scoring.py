@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_lmeval.adapters.hf.batches import pad_left, pad_right
+from pytest_lmeval.adapters.hf.batches import padded
 from pytest_lmeval.adapters.hf.families import RowFamily, ScoredRow
 from pytest_lmeval.adapters.hf.loading import Loaded
 from pytest_lmeval.errors import AdapterError
@@ -115,7 +115,7 @@ def _read(loaded: Loaded, rows: Sequence[ScoredRow]) -> Any:
     """Return the predictions that the rows ask for, row by row, of shape (predictions, vocabulary)."""
     import torch
 
-    tokens, mask = pad_left([row.tokens for row in rows], loaded.pad, loaded.device)
+    tokens, mask = padded([row.tokens for row in rows], loaded.pad, loaded.device, left=True)
     logits = _logits(loaded.model, tokens, mask, max(row.kept for row in rows))
     return torch.cat([one[-row.kept :] for row, one in zip(rows, logits, strict=True)])
 
@@ -135,7 +135,9 @@ def _go_on(loaded: Loaded, batch: Sequence[RowFamily]) -> Any:
     """Return the same as :func:`_read`, having read what a family shares once."""
     import torch
 
-    begun, mask = pad_left([family.rows[0].tokens[: family.shared] for family in batch], loaded.pad, loaded.device)
+    begun, mask = padded(
+        [family.rows[0].tokens[: family.shared] for family in batch], loaded.pad, loaded.device, left=True
+    )
     first = loaded.model(
         input_ids=begun, attention_mask=mask, position_ids=_positions(mask), use_cache=True, logits_to_keep=1
     )
@@ -143,7 +145,7 @@ def _go_on(loaded: Loaded, batch: Sequence[RowFamily]) -> Any:
     family_of = torch.tensor([number for number, family in enumerate(batch) for _ in family.rows], device=loaded.device)
     first.past_key_values.batch_select_indices(family_of)
     rests = [row.tokens[family.shared :] for family in batch for row in family.rows]
-    tokens, own = pad_right(rests, loaded.pad, loaded.device)
+    tokens, own = padded(rests, loaded.pad, loaded.device, left=False)
     whole = torch.cat([mask[family_of], own], dim=-1)
     width, kept = tokens.shape[1], [row.kept for family in batch for row in family.rows]
     wanted = max(width - len(rest) + number for rest, number in zip(rests, kept, strict=True))

@@ -267,6 +267,6 @@ def _more_than_one(adapters: Sequence[str]) -> list[str]:
 
 
 def _cache_remarks(cache: Mapping[str, Any], started: str) -> Sequence[str]:
-    from pytest_lmeval.report.cached import cache_lines
+    from pytest_lmeval.report.wording import cache_lines
 
     return cache_lines(cache, started)

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from pytest_lmeval.adapters.hf import HfAdapter, adapter
-from pytest_lmeval.adapters.hf.weights import hash_files, weight_files
+from pytest_lmeval.adapters.hf.loading import hash_files, weight_files
 from pytest_lmeval.errors import AdapterError, UsageError
 from pytest_lmeval.types import Generate, LogLikelihood
 

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from pytest_lmeval.adapters.hf.adapter import HfAdapter
 from pytest_lmeval.adapters.hf.batches import pack
-from pytest_lmeval.adapters.hf.device import choose_device, share_threads, worker_number
-from pytest_lmeval.adapters.hf.options import HfOptions, read_options
+from pytest_lmeval.adapters.hf.options import HfOptions, choose_device, read_options, share_threads, worker_number
 from pytest_lmeval.adapters.hf.prompts import shared_length
 from pytest_lmeval.errors import UsageError
 

@@ -457,7 +457,8 @@ class ExampleResult(_Fields):
         **fields: Any,
     ) -> None:
         groups: tuple[Any, ...] = (question, answer, judgement)
-        if values or fields or None in groups:
+        # Not by `None in groups`, which would compare each group field by field.
+        if values or fields or question is None or answer is None or judgement is None:
             fields.update(zip(RESULT_FIELDS, values, strict=False))
             groups = tuple(map(_with_fields, _GROUPS.values(), groups, _by_group(fields)))
         for name, group in zip(_GROUPS, groups, strict=True):

@@ -116,7 +116,7 @@ def result_of(
     """
     task, example, function = unit.task, unit.example, unit.function_name
     error = _first_error(task, function, outcomes, rule)
-    question = question_of(task, example, example.prompt, ())
+    question = question_of(task, example, example.prompt, (), item)
     if error is not None:
         result = failed_result(task, example, question, error, rules)
     else:
@@ -131,16 +131,15 @@ def result_of(
     details[FUNCTION] = {"name": function, "sha256": task.code.get(function, "")}
     steps = outcomes[0].state.steps if len(outcomes) == 1 else [step for one in outcomes for step in one.state.steps]
     waits, cached = _waits(steps)
-    return replace(
-        result,
-        details=details,
-        predictions=(),
+    answer = replace(
+        result.answer,
         usage=total_usage(steps),
         latency_ms=round(sum(waits) / len(waits), 3) if waits else None,
         request_ms=tuple(waits) if len(waits) > 1 else (),
         cached=cached,
-        item=item,
     )
+    judgement = replace(result.judgement, details=details, predictions=())
+    return ExampleResult(question=result.question, answer=answer, judgement=judgement)
 
 
 def _waits(steps: Sequence[Step]) -> tuple[list[float], int]:

@@ -7,7 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from operator import attrgetter
+from operator import attrgetter, is_
 from typing import Any
 
 from pytest_lmeval.errors import AdapterTimeout, LmevalError
@@ -168,9 +168,12 @@ def _outcome(
 
 
 def question_of(
-    task: Task, example: Example, prompt: Prompt, requests: Sequence[Request] | None = None
+    task: Task, example: Example, prompt: Prompt, requests: Sequence[Request] | None = None, item: str = ""
 ) -> ExampleQuestion:
-    """Return which example was asked, and what; ``requests`` are those of one response, where they are known."""
+    """Return which example was asked, and what; ``requests`` are those of one response, where they are known.
+
+    ``item`` is the name of its test item where that does not follow from its id.
+    """
     content, scored = hashes(task, example, prompt)
     return ExampleQuestion(
         task=task.name,
@@ -185,6 +188,7 @@ def question_of(
         cluster=str(example.metadata.get("cluster", "")),
         must_pass=example.metadata.get("must_pass") is True,
         line=example.line,
+        item=item,
         scoring_hash=scored,
     )
 
@@ -329,7 +333,8 @@ def _checked(score: Score, metric: str) -> Score:
     metrics = {name: _share(given, name) for name, given in score.metrics.items()} if score.metrics else {}
     if score.details:
         json.dumps(score.details, allow_nan=False)
-    return score if value is score.value and not metrics else replace(score, value=value, metrics=metrics)
+    is_plain = value is score.value and all(map(is_, metrics.values(), score.metrics.values()))
+    return score if is_plain else replace(score, value=value, metrics=metrics)
 
 
 def _share(given: Any, metric: str) -> float:

@@ -110,25 +110,9 @@ def pytest_report_header(config: pytest.Config) -> str | None:
     spec = config.getoption("lm_adapter") or config.getini("lm_adapter")
     if not spec:
         return None
-    options = config.option
-    # A key that was pasted where the model's name belongs is refused later; it must not be shown before that.
-    shown = spec if "sk-" not in spec else f"{spec.partition(':')[0]}:***"
-    from pytest_lmeval.plugin.record.run_facts import ini_file
-    from pytest_lmeval.plugin.settings.models import configs, label_of
-    from pytest_lmeval.plugin.settings.report_dir import shown_report_dir
-    from pytest_lmeval.plugin.settings.settings import address_text, gate_mode
+    from pytest_lmeval.plugin.record.run_facts import header
 
-    shown = ", ".join(f"{label_of(one) or shown}{address_text(one)}" for one in configs(config))
-    parts = [f"adapter {shown}", f"gate {gate_mode(config)}", f"sandbox {options.lm_sandbox}"]
-    # A folder below may have one of its own, which then decides; pytest's own line does not say which folder's it is.
-    from pytest_lmeval.plugin.settings.settings import cache_of
-
-    cache = cache_of(config)
-    parts += [f"cache {cache.folder} ({cache.mode})"] if cache is not None else []
-    parts += [f"ini {found}"] if (found := ini_file(config)) else []
-    from pytest_lmeval.text import printable
-
-    return printable(f"lmeval: {', '.join(parts)}, reports {shown_report_dir(config)}", keep="")
+    return header(config, spec)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -252,15 +236,9 @@ def pytest_report_collectionfinish(config: pytest.Config) -> str | None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
     if is_worker(session.config):
-        from pytest_lmeval.plugin.settings.models import configs, label_of
-        from pytest_lmeval.plugin.workers.report import add_to_report
+        from pytest_lmeval.plugin.workers.report import report_runs
 
-        begun = {label_of(one): one.stash.get(RUN, None) for one in configs(session.config)}
-        runs = {label: run for label, run in begun.items() if run is not None}
-        known = {label: run.run.facts() for label, run in runs.items()}
-        remarks = {label: run.remarks for label, run in runs.items()}
-        for run in [*runs.values()][:1]:  # files that are no tasks are the same for all models
-            add_to_report(session.config, facts=known, not_tasks=run.collected.not_tasks, remarks=remarks)
+        report_runs(session.config)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

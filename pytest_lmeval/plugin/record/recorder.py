@@ -7,7 +7,6 @@ import sys
 import threading
 import traceback
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,35 +15,10 @@ from pytest_lmeval.plugin.collect.locate import asks_for_run, is_example, is_exa
 from pytest_lmeval.plugin.private import end_capture, is_controller, kept_reports, show_internal_error
 from pytest_lmeval.plugin.record.exit_guard import ExitGuard
 from pytest_lmeval.plugin.settings.models import COLLECTED, RUN
+from pytest_lmeval.plugin.workers.report import Notes
 
 if TYPE_CHECKING:
     from pytest_lmeval.plugin.record.records import Records
-    from pytest_lmeval.plugin.workers.report import WorkerReport
-
-
-@dataclass(slots=True)
-class Notes:
-    """What collecting left to say at the end: what could not be collected, what is no task, and remarks.
-
-    ``bad_files`` and ``uncollected`` are node ids: of task files, and of anything else that may hold evals.
-    """
-
-    bad_files: dict[str, None] = field(default_factory=dict)
-    uncollected: dict[str, None] = field(default_factory=dict)
-    not_tasks: dict[str, str] = field(default_factory=dict)
-    remarks: dict[str, None] = field(default_factory=dict)
-    skipped_evals: int = 0
-
-    def add(self, report: WorkerReport) -> None:
-        """Note what a worker reported."""
-        self.not_tasks.update(report.not_tasks)
-        self.skipped_evals = max(self.skipped_evals, report.skipped_evals)
-        self.remarks.update(dict.fromkeys(remark for remarks in report.remarks.values() for remark in remarks))
-
-    def refuse_bad_files(self) -> None:
-        """End the session where a task file could not be collected."""
-        if self.bad_files:
-            raise pytest.Session.Interrupted(f"{len(self.bad_files)} bad task file(s)")
 
 
 class Recorder:

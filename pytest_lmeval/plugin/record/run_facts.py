@@ -16,11 +16,12 @@ import pytest
 
 from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.plugin.settings.checks import FROM_INI
-from pytest_lmeval.plugin.settings.models import OWN
+from pytest_lmeval.plugin.settings.models import OWN, configs, label_of
 from pytest_lmeval.plugin.settings.report_dir import shown_report_dir
-from pytest_lmeval.plugin.settings.settings import resolved_of
+from pytest_lmeval.plugin.settings.settings import address_text, cache_of, gate_mode, resolved_of
 from pytest_lmeval.redaction import redact, redact_arguments
 from pytest_lmeval.report.rerun import rerun_parts, with_item
+from pytest_lmeval.text import printable
 
 _PACKAGES = ("pytest-lmeval", "pytest", "pytest-xdist", "pytest-json-report")
 _RERUN = pytest.StashKey[dict[str, Any]]()
@@ -117,6 +118,19 @@ def ini_file(config: pytest.Config) -> str:
     if config.inipath is None:
         return ""
     return Path(os.path.relpath(config.inipath, config.invocation_params.dir)).as_posix()
+
+
+def header(config: pytest.Config, spec: str) -> str:
+    """Return the line about a run with the adapter ``spec`` at the head of pytest's output."""
+    # A key that was pasted where the model's name belongs is refused later; it must not be shown before that.
+    shown = spec if "sk-" not in spec else f"{spec.partition(':')[0]}:***"
+    shown = ", ".join(f"{label_of(one) or shown}{address_text(one)}" for one in configs(config))
+    parts = [f"adapter {shown}", f"gate {gate_mode(config)}", f"sandbox {config.option.lm_sandbox}"]
+    cache = cache_of(config)
+    parts += [f"cache {cache.folder} ({cache.mode})"] if cache is not None else []
+    # A folder below may have one of its own, which then decides; pytest's own line does not say which folder's it is.
+    parts += [f"ini {found}"] if (found := ini_file(config)) else []
+    return printable(f"lmeval: {', '.join(parts)}, reports {shown_report_dir(config)}", keep="")
 
 
 def rerun_facts(config: pytest.Config) -> dict[str, Any]:

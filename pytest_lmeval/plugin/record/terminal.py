@@ -28,9 +28,9 @@ from pytest_lmeval.types import ExampleResult
 
 if TYPE_CHECKING:
     from pytest_lmeval.plugin.asking.state import RunState
-    from pytest_lmeval.plugin.record.recorder import Notes
     from pytest_lmeval.plugin.record.records import Records
     from pytest_lmeval.plugin.record.run_record import RunRecord
+    from pytest_lmeval.plugin.workers.report import Notes
 
 _SHOWN = 20
 _LONG = 200

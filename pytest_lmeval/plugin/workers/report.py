@@ -1,4 +1,4 @@
-"""What a worker reports to the controller at its end, in the output that pytest-xdist brings over."""
+"""What a worker reports to the controller at its end, in the output that pytest-xdist brings over, and notes of it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from pytest_lmeval.plugin.private import output_of, output_to_controller
+from pytest_lmeval.plugin.settings.models import RUN, configs
 
 _PREFIX = "lmeval_"
 
@@ -43,8 +44,43 @@ def add_to_report(config: pytest.Config, **values: Any) -> None:
         output.update({_PREFIX + name: json.dumps(value) for name, value in values.items()})
 
 
+def report_runs(config: pytest.Config) -> None:
+    """Add to the report what only this worker knows of its runs, one for each model."""
+    runs = [one.stash[RUN] for one in configs(config) if RUN in one.stash]
+    if runs:
+        facts = {state.label: state.run.facts() for state in runs}
+        remarks = {state.label: state.remarks for state in runs}
+        # Files that are no tasks are the same for all models.
+        add_to_report(config, facts=facts, not_tasks=runs[0].collected.not_tasks, remarks=remarks)
+
+
 def report_of(worker: object) -> WorkerReport:
     """Return what ``worker``, which has ended, reported."""
     output = output_of(worker) or {}
     names = [each.name for each in fields(WorkerReport)]
     return WorkerReport(**{name: json.loads(output[_PREFIX + name]) for name in names if _PREFIX + name in output})
+
+
+@dataclass(slots=True)
+class Notes:
+    """What collecting left to say at the end: what could not be collected, what is no task, and remarks.
+
+    ``bad_files`` and ``uncollected`` are node ids: of task files, and of anything else that may hold evals.
+    """
+
+    bad_files: dict[str, None] = field(default_factory=dict)
+    uncollected: dict[str, None] = field(default_factory=dict)
+    not_tasks: dict[str, str] = field(default_factory=dict)
+    remarks: dict[str, None] = field(default_factory=dict)
+    skipped_evals: int = 0
+
+    def add(self, report: WorkerReport) -> None:
+        """Note what a worker reported."""
+        self.not_tasks.update(report.not_tasks)
+        self.skipped_evals = max(self.skipped_evals, report.skipped_evals)
+        self.remarks.update(dict.fromkeys(remark for remarks in report.remarks.values() for remark in remarks))
+
+    def refuse_bad_files(self) -> None:
+        """End the session where a task file could not be collected."""
+        if self.bad_files:
+            raise pytest.Session.Interrupted(f"{len(self.bad_files)} bad task file(s)")

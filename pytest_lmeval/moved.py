@@ -34,7 +34,7 @@ _FOLDERS = {
     ("tasks", "tasks"): "members=base",
     ("formats.declarative", "formats.declarative"): (
         "kit=templates.template filters=actions rows=datasets models.actions=actions models.dataset=models.task"
-        " scoring.python=scoring.build scoring.prompts=scoring.judges"
+        " scoring.python=scoring.build scoring.prompts=scoring.judges agreement=scoring.judges"
     ),
     ("compare", "compare"): "limits=findings shared_answers=baseline",
     ("report", "report"): "cached=wording",

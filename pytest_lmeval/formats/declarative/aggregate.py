@@ -9,7 +9,6 @@ from typing import Any
 
 from pytest_lmeval.errors import ScoringError, nearest
 from pytest_lmeval.formats.declarative import aggregations as pure
-from pytest_lmeval.formats.declarative.agreement import judge_notes
 from pytest_lmeval.formats.declarative.decision import ScoreRule, score_of_task
 from pytest_lmeval.formats.declarative.models.metrics import (
     BinaryClassification,
@@ -21,6 +20,7 @@ from pytest_lmeval.formats.declarative.models.metrics import (
     PythonMetric,
     WeightedAverage,
 )
+from pytest_lmeval.formats.declarative.scoring.judges import judge_notes
 from pytest_lmeval.formats.declarative.scoring.outcome import Scorer
 from pytest_lmeval.formats.declarative.snippets import Snippet
 from pytest_lmeval.formats.declarative.values import attributes, plain

@@ -135,9 +135,9 @@ def decide(
     without one, and a board whose examples were judged for another mode.
     """
     _check_mode(board, baseline, settings)
-    if not settings.update:
+    if baseline is not None and not settings.update:
         check_quarantine(board, baseline)
-    if refusal := ambiguous_floor(settings.floors, {row.task: row.key for row in board.tasks}):
+    if settings.floors and (refusal := ambiguous_floor(settings.floors, {row.task: row.key for row in board.tasks})):
         raise UsageError(refusal)
     comparison = None
     if baseline is not None:

@@ -96,14 +96,12 @@ def quarantine_of(run: RunFile, baseline: RunFile) -> Quarantine:
     return Quarantine(run.timestamp[:10], quarantined(examples_of(baseline)))
 
 
-def check_quarantine(board: Leaderboard, baseline: RunFile | None) -> None:
+def check_quarantine(board: Leaderboard, baseline: RunFile) -> None:
     """Raise UsageError where examples of the board are in quarantine that are not so in the baseline, or not any more.
 
     A board of a run that was not compared with the baseline from its beginning can be such.
     """
-    listed = quarantined(baseline.results or ()) if baseline is not None else None
-    if listed is None:
-        return
+    listed = quarantined(baseline.results or ())
     held = {(entry["task"], entry["id"]) for entry in board.quarantined()}
     if wrong := sorted(held - listed.keys()):
         task, id = wrong[0]

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 
-from pytest_lmeval.errors import UsageError, did_you_mean
+from pytest_lmeval.errors import UsageError, nearest
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ def _distributions(name: str) -> list[metadata.Distribution]:
         imported = metadata.packages_distributions()
         if name in imported:
             return list(map(metadata.distribution, imported[name]))
-    raise UsageError(f"sandbox package {name!r} is not installed;{did_you_mean(name, imported)}".rstrip(";"))
+    raise UsageError(f"sandbox package {name!r} is not installed{nearest(name, imported)}")
 
 
 def _needed(distribution: metadata.Distribution) -> Iterator[metadata.Distribution]:

@@ -21,6 +21,7 @@ _FOLDERS = {
     ),
     ("engine", "scoring"): "evaluate judge",
     ("engine", "run"): "resume",
+    ("run", "run"): "needs=plan",
     ("adapters", "adapters"): "source=identity replay_judge=replay",
     ("adapters.hf", "adapters.hf"): "weights=loading device=options",
     ("adapters.openai", "adapters.openai"): "checks=options",

@@ -43,6 +43,7 @@ __all__ = [
     "Score",
     "Status",
     "ToolCall",
+    "read_as_own",
 ]
 
 Status = Literal["passed", "failed", "below", "measured", "quarantined", "excluded", "error", "timeout"]
@@ -350,6 +351,12 @@ COST_UNKNOWN = "cost_unknown"
 """In the usage of an example: how many of its requests do not tell their cost, where others of it do."""
 
 
+def read_as_own(kind: type, group: str, of: type) -> None:
+    """Make every field of the class ``of``, which the field ``group`` of ``kind`` holds, an attribute of ``kind``."""
+    for each in fields(of):
+        setattr(kind, each.name, property(attrgetter(f"{group}.{each.name}")))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExampleQuestion:
     """Which example a result is of, and what it asked.
@@ -525,9 +532,8 @@ RESULT_FIELDS = (
 _question_values, _answer_values, _judgement_values = (attrgetter(*names) for names in _NAMES)
 _question_items, _answer_items, _judgement_items = (itemgetter(*names) for names in _NAMES)
 _as_in_a_line = itemgetter(*[(*_QUESTION, *_ANSWER, *_JUDGEMENT).index(name) for name in RESULT_FIELDS])
-for _group, _names in zip(_GROUPS, _NAMES, strict=True):
-    for _name in _names:
-        setattr(ExampleResult, _name, property(attrgetter(f"{_group}.{_name}")))
+for _group, _kind in _GROUPS.items():
+    read_as_own(ExampleResult, _group, _kind)
 
 
 def _by_group(fields: Mapping[str, Any]) -> list[dict[str, Any]]:

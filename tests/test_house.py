@@ -43,7 +43,7 @@ LUCK = 8
 MOST_METHODS = 20
 METHODS: dict[str, int] = {}
 MOST_FIELDS = 20
-FIELDS = {"TaskRow": 32}
+FIELDS: dict[str, int] = {}
 # Names of two or more classes.
 TWICE = ""
 

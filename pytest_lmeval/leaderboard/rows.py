@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_lmeval.leaderboard.aggregations import (
     centered_metric,
@@ -22,12 +22,13 @@ from pytest_lmeval.leaderboard.classes import ClassRow, class_metrics, confusion
 from pytest_lmeval.leaderboard.functions import METRIC, mixed_decisions
 from pytest_lmeval.stats.intervals import mean, score_bounds, standard_error
 from pytest_lmeval.stats.units import Values
-from pytest_lmeval.types import ExampleResult
+from pytest_lmeval.types import ExampleResult, read_as_own
 
 # Ids in the order of the numbers in them, ex-2 before ex-10: each is written with its last twenty digits.
 _NUMBER = re.compile(r"\d+")
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
-_CATEGORY = attrgetter("category")
+_CATEGORY, _METRIC, _STATUS = map(attrgetter, ("category", "metric", "status"))
+_CUT_OFF, _UNPARSED = map(attrgetter, ("cut_off", "unparsed"))
 Breakdown = Mapping[str, Mapping[str, float | int | None]]
 
 
@@ -65,46 +66,85 @@ class TaskInfo:
     shard: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class TaskRow:
-    """One task's line of the leaderboard. Scores are means over the scored examples; None where there is none.
-
-    ``measured`` is empty, or ``{"examples", "score_metric"}`` where only aggregations score examples: how many there
-    are, and which aggregation is the task's score, None where none is.
-    """
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowTask:
+    """Which task a row is of, and the floor that it must reach."""
 
     task: str
     path: str
     sha256: str | None
     metric: str
-    score: float | None
-    stderr: float | None
-    ci95: tuple[float, float] | None
+    min_score: float | None
+    dataset: Mapping[str, Any]
+    config: Mapping[str, Any]
+    key: str
+    display_name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowCounts:
+    """How many examples a row has, and what became of them."""
+
     correct: int
     total: int
     errors: int
     timeouts: int
     excluded: int
     unparsed: int
+    cut_off: int
+    quarantined: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowNumbers:
+    """What the examples of a row come to. Scores are means over the scored examples; None where there is none.
+
+    ``measured`` is empty, or ``{"examples", "score_metric"}`` where only aggregations score examples: how many there
+    are, and which aggregation is the task's score, None where none is.
+    """
+
+    score: float | None
+    stderr: float | None
+    ci95: tuple[float, float] | None
     latency_ms: float | None
     threshold: float | None
-    min_score: float | None
     metrics: Mapping[str, float | None]
     subjects: Breakdown
-    repeats: Mapping[str, float | int | None] = field(default_factory=dict)
-    classes: Mapping[str, ClassRow] = field(default_factory=dict)
-    confusion: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    calibration: Mapping[str, float | int] = field(default_factory=dict)
-    notes: Mapping[str, Any] = field(default_factory=dict)
-    dataset: Mapping[str, Any] = field(default_factory=dict)
-    measured: Mapping[str, Any] = field(default_factory=dict)
-    config: Mapping[str, Any] = field(default_factory=dict)
-    key: str = ""
-    display_name: str = ""
-    cut_off: int = 0
-    quarantined: int = 0
-    spent: Mapping[str, float | int] = field(default_factory=dict)
+    repeats: Mapping[str, float | int | None]
+    classes: Mapping[str, ClassRow]
+    confusion: Mapping[str, Mapping[str, int]]
+    calibration: Mapping[str, float | int]
+    notes: Mapping[str, Any]
+    measured: Mapping[str, Any]
+    spent: Mapping[str, float | int]
+
+
+if TYPE_CHECKING:
+
+    class _Fields(RowTask, RowCounts, RowNumbers):  # type: ignore[misc]  # none is ever made
+        """The fields of all groups, as a type checker sees those of a row."""
+
+else:
+    _Fields = object
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRow(_Fields):
+    """One task's line of the leaderboard.
+
+    Each field of a group is one of the row, too: ``row.score`` is ``row.numbers.score``.
+    """
+
+    about: RowTask
+    counts: RowCounts
+    numbers: RowNumbers
     per_example: Sequence[ExampleResult] = field(default=(), repr=False)
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self, about: RowTask, counts: RowCounts, numbers: RowNumbers, per_example: Sequence[ExampleResult] = ()
+        ) -> None: ...
 
     @property
     def is_outside(self) -> bool:
@@ -141,8 +181,17 @@ class TaskRow:
         return fields
 
 
-_ROW_FIELDS = tuple(name for name in TaskRow.__dataclass_fields__ if name != "per_example")
-_IF_ANY = _ROW_FIELDS[_ROW_FIELDS.index("repeats") :]
+for _group, _kind in (("about", RowTask), ("counts", RowCounts), ("numbers", RowNumbers)):
+    read_as_own(TaskRow, _group, _kind)
+_IF_ANY = (
+    *("repeats", "classes", "confusion", "calibration", "notes", "dataset", "measured", "config", "key"),
+    *("display_name", "cut_off", "quarantined", "spent"),
+)
+_ROW_FIELDS = (
+    *("task", "path", "sha256", "metric", "score", "stderr", "ci95", "correct", "total", "errors", "timeouts"),
+    *("excluded", "unparsed", "latency_ms", "threshold", "min_score", "metrics", "subjects"),
+    *_IF_ANY,
+)
 
 
 def rows_called(name: str, rows: Iterable[TaskRow]) -> list[TaskRow]:
@@ -163,33 +212,57 @@ def make_row(
     ``metrics``, ``classes`` and ``confusion`` in place of ours, ``notes``, the ``score`` of measured examples.
     """
     everything, results = results, [result for result in results if result.decides]
-    scores, clusters = scores_of(results)
-    statuses = Counter(result.status for result in results)
-    latencies = [result.latency_ms for result in everything if result.latency_ms is not None]
-    thresholds = {result.threshold for result in results if result.status != "measured"}
-    metrics = {result.metric for result in everything}
-    subjects = _subjects(results)
-    detailed = [result for result in results if result.details]
-    repeated = [result for result in detailed if "majority_score" in result.details]
-    pairs = labelled(results) if detailed or any(map(_CATEGORY, results)) else None
-    score = mean(scores) if scores else aggregates.get("score")
-    return TaskRow(
+    statuses = Counter(map(_STATUS, results))
+    metrics = {*map(_METRIC, everything)}
+    about = RowTask(
         task=info.name,
         path=info.path,
         sha256=info.sha256,
         metric=info.metric or (metrics.pop() if len(metrics) == 1 else "mixed"),
-        score=score,
-        stderr=standard_error(scores, clusters),
-        ci95=score_bounds(scores, clusters),
+        min_score=floor,
+        dataset=info.dataset,
+        config=info.config,
+        key=info.key,
+        display_name=info.display_name,
+    )
+    counts = RowCounts(
         correct=sum(result.score is not None and result.score >= result.threshold for result in results),
         total=len(everything),
         errors=statuses["error"],
         timeouts=statuses["timeout"],
         excluded=statuses["excluded"],
-        unparsed=sum(result.unparsed for result in results),
+        unparsed=sum(map(_UNPARSED, results)),
+        cut_off=sum(map(_CUT_OFF, everything)),
+        quarantined=len(everything) - len(results),
+    )
+    measured = {"examples": statuses["measured"], "score_metric": info.score_metric or None}
+    numbers = _numbers(info, results, everything, aggregates, measured if statuses["measured"] else {})
+    ordered = sorted(everything, key=lambda result: (_NUMBER.sub(_wide, result.id), result.id))
+    return TaskRow(about, counts, numbers, ordered)
+
+
+def _numbers(
+    info: TaskInfo,
+    results: Sequence[ExampleResult],
+    everything: Sequence[ExampleResult],
+    aggregates: Mapping[str, Any],
+    measured: Mapping[str, Any],
+) -> RowNumbers:
+    scores, clusters = scores_of(results)
+    latencies = [result.latency_ms for result in everything if result.latency_ms is not None]
+    thresholds = {result.threshold for result in results if result.status != "measured"}
+    has_categories = any(map(_CATEGORY, results))
+    subjects = _subjects(results) if has_categories else {}
+    detailed = [result for result in results if result.details]
+    repeated = [result for result in detailed if "majority_score" in result.details]
+    pairs = labelled(results) if detailed or has_categories else None
+    score = mean(scores) if scores else aggregates.get("score")
+    return RowNumbers(
+        score=score,
+        stderr=standard_error(scores, clusters),
+        ci95=score_bounds(scores, clusters),
         latency_ms=round(mean(latencies), 3) if latencies else None,
         threshold=thresholds.pop() if len(thresholds) == 1 else None,
-        min_score=floor,
         metrics={
             **_by_metric(results),
             **(repeat_metrics(repeated) if repeated else {}),
@@ -204,15 +277,8 @@ def make_row(
         confusion=aggregates.get("confusion") or (confusion(pairs) if pairs else {}),
         calibration=confidence_metrics(detailed) if detailed else {},
         notes=aggregates.get("notes", {}),
-        dataset=info.dataset,
-        measured=_measured(statuses["measured"], info),
-        config=info.config,
-        key=info.key,
-        display_name=info.display_name,
-        cut_off=sum(result.cut_off for result in everything),
-        quarantined=len(everything) - len(results),
+        measured=measured,
         spent=spent(everything),
-        per_example=sorted(everything, key=lambda result: (_NUMBER.sub(_wide, result.id), result.id)),
     )
 
 
@@ -225,10 +291,6 @@ def scores_of(results: Iterable[ExampleResult]) -> Values:
     scored = [(each.score, each.cluster) for each in results if each.score is not None and each.decides]
     has_clusters = any(cluster for _, cluster in scored)
     return [score for score, _ in scored], [cluster for _, cluster in scored] if has_clusters else ()
-
-
-def _measured(count: int, info: TaskInfo) -> dict[str, Any]:
-    return {"examples": count, "score_metric": info.score_metric or None} if count else {}
 
 
 def breakdown(groups: Iterable[tuple[str, ExampleResult]]) -> Breakdown:

@@ -121,15 +121,15 @@ class RowNumbers:
 
 if TYPE_CHECKING:
 
-    class _Fields(RowTask, RowCounts, RowNumbers):  # type: ignore[misc]  # none is ever made
+    class _RowFields(RowTask, RowCounts, RowNumbers):  # type: ignore[misc]  # none is ever made
         """The fields of all groups, as a type checker sees those of a row."""
 
 else:
-    _Fields = object
+    _RowFields = object
 
 
 @dataclass(frozen=True, slots=True)
-class TaskRow(_Fields):
+class TaskRow(_RowFields):
     """One task's line of the leaderboard.
 
     Each field of a group is one of the row, too: ``row.score`` is ``row.numbers.score``.

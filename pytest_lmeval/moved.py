@@ -38,6 +38,8 @@ _FOLDERS = {
         " scoring.python=scoring.build scoring.prompts=scoring.judges agreement=scoring.judges"
     ),
     ("compare", "compare"): "limits=findings shared_answers=baseline",
+    ("sandbox", "sandbox"): "child=levels execute=opening strays=fresh",
+    ("sandbox.inside", "sandbox.inside"): "places=cage privileges=kernel proxies=host",
     ("report", "report"): "cached=wording",
     ("report.html", ""): "texts=text",
     ("plugin", "plugin.settings"): "options ini_gate=checks unheeded=checks report_dir models stash=models",

@@ -13,8 +13,7 @@ limits, no more. ``docs/sandbox.md`` says what each does not stop.
 from __future__ import annotations
 
 from pytest_lmeval.sandbox.core import Sandbox
-from pytest_lmeval.sandbox.execute import execute_code
-from pytest_lmeval.sandbox.opening import best_level, open_sandbox, probe_level, require_level
+from pytest_lmeval.sandbox.opening import best_level, execute_code, open_sandbox, probe_level, require_level
 from pytest_lmeval.sandbox.results import Answer, CodeStatus, ExecutionResult, Limits, ProgramRun
 
 __all__ = [

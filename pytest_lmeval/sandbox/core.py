@@ -9,10 +9,9 @@ from dataclasses import replace
 from typing import Any
 
 from pytest_lmeval.errors import SandboxError, UsageError
-from pytest_lmeval.sandbox.child import Launcher
 from pytest_lmeval.sandbox.forkserver import MissingLayersError
 from pytest_lmeval.sandbox.inside.wire import UnfitError
-from pytest_lmeval.sandbox.levels import Level
+from pytest_lmeval.sandbox.levels import Launcher, Level
 from pytest_lmeval.sandbox.results import Answer, CodeStatus, Limits, ProgramRun
 from pytest_lmeval.sandbox.session import ProgramEndError, Session
 from pytest_lmeval.sandbox.values import tagged

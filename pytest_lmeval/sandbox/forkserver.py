@@ -19,8 +19,8 @@ from dataclasses import asdict
 from pytest_lmeval.errors import SandboxError
 from pytest_lmeval.sandbox import scratch
 from pytest_lmeval.sandbox.boot import command, environment
-from pytest_lmeval.sandbox.child import Ends
 from pytest_lmeval.sandbox.inside import exits
+from pytest_lmeval.sandbox.levels import Ends
 from pytest_lmeval.sandbox.packages import Package
 from pytest_lmeval.sandbox.results import Limits
 

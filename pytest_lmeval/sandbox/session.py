@@ -12,9 +12,9 @@ from typing import Any
 from pytest_lmeval.errors import SandboxError
 from pytest_lmeval.sandbox import values
 from pytest_lmeval.sandbox.boot import frame
-from pytest_lmeval.sandbox.child import Ends, Launcher
 from pytest_lmeval.sandbox.idle import Idleness
 from pytest_lmeval.sandbox.inside import exits, wire
+from pytest_lmeval.sandbox.levels import Ends, Launcher
 from pytest_lmeval.sandbox.pipes import Pipes
 from pytest_lmeval.sandbox.results import CodeStatus, Limits
 

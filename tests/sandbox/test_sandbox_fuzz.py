@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_lmeval.sandbox.boot import frame
-from pytest_lmeval.sandbox.child import Ends
 from pytest_lmeval.sandbox.inside.wire import MAX_DEPTH, encode, unpack
+from pytest_lmeval.sandbox.levels import Ends
 from pytest_lmeval.sandbox.results import Limits
 from pytest_lmeval.sandbox.session import ProgramEndError, Session
 from pytest_lmeval.sandbox.values import ORDER, contains, near, ordered, parse, same, show, tagged, truth

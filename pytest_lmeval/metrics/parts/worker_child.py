@@ -19,7 +19,7 @@ from types import ModuleType
 from typing import Any
 
 _MEMORY_BYTES = 2 << 30
-_LAYERS = ("landlock", "privileges", "seccomp")
+_LAYERS = ("kernel", "landlock", "seccomp")
 # The file beside this one, its function, the package that it needs, and the extra that brings that.
 _JOBS = {
     "json_schema": ("schema_child.py", "check", "jsonschema", "json"),
@@ -81,8 +81,8 @@ def _confine() -> None:
     package.__path__ = [str(Path(__file__).parents[2] / "sandbox" / "inside")]
     sys.modules[package.__name__] = package
     try:
-        landlock, privileges, seccomp = (import_module(f"_lmeval_inside.{name}") for name in _LAYERS)
-        privileges.drop(os.uname().machine)
+        kernel, landlock, seccomp = (import_module(f"_lmeval_inside.{name}") for name in _LAYERS)
+        kernel.drop_capabilities(os.uname().machine)
         landlock.restrict(landlock.abi(), [landlock.rule("/", landlock.READ)])
         seccomp.Filter().put_on()
     except (AttributeError, KeyError, OSError):  # another system than Linux, or an older kernel: the limits hold

@@ -13,7 +13,6 @@ from os import _exit, getpid
 from types import CodeType, ModuleType
 
 from . import wire
-from .proxies import Proxy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
 RECURSION = 2500
 LONGEST_TEXT = 500
 MODULE = "program"
+ENDS_OF_LOOPS = ("StopAsyncIteration", "StopIteration")
 
 
 def serve(request: int, result: int, missing: tuple[str, str] | None) -> NoReturn:
@@ -191,3 +191,48 @@ def _describe(error: BaseException) -> tuple[str, str]:
     except BaseException:
         text = ""
     return name, f"{name}: {text}"[:LONGEST_TEXT] if text else name
+
+
+class CandidateError(Exception):
+    """The program raised an exception of its own making, or returned what is not plain data."""
+
+
+class Proxy:
+    """A function of the program as the tests' process sees it: it asks the parent, and that the program's process."""
+
+    def __init__(self, name: str, request: int, result: int) -> None:
+        self.__name__ = self.__qualname__ = name
+        self._pipes = request, result
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Return what the program's function returns; raise what it raises; repeat what it does to its arguments."""
+        request, result = self._pipes
+        wire.reply(result, "call", self.__name__, list(args), kwargs)
+        kind, *parts = wire.receive(request)
+        if kind != "value":
+            raise _exception(kind, *parts)
+        value, after = wire.unpack(parts)
+        for arg, now in zip(args, after or (), strict=False):
+            _repeat(arg, now)
+        return value
+
+
+def _exception(kind: str, name: str, text: str = "") -> Exception:
+    if kind != "raised":
+        return CandidateError(name)
+    builtin = getattr(builtins, name, None)
+    # One that ends a loop would end the tests' own, and with it what they have yet to ask.
+    if isinstance(builtin, type) and issubclass(builtin, Exception) and name not in ENDS_OF_LOOPS:
+        # Without a text of their own, some of these take other arguments than one string.
+        made = builtin.__new__(builtin)
+        made.args = (text.removeprefix(f"{name}: "),)
+        return made
+    return CandidateError(text)
+
+
+def _repeat(arg: Any, now: Any) -> None:
+    if isinstance(arg, list):
+        arg[:] = now
+    elif isinstance(arg, (dict, set)):
+        arg.clear()
+        arg.update(now)

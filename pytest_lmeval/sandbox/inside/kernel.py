@@ -1,4 +1,4 @@
-"""Calls into the kernel that Python has no function for."""
+"""Calls into the kernel that Python has no function for, and the powers of root, given up for good by them."""
 
 from __future__ import annotations
 
@@ -12,6 +12,15 @@ _syscall.argtypes = [ctypes.c_long] * 7
 _syscall.restype = ctypes.c_long
 _prctl = _libc.prctl
 _prctl.argtypes = [ctypes.c_int] + [ctypes.c_ulong] * 4
+
+PR_CAPBSET_READ, PR_CAPBSET_DROP = 23, 24
+PR_SET_NO_NEW_PRIVS = 38
+PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
+CAP_SETPCAP = 8
+CAPSET = {"x86_64": 126, "aarch64": 91}
+CAPGET = {"x86_64": 125, "aarch64": 90}
+VERSION_3 = 0x20080522
+MOST = 64
 
 
 def syscall(number: int, *arguments: int) -> int:
@@ -33,3 +42,27 @@ def prctl(option: int, *arguments: int) -> int:
 def _fail(what: str) -> None:
     error = ctypes.get_errno()
     raise OSError(error, f"{what}: {os.strerror(error)}")
+
+
+def drop_capabilities(machine: str) -> None:
+    """Drop every capability, from the bounding set too where that is allowed; forbid to gain any."""
+    prctl(PR_SET_NO_NEW_PRIVS, 1)
+    prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL)
+    header = (ctypes.c_uint32 * 2)(VERSION_3, 0)
+    # Effective, permitted and inheritable, 32 bits at a time.
+    sets = (ctypes.c_uint32 * 6)()
+    syscall(CAPGET[machine], ctypes.addressof(header), ctypes.addressof(sets))
+    if sets[0] >> CAP_SETPCAP & 1:
+        _empty_bounding_set()
+    ctypes.memset(sets, 0, ctypes.sizeof(sets))
+    syscall(CAPSET[machine], ctypes.addressof(header), ctypes.addressof(sets))
+
+
+def _empty_bounding_set() -> None:
+    for capability in range(MOST):
+        try:
+            prctl(PR_CAPBSET_READ, capability)
+        except OSError:
+            # Beyond the last that this kernel has.
+            return
+        prctl(PR_CAPBSET_DROP, capability)

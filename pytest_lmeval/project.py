@@ -15,7 +15,7 @@ _KEYS = ("adapters", "plugins")
 
 
 def project_table(folder: Path) -> dict[str, Any]:
-    """Return the table ``[tool.lmeval]`` of the project in ``folder``; empty where there is none."""
+    """Return the table ``[tool.lmeval]`` of the project in ``folder``; empty if there is no such table."""
     path = folder / "pyproject.toml"
     if not path.exists():
         return {}

@@ -1,4 +1,4 @@
-"""Names to what they stand for: metrics, post-process rules, adapters, formats.
+"""Look up metrics, post-process rules, adapters and formats by name.
 
 A registry is built per run and passed along; there is no global one, so nothing depends on who imported what first.
 """

@@ -23,7 +23,7 @@ TURNS = "turns"
 FIELDS = frozenset({*REQUIRED, TURNS})
 """A record without any of these is none of this dialect, however bad."""
 RENAMED: Mapping[str, str] = MappingProxyType({"exact_match": "exact_match_normalized"})
-"""The words of a compact file that another metric of the registry stands for: it ignores case and spacing."""
+"""The metric names of a compact file that mean another metric of the registry: it ignores case and spacing."""
 _OF_TURNS = ("user", "targets", "metric", "post_process", "extras")
 
 
@@ -54,7 +54,7 @@ def check_compact_record(record: object, line: int, registry: Registry) -> Examp
     extras = checks.optional_object(fields, "extras")
     rule = _check_extras(extras, metric, targets, registry)
     if metric == "substring_contains" and not all(target.strip() for target in targets):
-        raise RecordRefused("bad_value", "targets", "an empty target stands in every text; give a text to look for")
+        raise RecordRefused("bad_value", "targets", "every text contains an empty target; give a text to look for")
     checks.reachable(targets, metric)
     return Example(
         id=example_id,
@@ -198,7 +198,7 @@ def _check_extras(extras: Mapping[str, Any], metric: str, targets: tuple[str, ..
         check_choice(extras, "extras", tools)
         check_call_extras(extras, "extras", tools)
     if metric in _READ_EXTRAS:
-        # What an answer is held to stands there: a record of which no answer could be scored is refused now.
+        # The metric reads its rules there: a record of which no answer could be scored is refused now.
         try:
             registry.metric(metric).function("", targets, extras)
         except ScoringError as error:  # what the metric needs is not installed

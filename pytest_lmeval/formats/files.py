@@ -141,7 +141,7 @@ def load_file(
         return LoadedFile((), [RecordError(1, None, "bad_type", "_root", detail)])
     node = f"{name}{path.suffix}"
     if not _PLAIN_NAME.fullmatch(node) and node_path(node) != node:
-        # It would stand in every log, and what it names could not be named on a command line.
+        # Every log would show it, and no command line could name what is in the file.
         detail = "the file's name holds '::', a control character or a command to a CI runner; rename it, or its folder"
         return LoadedFile((), [RecordError(1, None, "bad_value", "_file", detail)])
     try:

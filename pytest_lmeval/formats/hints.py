@@ -36,7 +36,7 @@ OF_COMPACT = (*OF_ANY, "category", "post_process")
 """What is read of every compact record."""
 WORDS = frozenset({"difficulty", "subject"})
 """Words of the schemas that nothing reads: they are no mistake."""
-_ALIKE = 0.8
+_SIMILARITY = 0.8
 
 
 def misspelt(wanted: str, given: Iterable[str], known: Collection[str], likeness: float = 0.6) -> str:
@@ -104,5 +104,5 @@ def meant(key: str, known: Collection[str]) -> str:
     # One word more makes another key: cluster_id, threshold_note.
     if any(plain.startswith(f"{each}_") or plain.endswith(f"_{each}") for each in known):
         return ""
-    near = difflib.get_close_matches(plain, sorted(known), n=1, cutoff=_ALIKE)
+    near = difflib.get_close_matches(plain, sorted(known), n=1, cutoff=_SIMILARITY)
     return near[0] if near else ""

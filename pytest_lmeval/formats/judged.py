@@ -20,7 +20,7 @@ class Question:
     """What a judge is asked on behalf of ``asker``, a scorer or a metric.
 
     ``request`` makes a request of messages. ``repair`` is what a reply is answered with that ``read`` returns None for.
-    The record calls what was read ``verdict``; ``wanted`` says what that is, and ``prompt_hash`` tells prompts apart.
+    The record calls what was read ``verdict``; ``wanted`` says what that is, and ``prompt_hash`` identifies the prompt.
     """
 
     asker: str
@@ -70,7 +70,7 @@ def consult(judge: Any, question: Question) -> Consultation:
         verdict = question.read(replies[1][1].text)
     completions = [completion for _, completion in replies]
     unread = "" if verdict is not None else unread_text(question.wanted, completions[-1].text)
-    entries, told_apart = [], str(getattr(judge, "adapter_key", ""))
+    entries, adapter_key = [], str(getattr(judge, "adapter_key", ""))
     for number, (request, completion) in enumerate(replies):
         key = judge.key(request)
         entries.append(
@@ -82,15 +82,15 @@ def consult(judge: Any, question: Question) -> Consultation:
                 question.verdict: verdict if number == len(replies) - 1 else None,
                 "repaired": number > 0,
                 **({"key": key} if key else {}),
-                **({"adapter_key": told_apart} if told_apart else {}),
+                **({"adapter_key": adapter_key} if adapter_key else {}),
             }
         )
     return Consultation(verdict, unread, entries, total(map(_usage_of, completions)))
 
 
-def asked_again(opening: tuple[Message, ...], reply: str, told: str) -> tuple[Message, ...]:
-    """Return the conversation in which a judge is told that its reply cannot be read."""
-    return (*opening, Message("assistant", reply), Message("user", told))
+def asked_again(opening: tuple[Message, ...], reply: str, repair: str) -> tuple[Message, ...]:
+    """Return the conversation that asks a judge again after a reply that cannot be read."""
+    return (*opening, Message("assistant", reply), Message("user", repair))
 
 
 def unread_text(wanted: str, reply: str) -> str:

@@ -1,7 +1,7 @@
 """The one scorer of log-probabilities: what is asked for each option, which one a model chooses, and the record of it.
 
 Every task that asks ``LogLikelihood`` requests scores with :func:`ranked`, so that all leave the same details. Tokens
-that two options begin with alike say nothing about which is better, so only those that differ are compared; the border
+that two options both begin with say nothing about which is better, so only those that differ are compared; the border
 is looked for among tokens, since a text can be cut in the middle of one.
 """
 
@@ -96,7 +96,7 @@ def ranked(
 ) -> Ranked:
     """Return the options ``texts`` with the responses to what :func:`option_requests` asked for them.
 
-    ``pairs`` tells the options apart as they were asked for; without it the texts do. ``compared`` is one of
+    ``pairs`` identifies the options as they were asked for; without it the texts do. ``compared`` is one of
     :func:`whole`, the default, :func:`by_beginning` and :func:`by_ending`. Raise ScoringError where a response is no
     log-probability.
     """
@@ -122,24 +122,24 @@ def whole(given: Sequence[LogProb]) -> list[Option]:
 def by_beginning(given: Sequence[LogProb]) -> list[Option]:
     """Return the options compared from the first token on in which they differ: texts after the same context.
 
-    Where an option has no token left, as one that another begins with, or the adapter tells no tokens apart, all of
+    Where an option has no token left, as one that another begins with, or the adapter reports no token ids, all of
     them are compared whole.
     """
-    alike = _alike([one.ids for one in given])
-    if _leaves_nothing(given, alike):
+    shared = _shared([one.ids for one in given])
+    if _leaves_nothing(given, shared):
         return whole(given)
-    return [_option(one, alike, len(one.tokens)) for one in given]
+    return [_option(one, shared, len(one.tokens)) for one in given]
 
 
 def by_ending(given: Sequence[LogProb]) -> list[Option]:
     """Return the options compared in the last tokens that are the same for all: a text after different contexts.
 
-    The total is that of these tokens. Where there are none, the options are compared whole.
+    The total is that of these tokens. Where no token is the same, the options are compared whole.
     """
-    alike = _alike([one.ids[::-1] for one in given])
-    if alike == 0 or any(len(one.ids) != len(one.tokens) for one in given):
+    shared = _shared([one.ids[::-1] for one in given])
+    if shared == 0 or any(len(one.ids) != len(one.tokens) for one in given):
         return whole(given)
-    spans = [(one, len(one.tokens) - alike, len(one.tokens)) for one in given]
+    spans = [(one, len(one.tokens) - shared, len(one.tokens)) for one in given]
     return [
         _option(LogProb(math.fsum(one.tokens[begin:]), one.tokens, one.greedy), begin, end) for one, begin, end in spans
     ]
@@ -173,10 +173,10 @@ def _tokens(one: LogProb) -> tuple[float, ...]:
     return one.tokens or (one.total,)
 
 
-def _alike(rows: Sequence[Sequence[int | str]]) -> int:
+def _shared(rows: Sequence[Sequence[int | str]]) -> int:
     columns = enumerate(zip(*rows, strict=False))
     return next((number for number, column in columns if len(set(column)) > 1), min(map(len, rows)))
 
 
-def _leaves_nothing(given: Sequence[LogProb], alike: int) -> bool:
-    return any(len(one.ids) != len(one.tokens) or len(one.tokens) <= alike for one in given)
+def _leaves_nothing(given: Sequence[LogProb], shared: int) -> bool:
+    return any(len(one.ids) != len(one.tokens) or len(one.tokens) <= shared for one in given)

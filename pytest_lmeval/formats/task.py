@@ -63,8 +63,8 @@ class LoadOptions:
 class TaskSource:
     """A task file as it was read: a format turns it into a :class:`LoadedFile`.
 
-    ``is_named`` tells that somebody asked for this very file: that it holds no task is then an error. ``is_explicit``
-    tells that somebody asked for the files of its folder: what cannot be parsed there is an error.
+    ``is_named``: somebody asked for this very file, so it is an error that it holds no task. ``is_explicit``: somebody
+    asked for the files of its folder, so it is an error that it cannot be parsed.
     """
 
     path: Path
@@ -87,12 +87,11 @@ class Subjects:
 class LoadedFile:
     """What a task file holds: its tasks, and its bad records.
 
-    ``no_task`` says why a file that nobody named was taken for no task; empty where it is none by intent, as a data set
-    is. ``is_near_miss`` tells that it is probably meant to be one.
-    ``subjects`` are those of each task that has any, by its name; a task of which the wanted subjects leave nothing
-    stands here alone. They are looked for only where the run wants some. ``draws_few_shots`` tells whether
-    ``LoadOptions.num_fewshot`` means anything to one of the tasks. ``remarks`` are ``(line, sentence)``, for every
-    report, of what is no fault and looks like one.
+    ``no_task`` says why a file that nobody named is not a task; empty where it is not meant to be one, as a data set.
+    ``is_near_miss``: it is probably meant to be one. ``subjects`` are those of each task that has any, by its name; a
+    task of which the wanted subjects leave nothing is only here. They are looked for only where the run wants some.
+    ``draws_few_shots``: ``LoadOptions.num_fewshot`` applies to one of the tasks. ``remarks`` are ``(line, sentence)``,
+    for every report, about what looks like a fault and is not one.
     """
 
     tasks: Sequence[Task] = ()

@@ -23,7 +23,7 @@ _ONE = ("items", "not", "if", "then", "else", "contains", "additionalProperties"
 
 
 def tools_of(given: Any, field: str) -> tuple[Mapping[str, Any], ...]:
-    """Return functions with ``name``, ``description`` and ``parameters``; raise RecordRefused for what is none.
+    """Return functions with ``name``, ``description`` and ``parameters``; raise RecordRefused for anything else.
 
     Each may be within ``{"type": "function", "function": ...}``, as chat interfaces have it.
     """
@@ -65,7 +65,7 @@ def check_responses(given: Any, field: str, tools: Sequence[Mapping[str, Any]]) 
     if not isinstance(given, dict):
         raise RecordRefused("bad_type", field, f"expected an object, got {_got(given)}")
     if not tools:
-        raise RecordRefused("missing_required", "extras.tools", f"{field} are what tools answer, and there are none")
+        raise RecordRefused("missing_required", "extras.tools", f"{field} are what tools answer, but it has no tools")
     names = [tool["name"] for tool in tools]
     for name, response in given.items():
         checks.one_of(name, field, names)

@@ -35,8 +35,8 @@ class Script:
         talk = [*_messages(last.request), Message("assistant", last.response.text, last.response.tool_calls)]
         goes_on = self._goes_on(turn[-1])
         for call in last.response.tool_calls:
-            told = self.respond(call) if self.respond is not None and goes_on else ""
-            talk.append(Message("tool", told, tool_call_id=call.id))
+            content = self.respond(call) if self.respond is not None and goes_on else ""
+            talk.append(Message("tool", content, tool_call_id=call.id))
         if goes_on:
             return replace(last.request, prompt=tuple(talk))
         if len(turn) == len(self.said):
@@ -73,14 +73,14 @@ def answer_of(exchanges: Sequence[Exchange]) -> Completion:
 
 def said_in(turn: Sequence[Exchange]) -> list[dict[str, Any]]:
     """Return what the model said in a turn, and what the tools answered where it was asked on, as JSON."""
-    told: list[dict[str, Any]] = []
+    shown: list[dict[str, Any]] = []
     for number, each in enumerate(turn):
-        told.append(_shown(each.response))
+        shown.append(_shown(each.response))
         later = (
             _messages(turn[number + 1].request)[len(_messages(each.request)) + 1 :] if number + 1 < len(turn) else ()
         )
-        told += [{"role": "tool", "content": one.content} for one in later]
-    return told
+        shown += [{"role": "tool", "content": one.content} for one in later]
+    return shown
 
 
 def from_table(table: Mapping[str, Any]) -> Respond:

@@ -65,6 +65,12 @@ def _turn(
     score = apply_metric(metric, prediction, targets, {**tools, **extras} if metric.takes_calls else extras)
     value = share_of(score.value, word)
     passed = not stopped and value >= extras.get("threshold", metric.threshold)
-    told = {"metric": word, "targets": list(targets), "prediction": score.prediction, "score": value, "passed": passed}
+    fields = {
+        "metric": word,
+        "targets": list(targets),
+        "prediction": score.prediction,
+        "score": value,
+        "passed": passed,
+    }
     unparsed = {"unparsed": True} if score.unparsed or answer.has_no_answer else {}
-    return {**shown, **told, **unparsed, **({"details": dict(score.details)} if score.details else {})}
+    return {**shown, **fields, **unparsed, **({"details": dict(score.details)} if score.details else {})}

@@ -13,7 +13,7 @@ _PLACEHOLDER = {
     "pattern": r"^\s*<<\s*config\.[A-Za-z_][A-Za-z0-9_]*\s*>>\s*$",
     "description": "A parameter of config_spec.",
 }
-# What tells the members of a union apart has to stand there as it is.
+# These fields identify the members of a union, so none may be a placeholder.
 _LITERAL = frozenset({"type", "op", "key", "config_spec"})
 
 
@@ -59,8 +59,8 @@ def _tidy(value: Any) -> None:
 def _admit_placeholders(part: dict[str, Any]) -> None:
     for name, field in part.get("properties", {}).items():
         if name not in _LITERAL and _is_plain(field) and not _takes_text(field):
-            told = {key: field.pop(key) for key in ("description", "default") if key in field}
-            part["properties"][name] = {"anyOf": [dict(field), {"$ref": "#/$defs/Placeholder"}], **told}
+            shown = {key: field.pop(key) for key in ("description", "default") if key in field}
+            part["properties"][name] = {"anyOf": [dict(field), {"$ref": "#/$defs/Placeholder"}], **shown}
 
 
 def _is_plain(field: dict[str, Any]) -> bool:

@@ -1,6 +1,6 @@
 """Something small that runs green at once: two tasks, and a workflow that runs them on every pull request.
 
-What is written is what stands below ``files/``, path for path.
+It writes the files below ``files/``, path for path.
 """
 
 from __future__ import annotations

@@ -84,7 +84,7 @@ BORDER = Border(
         refused("not finite or negative", "a limit", "definition: {x: .inf}\n", ".inf is not a finite number"),
         refused("control characters", "no UTF-8", b"key: \xff\n", "not UTF-8: byte 0xff"),
         refused(
-            "control characters", "a bell", "definition: {}\nx: '\x07'\n", "the character U+0007 may not stand in YAML"
+            "control characters", "a bell", "definition: {}\nx: '\x07'\n", "the character U+0007 is not allowed in YAML"
         ),
         refused("twice", "a key", TASK + "key: other\n", "bad_yaml"),
         refused("twice", "an id", line() + line(), "duplicate_task_id", "tasks/bad.jsonl"),

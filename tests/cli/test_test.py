@@ -143,7 +143,7 @@ def test_a_task_that_cannot_be_read_is_found_by_its_key(lmeval: Lmeval, tmp_path
     (tmp_path / "tasks" / "first.yaml").write_text(TASK + "  - {{ x }}\n")
     status, out, _ = lmeval("test", "the-first", "--lm-adapter=toy")
     assert 1 == status
-    assert "tasks/first.yaml:14: bad_yaml _document: column 5: a template that starts a value stands in quotes" in out
+    assert "tasks/first.yaml:14: bad_yaml _document: column 5: quote a template that starts a value" in out
 
 
 def test_a_task_that_is_not_there_is_a_usage_error(lmeval: Lmeval) -> None:

@@ -252,7 +252,7 @@ def test_prompts_of_one_task_in_another_are_told_once_for_both(tmp_path: Path) -
     learner = [_spec(number, f"How deep is lake {number}?", str(number), few_shot_examples=shots) for number in (1, 2)]
     warnings = _lint(tmp_path, a=shared, b=[_compact("Something else?", "no"), *shared], c=learner)
     assert [("a", 1, "overlap"), ("c", 1, "overlap"), ("c", 1, "overlap")] == _places(warnings)
-    assert f"2 prompts of {tmp_path}/b.jsonl stand(s) here too, such as on its line 2" in warnings[0].detail
+    assert f"2 prompts also in {tmp_path}/b.jsonl, such as on its line 2" in warnings[0].detail
     assert f"1 worked example here, answer included, is asked in {tmp_path}/a.jsonl" in warnings[1].detail
     assert f"is asked in {tmp_path}/b.jsonl, such as on its line 3" in warnings[2].detail
 

@@ -24,7 +24,7 @@ class Baselines:
     by_label: Mapping[str, tuple[str, int]]
 
     def of(self, label: str) -> float:
-        """Return the score that guessing reaches at ``label``, in [0, 1); raise RecordRefused where it is not told."""
+        """Return the score that guessing reaches at ``label``, in [0, 1); raise RecordRefused for an unknown label."""
         if label not in self.by_label:
             hint = nearest(label, self.by_label)
             raise RecordRefused("bad_value", "label", f"{label!r} has no line in {self.name}{hint}")
@@ -40,7 +40,7 @@ class Baselines:
 
 
 def read_baselines(folder: Path) -> Baselines:
-    """Return the baselines of the one CSV file in ``folder`` that has them; raise RecordRefused where there is none.
+    """Return the baselines of the one CSV file in ``folder`` that has them; raise RecordRefused if no file has them.
 
     ``eval_meta_data.csv`` goes before others.
     """

@@ -69,7 +69,7 @@ class _CoreLoader:
         entry = check_entry(given)
         line = self._line((_ROOT, number, "label"))
         if entry.label in self._lines:
-            detail = f"{entry.label!r} stands on line {self._lines[entry.label]} already"
+            detail = f"{entry.label!r} is on line {self._lines[entry.label]} already"
             raise RecordRefused("bad_value", "label", detail)
         self._lines[entry.label] = line
         baseline = baselines.of(entry.label)

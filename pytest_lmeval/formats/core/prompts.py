@@ -55,17 +55,17 @@ def _schema(before: str, contexts: Sequence[str], continuation: str) -> Rendered
 
 
 def _cuts(contexts: Sequence[str]) -> list[int]:
-    alike = _alike_at_end(contexts)
-    cuts = [_start_of_word(context, len(context) - alike) for context in contexts]
+    shared = _shared_at_end(contexts)
+    cuts = [_start_of_word(context, len(context) - shared) for context in contexts]
     if 0 in cuts:
-        # Something has to stand before what is asked for: of what is shared, leave the first word there.
-        words = _BLANK.search(contexts[0], len(contexts[0]) - alike)
-        alike = len(contexts[0]) - words.start() if words else 0
-        cuts = [len(context) - alike for context in contexts]
+        # A prompt must not be empty: leave the first shared word in it.
+        words = _BLANK.search(contexts[0], len(contexts[0]) - shared)
+        shared = len(contexts[0]) - words.start() if words else 0
+        cuts = [len(context) - shared for context in contexts]
     return [len(context) for context in contexts] if 0 in cuts else cuts
 
 
-def _alike_at_end(texts: Sequence[str]) -> int:
+def _shared_at_end(texts: Sequence[str]) -> int:
     backwards = zip(*(reversed(text) for text in texts), strict=False)
     return next((size for size, letters in enumerate(backwards) if len(set(letters)) > 1), min(map(len, texts)))
 

@@ -24,7 +24,7 @@ class ComparedValue(Block):
     @field_validator("value")
     @classmethod
     def _fits(cls, value: Any, info: ValidationInfo) -> Any:
-        # Where parameters are not put in yet, any may stand for a value of another type.
+        # Before parameters are put in, a placeholder may represent a value of another type.
         wanted = _unfit(info.data.get("op", ""), value) if info.context is not None else ""
         if wanted:
             detail = f"expected {wanted} for {info.data['op']!r}, got {_shown(value)}"

@@ -41,7 +41,7 @@ class Aggregation:
 
     @property
     def names(self) -> list[str] | None:
-        """What the board calls its numbers; None where only working them out tells."""
+        """The names of its numbers on the board; None where they are known only after the computation."""
         words = self.metric.words
         if len(words) > 1:
             return [self.prefixed(word) for word in words]

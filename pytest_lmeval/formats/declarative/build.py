@@ -198,7 +198,7 @@ class _Examples:
         self._decisive = decisive
         self._kit = builder.kit
         self._tags = list(builder.file.tags)
-        # The rows stand in another file: what can be pointed at is where they are named.
+        # The rows are in another file: a message points at the line that names it.
         self._line = builder.document.place(("definition", "dataset")).line
 
     def example(self, id: str, number: int) -> Example:
@@ -231,7 +231,7 @@ class _Examples:
             return RowPrompt()
 
     def _targets(self, sample: Mapping[str, Any]) -> tuple[str, ...]:
-        """Return the expected answers, where they can be told before there is one."""
+        """Return the expected answers, where they are known before the model answers."""
         given = getattr(self._decisive and self._decisive.model, "ground_truth", None)
         templates = [given] if isinstance(given, str) else given or []
         column = getattr(self._decisive and self._decisive.model, "ground_truth_choice_field", None)

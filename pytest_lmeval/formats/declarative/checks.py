@@ -118,7 +118,7 @@ def _check_judge(scorer: JudgeBase, here: Keys, entity: str) -> Iterator[Fault]:
     labels = [*getattr(scorer, "correct_labels", ()), *getattr(scorer, "incorrect_labels", ())]
     twice = next((label for label in labels if labels.count(label) > 1), None)
     if twice is not None:
-        yield Fault((*here, "incorrect_labels"), "bad_value", f"the label {twice!r} stands there twice")
+        yield Fault((*here, "incorrect_labels"), "bad_value", f"the label {twice!r} is listed twice")
     if entity == "dataset" and scorer.user_prompt is None:
         yield Fault((*here, "user_prompt"), "missing_required", "the field 'user_prompt' is required without a model")
 

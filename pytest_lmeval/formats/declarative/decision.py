@@ -23,11 +23,11 @@ _WAYS_OUT = "say score_field, or give the scorer metrics"
 class ScoreRule:
     """How the rows of a task are scored.
 
-    ``scorer`` is the first one for scoring, None where there is none. ``field`` is the field that is the score of every
-    row; None where no field is, or where only the fields of a row tell (``open``). ``named`` is the one field that a
-    ``mean`` in the metrics names, or "". ``labels`` are fields that metrics compare with each other. ``measures`` tells
-    that rows without a score are measured: their task has metrics. ``score_metric`` names the one that is the score of
-    the task, or is "".
+    ``scorer`` is the first one for scoring, or None. ``field`` is the field that is the score of every row; None where
+    no field is, or where it depends on the fields of the row (``open``). ``named`` is the one field that a ``mean`` in
+    the metrics names, or "". ``labels`` are fields that metrics compare with each other. ``measures``: rows without a
+    score are measured, because their task has metrics. ``score_metric`` names the metric that is the score of the task,
+    or is "".
     """
 
     scorer: Scorer | None
@@ -40,7 +40,7 @@ class ScoreRule:
 
     @property
     def has_score(self) -> bool:
-        """Whether the task can have a score, as far as can be told before its rows are scored."""
+        """Whether the task can have a score, as far as is known before its rows are scored."""
         return self.field is not None or self.open or bool(self.score_metric)
 
     def field_of(self, fields: Mapping[str, Any]) -> str | None:
@@ -128,7 +128,7 @@ def _check_decisive(
 def score_of_task(
     decision: ScoreRule, rows: Sequence[Mapping[str, Any]], metrics: Mapping[str, float], left_out: Mapping[str, str]
 ) -> float | None:
-    """Return the score that ``score_metric`` names, of a task whose ``rows`` are measured; None where there is none.
+    """Return the score that ``score_metric`` names, of a task whose ``rows`` are measured, or None.
 
     ``metrics`` are those of the scorer that decides, ``left_out`` the reasons why some have no value. Raises
     ScoringError where the rows were not all scored in the same way, or the metric has no value in [0, 1].
@@ -151,7 +151,7 @@ def score_of_task(
 
 
 def _known_names(aggregations: Sequence[Aggregation]) -> list[str] | None:
-    """Return what the metrics are called; None where only working them out tells."""
+    """Return the names of the metrics; None where they are known only after the computation."""
     names = [each.names for each in aggregations]
     return None if None in names else [name for each in names for name in each or ()]
 

@@ -49,7 +49,7 @@ def as_records(faults: Iterable[Fault], document: YamlDocument) -> list[RecordEr
 
 
 def validation_faults(error: ValidationError, document: Any, root: Keys = ()) -> list[Fault]:
-    """Return the faults of a pydantic error over ``document``, which stands at ``root`` of its file."""
+    """Return the faults of a pydantic error over ``document``, which is at ``root`` of its file."""
     return [fault for each in error.errors(include_url=False) for fault in _faults(each, document, root)]
 
 
@@ -79,7 +79,7 @@ def _fault(error: Any, keys: Keys) -> Fault:
 
 
 def _keys(place: Sequence[str | int], document: Any, *, missing: bool) -> Iterator[str | int]:
-    """Yield the elements of ``place`` that are keys of the document: the names of union members are none."""
+    """Yield the elements of ``place`` that are keys of the document, without the names of union members."""
     value = document
     for number, key in enumerate(place):
         if key in _keys_in(value):

@@ -64,7 +64,7 @@ class Snippet:
         if not call.done.wait(self.timeout_s):
             self._give_up()
         if call.error is not None:
-            raise ScoringError(f"{self._name}: {_told(call.error, self.filename)}")
+            raise ScoringError(f"{self._name}: {_error_text(call.error, self.filename)}")
         return call.result
 
     @property
@@ -122,7 +122,7 @@ def _load(source: str, filename: str, name: str) -> Callable[..., Any]:
     return loaded
 
 
-def _told(error: BaseException, filename: str) -> str:
+def _error_text(error: BaseException, filename: str) -> str:
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == filename]
     line = f" (its line {frames[-1].lineno})" if frames else ""
     return f"{type(error).__name__}: {str(error)[:500]}{line}"

@@ -221,8 +221,8 @@ def _output(asked: RowPrompt, completion: Completion) -> dict[str, Any]:
     else:
         messages = asked.model_input.get("messages") if asked.messages else None
         before = list(messages or [{"role": "user", "content": asked.prompt}])
-    told = {"messages": [*before, answer], "output": {"choices": [choice]}, **turns}
-    return {**told, **({"tool_calls": [list(call) for call in calls]} if calls else {})}
+    variables = {"messages": [*before, answer], "output": {"choices": [choice]}, **turns}
+    return {**variables, **({"tool_calls": [list(call) for call in calls]} if calls else {})}
 
 
 def _content(output: Mapping[str, Any]) -> str:

@@ -61,7 +61,7 @@ class DeclarativeTask(Task):
 
     @property
     def has_score(self) -> bool:
-        """Whether the task can have a score, as far as can be told before its rows are scored."""
+        """Whether the task can have a score, as far as is known before its rows are scored."""
         return self.decision.has_score
 
     @property
@@ -93,7 +93,7 @@ class DeclarativeTask(Task):
                 try:
                     requests.append(scorer.request(Scoring(row, Tools(), self.name, example.id)))
                 except (TemplateFault, LmevalError):
-                    continue  # it takes the scores of others; or it is told of when the example is scored
+                    continue  # it takes the scores of others; or the error is reported when the example is scored
         return requests
 
     def judges(self, example: Example) -> Sequence[str]:
@@ -240,8 +240,8 @@ def _score(scorer: Scorer, scoring: Scoring) -> ScorerOutput:
     except (AdapterError, SandboxError) as error:
         raise type(error)(f"scorer {scorer.key}: {error}") from None
     except LmevalError as error:
-        told = str(error)
-        raise ScoringError(told if told.startswith("scorer ") else f"scorer {scorer.key}: {told}") from None
+        message = str(error)
+        raise ScoringError(message if message.startswith("scorer ") else f"scorer {scorer.key}: {message}") from None
     except Exception as error:
         raise ScoringError(f"scorer {scorer.key}: raised {type(error).__name__}: {error}") from error
     return outcome

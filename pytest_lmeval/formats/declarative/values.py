@@ -30,7 +30,7 @@ def attributes(value: Any) -> Any:
 def plain(value: Any, where: str = "", depth: int = 0) -> Any:
     """Return ``value`` as JSON has it; raise ValueError that names the element that JSON has not.
 
-    NaN and infinities are none. Scalars of numpy become Python's.
+    NaN and infinities are not numbers here. Scalars of numpy become Python's.
     """
     if depth > _MAX_DEPTH:
         raise ValueError(f"{where or 'the value'} is nested deeper than {_MAX_DEPTH} levels")

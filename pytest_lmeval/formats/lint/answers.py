@@ -20,7 +20,7 @@ def skewed_answers(task: Task, registry: Registry) -> Iterator[LintWarning]:
     """Yield a warning for each category and metric of ``task`` in which one answer is right much too often.
 
     Too often is a tenth, and two and a half standard deviations, above one part in as many as there are answers. The
-    score is the metric's own, after the post-process rule. All examples with one answer are told in any case.
+    score is the metric's own, after the post-process rule. A task with one answer for all examples is always reported.
     """
     groups: dict[tuple[str, str], list[Example]] = {}
     for example in task.examples:

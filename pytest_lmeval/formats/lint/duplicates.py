@@ -21,7 +21,7 @@ SIMILAR = 0.8
 """Prompts are near duplicates from this share of common shingles (Jaccard similarity)."""
 
 _WIDTH = 3
-_SKETCH = 200  # of a longer prompt the smallest hashes stand for all
+_SKETCH = 200  # the smallest hashes represent a longer prompt
 _COMMON = 0.5
 _FEW = 10  # in smaller tasks half of the prompts is no sign of boilerplate
 _POSTINGS = 50  # a shingle of more prompts than this leads to the first of them only

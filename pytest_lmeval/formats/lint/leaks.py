@@ -1,4 +1,4 @@
-"""Answers that stand where a model can read them off, and prompts that stand in two places."""
+"""Answers that a model can read in the prompt, and prompts that are in two tasks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pytest_lmeval.types import Example
 
 _FEW_ANSWERS = 10
 _FULL_STOP = " \t\r\n.!\"'"  # what may follow an answer; after "14 + 1 =" and "is it 1?" none has been given
-_TELLING = 3  # words: a shorter answer stands in other texts by accident
+_TELLING = 3  # words: other texts contain a shorter answer by accident
 
 
 class _Place(NamedTuple):
@@ -30,10 +30,10 @@ class _Place(NamedTuple):
 
 
 def answers_given_away(task: Task, registry: Registry) -> Iterator[LintWarning]:
-    """Yield a warning for every example whose answer stands in its worked examples, or at the end of its prompt.
+    """Yield a warning for every example whose answer is in its worked examples, or at the end of its prompt.
 
-    Labels and options are meant to stand there: examples with labels are only looked at for a worked example that
-    is the question itself. A prompt that would score as its own answer is told as well.
+    Labels and options belong there: examples with labels are only looked at for a worked example that
+    is the question itself. A prompt that would score as its own answer is reported, too.
     """
     answers = {words(target) for example in task.examples for target in example.targets}
     options = answers if len(answers) <= _FEW_ANSWERS else set()
@@ -68,9 +68,9 @@ def _in_few_shots(example: Example) -> str:
         if completion and completion in targets:
             return f"worked example {number} has the same answer, {shown(shot.completion)}"
         text = words(f"{shot.prompt} {shot.completion}")
-        told = [target for target in targets if len(target) >= _TELLING and _stands_in(target, text)]
-        if told:
-            return f"worked example {number} holds the answer {shown(' '.join(told[0]))}"
+        leaked = [target for target in targets if len(target) >= _TELLING and _is_in(target, text)]
+        if leaked:
+            return f"worked example {number} holds the answer {shown(' '.join(leaked[0]))}"
     return ""
 
 
@@ -83,12 +83,12 @@ def _in_prompt(task: Task, example: Example, options: Collection[tuple[str, ...]
     ends = [target for target in example.targets if (end := tokens(target)) and ending[-len(end) :] == end]
     # "say true or false" ends in an answer and gives none away.
     text = words(example.prompt)
-    if not ends or sum(_stands_in(option, text) for option in options if option) > 1:
+    if not ends or sum(_is_in(option, text) for option in options if option) > 1:
         return ""
     return f"the prompt ends in the answer {shown(ends[0])}"
 
 
-def _stands_in(part: tuple[str, ...], text: tuple[str, ...]) -> bool:
+def _is_in(part: tuple[str, ...], text: tuple[str, ...]) -> bool:
     return f" {' '.join(part)} " in f" {' '.join(text)} "
 
 
@@ -100,7 +100,7 @@ def _repeated(places: Iterable[dict[str, _Place]]) -> Iterator[LintWarning]:
             pairs.setdefault((first.task.name, other.task.name), []).append((first, other))
     for found in pairs.values():
         here, there = found[0]
-        detail = f"{_count(found, 'prompt')} of {there.task.path} stand(s) here too, such as on its line {there.line}"
+        detail = f"{_count(found, 'prompt')} also in {there.task.path}, such as on its line {there.line}"
         yield LintWarning(here.task.path, here.line, "overlap", f"{detail}; {RULES['overlap']}")
 
 

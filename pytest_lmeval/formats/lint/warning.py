@@ -42,7 +42,7 @@ class LintWarning:
 
     def at(self) -> str:
         """Return the one-line form: ``path:line: warning rule: what; what it means``."""
-        # Ids and prompts stand in the detail: nothing in them may start a line of its own.
+        # The detail holds ids and prompts: nothing in them may start a line of its own.
         return printable(f"{self.path}:{self.line_number}: warning {self.rule}: {self.detail}", keep="")
 
 

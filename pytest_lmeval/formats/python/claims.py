@@ -25,9 +25,9 @@ _MOST_KEYS = 5
 def is_data(path: Path) -> bool:
     """Tell whether a Python file names the file, or a folder it is in, as its data, and it holds no task itself.
 
-    Named is what stands, as a plain string, in a ``task_*.py`` after ``DATASET_PATH =``, as an argument of
+    A file names what it holds as a plain string: a ``task_*.py`` after ``DATASET_PATH =``, as an argument of
     ``load_dataset``, whatever it is called there, or of a function that calls it, or anywhere with the suffix of a data
-    file; and in other files as the ``data`` of ``eval_task``. The Python files are read for that, not run.
+    file; other files as the ``data`` of ``eval_task``. The Python files are read for that, not run.
     """
     # Most files hold a task, and their first line says so: in a folder of many, others are not worth a look for each.
     return not _holds_a_task(path) and any(_names(place, path) for place in path.absolute().parents[:_LEVELS])

@@ -99,7 +99,7 @@ class ExampleMaker:
         if self.task.RESPONSE_TYPE != ResponseType.LOGLIKELIHOODS:
             return
         field, targets, completions = self._field("_get_possible_completions"), _targets(sample), _options(sample)
-        # How probable the right text is can be told without another; which is the most probable cannot.
+        # The probability of the right text needs no other text; the most probable one needs two.
         fewest = 1 if all(measure.name == BYTE_PROBABILITY for measure in self.measures) else 2
         if len(set(completions)) < fewest or not all(completions):
             wanted = "at least one text" if fewest == 1 else "two different texts or more"
@@ -116,7 +116,7 @@ class ExampleMaker:
 class CompletionTask(Task):
     """A class over a dataset: ask for a completion, or for how probable each possible one is, and score it.
 
-    ``dataset`` tells where the data is from: its ``path``, the ``sha256`` of what was read, its ``revision``.
+    ``dataset`` describes the source of the data: its ``path``, the ``sha256`` of what was read, its ``revision``.
     """
 
     name: str
@@ -247,12 +247,12 @@ class CompletionTask(Task):
 def _details(options: Ranked, chosen: int) -> dict[str, Any]:
     if len(options.asked) > 1:
         return options.record(chosen)
-    # A single text is not chosen: with its size, the row tells the bits per byte of all such texts together.
+    # A single text is not chosen: from the sizes in the rows come the bits per byte of all such texts together.
     return {**options.record(), "bytes": len(options.texts[0].encode("utf-8", "surrogatepass"))}
 
 
 def json_of(value: Any) -> Any:
-    """Return ``value`` as JSON values; what is none is told by its type alone."""
+    """Return ``value`` as JSON values; the name of its type represents any other value."""
     return json.loads(json.dumps(value, default=lambda other: type(other).__name__, skipkeys=True))
 
 

@@ -155,7 +155,7 @@ class DialogueTask(Task):
     def unprompted(self, example: Example) -> Mapping[str, Any]:
         """Return the same with a hash of the code that leaves out ``get_example``: what it gives is there as data.
 
-        Where that is more than the question and JSON, only the code tells whether it is the same.
+        Where that is more than the question and JSON, only equal code proves that it is the same.
         """
         *asked, answer = self.held[example.id]["messages"]
         rest = {key: value for key, value in self.held[example.id].items() if key != "messages"}
@@ -199,7 +199,7 @@ def _message(turn: Any, field: str) -> Message:
 def _content(content: Any, field: str) -> str:
     if isinstance(content, str):
         return content
-    # What a tool was asked and answered stands in parts of its own.
+    # A tool's calls and answers are parts of their own.
     if isinstance(content, list) and all(isinstance(part, Mapping) for part in content):
         texts = [part.get("text") for part in content]
         if content and all(isinstance(text, str) for text in texts):

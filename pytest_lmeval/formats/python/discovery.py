@@ -19,7 +19,7 @@ _BASES = (BaseTask, Task)
 
 @dataclass(frozen=True, slots=True)
 class FoundTask:
-    """A class, or an instance, that is a task; ``label`` is the name of its class and ``line`` where it stands."""
+    """A class, or an instance, that is a task; ``label`` is the name of its class and ``line`` where it begins."""
 
     label: str
     line: int

@@ -39,8 +39,8 @@ def check_judge(field: str, metric: LLMJudgeScore) -> None:
         raise RecordRefused("bad_value", field, f"{metric.NAME}: LABELS[{outside!r}]: expected a number in [0, 1]")
 
 
-def told(answer: Scored) -> JudgedAnswer:
-    """Return what a metric that looks at more than the prediction is given."""
+def judged_answer(answer: Scored) -> JudgedAnswer:
+    """Return the argument of a metric that looks at more than the prediction."""
     asked = [message.content for message in answer.messages if message.role == "user"]
     last = asked[-1] if asked else ""
     return JudgedAnswer(last, answer.prediction, answer.targets, answer.extras, tuple(answer.messages), answer.raw)
@@ -49,7 +49,7 @@ def told(answer: Scored) -> JudgedAnswer:
 def question(metric: LLMJudgeScore, answer: Scored) -> Question:
     """Return what the judge of ``metric`` is asked about ``answer``; raise ScoringError where the metric fails."""
     name = f"metric {metric.NAME!r}"
-    text = scored(name, metric.prompt, told(answer))
+    text = scored(name, metric.prompt, judged_answer(answer))
     if not isinstance(text, str) or not text:
         raise ScoringError(f"{name}: its prompt returned {text!r:.80}; expected text")
     system = (Message("system", metric.SYSTEM_PROMPT),) if metric.SYSTEM_PROMPT else ()

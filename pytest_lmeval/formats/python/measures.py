@@ -10,7 +10,7 @@ from typing import Any
 from pytest_lmeval.errors import LmevalError, RecordRefused, ScoringError
 from pytest_lmeval.formats.judged import total
 from pytest_lmeval.formats.loglikelihood import Rule
-from pytest_lmeval.formats.python.judging import Scored, check_judge, judged, told
+from pytest_lmeval.formats.python.judging import Scored, check_judge, judged, judged_answer
 from pytest_lmeval.postprocess import Extraction, apply_metric
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.task import Tools
@@ -92,7 +92,7 @@ def _score(measure: Measure, answer: Scored, tools: Tools) -> Score | None:
     if measure.judge is not None:
         return judged(measure.judge, answer, tools)
     if measure.of_answer is not None:
-        number = scored(f"metric {measure.name!r}", measure.of_answer, told(answer))
+        number = scored(f"metric {measure.name!r}", measure.of_answer, judged_answer(answer))
         return None if number is None else Score(number)
     given = (Extraction(answer.prediction, True), answer.targets, answer.extras)
     return scored(f"metric {measure.name!r}", apply_metric, measure.metric, *given, tools.sandbox)

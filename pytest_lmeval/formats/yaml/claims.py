@@ -15,7 +15,7 @@ _KEY = re.compile(rb"^key[ \t]*:", re.MULTILINE)
 
 
 def has_root_key(data: bytes) -> bool:
-    """Tell whether a task's key may stand at the root of the YAML, be it in braces."""
+    """Tell whether a task's key may be at the root of the YAML, be it in braces."""
     return bool(_ROOT_KEY.search(data))
 
 

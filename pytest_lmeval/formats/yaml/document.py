@@ -1,4 +1,4 @@
-"""A YAML file as plain values, where in it each of them stands, and what ``!include`` brings in."""
+"""A YAML file as plain values, the place of each of them, and what ``!include`` brings in."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Location(NamedTuple):
 
 
 class YamlFault(Exception):
-    """What makes a YAML file unreadable, and where it stands."""
+    """What makes a YAML file unreadable, and where it is."""
 
     def __init__(self, place: Location, detail: str) -> None:
         super().__init__(detail)
@@ -31,7 +31,7 @@ class YamlFault(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Included:
-    """A file that stands in the document in place of its ``!include``."""
+    """A file whose text replaces its ``!include`` in the document."""
 
     path: Path
     data: bytes
@@ -90,7 +90,7 @@ class YamlDocument(dict[str, Any]):
         self.includes = dict(includes or {})
 
     def place(self, keys: Sequence[str | int]) -> Location:
-        """Return where the key at the end of ``keys`` stands; of one that is not there, what it would stand in."""
+        """Return the place of the key at the end of ``keys``; for a missing one, the place of what would hold it."""
         path = tuple(keys)
         while path and path not in self.places:
             path = path[:-1]

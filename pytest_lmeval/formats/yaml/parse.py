@@ -80,7 +80,7 @@ def _events(text: str) -> Iterator[Any]:
         raise YamlFault(place, _explained(error, text, place.line)) from None
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
-        raise YamlFault(Location(line, 1), f"the character U+{error.character:04X} may not stand in YAML") from None
+        raise YamlFault(Location(line, 1), f"the character U+{error.character:04X} is not allowed in YAML") from None
 
 
 def _explained(error: yaml.MarkedYAMLError, text: str, line: int) -> str:
@@ -90,7 +90,7 @@ def _explained(error: yaml.MarkedYAMLError, text: str, line: int) -> str:
     if "'\\t'" in problem:
         return f"{problem}: indent with blanks, not tabs"
     if unquoted := _UNQUOTED.search(shown):
-        return f"{problem}: a template that starts a value stands in quotes: {_quoted(unquoted[1].strip())}"
+        return f"{problem}: quote a template that starts a value: {_quoted(unquoted[1].strip())}"
     return problem
 
 
@@ -99,7 +99,7 @@ def _place(mark: Any) -> Location:
 
 
 class _DocumentReader:
-    """Reads one document; what an alias stands for, and how much has been read, depends on what came before."""
+    """Reads one document; the value of an alias, and how much has been read, depends on what came before."""
 
     def __init__(self, events: Iterator[Any], includer: Includer | None, lines: list[str]) -> None:
         self._events = events
@@ -150,9 +150,7 @@ class _DocumentReader:
 
     def _alias(self, event: Any) -> Any:
         if event.anchor not in self._anchors:
-            raise YamlFault(
-                _place(event.start_mark), f"the alias *{event.anchor} stands for nothing that ends before it"
-            )
+            raise YamlFault(_place(event.start_mark), f"the alias *{event.anchor} names no value that ends before it")
         value, size = self._anchors[event.anchor]
         self._count(size, event)
         return value
@@ -172,7 +170,7 @@ class _DocumentReader:
             place = _place(event.start_mark)
             path = (*keys, key)
             if key in values:
-                raise YamlFault(place, f"the key {key!r} stands on line {self.places[path].line} already")
+                raise YamlFault(place, f"the key {key!r} is on line {self.places[path].line} already")
             self.places[path] = place
             values[key] = self._value(next(self._events), path)
         return values
@@ -206,7 +204,7 @@ class _DocumentReader:
 
     def _quote_it(self, mark: Any) -> str:
         template = self._lines[mark.line][mark.column :].strip() if mark.line < len(self._lines) else ""
-        return f"a template that starts a value stands in quotes: {_quoted(template)}"
+        return f"quote a template that starts a value: {_quoted(template)}"
 
     def _include(self, event: Any, keys: Keys) -> str:
         try:

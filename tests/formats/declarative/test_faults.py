@@ -164,7 +164,7 @@ def _with(**changes: Any) -> dict[str, Any]:
         ),
         (
             document([{"type": "model_as_a_judge_classifier", "correct_labels": ["a"], "incorrect_labels": ["a"]}]),
-            "bad_value definition.scorers[0].incorrect_labels: the label 'a' stands there twice",
+            "bad_value definition.scorers[0].incorrect_labels: the label 'a' is listed twice",
         ),
         (
             document([{"type": "string_equals_mcqa", "ground_truth_choice_field": "letter"}]),

@@ -60,7 +60,7 @@ def test_bare_in_an_expression_text_is_a_name_or_an_error(value: str) -> None:
     if is_name:
         assert f"{{{{ sample.{value} }}}}" == fill_template("{{ sample.<< config.x >> }}", {"x": value})
     else:
-        with pytest.raises(PlaceholderError, match="stands in an expression and is no name"):
+        with pytest.raises(PlaceholderError, match="is in an expression and is not a name"):
             fill_template("{{ sample.<< config.x >> }}", {"x": value})
 
 
@@ -104,7 +104,7 @@ def test_a_value_alone_keeps_its_type() -> None:
         ("<< config.x", {"x": 1}, "'<< config.x' is not closed"),
         ("<< config >>", {"x": 1}, "is not closed, or no key"),
         ("<< config.a.b >>", {"a": 1}, "is not closed, or no key"),
-        ("a << config.x >>", {"x": None}, "has no value, but stands inside of a text"),
+        ("a << config.x >>", {"x": None}, "has no value, but is inside of a text"),
     ],
 )
 def test_a_placeholder_that_cannot_be_filled_is_an_error(text: str, values: dict[str, Any], message: str) -> None:
@@ -118,6 +118,6 @@ def test_a_placeholder_that_cannot_be_filled_is_an_error(text: str, values: dict
 def test_a_template_that_breaks_off_says_so() -> None:
     with pytest.raises(PlaceholderError, match="line 1 of the template"):
         fill_template("{{ << config.x >> ) }}", {"x": 1})
-    with pytest.raises(PlaceholderError, match="may not stand in a raw block"):
+    with pytest.raises(PlaceholderError, match="is not valid in a raw block"):
         fill_template("{% raw %}<< config.x >>{% endraw %}", {"x": "{% endraw %}{{ 1 }}"})
     assert ["a", "b"] == placeholders("<< config.a >> {{ << config.b >> }}")

@@ -49,14 +49,14 @@ def test_every_key_and_element_has_its_place() -> None:
 @each_row(
     ("text", "place", "message"),
     [
-        ("a: 1\nb: 2\na: 3", (3, 1), "the key 'a' stands on line 1 already"),
+        ("a: 1\nb: 2\na: 3", (3, 1), "the key 'a' is on line 1 already"),
         ("a:\n\tb: 1", (2, 1), "indent with blanks, not tabs"),
         ("a: !!python/object/apply:os.system [ls]", (1, 4), "the tag !!python/object/apply:os.system is not read"),
         ("a: !!python/name:os.system", (1, 4), "is not read; only !include is"),
         ("a: !env HOME", (1, 4), "the tag !env is not read"),
         ("a: !!binary aGk=", (1, 4), "the tag !!binary is not read"),
-        ("a: &x [*x]", (1, 8), "stands for nothing that ends before it"),
-        ("a: *nowhere", (1, 4), "the alias \\*nowhere stands for nothing"),
+        ("a: &x [*x]", (1, 8), "names no value that ends before it"),
+        ("a: *nowhere", (1, 4), "the alias \\*nowhere names no value"),
         ("<<: {a: 1}", (1, 1), "merge keys"),
         ("1: x", (1, 1), "the key 1 is not text"),
         ("? [a]\n: b", (1, 3), "a key is text"),
@@ -66,7 +66,7 @@ def test_every_key_and_element_has_its_place() -> None:
         ("a: 'x\nb", (2, 2), "unexpected end"),
         ("[" * 60, (1, 52), "nested deeper than 50"),
         ('a: "\\ud800"', (1, 4), "half of a character"),
-        ("a: x\x07", (1, 1), "U\\+0007 may not stand"),
+        ("a: x\x07", (1, 1), "U\\+0007 is not allowed"),
     ],
 )
 def test_what_is_refused_says_where_and_why(text: str, place: tuple[int, int], message: str) -> None:
@@ -87,7 +87,7 @@ def test_what_is_refused_says_where_and_why(text: str, place: tuple[int, int], m
 def test_a_template_without_quotes_is_told_what_to_quote(line: str, quoted: str) -> None:
     fault = _fault(f"a: 1\nb:\n{line if line.startswith('-') else '  ' + line}")
     assert 3 == fault.place.line
-    assert fault.detail.endswith(f"a template that starts a value stands in quotes: {quoted}")
+    assert fault.detail.endswith(f"quote a template that starts a value: {quoted}")
     assert parse_yaml(f"a: {quoted}".encode())["a"].startswith("{")
 
 

@@ -182,8 +182,7 @@ def test_values_that_are_missing_and_templates_without_quotes_stop_the_run(tasks
         [
             "*tasks/choice.yaml:4: missing_required config_spec: column 1: no value for which (first, last); "
             "give them with --lm-config FILE",
-            "*tasks/first.yaml:23: bad_yaml _document: column 16: a template that starts a value stands in quotes: "
-            "'{{ x }}'",
+            "*tasks/first.yaml:23: bad_yaml _document: column 16: quote a template that starts a value: '{{ x }}'",
         ]
     )
     assert [] == tasks.calls()

@@ -47,12 +47,12 @@ TemplateText = Annotated[str, Field(json_schema_extra={"x-template": "jinja"})]
 """Text that is filled for every row."""
 
 
-def Template(**options: Any) -> Any:  # noqa: N802  # stands for a type, as pydantic's Field does
+def Template(**options: Any) -> Any:  # noqa: N802  # used like a type, as pydantic's Field is
     """Return the field of a template, or of a list or mapping of them."""
     return _marked(_TEMPLATE, options)
 
 
-def Data(**options: Any) -> Any:  # noqa: N802  # stands for a type, as pydantic's Field does
+def Data(**options: Any) -> Any:  # noqa: N802  # used like a type, as pydantic's Field is
     """Return the field of free data, in which parameters are put in however deep."""
     return _marked(_DATA, options)
 
@@ -126,7 +126,7 @@ _COUNTERPARTS = {
     ("message_builders", "turns"): " write turns, what the user says in each: the model is asked after each of them; a "
     "system message is the field system"
 }
-"""By the field of another tool and the one that stands for it here, what to write."""
+"""By the field of another tool and its counterpart here, what to write."""
 
 
 def _unknown(key: str, known: list[str]) -> str:

@@ -17,7 +17,7 @@ class MetricBase(Block):
 
     @property
     def words(self) -> tuple[str, ...]:
-        """What its numbers are called where neither key nor name says; none where only working them out tells."""
+        """The default names of its numbers; empty where they are known only after the computation."""
         return ()
 
     @property

@@ -101,7 +101,7 @@ Parameter = Annotated[
 
 
 def check_value(parameter: ParameterBase, value: Any) -> str:
-    """Return why ``value`` is none for ``parameter``, or an empty string."""
+    """Return why ``value`` is not valid for ``parameter``, or an empty string."""
     if value is None:
         return "" if parameter.nullable else "has no value and is not nullable"
     fits, wanted = _TYPES[parameter.type]

@@ -29,7 +29,7 @@ class ScorerBase(Block):
 
     type: str = Field(description="What it does.")
     key: Key | None = Field(default=None, description="What scores.KEY calls it; else its type.")
-    purpose: Literal["score", "qa"] = Field(default="score", description="score: it may decide; qa: it only tells.")
+    purpose: Literal["score", "qa"] = Field(default="score", description="score: it may decide; qa: it is only shown.")
     metrics: list[Metric] | None = Field(default=None, description="What is made of it over all rows.")
     score_field: str | None = Field(
         default=None, description="The field that is the row's score; else the only one that can be."
@@ -121,7 +121,7 @@ class JudgeBase(ScorerBase):
     model_key: str | None = Field(
         None, min_length=1, description="The judge, as --lm-adapter names it; else --lm-judge."
     )
-    system_prompt: TemplateText | None = Template(default=None, description="What the judge is told first.")
+    system_prompt: TemplateText | None = Template(default=None, description="The system message of the judge.")
     user_prompt: TemplateText | None = Template(default=None, description="What the judge is asked; a default exists.")
     use_structured_outputs: bool = Field(
         default=False, description="Read, and of no effect: answers are always checked."
@@ -161,7 +161,7 @@ class JudgeScorer(JudgeBase):
 
 def scorer_types(registry: Any) -> list[str]:
     """Return every type that a scorer may have, sorted."""
-    # Turns are scored by what a record says of each; a scorer is told nothing of that.
+    # Turns are scored by what a record says of each; a scorer does not see that.
     return sorted({*_BUILT_IN_TYPES, *registry.metrics} - {TURNS})
 
 

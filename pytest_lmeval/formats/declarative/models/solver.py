@@ -90,7 +90,7 @@ class SolverTool(Block):
     )
 
     def function(self) -> dict[str, Any]:
-        """Return the tool as the model is told of it."""
+        """Return the tool as it is described to the model."""
         shown = {"name": self.name, "description": self.description, "parameters": self.parameters}
         return {name: value for name, value in shown.items() if value}
 
@@ -113,7 +113,7 @@ class MultiTurnSolver(Block):
     @field_validator("tools")
     @classmethod
     def _are_tools(cls, value: list[SolverTool], info: ValidationInfo) -> list[SolverTool]:
-        # Where parameters are not put in yet, any may stand for a value of another type.
+        # Before parameters are put in, a placeholder may represent a value of another type.
         if value and info.context is not None:
             _refused(lambda: tools_of([tool.function() for tool in value], "tools"))
             for number, tool in enumerate(value):

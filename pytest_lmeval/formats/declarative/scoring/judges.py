@@ -1,6 +1,6 @@
 """Scorers that ask a model: its reply is a label or a number, or it is nothing.
 
-How far a judge can be believed is told by whether its replies could be read, and whether people say the same.
+Two measures show how reliable a judge is: how many of its replies could be read, and how often people agree with it.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class JudgingScorer:
 
     @property
     def prompt_hash(self) -> str:
-        """What tells the prompts of two judges apart: 12 hexadecimal digits over all that they are made of."""
+        """The hash of all parts of the judge's prompt: 12 hexadecimal digits."""
         parts = [self.model.system_prompt, self._user_prompt, self.task.repair, dict(self.task.known)]
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:12]
 
@@ -136,9 +136,9 @@ class JudgingScorer:
         )
 
     def _filled(self, template: str, scoring: Scoring) -> str:
-        truth = getattr(self.model, "ground_truth", None)
-        told = None if truth is None else self.kit.template(truth).render(scoring.variables)
-        return self.kit.template(template).render({**scoring.variables, **self.task.known, "ground_truth": told})
+        given = getattr(self.model, "ground_truth", None)
+        truth = None if given is None else self.kit.template(given).render(scoring.variables)
+        return self.kit.template(template).render({**scoring.variables, **self.task.known, "ground_truth": truth})
 
 
 def judging_scorer(key: str, model: JudgeBase, kit: Kit) -> JudgingScorer:

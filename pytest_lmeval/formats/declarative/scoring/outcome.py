@@ -45,7 +45,7 @@ class ScorerOutput:
 
 
 class Scorer(Protocol):
-    """One scorer of a task; ``fields`` and ``candidates`` are None where only running it tells."""
+    """One scorer of a task; ``fields`` and ``candidates`` are None where they are known only after it ran."""
 
     @property
     def key(self) -> str:

@@ -77,7 +77,7 @@ class RenderBudget:
 def weigh(value: Any) -> int:
     """Return how many characters ``value`` has written out; raise LimitReached beyond MAX_CHARS or MAX_ELEMENTS.
 
-    What stands in it twice counts twice: a list of a list twice, and so on, is small in memory and endless as text.
+    A value that occurs twice counts twice: a list of a list twice, and so on, is small in memory and endless as text.
     """
     total = 0
     for elements, each in enumerate(_parts(value), 1):

@@ -1,8 +1,8 @@
 """``<< config.key >>``: the parameters of a task, put in before anything else is read.
 
-A value is put in as data, wherever it stands. In the text of a template it becomes text that is not read again; in a
-string of an expression it is escaped; elsewhere in an expression a number, a boolean or a list becomes a literal, and
-text must be a name, as in ``sample.<< config.column >>``. No value can add an expression of its own.
+A value is put in as data, wherever its placeholder is. In the text of a template it becomes text that is not read
+again; in a string of an expression it is escaped; elsewhere in an expression a number, a boolean or a list becomes a
+literal, and text must be a name, as in ``sample.<< config.column >>``. No value can add an expression of its own.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _WORDS = frozenset(
 
 
 class PlaceholderError(ValueError):
-    """A placeholder for a parameter that there is not, or a value that cannot stand where it is to go."""
+    """A placeholder for an unknown parameter, or a value that is not valid at the place of its placeholder."""
 
 
 def placeholders(text: str) -> list[str]:
@@ -48,7 +48,7 @@ def fill_value(text: str, values: Mapping[str, Any]) -> Any:
 
 
 def fill_template(text: str, values: Mapping[str, Any]) -> str:
-    """Return the template ``text`` with its placeholders filled, each as the place where it stands requires."""
+    """Return the template ``text`` with its placeholders filled, each as its place requires."""
     keys = placeholders(text)
     if not keys:
         return text
@@ -88,7 +88,7 @@ def _in_comment(key: str, values: Mapping[str, Any]) -> str:
 def _in_raw(key: str, values: Mapping[str, Any]) -> str:
     text = _as_text(key, values)
     if "{" in text:
-        raise PlaceholderError(f"the value of {key!r} holds a brace, which may not stand in a raw block")
+        raise PlaceholderError(f"the value of {key!r} holds a brace, which is not valid in a raw block")
     return text
 
 
@@ -97,8 +97,8 @@ def _in_expression(key: str, values: Mapping[str, Any]) -> str:
     if not isinstance(value, str):
         return _literal(value)
     if not _NAME.fullmatch(value) or value in _WORDS:
-        hint = f'in quotes, "<< config.{key} >>", any text may stand'
-        raise PlaceholderError(f"the value {value!r} of {key!r} stands in an expression and is no name; {hint}")
+        hint = f'in quotes, "<< config.{key} >>", any text is valid'
+        raise PlaceholderError(f"the value {value!r} of {key!r} is in an expression and is not a name; {hint}")
     return value
 
 
@@ -120,7 +120,7 @@ def _escaped(text: str) -> str:
 def _as_text(key: str, values: Mapping[str, Any]) -> str:
     value = _value(key, values)
     if value is None:
-        raise PlaceholderError(f"the parameter {key!r} has no value, but stands inside of a text")
+        raise PlaceholderError(f"the parameter {key!r} has no value, but is inside of a text")
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 

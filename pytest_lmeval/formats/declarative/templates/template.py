@@ -26,7 +26,7 @@ class TemplateFault(Exception):
 class Template:
     """A template; ``names`` are the variables that it takes, each with the attributes known beforehand.
 
-    ``tolerates_missing`` tells that it asks whether something is there, or says what to take where it is not.
+    ``tolerates_missing``: it asks whether a variable is defined, or names a default for one that is not.
     """
 
     source: str
@@ -53,7 +53,7 @@ class Template:
             text: str = budget.made("".join(chunks))
             return text
         except Exception as error:
-            raise TemplateFault(self._told(error)) from None
+            raise TemplateFault(self._shown(error)) from None
 
     def value(self, variables: Mapping[str, Any]) -> Any:
         """Return the value of a template that is one expression, ``{{ x }}``, of any other its text."""
@@ -67,9 +67,9 @@ class Template:
             str(value)  # an undefined value says so now
             return value
         except Exception as error:
-            raise TemplateFault(self._told(error)) from None
+            raise TemplateFault(self._shown(error)) from None
 
-    def _told(self, error: Exception) -> str:
+    def _shown(self, error: Exception) -> str:
         kind = "" if isinstance(error, UndefinedError | LimitReached) else f"{type(error).__name__}: "
         shown = " ".join(self.source.split())
         return f"template {shown[:80]!r}: {kind}{str(error)[:500]}"
@@ -82,7 +82,7 @@ def _budget(variables: Mapping[str, Any]) -> RenderBudget:
 
 
 def compile_template(source: str) -> Template:
-    """Return the template that ``source`` is; raise TemplateFault where it is none, with the line within it."""
+    """Return the template of ``source``; raise TemplateFault, with the line within it, where it is not valid."""
     environment = make_environment()
     try:
         parsed = environment.parse(source)

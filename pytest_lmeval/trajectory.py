@@ -116,7 +116,7 @@ def max_steps(trace: Iterable[Step], limit: int, *, kind: str | None = None) -> 
 class _Calls:
     """The calls in a trace, each once, though the model asked for it and the application recorded a step of it.
 
-    Whether the two are one call is told by name and arguments. ``doubtful`` are pairs of what the model asked for and
+    The two are one call if their names and arguments are equal. ``doubtful`` are pairs of what the model asked for and
     a later step with other arguments. ``as_one`` takes them for one call each, ``apart`` for two.
     """
 

@@ -155,9 +155,9 @@ def _as_text(checked: _Checked, warnings: Sequence[LintWarning] | None) -> list[
 
 def _unchecked(path: Path, function: FoundFunction) -> str:
     """Return what was not checked of an eval function, "" where everything was."""
-    if not function.untold:
+    if not function.unchecked:
         return ""
-    named = " and ".join(function.untold)
+    named = " and ".join(function.unchecked)
     return printable(f"not checked: {path}:{function.line}: {named} of {function.function}: made by code", keep="")
 
 
@@ -202,7 +202,7 @@ def _as_json(checked: _Checked, warnings: Sequence[LintWarning] | None) -> dict[
             "path": str(path),
             "valid": _rows(file),
             "errors": [asdict(error) for error in file.errors],
-            "functions": [asdict(function) for function in file.functions],
+            "functions": [function.to_json() for function in file.functions],
         }
         for path, file in checked.functions.items()
     ]

@@ -279,7 +279,7 @@ def _call(given: object) -> ToolCall:
 
 
 def tools_of(given: Sequence[Mapping[str, Any]], choice: str) -> tuple[Mapping[str, Any], ...]:
-    """Return checked tools; raise UsageError for what is none, and for a choice among others."""
+    """Return checked tools; raise UsageError for a value that is not a tool, or a choice that names no tool."""
     # Most examples are asked without.
     from pytest_lmeval.formats.tools import check_choice
     from pytest_lmeval.formats.tools import tools_of as read

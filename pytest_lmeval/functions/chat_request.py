@@ -14,7 +14,7 @@ from pytest_lmeval.types import Message, ToolCall
 _DEEPEST = 50
 _CHOICES = ("auto", "none", "required")
 # Of a message, what servers give and no model receives; thoughts are never sent back in a conversation.
-_UNTOLD = frozenset({"annotations", "id", "reasoning", "reasoning_content"})
+_NEVER_SENT = frozenset({"annotations", "id", "reasoning", "reasoning_content"})
 _OF_MESSAGES = frozenset({"role", "content", "tool_calls", "tool_call_id"})
 
 
@@ -196,12 +196,12 @@ def _call(given: Any) -> ToolCall:
 
 
 def _dropped(fields: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return what stands in messages beside text and calls, and what no answer here has."""
+    """Return the names of what no adapter is sent: other parts of messages than text and calls, and ``logprobs``."""
     found = {
         f"messages[].{name}"
         for message in fields["messages"]
         for name, value in message.items()
-        if value not in (None, "", [], {}, False) and name not in _OF_MESSAGES and name not in _UNTOLD
+        if value not in (None, "", [], {}, False) and name not in _OF_MESSAGES and name not in _NEVER_SENT
     }
     found |= {"choices[].logprobs"} if fields.get("logprobs") else set()
     return tuple(sorted(found))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -26,15 +26,20 @@ _UNKNOWN = object()
 class FoundFunction:
     """An eval function in a file's text.
 
-    ``rows`` is how many rows its data have, None without data. ``untold`` names the arguments that only a run of the
-    file can tell: the others are checked.
+    ``rows`` is how many rows its data have, None without data. ``unchecked`` names the arguments whose values
+    only a run of the file gives: the others are checked.
     """
 
     task: str
     function: str
     line: int
     rows: int | None = None
-    untold: tuple[str, ...] = ()
+    unchecked: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as ``validate --format json`` prints it, with the key of version 0.1."""
+        fields = asdict(self)
+        return {**fields, "untold": fields.pop("unchecked")}
 
 
 @dataclass(slots=True)
@@ -104,7 +109,7 @@ def _check_call(checked: CheckedFile, folder: Path, function: str, call: ast.Cal
     if call.args:
         given["name"] = call.args[0]
     known = {name: value for name in ("name", "data") if (value := _literal(given.get(name))) is not _UNKNOWN}
-    untold = tuple(name for name in ("name", "data") if name not in known)
+    unchecked = tuple(name for name in ("name", "data") if name not in known)
     task, data = known.get("name"), known.get("data")
     name = task if isinstance(task, str) else ""
     rows = None
@@ -115,11 +120,11 @@ def _check_call(checked: CheckedFile, folder: Path, function: str, call: ast.Cal
             checked.errors += [
                 RecordError(call.lineno, name, "bad_value", "data", each) for each in _lines(error, name)
             ]
-    checked.functions.append(FoundFunction(name, function, call.lineno, rows, untold))
+    checked.functions.append(FoundFunction(name, function, call.lineno, rows, unchecked))
 
 
 def _own(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield what stands in a function itself, and not in those that it defines."""
+    """Yield the nodes of a function, without those of the functions that it defines."""
     for child in ast.iter_child_nodes(node):
         if not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
             yield child

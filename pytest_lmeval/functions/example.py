@@ -39,8 +39,8 @@ class ExampleState:
     """What one call of an eval function left: one repeat of an example.
 
     ``scores`` are in the order in which they were recorded. ``failure`` is the first thing that makes the example an
-    error whatever the application makes of it: a request without an answer, a score that is none. ``output`` is what
-    the application answered, in JSON values, ``None`` where there is none. ``may_fail`` counts the blocks that are
+    error whatever the application does about it: a request without an answer, an invalid score. ``output`` is what
+    the application answered, in JSON values, ``None`` without an answer. ``may_fail`` counts the blocks that are
     open within which a request may stay without an answer. ``left`` is, after its end, what it began and left.
     ``printed`` is what it printed and logged, as (``stdout``, ``stderr`` or ``log``, text), where it ran beside others
     (``is_beside``). ``broken`` is why a part of it failed that goes on: a subtest. ``is_taken`` says that its result is
@@ -105,7 +105,7 @@ class ExampleState:
             raise UsageError(message)
 
     def score(self, name: object, value: object) -> None:
-        """Record a score; raise ScoringError for one that is none, or is another than before under the same name."""
+        """Record a score; raise ScoringError for an invalid value, or a second value under the same name."""
         self.check_is_running(f"lm.score({name!r:.60})")
         if not isinstance(name, str) or not name.strip():
             self._refuse(f"lm.score: expected a name for the score, got {name!r:.60}")

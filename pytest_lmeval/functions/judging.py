@@ -37,7 +37,7 @@ def check_labels(labels: Sequence[str]) -> None:
 
 
 def dialogue(question: str, text: str, labels: Sequence[str]) -> Generator[tuple[Message, ...], str, str]:
-    """Yield what to ask the judge, take its reply, and return the label; a reply that is none is asked about once more.
+    """Yield what to ask the judge, take its reply, and return the label; ask once more after a reply without a label.
 
     Raises ScoringError for labels that cannot be told apart, and where the second reply is no label either.
     """

@@ -210,7 +210,7 @@ class Lm(LmBase):
         The request goes through the run's engine, with its retries and limits, and becomes a step. Without an answer
         AdapterError is raised, and the example is an error even where that is caught, unless it ``may_fail``, as do all
         requests that begin within ``with lm.may_fail():``.
-        ``temperature`` and ``model`` stand in for the adapter's own, where it takes them. ``tools`` are functions that
+        ``temperature`` and ``model`` replace the adapter's own, where it takes them. ``tools`` are functions that
         the model may call, each with ``name``, ``description`` and ``parameters``, a JSON Schema; the answer's
         ``tool_calls`` are those that it asks for.
         """

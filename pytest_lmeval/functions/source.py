@@ -80,7 +80,7 @@ def _shape(value: object) -> str:
 
 
 def of_tests(root: Path, patterns: Sequence[str]) -> Callable[[str], bool]:
-    """Return what tells by its path whether a file below ``root`` is one of the tests, also by their ``patterns``."""
+    """Return a function from a path to whether it is a test file: below ``root``, by its folder or by ``patterns``."""
 
     def is_one(name: str) -> bool:
         path = Path(name)
@@ -95,7 +95,7 @@ def of_tests(root: Path, patterns: Sequence[str]) -> Callable[[str], bool]:
 class TestSources:
     """The syntax trees of the files of a project's tests, each read once.
 
-    ``is_ours`` tells by its path whether a file is one of the tests; what the application defines is not followed.
+    ``is_ours`` takes a path: is the file one of the tests? What the application defines is not followed.
     """
 
     __test__ = False
@@ -232,7 +232,7 @@ def _names_of(function: Any) -> Mapping[str, Any]:
 
 
 def _target(node: Node, names: Mapping[str, Any], owner: Any) -> Any:
-    """Return what the expression of a call stands for; None where that shows only when it runs."""
+    """Return the object that the expression of a call names; None where only running it would show that."""
     if isinstance(node, ast.Name):
         return names.get(node.id)
     if not isinstance(node, ast.Attribute):

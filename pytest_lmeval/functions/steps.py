@@ -26,8 +26,8 @@ class Step:
     A ``cached`` answer was asked for in another run: it cost nothing now. A request that was ``cancelled`` by the
     application has no answer, and that is no error; nor is one that ``may_fail``. ``client`` has, of a request of an
     application's own client, the ``model`` that it asked for, and the names of what was ``dropped`` of it.
-    ``served_by`` is what the server says of the model that answered. ``adapter_key`` tells a judge from others of its
-    name.
+    ``served_by`` is what the server says of the model that answered. ``adapter_key`` identifies a judge among those
+    of its name.
     """
 
     kind: str
@@ -68,7 +68,7 @@ class Step:
             "served_by": self.served_by,
             "adapter_key": self.adapter_key,
         }
-        # An output of 0, False or "" is one; only None says that there is none.
+        # 0, False and "" are outputs; only None means that there is no output.
         known = {name: value for name, value in own.items() if value is not None}
         return {"kind": self.kind, **known, **{name: value for name, value in others.items() if value}}
 

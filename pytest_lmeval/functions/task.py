@@ -60,11 +60,11 @@ class FunctionTask(Task):
         return self.threshold_of
 
     def metric_name(self, example: Example) -> str:
-        """Return the metric that stands for what functions decide."""
+        """Return the metric of all examples that a function scores."""
         return METRIC
 
     def scoring(self, example: Example) -> Mapping[str, Any]:
-        """Return nothing: its row tells an example from others."""
+        """Return nothing: its row identifies an example."""
         return {}
 
 
@@ -138,8 +138,9 @@ def result_of(
         request_ms=tuple(waits) if len(waits) > 1 else (),
         cached=cached,
     )
-    judgement = replace(result.judgement, details=details, predictions=())
-    return ExampleResult(question=result.question, answer=answer, judgement=judgement)
+    return ExampleResult(
+        question=result.question, answer=answer, judgement=replace(result.judgement, details=details, predictions=())
+    )
 
 
 def _waits(steps: Sequence[Step]) -> tuple[list[float], int]:

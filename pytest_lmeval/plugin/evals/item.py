@@ -130,7 +130,7 @@ class EvalItem(ScoredItem):
         raised = next((outcome.error for outcome in outcomes if outcome.error is not None), None)
         if raised is None or isinstance(raised, LmevalError):
             raise ExampleFailed(explained) from raised
-        # pytest shows the exception itself best; what it cannot know stands beside.
+        # pytest shows the exception itself best; what it cannot know is a section of its own.
         self.add_report_section("call", "example", explained)
         raise raised
 
@@ -212,5 +212,5 @@ class _Follower:
 
 
 def describe_any(error: BaseException | None) -> str:
-    """Return an exception in one line; without one that there is none."""
+    """Return an exception in one line, and "no exception" for None."""
     return "no exception" if error is None else describe(error)

@@ -143,7 +143,7 @@ class EvalNotes:
     def lines(self, shared: Shared, worker: str) -> list[str]:
         """Return all notes, those on spans and on stray requests of the process among them.
 
-        ``worker`` tells one process from another: counts of two may be equal, and are not one note.
+        ``worker`` is the name of the process: equal counts of two processes are two notes.
         """
         spans, strays = shared.running.spans, shared.endpoint.strays if shared.has_endpoint else ()
         of_spans = [f"{note} ({worker})" if worker else note for note in spans.notes] if spans is not None else []

@@ -170,7 +170,7 @@ def confidence_metrics(results: Iterable[ExampleResult]) -> dict[str, float | in
 def text_metrics(results: Iterable[ExampleResult]) -> dict[str, float]:
     """Return ``perplexity`` per token and ``bits_per_byte`` of the texts of language modeling tasks, all put together.
 
-    Empty where there are none, or where they are too improbable for a float.
+    Empty without such texts, or if they are too improbable for a float.
     """
     texts = [text for result in results if result.details and (text := _text(result)) is not None]
     if not texts:

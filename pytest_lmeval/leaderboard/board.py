@@ -36,7 +36,7 @@ SCHEMA = "pytest-lmeval/leaderboard/2"
 class RunFacts:
     """What a board says of its run besides the results.
 
-    ``missing`` are the examples that were collected and never heard of again. ``selection`` tells what was left out,
+    ``missing`` are the examples that were collected and never reported. ``selection`` says what was left out,
     and is empty when nothing was. ``complete`` may be withheld by the caller; it is never granted against ``missing``.
     ``floors`` are the scores that tasks, and ``overall``, must reach, ``limits`` what their answers may take.
     ``interruptions`` say why the run did not come to its end, lost examples aside. ``failures`` are tests of examples

@@ -37,9 +37,9 @@ def labelled(results: Sequence[ExampleResult]) -> Labelled | None:
     """Return label and prediction of the scored examples that have labels.
 
     These are those of the categories ``classification`` and ``mcq``, and those in which an option was chosen.
-    None where there are none, or more than MAX_LABELS labels. An example's label is its first target. Its prediction
-    is the first one, and counts as that label where it meets any of the targets. What is predicted and no example's
-    label is a label, too, if it is a short text and there are at most MAX_LABELS then.
+    None without such examples, or with more than MAX_LABELS labels. An example's label is its first target. Its
+    prediction is the first one, and counts as that label if it matches any of the targets. A prediction that is no
+    example's label is a label, too, if it is a short text and there are at most MAX_LABELS then.
     """
     asked = [
         result
@@ -73,7 +73,7 @@ def class_metrics(found: Labelled) -> dict[str, ClassRow]:
 def confusion(found: Labelled) -> dict[str, dict[str, int]]:
     """Return ``{label: {predicted label: count}}`` without the zeros.
 
-    Rows are the examples' labels. A prediction that is no label stands under ``other``, or under ``unparsed`` where
+    Rows are the examples' labels. A prediction that is no label counts under ``other``, or under ``unparsed`` where
     the post-process rule found nothing in it; under ``(other)`` and ``(unparsed)`` where these are labels.
     """
     table: dict[str, Counter[str]] = {label: Counter() for label in sorted({label for label, _ in found.pairs})}
@@ -84,7 +84,7 @@ def confusion(found: Labelled) -> dict[str, dict[str, int]]:
 
 @dataclass(frozen=True, slots=True)
 class _Labels:
-    """The labels of a task by their normal form, and the names of what is none."""
+    """The labels of a task by their normal form, and the names for other predictions."""
 
     names: Mapping[str, str]
     normal: Callable[[str, str], str]
@@ -140,7 +140,7 @@ def _with_free_names(labels: _Labels) -> _Labels:
 def _folds_case(results: Sequence[ExampleResult]) -> bool:
     """Tell which of the two metrics called ``exact_match`` gave the scores: strict files keep case, compact do not.
 
-    Where nothing tells them apart, the difference can only show in what a wrong answer was.
+    If no score distinguishes them, the difference can only show in what a wrong answer was.
     """
     exact = [result for result in results if result.metric == "exact_match"]
     lax = (any(_folded("", each.predictions[0]) == _folded("", target) for target in each.targets) for each in exact)

@@ -13,7 +13,7 @@ from pytest_lmeval.types import ExampleResult
 METRIC = "function"
 """The metric of examples that a function scores."""
 NO_ROW = "{}"
-"""What stands for the row of a function without data."""
+"""Represents the row of a function without data."""
 FUNCTION = "function"
 """The detail that names the function, with a hash of its code."""
 OUTPUT = "output"

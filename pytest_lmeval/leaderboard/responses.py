@@ -82,6 +82,6 @@ def confidence_of(details: Mapping[str, Any]) -> float | None:
 
 
 def confidences(result: ExampleResult) -> list[float | None]:
-    """Return the confidence in each of the result's outputs, None where there is none."""
+    """Return the confidence in each of the result's outputs, None where it is unknown."""
     found = [confidence_of(details) for details in details_of(result)]
     return found if len(found) == len(result.outputs) else [None] * len(result.outputs)

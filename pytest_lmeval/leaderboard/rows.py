@@ -38,7 +38,7 @@ class TaskInfo:
 
     ``available`` counts the file's valid records, ``selected`` those that the run was to score. Counts are None where
     the process that knew them was lost. ``random_baseline`` is the score that guessing reaches, where the task's
-    score is to be centred on it. ``dataset`` tells where a task's data lie and what they are: path, sha256, revision.
+    score is to be centred on it. ``dataset`` says where a task's data lie and what they are: path, sha256, revision.
     ``aggregates`` says that the task has aggregations of its own, which take all results; ``score_metric`` is the one
     that is its score where its examples are measured. ``whole`` says that it has no subjects, where the run is to take
     some subjects alone: none of its examples is left out for that. ``config`` are the values of a task's parameters.
@@ -97,7 +97,7 @@ class RowCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowNumbers:
-    """What the examples of a row come to. Scores are means over the scored examples; None where there is none.
+    """What the examples of a row come to. Scores are means over the scored examples; None without one.
 
     ``measured`` is empty, or ``{"examples", "score_metric"}`` where only aggregations score examples: how many there
     are, and which aggregation is the task's score, None where none is.

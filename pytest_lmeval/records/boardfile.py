@@ -11,9 +11,9 @@ from pytest_lmeval.records.recorded import recorded_result
 from pytest_lmeval.types import ExampleResult
 
 NOT_COMPARED = "not compared: "
-"""How a reason begins that tells what a verdict is not about."""
+"""How a reason begins that names what was not compared."""
 NO_RESULT = "no result: "
-"""How a reason begins that names an example which was collected and has no result."""
+"""How a reason begins that names a collected example without a result."""
 _CUT_SHORT = "its run was cut short"
 
 

@@ -90,7 +90,7 @@ class AnswerStore:
             raise UsageError(f"cache {self.path.parent}: cannot be read: {error}") from None
 
     def get(self, key: str) -> Kept | None:
-        """Return the answer that was kept under ``key``; None where there is none that can be read."""
+        """Return the answer that was kept under ``key``; None if there is no readable one."""
         try:
             with self._lock:
                 row = self._database.execute(_FIND, (bytes.fromhex(key),)).fetchone()

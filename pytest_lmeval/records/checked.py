@@ -25,8 +25,8 @@ _COUNTS = ("prompt_tokens", "completion_tokens", "reasoning_tokens", "retries")
 def checked(answer: Response) -> Response:
     """Return ``answer`` with plain values in its fields; raise ValueError that says what is wrong with the first other.
 
-    None stands for what is not known. Numbers and texts of other types, such as numpy's, become Python's own: a
-    subclass may not travel between processes.
+    None means unknown. Numbers and texts of other types, such as numpy's, become Python's own: a subclass may not
+    travel between processes.
     """
     return checked_completion(answer) if isinstance(answer, Completion) else _checked_logprob(answer)
 
@@ -81,7 +81,7 @@ def _number(name: str, value: Any) -> float:
 
 
 def count(name: str, value: Any) -> int:
-    """Return a number of tokens or attempts as int; raise ValueError for what is none."""
+    """Return a number of tokens or attempts as int; raise ValueError for any other value."""
     found = _as_float(value)
     return int(found) if 0.0 <= found <= MOST and found.is_integer() else _refuse(name, "a whole number from 0", value)
 

@@ -27,10 +27,10 @@ def check_dealt(shards: Sequence[RunFile]) -> None:
 
 
 def check_whole(shards: Sequence[RunFile]) -> None:
-    """Raise UsageError that names the examples which were dealt out and that no shard has a result of."""
+    """Raise UsageError that names the examples which were dealt out and have no result in any shard."""
     dealt = {(name, id) for shard in shards for name, info in shard.infos.items() for id in info.shard.get("ids", ())}
-    heard = {(result.task, result.id) for shard in shards for result in examples_of(shard)}
-    lost = [f"{id} of {name}" for name, id in sorted(dealt - heard)]
+    present = {(result.task, result.id) for shard in shards for result in examples_of(shard)}
+    lost = [f"{id} of {name}" for name, id in sorted(dealt - present)]
     # A test that was skipped, or is missing, has no result either; its shard says how many there are.
     if len(lost) > sum(shard.facts.skipped + len(shard.facts.missing) for shard in shards):
         raise UsageError(

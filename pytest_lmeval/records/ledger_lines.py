@@ -65,9 +65,9 @@ def read_ledger(
 ) -> LedgerRuns[_Result] | None:
     r"""Return the runs of the ledger at ``path`` from its lines, which end at ``\n`` alone.
 
-    ``make`` turns the fields of a result into what is kept of it, and raises ValueError where they are none. Returns
-    None for a file that is something else: its first JSON object is no header, or it has none where a ledger has one.
-    There are no runs where the file may have been cut in its first line. Raises UsageError that names the line for an
+    ``make`` turns the fields of a result into what is kept of it, and raises ValueError if one is wrong. Returns None
+    for a file of another kind: its first JSON object is no header, or it starts with too many lines that are no JSON.
+    There are no runs if the file may have been cut in its first line. Raises UsageError that names the line for an
     object that no run writes, and for the ledger of a newer version.
     """
     ledger: LedgerRuns[_Result] = LedgerRuns()
@@ -101,7 +101,7 @@ def is_ledger(path: Path) -> bool:
             head = file.read(_HEAD)
     except OSError:
         return False
-    # Nearly every file that is no ledger is told by this, and need not be parsed.
+    # Nearly every file that is no ledger lacks the name, and need not be parsed.
     if _NAME.encode() not in head:
         return False
     first = next(((kind, value) for _, kind, value in _parsed(head.split(b"\n", _AHEAD)) if kind != "damaged"), None)

@@ -100,7 +100,7 @@ def _facts(shards: Sequence[RunFile], infos: Mapping[str, TaskInfo]) -> RunFacts
 
 
 def _gate(facts: Sequence[RunFacts]) -> Mapping[str, Any] | None:
-    # What the gate said of a part says nothing of the whole; how the examples were judged stands.
+    # The gate's verdict on a part does not hold for the whole; the mode that judged the examples does.
     modes = {(fact.gate or {}).get("mode") for fact in facts}
     return {"mode": modes.pop()} if len(modes) == 1 else None
 

@@ -98,7 +98,7 @@ def recorded_aggregates(fields: Any) -> dict[str, dict[str, Any]]:
 
 
 def aggregates_record(aggregates: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return what the ledger says of the aggregates: nothing where there are none, or they are no JSON."""
+    """Return the ledger's field of the aggregates; empty without aggregates, or if they cannot be JSON."""
     try:
         plain = json.loads(json.dumps(aggregates, default=str, allow_nan=False))
     except ValueError:

@@ -21,7 +21,7 @@ _OUTPUT_KEYS = ("outputs", "output", "predictions", "prediction")
 class Outputs(tuple[str, ...]):
     """The outputs for an example, one a repeat, with what a run recorded beside them.
 
-    ``thoughts`` are those before each of them, empty where there are none. ``cut_off`` says that one is cut off.
+    ``thoughts`` are those before each of them; empty without thoughts. ``cut_off`` says that one is cut off.
     ``exchanges`` are the records of the requests of an example that took several a response, or of what an eval
     function asked its model; it has no outputs.
     """
@@ -76,7 +76,7 @@ def recording_data(path: Path) -> bytes:
 
 
 def board_records(data: bytes, path: Path) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-    """Yield task, id and record of each example of a board; nothing of what is none."""
+    """Yield task, id and record of each example of a board; nothing for another file."""
     board = _as_board(_text(data, path)) or {"tasks": []}
     for row in _objects(board["tasks"], path):
         for record in _objects(row.get("per_example", []), path):

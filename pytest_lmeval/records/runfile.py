@@ -24,7 +24,7 @@ _Key = tuple[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFile:
-    """What a file tells of a run.
+    """A run as its file holds it.
 
     ``results`` holds the last result of every (task, id), or is None where a board was written without its
     per-example records. ``digest`` is the one that the file states, empty where the run did not come to its end.
@@ -195,7 +195,7 @@ def _infos(run: Mapping[str, Any], results: Iterable[ExampleResult]) -> dict[str
 
 
 def _is_left_out(run: Mapping[str, Any], infos: Mapping[str, TaskInfo], facts: RunFacts) -> Callable[[_Key], bool]:
-    """Return what tells the results that the run did not count.
+    """Return the test for results that the run did not count.
 
     Those are of an earlier run that had other examples, or of examples whose worker then died.
     """

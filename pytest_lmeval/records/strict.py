@@ -18,7 +18,7 @@ def parse_json(text: str) -> Any:
 
 
 def parse_object(line: bytes) -> dict[str, Any] | None:
-    """Return the object that is all of a line without blanks around it; None where it is none in strict JSON."""
+    """Return the object that is all of a line without blanks around it; None unless that is strict JSON."""
     try:
         text = line.decode("utf-8")
         # ``decode`` would search the text for blanks twice more.

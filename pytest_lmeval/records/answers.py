@@ -71,7 +71,7 @@ class Recall:
 
 
 class KnownAnswers:
-    """The answers of an earlier run: those in its results, and those it was ``underway`` with when it ended.
+    """The answers of an earlier run: those in its results, and those in its ``journal`` when it ended.
 
     They are the model's, or those of ``judge`` to eval functions; what was recorded with another ``key`` is neither's.
     """
@@ -80,7 +80,7 @@ class KnownAnswers:
         self,
         results: Iterable[ExampleResult] = (),
         judge: str = "",
-        underway: Mapping[str, AnswersByExample] | None = None,
+        journal: Mapping[str, AnswersByExample] | None = None,
         key: str = "",
     ) -> None:
         self._records: dict[tuple[str, str], Sequence[Mapping[str, Any]]] = {}
@@ -90,7 +90,7 @@ class KnownAnswers:
                 found = answered_requests(result.details, "judge" if judge else "request", judge)
             if found := [record for record in found if is_of(record.get("adapter_key"), key)]:
                 self._records[result.task, result.id] = found
-        for example, records in (underway or {}).get(judge, {}).items():
+        for example, records in (journal or {}).get(judge, {}).items():
             found = self._records.get(example, ())
             of_key = [record for record in records if is_of(record.get("adapter_key"), key)]
             self._records[example] = [*found, *_without(of_key, found)]
@@ -146,7 +146,7 @@ class Journal:
             self._file.close()
 
 
-def read_underway(folder: Path, asking: str) -> Mapping[str, AnswersByExample]:
+def read_journal(folder: Path, asking: str) -> Mapping[str, AnswersByExample]:
     """Return the answers in ``folder`` to runs with the fingerprint ``asking``, by the judge's name; "" is the model.
 
     A line that cannot be read is left out: what it held is asked again.
@@ -162,7 +162,7 @@ def read_underway(folder: Path, asking: str) -> Mapping[str, AnswersByExample]:
     return found
 
 
-def remove_underway(folder: Path) -> None:
+def remove_journal(folder: Path) -> None:
     """Remove the file: the ledger has every answer in it, or none is of use."""
     with suppress(OSError):
         (folder / FILE).unlink(missing_ok=True)

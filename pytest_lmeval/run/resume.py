@@ -51,7 +51,7 @@ class HeldResults:
     ``damaged`` counts lines that could not be read: the last one, as a rule, of a process that was killed. ``keys`` are
     all examples that the ledger has a result of, ``started`` and ``complete`` are those of its last run, and
     ``asked_otherwise`` says that none of its runs asked as it would be now. ``nothing`` says why there is nothing to
-    resume, where that was asked for. ``underway`` are answers to examples that may have no result yet, by the name of
+    resume, where that was asked for. ``journal`` are answers to examples that may have no result yet, by the name of
     the judge who gave them; "" is the model.
     """
 
@@ -62,7 +62,7 @@ class HeldResults:
     complete: bool = False
     asked_otherwise: bool = False
     nothing: str = ""
-    underway: Mapping[str, AnswersByExample] = field(default_factory=dict)
+    journal: Mapping[str, AnswersByExample] = field(default_factory=dict)
 
     @property
     def goes_on(self) -> bool:
@@ -107,14 +107,14 @@ class HeldResults:
     def known(self, name: str, key: str) -> KnownAnswers:
         """Return the answers of the model with this name and ``key`` to examples that take several requests."""
         results = [each for each in self.results.values() if each.adapter == name and is_of(each.adapter_key, key)]
-        return KnownAnswers(results, "", self.underway, key)
+        return KnownAnswers(results, "", self.journal, key)
 
     def judged(self, name: str, key: str) -> KnownAnswers:
         """Return the answers of the judge with this name and ``key`` to eval functions."""
-        return KnownAnswers(self.results.values(), name, self.underway, key)
+        return KnownAnswers(self.results.values(), name, self.journal, key)
 
     def _unfinished(self) -> list[Mapping[str, Any]]:
-        by_example = (item for answers in self.underway.values() for item in answers.items())
+        by_example = (item for answers in self.journal.values() for item in answers.items())
         return [record for key, records in by_example if key not in self.results for record in records]
 
 

@@ -145,11 +145,11 @@ class RunState:
 
         if not self.config.option.lm_resume:
             return HeldResults()
-        from pytest_lmeval.records.answers import read_underway
+        from pytest_lmeval.records.answers import read_journal
 
         path = held_ledger(self.config, self.examples)
         held = with_usage_errors(lambda: read_held(path, self.asking))
-        return replace(held, underway=read_underway(path.parent, self.asking))
+        return replace(held, journal=read_journal(path.parent, self.asking))
 
     @cached_property
     def run(self) -> Run:

@@ -32,7 +32,7 @@ from pytest_lmeval.plugin.record.run_facts import info_of, manifest_of, selectio
 from pytest_lmeval.plugin.settings.checks import UNHEEDED
 from pytest_lmeval.plugin.settings.report_dir import folder_of_run, held_ledger
 from pytest_lmeval.plugin.settings.settings import max_errors, resolved_of, scrubber_of_run
-from pytest_lmeval.records.answers import remove_underway
+from pytest_lmeval.records.answers import remove_journal
 from pytest_lmeval.records.ledger import Ledger, ending
 from pytest_lmeval.run.facts import aggregate, timestamp
 from pytest_lmeval.run.resume import Resumption
@@ -86,7 +86,7 @@ class RunRecord:
             header = {"timestamp": self._started, "asking": self._state.asking, "manifest": self.manifest}
             self.ledger.open(header, resume=resume)
             if not resume:
-                remove_underway(self.report_dir)
+                remove_journal(self.report_dir)
         except BaseException as error:
             # A file left open is a warning later, and maybe an error.
             self.ledger.close(None)
@@ -177,7 +177,7 @@ class RunRecord:
             self.files.failures.append(f"{self.ledger.path}: {self.ledger.failure.strerror or self.ledger.failure}")
         self.files.write(board, self.with_prompts, per_example=self.per_example)
         if board.complete:
-            remove_underway(self.report_dir)
+            remove_journal(self.report_dir)
         if board.complete and self.files.has_board and not self.config.option.lm_resume:
             self.ledger.drop_replaced()
         return board, decision

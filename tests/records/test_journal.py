@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_lmeval.records.answers import FILE, Journal, KnownAnswers, exchange_record, read_underway, remove_underway
+from pytest_lmeval.records.answers import FILE, Journal, KnownAnswers, exchange_record, read_journal, remove_journal
 from pytest_lmeval.types import Completion, ExampleResult, Exchange, Generate
 
 
@@ -17,17 +17,17 @@ def exchange(asked: str, answer: str, repeat: int = 0) -> Exchange:
 
 
 def written(folder: Path, *asked: str, asking: str = "mine", judge: str = "") -> None:
-    underway = Journal(folder, asking)
+    journal = Journal(folder, asking)
     for each in asked:
-        underway.note("t", "a", exchange_record(exchange(each, f"to {each}")), judge)
-    underway.close()
+        journal.note("t", "a", exchange_record(exchange(each, f"to {each}")), judge)
+    journal.close()
 
 
 def test_answers_are_known_by_model_or_judge_and_to_runs_that_ask_alike(tmp_path: Path) -> None:
     written(tmp_path, "one", "two")
     written(tmp_path, "three", judge="judge")
     written(tmp_path, "four", asking="another model")
-    found = read_underway(tmp_path, "mine")
+    found = read_journal(tmp_path, "mine")
     assert {"", "judge"} == found.keys()
     model, judge = (KnownAnswers((), name, found).of("t", "a") for name in ("", "judge"))
     taken = [model.take(Generate(asked)) for asked in ("two", "one", "three", "four", "one")]
@@ -41,7 +41,7 @@ def test_what_a_result_holds_is_not_known_twice(tmp_path: Path) -> None:
     written(tmp_path, "one", "one", "two")
     held = exchange_record(exchange("one", "to one"))
     result = ExampleResult("t", "a", "error", None, 1.0, "turns", "hash", exchanges=(held,))
-    known = KnownAnswers([result], underway=read_underway(tmp_path, "mine")).of("t", "a")
+    known = KnownAnswers([result], journal=read_journal(tmp_path, "mine")).of("t", "a")
     assert [True, True, False] == [known.take(Generate("one")) is not None for _ in range(3)]
     assert known.take(Generate("two")) is not None
 
@@ -55,7 +55,7 @@ def test_a_line_that_is_none_is_passed_over(tmp_path: Path, line: str) -> None:
     with (tmp_path / FILE).open("a") as file:
         file.write("\n" + line + '\n{"asking": "mine", "ta')
     written(tmp_path, "two")
-    assert 2 == len(read_underway(tmp_path, "mine")[""]["t", "a"])
+    assert 2 == len(read_journal(tmp_path, "mine")[""]["t", "a"])
 
 
 def test_lines_of_many_writers_are_not_mixed(tmp_path: Path) -> None:
@@ -67,13 +67,13 @@ def test_lines_of_many_writers_are_not_mixed(tmp_path: Path) -> None:
         writer.start()
     for writer in writers:
         writer.join()
-    assert 200 == len(read_underway(tmp_path, "mine")[""]["t", "a"])
+    assert 200 == len(read_journal(tmp_path, "mine")[""]["t", "a"])
 
 
 def test_a_folder_that_cannot_be_written_costs_nothing_else(tmp_path: Path) -> None:
     written(tmp_path / "missing", "one", "two")
-    assert {} == read_underway(tmp_path / "missing", "mine")
-    remove_underway(tmp_path / "missing")
+    assert {} == read_journal(tmp_path / "missing", "mine")
+    remove_journal(tmp_path / "missing")
     written(tmp_path, "one")
-    remove_underway(tmp_path)
+    remove_journal(tmp_path)
     assert [] == os.listdir(tmp_path)

@@ -85,7 +85,7 @@ class RecordRefused(LmevalError):
     """A record that breaks a rule of its dialect."""
 
     def __init__(self, rule: str, field: str, detail: str) -> None:
-        # A record's own text stands in these; a megabyte of it helps nobody.
+        # These hold a record's own text; a megabyte of it helps nobody.
         self.rule = rule
         self.field = field[:_LONGEST_DETAIL]
         self.detail = detail[:_LONGEST_DETAIL]
@@ -95,13 +95,13 @@ class RecordRefused(LmevalError):
 class AdapterError(LmevalError):
     """The adapter raised, or returned something that is not a response.
 
-    ``alike`` is what errors of the same cause have in common, where their texts differ. ``retries`` are the attempts
+    ``cause`` is what errors of the same cause have in common, where their texts differ. ``retries`` are the attempts
     before the one that ended so. ``status`` is the HTTP status that a server answered with, 0 where none did, and
-    ``said`` what stood in its error object: message, type, code, param. ``together`` is how many requests the call had
+    ``said`` what its error object held: message, type, code, param. ``together`` is how many requests the call had
     that raised it, 0 where none did.
     """
 
-    alike = ""
+    cause = ""
     retries: int = 0
     status: int = 0
     said: Mapping[str, Any] = MappingProxyType({})
@@ -128,7 +128,7 @@ class RequestRefused(AdapterError):
 
 
 class AdapterDown(AdapterError):
-    """Nothing is to be had of the adapter any more; the message says why, and what to check."""
+    """The adapter answers nothing any more; the message says why, and what to check."""
 
 
 class BudgetSpent(LmevalError):

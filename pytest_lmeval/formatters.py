@@ -37,7 +37,7 @@ def concatenation(messages: Sequence[Message]) -> str:
 
 
 def opening(messages: Sequence[Message]) -> str:
-    """Return the concatenation up to where the assistant's next word stands."""
+    """Return the concatenation up to where the assistant's next word begins."""
     text = concatenation(messages)
     return text if not messages or messages[-1].role == "assistant" else f"{text}\n"
 

@@ -11,17 +11,17 @@ from pytest_lmeval.errors import UsageError
 
 
 def is_number(value: object) -> TypeGuard[int | float]:
-    """Tell whether ``value`` is a finite number; true and false are none."""
+    """Tell whether ``value`` is a finite number; true and false do not count."""
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
 
 
 def is_whole(value: object) -> TypeGuard[int]:
-    """Tell whether ``value`` is an integer; true and false are none."""
+    """Tell whether ``value`` is an integer; true and false do not count."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
 def is_count(value: object) -> TypeGuard[int]:
-    """Tell whether ``value`` is an integer from 0 on; true and false are none."""
+    """Tell whether ``value`` is an integer from 0 on; true and false do not count."""
     return is_whole(value) and value >= 0
 
 

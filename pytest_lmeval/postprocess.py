@@ -58,7 +58,7 @@ def split_thoughts(text: str, tags: tuple[str, str], *, opened: bool = False) ->
     A text begins with thoughts if it begins with the opening tag, or has a closing tag and no opening one ahead of it:
     that was part of the prompt. ``opened`` says that it was. What is left is read so again, until it begins with none.
     Thoughts that do not end leave no answer. Line breaks behind the closing tag are no part of the answer, and blanks
-    alone are none.
+    alone are no answer.
 
     >>> split_thoughts("<think>A or C?</think>\nC", ("<think>", "</think>"))
     ('A or C?', 'C')
@@ -150,7 +150,7 @@ def _extract_code_block(text: str) -> Extraction:
     Read as CommonMark reads it (https://spec.commonmark.org/0.31.2/#fenced-code-blocks): any info string; closed by a
     line of at least as many backticks, indented by at most three more than the fence; without one the block runs
     to the end of the text, which is what a stop sequence or a token limit leaves behind. More lenient in that
-    text may stand before the opening fence, and that, where no line closes the block, backticks at the end of a
+    text may precede the opening fence, and that, where no line closes the block, backticks at the end of a
     line of code do. An open block with nothing in it is no block.
 
     The body has no final newline, ``\n`` for ``\r\n``, and is moved left by the indentation of an indented fence.

@@ -28,12 +28,12 @@ _ASSIGNED = re.compile(
 _BEARER = re.compile(r"\b(Bearer|Basic)\s+([\w.~+/=-]{6,})", re.IGNORECASE)
 # Options of pytest whose values are expressions or names of tasks.
 _HARMLESS_OPTIONS = frozenset({"--lm-threshold", "--lm-min-score", "-k", "-m"})
-# Any long enough piece gives a secret away, and survives whatever escapes stand between the pieces.
+# Any long enough piece gives a secret away, and survives whatever escapes are between the pieces.
 _TELLING_PIECE = re.compile(r"[A-Za-z0-9_-]{12,}")
 _SHORTEST_MASKED = 4
 SHORTEST_IN_ANSWERS = 12
 _SHORTEST_HEADER = 16
-# What stands where the middle or the end of a value was left out, as in tracebacks with local variables.
+# What replaces the middle or the end of a value that was left out, as in tracebacks with local variables.
 _CUT = "..."
 Written = TypeVar("Written")
 
@@ -141,7 +141,7 @@ class Scrubber:
         return f"Scrubber({HIDDEN})" if self else "Scrubber()"
 
     def scrub(self, text: str) -> str:
-        """Return ``text``, of a message, with the secrets hidden wherever they stand, also where they are cut off."""
+        """Return ``text``, of a message, with the secrets hidden wherever they occur, also where they are cut off."""
         if self._masked is None:
             return text
         text = self._masked.sub(HIDDEN, text)
@@ -220,7 +220,7 @@ def _secrets(value: Any, name: str, within_secret: bool = False) -> Iterator[str
         for inner in value:
             yield from _secrets(inner, name, within_secret)
     elif isinstance(value, str):
-        # A header need not be named like a secret to be one; "application/json" is none.
+        # A header need not be named like a secret to be one; "application/json" is not secret.
         if secret or (within_secret and _looks_secret(value)):
             yield value
         yield from _named_variable(value, name)

@@ -18,7 +18,7 @@ _FOLD = re.compile(
 _NOT_IN_A_PATH = re.compile(
     r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]|::|#(?=#\w*\[)"
 )
-# What may stand in an item's name: pytest's own syntax uses none of it, and no shell wants it quoted.
+# What an item's name may hold: pytest's own syntax uses none of it, and no shell wants it quoted.
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_.-]")
 _NOT_IN_A_NODE = re.compile(r"[^ -~]")
 

@@ -25,7 +25,7 @@ __all__ = [
     "Completion",
     "Example",
     "ExampleAnswer",
-    "ExampleJudgement",
+    "ExampleOutcome",
     "ExampleQuestion",
     "ExampleResult",
     "Exchange",
@@ -158,7 +158,7 @@ class Joined(tuple[Message, ...]):
 class Generate:
     """Ask for a completion of ``prompt``, text or a conversation, on behalf of example ``id`` of ``task``.
 
-    ``repeat`` tells the independent responses to one prompt apart, from 0. ``options`` are what one request has in
+    ``repeat`` numbers the independent responses to one prompt, from 0. ``options`` are what one request has in
     place of the adapter's options, such as ``temperature``; an adapter says which it takes in its ``request_options``.
     ``tools`` are the functions that the model may call: ``name``, ``description`` and ``parameters``, a JSON Schema.
     ``tool_choice`` is ``auto``, ``none``, ``required`` or the name of the one to call; empty leaves it to the server.
@@ -277,7 +277,7 @@ class Completion:
 class LogProb:
     """Natural log-probability of a continuation: in total, per token, and whether it is the greedy one.
 
-    ``ids`` tells the continuation's tokens themselves apart, one entry for each of ``tokens``, where the adapter can.
+    ``ids`` identify the continuation's tokens themselves, one entry for each of ``tokens``, where the adapter can.
     """
 
     total: float
@@ -387,14 +387,14 @@ class ExampleQuestion:
 class ExampleAnswer:
     """What the model answered, and what that took.
 
-    ``outputs`` hold one text per repeat, ``thoughts`` those before each of them, and are empty where there are none;
+    ``outputs`` hold one text per repeat, ``thoughts`` those before each of them, and are empty without any;
     ``cut_off`` says that an output is cut off at the limit of tokens, or that none came after thoughts. ``exchanges``
     are the records of all requests for an example that took several a response; see
     :mod:`~pytest_lmeval.records.answers`. ``usage`` sums up ``prompt_tokens``, ``completion_tokens`` and ``cost``, as
     far as known, COST_UNKNOWN where only some requests tell theirs. ``request_ms`` are the times of its requests where
     there are several, ``ttft_ms`` those until a first token. ``cached`` counts the answers that came out of the cache:
     they cost nothing, and times are of the others. ``served_by`` counts the answers by what servers said of the model
-    that gave them. ``adapter_key`` tells an adapter of a project's own from others of its name: its answers are not
+    that gave them. ``adapter_key`` distinguishes a project's own adapter from others of its name: its answers are not
     used again in their place.
     """
 
@@ -413,13 +413,13 @@ class ExampleAnswer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExampleJudgement:
+class ExampleOutcome:
     """What the answer was worth.
 
     ``score`` is None exactly when the example was not scored (``error``, ``timeout``, ``excluded``) or only the task's
     aggregations score it (``measured``): it then counts as scored, and ``threshold`` does not apply. ``predictions``
     hold one text per repeat. ``metrics`` are the means of the further scores, and empty where the metric is the only
-    one. ``quarantine`` tells ``until`` when, and for what ``reason``, the example is ``quarantined``: whatever came of
+    one. ``quarantine`` says ``until`` when, and for what ``reason``, the example is ``quarantined``: whatever came of
     it decides nothing.
     """
 
@@ -436,7 +436,7 @@ class ExampleJudgement:
 
 if TYPE_CHECKING:
 
-    class _Fields(ExampleQuestion, ExampleAnswer, ExampleJudgement):  # type: ignore[misc]  # none is ever made
+    class _Fields(ExampleQuestion, ExampleAnswer, ExampleOutcome):  # type: ignore[misc]  # none is ever made
         """The fields of all groups, as a type checker sees those of a result."""
 
 else:
@@ -447,25 +447,25 @@ else:
 class ExampleResult(_Fields):
     """Everything a run knows about one example; one ledger line.
 
-    Each field of a group is one of the result, too: ``result.score`` is ``result.judgement.score``. A result is made of
+    Each field of a group is one of the result, too: ``result.score`` is ``result.outcome.score``. A result is made of
     groups or of fields, in the order of RESULT_FIELDS or by name; :func:`dataclasses.replace` takes either.
     """
 
     question: ExampleQuestion
     answer: ExampleAnswer
-    judgement: ExampleJudgement
+    outcome: ExampleOutcome
 
     def __init__(
         self,
         *values: Any,
         question: ExampleQuestion | None = None,
         answer: ExampleAnswer | None = None,
-        judgement: ExampleJudgement | None = None,
+        outcome: ExampleOutcome | None = None,
         **fields: Any,
     ) -> None:
-        groups: tuple[Any, ...] = (question, answer, judgement)
+        groups: tuple[Any, ...] = (question, answer, outcome)
         # Not by `None in groups`, which would compare each group field by field.
-        if values or fields or question is None or answer is None or judgement is None:
+        if values or fields or question is None or answer is None or outcome is None:
             fields.update(zip(RESULT_FIELDS, values, strict=False))
             groups = tuple(map(_with_fields, _GROUPS.values(), groups, _by_group(fields)))
         for name, group in zip(_GROUPS, groups, strict=True):
@@ -498,7 +498,7 @@ class ExampleResult(_Fields):
 
     def to_json(self) -> str:
         """Return the result as one line of ASCII JSON, whatever text the model wrote."""
-        values = _question_values(self.question) + _answer_values(self.answer) + _judgement_values(self.judgement)
+        values = _question_values(self.question) + _answer_values(self.answer) + _outcome_values(self.outcome)
         return _encode(dict(zip(RESULT_FIELDS, _as_in_a_line(values), strict=True)))
 
     @classmethod
@@ -510,16 +510,16 @@ class ExampleResult(_Fields):
         return cls(
             question=ExampleQuestion(**dict(zip(_QUESTION, _question_items(fields), strict=True))),
             answer=ExampleAnswer(**dict(zip(_ANSWER, _answer_items(fields), strict=True))),
-            judgement=ExampleJudgement(**dict(zip(_JUDGEMENT, _judgement_items(fields), strict=True))),
+            outcome=ExampleOutcome(**dict(zip(_OUTCOME, _outcome_items(fields), strict=True))),
         )
 
 
 _GROUPS: Mapping[str, type] = {
     "question": ExampleQuestion,
     "answer": ExampleAnswer,
-    "judgement": ExampleJudgement,
+    "outcome": ExampleOutcome,
 }
-_QUESTION, _ANSWER, _JUDGEMENT = _NAMES = [tuple(each.name for each in fields(kind)) for kind in _GROUPS.values()]
+_QUESTION, _ANSWER, _OUTCOME = _NAMES = [tuple(each.name for each in fields(kind)) for kind in _GROUPS.values()]
 _TUPLES = [each.name for kind in _GROUPS.values() for each in fields(kind) if each.type.startswith("tuple[")]
 _GROUP_OF = {name: number for number, names in enumerate(_NAMES) for name in names}
 RESULT_FIELDS = (
@@ -529,9 +529,9 @@ RESULT_FIELDS = (
     *("request_ms", "ttft_ms", "cached", "quarantine", "served_by", "adapter_key"),
 )
 """The fields of a result in the order in which a ledger's line has them."""
-_question_values, _answer_values, _judgement_values = (attrgetter(*names) for names in _NAMES)
-_question_items, _answer_items, _judgement_items = (itemgetter(*names) for names in _NAMES)
-_as_in_a_line = itemgetter(*[(*_QUESTION, *_ANSWER, *_JUDGEMENT).index(name) for name in RESULT_FIELDS])
+_question_values, _answer_values, _outcome_values = (attrgetter(*names) for names in _NAMES)
+_question_items, _answer_items, _outcome_items = (itemgetter(*names) for names in _NAMES)
+_as_in_a_line = itemgetter(*[(*_QUESTION, *_ANSWER, *_OUTCOME).index(name) for name in RESULT_FIELDS])
 for _group, _kind in _GROUPS.items():
     read_as_own(ExampleResult, _group, _kind)
 

@@ -18,7 +18,7 @@ class Bigram:
     """Counts which byte of UTF-8 follows which in ``texts``, each of them a line.
 
     Byte ``b`` follows ``a`` with the probability (1 + count of ``ab``) / (256 + count of ``a`` before any byte):
-    every text is possible. Before the first byte of a text stands a line feed.
+    every text is possible. The first byte of a text follows a line feed.
     """
 
     def __init__(self, texts: Iterable[str]) -> None:

@@ -31,7 +31,7 @@ _KNOWN: dict[int, Identity] = {}
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Adapters that may answer differently have different keys, as far as can be told.
+    """Adapters that may answer differently have different keys, as far as that is known.
 
     ``key`` is a SHA-256 over the spec, the options, the source and the ``fingerprint`` of an adapter. One without
     ``fingerprint`` is also known by its attributes that are plain values and are not named like secrets, and by those
@@ -60,7 +60,7 @@ def _identity(adapter: Any, made: Made) -> Identity:
     kind, model = type(adapter), _fingerprint(adapter)
     source = source_hash(kind, made.module)
     is_ours = kind.__module__.startswith("pytest_lmeval.")
-    told = {
+    known = {
         "name": adapter_name(adapter),
         "class": f"{kind.__module__}.{kind.__qualname__}",
         "spec": made.spec,
@@ -69,7 +69,7 @@ def _identity(adapter: Any, made: Made) -> Identity:
         "fingerprint": model,
         "attributes": {} if model or is_ours else dict(_attributes(adapter)),
     }
-    content = json.dumps(told, sort_keys=True).encode("utf-8", "backslashreplace")
+    content = json.dumps(known, sort_keys=True).encode("utf-8", "backslashreplace")
     return Identity(sha256(content).hexdigest(), bool(model or (made.spec and source)))
 
 

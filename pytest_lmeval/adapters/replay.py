@@ -46,7 +46,7 @@ class ReplayAdapter:
         self.name = f"replay:{self._path.name}"
         self._outputs: dict[tuple[str | None, str], Outputs] = {}
         self._recalls: dict[tuple[str, str], Recall] = {}
-        # The hash of what was asked for each example and repeat in this run; a judge is not told when one begins.
+        # The hash of what was asked for each example and repeat in this run; a judge does not know when one begins.
         self._asked: dict[tuple[str, str, int], str] | None = None
         for task, example_id, outputs in read_recording(self._path):
             if (task, example_id) in self._outputs:
@@ -69,7 +69,7 @@ class ReplayAdapter:
                 raise UsageError(f'{self._path}: {shared}; give the recording a "task" field, or select one task')
 
     def generate_requests(self, requests: Sequence[Generate]) -> list[Completion | AdapterError]:
-        """Return the recorded completion of each request, or the error that there is none."""
+        """Return the recorded completion of each request, or the error that it is missing."""
         return [self._answer(request) for request in requests]
 
     def _answer(self, request: Generate) -> Completion | AdapterError:
@@ -132,7 +132,7 @@ class ReplayJudge:
         return self
 
     def generate_requests(self, requests: Sequence[Generate]) -> list[Completion | AdapterError]:
-        """Return the recorded reply to each question, or the error that there is none."""
+        """Return the recorded reply to each question, or the error that it is missing."""
         return [self._answer(request) for request in requests]
 
     def _take(self, task: str, example: str, said: Judgements) -> None:

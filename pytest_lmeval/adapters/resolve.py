@@ -23,7 +23,7 @@ _NOTHING: Mapping[str, Any] = MappingProxyType({})
 _MADE: dict[int, Made] = {}
 _OFFLINE: ContextVar[bool] = ContextVar("offline", default=False)
 Read = Callable[[str], str | None]
-"""Returns the value of an environment variable. Its repr shows none: it stands in tracebacks."""
+"""Returns the value of an environment variable. Its repr shows none: tracebacks have it."""
 _READ: ContextVar[Read] = ContextVar("environment", default=os.getenv)
 # By the kind of an adapter, the variable that names its server where no option does, and the server without both.
 _SERVERS = {"openai": ("OPENAI_BASE_URL", "https://api.openai.com/v1")}
@@ -83,7 +83,7 @@ def resolve_adapter(
 ) -> Any:
     """Return the adapter that ``spec`` names, made with ``options``; raise UsageError where that is impossible.
 
-    A name of ``[tool.lmeval.adapters.NAME]`` in the project's pyproject.toml stands for the ``adapter`` and the
+    A name of ``[tool.lmeval.adapters.NAME]`` in the project's pyproject.toml means the ``adapter`` and the
     options there; ``options`` win. A ``module:Object`` is looked for on the path and in ``project``. A class or
     function is called with the options; anything else is taken as the adapter itself. ``offline`` says that nothing
     will be asked: what is needed for that alone, such as a key, may be missing. ``read`` reads environment variables.
@@ -102,8 +102,8 @@ def resolve_adapter(
             raise UsageError(f"{error} (base_url is the environment variable {named_by})") from None
         raise
     except (Exception, SystemExit) as error:
-        told = Scrubber.of_options(options).scrub(f"{type(error).__name__}: {error}")
-        raise UsageError(f"adapter {redact(spec)!r} could not be made: {told}") from error
+        reason = Scrubber.of_options(options).scrub(f"{type(error).__name__}: {error}")
+        raise UsageError(f"adapter {redact(spec)!r} could not be made: {reason}") from error
     finally:
         _OFFLINE.reset(token)
         _READ.reset(reading)
@@ -152,7 +152,7 @@ def adapter_name(adapter: Any) -> str:
 
 
 class Resolved(NamedTuple):
-    """The adapter and the options that a spec stands for, and what named its ``base_url``, "" where nothing did."""
+    """The adapter and the options that a spec means, and what named its ``base_url``, "" where nothing did."""
 
     adapter: str
     options: Mapping[str, Any]
@@ -166,7 +166,7 @@ class Resolved(NamedTuple):
 
 
 def resolve_profile(spec: str, options: Mapping[str, Any], project: Path | None, read: Read = os.getenv) -> Resolved:
-    """Return what ``spec`` stands for; ``options`` win over those of its profile, and they over environment variables.
+    """Return what ``spec`` means; ``options`` win over those of its profile, and they over environment variables.
 
     A variable that is empty or blank is as good as none.
     """

@@ -126,7 +126,7 @@ class Outage:
         if not self._counts(answer):
             self._reason, self._repeats = "", 0
             return None
-        reason = answer.alike or str(answer)
+        reason = answer.cause or str(answer)
         self._repeats = self._repeats + 1 if reason == self._reason else 1
         self._reason = reason
         if self._repeats < (REPEATS_LATER if self._works else REPEATS_AT_FIRST):

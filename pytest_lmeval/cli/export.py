@@ -74,7 +74,7 @@ def _line(line: str, includer: Includer) -> str:
     head = f"{match['indent']}{match['before']}"
     if match["after"].strip() or not _fits_a_block(data):
         return f"{head}{json.dumps(data)}{match['after']}\n"
-    # One step further in than the key: a list element's key stands behind its dash.
+    # One step further in than the key: a list element's key comes after its dash.
     depth = len(match["indent"]) + 2 * match["before"].count("- ") + 2
     body = "".join(f"{' ' * depth}{each}\n" if each else "\n" for each in data.removesuffix("\n").split("\n"))
     return f"{head}|\n{body}"

@@ -70,7 +70,7 @@ def test_files(paths: Iterable[Path]) -> tuple[str, ...]:
 
 
 def pytest_options(paths: Iterable[Path]) -> tuple[Path | None, dict[str, Any]]:
-    """Return the file that configures pytest for ``paths``, and its options; None and nothing where there is none.
+    """Return the file that configures pytest for ``paths``, and its options; without such a file None and no options.
 
     It is looked for in the folder that all paths share, then in each above it.
     """
@@ -103,7 +103,7 @@ def _read(path: Path) -> dict[str, Any]:
             import tomllib
 
             return tomllib.loads(text)
-        # pytest reads values as they stand: no interpolation, and a value may go on over indented lines.
+        # pytest reads values as they are: no interpolation, and a value may go on over indented lines.
         parser = configparser.RawConfigParser(strict=False)
         parser.read_string(text)
     except (OSError, ValueError, configparser.Error) as error:

@@ -88,7 +88,7 @@ class Project:
 
 
 def read_document(path: Path) -> YamlDocument | None:
-    """Return the mapping in a YAML file, or None where there is none."""
+    """Return the mapping in a YAML file, or None if it cannot be read as one."""
     from pytest_lmeval.formats.yaml.document import Includer, YamlDocument, YamlFault
     from pytest_lmeval.formats.yaml.parse import parse_yaml
 
@@ -104,7 +104,7 @@ def _key(path: Path) -> str:
         return ""
     document = read_document(path)
     if document is None:
-        # One that cannot be read is to be found all the same: why it cannot is told when it is loaded.
+        # A file that cannot be read is found as well: loading it reports the reason.
         written = _WRITTEN_KEY.search(data)
         return written[1].decode() if written else ""
     key = document.get("key") if "definition" in document else None

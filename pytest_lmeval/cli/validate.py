@@ -101,7 +101,7 @@ def run(options: argparse.Namespace) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Checked:
-    """The task files; the files that are none, with the reasons; and the folders that were named and have no task.
+    """The task files; the other files, with the reasons; and the named folders that have no task.
 
     ``functions`` are the Python files with eval functions, ``config`` is what is wrong with the values for parameters.
     """
@@ -150,7 +150,7 @@ def _as_text(checked: _Checked, warnings: Sequence[LintWarning] | None) -> list[
     before = [line for line in (*bad, *left, *nothing, *checked.config) if line]
     if warnings is None:
         return [*before, summary]
-    return [*before, *_told(warnings), f"{summary}, {len(warnings)} warning(s)"]
+    return [*before, *_warning_lines(warnings), f"{summary}, {len(warnings)} warning(s)"]
 
 
 def _unchecked(path: Path, function: FoundFunction) -> str:
@@ -177,7 +177,7 @@ def _is_unknown_name(error: RecordError) -> bool:
     return error.detail.startswith("unknown ") or error.field.endswith("post_process")
 
 
-def _told(warnings: Sequence[LintWarning]) -> Iterator[str]:
+def _warning_lines(warnings: Sequence[LintWarning]) -> Iterator[str]:
     """Yield the lines of ``warnings``; of one rule in one file the first few, and how many more there are."""
     groups: dict[tuple[Path, str], list[LintWarning]] = {}
     for warning in warnings:

@@ -46,7 +46,7 @@ class TaskNoise:
 
 @dataclass(frozen=True, slots=True)
 class FalseAlarms:
-    """In how many of the simulated rounds the gate called a regression where there was none."""
+    """In how many of the simulated rounds the gate reported a regression although nothing had changed."""
 
     rounds: int
     alarms: int
@@ -256,7 +256,7 @@ def _notes(one: RunFile, other: RunFile, comparison: Comparison) -> list[str]:
         notes.append("the adapter options differ: what follows holds only if the model answers alike with both")
     unpaired = len(comparison.new) + len(comparison.removed)
     if unpaired:
-        notes.append(f"{unpaired} example(s) stand in one run only and are left out")
+        notes.append(f"{unpaired} example(s) are in one run only and are left out")
     if not comparison.worse and not comparison.better:
         notes.append("no example flipped: if the model always answers alike, strict costs nothing")
     return notes

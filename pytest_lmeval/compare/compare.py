@@ -29,7 +29,7 @@ class Comparison(Pairing):
     """Everything that two runs' results say about each other; all lists in order of task and id.
 
     ``retargeted`` are of the changed examples those that were scored by their old targets, too.
-    ``left_out`` tells why tasks were not looked at. ``verdict`` is the first that holds of ``stale``, ``regression``,
+    ``left_out`` says why tasks were not compared. ``verdict`` is the first that holds of ``stale``, ``regression``,
     ``inconclusive``, ``improvement`` and ``pass``; ``reasons`` hold those of all of them, ``coverage`` says what was
     compared and what was not.
     """
@@ -83,7 +83,7 @@ def compare(
     """Return the paired comparison of a run with an older one, the order of their results being of no matter.
 
     Results pair by task, id and equal content hash, or scoring hash, as ``criteria`` say, where both have a score.
-    ``left_out`` names tasks that must not be compared, and why. ``outside(task, id)`` tells that an example of the old
+    ``left_out`` names tasks that must not be compared, and why. ``outside(task, id)`` says that an example of the old
     run which the new one lacks was not selected: it is neither removed nor expected. ``gone`` is the word for the
     others that the new one lacks.
     """
@@ -130,7 +130,7 @@ def _flip_record(flip: Flip) -> dict[str, Any]:
 
 def _answer_record(result: ExampleResult) -> dict[str, Any]:
     if is_function(result):
-        # It has no one answer: what it says for itself stands for that.
+        # It has no single answer: its own explanation takes that place.
         return {"output": None, "prediction": explanation_of(result), "score": result.score, "status": result.status}
     number = shown_response(result)
     return {

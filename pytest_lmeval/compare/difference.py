@@ -30,7 +30,7 @@ class Difference:
     """What changed from one run to another.
 
     ``scores`` are those of the whole tasks, before and after, as the files state them; ``overall`` likewise.
-    ``decision`` is what a run like the new one would be told with the old one as its baseline; None where a file has
+    ``decision`` is what the gate would say of the new run with the old one as its baseline; None where a file has
     no per-example records: then the scores are all there is. ``notes`` says what a reader should know before
     believing any of it.
     """

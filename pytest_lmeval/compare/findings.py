@@ -38,7 +38,7 @@ def findings(board: Leaderboard, settings: GateSettings, comparison: Comparison 
     under, over = _under_floor(board, settings), _over_limits(board, settings.limits) if settings.limits else []
     found: list[tuple[str, Iterable[str]]] = [("incomplete", (*board.facts.interruptions, *_incomplete(board)))]
     if settings.mode == "none":
-        missed = [f"{reason}; the gate is none: this does not fail the run" for reason in (*under, *over)]
+        missed = [f"{reason}; the gate is off ('none'): this does not fail the run" for reason in (*under, *over)]
         found += [("examples", board.facts.failures), ("pass", (*_allowed_errors(board), *missed))]
         return [(verdict, reason) for verdict, reasons in found for reason in reasons]
     if comparison is not None and comparison.verdict in ("stale", "regression"):
@@ -173,7 +173,7 @@ def limited_names(limits: Iterable[str]) -> list[str]:
 
 
 def _over_limits(board: Leaderboard, limits: Mapping[str, float]) -> list[str]:
-    """Return a reason for every limit that the board does not keep, or of which that cannot be told."""
+    """Return a reason for every limit that the board exceeds, or that cannot be checked."""
     if "shard" in board.facts.selection:
         # As with floors: the parts are judged once they are merged.
         return []

@@ -163,7 +163,7 @@ def pair_up(
 ) -> Pairing:
     """Return which results are pairs, ``by`` one of PAIR_BY. Tasks that are ``left_out`` are not looked at.
 
-    ``outside(task, id)`` tells of an example that only the old run has that the new one was not meant to ask it.
+    ``outside(task, id)`` says of an example that only the old run has that the new one was not meant to ask it.
     """
     before = {(result.task, result.id): result for result in old}
     after = {(result.task, result.id): result for result in new if result.task not in left_out}

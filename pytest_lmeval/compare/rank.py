@@ -58,7 +58,7 @@ class Standing:
     every other model, that it wins; a tie counts half. ``difference``, ``difference_ci95``, ``level`` and
     ``p_adjusted`` are those of the :class:`Versus` with the best, over the ``paired`` examples that both have, and None
     (p: 1) for the best itself. ``is_worse`` says that it is shown to be worse. ``p95_ms`` and ``cost`` are those of the
-    whole run; ``cost_is_least`` says that not all answers told theirs. ``scored`` counts the scored examples of this
+    whole run; ``cost_is_least`` says that some answers reported none. ``scored`` counts the scored examples of this
     model, ``left_out`` those that not all of them share.
     """
 
@@ -93,9 +93,8 @@ class Unranked:
 class Ranking:
     """The standings, the best first; ``examples`` counts those shared, by task; ``alpha`` is the level of the test.
 
-    There are none where the ranked models share too few examples, as ``reason`` says: the ``pairs`` are all there is
-    then. ``selected`` counts what was asked. ``not_scored`` says of each model what it has no score for, and how many
-    of these another one got right.
+    Without enough shared examples there are only ``pairs``; ``reason`` says so. ``selected`` counts what was asked.
+    ``not_scored`` says of each model what it has no score for, and how many of these another one got right.
     """
 
     standings: tuple[Standing, ...]
@@ -131,8 +130,8 @@ def rank(runs: Sequence[RunFile], pair_by: str = "content", alpha: float = ALPHA
     unranked = tuple(Unranked(name, reason) for name, reason in reasons.items() if reason)
     if len(ranked) < 2:
         check_shared(everyone)
-        told = "; ".join(f"{each.name}: {each.reason}" for each in unranked)
-        raise UsageError(f"fewer than two models can be ranked: {told}")
+        why = "; ".join(f"{each.name}: {each.reason}" for each in unranked)
+        raise UsageError(f"fewer than two models can be ranked: {why}")
     shared = sorted(asked.scored.intersection(*(entrant.scores for entrant in ranked)))
     total = len(asked.scored) + len(asked.failed)
     ranked.sort(key=lambda entrant: (-_score(entrant, shared or sorted(entrant.scores)), entrant.name))
@@ -199,7 +198,7 @@ def _test(one: Entrant, other: Entrant, asked: AskedExamples) -> PairedTest:
 
 
 def _two_sided(test: PairedTest) -> float:
-    # Where no example tells them apart, the one-sided p is 1, and not half of the ways to toss no signs.
+    # If no example differs, the one-sided p is 1, and not half of the ways to toss no signs.
     return 1.0 if test.p >= 1.0 else min(1.0, 2 * min(test.p, 1.0 - test.p))
 
 

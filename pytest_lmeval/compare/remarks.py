@@ -38,15 +38,15 @@ def task_notes(board: Leaderboard) -> list[str]:
     notes = []
     for row in board.tasks:
         if row.measured:
-            notes.append(f"{row.task}: {_told(row)}")
+            notes.append(f"{row.task}: {_description(row)}")
         words: set[str] = set()
         for result in row.per_example:
             # A function has no calls that are expected, and long details: its steps.
             if result.details and result.metric != FUNCTION:
                 words.update(_unchecked(result.details))
         if words:
-            told = ", ".join(sorted(words))
-            notes.append(f"{row.task}: these keywords of the tools' schemas are not checked: {told}")
+            keywords = ", ".join(sorted(words))
+            notes.append(f"{row.task}: these keywords of the tools' schemas are not checked: {keywords}")
     return notes
 
 
@@ -57,7 +57,7 @@ def floor_without_score(board: Leaderboard, floors: Iterable[str]) -> str:
 
 
 def no_score_for_floor(floors: Iterable[str], scores: Mapping[str, bool]) -> str:
-    """Return why a floor cannot be held, or "". ``scores`` tells by task whether it can have a score."""
+    """Return why a floor cannot be held, or "". ``scores`` says of each task whether it can have a score."""
     name = next((name for name in floors if not scores.get(name, True)), None)
     if name is None:
         return ""
@@ -80,7 +80,7 @@ def ambiguous_floor(floors: Iterable[str], keys: Mapping[str, str]) -> str:
     return ""
 
 
-def _told(row: TaskRow) -> str:
+def _description(row: TaskRow) -> str:
     name = row.measured["score_metric"]
     score = f"its score is the metric {name!r}" if name else "it has no score and is outside the overall score"
     return (

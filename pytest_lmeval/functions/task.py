@@ -138,9 +138,8 @@ def result_of(
         request_ms=tuple(waits) if len(waits) > 1 else (),
         cached=cached,
     )
-    return ExampleResult(
-        question=result.question, answer=answer, judgement=replace(result.judgement, details=details, predictions=())
-    )
+    outcome = replace(result.outcome, details=details, predictions=())
+    return ExampleResult(question=result.question, answer=answer, outcome=outcome)
 
 
 def _waits(steps: Sequence[Step]) -> tuple[list[float], int]:

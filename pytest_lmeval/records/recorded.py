@@ -15,7 +15,7 @@ from pytest_lmeval.types import (
     RESULT_FIELDS,
     WITHOUT_SCORE,
     ExampleAnswer,
-    ExampleJudgement,
+    ExampleOutcome,
     ExampleQuestion,
     ExampleResult,
     Status,
@@ -161,7 +161,7 @@ _BY_TYPE: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "Mapping[str, int]": _OBJECT,
     "Mapping[str, float]": _OBJECT,
 }
-_TYPES = {each.name: each for kind in (ExampleQuestion, ExampleAnswer, ExampleJudgement) for each in fields_of(kind)}
+_TYPES = {each.name: each for kind in (ExampleQuestion, ExampleAnswer, ExampleOutcome) for each in fields_of(kind)}
 # What a score may be depends on the status.
 _CHECKS = {
     name: _BY_TYPE[str(_TYPES[name].type)]

@@ -52,7 +52,7 @@ def markdown(board: Leaderboard) -> str:
     lines = [f"# {_title(gate)}: {escape(facts.adapter)}", "", _headline(board), ""]
     lines += _listed(gate.get("reasons", ()), _REASONS)
     lines += [f"{escape(off_line(gate, facts.manifest))}", ""] if is_off(gate) else []
-    lines += [escape(told), ""] if (told := ini_line(gate, facts.manifest)) else []
+    lines += [escape(line), ""] if (line := ini_line(gate, facts.manifest)) else []
     lines += [escape(compared), ""] if (compared := baseline_line(gate)) else []
     lines += _listed([f"Doubtful: {warning}" for warning in gate.get("warnings", ())], _REASONS)
     lines += _failed(board)
@@ -131,14 +131,14 @@ def _failed(board: Leaderboard) -> list[str]:
             f"{result.task}: {result.id}",
             result.status,
             head(wanted_text(result, quoted=False), _TEXT),
-            head(_heard(result), _TEXT),
+            head(_answer(result), _TEXT),
         )
         for result in failed[:_FLIPS]
     ]
     return folded(f"Failed: {len(failed)}", ("example", "status", "wanted", "said"), rows, len(failed) - _FLIPS)
 
 
-def _heard(result: ExampleResult) -> str:
+def _answer(result: ExampleResult) -> str:
     return result.error or (result.predictions[shown_response(result)] if result.predictions else "")
 
 

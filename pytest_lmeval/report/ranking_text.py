@@ -9,7 +9,7 @@ from pytest_lmeval.compare.explain import may_be
 
 
 def ranking_remarks(ranking: Mapping[str, Any], *, is_selection: bool = False) -> list[str]:
-    """Return what stands below the table of a ranking that was turned into JSON values."""
+    """Return the lines below the table of a ranking that was turned into JSON values."""
     remarks = [f"{each['name']}: not ranked: {each['reason']}" for each in ranking["unranked"]]
     if ranking["reason"]:
         remarks += [ranking["reason"], *(_pair(pair, len(ranking["pairs"])) for pair in ranking["pairs"])]
@@ -20,7 +20,7 @@ def ranking_remarks(ranking: Mapping[str, Any], *, is_selection: bool = False) -
 
 
 def comparison_remarks(comparison: Mapping[str, Any]) -> list[str]:
-    """Return what stands below the table of several models of a run."""
+    """Return the lines below the table of several models of a run."""
     not_asked = [f"{label}: not asked: no example of it was selected" for label in comparison.get("not_asked", ())]
     if comparison["ranking"] is None:
         return [f"not ranked: {comparison['reason']}", *not_asked]

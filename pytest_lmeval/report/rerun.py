@@ -49,7 +49,7 @@ def rerun_command(manifest: Mapping[str, Any], path: str, item: str) -> str:
 def with_item(parts: tuple[str, str], item: str) -> str:
     """Return the command that has these :func:`rerun_parts`, for the item called ``item``."""
     target, options = parts
-    # Parameters stand in brackets, which some shells take for a pattern.
+    # Parameters are in brackets, which some shells take for a pattern.
     return f"pytest {shlex.quote(target + node_name(item))} {options}"
 
 

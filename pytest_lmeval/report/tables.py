@@ -24,7 +24,7 @@ CHANGE_HEADINGS = (
 )
 _FLIPS = 10
 _PROMPT = 160
-_CUT = "\n\n(cut here; the rest stands in the report's files)\n"
+_CUT = "\n\n(cut here; the rest is in the report's files)\n"
 
 
 def terminal_table(board: Leaderboard) -> list[str]:
@@ -173,17 +173,17 @@ def thought_lines(board: Leaderboard) -> list[str]:
 
 
 def ci95_text(ends: tuple[float, float] | None) -> str:
-    """Return an interval with three digits, or nothing where there is none."""
+    """Return an interval with three digits; "" for None."""
     return interval_text(ends) if ends else ""
 
 
 def score_text(score: float | int | None) -> str:
-    """Return a score with four digits, or a dash where there is none."""
+    """Return a score with four digits; a dash for None."""
     return "-" if score is None else f"{score:.4f}"
 
 
 def cells(row: TaskRow) -> tuple[str, ...]:
-    """Return what stands in the columns for one task."""
+    """Return the values of the columns for one task."""
     return (
         printable(row.task, keep="", folds=False),
         printable(row.metric, keep=""),
@@ -235,12 +235,12 @@ def interval_text(interval: Sequence[float] | None, *, sign: bool = False) -> st
 
 
 def percent(share: float | None) -> str:
-    """Return a share in percent with one digit, or a dash where there is none."""
+    """Return a share in percent with one digit; a dash for None."""
     return "-" if share is None else f"{100 * share:.1f} %"
 
 
 def signed(change: float | None) -> str:
-    """Return a change with its sign and four digits, or a dash where there is none."""
+    """Return a change with its sign and four digits; a dash for None."""
     return "-" if change is None else f"{change:+.4f}"
 
 

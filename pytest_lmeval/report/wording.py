@@ -30,9 +30,9 @@ def ini_line(gate: Mapping[str, Any], manifest: Mapping[str, Any]) -> str:
     named = manifest.get("gate_from_ini")
     if not isinstance(named, Mapping) or not named:
         return ""
-    told = ", ".join(f"{str(name).replace('_', '-')} {value}" for name, value in named.items())
+    values = ", ".join(f"{str(name).replace('_', '-')} {value}" for name, value in named.items())
     softer = " (the default is examples)" if "gate" in named and gate.get("mode") in ("none", "tasks") else ""
-    return f"set by the ini file {manifest.get('ini_file', '')}: {told}{softer}"
+    return f"set by the ini file {manifest.get('ini_file', '')}: {values}{softer}"
 
 
 def baseline_line(gate: Mapping[str, Any]) -> str:

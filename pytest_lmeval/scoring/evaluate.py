@@ -23,7 +23,7 @@ from pytest_lmeval.types import (
     Completion,
     Example,
     ExampleAnswer,
-    ExampleJudgement,
+    ExampleOutcome,
     ExampleQuestion,
     ExampleResult,
     Exchange,
@@ -109,8 +109,8 @@ def evaluate(
     else:
         status, value, problem = _outcome(example, scores, threshold, rules)
         scores = () if status == "error" else scores
-    judgement = _judgement(example, scores, status=status, score=value, threshold=threshold, error=problem)
-    return _result(question, _answer(responses, scores, rules), judgement, rules)
+    outcome = _example_outcome(example, scores, status=status, score=value, threshold=threshold, error=problem)
+    return _result(question, _answer(responses, scores, rules), outcome, rules)
 
 
 def failed_result(
@@ -118,11 +118,11 @@ def failed_result(
 ) -> ExampleResult:
     """Return the result of an example that got no response: ``error``, or ``timeout``."""
     threshold = rules.thresholds.of(task, example)
-    judgement = _judgement(example, (), status=_status_of(error), score=None, threshold=threshold, error=str(error))
+    outcome = _example_outcome(example, (), status=_status_of(error), score=None, threshold=threshold, error=str(error))
     answer = _answer((), (), rules, error.exchanges)
     if retries := getattr(error, "retries", 0):
         answer = replace(answer, usage={**answer.usage, "retries": retries})
-    return _result(question, answer, judgement, rules)
+    return _result(question, answer, outcome, rules)
 
 
 def runs_code(task: Task, example: Example, registry: Registry) -> bool:
@@ -222,10 +222,10 @@ def _answer(
     )
 
 
-def _judgement(example: Example, scores: Sequence[Score], **outcome: Any) -> ExampleJudgement:
+def _example_outcome(example: Example, scores: Sequence[Score], **fields: Any) -> ExampleOutcome:
     own = example.metadata.get("quarantine")
-    return ExampleJudgement(
-        **outcome,
+    return ExampleOutcome(
+        **fields,
         predictions=tuple(map(_PREDICTION, scores)),
         unparsed=any(map(_UNPARSED, scores)),
         details=_details(scores),
@@ -235,10 +235,10 @@ def _judgement(example: Example, scores: Sequence[Score], **outcome: Any) -> Exa
 
 
 def _result(
-    question: ExampleQuestion, answer: ExampleAnswer, judgement: ExampleJudgement, rules: ScoringRules
+    question: ExampleQuestion, answer: ExampleAnswer, outcome: ExampleOutcome, rules: ScoringRules
 ) -> ExampleResult:
-    result = ExampleResult(question=question, answer=answer, judgement=judgement)
-    return rules.quarantine.applied(result) if judgement.quarantine or rules.quarantine.listed else result
+    result = ExampleResult(question=question, answer=answer, outcome=outcome)
+    return rules.quarantine.applied(result) if outcome.quarantine or rules.quarantine.listed else result
 
 
 def _served_by(responses: Sequence[Response]) -> Mapping[str, int]:

@@ -19,7 +19,7 @@ Interval = tuple[float, float]
 _NOTHING = 1e-9  # a score is in [0, 1]: a smaller difference is the rounding of a mean
 _ROUNDING = 1e-15  # of a sum whose parts cancel
 _HALVINGS = 45  # of the range that an end is looked for in: to the last digits of a float
-_LEAST_P = 1e-16  # below, the normal point of p cannot be told
+_LEAST_P = 1e-16  # below, the normal point of p is not precise
 _MOST_BENT = 1.25  # what few pairs need is 1.04 to 1.23
 _HIGHEST_LEVEL = 0.499  # at one half a bound is the value itself
 

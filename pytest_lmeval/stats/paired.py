@@ -53,7 +53,7 @@ def pooled_test(tasks: Sequence[Differences], *, alpha: float = 0.05) -> PairedT
     """Return what several tasks' differences say together of the unweighted mean of the tasks' changes.
 
     A difference counts as one over the number of its task's pairs, as it does in an overall score. Clusters of one
-    name are one unit, whatever task they stand in.
+    name are one unit, whatever task they are in.
     """
     tasks = [(_snapped(differences), clusters) for differences, clusters in tasks if differences]
     units = units_of(tasks)

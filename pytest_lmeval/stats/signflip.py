@@ -52,7 +52,7 @@ def sign_flip_p(units: Sequence[float]) -> tuple[float, bool]:
 
 
 def _affordable_measure(ratios: Sequence[float]) -> float | None:
-    """Return the common measure of the ratios, or None where there is none, or its grid is too large."""
+    """Return the common measure of the ratios; None if they have no such measure, or its grid is too large."""
     sizes = Counter(round(abs(ratio), 12) for ratio in ratios)
     measure = _common_measure(sizes)
     # Units of the commonest size cost nothing: theirs is a binomial distribution.
@@ -79,7 +79,7 @@ def _step(ratios: Sequence[float]) -> float | None:
 
 
 def _common_measure(sizes: Mapping[float, int]) -> float | None:
-    """Return the largest number that all ``sizes``, in (0, 1], are whole multiples of; None where there is none."""
+    """Return the largest number that all ``sizes``, in (0, 1], are whole multiples of; None without one."""
     denominator = 1
     for size in sizes:
         fraction = Fraction(size).limit_denominator(_DENOMINATOR)

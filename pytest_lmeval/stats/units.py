@@ -21,7 +21,7 @@ class Piece:
 
 
 def units_of(tasks: Sequence[Values], *, are_scores: bool = False) -> list[Piece]:
-    """Return the units of the unweighted mean of the tasks' means: clusters by name, whatever task they stand in.
+    """Return the units of the unweighted mean of the tasks' means: clusters by name, whatever task they are in.
 
     Of a task's one value nothing is left about its mean; as a difference, it is about 0. Raises ValueError where a task
     has clusters, and not one for each value.

@@ -193,7 +193,7 @@ def test_a_refused_request_shows_that_the_server_works() -> None:
 def test_errors_of_one_cause_count_where_their_texts_differ() -> None:
     def fail(attempt: int) -> Any:
         error = AdapterError(f"HTTP 401: request {attempt}")
-        error.alike = "HTTP 401"
+        error.cause = "HTTP 401"
         raise error
 
     adapter = Client(fail)

@@ -206,7 +206,7 @@ def test_the_reader_is_told_what_may_not_be_one_model() -> None:
     assert [
         "other: not complete",
         "the adapters are stub.v1 and b: what follows holds only if it is one model",
-        "1 example(s) stand in one run only and are left out",
+        "1 example(s) are in one run only and are left out",
     ] == list(notes)
     options = replace(other, facts=replace(LATER, adapter_options={"seed": 1}))
     assert "the adapter options differ" in calibrate(one, options, Criteria(), rounds=5).notes[0]

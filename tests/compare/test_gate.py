@@ -64,7 +64,7 @@ def test_in_the_other_modes_an_example_under_its_threshold_fails_nothing(mode: s
 def test_a_floor_binds_in_every_mode_but_none(mode: str, name: str) -> None:
     gate = _decide(_board(PASSED, BELOW), mode, floors={name: 0.51})
     reason = f"{name}: 0.5000 is below its floor 0.51"
-    off = ("pass", [f"{reason}; the gate is none: this does not fail the run"])
+    off = ("pass", [f"{reason}; the gate is off ('none'): this does not fail the run"])
     expected = off if mode == "none" else ("floor", [reason])
     assert expected == (gate["verdict"], [reason for reason in gate["reasons"] if "floor" in reason])
 

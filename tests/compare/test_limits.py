@@ -106,7 +106,7 @@ def test_a_limit_that_is_not_kept_fails_the_run_in_every_mode_but_none(
     decision = decide(board(sums, results([1.0] * 3, "few")), None, GateSettings(mode=mode, limits={limit: most}))
     binds = bool(reason) and mode != "none"
     assert ("limit" if binds else "pass", int(binds)) == (decision.verdict, decision.exit_code)
-    said = f"{reason}; the gate is none: this does not fail the run" if mode == "none" else reason
+    said = f"{reason}; the gate is off ('none'): this does not fail the run" if mode == "none" else reason
     assert ([said] if reason else []) == list(decision.reasons)
 
 

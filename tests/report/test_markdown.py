@@ -127,7 +127,7 @@ def test_a_long_list_of_flips_is_cut_and_counted() -> None:
 def test_the_report_fits_into_a_comment_and_says_that_it_was_cut() -> None:
     text = markdown(_board(*[replace(A, task=f"task-{n:04}") for n in range(2000)]))
     assert COMMENT_BYTES >= len(text.encode())
-    assert text.endswith("(cut here; the rest stands in the report's files)\n")
+    assert text.endswith("(cut here; the rest is in the report's files)\n")
 
 
 def test_repeats_have_a_table_of_their_own() -> None:

@@ -9,9 +9,9 @@ from dataclasses import fields, replace
 import pytest
 
 from pytest_lmeval import ExampleResult
-from pytest_lmeval.types import RESULT_FIELDS, ExampleAnswer, ExampleJudgement, ExampleQuestion
+from pytest_lmeval.types import RESULT_FIELDS, ExampleAnswer, ExampleOutcome, ExampleQuestion
 
-GROUPS = {"question": ExampleQuestion, "answer": ExampleAnswer, "judgement": ExampleJudgement}
+GROUPS = {"question": ExampleQuestion, "answer": ExampleAnswer, "outcome": ExampleOutcome}
 RESULT = ExampleResult("sums", "a", "passed", 1.0, 0.5, "exact_match", "f" * 64, outputs=("5",), line=3)
 
 
@@ -28,7 +28,7 @@ def test_a_field_of_a_group_is_one_of_the_result(name: str) -> None:
 
 
 def test_a_result_of_fields_is_the_result_of_its_groups() -> None:
-    assert RESULT == ExampleResult(question=RESULT.question, answer=RESULT.answer, judgement=RESULT.judgement)
+    assert RESULT == ExampleResult(question=RESULT.question, answer=RESULT.answer, outcome=RESULT.outcome)
     assert (
         RESULT == ExampleResult.from_json(RESULT.to_json()) == pickle.loads(pickle.dumps(RESULT)) == copy.copy(RESULT)
     )
@@ -37,7 +37,7 @@ def test_a_result_of_fields_is_the_result_of_its_groups() -> None:
 def test_fields_and_groups_are_replaced() -> None:
     below = replace(RESULT, status="below", score=0.0)
     assert ("below", 0.0, "sums", ("5",)) == (below.status, below.score, below.task, below.outputs)
-    assert below == replace(RESULT, judgement=replace(RESULT.judgement, status="below", score=0.0))
+    assert below == replace(RESULT, outcome=replace(RESULT.outcome, status="below", score=0.0))
 
 
 def test_a_field_that_there_is_not_is_refused_by_its_name() -> None:

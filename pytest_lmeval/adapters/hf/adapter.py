@@ -65,11 +65,11 @@ class HfAdapter:
 
     @property
     def fingerprint(self) -> str:
-        """What tells this model's answers from those of another one of its name."""
+        """What distinguishes this model's answers from those of another one of its name."""
         return str(self.manifest["sha256"])
 
     def generate_requests(self, requests: Sequence[Generate]) -> list[Completion | AdapterError]:
-        """Return one completion per request, in order, or the AdapterError that says why there is none."""
+        """Return one completion per request, in order, or the AdapterError that says why it is missing."""
         loaded = self._open()
         asked, answers = _prepare(requests, lambda request: self._ask(loaded, request))
         limit = self._options.batch_tokens
@@ -79,7 +79,7 @@ class HfAdapter:
         return [answers[number] for number in range(len(requests))]
 
     def loglikelihood(self, requests: Sequence[LogLikelihood]) -> list[LogProb | AdapterError]:
-        """Return the log-probability of each continuation, in order, or the AdapterError that says why there is none.
+        """Return the log-probability of each continuation, in order, or the AdapterError that says why it is missing.
 
         A context that is a conversation is written by the chat template, where there is one; others are taken as they
         are. Where context and continuation do not fit into the model's window, the context loses its beginning. What
@@ -90,8 +90,8 @@ class HfAdapter:
         split, answers = _prepare(found, lambda one: _fitting(one, loaded.window))
         limit = scoring.batch_limit(self._options.batch_tokens, loaded.device)
         rows = scoring.readings(split, loaded.window)
-        alike = families(rows) if self._shares else [RowFamily((row,)) for row in rows]
-        for batch in scoring.batches(alike, limit, loaded.vocabulary):
+        groups = families(rows) if self._shares else [RowFamily((row,)) for row in rows]
+        for batch in scoring.batches(groups, limit, loaded.vocabulary):
             answers |= _score(loaded, batch)
         return [answers[number] for number in range(len(requests))]
 

@@ -77,7 +77,7 @@ def parse_calls(text: str, family: str) -> tuple[str, tuple[ToolCall, ...]]:
 
 
 def _objects(body: str) -> Iterator[str]:
-    """Yield the JSON objects at the beginning of a text, and whatever follows that is none."""
+    """Yield the JSON objects at the beginning of a text, and then the rest of it."""
     while body := body.lstrip(" \t\r\n;,"):
         try:
             _, end = _decoder.raw_decode(body)

@@ -56,7 +56,7 @@ def families(rows: Sequence[ScoredRow]) -> list[RowFamily]:
     """
     found: list[RowFamily] = []
     members: list[ScoredRow] = []
-    # What begins alike stands side by side in this order.
+    # In this order, rows that begin with the same tokens are next to each other.
     for row in sorted(rows, key=lambda row: row.tokens):
         if members and not _pays([*members, row]):
             found.append(_family(members))
@@ -85,8 +85,8 @@ def _family(rows: Sequence[ScoredRow]) -> RowFamily:
 
 def _shared(rows: Sequence[ScoredRow]) -> int:
     # In sorted order the first and the last row have the least in common.
-    alike = shared_length(rows[0].tokens, rows[-1].tokens)
-    return min(alike, *(len(row.tokens) - row.kept for row in rows))
+    shared = shared_length(rows[0].tokens, rows[-1].tokens)
+    return min(shared, *(len(row.tokens) - row.kept for row in rows))
 
 
 def _pays(rows: Sequence[ScoredRow]) -> bool:

@@ -85,7 +85,7 @@ def _first_stop(text: str, stops: Sequence[str]) -> int | None:
 
 
 class _Ends:
-    """Tells, step by step, which rows have used up their room or written a stop string; their length stands then."""
+    """Says, step by step, which rows have used up their room or written a stop string; their length is then final."""
 
     def __init__(self, batch: Sequence[Prompted], width: int, prompts: Prompts) -> None:
         self.lengths = [asked.room for asked in batch]

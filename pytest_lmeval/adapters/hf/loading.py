@@ -183,7 +183,7 @@ def _libraries() -> tuple[Any, Any]:
 
 
 def weight_files(folder: Path) -> list[Path]:
-    """Return the files of ``folder`` that hold the weights, by name; an empty list where there are none."""
+    """Return the files of ``folder`` that hold the weights, by name; an empty list without any."""
     kinds = (sorted(folder.glob(pattern)) for pattern in _PATTERNS)
     return next((files for files in kinds if files), [])
 

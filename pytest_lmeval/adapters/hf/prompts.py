@@ -49,13 +49,13 @@ class Prompts:
         self._start = next(([token] for token in starts if token is not None), [])
 
     def tokens(self, request: Generate) -> list[int]:
-        """Return what the model reads for ``request``; raise AdapterError where that cannot be told."""
+        """Return what the model reads for ``request``; raise AdapterError where that is unknown."""
         return self.read(request)[0]
 
     def read(self, request: Generate) -> tuple[list[int], bool]:
         """Return what the model reads for ``request``, and whether it ends within thoughts that the model goes on with.
 
-        Raise AdapterError where that cannot be told.
+        Raise AdapterError where that is unknown.
         """
         if not self.is_chat:
             if request.tools:
@@ -103,7 +103,7 @@ class Prompts:
 
         Those are the tokens after the longest run that ``context`` alone begins with, too: where the tokenizer joins
         the context's last characters (most often a blank) with the continuation's first, the joint token counts as
-        the continuation's. At least one token stands before it: BOS, or else EOS, where the context gives none.
+        the continuation's. At least one token comes before it: BOS, or else EOS, where the context gives none.
         """
         (split,) = self.split_requests([LogLikelihood(context, continuation)])
         if isinstance(split, AdapterError):

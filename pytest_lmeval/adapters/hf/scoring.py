@@ -37,12 +37,12 @@ def readings(split: Mapping[int, tuple[list[int], int]], window: int | None) -> 
     return list(rows.values())
 
 
-def batches(alike: Sequence[RowFamily], limit: int, vocabulary: int) -> Iterator[list[RowFamily]]:
+def batches(groups: Sequence[RowFamily], limit: int, vocabulary: int) -> Iterator[list[RowFamily]]:
     """Yield the families in batches of at most ``limit`` tokens, the largest first, each of a single one at least.
 
     Those with a shared beginning and those without go through the model in different ways, and never together.
     """
-    pieces = [part for family in alike for part in _parts(family, limit, vocabulary)]
+    pieces = [part for family in groups for part in _parts(family, limit, vocabulary)]
     batch: list[RowFamily] = []
     size = _Size()
     for family in sorted(pieces, key=lambda family: (family.shared > 0, family.width), reverse=True):

@@ -45,7 +45,7 @@ class OpenAIAdapter:
         self._options = read_options(options)
         key = read_key(self._options.api_key_env, self._options.needs_key)
         if key.stands_in((model, self._options)):
-            raise UsageError("adapter 'openai': the API key itself stands in the model's name or in an option")
+            raise UsageError("adapter 'openai': the API key itself is in the model's name or in an option")
         self._key = key
         self._transport = _make_transport(self._options, key)
         self.name = model
@@ -56,7 +56,7 @@ class OpenAIAdapter:
         self.requests_per_minute = self._options.requests_per_minute
         self.tokens_per_minute = self._options.tokens_per_minute
         if self._options.endpoint == "completions":
-            # A chat does not repeat what it was told: there the adapter has no such method, and is not asked.
+            # A chat does not echo its prompt: there the adapter has no such method, and is not asked.
             self.loglikelihood = self._loglikelihood
 
     def __repr__(self) -> str:

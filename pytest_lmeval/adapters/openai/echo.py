@@ -31,7 +31,7 @@ def echo_body(model: str, options: OpenAIOptions, request: LogLikelihood) -> byt
 
 
 def echoed(document: Document, request: LogLikelihood, latency_ms: float) -> LogProb:
-    """Return the continuation's part of the echo; raise AdapterError where it cannot be told.
+    """Return the continuation's part of the echo; raise AdapterError where that is unknown.
 
     A token that begins in the context and ends in the continuation counts as the continuation's. ``ids`` are the
     texts of the tokens.
@@ -42,7 +42,7 @@ def echoed(document: Document, request: LogLikelihood, latency_ms: float) -> Log
         raise document.error("the continuation has no tokens")
     each = [token.logprob for token in own]
     if None in each:
-        raise document.error("no log-probability of the continuation's first token; a context has to stand before it")
+        raise document.error("no log-probability of the continuation's first token; it needs a context before it")
     known = tuple(value for value in each if value is not None)
     greedy = all(token.is_likeliest for token in own)
     return LogProb(math.fsum(known), known, greedy, latency_ms, tuple(token.text for token in own))
@@ -50,7 +50,7 @@ def echoed(document: Document, request: LogLikelihood, latency_ms: float) -> Log
 
 @dataclass(frozen=True, slots=True)
 class _Token:
-    """One token of the echo; ``offset`` is where it begins in the text, if that is told."""
+    """One token of the echo; ``offset`` is where it begins in the text, if known."""
 
     text: str
     logprob: float | None
@@ -78,7 +78,9 @@ def _tokens(document: Document, given: Any) -> list[_Token]:
     table = given if isinstance(given, Mapping) else {}
     columns = [table.get(name) for name in ("tokens", "token_logprobs", "top_logprobs")]
     if not all(isinstance(column, list) for column in columns) or len({len(column or ()) for column in columns}) != 1:
-        raise document.error("no logprobs of the prompt: expected tokens, token_logprobs and top_logprobs alike long")
+        raise document.error(
+            "no logprobs of the prompt: expected tokens, token_logprobs and top_logprobs of equal length"
+        )
     texts, logprobs, best = (column or [] for column in columns)
     offsets = table.get("text_offset")
     if not isinstance(offsets, list) or len(offsets) != len(texts):
@@ -93,7 +95,7 @@ def _token(text: Any, logprob: Any, best: Any, offset: Any) -> _Token:
     if not isinstance(text, str):
         raise TypeError
     offset = offset if isinstance(offset, int) else None
-    if logprob is None:  # of the first token of all nothing stands before it
+    if logprob is None:  # nothing comes before the very first token
         return _Token(text, None, math.inf, offset)
     likeliest = max(_finite(value) for value in best.values()) if isinstance(best, Mapping) else _finite(None)
     return _Token(text, _finite(logprob), likeliest, offset)
@@ -124,4 +126,4 @@ def _border(document: Document, tokens: Sequence[_Token], request: LogLikelihood
             break
         if end > len(request.context):
             return number
-    raise document.error("it cannot be told which tokens are the continuation's")
+    raise document.error("text_offset does not say which tokens are the continuation's")

@@ -58,7 +58,7 @@ def _refused(where: str, status: int, body: bytes, wait: float | None) -> Adapte
         return RequestRefused(message)
     error = AdapterError(message)
     # The bodies may differ, such as in the id of the request.
-    error.alike = where if status in _OF_EVERY_REQUEST else ""
+    error.cause = where if status in _OF_EVERY_REQUEST else ""
     return error
 
 

@@ -67,7 +67,7 @@ def _tools(options: OpenAIOptions, request: Generate) -> Mapping[str, Any]:
     tools = {"tools": [{"type": "function", "function": dict(tool)} for tool in request.tools]}
     choice = request.tool_choice
     if choice in ("", "auto"):
-        return tools  # what every server does by itself; some refuse to be told
+        return tools  # what every server does by itself; some refuse the option
     if choice in ("none", "required"):
         return {**tools, "tool_choice": choice}
     return {**tools, "tool_choice": {"type": "function", "function": {"name": choice}}}

@@ -27,7 +27,7 @@ _FAULTS_OF_THE_REQUEST = (
     *("content_filter", "content_policy", "context_length"),
 )
 
-# The names that decide an answer, wherever they stand in a reply.
+# The names that decide an answer, wherever they are in a reply.
 _READ = frozenset(
     {
         *("choices", "message", "delta", "content", "text", "refusal", "finish_reason", "error", "model", "usage"),
@@ -138,14 +138,14 @@ def completion(
 def _served_by(fields: Mapping[str, Any]) -> str:
     """Return what the reply says of the model: its name, and the fingerprint of what it runs on."""
     name, mark = fields.get("model"), fields.get("system_fingerprint")
-    told = name if isinstance(name, str) else ""
+    name = name if isinstance(name, str) else ""
     if isinstance(mark, str) and mark:
-        told = f"{told} ({mark})".strip()
-    return one_line(told)[:_LONGEST_NAME] if told else ""
+        name = f"{name} ({mark})".strip()
+    return one_line(name)[:_LONGEST_NAME] if name else ""
 
 
 def first_choice(document: Document) -> Mapping[str, Any]:
-    """Return the first of the choices; raise AdapterError where there is none."""
+    """Return the first of the choices; raise AdapterError if there is no choice."""
     choices = document.fields.get("choices")
     if not isinstance(choices, list) or not choices:
         raise document.error("no choices")
@@ -169,15 +169,15 @@ def _chat_text(document: Document, choice: Mapping[str, Any]) -> tuple[Any, bool
 
 
 def _thoughts(choice: Mapping[str, Any]) -> str:
-    """Return what the server tells of the model's thoughts, in any of the fields that servers have for them."""
+    """Return what the server reports of the model's thoughts, in any of the fields that servers have for them."""
     message = choice.get("message")
     if not isinstance(message, dict):
         return ""
-    told = [message.get(name) for name in ("reasoning_content", "reasoning", "thinking")]
+    thoughts = [message.get(name) for name in ("reasoning_content", "reasoning", "thinking")]
     content = message.get("content")
     if isinstance(content, list):
-        told += [thought_in(part) for part in content]
-    return next((text for text in told if isinstance(text, str) and text), "")
+        thoughts += [thought_in(part) for part in content]
+    return next((text for text in thoughts if isinstance(text, str) and text), "")
 
 
 def thought_in(part: Any) -> Any:
@@ -226,7 +226,7 @@ def joined(parts: list[Any]) -> str | None:
 
 
 def count(document: Document, name: str) -> int | None:
-    """Return a number of tokens from the usage; None where it is not told. Raise AdapterError for what is none."""
+    """Return a number of tokens from the usage; None if it is missing. Raise AdapterError for anything else."""
     usage = document.fields.get("usage") or {}
     if not isinstance(usage, dict):
         raise document.error(f"expected usage to be an object, got {type(usage).__name__}")

@@ -36,7 +36,7 @@ class ApiKey:
         return (self._value,) if self._value else ()
 
     def scrub(self, text: str) -> str:
-        """Return ``text``, of a message, with the key masked wherever it stands."""
+        """Return ``text``, of a message, with the key masked wherever it occurs."""
         return self._scrubber.scrub(text)
 
     def scrub_bytes(self, data: bytes, cut_off: bool = False) -> bytes:

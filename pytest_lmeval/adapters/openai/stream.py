@@ -1,7 +1,7 @@
 """From server-sent events to the document that the server would have sent in one piece.
 
-It is put together here and judged where every reply is, in :mod:`.response`: an event that is none of an answer, such
-as an error, stands for the whole reply.
+It is put together here and judged where every reply is, in :mod:`.response`: an event that is no part of an
+answer, such as an error, replaces the whole reply.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class EventStream:
         self._line.append(rest)
 
     def end(self) -> bool:
-        """Read what stands at the end without an empty line; return False where the answer breaks off."""
+        """Read what comes last without an empty line; return False where the answer breaks off."""
         if any(self._line):
             self._take_line(b"".join(self._line))
             self._line.clear()
@@ -94,8 +94,8 @@ class EventStream:
 
     def _take_event(self, event: Any, is_error: bool) -> None:
         if is_error or (isinstance(event, dict) and event.get("object") == "error"):
-            told = event.get("error") if isinstance(event, dict) else None
-            self.fault = json.dumps({"error": told or event or "no reason told"}).encode("ascii")
+            error = event.get("error") if isinstance(event, dict) else None
+            self.fault = json.dumps({"error": error or event or "no reason given"}).encode("ascii")
         elif not isinstance(event, dict) or event.get("error"):
             raise ValueError
         else:
@@ -134,7 +134,7 @@ class _Call:
 
 @dataclass(slots=True)
 class _Answer:
-    """The first choice, as far as it came, and what is told beside it."""
+    """The first choice, as far as it came, and the fields beside it."""
 
     beside: dict[str, Any] = field(default_factory=dict)
     texts: dict[str, list[str]] = field(default_factory=dict)

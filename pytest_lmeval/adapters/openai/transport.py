@@ -57,7 +57,7 @@ class HttpTransport:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def post(self, payload: bytes) -> Reply | AdapterError:
-        """Send ``payload`` once and return the reply, or why there is none."""
+        """Send ``payload`` once and return the reply, or why it is missing."""
         started = time.perf_counter()
         try:
             return await self._follow(payload, started)
@@ -116,7 +116,7 @@ class HttpTransport:
         return Reply(content, where, (time.perf_counter() - started) * 1000, ttft_ms)
 
     async def _read_error(self, response: aiohttp.ClientResponse, encoding: str) -> bytes:
-        """Return what can be had of an error's body: the status counts, whatever becomes of the rest."""
+        """Return what can be read of an error's body: the status counts, whatever becomes of the rest."""
         content, cut_off = b"", False
         try:
             body = CappedBody(encoding, min(self._limit, _ERROR_BODY))

@@ -146,7 +146,7 @@ def _encode_task(task: _Task, chosen: Mapping[int, str]) -> str:
 
 
 def _without_examples(comparison: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    # The flipped examples stand among the task's own.
+    # The flipped examples are among the task's own.
     if comparison is None:
         return None
     return {key: value for key, value in comparison.items() if key not in ("worse", "better")}

@@ -118,7 +118,7 @@ def encode_example(pair: ShownPair, prefix: int) -> str:
 
 
 def _item(result: ExampleResult) -> str:
-    """Return the name of a result's item, fit to stand in a command wherever the result comes from; "" for the id."""
+    """Return the name of a result's item, fit for a command wherever the result comes from; "" for the id."""
     name = node_name(result.item) if result.item else item_name(result.id)
     return "" if name == result.id else name
 
@@ -198,7 +198,7 @@ def _filled(fields: Mapping[str, Any]) -> dict[str, Any]:
 def extracted_span(rule: str, output: str, prediction: str) -> tuple[int, int] | None:
     """Return start and end, in UTF-16 units, of what ``rule`` made the prediction of.
 
-    None where that is no one part of the output, or all of it but blanks, or cannot be told.
+    None if that is not a single part of the output, or all of it but blanks, or unknown.
     """
     if not prediction or output.strip() == prediction.strip():
         return None

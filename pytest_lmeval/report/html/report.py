@@ -116,9 +116,9 @@ def title_html(board: Mapping[str, Any]) -> str:
 def summary_html(board: Mapping[str, Any], comparison: Mapping[str, Any] | None = None) -> str:
     """Return headline, reasons, what was compared and a row per task, escaped, ASCII."""
     gate = board.get("gate") or {}
-    told = [*gate.get("reasons", ()), *gate.get("warnings", ()), *(comparison or {}).get("coverage", ())]
-    told.append(baseline_line(gate))
-    reasons = "".join(f"<li>{_text(reason)}</li>" for reason in dict.fromkeys(told) if reason)
+    lines = [*gate.get("reasons", ()), *gate.get("warnings", ()), *(comparison or {}).get("coverage", ())]
+    lines.append(baseline_line(gate))
+    reasons = "".join(f"<li>{_text(reason)}</li>" for reason in dict.fromkeys(lines) if reason)
     head = "".join(f'<th scope="col">{heading}</th>' for heading in _HEADINGS)
     rows = "".join(map(_row, board.get("tasks", ())))
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"

@@ -24,7 +24,7 @@ _OF_NO_USE = ("majority_score",)
 
 
 def function_fields(result: ExampleResult) -> dict[str, Any]:
-    """Return what stands for the details of an eval function's example, whatever a ledger holds under their names.
+    """Return what replaces the details of an eval function's example, whatever a ledger holds under their names.
 
     ``runs`` has an entry for each repeat, with what was recorded of ``output``, ``reason``, ``decided_by``, ``notes``
     and ``steps``, and as ``left_out`` how many steps after the first half are not among them.

@@ -189,7 +189,7 @@ def test_a_reply_without_an_answer_is_final(document: dict[str, Any], what: str)
 
 
 @pytest.mark.parametrize(
-    ("code", "body", "kind", "alike"),
+    ("code", "body", "kind", "cause"),
     [
         (401, '{"error": {"message": "bad key", "request_id": "1"}}', AdapterError, f"HTTP 401 from {PATH}"),
         (404, "no such model", AdapterError, f"HTTP 404 from {PATH}"),
@@ -200,11 +200,11 @@ def test_a_reply_without_an_answer_is_final(document: dict[str, Any], what: str)
     ],
 )
 def test_a_refusal_tells_whether_it_is_of_every_request_or_of_this_one(
-    code: int, body: str, kind: type[AdapterError], alike: str
+    code: int, body: str, kind: type[AdapterError], cause: str
 ) -> None:
     outcome = fails(kind, [status(code, body)], f"HTTP {code}")
     assert isinstance(outcome.error, AdapterError)
-    assert alike == outcome.error.alike
+    assert cause == outcome.error.cause
 
 
 def test_not_found_at_an_address_without_a_version_says_so() -> None:

@@ -118,7 +118,7 @@ def test_a_letter_of_many_tokens_in_the_continuation_is_found_by_its_offset() ->
     )
     document["choices"][0]["text"] = "He ate \U0001f642!"
     assert (-2.0, -3.0) == read(document, request).tokens
-    assert "cannot be told which tokens" in refuses(without(document, "text_offset"), request)
+    assert "text_offset does not say which tokens" in refuses(without(document, "text_offset"), request)
 
 
 @each_row(

@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from pytest_lmeval.loading import validate_file as validate_file
     from pytest_lmeval.loading import validate_task as validate_task
     from pytest_lmeval.postprocess import post_process as post_process
+    from pytest_lmeval.records.boardfile import write_leaderboard as write_leaderboard
     from pytest_lmeval.records.runfile import RunFile as RunFile
     from pytest_lmeval.records.runfile import read_run as read_run
-    from pytest_lmeval.records.write import write_leaderboard as write_leaderboard
     from pytest_lmeval.registry import Registry as Registry
     from pytest_lmeval.run.library import run_leaderboard as run_leaderboard
     from pytest_lmeval.run.library import run_task as run_task
@@ -64,7 +64,7 @@ _HOMES = {
     "loading": ("default_registry", "load_all_tasks", "load_tasks", "make_adapter", "validate_file", "validate_task"),
     "postprocess": ("post_process",),
     "records.runfile": ("RunFile", "read_run"),
-    "records.write": ("write_leaderboard",),
+    "records.boardfile": ("write_leaderboard",),
     "registry": ("Registry",),
     "run.library": ("run_leaderboard", "run_task"),
     "sandbox": ("ExecutionResult", "execute_code"),

@@ -26,6 +26,8 @@ _FOLDERS = {
     ("adapters.hf", "adapters.hf"): "weights=loading device=options",
     ("adapters.openai", "adapters.openai"): "checks=options",
     ("plugin.evals", "plugin.evals"): "fixture=hooks",
+    ("leaderboard", "leaderboard"): "functions=details responses=details",
+    ("records", "records"): "dealt=shards judgements=recording merge=shards strict=recorded write=boardfile",
     ("functions", "functions"): "data=declare output=loop",
     ("formats", "formats"): (
         "complete=task extras=hints yaml.scalars=yaml.parse yaml.includes=yaml.document python.loaded=python.items"

@@ -12,8 +12,7 @@ from pytest_lmeval.adapters.protocol import ANY_OPTION
 from pytest_lmeval.errors import AdapterError, UsageError
 from pytest_lmeval.hashes import judge_key, request_hash
 from pytest_lmeval.records.answers import Recall
-from pytest_lmeval.records.judgements import Judgements, read_judgements
-from pytest_lmeval.records.recording import Outputs, read_recording
+from pytest_lmeval.records.recording import Judgements, Outputs, read_judgements, read_recording
 from pytest_lmeval.types import Completion, Generate
 
 _Key = tuple[str, str]

@@ -19,10 +19,10 @@ from pytest_lmeval.formats.files import file_task_name
 from pytest_lmeval.formats.yaml.configs import as_configs
 from pytest_lmeval.leaderboard.board import Leaderboard
 from pytest_lmeval.leaderboard.rows import TaskInfo
+from pytest_lmeval.records.boardfile import remove_reports, write_leaderboard
 from pytest_lmeval.records.ledger_lines import is_complete
-from pytest_lmeval.records.merge import ledger_of, merge
 from pytest_lmeval.records.runfile import RunFile, examples_of, read_run
-from pytest_lmeval.records.write import remove_reports, write_leaderboard
+from pytest_lmeval.records.shards import ledger_of, merge
 from pytest_lmeval.report.markdown import markdown
 from pytest_lmeval.report.tables import terminal_table
 from pytest_lmeval.report.wording import verdict_lines

@@ -13,8 +13,7 @@ from pytest_lmeval.compare.coverage import coverage
 from pytest_lmeval.compare.explain import explain, staleness
 from pytest_lmeval.compare.pairing import Key, Pair, Pairing, pair_up
 from pytest_lmeval.compare.retargeted import Retargeted, retargeted
-from pytest_lmeval.leaderboard.functions import explanation_of, is_function
-from pytest_lmeval.leaderboard.responses import shown_response, wanted_of
+from pytest_lmeval.leaderboard.details import explanation_of, is_function, shown_response, wanted_of
 from pytest_lmeval.types import ExampleResult
 
 Flip = Pair

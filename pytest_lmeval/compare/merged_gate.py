@@ -14,7 +14,7 @@ from pytest_lmeval.compare.gate import GateSettings, decide
 from pytest_lmeval.compare.remarks import floor_without_score, quarantine_of
 from pytest_lmeval.errors import UnknownName, UsageError
 from pytest_lmeval.leaderboard.board import Leaderboard
-from pytest_lmeval.records.merge import judged
+from pytest_lmeval.leaderboard.quarantine import judged
 from pytest_lmeval.records.runfile import RunFile, board_of, examples_of, read_run
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_lmeval.errors import UsageError
-from pytest_lmeval.leaderboard.functions import changed_functions
+from pytest_lmeval.leaderboard.details import changed_functions
 from pytest_lmeval.types import ExampleResult
 
 Key = tuple[str, str]

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pytest_lmeval.errors import UsageError
-from pytest_lmeval.leaderboard.functions import METRIC as FUNCTION
+from pytest_lmeval.leaderboard.details import METRIC as FUNCTION
 from pytest_lmeval.leaderboard.quarantine import Quarantine, quarantined
 from pytest_lmeval.types import ExampleResult
 

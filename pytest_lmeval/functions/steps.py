@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pytest_lmeval.leaderboard.functions import steps_of
+from pytest_lmeval.leaderboard.details import steps_of
 from pytest_lmeval.types import COST_UNKNOWN, Completion
 
 _COUNTS = ("prompt_tokens", "completion_tokens", "reasoning_tokens", "cost")

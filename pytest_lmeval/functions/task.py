@@ -12,7 +12,7 @@ from pytest_lmeval.errors import LmevalError, ScoringError
 from pytest_lmeval.functions.example import ExampleState, as_json
 from pytest_lmeval.functions.runner import Outcome
 from pytest_lmeval.functions.steps import Step, total_usage
-from pytest_lmeval.leaderboard.functions import DECIDED_BY, FUNCTION, METRIC, OUTPUT
+from pytest_lmeval.leaderboard.details import DECIDED_BY, FUNCTION, METRIC, OUTPUT
 from pytest_lmeval.scoring.evaluate import ScoringRules, evaluate, failed_result, question_of
 from pytest_lmeval.task import Prompt, Task, Tools
 from pytest_lmeval.text import portable_path

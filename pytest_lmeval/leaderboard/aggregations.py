@@ -8,8 +8,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
-from pytest_lmeval.leaderboard.functions import is_function
-from pytest_lmeval.leaderboard.responses import confidence_of, first_details, first_score
+from pytest_lmeval.leaderboard.details import confidence_of, first_details, first_score, is_function
 from pytest_lmeval.metrics.parts.probability import bits_per_byte, brier_score, expected_calibration_error, perplexity
 from pytest_lmeval.stats.intervals import mean, standard_error
 from pytest_lmeval.types import COST_UNKNOWN, ExampleResult

@@ -13,7 +13,7 @@ from typing import Any
 
 from pytest_lmeval.compact_json import compact_encoder
 from pytest_lmeval.leaderboard.aggregations import CENTERED, calibration, core_score, spent
-from pytest_lmeval.leaderboard.functions import (
+from pytest_lmeval.leaderboard.details import (
     METRIC,
     Trace,
     is_function,

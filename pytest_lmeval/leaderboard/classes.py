@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypedDict
 
-from pytest_lmeval.leaderboard.responses import first_details, first_score
+from pytest_lmeval.leaderboard.details import first_details, first_score
 from pytest_lmeval.metrics.parts.tokens import tokenize
 from pytest_lmeval.types import ExampleResult
 

@@ -58,5 +58,20 @@ def status_under(result: ExampleResult, mode: str) -> Status:
     return "failed" if decisive else "below"
 
 
+def judged(results: Iterable[ExampleResult], mode: str, recorded: str = "") -> tuple[ExampleResult, ...]:
+    """Return the results with the status that a run under the gate ``mode`` gives them.
+
+    ``recorded`` is the mode of the run that they are from: what was ``below`` there though it would have failed was
+    excused by a mark such as xfail, and stays so.
+    """
+    return tuple(replace(result, status=_status(result, mode, recorded)) for result in results)
+
+
+def _status(result: ExampleResult, mode: str, recorded: str) -> Status:
+    excused = bool(recorded) and result.status == "below" and status_under(result, recorded) == "failed"
+    fixed = result.score is None or result.status == "quarantined" or excused
+    return result.status if fixed else status_under(result, mode)
+
+
 def _released(result: ExampleResult, mode: str) -> ExampleResult:
     return replace(result, status=status_under(result, mode)) if result.status == "quarantined" else result

@@ -19,7 +19,7 @@ from pytest_lmeval.leaderboard.aggregations import (
     text_metrics,
 )
 from pytest_lmeval.leaderboard.classes import ClassRow, class_metrics, confusion, labelled
-from pytest_lmeval.leaderboard.functions import METRIC, mixed_decisions
+from pytest_lmeval.leaderboard.details import METRIC, mixed_decisions
 from pytest_lmeval.stats.intervals import mean, score_bounds, standard_error
 from pytest_lmeval.stats.units import Values
 from pytest_lmeval.types import ExampleResult, read_as_own

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from pytest_lmeval.hashes import request_hash
-from pytest_lmeval.leaderboard.functions import answered_requests, is_function
+from pytest_lmeval.leaderboard.details import answered_requests, is_function
 from pytest_lmeval.records.checked import checked_completion
 from pytest_lmeval.types import Completion, ExampleResult, Exchange, Generate
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from pytest_lmeval.errors import UsageError
-from pytest_lmeval.records.strict import check_schema, parse_object
+from pytest_lmeval.records.recorded import check_schema, parse_object
 
 LEDGER_SCHEMA = "pytest-lmeval/ledger/2"
 """What is written; earlier versions are read, too."""

@@ -1,19 +1,19 @@
-"""Outputs recorded earlier, by task and id: those of a ledger, of a board, or of a file that anybody wrote."""
+"""What was recorded earlier, by task and id: outputs, of a run or of a file that anybody wrote, and judges' replies."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.leaderboard.board import SCHEMA
-from pytest_lmeval.leaderboard.functions import FUNCTION, answered_requests
+from pytest_lmeval.leaderboard.details import FUNCTION, answered_requests, steps_of
 from pytest_lmeval.records.ledger_lines import LedgerRuns, read_ledger
-from pytest_lmeval.records.recorded import recorded_exchanges, recorded_texts
-from pytest_lmeval.records.strict import check_schema, parse_json
+from pytest_lmeval.records.recorded import check_schema, parse_json, recorded_exchanges, recorded_texts
 
 _OUTPUT_KEYS = ("outputs", "output", "predictions", "prediction")
 
@@ -50,7 +50,7 @@ def _of_function(record: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def read_recording(path: Path) -> Iterator[tuple[str | None, str, Outputs]]:
     """Yield ``(task or None, id, outputs)`` from a recording of any of the three kinds."""
-    data = recording_data(path)
+    data = _recording_data(path)
     ledger = read_ledger(BytesIO(data), path, _of_result)
     if ledger is not None and ledger.runs:
         yield from _from_ledger(ledger)
@@ -67,7 +67,7 @@ def read_recording(path: Path) -> Iterator[tuple[str | None, str, Outputs]]:
             yield _entry(record, record.get("task"), f"{path}:{number}")
 
 
-def recording_data(path: Path) -> bytes:
+def _recording_data(path: Path) -> bytes:
     """Return what the file of a recording holds; raise UsageError where it cannot be read."""
     try:
         return path.read_bytes()
@@ -75,7 +75,7 @@ def recording_data(path: Path) -> bytes:
         raise UsageError(f"replay:{path}: cannot be read: {error.strerror}") from None
 
 
-def board_records(data: bytes, path: Path) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+def _board_records(data: bytes, path: Path) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
     """Yield task, id and record of each example of a board; nothing for another file."""
     board = _as_board(_text(data, path)) or {"tasks": []}
     for row in _objects(board["tasks"], path):
@@ -160,3 +160,58 @@ def _entry(record: dict[str, Any], task: object, where: str) -> tuple[str | None
     if not isinstance(outputs, list) or not all(isinstance(output, str) for output in outputs):
         raise UsageError(f"{where}: {key!r} must hold text, got {outputs!r}")
     return task, str(example_id), Outputs(outputs)
+
+
+@dataclass(frozen=True, slots=True)
+class Judgements:
+    """What judges said about one example.
+
+    ``entries`` are (name of the judge, key of the question, reply), in the order in which they were asked;
+    ``exchanges`` are the records of what an eval function asked.
+    """
+
+    entries: tuple[tuple[str, str, str], ...] = ()
+    exchanges: tuple[Mapping[str, Any], ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.entries or self.exchanges)
+
+
+def judge_entries(details: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield the entries of judges that have a key and a reply in the details of a result, those of repeats too."""
+    repeats = details.get("repeats", ())
+    for each in (details, *(repeats if isinstance(repeats, list | tuple) else ())):
+        found = each.get("judge", ()) if isinstance(each, Mapping) else ()
+        for entry in found if isinstance(found, list | tuple) else ():
+            if isinstance(entry, Mapping) and all(isinstance(entry.get(name), str) for name in ("key", "output")):
+                yield entry
+
+
+def judge_keys(details: Mapping[str, Any]) -> set[str]:
+    """Return the ``adapter_key`` of every judge that the details of a result have replies of."""
+    steps = (step for steps in steps_of(details) for step in steps)
+    return {str(each["adapter_key"]) for each in (*judge_entries(details), *steps) if "adapter_key" in each}
+
+
+def read_judgements(path: Path) -> Iterator[tuple[str, str, Judgements]]:
+    """Yield task, id and what judges said of each example; raise UsageError for a file that holds no such thing."""
+    data = _recording_data(path)
+    ledger = read_ledger(BytesIO(data), path, _judged)
+    if ledger is not None and ledger.runs:
+        found = [(*key, said) for run in ledger.runs for key, said in run.results.items() if said]
+    else:
+        found = [(task, id, said) for task, id, record in _board_records(data, path) if (said := _judged(record))]
+    if not found:
+        raise UsageError(
+            f"replay:{path}: holds no reply of a judge; name the ledger of a run with a judge, or its leaderboard.json "
+            "that was written with --lm-include-per-example"
+        )
+    yield from found
+
+
+def _judged(record: Mapping[str, Any]) -> Judgements:
+    details = record.get("details")
+    if not isinstance(details, Mapping):
+        return Judgements()
+    entries = [(str(each.get("judge", "")), each["key"], each["output"]) for each in judge_entries(details)]
+    return Judgements(tuple(entries), recorded_exchanges(answered_requests(details, "judge")))

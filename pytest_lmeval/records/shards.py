@@ -1,14 +1,17 @@
-"""Whether ledgers are all the shards of one run, each once."""
+"""The shards of one run: whether they are all there, each once, and the run as if it had never been split."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pytest_lmeval.errors import UsageError
+from pytest_lmeval.leaderboard.board import Leaderboard, RunFacts
 from pytest_lmeval.leaderboard.rows import TaskInfo
-from pytest_lmeval.records.dealt import check_dealt, check_whole
+from pytest_lmeval.records.ledger import ending
+from pytest_lmeval.records.ledger_lines import ledger_line, result_line
 from pytest_lmeval.records.runfile import RunFile, examples_of
 
 _SHARD = re.compile(r"([1-9]\d{0,8})/([1-9]\d{0,8})")
@@ -29,8 +32,8 @@ def check_shards(shards: Sequence[RunFile]) -> None:
     for name, of in _SETTINGS.items():
         _check_same(shards, name, of)
     _check_tasks(shards)
-    check_dealt(shards)
-    check_whole(shards)
+    _check_dealt(shards)
+    _check_whole(shards)
     _check_spread(shards)
     _check_overlap(shards)
 
@@ -134,3 +137,137 @@ def _check_overlap(shards: Sequence[RunFile]) -> None:
 
 def _short(value: Any) -> str:
     return f"{value!r:.200}"
+
+
+def _check_dealt(shards: Sequence[RunFile]) -> None:
+    """Raise UsageError that names the examples of which the shards were not all dealt."""
+    for name in sorted({name for shard in shards for name in shard.infos}):
+        held = [(shard, shard.infos[name].shard) for shard in shards if name in shard.infos]
+        # Earlier versions did not record it.
+        held = [(shard, dealt) for shard, dealt in held if dealt]
+        for shard, dealt in held[1:]:
+            first, whole = held[0]
+            if dealt != whole:
+                said = _difference(whole["ids"], dealt["ids"], str(first.path), str(shard.path))
+                raise UsageError(
+                    f"task {name}: the shards were not dealt from the same examples: {said}. Some examples may be in "
+                    "no shard: give the examples ids that are the same in each process, and run all shards again"
+                )
+
+
+def _check_whole(shards: Sequence[RunFile]) -> None:
+    """Raise UsageError that names the examples which were dealt out and have no result in any shard."""
+    dealt = {(name, id) for shard in shards for name, info in shard.infos.items() for id in info.shard.get("ids", ())}
+    present = {(result.task, result.id) for shard in shards for result in examples_of(shard)}
+    lost = [f"{id} of {name}" for name, id in sorted(dealt - present)]
+    # A test that was skipped, or is missing, has no result either; its shard says how many there are.
+    if len(lost) > sum(shard.facts.skipped + len(shard.facts.missing) for shard in shards):
+        raise UsageError(
+            f"no shard has {_counted(lost)}, of {len(dealt)} that were selected: something left them out after the "
+            "shards were dealt; run all shards again with the same plugins and options"
+        )
+
+
+def _difference(one: Sequence[str], other: Sequence[str], here: str, there: str) -> str:
+    alone = [(sorted({*one} - {*other}), here), (sorted({*other} - {*one}), there)]
+    parts = [f"{_counted(ids)} only in {path}" for ids, path in alone if ids]
+    return "; ".join(parts) or f"the same ids ask something else in {here} and in {there}"
+
+
+def _counted(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return f"{len(names)} example{'s' if len(names) > 1 else ''} ({', '.join(names[:_SHOWN])}{more})"
+
+
+def merge(shards: Sequence[RunFile]) -> RunFile:
+    """Return the run that ``shards`` are all the parts of, under the path of the first.
+
+    Raises UsageError where :func:`check_shards` does.
+    """
+    check_shards(shards)
+    infos = _infos(shards)
+    return replace(
+        shards[0],
+        facts=_facts(shards, infos),
+        complete=all(shard.complete for shard in shards),
+        infos=infos,
+        results=tuple(result for shard in shards for result in examples_of(shard)),
+        digest="",
+        # Those of the parts cannot be joined.
+        aggregates={},
+        damaged=0,
+    )
+
+
+def ledger_of(run: RunFile, board: Leaderboard) -> bytes:
+    """Return the ledger of a run that ended with ``board``."""
+    header = {"timestamp": run.timestamp, "asking": run.asking, "manifest": run.manifest}
+    lines = [ledger_line("header", header), *(result_line(result.to_json()) for result in examples_of(run))]
+    end = ending(board, run.infos.values(), run.aggregates)
+    return b"".join(lines + [ledger_line(kind, fields) for kind, fields in end.items()])
+
+
+def _infos(shards: Sequence[RunFile]) -> dict[str, TaskInfo]:
+    infos: dict[str, TaskInfo] = {}
+    for shard in shards:
+        for name, info in shard.infos.items():
+            held = infos.get(name)
+            infos[name] = info if held is None else _joined(held, info)
+    return {name: replace(info, shard={}) for name, info in infos.items()}
+
+
+def _joined(one: TaskInfo, other: TaskInfo) -> TaskInfo:
+    selected = None if one.selected is None or other.selected is None else one.selected + other.selected
+    sha256, available = one.sha256 or other.sha256, one.available if other.available is None else other.available
+    return replace(one, sha256=sha256, available=available, selected=selected)
+
+
+def _facts(shards: Sequence[RunFile], infos: Mapping[str, TaskInfo]) -> RunFacts:
+    facts = [shard.facts for shard in shards]
+    manifest = {**facts[0].manifest, "shards": len(shards)}
+    manifest.pop("shard_of", None)
+    if isinstance(manifest.get("argv"), list):
+        manifest["argv"] = list(_unsharded(manifest["argv"]))
+    return replace(
+        facts[0],
+        timestamp=min(fact.timestamp for fact in facts),
+        missing=[nodeid for fact in facts for nodeid in fact.missing],
+        skipped=sum(fact.skipped for fact in facts),
+        # Each shard may have had as many as the whole: to add them up would permit more than anybody asked for.
+        max_errors=max(fact.max_errors for fact in facts),
+        selection=_selection(facts[0].selection, infos),
+        remarks=list(dict.fromkeys(remark for fact in facts for remark in fact.remarks)),
+        bad_records=list(dict.fromkeys(fault for fact in facts for fault in fact.bad_records)),
+        gate=_gate(facts),
+        manifest=manifest,
+        finished=all(fact.finished for fact in facts),
+        interruptions=[f"{shard.path}: {reason}" for shard in shards for reason in shard.facts.interruptions],
+        failures=[failure for fact in facts for failure in fact.failures],
+        reruns=sum(fact.reruns for fact in facts),
+    )
+
+
+def _gate(facts: Sequence[RunFacts]) -> Mapping[str, Any] | None:
+    # The gate's verdict on a part does not hold for the whole; the mode that judged the examples does.
+    modes = {(fact.gate or {}).get("mode") for fact in facts}
+    return {"mode": modes.pop()} if len(modes) == 1 else None
+
+
+def _selection(selection: Mapping[str, Any], infos: Mapping[str, TaskInfo]) -> dict[str, Any]:
+    tasks = {name: {"available": info.available, "selected": info.selected} for name, info in infos.items()}
+    others = {name: value for name, value in selection.items() if name not in ("shard", "tasks")}
+    whole = all(count["available"] == count["selected"] for count in tasks.values())
+    # A task of which no shard has anything was left out all the same.
+    untouched = {name: count for name, count in selection.get("tasks", {}).items() if name not in infos}
+    return {} if whole and not untouched else {**others, "tasks": {**untouched, **tasks}}
+
+
+def _unsharded(argv: Sequence[str]) -> Iterator[str]:
+    follows = False
+    for argument in argv:
+        if not follows and not argument.startswith("--lm-shard="):
+            follows = argument == "--lm-shard"
+            if not follows:
+                yield argument
+        else:
+            follows = False

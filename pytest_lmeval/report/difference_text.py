@@ -8,8 +8,14 @@ from dataclasses import asdict
 from pytest_lmeval.compare.changes import TaskChange
 from pytest_lmeval.compare.compare import Comparison, Flip
 from pytest_lmeval.compare.difference import ChangedTask, Difference
-from pytest_lmeval.leaderboard.functions import explanation_of, is_function, shown_output
-from pytest_lmeval.leaderboard.responses import answers_in, shown_response, wanted_text
+from pytest_lmeval.leaderboard.details import (
+    answers_in,
+    explanation_of,
+    is_function,
+    shown_output,
+    shown_response,
+    wanted_text,
+)
 from pytest_lmeval.report.markdown import COMMENT_BYTES, escape, folded, table
 from pytest_lmeval.report.tables import change_cells, columns, cut_to, head, may_be_line, score_text, signed, tail
 from pytest_lmeval.text import printable

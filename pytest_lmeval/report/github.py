@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from pytest_lmeval.leaderboard.responses import shown_response, wanted_text
+from pytest_lmeval.leaderboard.details import shown_response, wanted_text
 from pytest_lmeval.report.tables import cut_to
 from pytest_lmeval.text import printable
 from pytest_lmeval.types import ExampleResult

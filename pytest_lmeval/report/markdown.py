@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pytest_lmeval.leaderboard.board import Leaderboard
-from pytest_lmeval.leaderboard.responses import shown_response, wanted_text
+from pytest_lmeval.leaderboard.details import shown_response, wanted_text
 from pytest_lmeval.report.tables import (
     CHANGE_HEADINGS,
     HEADINGS,

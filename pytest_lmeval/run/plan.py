@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from pytest_lmeval.adapters.resolve import adapter_name
 from pytest_lmeval.errors import UsageError
-from pytest_lmeval.leaderboard.functions import METRIC
+from pytest_lmeval.leaderboard.details import METRIC
 from pytest_lmeval.scoring.evaluate import runs_code
 from pytest_lmeval.text import portable_path, printable
 

@@ -16,12 +16,11 @@ from pytest_lmeval.asking.ask import without_thoughts
 from pytest_lmeval.errors import AdapterError, UsageError
 from pytest_lmeval.formats.loglikelihood import log_probs_of
 from pytest_lmeval.hashes import request_hash
-from pytest_lmeval.leaderboard.functions import is_function
-from pytest_lmeval.leaderboard.responses import confidences
+from pytest_lmeval.leaderboard.details import confidences, is_function
 from pytest_lmeval.records.answers import AnswersByExample, KnownAnswers, is_of
-from pytest_lmeval.records.judgements import judge_keys
 from pytest_lmeval.records.ledger_lines import read_ledger
 from pytest_lmeval.records.recorded import recorded_result
+from pytest_lmeval.records.recording import judge_keys
 from pytest_lmeval.types import COST_UNKNOWN, Completion, ExampleResult, Request, Response
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from pytest_lmeval.asking.engine import Engine
 from pytest_lmeval.errors import ScoringError
 from pytest_lmeval.hashes import judge_key
 from pytest_lmeval.records.answers import is_of
-from pytest_lmeval.records.judgements import judge_entries
+from pytest_lmeval.records.recording import judge_entries
 from pytest_lmeval.types import Completion, ExampleResult, Generate
 
 Known = Mapping[str, Mapping[str, str]]

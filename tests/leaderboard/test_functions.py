@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_lmeval.functions.steps import Step
-from pytest_lmeval.leaderboard.functions import answered_requests
+from pytest_lmeval.leaderboard.details import answered_requests
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ from typing import Any
 
 from pytest_lmeval.leaderboard.board import Leaderboard, RunFacts, build_board
 from pytest_lmeval.leaderboard.rows import TaskInfo
+from pytest_lmeval.records.boardfile import write_leaderboard
 from pytest_lmeval.records.ledger import Ledger
 from pytest_lmeval.records.runfile import RunFile, read_run
-from pytest_lmeval.records.write import write_leaderboard
 from pytest_lmeval.types import ExampleResult, Status
 
 FACTS = RunFacts("2026-11-21T08:00:00Z", "stub.v1", manifest={"repeats": 1, "sandbox": "process"})

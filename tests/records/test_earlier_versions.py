@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from pytest_lmeval.errors import UsageError
+from pytest_lmeval.records.recorded import check_schema
 from pytest_lmeval.records.runfile import board_of, read_run
-from pytest_lmeval.records.strict import check_schema
 from tests.conftest import Project
 from tests.schemas import faults
 

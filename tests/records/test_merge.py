@@ -15,8 +15,9 @@ from pytest_lmeval.compare.gate import GateSettings
 from pytest_lmeval.compare.merged_gate import gate_settings, gated
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.leaderboard.board import Leaderboard, digest
-from pytest_lmeval.records.merge import judged, ledger_of, merge
+from pytest_lmeval.leaderboard.quarantine import judged
 from pytest_lmeval.records.runfile import RunFile, board_of, read_run
+from pytest_lmeval.records.shards import ledger_of, merge
 from pytest_lmeval.types import ExampleResult
 from tests.records.run_files import FACTS, board_of_results, infos_of, result, results_of, write_board, write_ledger
 

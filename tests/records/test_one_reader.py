@@ -14,9 +14,9 @@ from pytest_lmeval import UsageError, default_registry
 from pytest_lmeval.formats.files import is_task_file
 from pytest_lmeval.records.ledger import Ledger
 from pytest_lmeval.records.ledger_lines import is_complete, ledger_line, read_ledger
-from pytest_lmeval.records.merge import ledger_of, merge
 from pytest_lmeval.records.recording import read_recording
 from pytest_lmeval.records.runfile import board_of, read_run
+from pytest_lmeval.records.shards import ledger_of, merge
 from pytest_lmeval.run.resume import read_held
 from tests.records.run_files import FACTS, result, write_ledger
 

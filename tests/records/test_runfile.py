@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.records.boardfile import board_results
-from pytest_lmeval.records.recorded import recorded_result
+from pytest_lmeval.records.recorded import parse_json, recorded_result
 from pytest_lmeval.records.runfile import board_of, examples_of, read_run
-from pytest_lmeval.records.strict import parse_json
 from pytest_lmeval.types import RESULT_FIELDS, ExampleResult
 from tests.records.run_files import (
     board_of_results,

@@ -6,8 +6,17 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pytest_lmeval.leaderboard.functions import FUNCTION, NO_ROW, OUTPUT, is_function, shown_output
-from pytest_lmeval.leaderboard.responses import details_of, responses_under, shown_response, wanted_text
+from pytest_lmeval.leaderboard.details import (
+    FUNCTION,
+    NO_ROW,
+    OUTPUT,
+    details_of,
+    is_function,
+    responses_under,
+    shown_output,
+    shown_response,
+    wanted_text,
+)
 from pytest_lmeval.metrics.tool_calls import expected_in
 from pytest_lmeval.text import printable
 from pytest_lmeval.types import ExampleResult

@@ -15,7 +15,7 @@ from pytest_lmeval.plugin.record.run_record import RunRecord
 from pytest_lmeval.plugin.settings.models import by_label, configs
 from pytest_lmeval.plugin.settings.report_dir import SELECTION, folder_of_run, report_dir
 from pytest_lmeval.plugin.workers.report import WorkerReport
-from pytest_lmeval.records.write import remove_reports
+from pytest_lmeval.records.boardfile import remove_reports
 
 _ORDER = (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.INTERRUPTED, INCOMPLETE, pytest.ExitCode.TESTS_FAILED)
 

@@ -18,7 +18,7 @@ from pytest_lmeval.leaderboard.board import Leaderboard
 from pytest_lmeval.plugin.record.baseline import baseline_path, tasks_not_run
 from pytest_lmeval.plugin.settings.models import label_of
 from pytest_lmeval.plugin.settings.settings import registry_of
-from pytest_lmeval.records.write import remove_reports, write_leaderboard
+from pytest_lmeval.records.boardfile import remove_reports, write_leaderboard
 from pytest_lmeval.report.markdown import escape, markdown
 
 if TYPE_CHECKING:

@@ -86,7 +86,7 @@ def _labelled(given: str) -> tuple[str, str]:
 def _check_labels(labels: Sequence[str]) -> None:
     """Raise pytest.UsageError unless every label is the name of a folder that is its model's alone."""
     from pytest_lmeval.plugin.settings.report_dir import SELECTION
-    from pytest_lmeval.records.write import REPORTS
+    from pytest_lmeval.records.boardfile import REPORTS
 
     taken = {SELECTION, "ledger.jsonl", *REPORTS}
     fix = "give each a label of its own: --lm-adapter=LABEL=SPEC"

@@ -10,7 +10,7 @@ from string import Template
 from typing import Any
 
 from pytest_lmeval.leaderboard.board import Leaderboard
-from pytest_lmeval.leaderboard.responses import shown_response, wanted_of
+from pytest_lmeval.leaderboard.details import shown_response, wanted_of
 from pytest_lmeval.report.html.report import inert, part, policy
 from pytest_lmeval.report.ranking_text import comparison_remarks
 from pytest_lmeval.text import cut

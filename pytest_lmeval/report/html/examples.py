@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Literal
 
-from pytest_lmeval.leaderboard.functions import METRIC
-from pytest_lmeval.leaderboard.responses import wanted_of
+from pytest_lmeval.leaderboard.details import METRIC, wanted_of
 from pytest_lmeval.postprocess import RULES
 from pytest_lmeval.report.html.steps import encode, function_fields
 from pytest_lmeval.text import LONGEST_SHOWN, cut, item_name, node_name

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pytest_lmeval.compact_json import compact_encoder
-from pytest_lmeval.leaderboard.functions import DECIDED_BY, FUNCTION, OUTPUT
+from pytest_lmeval.leaderboard.details import DECIDED_BY, FUNCTION, OUTPUT
 from pytest_lmeval.text import LONGEST_SHOWN, cut
 from pytest_lmeval.types import ExampleResult
 

@@ -434,6 +434,8 @@ class ExampleOutcome:
     quarantine: Mapping[str, str] = field(default_factory=dict)
 
 
+_set = object.__setattr__
+
 if TYPE_CHECKING:
 
     class _Fields(ExampleQuestion, ExampleAnswer, ExampleOutcome):  # type: ignore[misc]  # none is ever made
@@ -463,13 +465,14 @@ class ExampleResult(_Fields):
         outcome: ExampleOutcome | None = None,
         **fields: Any,
     ) -> None:
-        groups: tuple[Any, ...] = (question, answer, outcome)
-        # Not by `None in groups`, which would compare each group field by field.
+        # Not by `None in (question, ...)`, which would compare each group field by field.
         if values or fields or question is None or answer is None or outcome is None:
             fields.update(zip(RESULT_FIELDS, values, strict=False))
-            groups = tuple(map(_with_fields, _GROUPS.values(), groups, _by_group(fields)))
-        for name, group in zip(_GROUPS, groups, strict=True):
-            object.__setattr__(self, name, group)
+            given = (question, answer, outcome)
+            question, answer, outcome = map(_with_fields, _GROUPS.values(), given, _by_group(fields))
+        _set(self, "question", question)
+        _set(self, "answer", answer)
+        _set(self, "outcome", outcome)
 
     @property
     def times(self) -> tuple[float, ...]:

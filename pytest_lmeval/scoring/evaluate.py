@@ -36,6 +36,7 @@ from pytest_lmeval.types import (
 
 _NO_QUARANTINE = Quarantine(listed={})
 _PREDICTION, _UNPARSED, _VALUE = map(attrgetter, ("prediction", "unparsed", "value"))
+_IS_CUT_OFF = attrgetter("is_cut_off")
 _MIXED = "some of its responses have a score and others have none; say score_field"
 
 
@@ -109,7 +110,7 @@ def evaluate(
     else:
         status, value, problem = _outcome(example, scores, threshold, rules)
         scores = () if status == "error" else scores
-    outcome = _example_outcome(example, scores, status=status, score=value, threshold=threshold, error=problem)
+    outcome = _example_outcome(example, scores, status, value, threshold, problem)
     return _result(question, _answer(responses, scores, rules), outcome, rules)
 
 
@@ -118,7 +119,7 @@ def failed_result(
 ) -> ExampleResult:
     """Return the result of an example that got no response: ``error``, or ``timeout``."""
     threshold = rules.thresholds.of(task, example)
-    outcome = _example_outcome(example, (), status=_status_of(error), score=None, threshold=threshold, error=str(error))
+    outcome = _example_outcome(example, (), _status_of(error), None, threshold, str(error))
     answer = _answer((), (), rules, error.exchanges)
     if retries := getattr(error, "retries", 0):
         answer = replace(answer, usage={**answer.usage, "retries": retries})
@@ -212,8 +213,8 @@ def _answer(
         adapter=rules.adapter,
         usage=_usage(single, scores),
         thoughts=thoughts if any(thoughts) else (),
-        cut_off=any(completion.is_cut_off for completion in completions),
-        exchanges=tuple(map(exchange_record, exchanges)),
+        cut_off=any(map(_IS_CUT_OFF, completions)),
+        exchanges=tuple(map(exchange_record, exchanges)) if exchanges else (),
         request_ms=tuple(times) if len(times) > 1 else (),
         ttft_ms=tuple(firsts),
         cached=len(single) - len(fresh),
@@ -222,12 +223,17 @@ def _answer(
     )
 
 
-def _example_outcome(example: Example, scores: Sequence[Score], **fields: Any) -> ExampleOutcome:
+def _example_outcome(
+    example: Example, scores: Sequence[Score], status: Status, score: float | None, threshold: float, error: str
+) -> ExampleOutcome:
     own = example.metadata.get("quarantine")
     return ExampleOutcome(
-        **fields,
+        status=status,
+        score=score,
+        threshold=threshold,
         predictions=tuple(map(_PREDICTION, scores)),
         unparsed=any(map(_UNPARSED, scores)),
+        error=error,
         details=_details(scores),
         metrics=_metrics(scores),
         quarantine=own if isinstance(own, Mapping) else {},

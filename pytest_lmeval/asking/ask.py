@@ -158,7 +158,7 @@ def without_thoughts(answer: Answer, request: Request, tags: tuple[str, str] | N
         return replace(answer, text="")
     if tags is None:
         return answer
-    # What a field has is told already: whatever else there is, is the answer.
+    # The server has separated the thoughts already: the text is the answer.
     opened = not answer.thoughts and _opens_thoughts(request, tags[0])
     # Nearly every text has neither tag.
     if not opened and tags[1] not in answer.text and tags[0] not in answer.text:
@@ -172,9 +172,9 @@ def without_thoughts(answer: Answer, request: Request, tags: tuple[str, str] | N
     )
 
 
-def _both(told: str, found: str) -> str:
+def _both(reported: str, found: str) -> str:
     """Return the thoughts that a field has and those of the text; some servers give the same in both."""
-    parts = [told, found] if told.strip() != found.strip() else [told]
+    parts = [reported, found] if reported.strip() != found.strip() else [reported]
     return "\n".join([part for part in parts if part.strip()]) or found
 
 

@@ -133,7 +133,7 @@ class CachedAnswers:
 
 
 class NoAnswers(CachedAnswers):
-    """The answers of an adapter that cannot be told from others: there are none."""
+    """The empty cache of an adapter without an identity: every request is an error."""
 
     def find(self, request: Request) -> Answer | None:
         """Return the error that no model is asked."""

@@ -47,7 +47,7 @@ _NO_HOOKS = Hooks()
 
 
 class Engine:
-    """Stands between the examples, which are scored one by one, and the adapter, which is asked ahead of them.
+    """Asks the adapter ahead of the examples, which are scored one by one.
 
     ``plan`` says once which keys belong together and in what order they will be wanted. From the first ``respond``
     on, a window of requests is kept on its way: for a batch adapter the batch after the current one, for an async

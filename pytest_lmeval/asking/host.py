@@ -42,7 +42,7 @@ def main() -> None:
 class _Outbox(Inbox):
     """Collects answers for two milliseconds at a time: the parent is woken for many at once.
 
-    An empty message now and then tells the parent that the loop is alive.
+    An empty message now and then shows the parent that the loop is alive.
     """
 
     def __init__(self, descriptor: int) -> None:

@@ -28,11 +28,11 @@ main()
 
 @dataclass(eq=False)
 class _Helper:
-    """One helper process, what it was given and has not answered, and when it was last heard of."""
+    """One helper process, its unanswered jobs, and when its last message arrived."""
 
     process: subprocess.Popen[bytes]
     jobs: dict[int, Job] = field(default_factory=dict)
-    heard: float = field(default_factory=time.monotonic)
+    received: float = field(default_factory=time.monotonic)
     wait: Wait | None = None
 
 
@@ -64,11 +64,11 @@ class HostedTransport:
             _send(self._helper.process.stdin, numbered)
 
     def is_stuck(self) -> bool:
-        """Tell whether the helper owes answers and its loop has not been heard of for too long."""
+        """Return whether the helper has unanswered jobs and has sent no message for too long."""
         helper = self._helper
         if helper is None or not helper.jobs:
             return False
-        return time.monotonic() - helper.heard > self._policy.timeout_s + _GRACE_S
+        return time.monotonic() - helper.received > self._policy.timeout_s + _GRACE_S
 
     @property
     def wait(self) -> Wait | None:
@@ -116,7 +116,7 @@ class HostedTransport:
         with answers, contextlib.suppress(Exception):
             while True:
                 arrived, helper.wait = pickle.load(answers)
-                helper.heard = time.monotonic()
+                helper.received = time.monotonic()
                 for number, answer in arrived:
                     job = helper.jobs.pop(number, None)
                     if job is not None:

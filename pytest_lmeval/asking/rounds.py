@@ -54,13 +54,13 @@ class Conversation:
 
     def fail(self, error: LmevalError) -> None:
         """End here."""
-        # One error may stand for many requests, and what was asked before differs.
+        # Many requests may share one error, and each has exchanges of its own.
         self._error = copy.copy(error)
         self._error.exchanges = tuple(self._exchanges)
         self.request = None
 
     def answer(self) -> Answer | LmevalError:
-        """Return the response, or the error that says why there is none; its ``exchanges`` are what was answered."""
+        """Return the response, or the error in its place, with the answered requests in its ``exchanges``."""
         if self._error is not None:
             return self._error
         assert self._answer is not None

@@ -72,7 +72,7 @@ class AsyncTransport:
     def abandon(self) -> list[Job]:
         """Answer the job that blocks the loop with a timeout and leave the loop alone; return all others.
 
-        Where it cannot be told which one that is, everything in flight is answered so.
+        If that job is not known, every job in flight is answered with the timeout.
         """
         timeout = AdapterTimeout(f"adapter {adapter_name(self._adapter)} blocked its event loop")
         self._abandoned = True

@@ -25,7 +25,7 @@ Note = Callable[[str, str, Exchange], None]
 
 
 class Model(NamedTuple):
-    """The model that answers, its name, and what tells it from others of its name; no adapter until that is made."""
+    """The adapter (None until it is made), its name, and a key that differs between adapters of one name."""
 
     adapter: Any = None
     name: str = ""
@@ -62,7 +62,7 @@ class ModelAnswers:
         self.engine = connect(Hooks(None if recorded is None else recorded.responses, self._converse))
 
     def through(self, engine: Any) -> ModelAnswers:
-        """Return these answers as far as they come through ``engine``, an object that stands before the engine."""
+        """Return these answers, asked through ``engine``: an object that a conftest put in place of the engine."""
         others = copy(self)
         others.engine = engine
         return others
@@ -72,7 +72,7 @@ class ModelAnswers:
         return self._tasks.get(id(unit.task)) or unit.task
 
     def respond(self, unit: Unit, render: Render) -> list[Response]:
-        """Return the responses to a unit; raise the error that says why there is none."""
+        """Return the responses to a unit; raise the error if there was no response."""
         if self._refuses and (refusal := self.plan.refusal(unit)):
             raise AdapterError(refusal)
         return self.engine.respond(unit, partial(self._requests, render))

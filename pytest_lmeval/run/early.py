@@ -77,6 +77,6 @@ def _asks(task: Task, example: Example, groups: Sequence[Sequence[Response]], ju
                 return False
             judge.send(requests)
     except Exception:
-        # It will be raised again when the example itself is scored, and told of then.
+        # Scoring the example raises it again and reports it.
         return True
     return True

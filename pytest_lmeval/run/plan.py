@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pytest_lmeval.types import Example
 
 _LEVELS = ("confined", "process", "container")
-_NO_JUDGE = "asks a judge, and there is none: name a model with --lm-judge SPEC (in Python: judge=ADAPTER)"
+_NO_JUDGE = "asks a judge, and the run has no judge: name a model with --lm-judge SPEC (in Python: judge=ADAPTER)"
 _NO_COST = "--lm-max-cost needs to know what requests cost"
 _Key = TypeVar("_Key")
 
@@ -164,9 +164,9 @@ def check_costs(adapters: Iterable[Any], tasks: Iterable[Task]) -> None:
 
 
 def _tells_cost(adapter: Any) -> bool:
-    told = getattr(adapter, "tells_cost", None)
-    if told is not None:
-        return bool(told)
+    own = getattr(adapter, "tells_cost", None)
+    if own is not None:
+        return bool(own)
     # ``generate`` returns texts. What the others return may have a cost.
     return any(callable(getattr(adapter, method, None)) for method in ("complete", "generate_requests"))
 

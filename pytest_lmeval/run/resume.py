@@ -34,7 +34,7 @@ _DECISIVE = ("hash", "outputs", "score", "status", "threshold")
 class Query(NamedTuple):
     """What a response must be an answer to, to be used again: the request's hash, the model, the number of repeats.
 
-    ``key`` tells a model of the project's own from others of its name.
+    ``key`` differs between a project's own models of one name.
     """
 
     request: str
@@ -91,8 +91,8 @@ class HeldResults:
             return _log_probs(held, repeats)
         first, *others = _completions(held, repeats)
         if "cost" in held.usage:
-            untold = int(held.usage.get(COST_UNKNOWN, 0))
-            others[untold:] = [replace(each, cost=0.0) for each in others[untold:]]
+            unknown = int(held.usage.get(COST_UNKNOWN, 0))
+            others[unknown:] = [replace(each, cost=0.0) for each in others[unknown:]]
         # All that the example used is with its first response, so that the sum is right again.
         counted = replace(
             first,
@@ -168,8 +168,8 @@ def read_held(path: Path, asking: str) -> HeldResults:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
     if ledger is None:
         raise UsageError(f"{path}: not a ledger, it begins with no header; run without --lm-resume to begin a new one")
-    alike = [run for run in ledger.runs if run.header.get("asking") == asking]
-    results = {key: result for run in alike for key, result in run.results.items()}
+    same = [run for run in ledger.runs if run.header.get("asking") == asking]
+    results = {key: result for run in same for key, result in run.results.items()}
     # An output whose scoring failed is an answer all the same.
     answered = {key: result for key, result in results.items() if _is_answered(result)}
     last = ledger.runs[-1] if ledger.runs else None
@@ -179,12 +179,12 @@ def read_held(path: Path, asking: str) -> HeldResults:
         frozenset(key for run in ledger.runs for key in run.results),
         started=str(last.header.get("timestamp", "")) if last else "",
         complete=last is not None and last.is_complete,
-        asked_otherwise=not alike,
+        asked_otherwise=not same,
     )
 
 
 def _log_probs(held: ExampleResult, repeats: int) -> Sequence[Response]:
-    # How probable a text is does not change from repeat to repeat: the first one's numbers stand for all.
+    # How probable a text is does not change from repeat to repeat: all have the first one's numbers.
     details = held.details["repeats"][0] if repeats > 1 else held.details
     found = [one for _ in range(repeats) for one in log_probs_of(details)]
     times = held.request_ms if len(held.request_ms) == len(found) else [held.latency_ms] * len(found)
@@ -200,8 +200,8 @@ def _completions(held: ExampleResult, repeats: int) -> list[Completion]:
     firsts = held.ttft_ms if len(held.ttft_ms) == repeats else [None] * repeats
     thoughts = held.thoughts if len(held.thoughts) == repeats else [""] * repeats
     # Which of several answered which repeat is not recorded: only how many answers each gave counts.
-    told = [name for name, count in held.served_by.items() for _ in range(count)]
-    served = told if len(told) == repeats else [""] * repeats
+    counted = [name for name, count in held.served_by.items() for _ in range(count)]
+    served = counted if len(counted) == repeats else [""] * repeats
     found = [
         Completion.of_output(
             text, latency_ms=ms, ttft_ms=first, confidence=confidence, thoughts=thought, served_by=name
@@ -221,7 +221,7 @@ def _count(result: ExampleResult, name: str) -> int | None:
 
 
 class Resumption:
-    """The results in the ledger that ``--lm-resume`` goes on with; without the option there are none.
+    """The results in the ledger that ``--lm-resume`` continues; empty without the option.
 
     ``reused`` counts the results of this run that the ledger holds already. ``is_own`` says that it is this run's: that
     of a whole run stays as it is where examples are picked.

@@ -34,7 +34,7 @@ class RunSettings:
     on the example at its turn: no batch but that example's is asked. ``reuses`` says that answers of an earlier ledger
     are used again. ``adapter`` is what the model is called until it is there. ``scrubber`` hides the secrets of the
     adapters' options in results. ``think_tags`` are around the thoughts at the beginning of a model's text; None leaves
-    texts as they are. ``cache`` says where answers are kept. ``quarantine`` tells which examples decide nothing.
+    texts as they are. ``cache`` says where answers are kept. ``quarantine`` lists the examples that decide nothing.
     """
 
     batch_size: int = DEFAULT_BATCH_SIZE

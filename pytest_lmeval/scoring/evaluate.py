@@ -66,7 +66,7 @@ class Thresholds:
 class ScoringRules:
     """What turns responses into results, the same for every example of a run.
 
-    ``gated`` tells whether an example under its threshold fails, or is only counted as ``below``; one that must pass
+    ``gated`` is whether an example under its threshold fails, or is only counted as ``below``; one that must pass
     fails unless ``must_pass_binds`` is False. Examples in ``quarantine`` never fail. ``repeats`` is how often each
     example was asked: the responses come in as many groups, and the score is the mean of theirs.
     """
@@ -91,8 +91,8 @@ def evaluate(
 ) -> ExampleResult:
     """Return the result of ``example``; a metric that fails gives the status ``error`` and no score.
 
-    ``question`` is what :func:`question_of` makes of it. ``score`` stands in for the task's own method, where that has
-    been at work already.
+    ``question`` is what :func:`question_of` makes of it. ``score`` is called in place of the task's own
+    method, if scoring has begun already.
     """
     threshold = rules.thresholds.of(task, example)
     score = score or task.score
@@ -290,7 +290,7 @@ def _metrics(scores: Sequence[Score]) -> dict[str, float]:
 
 def _usage(responses: Sequence[Response], scores: Sequence[Score]) -> dict[str, float]:
     usage: dict[str, float] = {}
-    untold = 0
+    unknown = 0
     for score in scores:
         for name in score.usage:
             usage[name] = usage.get(name, 0) + score.usage[name]
@@ -299,10 +299,10 @@ def _usage(responses: Sequence[Response], scores: Sequence[Score]) -> dict[str, 
             amount = getattr(response, name, None)
             if amount is not None:
                 usage[name] = usage.get(name, 0) + amount
-        untold += not response.cached and getattr(response, "cost", None) is None
-    untold += int(usage.pop(COST_UNKNOWN, 0))
-    if "cost" in usage and untold:
-        usage[COST_UNKNOWN] = untold
+        unknown += not response.cached and getattr(response, "cost", None) is None
+    unknown += int(usage.pop(COST_UNKNOWN, 0))
+    if "cost" in usage and unknown:
+        usage[COST_UNKNOWN] = unknown
     if "cost" in usage:
         usage["cost"] = round(usage["cost"], 12)  # sums of binary fractions, which would be shown with 20 digits
     return usage

@@ -21,7 +21,7 @@ Known = Mapping[str, Mapping[str, str]]
 class NamedJudges:
     """Judges that tasks name themselves, each behind an adapter of its own; ``open_model`` makes it when first named.
 
-    It stands where a run has no judge of its own: to ask it says how to get one.
+    A run without a judge has it as its judge: to ask it is an error that says how to name one.
     """
 
     open_model: Callable[[str], Judge] | None
@@ -52,7 +52,7 @@ class NamedJudges:
 class Judge(NamedJudges):
     """Asks a model about answers, ahead of the time where that is known.
 
-    A question that ``known`` holds the answer to is not asked. ``adapter_key`` tells judges of one name apart.
+    A question that ``known`` holds the answer to is not asked. ``adapter_key`` differs between judges of one name.
     """
 
     def __init__(self, engine: Engine, known: Known, open_model: Callable[[str], Judge] | None = None) -> None:
@@ -99,7 +99,7 @@ class Judge(NamedJudges):
 
 
 def known_answers(results: Iterable[ExampleResult]) -> Known:
-    """Return what judges wrote, as the details of held results tell."""
+    """Return what judges wrote, out of the details of held results."""
     known: dict[str, dict[str, str]] = {}
     for result in results:
         for entry in judge_entries(result.details):

@@ -104,7 +104,7 @@ def test_a_judge_that_is_missing_is_said_before_anything_is_asked(lmeval: Lmeval
     (tmp_path / "tasks" / "first.yaml").write_text(TASK.rstrip("\n") + FAILING["judge"])
     status, out, err = lmeval("test", "the-first", "-n", "1", "--lm-adapter=picker:Model")
     assert 2 == status, out
-    assert "task 'first' asks a judge, and there is none: name a model with --lm-judge SPEC" in err
+    assert "task 'first' asks a judge, and the run has no judge: name a model with --lm-judge SPEC" in err
 
 
 def test_a_model_that_fails_and_a_row_that_does_not_fit_are_stages_of_the_solver(

@@ -1,4 +1,4 @@
-"""What a failed example tells its reader."""
+"""The message of a failed example."""
 
 from __future__ import annotations
 
@@ -79,17 +79,17 @@ def _details(result: ExampleResult, number: int) -> list[str]:
     turns = [turn for turn in own.get("turns", ()) if isinstance(turn, Mapping)]
     thoughts = _thoughts_of(result, number)
     lines = [line for place, turn in enumerate(turns, start=1) for line in _turn(place, turn, thoughts)]
-    told_apart = {"turns", "repeats"} if turns else set()
-    told_apart |= _OF_FUNCTIONS if is_function(result) else {"steps", FUNCTION}
+    elsewhere = {"turns", "repeats"} if turns else set()
+    elsewhere |= _OF_FUNCTIONS if is_function(result) else {"steps", FUNCTION}
     if expected_in(result.metric, result.details):
-        told_apart.add("expected")
+        elsewhere.add("expected")
     for name, value in result.details.items():
-        if name not in told_apart:
-            lines += _shown(printable(name, keep=""), _told(value))
-    return lines + (_told_by_function(result) if is_function(result) else [])
+        if name not in elsewhere:
+            lines += _shown(printable(name, keep=""), _shown_detail(value))
+    return lines + (_function_lines(result) if is_function(result) else [])
 
 
-def _told_by_function(result: ExampleResult) -> list[str]:
+def _function_lines(result: ExampleResult) -> list[str]:
     from pytest_lmeval.functions.steps import last_steps
 
     output = shown_output(result)
@@ -135,8 +135,8 @@ def _turn(place: int, turn: Mapping[str, Any], thoughts: Iterator[str]) -> list[
         said += [f"expected calls: {', '.join(calls)}"] if calls else []
         said += [f"{name}: {value}" for name, value in details.items() if not (calls and name == "expected")]
     said += [str(turn["stopped"])] if turn.get("stopped") else []
-    told = "\n".join(_cut(each, 0) for each in said)
-    return _shown(f"turn {place}, {printable(verdict, keep='')}", told)
+    text = "\n".join(_cut(each, 0) for each in said)
+    return _shown(f"turn {place}, {printable(verdict, keep='')}", text)
 
 
 def _said(entry: Any) -> str:
@@ -151,14 +151,14 @@ def _folded(label: str, text: str) -> str:
     return f"  {label}: {len(text):,} characters, not scored; they end: {end}"
 
 
-def _told(value: Any) -> str:
+def _shown_detail(value: Any) -> str:
     """Return a detail as a reader wants it: one entry of a list of objects a line, without what is for programs."""
     if isinstance(value, Mapping):
-        told = ((name, _told(inner)) for name, inner in value.items() if name not in _FOR_PROGRAMS)
-        return "; ".join(f"{name}: {inner}" for name, inner in told if inner)
+        inside = ((name, _shown_detail(inner)) for name, inner in value.items() if name not in _FOR_PROGRAMS)
+        return "; ".join(f"{name}: {inner}" for name, inner in inside if inner)
     if isinstance(value, list):
         apart = "\n" if any(isinstance(each, Mapping) for each in value) else ", "
-        return apart.join(map(_told, value))
+        return apart.join(map(_shown_detail, value))
     return "" if value is None else str(value)
 
 

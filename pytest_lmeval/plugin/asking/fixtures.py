@@ -28,7 +28,7 @@ def lm_judge(pytestconfig: pytest.Config) -> Iterator[Any]:
 
 @pytest.fixture(scope="session")
 def lm_engine(lm_adapter: Any, lm_judge: Any, pytestconfig: pytest.Config) -> Iterator[Any]:
-    """Provide what stands between the examples and the adapter: requests are sent ahead of the scoring."""
+    """Provide the engine, which asks the adapter ahead of the scoring."""
     from pytest_lmeval.plugin.asking.state import run_states
     from pytest_lmeval.plugin.settings.models import ByModel, for_models, of_model
 

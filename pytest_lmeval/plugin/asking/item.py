@@ -30,7 +30,7 @@ def run_example(lm_adapter: Any, lm_judge: Any, lm_engine: Any, lm_render: Any, 
 
 
 class ScoredItem(pytest.Function):
-    """An item that stands for an example: its result goes on its report."""
+    """The item of an example: its result goes on its report."""
 
     task: Task
     example: Example

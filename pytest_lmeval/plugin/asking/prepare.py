@@ -63,7 +63,7 @@ def _with_model(items: list[Any], state: RunState, session: pytest.Session) -> l
 def _check_tasks(items: Sequence[Any], state: RunState) -> None:
     """Count the selected examples of each task; raise UsageError for options that name none, and a bad baseline."""
     tasks = state.collected.tasks
-    # Counted by ids: an item that is there twice does not stand for another.
+    # Counted by ids: an item may be there twice.
     ids = {(item.task.name, item.example.id) for item in items}
     for name, selected in Counter(name for name, _ in ids).items():
         tasks[name] = replace(tasks[name], selected=selected)

@@ -109,7 +109,7 @@ LACKING: dict[str, tuple[Callable[[Project], None], list[str], str]] = {
     "no judge": (
         judged,
         [],
-        "*tasks/judged.yaml: task 'judged' asks a judge, and there is none: name a model with --lm-judge*",
+        "*tasks/judged.yaml: task 'judged' asks a judge, and the run has no judge: name a model with --lm-judge*",
     ),
     "a named judge": (
         lambda project: judged(project, "no_such_module:Judge"),

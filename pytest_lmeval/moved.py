@@ -23,7 +23,7 @@ _FOLDERS = {
     ("engine", "run"): "resume",
     ("run", "run"): "needs=plan",
     ("adapters", "adapters"): "source=identity replay_judge=replay",
-    ("adapters.hf", "adapters.hf"): "weights=loading device=options",
+    ("adapters.hf", "adapters.hf"): "weights=loading device=options families=batches",
     ("adapters.openai", "adapters.openai"): "checks=options",
     ("plugin.evals", "plugin.evals"): "fixture=hooks",
     ("leaderboard", "leaderboard"): "functions=details responses=details",
@@ -33,7 +33,7 @@ _FOLDERS = {
         "complete=task extras=hints yaml.scalars=yaml.parse yaml.includes=yaml.document python.loaded=python.items"
         " core.records=core.entry lint.keys=lint python.overrides=python.completion_build python.pairs=python.samples"
     ),
-    ("metrics", "metrics"): "squad=f1",
+    ("metrics", "metrics"): "squad=f1 parts.lcs=parts.tokens",
     ("tasks", "tasks"): "members=base",
     ("formats.declarative", "formats.declarative"): (
         "kit=templates.template filters=actions rows=datasets models.actions=actions models.dataset=models.task"
@@ -42,6 +42,8 @@ _FOLDERS = {
     ("compare", "compare"): "limits=findings shared_answers=baseline",
     ("sandbox", "sandbox"): "child=levels execute=opening strays=fresh",
     ("sandbox.inside", "sandbox.inside"): "places=cage privileges=kernel proxies=host",
+    ("compat.eval_framework", "compat.eval_framework"): "confidence=measures language=measures styled=styles",
+    ("stats", "stats"): "units=intervals",
     ("report", "report"): "cached=wording",
     ("report.html", ""): "texts=text",
     ("plugin", "plugin.settings"): "options ini_gate=checks unheeded=checks report_dir models stash=models",

@@ -22,9 +22,8 @@ from pytest_lmeval.errors import UsageError
 from pytest_lmeval.leaderboard.aggregations import spent
 from pytest_lmeval.records.runfile import RunFile, examples_of
 from pytest_lmeval.stats.bounds import change_bounds, level_of
-from pytest_lmeval.stats.intervals import mean, overall_bounds
+from pytest_lmeval.stats.intervals import Values, mean, overall_bounds
 from pytest_lmeval.stats.paired import PairedTest, holm, pooled_test
-from pytest_lmeval.stats.units import Values
 
 ALPHA = 0.05
 """How often some model of several equal ones may be called worse than another."""

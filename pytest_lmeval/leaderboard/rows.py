@@ -20,8 +20,7 @@ from pytest_lmeval.leaderboard.aggregations import (
 )
 from pytest_lmeval.leaderboard.classes import ClassRow, class_metrics, confusion, labelled
 from pytest_lmeval.leaderboard.details import METRIC, mixed_decisions
-from pytest_lmeval.stats.intervals import mean, score_bounds, standard_error
-from pytest_lmeval.stats.units import Values
+from pytest_lmeval.stats.intervals import Values, mean, score_bounds, standard_error
 from pytest_lmeval.types import ExampleResult, read_as_own
 
 # Ids in the order of the numbers in them, ex-2 before ex-10: each is written with its last twenty digits.

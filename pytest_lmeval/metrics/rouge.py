@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pytest_lmeval.metrics.parts.declare import metric
-from pytest_lmeval.metrics.parts.lcs import lcs_length
-from pytest_lmeval.metrics.parts.tokens import best_over_targets
+from pytest_lmeval.metrics.parts.tokens import best_over_targets, lcs_length
 
 # So many pairs of tokens are compared in about a second; two texts of a megabyte take seven, and 2 GB of memory.
 _MOST_PAIRS = 1_000_000_000

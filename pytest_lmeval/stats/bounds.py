@@ -11,8 +11,8 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from pytest_lmeval.stats.intervals import Piece
 from pytest_lmeval.stats.power import normal_quantile
-from pytest_lmeval.stats.units import Piece
 
 Interval = tuple[float, float]
 

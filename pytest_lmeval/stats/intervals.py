@@ -3,14 +3,55 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
-from pytest_lmeval.stats.units import Values, units_of
-
+Values = tuple[Sequence[float], Sequence[str]]
+"""A task's scores or differences, and the cluster of each, or nothing where none has one."""
 Z95 = 1.959963984540054
 """The 97.5 % point of the normal distribution."""
 _NOTHING = 1e-9  # a score is in [0, 1]: a smaller difference is the rounding of a mean
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """What varies as one: its part of the mean, what of it is left about the tasks' means, and its weight."""
+
+    part: float
+    residual: float
+    weight: float
+
+
+def units_of(tasks: Sequence[Values], *, are_scores: bool = False) -> list[Piece]:
+    """Return the units of the unweighted mean of the tasks' means: clusters by name, whatever task they are in.
+
+    Of a task's one value nothing is left about its mean; as a difference, it is about 0. Raises ValueError where a task
+    has clusters, and not one for each value.
+    """
+    groups: dict[str | tuple[int, int], list[Piece]] = {}
+    for number, (values, clusters) in enumerate(tasks):
+        if clusters and len(clusters) != len(values):
+            raise ValueError(f"{len(clusters)} clusters for {len(values)} differences")
+        for index, unit in enumerate(_single_units(values, len(tasks), are_scores)):
+            groups.setdefault((clusters[index] if clusters else "") or (number, index), []).append(unit)
+    return [members[0] if len(members) == 1 else _joined(members) for members in groups.values()]
+
+
+def _single_units(values: Sequence[float], tasks: int, are_scores: bool) -> list[Piece]:
+    n, centre = len(values), math.fsum(values) / len(values)
+    weight = 1 / (n * tasks)
+    if n == 1:
+        return [Piece(values[0] * weight, 0.0 if are_scores else values[0] * weight, weight)]
+    freed = weight * math.sqrt(n / (n - 1))
+    return [Piece(value * weight, (value - centre) * freed, weight) for value in values]
+
+
+def _joined(members: Sequence[Piece]) -> Piece:
+    part = math.fsum(unit.part for unit in members)
+    weight = math.fsum(unit.weight for unit in members)
+    part = part if abs(part) > _NOTHING * weight else 0.0
+    return Piece(part, math.fsum(unit.residual for unit in members), weight)
 
 
 def mean(values: Sequence[float]) -> float:
@@ -23,10 +64,14 @@ def sum_clusters(values: Sequence[float], clusters: Sequence[str] = ()) -> list[
 
     ``clusters`` names the cluster of each value, or is empty; a value without a name ("") is a cluster of its own.
     """
+    return [math.fsum(group) for group in _clusters(values, clusters)]
+
+
+def _clusters(values: Sequence[float], clusters: Sequence[str]) -> list[list[float]]:
     groups: dict[str | int, list[float]] = {}
     for index, (value, cluster) in enumerate(zip(values, clusters or [""] * len(values), strict=True)):
         groups.setdefault(cluster or index, []).append(value)
-    return [math.fsum(group) for group in groups.values()]
+    return list(groups.values())
 
 
 def standard_error(values: Sequence[float], clusters: Sequence[str] = ()) -> float | None:
@@ -56,19 +101,12 @@ def score_bounds(values: Sequence[float], clusters: Sequence[str] = ()) -> tuple
     if not values:
         return None
     if clusters and len(groups := _clusters(values, clusters)) < len(values):
-        return _clustered(values, list(groups.values()))
+        return _clustered(values, groups)
     n, centre = len(values), mean(values)
     if all(value in (0.0, 1.0) for value in values):
         return wilson_interval(round(math.fsum(values)), n)
     squares = math.fsum((value - centre) ** 2 for value in values)
     return _ends(centre, squares / n / max(1, n - 1), 1 / n)
-
-
-def _clusters(values: Sequence[float], clusters: Sequence[str]) -> Mapping[str | int, list[float]]:
-    groups: dict[str | int, list[float]] = {}
-    for index, (value, cluster) in enumerate(zip(values, clusters, strict=True)):
-        groups.setdefault(cluster or index, []).append(value)
-    return groups
 
 
 def _clustered(values: Sequence[float], groups: Sequence[Sequence[float]]) -> tuple[float, float]:

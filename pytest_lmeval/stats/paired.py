@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from pytest_lmeval.stats.bounds import Sums, sums
-from pytest_lmeval.stats.intervals import mean
+from pytest_lmeval.stats.intervals import Values, mean, units_of
 from pytest_lmeval.stats.power import detectable_drop
 from pytest_lmeval.stats.signflip import sign_flip_p
-from pytest_lmeval.stats.units import Values, units_of
 
 Differences = Values
 """The differences ``new - old`` of a task's pairs, and the cluster of each, or nothing where none has one."""

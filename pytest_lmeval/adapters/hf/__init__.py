@@ -1,6 +1,6 @@
 """The adapter ``hf:PATH_OR_NAME``: causal language models of the transformers library, on this machine.
 
-Made once by :mod:`.options`, :mod:`.device` and :mod:`.loading`. A request then goes through :mod:`.prompts` (text to
+Made once by :mod:`.options` and :mod:`.loading`. A request then goes through :mod:`.prompts` (text to
 tokens), :mod:`.batches` (which go together) and :mod:`.generation` or :mod:`.scoring` (the model itself).
 """
 

@@ -8,8 +8,7 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from pytest_lmeval.adapters.hf import generation, scoring
-from pytest_lmeval.adapters.hf.batches import pack
-from pytest_lmeval.adapters.hf.families import RowFamily, can_share, families
+from pytest_lmeval.adapters.hf.batches import RowFamily, can_share, families, pack
 from pytest_lmeval.adapters.hf.loading import Loaded, hash_files, load, weight_files
 from pytest_lmeval.adapters.hf.options import fault, read_options, share_threads, worker_number
 from pytest_lmeval.adapters.hf.prompts import Prompts

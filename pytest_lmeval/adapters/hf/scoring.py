@@ -8,8 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_lmeval.adapters.hf.batches import padded
-from pytest_lmeval.adapters.hf.families import RowFamily, ScoredRow
+from pytest_lmeval.adapters.hf.batches import RowFamily, ScoredRow, padded
 from pytest_lmeval.adapters.hf.loading import Loaded
 from pytest_lmeval.errors import AdapterError
 from pytest_lmeval.types import LogProb

@@ -9,25 +9,25 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TypeVar
 
-from pytest_lmeval.compat.eval_framework.confidence import (
+from pytest_lmeval.compat.eval_framework.measures import (
     ConfidenceWeightedAccuracy,
     DistributionalCorrectnessScore,
+    LanguageRawConsistencyChecker,
     PartialEvalAccuracy,
     TernaryScore,
 )
-from pytest_lmeval.compat.eval_framework.language import LanguageRawConsistencyChecker
 from pytest_lmeval.compat.eval_framework.minerva import (
     MathMinervaCompletion,
     MathMinervaCompletionRelaxed,
     extract_answers,
     normalized_gold_from_solution,
 )
-from pytest_lmeval.compat.eval_framework.styled import StyledTask
 from pytest_lmeval.compat.eval_framework.styles import (
     BPBStyle,
     ClozeStyle,
     MCCompletionStyle,
     MCStyle,
+    StyledTask,
     TaskStyler,
     answer_key_to_index,
     format_mc_prompt,

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from pytest_lmeval.adapters.hf import HfAdapter, families, scoring
-from pytest_lmeval.adapters.hf.families import RowFamily, ScoredRow, can_share
+from pytest_lmeval.adapters.hf import HfAdapter, scoring
+from pytest_lmeval.adapters.hf.batches import RowFamily, ScoredRow, can_share, families
 from pytest_lmeval.formats.core import CoreTask, load_core
 from pytest_lmeval.formats.task import TaskSource
 from pytest_lmeval.registry import Registry
@@ -214,13 +214,13 @@ def test_a_family_that_is_too_large_is_read_in_parts(
 def test_no_prediction_is_asked_for_within_what_is_shared() -> None:
     begin = list(range(20))
     rows = [ScoredRow([*begin, 20], {0: [20, 21]}), ScoredRow([*begin, 20, 21], {1: [20, 21, 22]})]
-    (family,) = families.families(rows)
+    (family,) = families(rows)
     assert (19, 22, 3, 3) == (family.shared, family.width, family.rest, family.kept)
 
 
 def test_what_is_worth_no_second_pass_is_read_whole() -> None:
     rows = [ScoredRow([1, 2, 3, 4], {0: [5]}), ScoredRow([1, 2, 9, 4, 5], {1: [6]}), ScoredRow([7], {2: [8]})]
-    assert [0, 0, 0] == [family.shared for family in families.families(rows)]
+    assert [0, 0, 0] == [family.shared for family in families(rows)]
 
 
 def test_batches_hold_everything_once_and_no_more_than_fits() -> None:

@@ -83,7 +83,7 @@ def standard_error(values: Sequence[float], clusters: Sequence[str] = ()) -> flo
     if not values:
         return None
     n, centre = len(values), mean(values)
-    residuals = sum_clusters([value - centre for value in values], clusters)
+    residuals = [math.fsum(group) for group in _clusters([value - centre for value in values], clusters)]
     if len(residuals) < 2:
         return None
     spread = math.fsum(residual**2 for residual in residuals)

@@ -32,12 +32,14 @@ _FOLDERS = {
     ("formats", "formats"): (
         "complete=task extras=hints yaml.scalars=yaml.parse yaml.includes=yaml.document python.loaded=python.items"
         " core.records=core.entry lint.keys=lint python.overrides=python.completion_build python.pairs=python.samples"
+        " python.judging=python.measures core.baselines=core.load core.prompts=core.task turns=jsonl"
+        " lint.leaks=lint.answers"
     ),
     ("metrics", "metrics"): "squad=f1 parts.lcs=parts.tokens",
     ("tasks", "tasks"): "members=base",
     ("formats.declarative", "formats.declarative"): (
         "kit=templates.template filters=actions rows=datasets models.actions=actions models.dataset=models.task"
-        " scoring.python=scoring.build scoring.prompts=scoring.judges agreement=scoring.judges"
+        " scoring.python=scoring.build scoring.prompts=scoring.judges agreement=scoring.judges config=load"
     ),
     ("compare", "compare"): "limits=findings shared_answers=baseline",
     ("sandbox", "sandbox"): "child=levels execute=opening strays=fresh",

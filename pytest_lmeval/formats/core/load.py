@@ -1,20 +1,21 @@
-"""From the parsed ``core.yaml`` to its tasks, and to one error per thing that is wrong."""
+"""From the parsed ``core.yaml`` and the baselines beside it to its tasks, and to one error per thing that is wrong."""
 
 from __future__ import annotations
 
+import csv
 import hashlib
+import io
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from pytest_lmeval.data.lines import LINE_OPTION, number_lines, parse_line
-from pytest_lmeval.errors import RecordRefused
+from pytest_lmeval.errors import RecordRefused, nearest
 from pytest_lmeval.formats import checks
-from pytest_lmeval.formats.core.baselines import Baselines, read_baselines
 from pytest_lmeval.formats.core.entry import Entry, Record, check_entry, check_record
-from pytest_lmeval.formats.core.prompts import few_shots, render_record
-from pytest_lmeval.formats.core.task import CoreTask
+from pytest_lmeval.formats.core.task import CoreTask, few_shots, render_record
 from pytest_lmeval.formats.task import LoadedFile, Subjects, TaskSource
 from pytest_lmeval.formats.yaml.document import line_in
 from pytest_lmeval.registry import Registry
@@ -150,3 +151,60 @@ def _example(entry: Entry, records: Sequence[Record], number: int, shots: int) -
             "gold": record.gold,
         },
     )
+
+
+_LABEL, _BASELINE = "Eval Task", "Random baseline"
+_USUAL = "eval_meta_data.csv"
+_MOST_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Baselines:
+    """Scores by guessing, in percent as written, by task label, with their lines; ``name`` is the file's."""
+
+    name: str
+    by_label: Mapping[str, tuple[str, int]]
+
+    def of(self, label: str) -> float:
+        """Return the score that guessing reaches at ``label``, in [0, 1); raise RecordRefused for an unknown label."""
+        if label not in self.by_label:
+            hint = nearest(label, self.by_label)
+            raise RecordRefused("bad_value", "label", f"{label!r} has no line in {self.name}{hint}")
+        text, line = self.by_label[label]
+        try:
+            percent = float(text)
+        except ValueError:
+            percent = math.nan
+        if not 0 <= percent < 100:
+            where = f"{self.name}:{line}: {_BASELINE}"
+            raise RecordRefused("bad_value", "label", f"{where} is {text!r:.50}; expected percent from 0 to under 100")
+        return percent / 100
+
+
+def read_baselines(folder: Path) -> Baselines:
+    """Return the baselines of the one CSV file in ``folder`` that has them; raise RecordRefused if no file has them.
+
+    ``eval_meta_data.csv`` goes before others.
+    """
+    files = sorted(folder.glob("*.csv"), key=lambda path: (path.name != _USUAL, path.name))
+    found = [(path, rows) for path in files if (rows := _rows(path))]
+    if not found:
+        wanted = f"no CSV file beside it with the columns {_LABEL!r} and {_BASELINE!r} (percent)"
+        raise RecordRefused("missing_required", "random_baseline", wanted)
+    if len(found) > 1 and found[0][0].name != _USUAL:
+        names = ", ".join(path.name for path, _ in found)
+        raise RecordRefused("bad_value", "random_baseline", f"{names} all have baselines; call one of them {_USUAL}")
+    path, rows = found[0]
+    return Baselines(path.name, {label: (percent, line) for label, percent, line in rows})
+
+
+def _rows(path: Path) -> Sequence[tuple[str, str, int]]:
+    try:
+        if path.stat().st_size > _MOST_BYTES:
+            return ()
+        reader = csv.DictReader(io.StringIO(path.read_bytes().decode("utf-8-sig"), newline=""))
+        if not {_LABEL, _BASELINE} <= set(reader.fieldnames or ()):
+            return ()
+        return [(str(row[_LABEL]).strip(), str(row[_BASELINE]).strip(), reader.line_num) for row in reader]
+    except (OSError, UnicodeDecodeError, csv.Error):
+        return ()

@@ -13,11 +13,11 @@ from typing import Any
 from pytest_lmeval.errors import ScoringError
 from pytest_lmeval.formats.declarative.aggregate import Aggregation
 from pytest_lmeval.formats.declarative.checks import scorer_keys
-from pytest_lmeval.formats.declarative.config import TaskConfig
 from pytest_lmeval.formats.declarative.datasets import Dataset
 from pytest_lmeval.formats.declarative.decision import check_rule, score_rule
 from pytest_lmeval.formats.declarative.faults import Fault
 from pytest_lmeval.formats.declarative.models.metrics import FieldMetric, Frequency, Metric, PythonMetric
+from pytest_lmeval.formats.declarative.models.parameters import TaskConfig
 from pytest_lmeval.formats.declarative.models.scorers import PythonScorer, ScorerBase
 from pytest_lmeval.formats.declarative.models.solver import MultiTurnSolver, PythonResponses, SingleTurnSolver
 from pytest_lmeval.formats.declarative.models.task import DeclarativeFile

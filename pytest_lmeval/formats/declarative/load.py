@@ -1,4 +1,4 @@
-"""A YAML document to its task: one for each config that it is to run with."""
+"""From a parsed YAML file to its tasks, one for each config, and to one fault per thing that is wrong."""
 
 from __future__ import annotations
 
@@ -6,19 +6,26 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from pytest_lmeval.data.rows import BadRows
+from pytest_lmeval.errors import nearest
 from pytest_lmeval.formats.declarative.build import Builder
 from pytest_lmeval.formats.declarative.checks import check_names, check_parts
-from pytest_lmeval.formats.declarative.config import TaskConfig, read_parameters, stand_ins, task_configs
 from pytest_lmeval.formats.declarative.datasets import Dataset, open_dataset
 from pytest_lmeval.formats.declarative.faults import Fault, as_records, validation_faults
 from pytest_lmeval.formats.declarative.models.base import ReadContext
-from pytest_lmeval.formats.declarative.models.parameters import ParameterBase
+from pytest_lmeval.formats.declarative.models.parameters import (
+    CategoricalParameter,
+    Parameter,
+    ParameterBase,
+    TaskConfig,
+    check_value,
+)
 from pytest_lmeval.formats.declarative.models.task import DeclarativeFile
 from pytest_lmeval.formats.declarative.task import DeclarativeTask
 from pytest_lmeval.formats.task import LoadedFile, TaskSource
+from pytest_lmeval.formats.yaml.configs import RESERVED
 from pytest_lmeval.formats.yaml.document import YamlDocument
 from pytest_lmeval.registry import Registry
 
@@ -106,3 +113,94 @@ def _missing_columns(
         if parameter.type == "dataset_column" and column is not None and column not in columns:
             detail = f"{parameter.key}: the data set has no column {column!r}; there is {', '.join(columns)}"
             yield Fault(("config_spec", number, "key"), "bad_value", detail)
+
+
+def read_parameters(document: YamlDocument) -> tuple[list[ParameterBase], list[Fault]]:
+    """Return the parameters that ``config_spec`` declares, and what is wrong with them."""
+    given = document.get("config_spec", [])
+    try:
+        parameters: list[ParameterBase] = list(TypeAdapter(list[Parameter]).validate_python(given))
+    except ValidationError as error:
+        return [], validation_faults(error, given, ("config_spec",))
+    return parameters, [fault for number, each in enumerate(parameters) for fault in _check(number, each, parameters)]
+
+
+def task_configs(
+    key: str, parameters: Sequence[ParameterBase], configs: Sequence[Mapping[str, Any]]
+) -> tuple[list[TaskConfig], list[Fault]]:
+    """Return a config for each time that the task is to run, and what is wrong with their values.
+
+    A config that gives the task no value is none of its own. Without any the task runs once, with its defaults.
+    """
+    given = [(config["name"], _addressed(key, parameters, config)) for config in configs]
+    own = [(name, values) for name, values in given if values]
+    faults = [fault for config in configs for fault in _misaddressed(key, parameters, config)]
+    runs: list[TaskConfig] = []
+    for name, values in own or [("", {})]:
+        complete = {each.key: values.get(each.key, each.default) for each in parameters}
+        faults += _check_values(name, parameters, values, complete)
+        runs.append(TaskConfig(name, complete))
+    return runs, faults
+
+
+def stand_ins(parameters: Sequence[ParameterBase]) -> dict[str, Any]:
+    """Return a value for every parameter, so that a task can be checked before anybody has chosen one."""
+    return {each.key: each.default if each.default is not None else _stand_in(each) for each in parameters}
+
+
+def _stand_in(parameter: ParameterBase) -> Any:
+    if isinstance(parameter, CategoricalParameter):
+        return parameter.allowed_values[0]
+    if parameter.type in ("int", "float"):
+        low, high = getattr(parameter, "min", None), getattr(parameter, "max", None)
+        number = next(limit for limit in (low, high, 1) if limit is not None)
+        return int(number) if parameter.type == "int" else float(number)
+    plain: dict[str, Any] = {"boolean": True, "list": ["text"]}
+    return plain.get(parameter.type, "text")
+
+
+def _check(number: int, parameter: ParameterBase, parameters: Sequence[ParameterBase]) -> Iterator[Fault]:
+    if parameter.key in RESERVED:
+        yield Fault(("config_spec", number, "key"), "bad_value", f"{parameter.key!r} is a word of configs themselves")
+    if parameter.key in [other.key for other in parameters[:number]]:
+        yield Fault(("config_spec", number, "key"), "bad_value", f"a second parameter {parameter.key!r}")
+    if parameter.default is not None and (problem := check_value(parameter, parameter.default)):
+        yield Fault(("config_spec", number, "default"), "bad_value", problem)
+
+
+def _addressed(key: str, parameters: Sequence[ParameterBase], config: Mapping[str, Any]) -> dict[str, Any]:
+    known = {each.key for each in parameters}
+    values = {**config["values"], **config["tasks"].get(key, {})}
+    return {name: value for name, value in values.items() if name in known}
+
+
+def _misaddressed(key: str, parameters: Sequence[ParameterBase], config: Mapping[str, Any]) -> Iterator[Fault]:
+    known = [each.key for each in parameters]
+    where = f"config {config['name']}" if config["name"] else "the config"
+    for name in config["tasks"].get(key, {}):
+        if name not in known:
+            hint = nearest(name, known, "it has")
+            yield Fault(("config_spec",), "bad_value", f"{where}: the task has no parameter {name!r}{hint}")
+    for name in config["values"]:
+        # A value may be meant for another task; one that is nearly a parameter of this one hardly is.
+        if name not in known and (hint := nearest(name, known)):
+            yield Fault(("config_spec",), "bad_value", f"{where}: no parameter {name!r}{hint}")
+
+
+def _check_values(
+    config: str, parameters: Sequence[ParameterBase], given: Mapping[str, Any], values: Mapping[str, Any]
+) -> Iterator[Fault]:
+    missing = [each for each in parameters if values[each.key] is None and not each.nullable]
+    if missing:
+        wanted = f"no value for {', '.join(_described(each) for each in missing)}; give them with --lm-config FILE"
+        yield Fault(("config_spec",), "missing_required", f"config {config}: {wanted}" if config else wanted)
+    for number, each in enumerate(parameters):
+        if each.key in given and each not in missing and (problem := check_value(each, values[each.key])):
+            where = f"config {config}: " if config else ""
+            yield Fault(("config_spec", number, "key"), "bad_value", f"{where}{each.key}: {problem}")
+
+
+def _described(parameter: ParameterBase) -> str:
+    if isinstance(parameter, CategoricalParameter):
+        return f"{parameter.key} ({', '.join(parameter.allowed_values)})"
+    return f"{parameter.key} ({parameter.type})"

@@ -10,9 +10,8 @@ from itertools import chain
 from pathlib import Path
 
 from pytest_lmeval.formats.hints import OF_COMPACT, WORDS, misspelt_keys
-from pytest_lmeval.formats.lint.answers import skewed_answers
+from pytest_lmeval.formats.lint.answers import answers_given_away, overlaps, skewed_answers
 from pytest_lmeval.formats.lint.duplicates import near_duplicates
-from pytest_lmeval.formats.lint.leaks import answers_given_away, overlaps
 from pytest_lmeval.formats.lint.warning import RULES, LintWarning
 from pytest_lmeval.formats.task import LoadedFile
 from pytest_lmeval.registry import Registry

@@ -13,8 +13,14 @@ from typing import Any
 from pytest_lmeval.errors import RecordRefused, ScoringError, UsageError
 from pytest_lmeval.formats.loglikelihood import Ranked, option_requests, ranked
 from pytest_lmeval.formats.python.examples import Examples
-from pytest_lmeval.formats.python.judging import Scored, question
-from pytest_lmeval.formats.python.measures import BY_LOGLIKELIHOOD, BYTE_PROBABILITY, Measure, measured
+from pytest_lmeval.formats.python.measures import (
+    BY_LOGLIKELIHOOD,
+    BYTE_PROBABILITY,
+    Measure,
+    Scored,
+    measured,
+    question,
+)
 from pytest_lmeval.formats.python.samples import Samples, pair_requests, paired, pairs_of
 from pytest_lmeval.formats.task import Subjects
 from pytest_lmeval.formatters import joined

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_lmeval.formats.core.entry import Record, check_record
-from pytest_lmeval.formats.core.prompts import few_shots, render_record
+from pytest_lmeval.formats.core.task import few_shots, render_record
 from tests.tables import each_row
 
 from .bundle import CHOICES, LANGUAGE, SCHEMAS

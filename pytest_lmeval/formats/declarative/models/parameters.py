@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
@@ -98,6 +99,14 @@ Parameter = Annotated[
     | ModelParameter,
     Field(discriminator="type"),
 ]
+
+
+@dataclass(frozen=True, slots=True)
+class TaskConfig:
+    """The values of one run of a task; ``name`` is what its row is told apart by, or ''."""
+
+    name: str
+    values: Mapping[str, Any]
 
 
 def check_value(parameter: ParameterBase, value: Any) -> str:

@@ -17,7 +17,7 @@ from pytest_lmeval.formats.python.examples import Examples
 from pytest_lmeval.formats.python.items import Items, declared_subjects, loaded_parts, subject_name
 from pytest_lmeval.formats.python.measures import BYTE_PROBABILITY, Measure, resolve
 from pytest_lmeval.formats.python.module import TaskModule
-from pytest_lmeval.formats.python.samples import OfItems, Samples, created, iterated, samples_of_run
+from pytest_lmeval.formats.python.samples import Samples, created, iterated, of_items, samples_of_run
 from pytest_lmeval.formats.task import LoadOptions, Subjects, TaskSource
 from pytest_lmeval.numbers import is_count, is_number
 from pytest_lmeval.registry import Registry
@@ -94,7 +94,7 @@ def _made(task: BaseTask[Any], measures: Sequence[Measure]) -> tuple[Samples, Ma
     _check_few_shots(task, parts)
     task.dataset = items.drawn(items[0])
     if not _overrides(type(task), "_create_samples"):
-        return OfItems(task, items), _facts(task, parts)
+        return of_items(task, items), _facts(task, parts)
     return created(task, items, together=measures[0].compares), _facts(task, parts)
 
 
@@ -184,17 +184,15 @@ def _check_threshold(value: object) -> None:
 
 
 def _check_measures(task: BaseTask[Any], measures: Sequence[Measure]) -> None:
-    if task.RESPONSE_TYPE != ResponseType.LOGLIKELIHOODS and any(each.name == BYTE_PROBABILITY for each in measures):
-        detail = f"{BYTE_PROBABILITY} needs RESPONSE_TYPE = ResponseType.LOGLIKELIHOODS"
-        raise RecordRefused("bad_value", "METRICS", detail)
-    if task.RESPONSE_TYPE != ResponseType.LOGLIKELIHOODS:
-        probable = next((each.name for each in measures if each.of_loglikelihoods or each.compares), "")
-        if probable:
-            detail = f"{probable} needs RESPONSE_TYPE = ResponseType.LOGLIKELIHOODS"
-            raise RecordRefused("bad_value", "METRICS", detail)
+    chooses = task.RESPONSE_TYPE == ResponseType.LOGLIKELIHOODS
+    probable = [each.name for each in measures if each.of_loglikelihoods or each.compares]
+    if any(each.name == BYTE_PROBABILITY for each in measures):
+        probable.insert(0, BYTE_PROBABILITY)
+    if probable and not chooses:
+        raise RecordRefused("bad_value", "METRICS", f"{probable[0]} needs RESPONSE_TYPE = ResponseType.LOGLIKELIHOODS")
     _check_compared(task, measures)
     judge = next((each.name for each in measures if each.judge is not None or each.of_answer), "")
-    if judge and task.RESPONSE_TYPE == ResponseType.LOGLIKELIHOODS:
+    if judge and chooses:
         raise RecordRefused("bad_value", "METRICS", f"{judge} needs RESPONSE_TYPE = ResponseType.COMPLETION")
 
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 from pytest_lmeval.data.splits import Row
 from pytest_lmeval.errors import RecordRefused, ScoringError
@@ -25,37 +25,27 @@ from pytest_lmeval.types import Example, Joined, LogLikelihood
 SEED = 1234
 
 
-class Samples(Protocol):
-    """What a task asks, in groups.
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """What a task asks, in groups, each with its subject, "" for none.
 
-    A group is what one example asks: a sample, or several that are scored together.
+    ``group(number)`` returns what one example asks: a sample, or several that are scored together. It raises
+    RecordRefused where the class makes none.
     """
 
-    @property
-    def subjects(self) -> Sequence[str]:
-        """The subject of each group, "" for none."""
-
-    def group(self, number: int) -> tuple[Sample, ...]:
-        """Return the samples at ``number``; raise RecordRefused where the class makes none."""
+    subjects: Sequence[str]
+    group: Callable[[int], tuple[Sample, ...]]
 
 
-class OfItems:
-    """A sample of each item, made when it is asked for."""
+def of_items(task: BaseTask[Any], items: Items) -> Samples:
+    """Return a sample of each item, made when it is asked for."""
 
-    def __init__(self, task: BaseTask[Any], items: Items) -> None:
-        self._task = task
-        self._items = items
+    def group(number: int) -> tuple[Sample, ...]:
+        place = items[number]
+        own_id = id_of(items.item(place).get("id"), place.index, place.own_splits)
+        return tuple(replace(sample, id=own_id) for sample in samples_of(task, items, place, place.index))
 
-    @property
-    def subjects(self) -> Sequence[str]:
-        """The subjects of the items."""
-        return [place.subject for place in self._items]
-
-    def group(self, number: int) -> tuple[Sample, ...]:
-        """Return the sample of an item."""
-        place = self._items[number]
-        own_id = id_of(self._items.item(place).get("id"), place.index, place.own_splits)
-        return tuple(replace(sample, id=own_id) for sample in samples_of(self._task, self._items, place, place.index))
+    return Samples([place.subject for place in items], group)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,26 +55,18 @@ class _Group:
     refused: RecordRefused | None = None
 
 
-class Decided:
-    """The samples of a class that decides itself how many there are: all of them are made at once."""
+def _decided(groups: Sequence[_Group]) -> Samples:
+    """Return the samples of a class that decides itself how many there are: all of them are made at once."""
 
-    def __init__(self, groups: Sequence[_Group]) -> None:
-        self._groups = groups
+    def group(number: int) -> tuple[Sample, ...]:
+        if refused := groups[number].refused:
+            raise refused
+        return groups[number].samples
 
-    @property
-    def subjects(self) -> Sequence[str]:
-        """The subjects of the groups."""
-        return [group.subject for group in self._groups]
-
-    def group(self, number: int) -> tuple[Sample, ...]:
-        """Return the samples of a group."""
-        group = self._groups[number]
-        if group.refused is not None:
-            raise group.refused
-        return group.samples
+    return Samples([each.subject for each in groups], group)
 
 
-def created(task: BaseTask[Any], items: Items, *, together: bool) -> Decided:
+def created(task: BaseTask[Any], items: Items, *, together: bool) -> Samples:
     """Return what an overridden ``_create_samples`` makes of each item: a group of each sample, or of them all."""
     counts: Counter[str] = Counter()
     groups = []
@@ -104,15 +86,15 @@ def created(task: BaseTask[Any], items: Items, *, together: bool) -> Decided:
         groups += [
             _Group(_subject(sample), (replace(sample, id=own_id),)) for own_id, sample in zip(ids, samples, strict=True)
         ]
-    return Decided(groups)
+    return _decided(groups)
 
 
-def iterated(task: BaseTask[Any]) -> Decided:
+def iterated(task: BaseTask[Any]) -> Samples:
     """Return what an overridden ``iterate_samples`` gives."""
     field = f"{type(task).__name__}.iterate_samples"
     task.rnd = random.Random(SEED)
     samples = called(field, lambda: _checked(field, list(task.iterate_samples())))
-    return Decided(
+    return _decided(
         [_Group(_subject(sample), (replace(sample, id=_id(sample, place)),)) for place, sample in enumerate(samples)]
     )
 

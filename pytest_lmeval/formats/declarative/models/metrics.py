@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -10,15 +10,16 @@ from pytest_lmeval.formats.declarative.models.base import Block, Data, Key
 
 
 class MetricBase(Block):
-    """One aggregation."""
+    """One aggregation; ``WORDS`` are the default names of its numbers, such as ``{self.field}_mean``."""
 
+    WORDS: ClassVar[tuple[str, ...]] = ()
     key: Key | None = Field(default=None, description="What the board calls it, where name does not say.")
     name: str | None = Field(default=None, min_length=1, max_length=100, description="What the board calls it.")
 
     @property
     def words(self) -> tuple[str, ...]:
         """The default names of its numbers; empty where they are known only after the computation."""
-        return ()
+        return tuple(word.format(self=self) for word in self.WORDS)
 
     @property
     def fields(self) -> dict[str, str]:
@@ -31,13 +32,9 @@ class MetricBase(Block):
 class FieldMetric(MetricBase):
     """A number over a field of the scores: booleans count as 0 and 1."""
 
+    WORDS = ("{self.field}_{self.type}",)
     type: Literal["mean", "min", "max", "std_dev"] = Field(description="mean, min, max or std_dev (of a sample).")
     field: str = Field(description="The field of the scorer.")
-
-    @property
-    def words(self) -> tuple[str, ...]:
-        """What it is called."""
-        return (f"{self.field}_{self.type}",)
 
 
 class Frequency(MetricBase):
@@ -50,6 +47,7 @@ class Frequency(MetricBase):
 class CountMetric(MetricBase):
     """Precision, recall or F1, from counts of each row or from labels."""
 
+    WORDS = ("{self.type}",)
     type: Literal["precision", "recall", "f1_score"] = Field(description="precision, recall or f1_score.")
     num_true_positives_field: str | None = Field(
         default=None, description="The field with the true positives of a row."
@@ -60,51 +58,34 @@ class CountMetric(MetricBase):
     field_pred: str | None = Field(default=None, description="The field with the predicted label.")
     positive_answer: str | bool | int | None = Field(default=None, description="The label that is sought.")
 
-    @property
-    def words(self) -> tuple[str, ...]:
-        """What it is called."""
-        return (self.type,)
-
 
 class BinaryClassification(MetricBase):
     """Accuracy, precision, recall, F1 and the confusion matrix of two labels."""
 
+    WORDS = ("accuracy", "precision", "recall", "f1_score")
     type: Literal["binary_classification", "binary-classification"] = Field(description="Two labels.")
     field_gt: str = Field(description="The field with the true label.")
     field_pred: str = Field(description="The field with the predicted label.")
     positive_answer: str | bool | int = Field(description="The label that is sought.")
     negative_answer: str | bool | int = Field(description="The other label.")
 
-    @property
-    def words(self) -> tuple[str, ...]:
-        """What it is called."""
-        return ("accuracy", "precision", "recall", "f1_score")
-
 
 class MulticlassClassification(MetricBase):
     """Accuracy, macro-averaged precision, recall and F1, and the confusion matrix of labels."""
 
+    WORDS = ("accuracy", "macro_precision", "macro_recall", "macro_f1_score")
     type: Literal["multiclass_classification", "multiclass-classification"] = Field(description="Labels.")
     field_gt: str = Field(description="The field with the true label.")
     field_pred: str = Field(description="The field with the predicted label.")
-
-    @property
-    def words(self) -> tuple[str, ...]:
-        """What it is called."""
-        return ("accuracy", "macro_precision", "macro_recall", "macro_f1_score")
 
 
 class WeightedAverage(MetricBase):
     """The mean of the weights of the labels."""
 
+    WORDS = ("{self.field}_weighted_average",)
     type: Literal["weighted_average"] = Field(description="The mean of the weights of the labels.")
     field: str = Field(description="The field with the label.")
     weights: dict[str, float] = Data(min_length=1, description="The weight of each label.")
-
-    @property
-    def words(self) -> tuple[str, ...]:
-        """What it is called."""
-        return (f"{self.field}_weighted_average",)
 
 
 class PythonMetric(MetricBase):

@@ -25,7 +25,7 @@ _FOLDERS = {
     ("adapters", "adapters"): "source=identity replay_judge=replay",
     ("adapters.hf", "adapters.hf"): "weights=loading device=options families=batches",
     ("adapters.openai", "adapters.openai"): "checks=options",
-    ("plugin.evals", "plugin.evals"): "fixture=hooks",
+    ("plugin.evals", "plugin.evals"): "fixture=process",
     ("leaderboard", "leaderboard"): "functions=details responses=details",
     ("records", "records"): "dealt=shards judgements=recording merge=shards strict=recorded write=boardfile",
     ("functions", "functions"): "data=declare output=loop",

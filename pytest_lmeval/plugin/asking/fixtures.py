@@ -66,7 +66,7 @@ def lm_sandbox(pytestconfig: pytest.Config) -> Iterator[Any]:
 def lm(request: pytest.FixtureRequest, lm_engine: Any, lm_judge: Any) -> Iterator[Any]:
     """Provide what an eval function asks the model with, and scores by: ask, judge, score, step, span, note."""
     from pytest_lmeval.plugin.asking.state import run_state
-    from pytest_lmeval.plugin.evals.hooks import provide
+    from pytest_lmeval.plugin.evals.process import provide
 
     yield from provide(request, run_state(request.config).evals, lm_engine, lm_judge)
 

@@ -97,7 +97,7 @@ def _begin(items: Sequence[Any], state: RunState) -> None:
         if is_example(item):
             item.__dict__["position"] = position
     if any(is_function(item) for item in items):
-        from pytest_lmeval.plugin.evals.hooks import EvalHooks
+        from pytest_lmeval.plugin.evals.process import EvalHooks
 
         config.pluginmanager.register(EvalHooks(state.evals), f"lmeval-evals-{state.label}")
     for file in {item.parent for item in items if is_record(item)}:

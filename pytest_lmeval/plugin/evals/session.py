@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -15,9 +16,9 @@ from pytest_lmeval.functions.lm import BlockingLm, Lm, LmBase, Services
 from pytest_lmeval.functions.loop import sections
 from pytest_lmeval.functions.runner import Outcome, Runner, Running
 from pytest_lmeval.functions.task import FailureRule, result_of
-from pytest_lmeval.plugin.evals.shared import BlockedLoop, EvalNotes, services_of, shared
+from pytest_lmeval.plugin.evals.process import services_of, shared
 from pytest_lmeval.plugin.evals.startable import Starter, parameters_of
-from pytest_lmeval.plugin.private import arguments_of, closure_of, crash_of, worker_input
+from pytest_lmeval.plugin.private import arguments_of, closure_of, crash_of, is_worker, uncaptured, worker_input
 from pytest_lmeval.plugin.settings.models import of_model
 from pytest_lmeval.text import own_name
 from pytest_lmeval.types import ExampleResult
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 _LOOK_S = 0.25
 _PATIENCE_S = 5.0
+_BLOCKED_S = 10.0
+_MOST_NOTES = 20
 # How pytest's words for a failed assertion begin.
 _FAILURES = ("assert", "AssertionError", "Failed")
 
@@ -46,8 +49,10 @@ class EvalSession:
         self._lms: dict[pytest.Item, LmBase] = {}
         self._running: dict[pytest.Item, Running] = {}
         self._now: Running | None = None
-        self._notes = EvalNotes()
-        self._blocked = BlockedLoop(self._config, self.shared.loop, self._notes)
+        # Sentences, each once; and how many examples of a task ran one at a time, by the reason.
+        self._notes: dict[str, None] = {}
+        self._one_by_one: Counter[tuple[str, str]] = Counter()
+        self._blocked_at = ""
         self._failure_rule = FailureRule(self._config.rootpath, (pytest.fail.Exception,))
         option = self._config.option
         self._shows_setup = option.setupshow or option.setuponly or option.setupplan
@@ -90,7 +95,7 @@ class EvalSession:
             if not running.at_turn:
                 begun.append(running)
             elif needs is not None and not needs.silent and self._starter.may_run_ahead:
-                self._notes.one_by_one(item.task.name, needs.reason)
+                self._one_by_one[item.task.name, needs.reason] += 1
         for follower, values in self._starter.following(item, self._running):
             if "lm" in closure_of(follower):
                 engine, judge = (of_model(values[name], follower.label) for name in ("lm_engine", "lm_judge"))
@@ -136,10 +141,7 @@ class EvalSession:
 
     def let_go(self, item: pytest.Item) -> None:
         """Cancel what was begun for an item that nobody will take."""
-        running = self._running.pop(item, None)
-        self._lms.pop(item, None)
-        if running is not None and running.task is not None:
-            self._cancel([running])
+        self._end([item])
 
     # The end of a scope, and of the session
 
@@ -166,28 +168,35 @@ class EvalSession:
 
     @property
     def notes(self) -> list[str]:
-        """What the end of the run says of its eval functions."""
-        return self._notes.lines(self.shared, worker_input(self._config).get("workerid", ""))
+        """What the end of the run says of its eval functions, with the spans and stray requests of the process."""
+        shared, worker = self.shared, worker_input(self._config).get("workerid", "")
+        spans = shared.spans.notes if shared.spans is not None else []
+        # Equal counts of two processes are two notes.
+        of_spans = [f"{note} ({worker})" if worker else note for note in spans]
+        waited = [
+            f"{task}: {count} example{'s' if count > 1 else ''} ran one at a time: {reason}"
+            for (task, reason), count in self._one_by_one.items()
+        ]
+        others = [*self._notes, *(shared.endpoint.strays if shared.has_endpoint else ())]
+        left = [f"and {len(others) - _MOST_NOTES} more"] if len(others) > _MOST_NOTES else []
+        return [*waited, *of_spans, *others[:_MOST_NOTES], *left]
 
     def _end(self, items: Sequence[pytest.Item]) -> None:
-        running = [self._running.pop(item) for item in items]
         for item in items:
             self._lms.pop(item, None)
-        self._cancel(running)
-
-    def _cancel(self, running: Sequence[Running]) -> None:
+        running = [self._running.pop(item) for item in items if item in self._running]
         if not running:
             return
         for stubborn in self._runner.cancel(running, _PATIENCE_S):
             state = stubborn.states[0]
-            self._notes.add(f"{state.task}: {state.id} did not end when it was cancelled")
+            self._notes[f"{state.task}: {state.id} did not end when it was cancelled"] = None
 
     def _new_states(self, item: Any, repeats: int) -> list[ExampleState]:
         of = (item.task.name, item.example.id)
-        return [ExampleState(*of, number, self._note_late, self.shared.running) for number in range(repeats)]
+        return [ExampleState(*of, number, self._note_late, self.shared) for number in range(repeats)]
 
     def _note_late(self, state: ExampleState, message: str) -> None:
-        self._notes.add(message)
+        self._notes[message] = None
         if state.is_taken:
             self._state.run.late.append(message)
 
@@ -202,7 +211,7 @@ class EvalSession:
             given["lm"] = lm
         function = item.obj
         timeout = spec.timeout if spec is not None else None
-        note_shared = partial(self._notes.shared, item.task.name)
+        note_shared = partial(_note_shared, self._notes, item.task.name)
         return Running(
             lambda: function(**given, **{name: fresh(row, note_shared) for name, row in rows.items()}),
             lm,
@@ -219,4 +228,27 @@ class EvalSession:
             if engine is not None:
                 engine.look_after()
                 self._state.show_waiting(min(len(self._running) + 1, self._concurrency), engine)
-            self._blocked.look()
+            self._look_for_block()
+
+    def _look_for_block(self) -> None:
+        """Say once of each place that the code there holds up all examples of the loop."""
+        silent = self.shared.loop.silent_s()
+        where = self.shared.loop.busy_at() if silent >= _BLOCKED_S else ""
+        if where == self._blocked_at:
+            return
+        self._blocked_at = where
+        if not where:
+            return
+        why = "it blocks the event loop; await there, or write def with threads=True"
+        note = f"an eval function holds up all others at {where}: {why}"
+        self._notes[note] = None
+        terminal = self._config.pluginmanager.getplugin("terminalreporter")
+        if terminal is not None and not is_worker(self._config):
+            with uncaptured(self._config):
+                terminal.write_line(f"\nlmeval: for {silent:.0f} s now {note}", yellow=True)
+
+
+def _note_shared(notes: dict[str, None], task: str, value: object) -> None:
+    """Note that a value in a row is not copied."""
+    kind = f"{type(value).__module__}.{type(value).__qualname__}"
+    notes[f"{task}: a {kind} in a row is passed as it is: all calls share it, so none may change it"] = None

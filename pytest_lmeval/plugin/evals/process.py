@@ -1,0 +1,241 @@
+"""What a run with eval functions has once in each process: the loop, the endpoint, prints and logs, and its hooks."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import sys
+from collections.abc import Generator, Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_lmeval.adapters.resolve import adapter_name
+from pytest_lmeval.functions.asker import Asker
+from pytest_lmeval.functions.example import ExampleState
+from pytest_lmeval.functions.lm import Services
+from pytest_lmeval.functions.loop import LogKeeper, Loop, is_of_this_thread, route_prints, routed, unroute_prints
+from pytest_lmeval.plugin.collect.locate import is_function
+from pytest_lmeval.plugin.private import is_capturing, log_handlers, wrap_captured
+from pytest_lmeval.plugin.settings.models import of_model
+from pytest_lmeval.scoring.judge import Judge
+from pytest_lmeval.types import Exchange
+
+if TYPE_CHECKING:
+    from pytest_lmeval.functions.endpoint import Clients, Endpoint
+    from pytest_lmeval.functions.spans import Spans
+    from pytest_lmeval.plugin.asking.state import RunState
+    from pytest_lmeval.plugin.evals.session import EvalSession
+
+_OTEL = "opentelemetry.trace"
+
+
+class Shared:
+    """Made with the first model's eval functions, and closed with the last one's."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        is_routed = is_capturing(config)
+        self._unwrap = wrap_captured(config, routed) if is_routed else _nothing
+        self.loop = Loop(route_prints if is_routed else _nothing)
+        self.users = 0
+        self.spans: Spans | None = None
+        self._running: set[ExampleState] = set()
+        self._config = config
+        self._keeper: LogKeeper | None = None
+        self._filtered: list[logging.Handler] = []
+
+    @cached_property
+    def endpoint(self) -> Endpoint:
+        """The endpoint for applications' own clients; most runs have none."""
+        from pytest_lmeval.functions.endpoint import Endpoint
+
+        return Endpoint(self.loop)
+
+    @property
+    def has_endpoint(self) -> bool:
+        """Whether anything has asked for the endpoint."""
+        return "endpoint" in vars(self)
+
+    def keep_logs(self) -> None:
+        """Keep the log records of examples that run beside others with them, and away from the item at its turn."""
+        if self._keeper is None:
+            self._keeper = LogKeeper()
+            logging.getLogger().addHandler(self._keeper)
+            self._filtered = log_handlers(self._config)
+            for handler in self._filtered:
+                handler.addFilter(is_of_this_thread)
+
+    def began(self, state: ExampleState) -> None:
+        """Note that an example runs; its spans are listened to once the project has imported OpenTelemetry."""
+        self._listen()
+        self._running.add(state)
+        if self.spans is not None:
+            self.spans.began(state)
+
+    def ended(self, state: ExampleState) -> None:
+        """Note that an example runs no longer."""
+        self._listen()
+        self._running.discard(state)
+        if self.spans is not None:
+            self.spans.ended(state)
+
+    def _listen(self) -> None:
+        if self.spans is None and _OTEL in sys.modules:
+            from pytest_lmeval.functions.spans import Spans
+
+            self.spans = Spans(lambda: self.endpoint.address if self.has_endpoint else "", self._running)
+
+    def release(self) -> None:
+        """Note that one of the users is done; the last one's going ends all."""
+        self.users -= 1
+        if self.users:
+            return
+        if self.has_endpoint:
+            self.endpoint.close()
+        self.loop.close()
+        if self.spans is not None:
+            self.spans.close()
+        self._unwrap()
+        unroute_prints()
+        if self._keeper is not None:
+            logging.getLogger().removeHandler(self._keeper)
+            for handler in self._filtered:
+                handler.removeFilter(is_of_this_thread)
+
+
+def shared(config: pytest.Config) -> Shared:
+    """Return what is shared in this process, and count one more user."""
+    if _SHARED not in config.stash:
+        config.stash[_SHARED] = Shared(config)
+    found = config.stash[_SHARED]
+    found.users += 1
+    return found
+
+
+class EvalHooks:
+    """Registered when the first eval function is prepared to run."""
+
+    def __init__(self, evals: EvalSession) -> None:
+        self._evals = evals
+        self._loop = evals.shared.loop
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_teardown(
+        self, item: pytest.Item, nextitem: pytest.Item | None
+    ) -> Generator[None, object, object]:
+        session = item.session
+        if nextitem is None or session.shouldstop or session.shouldfail:
+            self._evals.end_all()
+        elif nextitem.parent is not item.parent:
+            staying = set(nextitem.listchain())
+            going = [each for each in item.listchain()[:-1] if each not in staying]
+            if going:
+                self._evals.end_scope([each for each in going if isinstance(each, pytest.Collector)])
+        return (yield)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self) -> None:
+        # Within the phase, and so after pytest has put streams of its own in place.
+        self._loop.route_prints()
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_call(self) -> None:
+        self._loop.route_prints()
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            self._evals.note_part(report)
+        # Between phases, when it has taken them away again.
+        self._loop.route_prints()
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef[Any], request: Any) -> Generator[None, object, object]:
+        """Run async fixtures in the functions' loop, where no other plugin has made plain ones of them by now."""
+        function: Any = fixturedef.func
+        plain = _as_plain(self._evals, function)
+        if plain is None or not hasattr(request.node, "items" if request.scope == "session" else "nodeid"):
+            return (yield)
+        # As plugins for async tests do: pytest has no other way to set up what a coroutine provides.
+        fixturedef.func = plain  # type: ignore[misc]  # final for pytest's own type checks
+        try:
+            return (yield)
+        finally:
+            fixturedef.func = function  # type: ignore[misc]  # as above
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        self._evals.close()
+
+
+def provide(request: pytest.FixtureRequest, evals: EvalSession, engine: Any, judge: Any) -> Iterator[Any]:
+    """Yield the ``lm`` of the item that asks."""
+    item: Any = request.node
+    if is_function(item):
+        engine, judge = of_model(engine, item.label), of_model(judge, item.label)
+        yield item.evals.lm_of(item, engine, judge, blocks=not (item.spec is not None and item.spec.is_async))
+        return
+    if not hasattr(item, "example"):
+        raise pytest.UsageError(f"{item.nodeid}: lm is for test functions; this is a {type(item).__name__}")
+    lm = evals.lm_of(item, engine, judge, blocks=not inspect.iscoroutinefunction(getattr(item, "function", None)))
+    item.attach_result.state = evals.follow(item)
+    yield lm
+
+
+def _as_plain(evals: EvalSession, function: Any) -> Any:
+    if inspect.isasyncgenfunction(function):
+
+        def generate(*arguments: Any, **named: Any) -> Any:
+            values = function(*arguments, **named)
+            yield evals.shared.loop.submit(_next(values)).result()
+            evals.shared.loop.submit(_finish(values)).result()
+
+        return generate
+    if inspect.iscoroutinefunction(function):
+        return lambda *arguments, **named: evals.shared.loop.submit(function(*arguments, **named)).result()
+    return None
+
+
+async def _next(values: Any) -> Any:
+    return await anext(values)
+
+
+async def _finish(values: Any) -> None:
+    async for _ in values:
+        raise RuntimeError("an async fixture yields once")
+
+
+def services_of(state: RunState, shared: Shared, engine: Any, judge: Any) -> Services:
+    """Return whom the examples of one model ask, and who judges them."""
+    judges = state.run.judges(judge)
+    shared.keep_logs()
+    judging = _asker(state, shared.loop, judges.engine, judges) if isinstance(judges, Judge) else None
+    return Services(_asker(state, shared.loop, engine), judging, lambda asker: _clients(asker, shared.endpoint))
+
+
+def _asker(state: RunState, loop: Loop, engine: Any, judge: Judge | None = None) -> Asker:
+    run = state.run
+    key = run.model.key if judge is None else judge.adapter_key
+    known = None
+    if state.config.option.lm_resume:
+        held = state.held
+        known = (held.known if judge is None else held.judged)(adapter_name(engine.adapter), key)
+
+    def note(exchange: Exchange) -> None:
+        run.note(exchange.request.task, exchange.request.id, exchange, judge)
+
+    return Asker(engine, loop, known, note, key)
+
+
+def _clients(asker: Asker, endpoint: Endpoint) -> Clients:
+    from pytest_lmeval.functions.endpoint import Clients
+
+    return Clients(asker, endpoint)
+
+
+def _nothing() -> None:
+    return None
+
+
+_SHARED = pytest.StashKey[Shared]()

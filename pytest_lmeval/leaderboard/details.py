@@ -239,7 +239,8 @@ def _scores(result: ExampleResult) -> Sequence[float]:
 
 def wanted_of(result: ExampleResult) -> Sequence[str]:
     """Return what was wanted of the model: the targets, or the calls of a record that has calls instead."""
-    return result.targets or expected_in(result.metric, first_details(result))
+    details = first_details(result)
+    return result.targets or (expected_in(result.metric, details) if "expected" in details else ())
 
 
 def wanted_text(result: ExampleResult, *, quoted: bool = True) -> str:

@@ -254,7 +254,9 @@ def _numbers(
     subjects = _subjects(results) if has_categories else {}
     detailed = [result for result in results if result.details]
     repeated = [result for result in detailed if "majority_score" in result.details]
-    pairs = labelled(results) if detailed or has_categories else None
+    # Eval functions have no predictions, and so no labels.
+    is_labelled = (detailed or has_categories) and any(result.predictions for result in results)
+    pairs = labelled(results) if is_labelled else None
     score = mean(scores) if scores else aggregates.get("score")
     return RowNumbers(
         score=score,

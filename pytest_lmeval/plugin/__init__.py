@@ -262,13 +262,12 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, objec
         raise ctrl_c from None
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_fixture_setup(fixturedef: pytest.FixtureDef[Any], request: Any) -> Generator[None, object, object]:
+@pytest.hookimpl(tryfirst=True)
+def pytest_fixture_setup(fixturedef: pytest.FixtureDef[Any], request: Any) -> None:
     if fixturedef.scope in ("function", "class"):
         share_no_more = getattr(getattr(request.node, "parent", None), "share_no_more", None)
         if share_no_more is not None:
             share_no_more()
-    return (yield)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

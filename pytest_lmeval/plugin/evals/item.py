@@ -30,12 +30,16 @@ if TYPE_CHECKING:
 
 
 class EvalItem(ScoredItem):
-    """An example whose function runs in the loop, in a thread, or here."""
+    """An example whose function runs in the loop, in a thread, or here.
+
+    ``runs_beside`` says that it may run beside others: it is async, or declared with ``threads``.
+    """
 
     task: FunctionTask
     spec: EvalFunction | None = None
     label: str = ""
     function_name: str = ""
+    runs_beside: bool = False
     ran: Running | None = None
     _run_state: RunState | None = None
 
@@ -44,6 +48,7 @@ class EvalItem(ScoredItem):
         self.task = task
         self.example = example
         self.spec = spec
+        self.runs_beside = spec is not None and (spec.is_async or spec.threads)
         self.function_name = name
         self.add_marker("lmeval")
         self.extra_keyword_matches.add(task.name)
@@ -65,39 +70,37 @@ class EvalItem(ScoredItem):
         """The eval functions of this process."""
         return self.run_state.evals
 
-    @property
-    def runs_beside(self) -> bool:
-        """Whether the function may run beside others: it is async, or declared with ``threads``."""
-        return self.spec is not None and (self.spec.is_async or self.spec.threads)
-
     def setup(self) -> None:
         """Set its fixtures up, and begin it and what may begin ahead."""
         # What was begun ahead has its values: of fixtures that other items have set up, and that end with those.
-        if not self.evals.is_begun_at_turn(self):
+        evals = self.evals
+        if not evals.is_begun_at_turn(self):
             if self.spec is not None and self.spec.data is not None:
                 # A fixture that takes the row may change it: the items of its other parameters have the same one.
                 parameters = parameters_of(self)
                 parameters["row"] = fresh(parameters["row"], lambda _: None)
             super().setup()
-        self.evals.begin(self)
+        evals.begin(self)
 
     def runtest(self) -> None:
         """Wait for the function or run it; fail where its result says so."""
+        state = self.run_state
+        evals, run = state.evals, state.run
         if other := self._other_adapter():
-            self.evals.let_go(self)
-            result = self.run_state.run.unscored(self, other)
+            evals.let_go(self)
+            result = run.unscored(self, other)
             self.keep(result)
             raise ExampleFailed(self._explained(result))
-        running = self.evals.finish(self)
+        running = evals.finish(self)
         for outcome in running.outcomes:
             if (error := control_of(outcome.error)) is not None:
                 raise error
-        result = self.evals.result(self, running.outcomes)
-        if self.run_state.run.stopped and not self.label:
-            self.session.shouldstop = printable(self.run_state.run.stopped, keep="")
-            add_to_report(self.config, stopped=self.run_state.run.stopped)
+        result = evals.result(self, running.outcomes)
+        if (stopped := run.stopped) and not self.label:
+            self.session.shouldstop = printable(stopped, keep="")
+            add_to_report(self.config, stopped=stopped)
         self.keep(result)
-        if result.is_failed and not self.run_state.excuses(result):
+        if result.is_failed and not state.excuses(result):
             self._fail(result, running.outcomes)
 
     def teardown(self) -> None:

@@ -173,7 +173,8 @@ def provide(request: pytest.FixtureRequest, evals: EvalSession, engine: Any, jud
     """Yield the ``lm`` of the item that asks."""
     item: Any = request.node
     if is_function(item):
-        engine, judge = of_model(engine, item.label), of_model(judge, item.label)
+        if item.label:
+            engine, judge = of_model(engine, item.label), of_model(judge, item.label)
         yield item.evals.lm_of(item, engine, judge, blocks=not (item.spec is not None and item.spec.is_async))
         return
     if not hasattr(item, "example"):

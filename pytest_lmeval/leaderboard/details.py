@@ -239,8 +239,9 @@ def _scores(result: ExampleResult) -> Sequence[float]:
 
 def wanted_of(result: ExampleResult) -> Sequence[str]:
     """Return what was wanted of the model: the targets, or the calls of a record that has calls instead."""
-    details = first_details(result)
-    return result.targets or (expected_in(result.metric, details) if "expected" in details else ())
+    if result.targets or "expected" not in (details := first_details(result)):
+        return result.targets
+    return expected_in(result.metric, details)
 
 
 def wanted_text(result: ExampleResult, *, quoted: bool = True) -> str:

@@ -27,7 +27,7 @@ from pytest_lmeval.types import ExampleResult, read_as_own
 _NUMBER = re.compile(r"\d+")
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 _CATEGORY, _METRIC, _STATUS = map(attrgetter, ("category", "metric", "status"))
-_CUT_OFF, _UNPARSED = map(attrgetter, ("cut_off", "unparsed"))
+_CUT_OFF, _UNPARSED, _PREDICTIONS = map(attrgetter, ("cut_off", "unparsed", "predictions"))
 Breakdown = Mapping[str, Mapping[str, float | int | None]]
 
 
@@ -255,7 +255,7 @@ def _numbers(
     detailed = [result for result in results if result.details]
     repeated = [result for result in detailed if "majority_score" in result.details]
     # Eval functions have no predictions, and so no labels.
-    is_labelled = (detailed or has_categories) and any(result.predictions for result in results)
+    is_labelled = (detailed or has_categories) and any(map(_PREDICTIONS, results))
     pairs = labelled(results) if is_labelled else None
     score = mean(scores) if scores else aggregates.get("score")
     return RowNumbers(

@@ -22,6 +22,7 @@ _FOLDERS = {
     ("engine", "scoring"): "evaluate judge",
     ("engine", "run"): "resume",
     ("run", "run"): "needs=plan",
+    ("run", "leaderboard"): "facts=board",
     ("adapters", "adapters"): "source=identity replay_judge=replay",
     ("adapters.hf", "adapters.hf"): "weights=loading device=options families=batches",
     ("adapters.openai", "adapters.openai"): "checks=options",

@@ -26,9 +26,8 @@ from pytest_lmeval import (
 from pytest_lmeval.asking.caching import CacheSettings
 from pytest_lmeval.errors import AdapterError, AdapterTimeout
 from pytest_lmeval.records.cache import FILE, AnswerStore
-from pytest_lmeval.run.facts import timestamp
 from pytest_lmeval.run.library import evaluate_tasks
-from pytest_lmeval.run.settings import RunSettings
+from pytest_lmeval.run.settings import RunSettings, timestamp
 from tests.formats.test_task_protocol import Bare
 
 SHIPPED = Path(__file__).parents[1] / "tasks"

@@ -10,9 +10,9 @@ from typing import Any
 
 from pytest_lmeval.adapters.resolve import resolve_adapter
 from pytest_lmeval.asking.engine import Engine, RequestsOf
+from pytest_lmeval.leaderboard.board import aggregate, info_of
 from pytest_lmeval.leaderboard.rows import make_row
 from pytest_lmeval.registry import Registry
-from pytest_lmeval.run.facts import aggregate, info_of
 from pytest_lmeval.run.library import ExampleUnit
 from pytest_lmeval.run.run import Run
 from pytest_lmeval.run.settings import RunSettings

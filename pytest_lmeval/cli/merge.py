@@ -17,7 +17,7 @@ from pytest_lmeval.compare.merged_gate import gate_settings, gated
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.formats.files import file_task_name
 from pytest_lmeval.formats.yaml.configs import as_configs
-from pytest_lmeval.leaderboard.board import Leaderboard
+from pytest_lmeval.leaderboard.board import Leaderboard, aggregate
 from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.records.boardfile import remove_reports, write_leaderboard
 from pytest_lmeval.records.ledger_lines import is_complete
@@ -26,7 +26,6 @@ from pytest_lmeval.records.shards import ledger_of, merge
 from pytest_lmeval.report.markdown import markdown
 from pytest_lmeval.report.tables import terminal_table
 from pytest_lmeval.report.wording import verdict_lines
-from pytest_lmeval.run.facts import aggregate
 from pytest_lmeval.task import Task
 from pytest_lmeval.types import ExampleResult
 

@@ -10,16 +10,15 @@ from typing import Any
 
 from pytest_lmeval.adapters.resolve import adapter_name, check_adapter, made_with, resolve_adapter, scrubber_of_objects
 from pytest_lmeval.errors import UnknownName, UsageError
-from pytest_lmeval.leaderboard.board import Leaderboard, RunFacts, build_board
+from pytest_lmeval.leaderboard.board import Leaderboard, RunFacts, aggregate, build_board, info_of
 from pytest_lmeval.leaderboard.quarantine import Quarantine, quarantined
 from pytest_lmeval.leaderboard.rows import TaskRow
 from pytest_lmeval.loading import default_registry
 from pytest_lmeval.records.runfile import RunFile, examples_of
 from pytest_lmeval.redaction import redact
 from pytest_lmeval.registry import Registry
-from pytest_lmeval.run.facts import aggregate, info_of, timestamp
 from pytest_lmeval.run.run import Run
-from pytest_lmeval.run.settings import RunSettings, today
+from pytest_lmeval.run.settings import RunSettings, timestamp, today
 from pytest_lmeval.task import Prompt, Task, complete, render
 from pytest_lmeval.types import Example, ExampleResult
 

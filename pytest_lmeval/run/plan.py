@@ -80,8 +80,11 @@ class Requirements:
     metrics: Mapping[str, Any]
 
 
-def requirements_of(units: Iterable[Unit], has_judge: Callable[[Any], bool]) -> Requirements:
-    """Return what ``units`` need; a unit that ``has_judge`` does not need the run's."""
+def requirements_of(units: Iterable[Unit], has_judge: Callable[[Any], bool], registry: Registry) -> Requirements:
+    """Return what ``units`` need; a unit that ``has_judge`` does not need the run's.
+
+    Raise UsageError where there is no judge for the units that ask one, or a metric's package is missing.
+    """
     judges: dict[str, Any] = {}
     metrics: dict[str, Any] = {}
     for unit in units:
@@ -91,7 +94,38 @@ def requirements_of(units: Iterable[Unit], has_judge: Callable[[Any], bool]) -> 
                 judges[spec] = unit
         for name in (task.metric_name(example), *task.further_metrics(example)):
             metrics.setdefault(name, unit)
-    return Requirements(judges, metrics)
+    needed = Requirements(judges, metrics)
+    _check(needed, registry)
+    return needed
+
+
+def plan_run(
+    units: Sequence[Unit],
+    needed: Requirements,
+    settings: RunSettings,
+    registry: Registry,
+    adapter: Any,
+    group_of: Callable[[Any], Any],
+) -> RunPlan:
+    """Return the plan of a run that needs what ``needed`` says; the parameters are those of :meth:`Run.plan`."""
+    programs = any(name in registry.metrics and registry.metrics[name].needs_sandbox for name in needed.metrics)
+    programs = programs and any(runs_code(unit.task, unit.example, registry) for unit in units)
+    trusted = bool(getattr(adapter, "trusted", False))
+    grouped = ((group, unit) for unit in units if (group := group_of(unit)) is not None)
+    return RunPlan(
+        registry,
+        units,
+        plan_batches(grouped, settings.batch_size),
+        {} if adapter is None else lacking_in(adapter, tasks_of(units)),
+        programs,
+        missing_sandbox(settings.sandbox) if programs and not trusted else "",
+        trusted,
+    )
+
+
+def tasks_of(units: Iterable[Unit]) -> list[Task]:
+    """Return the tasks of ``units``, each once."""
+    return list({unit.task.name: unit.task for unit in units}.values())
 
 
 def plan_batches(keyed: Iterable[tuple[Hashable, _Key]], size: int) -> list[list[_Key]]:
@@ -124,10 +158,17 @@ def lacking_in(adapter: Any, tasks: Iterable[Task]) -> dict[str, str]:
     }
 
 
-def check_answers(units: Sequence[Unit], adapter: Any) -> None:
-    """Raise UsageError where ``adapter`` answers nothing and any of ``units`` needs an answer: all but functions do."""
-    if getattr(adapter, "answers", True):
-        return
+def check_selection(units: Sequence[Unit], adapter: Any) -> None:
+    """Raise UsageError where ``adapter`` refuses ``units``, or answers nothing and any but a function needs it to."""
+    if not getattr(adapter, "answers", True):
+        _check_no_answers(units, adapter)
+    # A conftest may refuse, before anything is asked, what was selected.
+    check = getattr(adapter, "check_selection", None)
+    if callable(check):
+        check([(unit.task.name, unit.example.id) for unit in units])
+
+
+def _check_no_answers(units: Sequence[Unit], adapter: Any) -> None:
     asking = Counter(unit.task.name for unit in units if unit.task.metric != METRIC and unit.task.asks_model)
     if asking:
         tasks = ", ".join(f"{task} ({count})" for task, count in asking.items())
@@ -137,8 +178,7 @@ def check_answers(units: Sequence[Unit], adapter: Any) -> None:
         )
 
 
-def check_requirements(needed: Requirements, registry: Registry) -> None:
-    """Raise UsageError where there is no judge for the units that ask one, or a metric's package is missing."""
+def _check(needed: Requirements, registry: Registry) -> None:
     faults = [f"{_called(needed.judges[''].task)} {_NO_JUDGE}"] if "" in needed.judges else []
     for name, unit in needed.metrics.items():
         metric = registry.metrics.get(name)
@@ -173,11 +213,6 @@ def _tells_cost(adapter: Any) -> bool:
 
 def _called(task: Task) -> str:
     return printable(f"{portable_path(str(task.path))}: task {task.name!r}", keep="")
-
-
-def needs_sandbox(needed: Requirements, registry: Registry) -> bool:
-    """Tell whether any of the metrics runs what the model wrote."""
-    return any(name in registry.metrics and registry.metrics[name].needs_sandbox for name in needed.metrics)
 
 
 def missing_sandbox(level: str) -> str:

@@ -17,18 +17,15 @@ from pytest_lmeval.run.answers import Model, ModelAnswers, Render
 from pytest_lmeval.run.plan import (
     RunPlan,
     Unit,
-    check_answers,
     check_costs,
-    check_requirements,
-    lacking_in,
-    missing_sandbox,
-    needs_sandbox,
+    check_selection,
     opened_sandbox,
-    plan_batches,
+    plan_run,
     requirements_of,
+    tasks_of,
 )
 from pytest_lmeval.run.settings import RunSettings
-from pytest_lmeval.scoring.evaluate import ScoringRules, Thresholds, evaluate, failed_result, question_of, runs_code
+from pytest_lmeval.scoring.evaluate import ScoringRules, Thresholds, evaluate, failed_result, question_of
 from pytest_lmeval.scoring.judge import Judge, NamedJudges, known_answers
 from pytest_lmeval.task import Tools
 from pytest_lmeval.task import render as default_render
@@ -108,34 +105,15 @@ class Run:
         ``adapter`` is None where every unit has one of its own, ``judge`` where the run has no judge; a unit may have
         one of its own. Units of one group are asked together; those of the group None are not asked by the plan.
         """
-        tasks = list({unit.task.name: unit.task for unit in units}.values())
         if adapter is not None:
-            check_answers(units, adapter)
             if self._cache is not None:
                 self._cache.of(adapter)
-            # A conftest may refuse, before anything is asked, what was selected.
-            check = getattr(adapter, "check_selection", None)
-            if callable(check):
-                check([(unit.task.name, unit.example.id) for unit in units])
-        needed = requirements_of(units, has_own_judge if judge is None else lambda unit: True)
-        check_requirements(needed, self._registry)
+            check_selection(units, adapter)
+        needed = requirements_of(units, has_own_judge if judge is None else lambda unit: True, self._registry)
         named = [self._named_judge(spec) for spec in needed.judges if spec]
         if self.settings.max_cost is not None:
-            check_costs([adapter, judge, *named], tasks)
-        programs = needs_sandbox(needed, self._registry) and any(
-            runs_code(unit.task, unit.example, self._registry) for unit in units
-        )
-        trusted = bool(getattr(adapter, "trusted", False))
-        grouped = ((group, unit) for unit in units if (group := group_of(unit)) is not None)
-        return RunPlan(
-            self._registry,
-            units,
-            plan_batches(grouped, self.settings.batch_size),
-            {} if adapter is None else lacking_in(adapter, tasks),
-            programs,
-            missing_sandbox(self.settings.sandbox) if programs and not trusted else "",
-            trusted,
-        )
+            check_costs([adapter, judge, *named], tasks_of(units))
+        return plan_run(units, needed, self.settings, self._registry, adapter, group_of)
 
     def sandbox(self, plan: RunPlan) -> Any:
         """Return the place where programs are run, a context manager."""

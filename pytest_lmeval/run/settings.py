@@ -23,6 +23,11 @@ def today() -> str:
     return time.strftime("%Y-%m-%d", time.gmtime())
 
 
+def timestamp() -> str:
+    """Return the time now, RFC 3339, UTC, to the second."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSettings:
     """The settings of a run; the defaults are those of the command line.

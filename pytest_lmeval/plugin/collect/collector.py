@@ -15,6 +15,7 @@ import pytest
 
 from pytest_lmeval.errors import BadTaskFile, LmevalError
 from pytest_lmeval.formats.task import LoadOptions
+from pytest_lmeval.leaderboard.board import info_of
 from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.plugin.asking.item import ExampleItem, run_example
 from pytest_lmeval.plugin.asking.state import run_state
@@ -22,7 +23,6 @@ from pytest_lmeval.plugin.collect.collected import collected, repeated_by_plugin
 from pytest_lmeval.plugin.collect.locate import has_own_format
 from pytest_lmeval.plugin.private import fixtures_of, import_package, note_parameter
 from pytest_lmeval.plugin.settings.models import labels_of
-from pytest_lmeval.run.facts import info_of
 from pytest_lmeval.task import Task
 from pytest_lmeval.text import item_name, node_path
 from pytest_lmeval.types import Example

@@ -15,6 +15,7 @@ from pytest_lmeval.formats.task import LoadOptions
 from pytest_lmeval.functions.declare import DataRows, EvalFunction, declared, has_yield, row_text, rows_of
 from pytest_lmeval.functions.source import FunctionHashes, TestSources, of_tests, read_code
 from pytest_lmeval.functions.task import FunctionTask
+from pytest_lmeval.leaderboard.board import info_of
 from pytest_lmeval.plugin.collect.collected import collected, repeated_by_plugin
 from pytest_lmeval.plugin.collect.collector import ItemNames
 from pytest_lmeval.plugin.evals.item import EvalItem, follow
@@ -22,7 +23,6 @@ from pytest_lmeval.plugin.private import arguments_of, fixture_definitions, rema
 from pytest_lmeval.plugin.settings.models import labels_of
 from pytest_lmeval.plugin.settings.settings import scrubber_of_run
 from pytest_lmeval.redaction import Scrubber
-from pytest_lmeval.run.facts import info_of
 from pytest_lmeval.text import node_name, node_path
 from pytest_lmeval.types import Example
 

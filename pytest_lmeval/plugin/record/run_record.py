@@ -13,7 +13,7 @@ import pytest
 from pytest_lmeval.asking.policy import Wait
 from pytest_lmeval.compare.gate import Decision, decide, renewed
 from pytest_lmeval.errors import UsageError
-from pytest_lmeval.leaderboard.board import Leaderboard, RunFacts, build_board
+from pytest_lmeval.leaderboard.board import Leaderboard, RunFacts, aggregate, build_board
 from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.plugin.asking.state import run_state
 from pytest_lmeval.plugin.private import is_crash
@@ -34,8 +34,8 @@ from pytest_lmeval.plugin.settings.report_dir import folder_of_run, held_ledger
 from pytest_lmeval.plugin.settings.settings import max_errors, resolved_of, scrubber_of_run
 from pytest_lmeval.records.answers import remove_journal
 from pytest_lmeval.records.ledger import Ledger, ending
-from pytest_lmeval.run.facts import aggregate, timestamp
 from pytest_lmeval.run.resume import Resumption
+from pytest_lmeval.run.settings import timestamp
 from pytest_lmeval.types import ExampleResult
 
 

@@ -59,10 +59,9 @@ def _ask_kind(
     batch: list[Request],
     passthrough: tuple[type[BaseException], ...],
 ) -> list[Answer]:
-    name = adapter_name(adapter)
     if method is None:
         missing = "loglikelihood" if kind is LogLikelihood else "any of complete, generate_requests, generate"
-        return [AdapterError(f"adapter {name} has no {missing}")] * len(batch)
+        return [AdapterError(f"adapter {adapter_name(adapter)} has no {missing}")] * len(batch)
     started = time.perf_counter()
     try:
         returned = method(batch)
@@ -71,7 +70,7 @@ def _ask_kind(
         found.together = len(batch)
         return [found] * len(batch)
     each_ms = (time.perf_counter() - started) * 1000 / len(batch)
-    return _check_returned(returned, batch, name, each_ms)
+    return _check_returned(returned, batch, adapter, each_ms)
 
 
 def unusable(adapter: Any, error: BaseException, passthrough: tuple[type[BaseException], ...] = ()) -> AdapterError:
@@ -110,17 +109,19 @@ def _generate_texts(adapter: Any, batch: list[Generate]) -> Any:
     return [refusal if request.tools else next(answers) for request in batch]
 
 
-def _check_returned(returned: Any, batch: Sequence[Request], name: str, each_ms: float) -> list[Answer]:
+def _check_returned(returned: Any, batch: Sequence[Request], adapter: Any, each_ms: float) -> list[Answer]:
     if isinstance(returned, str | bytes) or not isinstance(returned, Sequence):
-        wrong = f"adapter {name} returned {type(returned).__name__} for {len(batch)} request(s); expected a list"
-        return [AdapterError(wrong)] * len(batch)
-    if len(returned) != len(batch):
-        wrong = f"adapter {name} returned {len(returned)} response(s) for {len(batch)} request(s)"
-        return [AdapterError(wrong)] * len(batch)
-    return [check_answer(answer, request, name, each_ms) for answer, request in zip(returned, batch, strict=True)]
+        wrong = f"{type(returned).__name__} for {len(batch)} request(s); expected a list"
+    elif len(returned) != len(batch):
+        wrong = f"{len(returned)} response(s) for {len(batch)} request(s)"
+    else:
+        wrong = ""
+    if wrong:
+        return [AdapterError(f"adapter {adapter_name(adapter)} returned {wrong}")] * len(batch)
+    return [check_answer(answer, request, adapter, each_ms) for answer, request in zip(returned, batch, strict=True)]
 
 
-def check_answer(answer: Any, request: Request, name: str, latency_ms: float) -> Answer:
+def check_answer(answer: Any, request: Request, adapter: Any, latency_ms: float) -> Answer:
     """Return ``answer`` with a latency if it is a response to ``request``, else the error that says what it is."""
     if isinstance(answer, AdapterError):
         return answer
@@ -129,14 +130,15 @@ def check_answer(answer: Any, request: Request, name: str, latency_ms: float) ->
         return Completion(str(answer), latency_ms)
     if not isinstance(answer, kind):
         wanted = "text" if kind is Completion else "LogProb"
-        return AdapterError(f"adapter {name} returned {_kind_of(answer)}, expected {wanted}")
+        return AdapterError(f"adapter {adapter_name(adapter)} returned {_kind_of(answer)}, expected {wanted}")
     try:
         found = checked(answer)
     except ValueError as error:
-        return AdapterError(f"adapter {name} returned a {kind.__name__} with {error}")
+        return AdapterError(f"adapter {adapter_name(adapter)} returned a {kind.__name__} with {error}")
     if isinstance(found, Completion) and found.finish_reason in _BROKEN_OFF:
         beginning = f": it began with {found.text!r:.80}" if found.text else ""
-        return TransientError(f"adapter {name}: the answer broke off (finish_reason {found.finish_reason}){beginning}")
+        ended = f"the answer broke off (finish_reason {found.finish_reason}){beginning}"
+        return TransientError(f"adapter {adapter_name(adapter)}: {ended}")
     return found if found.latency_ms is not None else replace(found, latency_ms=latency_ms)
 
 

@@ -241,7 +241,7 @@ class AsyncTransport:
         returned, error = (None, asyncio.CancelledError()) if task.cancelled() else task.result()
         if error is not None:
             return unusable(self._adapter, error, self._policy.passthrough)
-        answer = check_answer(returned, request, adapter_name(self._adapter), latency_ms)
+        answer = check_answer(returned, request, self._adapter, latency_ms)
         if isinstance(answer, Completion) and isinstance(request, Generate):
             self._rates.settle(request, answer)
         return without_thoughts(answer, request, self._policy.think_tags)

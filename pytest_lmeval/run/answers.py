@@ -53,7 +53,7 @@ class ModelAnswers:
         self._repeats = repeats
         self._recorded = recorded
         self._note = note
-        self._refuses = plan.refuses
+        self._refuses = bool(plan.no_programs or plan.lacking)
         # As they are put to this adapter; the units keep theirs.
         self._tasks = {
             id(task): task.prepared(model.adapter) for task in {id(u.task): u.task for u in plan.units}.values()

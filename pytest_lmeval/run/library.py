@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,9 +36,10 @@ class ExampleUnit:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What a run found out: the results in order, and what the board says of its circumstances."""
+    """What a run found out: the results in order, the model's name, and what the board says of its circumstances."""
 
     results: list[ExampleResult]
+    adapter: str = ""
     unasked: list[str] = field(default_factory=list)
     manifest: Mapping[str, Any] = field(default_factory=dict)
     reasons: Sequence[str] = ()
@@ -110,13 +112,9 @@ def run_leaderboard(  # noqa: PLR0913  # keyword-only options, as those of the c
         address = {"base_url": redact(base_url), "base_url_from": made_with(adapter).named_by or "the adapter"}
     facts = RunFacts(
         timestamp=timestamp(),
-        adapter=adapter_name(adapter),
+        adapter=found.adapter,
         missing=found.unasked,
-        manifest={
-            "repeats": repeats,
-            **address,
-            **found.manifest,
-        },
+        manifest={"repeats": repeats, **address, **found.manifest},
         finished=not reasons,
         interruptions=reasons,
         mode=gate,
@@ -158,14 +156,14 @@ def _run(
         plan = run.plan(units, adapter, judge)
         sandbox = stack.enter_context(run.sandbox(plan))
         following = iter(units)
-        answers = run.ask(plan, adapter, lambda: next(following, None))
+        answers = run.ask(plan, adapter, partial(next, following, None))
         results: list[ExampleResult] = []
         for unit in units:
             if run.stopped:
                 break
             results.append(run.score(unit, answers, render, judge, sandbox))
     unasked = [f"{unit.task.path}::{unit.example.id}" for unit in units[len(results) :]]
-    return _Found(results, unasked, run.facts(), [run.stopped] if run.stopped else [])
+    return _Found(results, run.model.name, unasked, run.facts(), [run.stopped] if run.stopped else [])
 
 
 def _check_names(tasks: Sequence[Task]) -> None:

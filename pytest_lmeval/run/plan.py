@@ -57,11 +57,6 @@ class RunPlan:
     no_programs: str = ""
     is_trusted: bool = False
 
-    @property
-    def refuses(self) -> bool:
-        """Whether there are units that are not asked."""
-        return bool(self.no_programs or self.lacking)
-
     def refusal(self, unit: Unit) -> str:
         """Return why a unit is not asked, or an empty text."""
         if self.no_programs and runs_code(unit.task, unit.example, self.registry):
@@ -121,6 +116,11 @@ def plan_run(
         missing_sandbox(settings.sandbox) if programs and not trusted else "",
         trusted,
     )
+
+
+def task_name(unit: Unit) -> str:
+    """Return the name of the task of ``unit``."""
+    return unit.task.name
 
 
 def tasks_of(units: Iterable[Unit]) -> list[Task]:

@@ -22,6 +22,7 @@ from pytest_lmeval.run.plan import (
     opened_sandbox,
     plan_run,
     requirements_of,
+    task_name,
     tasks_of,
 )
 from pytest_lmeval.run.settings import RunSettings
@@ -98,7 +99,7 @@ class Run:
         adapter: Any = None,
         judge: Any = None,
         has_own_judge: Callable[[Any], bool] = lambda unit: False,
-        group_of: Callable[[Any], Any] = lambda unit: unit.task.name,
+        group_of: Callable[[Any], Any] = task_name,
     ) -> RunPlan:
         """Return what is known of ``units`` before anything is asked; raise UsageError for what is missing.
 

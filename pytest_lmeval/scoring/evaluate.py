@@ -209,11 +209,11 @@ def _answer(
     thoughts = tuple([completion.thoughts for completion in completions])
     return ExampleAnswer(
         outputs=tuple([completion.output for completion in completions]),
+        cut_off=any(map(_IS_CUT_OFF, completions)),
         latency_ms=round(sum(times) / len(times), 3) if times else None,
         adapter=rules.adapter,
         usage=_usage(single, scores),
         thoughts=thoughts if any(thoughts) else (),
-        cut_off=any(map(_IS_CUT_OFF, completions)),
         exchanges=tuple(map(exchange_record, exchanges)) if exchanges else (),
         request_ms=tuple(times) if len(times) > 1 else (),
         ttft_ms=tuple(firsts),

@@ -6,6 +6,8 @@ import os
 import time
 from collections.abc import Iterable
 
+from pytest_lmeval.sandbox.inside.tree import stat_fields
+
 LOOK_S = 0.25
 # A program that looks again and again whether something has happened uses a little.
 SHARE = 0.01
@@ -52,15 +54,10 @@ class Idleness:
 def _look(pid: int) -> tuple[float, frozenset[int]]:
     """Return the CPU seconds of a process and of its children that were waited for, and the states of its threads."""
     try:
-        fields = _fields(f"/proc/{pid}/stat")
-        threads = [_fields(f"/proc/{pid}/task/{thread}/stat") for thread in os.listdir(f"/proc/{pid}/task")]
+        fields = stat_fields(f"/proc/{pid}")
+        threads = [stat_fields(f"/proc/{pid}/task/{thread}") for thread in os.listdir(f"/proc/{pid}/task")]
     except (IndexError, OSError):
         # Some of it ended in between.
         return 0.0, ACTIVE
+    # utime to cstime are fields 14 to 17.
     return sum(map(int, fields[11:15])) * TICK_S, frozenset(fields[0][0] for fields in threads)
-
-
-def _fields(path: str) -> list[bytes]:
-    with open(path, "rb") as stat:
-        # The name, in parentheses, may hold anything; the state is field 3, utime to cstime are 14 to 17.
-        return stat.read().rpartition(b")")[2].split()

@@ -44,12 +44,17 @@ def cpu_seconds(pids: list[int]) -> float:
 
 def _cpu_of(pid: int) -> float:
     try:
-        with open(f"/proc/{pid}/stat", "rb") as stat:
-            # The name, in parentheses, may hold anything; utime, stime, cutime and cstime are fields 14 to 17.
-            fields = stat.read().rpartition(b")")[2].split()
+        # utime, stime, cutime and cstime are fields 14 to 17.
+        return sum(map(int, stat_fields(f"/proc/{pid}")[11:15])) / TICKS
     except OSError:
         return 0.0
-    return sum(map(int, fields[11:15])) / TICKS
+
+
+def stat_fields(place: str) -> list[bytes]:
+    """Return what the kernel says of the process or thread at ``place``: field 3, its state, and all that follow."""
+    with open(f"{place}/stat", "rb") as stat:
+        # The name, which is field 2 and in parentheses, may hold anything.
+        return stat.read().rpartition(b")")[2].split()
 
 
 def end_all(leader: int) -> bool:

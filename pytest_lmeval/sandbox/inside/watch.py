@@ -7,6 +7,7 @@ import stat
 import time
 
 from .exits import OVER_CPU, OVER_THREADS
+from .tree import stat_fields
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,9 +37,8 @@ def excess(pid: int, limits: Mapping[str, Any]) -> int | None:
 
 def _threads(pid: int) -> int:
     try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            # The name, in parentheses, may hold anything; the number of threads is field 20.
-            return int(file.read().rpartition(b")")[2].split()[17])
+        # The number of threads is field 20.
+        return int(stat_fields(f"/proc/{pid}")[17])
     except OSError:
         return 0
 
@@ -74,11 +74,9 @@ def _living_thread(pid: int) -> str:
 
 def _is_alive(thread: str) -> bool:
     try:
-        with open(f"{thread}/stat", "rb") as file:
-            state = file.read().rpartition(b")")[2].split()[0]
+        return stat_fields(thread)[0] not in (b"Z", b"X")
     except OSError:
         return False
-    return state not in (b"Z", b"X")
 
 
 def _removed_but_open(thread: str) -> list[os.stat_result]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from pytest_lmeval.data import hub
@@ -47,7 +48,7 @@ def read(path: Path, config: str | None = None) -> Splits:
     if config is not None:
         path = _configuration(path, config)
     if path.is_file():
-        return Splits({path.stem: lambda: _rows([path])}, path.name, is_single=True)
+        return Splits({path.stem: partial(_rows, [path])}, path.name, is_single=True)
     if is_saved(path):
         return Splits(hub.saved(path), path.name)
     files: dict[str, list[Path]] = {}
@@ -57,7 +58,7 @@ def read(path: Path, config: str | None = None) -> Splits:
     if not files:
         expected = f"one file per split, such as test.jsonl (of {', '.join(SUFFIXES)})"
         raise RecordRefused("bad_value", "dataset", f"no data in the folder {path.name!r}; expected {expected}")
-    return Splits({split: _reader(parts) for split, parts in files.items()}, path.name)
+    return Splits({split: partial(_rows, parts) for split, parts in files.items()}, path.name)
 
 
 def _configuration(path: Path, name: str) -> Path:
@@ -89,10 +90,6 @@ def read_subjects(path: Path, subjects: Sequence[str]) -> Mapping[str, Splits] |
 
 def _has_files(path: Path) -> bool:
     return is_saved(path) or any(file.suffix in SUFFIXES and file.is_file() for file in path.iterdir())
-
-
-def _reader(files: Sequence[Path]) -> Callable[[], Rows]:
-    return lambda: _rows(files)
 
 
 def _rows(files: Sequence[Path]) -> Rows:

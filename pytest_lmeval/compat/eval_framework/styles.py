@@ -217,20 +217,17 @@ class StyledTask(BaseTask[SubjectT]):
         raise NotImplementedError
 
     def _get_instruction_text(self, item: dict[str, Any]) -> str:
-        style = self._style
-        if style is None:
+        if (style := self._style) is None:
             return super()._get_instruction_text(item)
         return style.get_instruction_text(self._get_raw_question(item), self._get_choices(item))
 
     def _get_ground_truth(self, item: dict[str, Any]) -> str | list[str] | None:
-        style = self._style
-        if style is None:
+        if (style := self._style) is None:
             return super()._get_ground_truth(item)
         return style.get_ground_truth(self._get_choices(item), self._get_correct_index(item))
 
     def _get_fewshot_target_text(self, item: dict[str, Any]) -> str:
-        style = self._style
-        if style is None:
+        if (style := self._style) is None:
             return super()._get_fewshot_target_text(item)
         return style.get_fewshot_target_text(self._get_choices(item), self._get_correct_index(item))
 
@@ -239,8 +236,7 @@ class StyledTask(BaseTask[SubjectT]):
         return super()._get_cue_text(item) if style is None else style.get_cue_text()
 
     def _get_possible_completions(self, item: dict[str, Any]) -> list[str] | None:
-        style = self._style
-        if style is None:
+        if (style := self._style) is None:
             return super()._get_possible_completions(item)
         return style.get_possible_completions(self._get_choices(item), self._get_correct_index(item))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -91,7 +92,7 @@ def test_a_folder_without_data_says_what_it_should_hold(tmp_path: Path) -> None:
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     (tmp_path / "test.jsonl").symlink_to(tmp_path / "test.jsonl")
-    splits = Splits({"test": local._reader([tmp_path / "test.jsonl"])}, "quiz")
+    splits = Splits({"test": partial(local._rows, [tmp_path / "test.jsonl"])}, "quiz")
 
     with pytest.raises(RecordRefused, match=r"test\.jsonl cannot be read"):
         _ = splits["test"]

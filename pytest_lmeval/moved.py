@@ -36,8 +36,8 @@ _FOLDERS = {
         " python.judging=python.measures core.baselines=core.load core.prompts=core.task turns=jsonl"
         " lint.leaks=lint.answers"
     ),
-    ("metrics", "metrics"): "squad=f1 parts.lcs=parts.tokens",
-    ("tasks", "tasks"): "members=base",
+    ("metrics", "metrics"): "squad=f1 parts.lcs=parts.texts parts.search_child=parts.texts parts.tokens=parts.texts",
+    ("tasks", "tasks"): "members=base test_cases=scores",
     ("formats.declarative", "formats.declarative"): (
         "kit=templates.template filters=actions rows=datasets models.actions=actions models.dataset=models.task"
         " scoring.python=scoring.build scoring.prompts=scoring.judges agreement=scoring.judges config=load"

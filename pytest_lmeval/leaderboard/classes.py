@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TypedDict
 
 from pytest_lmeval.leaderboard.details import first_details, first_score
-from pytest_lmeval.metrics.parts.tokens import tokenize
+from pytest_lmeval.metrics.parts.texts import tokenize
 from pytest_lmeval.types import ExampleResult
 
 MAX_LABELS = 30

@@ -22,7 +22,7 @@ from pytest_lmeval.metrics.exact import (
 )
 from pytest_lmeval.metrics.f1 import f1, squad_em, squad_f1
 from pytest_lmeval.metrics.json_format import is_json, json_exact, json_schema, only_json
-from pytest_lmeval.metrics.parts.tokens import lcs_length
+from pytest_lmeval.metrics.parts.texts import lcs_length
 from pytest_lmeval.metrics.rouge import rouge_1, rouge_2, rouge_l
 
 __all__ = [

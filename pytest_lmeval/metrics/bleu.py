@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pytest_lmeval.metrics.parts.declare import metric
-from pytest_lmeval.metrics.parts.tokens import best_over_targets
+from pytest_lmeval.metrics.parts.texts import best_over_targets, ngrams
 
 _ORDERS = (1, 2, 3, 4)
 _ENTITIES = (("&quot;", '"'), ("&amp;", "&"), ("&lt;", "<"), ("&gt;", ">"))
@@ -47,8 +47,8 @@ def _bleu_4(prediction: Sequence[str], target: Sequence[str]) -> float:
 
 
 def _smoothed_precision(prediction: Sequence[str], target: Sequence[str], order: int) -> float:
-    grams = _ngrams(prediction, order)
-    matches = (grams & _ngrams(target, order)).total()
+    grams = ngrams(prediction, order)
+    matches = (grams & ngrams(target, order)).total()
     return (matches + 1) / (grams.total() + 1)
 
 
@@ -73,8 +73,8 @@ def _bleu(prediction: Sequence[str], target: Sequence[str]) -> float:
         return 0.0
     logs, missed = [], 0
     for order in _ORDERS[: len(prediction)]:
-        grams = _ngrams(prediction, order)
-        matches = (grams & _ngrams(target, order)).total()
+        grams = ngrams(prediction, order)
+        matches = (grams & ngrams(target, order)).total()
         missed += matches == 0
         logs.append(math.log((matches or 0.5**missed) / grams.total()))
     brevity = min(0.0, 1 - len(target) / len(prediction))
@@ -89,7 +89,3 @@ def _tokens(text: str) -> list[str]:
     for pattern, spaced in _STEPS:
         line = pattern.sub(spaced, line)
     return line.split()
-
-
-def _ngrams(tokens: Sequence[str], order: int) -> Counter[tuple[str, ...]]:
-    return Counter(zip(*(tokens[start:] for start in range(order)), strict=False))

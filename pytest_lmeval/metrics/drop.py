@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-import string
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pytest_lmeval.errors import RecordRefused
 from pytest_lmeval.metrics.parts.declare import metric
+from pytest_lmeval.metrics.parts.texts import ARTICLE, NO_PUNCTUATION
 
-_ARTICLE = re.compile(r"\b(?:a|an|the)\b")
-_NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 _MOST_SPANS = 100
 _EXTRAS = ("answer_tuples",)
 
@@ -72,9 +70,9 @@ def _normal(span: str) -> str:
 
 def _normal_word(word: str) -> str:
     if (number := _number(word)) is None:
-        word = word.translate(_NO_PUNCTUATION)
+        word = word.translate(NO_PUNCTUATION)
         number = _number(word)
-    return _ARTICLE.sub(" ", word if number is None else str(number))
+    return ARTICLE.sub(" ", word if number is None else str(number))
 
 
 def _number(word: str) -> float | None:

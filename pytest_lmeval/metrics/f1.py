@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import re
-import string
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pytest_lmeval.metrics.parts.declare import metric
-from pytest_lmeval.metrics.parts.tokens import best_over_targets
-
-_ARTICLE = re.compile(r"\b(?:a|an|the)\b")
-_NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
+from pytest_lmeval.metrics.parts.texts import ARTICLE, NO_PUNCTUATION, best_over_targets
 
 
 @metric(threshold=0.5)
@@ -57,4 +52,4 @@ def multiset_f1(prediction: Sequence[str], target: Sequence[str]) -> float:
 
 
 def _words(text: str) -> list[str]:
-    return _ARTICLE.sub(" ", text.lower().translate(_NO_PUNCTUATION)).split()
+    return ARTICLE.sub(" ", text.lower().translate(NO_PUNCTUATION)).split()

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pytest_lmeval.metrics.parts.declare import metric
-from pytest_lmeval.metrics.parts.tokens import best_over_targets, lcs_length
+from pytest_lmeval.metrics.parts.texts import best_over_targets, lcs_length, ngrams
 
 # So many pairs of tokens are compared in about a second; two texts of a megabyte take seven, and 2 GB of memory.
 _MOST_PAIRS = 1_000_000_000
@@ -52,10 +51,6 @@ def rouge_2(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) 
 
 
 def _rouge_n(prediction: Sequence[str], target: Sequence[str], *, order: int) -> float:
-    ours, theirs = (_ngrams(side, order) for side in (prediction, target))
+    ours, theirs = (ngrams(side, order) for side in (prediction, target))
     total = ours.total() + theirs.total()
     return 2 * (ours & theirs).total() / total if total else 0.0
-
-
-def _ngrams(tokens: Sequence[str], order: int) -> Counter[tuple[str, ...]]:
-    return Counter(zip(*(tokens[start:] for start in range(order)), strict=False))

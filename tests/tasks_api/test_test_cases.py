@@ -9,7 +9,7 @@ import pytest
 from pytest_lmeval.errors import RecordRefused
 from pytest_lmeval.sandbox import open_sandbox
 from pytest_lmeval.tasks import CodeExecutionPassAtOne
-from pytest_lmeval.tasks.test_cases import plan_test_cases
+from pytest_lmeval.tasks.scores import plan_test_cases
 
 RIGHT = "Like so:\n```python\ndef add(a, b):\n    return a + b\n```"
 WRONG = "def add(a, b):\n    return a - b"

@@ -24,9 +24,9 @@ _LAYERS = ("kernel", "landlock", "seccomp")
 _JOBS = {
     "json_schema": ("schema_child.py", "check", "jsonschema", "json"),
     "math_equal": ("math_child.py", "answer", "math_verify", "math"),
-    "pattern": ("search_child.py", "matches", None, None),
-    "rouge_l": ("tokens.py", "lcs_length", None, None),
-    "string_equals_mcqa": ("search_child.py", "found", None, None),
+    "pattern": ("texts.py", "matches", None, None),
+    "rouge_l": ("texts.py", "lcs_length", None, None),
+    "string_equals_mcqa": ("texts.py", "found", None, None),
 }
 
 

@@ -18,7 +18,7 @@ from pytest_lmeval.formats.declarative.models.scorers import (
 )
 from pytest_lmeval.formats.declarative.scoring.outcome import ScorerOutput, Scoring
 from pytest_lmeval.formats.declarative.templates import Kit
-from pytest_lmeval.metrics.parts.search_child import found
+from pytest_lmeval.metrics.parts.texts import found
 from pytest_lmeval.metrics.parts.worker import shared_worker
 from pytest_lmeval.postprocess import Extraction, apply_metric, share_of
 

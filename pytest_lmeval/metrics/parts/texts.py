@@ -1,16 +1,28 @@
-"""The words that the overlap metrics count, and the longest sequence that two sides share; a worker runs it, too."""
+"""What metrics do with texts: their words, runs of them, what two sides share, and what is found in one.
+
+What can take long runs in the process of worker_child.py, which executes this file by itself.
+"""
 
 from __future__ import annotations
 
 import re
+import string
+from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 
+ARTICLE = re.compile(r"\b(?:a|an|the)\b")
+NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 _TOKEN = re.compile(r"\w+")
 
 
 def tokenize(text: str) -> list[str]:
     r"""Return the ``\w+`` runs of the lowercased text: letters, digits and underscores of any script."""
     return _TOKEN.findall(text.lower())
+
+
+def ngrams(tokens: Sequence[str], order: int) -> Counter[tuple[str, ...]]:
+    """Return how often each run of ``order`` neighbouring tokens is there."""
+    return Counter(zip(*(tokens[start:] for start in range(order)), strict=False))
 
 
 def best_over_targets(
@@ -46,3 +58,20 @@ def lcs_length(left: Sequence[Hashable], right: Sequence[Hashable]) -> int:
             row = row + matches | row - matches
     # Carries leave the row to the left, where nothing reads them: cut off once, not at every step.
     return len(short) - (row & columns).bit_count()
+
+
+def found(words: Sequence[str], text: str) -> list[int]:
+    """Return the places in ``words`` of those that stand in ``text``, in any case, with no letter or digit beside them.
+
+    Takes ``O(len(text) * len(word))`` time for each.
+    """
+    return [place for place, word in enumerate(words) if _stands_in(word, text)]
+
+
+def matches(pattern: str, text: str) -> bool:
+    """Tell whether a regular expression is found in ``text``; that can take time without end."""
+    return re.search(pattern, text) is not None
+
+
+def _stands_in(word: str, text: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text, re.IGNORECASE) is not None

@@ -42,12 +42,13 @@ _FOLDERS = {
         "kit=templates.template filters=actions rows=datasets models.actions=actions models.dataset=models.task"
         " scoring.python=scoring.build scoring.prompts=scoring.judges agreement=scoring.judges config=load"
     ),
-    ("compare", "compare"): "limits=findings shared_answers=baseline",
+    ("compare", "compare"): "limits=findings shared_answers=baseline against=compare",
     ("sandbox", "sandbox"): "child=levels execute=opening strays=fresh",
     ("sandbox.inside", "sandbox.inside"): "places=cage privileges=kernel proxies=host",
     ("compat.eval_framework", "compat.eval_framework"): "confidence=measures language=measures styled=styles",
     ("stats", "stats"): "units=intervals",
-    ("report", "report"): "cached=wording",
+    ("report", "report"): "cached=wording rerun=wording",
+    ("report.html", "report"): "comparison",
     ("report.html", ""): "texts=text",
     ("plugin", "plugin.settings"): "options ini_gate=checks unheeded=checks report_dir models stash=models",
     ("plugin", "plugin.collect"): "collector collected locate formatting sharding=selecting tags=selecting",

@@ -32,7 +32,7 @@ def complain(message: str) -> None:
 
 def show_json(value: Any) -> None:
     """Print the value as ASCII JSON with two-space indent; infinities and NaN are a ValueError."""
-    # No line of it begins with a text's own characters; only texts have ``##``, and a JSON parser reads the same..
+    # No line of it begins with a text's own characters; only texts have ``##``, and a JSON parser reads the same.
     print(json.dumps(value, indent=2, allow_nan=False).replace("##", "#\\u0023"))
 
 

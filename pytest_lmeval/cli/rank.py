@@ -8,8 +8,8 @@ from pathlib import Path
 
 from pytest_lmeval.arguments import level
 from pytest_lmeval.cli.output import add_format, add_pair_by, show, show_json
+from pytest_lmeval.compare.entrants import by_config
 from pytest_lmeval.compare.rank import ALPHA, Ranking, Standing, rank
-from pytest_lmeval.compare.variants import by_config
 from pytest_lmeval.records.runfile import RunFile, read_run
 from pytest_lmeval.report.markdown import escape, table
 from pytest_lmeval.report.ranking_text import ranking_remarks

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -13,7 +14,9 @@ from pytest_lmeval.compare.coverage import coverage
 from pytest_lmeval.compare.explain import explain, staleness
 from pytest_lmeval.compare.pairing import Key, Pair, Pairing, pair_up
 from pytest_lmeval.compare.retargeted import Retargeted, retargeted
+from pytest_lmeval.leaderboard.board import Leaderboard
 from pytest_lmeval.leaderboard.details import explanation_of, is_function, shown_response, wanted_of
+from pytest_lmeval.records.runfile import RunFile, examples_of
 from pytest_lmeval.types import ExampleResult
 
 Flip = Pair
@@ -102,6 +105,40 @@ def compare(
         coverage=coverage(pairing, by_old_targets, gone),
         criteria=criteria,
     )
+
+
+def compare_with(baseline: RunFile, board: Leaderboard, criteria: Criteria, root: Path | None = None) -> Comparison:
+    """Return the paired comparison of a board with an earlier run; raise UsageError if that has no examples.
+
+    Examples that the board left out by choice are outside of the comparison, and so is a task that the board does not
+    have while its file still lies below ``root``. Without ``root`` such a task counts as removed. ``criteria.exact``
+    holds only where the baseline is the same model's: of another one, a flip says nothing by itself.
+    """
+    criteria = replace(criteria, exact=criteria.exact and baseline.adapter == board.facts.adapter)
+    new = [result for row in board.tasks for result in row.per_example]
+    present = {row.task for row in board.tasks}
+    counts = board.facts.selection.get("tasks", {})
+    partial = {name for name, count in counts.items() if count.get("selected") != count.get("available")}
+
+    def outside(task: str, id: str) -> bool:
+        if task in present:
+            return task in partial
+        info = baseline.infos.get(task)
+        return task in partial or (root is not None and info is not None and (root / info.path).is_file())
+
+    # Which examples were skipped is not recorded: of a board that has some, those without a result may be either.
+    facts = board.facts
+    gone = "removed, skipped or lost" if facts.skipped or facts.missing or not facts.finished else "removed"
+    left_out = _other_sandbox(baseline, board, new)
+    return compare(examples_of(baseline), new, criteria, left_out=left_out, outside=outside, gone=gone)
+
+
+def _other_sandbox(baseline: RunFile, board: Leaderboard, new: Iterable[ExampleResult]) -> Mapping[str, str]:
+    old, now = (manifest.get("sandbox") for manifest in (baseline.manifest, board.facts.manifest))
+    if old == now or old is None:
+        return {}
+    tasks = sorted({result.task for result in new if result.metric == "code_exec"})
+    return dict.fromkeys(tasks, f"run at sandbox level {now}, in the baseline at {old}")
 
 
 def _first(changes: Sequence[TaskChange]) -> Verdict:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import NamedTuple
 
@@ -130,3 +130,28 @@ def _some(names: Iterable[str]) -> str:
     ordered = sorted(names)
     more = f" and {len(ordered) - 3} more" if len(ordered) > 3 else ""
     return (", ".join(ordered[:3]) or "none") + more
+
+
+def by_config(runs: Sequence[RunFile]) -> list[RunFile]:
+    """Return a run for each variant of the tasks in ``runs``, named by its config, with the tasks named alike.
+
+    Of several runs the adapter's name goes before the config's. Tasks without variants are left out. Raises UsageError
+    where a run has none.
+    """
+    return [variant for run in runs for variant in _variants(run, with_name=len(runs) > 1)]
+
+
+def _variants(run: RunFile, *, with_name: bool) -> list[RunFile]:
+    # A variant is called TASK@CONFIG, and says so by its values.
+    names = {name: name.rpartition("@") for name, info in run.infos.items() if info.config and "@" in name}
+    configs = dict.fromkeys(config for _, _, config in names.values())
+    if len(configs) < 2:
+        raise UsageError(f"{run.path}: no variants of a task; --by config takes a run whose --lm-config is a list")
+    found = []
+    for config in configs:
+        tasks = {name: task for name, (task, _, own) in names.items() if own == config}
+        results = [replace(each, task=tasks[each.task]) for each in examples_of(run) if each.task in tasks]
+        facts = replace(run.facts, adapter=f"{run.adapter} {config}" if with_name else config)
+        path = run.path.with_name(f"{run.path.name}@{config}")
+        found.append(replace(run, path=path, facts=facts, results=tuple(results), board=None))
+    return found

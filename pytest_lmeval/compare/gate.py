@@ -142,7 +142,7 @@ def decide(
     comparison = None
     if baseline is not None:
         # Only a run that is compared pays for what compares.
-        from pytest_lmeval.compare.against import compare_with
+        from pytest_lmeval.compare.compare import compare_with
 
         if not settings.update:
             check_pairing(baseline.results or (), settings.pair_by, baseline.path)

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from pytest_lmeval.report.rerun import command, rerun_command
+from pytest_lmeval.report.wording import command, rerun_parts, with_item
 from tests.tables import each_row
 
 
 def _again(argv: list[str], path: str = "tasks/t.jsonl", item: str = "a", **manifest: Any) -> str:
-    return rerun_command({"argv": ["pytest", *argv], **manifest}, path, item)
+    return with_item(rerun_parts({"argv": ["pytest", *argv], **manifest}, path), item)
 
 
 @each_row(
@@ -52,5 +52,6 @@ def test_an_example_is_named_as_a_shell_passes_it_on(path: str, item: str, rootd
 
 @pytest.mark.parametrize("manifest", [{}, {"argv": "x", "rootdir": None, "report_dir": 3}])
 def test_a_run_that_recorded_less_gets_a_command_all_the_same(manifest: dict[str, Any]) -> None:
-    assert "pytest tasks/t.jsonl::a --lm-report-dir=reports/rerun" == rerun_command(manifest, "tasks/t.jsonl", "a")
+    expected = "pytest tasks/t.jsonl::a --lm-report-dir=reports/rerun"
+    assert expected == with_item(rerun_parts(manifest, "tasks/t.jsonl"), "a")
     assert "" == command(manifest)

@@ -140,8 +140,7 @@ class Records:
         return {"comparison": self.comparison, "boards": boards} if self.are_several else boards[""]
 
     def _compare(self) -> None:
-        from pytest_lmeval.report.comparison import compared, write_comparison
-        from pytest_lmeval.report.html.comparison import Compared
+        from pytest_lmeval.report.comparison import Compared, compared, write_comparison
 
         models = [
             Compared(record.label, record.board, tuple(record.with_prompts()), str(record.report_dir))

@@ -17,7 +17,7 @@ from pytest_lmeval.report.html.examples import (
     urgency,
 )
 from pytest_lmeval.report.html.steps import encode
-from pytest_lmeval.report.rerun import command, rerun_parts
+from pytest_lmeval.report.wording import command, rerun_parts
 from pytest_lmeval.types import ExampleResult
 
 MAX_EXAMPLES = 10_000

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from pytest_lmeval.leaderboard.board import RunFacts, build_board
-from pytest_lmeval.report.comparison import compared
-from pytest_lmeval.report.html.comparison import Compared, render_comparison
+from pytest_lmeval.report.comparison import Compared, compared, render_comparison
 from pytest_lmeval.types import ExampleResult
 from tests.report.html.browser import Browser
 

@@ -15,6 +15,7 @@ from pytest_lmeval.adapters.protocol import ANY_OPTION
 from pytest_lmeval.adapters.resolve import adapter_name
 from pytest_lmeval.asking.ask import Answer
 from pytest_lmeval.asking.engine import Engine
+from pytest_lmeval.asking.limits import Budget
 from pytest_lmeval.asking.transport import Job
 from pytest_lmeval.errors import AdapterError, BudgetSpent, RecordRefused, UsageError
 from pytest_lmeval.functions.example import ExampleState, cut, place
@@ -93,21 +94,22 @@ class Asker:
         if refused and sent is None and ANY_OPTION not in self._options:
             takes = f"it takes {', '.join(sorted(self._options))}" if self._options else "it takes none per request"
             raise AdapterError(f"adapter {self.name} does not take {', '.join(sorted(refused))} from lm.ask; {takes}")
-        await self._turn()
+        if self.engine.budget is not None:
+            await self._turn(self.engine.budget)
         answer = await self._answer(request if sent is None else sent)
-        self._settle(answer)
+        if self.engine.budget is not None:
+            self._settle(self.engine.budget, answer)
         if isinstance(answer, AdapterError):
             raise answer
         assert isinstance(answer, Completion)
         self._note(Exchange(request, answer))
         return answer
 
-    def _settle(self, answer: Answer) -> None:
-        if self.engine.budget is not None:
-            try:
-                self.engine.budget.settle(answer)
-            finally:
-                self._settled.set()
+    def _settle(self, budget: Budget, answer: Answer) -> None:
+        try:
+            budget.settle(answer)
+        finally:
+            self._settled.set()
 
     def _recalled(self, known: KnownAnswers, request: Generate) -> Completion | None:
         example = (request.task, request.id)
@@ -115,10 +117,7 @@ class Asker:
             self._recalls[example] = known.of(*example)
         return self._recalls[example].take(request)
 
-    async def _turn(self) -> None:
-        budget = self.engine.budget
-        if budget is None:
-            return
+    async def _turn(self, budget: Budget) -> None:
         while not budget.allows(1):
             if not budget.is_waiting:
                 budget.check(1)
@@ -175,16 +174,16 @@ class Asker:
             for request, future in gathered:
                 if not future.done():
                     future.set_result(job)
-                else:
-                    self._settle_unclaimed(job, request)
+                elif self.engine.budget is not None:
+                    self._settle_unclaimed(self.engine.budget, job, request)
 
-    def _settle_unclaimed(self, job: Job, request: Generate) -> None:
+    def _settle_unclaimed(self, budget: Budget, job: Job, request: Generate) -> None:
         """Count what an answer cost that nobody waits for any more: its request was cancelled."""
         if job.failure is None:
             with suppress(BudgetSpent):  # the next request meets it
-                self._settle(_answer_in(job, request))
-        elif self.engine.budget is not None:
-            self.engine.budget.release()
+                self._settle(budget, _answer_in(job, request))
+        else:
+            budget.release()
             self._settled.set()
 
 
@@ -230,7 +229,9 @@ def open_step(state: ExampleState, kind: str, name: str, request: Generate) -> S
     """Return a new step of an example, for a request of its."""
     shown = request.prompt if isinstance(request.prompt, str) else [each.to_json() for each in request.prompt]
     key, may_fail = request_hash([request]), state.may_fail > 0
-    return state.add(Step(kind, name, cut(shown), start_ms=state.now_ms, key=key, may_fail=may_fail))
+    step = Step(kind, name, cut(shown), start_ms=state.now_ms, key=key, may_fail=may_fail)
+    state.steps.append(step)
+    return step
 
 
 def answered(state: ExampleState, step: Step, asker: Asker, request: Generate) -> Asking[Completion]:

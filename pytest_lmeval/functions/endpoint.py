@@ -142,24 +142,12 @@ class Clients:
 
     def __init__(self, asker: Asker, endpoint: Endpoint) -> None:
         self._asker = asker
-        self._endpoint = endpoint
+        self.endpoint = endpoint
         port, own = endpoint.root.rpartition(":")[2], str(getattr(asker.engine.adapter, "base_url", ""))
         if re.match(rf"https?://(localhost|127\.0\.0\.1|\[::1\]):{port}(/|$)", own):
             raise UsageError(
                 f"adapter {asker.name}: its base_url {own} is this run's own endpoint; name a model's server"
             )
-
-    def admit(self, state: ExampleState) -> str:
-        """Return a new token under which requests of an example are answered."""
-        return self._endpoint.register(state, self)
-
-    def dismiss(self, token: str) -> None:
-        """Answer requests with ``token`` no more."""
-        self._endpoint.forget(token)
-
-    def url(self, token: str) -> str:
-        """Return the base URL for the example with ``token``."""
-        return self._endpoint.url(token)
 
     async def answer(self, state: ExampleState, asked: ChatRequest) -> Completion:
         """Return the answer; raise LmevalError without one, which makes the example an error.
@@ -183,7 +171,8 @@ class Clients:
 
     def refuse(self, state: ExampleState, what: str, error: AdapterError) -> None:
         """Note a request that nobody was asked, ``what`` being its method and path; the example is an error."""
-        step = state.add(Step("request", what, start_ms=state.now_ms, may_fail=state.may_fail > 0))
+        step = Step("request", what, start_ms=state.now_ms, may_fail=state.may_fail > 0)
+        state.steps.append(step)
         close_failed(state, step, error)
 
 

@@ -21,7 +21,8 @@ from pytest_lmeval.text import portable_path
 
 CURRENT: ContextVar[ExampleState | None] = ContextVar("lmeval_example", default=None)
 """The example that the running code belongs to, its tasks and ``asyncio.to_thread`` included."""
-_LARGEST = 1 << 20
+LARGEST = 1 << 20
+"""How many characters a step holds at most."""
 _OURS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "")
 
 
@@ -150,10 +151,7 @@ class ExampleState:
         self.check_is_running(what)
         if not (isinstance(kind, str) and kind and isinstance(name, str)):
             self._refuse(f"{what}: expected a kind and a name, both text")
-        return self.add(Step(kind, name, self._small(input, what), self._small(output, what), self.now_ms))
-
-    def add(self, step: Step) -> Step:
-        """Append a step."""
+        step = Step(kind, name, self._small(input, what), self._small(output, what), self.now_ms)
         self.steps.append(step)
         return step
 
@@ -190,8 +188,8 @@ class ExampleState:
 
     def _small(self, value: object, what: str) -> Any:
         kept, size = as_json(value)
-        if size > _LARGEST:
-            error = UsageError(f"{place()}: {what}: {size:,} characters; a step holds at most {_LARGEST:,}")
+        if size > LARGEST:
+            error = UsageError(f"{place()}: {what}: {size:,} characters; a step holds at most {LARGEST:,}")
             self.fail(error)
             raise error
         return kept
@@ -211,15 +209,10 @@ def as_json(value: object) -> tuple[Any, int]:
     return json.loads(text), len(text)
 
 
-def is_large(size: int) -> bool:
-    """Tell whether a step can not hold so many characters."""
-    return size > _LARGEST
-
-
 def cut(value: Any) -> Any:
     """Return a step's ``value`` with texts of more than 1 MiB cut off: what was asked is shown, not needed again."""
     if isinstance(value, str):
-        return value if len(value) <= _LARGEST else f"{value[:_LARGEST]} [{len(value) - _LARGEST:,} more characters]"
+        return value if len(value) <= LARGEST else f"{value[:LARGEST]} [{len(value) - LARGEST:,} more characters]"
     if isinstance(value, list):
         return [cut(each) for each in value]
     return {name: cut(each) for name, each in value.items()} if isinstance(value, dict) else value

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -25,24 +26,26 @@ from pytest_lmeval.functions.steps import Step
 from pytest_lmeval.types import Completion, Generate, Message
 
 if TYPE_CHECKING:
-    from pytest_lmeval.functions.endpoint import Clients
+    from pytest_lmeval.functions.endpoint import Clients, Endpoint
 
 _YES_NO = ("yes", "no")
 _Result = TypeVar("_Result")
 
 
+@dataclass(eq=False)
 class Services:
-    """Whom the examples of one model ask, who judges them, and what answers applications' own clients."""
+    """Whom the examples of one model ask, and who judges them; ``endpoint`` returns that for applications' clients."""
 
-    def __init__(self, model: Asker, judge: Asker | None, open_clients: Callable[[Asker], Clients]) -> None:
-        self.model = model
-        self.judge = judge
-        self._open_clients = open_clients
+    model: Asker
+    judge: Asker | None
+    endpoint: Callable[[], Endpoint]
 
     @cached_property
     def clients(self) -> Clients:
         """What answers the requests of applications' own clients; most runs have none."""
-        return self._open_clients(self.model)
+        from pytest_lmeval.functions.endpoint import Clients
+
+        return Clients(self.model, self.endpoint())
 
 
 class LmBase:
@@ -124,7 +127,7 @@ class LmBase:
     @property
     def base_url(self) -> str:
         """The address of an endpoint for chat completions that answers for this example, until it ends."""
-        return self._services.clients.url(self.token)
+        return self._services.clients.endpoint.url(self.token)
 
     @property
     def token(self) -> str:
@@ -132,7 +135,8 @@ class LmBase:
         state = self._running
         state.check_is_running("lm.base_url")
         if not self._token:
-            self._token = self._services.clients.admit(state)
+            clients = self._services.clients
+            self._token = clients.endpoint.register(state, clients)
         return self._token
 
     @property
@@ -143,7 +147,7 @@ class LmBase:
 
     def _forget_token(self) -> None:
         if self._token:
-            self._services.clients.dismiss(self._token)
+            self._services.clients.endpoint.forget(self._token)
         self._token = ""
 
     @property

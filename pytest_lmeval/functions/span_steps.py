@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pytest_lmeval.functions.example import as_json, cut, is_large
+from pytest_lmeval.functions.example import LARGEST, as_json, cut
 from pytest_lmeval.functions.steps import Step
 
 _OPERATION = "gen_ai.operation.name"
@@ -94,7 +94,7 @@ def _usage(attributes: Mapping[str, Any]) -> dict[str, float]:
 
 def _read(value: Any) -> Any:
     """Return what an attribute holds, which is JSON where attributes can have no structure."""
-    if isinstance(value, str) and value[:1] in ("{", "[") and not is_large(len(value)):
+    if isinstance(value, str) and value[:1] in ("{", "[") and len(value) <= LARGEST:
         try:
             value = json.loads(value)
         except (ValueError, RecursionError):
@@ -127,6 +127,6 @@ def _error(span: Any, attributes: Mapping[str, Any]) -> str:
 
 def _small(value: Any) -> Any:
     kept, size = as_json(value)
-    if not is_large(size):
+    if size <= LARGEST:
         return kept
     return cut(kept if isinstance(kept, str) else json.dumps(kept, ensure_ascii=False))

@@ -19,6 +19,7 @@ from pytest_lmeval.leaderboard.board import info_of
 from pytest_lmeval.plugin.collect.collected import collected, repeated_by_plugin
 from pytest_lmeval.plugin.collect.collector import ItemNames
 from pytest_lmeval.plugin.evals.item import EvalItem, follow
+from pytest_lmeval.plugin.evals.startable import parameters_of
 from pytest_lmeval.plugin.private import arguments_of, fixture_definitions, remade, show_parameters_as
 from pytest_lmeval.plugin.settings.models import labels_of
 from pytest_lmeval.plugin.settings.settings import scrubber_of_run
@@ -156,7 +157,7 @@ def _plain(collector: Any, function: Any, item: Any, names: EvalNames) -> list[A
     if qualified not in task.code:
         _read(task, file, item, qualified)
     id = names.id(item.nodeid.partition("::")[2])
-    example = Example(id, row_text(_parameters(item)), (), task.metric, line=_line(item))
+    example = Example(id, row_text(parameters_of(item)), (), task.metric, line=_line(item))
     names.rename(item)
     task.examples.append(example)
     if not inspect.iscoroutinefunction(item.function):
@@ -196,7 +197,7 @@ def _made(
 
 
 def _refuse_repeated(collector: pytest.Collector, item: Any) -> None:
-    if _REPEAT not in _parameters(item):
+    if _REPEAT not in parameters_of(item):
         return
     mark = item.get_closest_marker("repeat")
     if refusal := repeated_by_plugin(item.config, int(mark.args[0]) if mark is not None else 0):
@@ -204,7 +205,7 @@ def _refuse_repeated(collector: pytest.Collector, item: Any) -> None:
 
 
 def _example(item: Any, spec: EvalFunction, rows: _Given | None, names: EvalNames) -> Example:
-    parameters = _parameters(item)
+    parameters = parameters_of(item)
     metadata = {**spec.metadata, **({"tags": list(spec.tags)} if spec.tags else {})}
     if rows is None:
         callspec = getattr(item, "callspec", None)
@@ -215,11 +216,6 @@ def _example(item: Any, spec: EvalFunction, rows: _Given | None, names: EvalName
         id = rows.data.ids[place] if not others else item.callspec.id
         shown = row_text({"row": parameters["row"], **others} if others else parameters["row"])
     return Example(names.id(id), shown, (), "function", metadata=metadata, line=_line(item))
-
-
-def _parameters(item: Any) -> dict[str, Any]:
-    callspec = getattr(item, "callspec", None)
-    return dict(callspec.params) if callspec is not None else {}
 
 
 def _new_task(

@@ -23,7 +23,7 @@ from pytest_lmeval.scoring.judge import Judge
 from pytest_lmeval.types import Exchange
 
 if TYPE_CHECKING:
-    from pytest_lmeval.functions.endpoint import Clients, Endpoint
+    from pytest_lmeval.functions.endpoint import Endpoint
     from pytest_lmeval.functions.spans import Spans
     from pytest_lmeval.plugin.asking.state import RunState
     from pytest_lmeval.plugin.evals.session import EvalSession
@@ -212,7 +212,7 @@ def services_of(state: RunState, shared: Shared, engine: Any, judge: Any) -> Ser
     judges = state.run.judges(judge)
     shared.keep_logs()
     judging = _asker(state, shared.loop, judges.engine, judges) if isinstance(judges, Judge) else None
-    return Services(_asker(state, shared.loop, engine), judging, lambda asker: _clients(asker, shared.endpoint))
+    return Services(_asker(state, shared.loop, engine), judging, lambda: shared.endpoint)
 
 
 def _asker(state: RunState, loop: Loop, engine: Any, judge: Judge | None = None) -> Asker:
@@ -227,12 +227,6 @@ def _asker(state: RunState, loop: Loop, engine: Any, judge: Judge | None = None)
         run.note(exchange.request.task, exchange.request.id, exchange, judge)
 
     return Asker(engine, loop, known, note, key)
-
-
-def _clients(asker: Asker, endpoint: Endpoint) -> Clients:
-    from pytest_lmeval.functions.endpoint import Clients
-
-    return Clients(asker, endpoint)
 
 
 def _nothing() -> None:

@@ -179,7 +179,7 @@ def test_what_a_span_holds_beyond_a_mebibyte_is_cut(spans: Spans, tracer: Any) -
 def test_tokens_are_counted_once(spans: Spans, tracer: Any) -> None:
     def asks(state: ExampleState) -> None:
         # What lm.base_url answered is a step of its own, recorded while the client waited.
-        state.add(Step("request", "stub", start_ms=state.now_ms, ms=0.0, usage=TOKENS))
+        state.put(Step("request", "stub", start_ms=state.now_ms, ms=0.0, usage=TOKENS))
 
     def act(state: ExampleState) -> None:
         with tracer.start_as_current_span("chain", attributes={**CHAT, **USED}):

@@ -60,6 +60,12 @@ def arguments_of(item: pytest.Item) -> Sequence[str]:
     return getattr(fixtures_of(item), "argnames", ())
 
 
+def parameters_of(item: Any) -> dict[str, Any]:
+    """Return the parameters of an item by name, those of its row among them. Without ``callspec`` none."""
+    callspec = getattr(item, "callspec", None)
+    return callspec.params if callspec is not None else {}
+
+
 def is_parameter(definition: Any) -> bool:
     """Return whether this is what pytest puts in place of a fixture to pass a parameter on, by its function's name."""
     return str(getattr(definition.func, "__name__", "")) == "get_direct_param_fixture_func"

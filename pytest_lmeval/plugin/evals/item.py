@@ -15,7 +15,7 @@ from pytest_lmeval.functions.task import describe
 from pytest_lmeval.plugin.asking.failure import ExampleFailed, explain
 from pytest_lmeval.plugin.asking.item import ScoredItem, attach
 from pytest_lmeval.plugin.asking.state import RunState, other_adapter, run_state
-from pytest_lmeval.plugin.evals.startable import parameters_of
+from pytest_lmeval.plugin.private import parameters_of
 from pytest_lmeval.plugin.record.run_facts import rerun_of
 from pytest_lmeval.plugin.settings.models import config_of, of_model
 from pytest_lmeval.plugin.workers.report import add_to_report

@@ -17,8 +17,16 @@ from pytest_lmeval.functions.loop import sections
 from pytest_lmeval.functions.runner import Outcome, Runner, Running
 from pytest_lmeval.functions.task import FailureRule, result_of
 from pytest_lmeval.plugin.evals.process import services_of, shared
-from pytest_lmeval.plugin.evals.startable import Starter, parameters_of
-from pytest_lmeval.plugin.private import arguments_of, closure_of, crash_of, is_worker, uncaptured, worker_input
+from pytest_lmeval.plugin.evals.startable import Starter
+from pytest_lmeval.plugin.private import (
+    arguments_of,
+    closure_of,
+    crash_of,
+    is_worker,
+    parameters_of,
+    uncaptured,
+    worker_input,
+)
 from pytest_lmeval.plugin.settings.models import of_model
 from pytest_lmeval.text import own_name
 from pytest_lmeval.types import ExampleResult

@@ -21,6 +21,7 @@ from pytest_lmeval.plugin.private import (
     is_parameter,
     is_replacement,
     is_worker,
+    parameters_of,
     set_up_by,
 )
 
@@ -139,12 +140,6 @@ def values_for(item: Any, needs: FixtureNeeds, running: Any) -> dict[str, Any] |
             return None
         values[name] = value
     return values
-
-
-def parameters_of(item: Any) -> dict[str, Any]:
-    """Return the parameters of an item by name, those of its row among them."""
-    callspec = getattr(item, "callspec", None)
-    return callspec.params if callspec is not None else {}
 
 
 def _place(function: Any) -> str:

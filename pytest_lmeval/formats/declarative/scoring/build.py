@@ -2,47 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 from pytest_lmeval.errors import ScoringError
 from pytest_lmeval.formats.declarative.models.scorers import (
-    JsonSchema,
     JudgeBase,
-    MetricScorer,
     PythonScorer,
-    Rouge,
     ScorerBase,
-    StringEquals,
-    StringEqualsMcqa,
 )
 from pytest_lmeval.formats.declarative.scoring.judges import judging_scorer
 from pytest_lmeval.formats.declarative.scoring.outcome import Scorer, ScorerOutput, Scoring
-from pytest_lmeval.formats.declarative.scoring.texts import (
-    EqualityScorer,
-    McqaScorer,
-    RegistryScorer,
-    RougeScorer,
-    SchemaScorer,
-)
-from pytest_lmeval.formats.declarative.snippets import Snippet, SnippetFault
+from pytest_lmeval.formats.declarative.scoring.texts import text_scorer
+from pytest_lmeval.formats.declarative.snippets import Snippet, SnippetFault, attributes, plain
 from pytest_lmeval.formats.declarative.templates import Kit
-from pytest_lmeval.formats.declarative.values import attributes, plain
 
 _FORMS = (
     ("sample", "model_input", "model_output"),
     ("sample", "solver_output"),
     ("sample",),
-)
-_TEXTS: MappingProxyType[type[ScorerBase], Callable[..., Any]] = MappingProxyType(
-    {
-        StringEquals: EqualityScorer,
-        StringEqualsMcqa: McqaScorer,
-        Rouge: RougeScorer,
-        JsonSchema: SchemaScorer,
-    }
 )
 
 
@@ -50,10 +29,7 @@ def build_scorer(key: str, model: ScorerBase, kit: Kit, tools: Sequence[Mapping[
     """Return the scorer of any kind but Python; one that judges calls does so by the schemas of ``tools``."""
     if isinstance(model, JudgeBase):
         return judging_scorer(key, model, kit)
-    if isinstance(model, MetricScorer):
-        return RegistryScorer(key, model, kit, tools=tuple(tools))
-    scorer: Scorer = _TEXTS[type(model)](key, model, kit)
-    return scorer
+    return text_scorer(key, model, kit, tools)
 
 
 def scorer_parameters(snippet: Snippet) -> tuple[str, ...]:

@@ -144,9 +144,9 @@ class JudgingScorer:
 def judging_scorer(key: str, model: JudgeBase, kit: Kit) -> JudgingScorer:
     """Return the scorer that a model of any kind of judge describes."""
     if isinstance(model, Labeler):
-        task = _labeler(model.labels or model.valid_labels or [])
+        task = _of_labels("", model.labels or model.valid_labels or [])
     elif isinstance(model, JudgeClassifier):
-        task = _classifier(model)
+        task = _of_labels(_CLASSIFY, [*model.correct_labels, *model.incorrect_labels], model.correct_labels)
     else:
         assert isinstance(model, JudgeScorer)
         task = _number(model.score_min, model.score_max)
@@ -154,36 +154,23 @@ def judging_scorer(key: str, model: JudgeBase, kit: Kit) -> JudgingScorer:
     return JudgingScorer(key, model, kit, task, (*task.names, *human))
 
 
-def _labeler(labels: Sequence[str]) -> _JudgeTask:
-    return _JudgeTask(
-        prompt="",
-        repair=_REPAIR_LABEL,
-        read=lambda reply: read_label(reply, labels),
-        fields_of=lambda label: {"label": label},
-        names=("label",),
-        candidates=(),
-        verdict="label",
-        wanted=f"label out of {', '.join(labels)}",
-        known={"labels": list(labels)},
-    )
-
-
-def _classifier(model: JudgeClassifier) -> _JudgeTask:
-    labels = [*model.correct_labels, *model.incorrect_labels]
+def _of_labels(prompt: str, labels: Sequence[str], correct: Sequence[str] = ()) -> _JudgeTask:
+    candidates = ("is_correct",) if correct else ()
 
     def fields_of(label: Any) -> dict[str, Any]:
-        return {"is_correct": None if label is None else label in model.correct_labels, "label": label}
+        is_correct = {"is_correct": None if label is None else label in correct} if correct else {}
+        return {**is_correct, "label": label}
 
     return _JudgeTask(
-        prompt=_CLASSIFY,
+        prompt=prompt,
         repair=_REPAIR_LABEL,
         read=lambda reply: read_label(reply, labels),
         fields_of=fields_of,
-        names=("is_correct", "label"),
-        candidates=("is_correct",),
+        names=(*candidates, "label"),
+        candidates=candidates,
         verdict="label",
         wanted=f"label out of {', '.join(labels)}",
-        known={"labels": labels},
+        known={"labels": list(labels)},
     )
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from pytest_lmeval.errors import ScoringError
@@ -13,6 +14,7 @@ from pytest_lmeval.formats.declarative.models.scorers import (
     JsonSchema,
     MetricScorer,
     Rouge,
+    ScorerBase,
     StringEquals,
     StringEqualsMcqa,
 )
@@ -22,28 +24,42 @@ from pytest_lmeval.metrics.parts.texts import found
 from pytest_lmeval.metrics.parts.worker import shared_worker
 from pytest_lmeval.postprocess import Extraction, apply_metric, share_of
 
-_EQUALITY = ("prediction_is_correct", "answer_gt", "answer_pred")
 _ROUGE = ("rouge_1", "rouge_2", "rouge_l")
 _MOST_PAIRS = 10_000_000
+_Schemas = Sequence[Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class _TextScorer:
-    """A scorer that compares a text: the model's answer, or what its ``prediction`` gives, after its rule."""
+class TextScorer:
+    """A scorer that compares a text: the model's answer, or what its ``prediction`` gives, after its rule.
+
+    ``compute`` does so; a metric that takes calls judges them by the schemas of the ``tools``.
+    """
 
     key: str
     model: Any
     kit: Kit
+    compute: Callable[[TextScorer, Scoring], ScorerOutput]
+    fields: tuple[str, ...]
+    candidates: tuple[str, ...]
+    tools: _Schemas = ()
 
-    def _predicted(self, scoring: Scoring) -> Extraction:
+    def score(self, scoring: Scoring) -> ScorerOutput:
+        """Return what the comparison finds out about a row."""
+        return self.compute(self, scoring)
+
+    def predicted(self, scoring: Scoring) -> Extraction:
+        """Return the text to compare."""
         prediction = self.model.prediction
-        text = scoring.row.text if prediction is None else self._text(prediction, scoring)
+        text = scoring.row.text if prediction is None else self.text(prediction, scoring)
         return self.kit.registry.rules[self.model.post_process or "none"](text)
 
-    def _text(self, template: str, scoring: Scoring) -> str:
+    def text(self, template: str, scoring: Scoring) -> str:
+        """Return a template filled for the row."""
         return self.kit.template(template).render(scoring.variables)
 
-    def _targets(self, scoring: Scoring) -> tuple[str, ...]:
+    def targets(self, scoring: Scoring) -> tuple[str, ...]:
+        """Return the right answers for the row."""
         templates = self.model.ground_truth
         if isinstance(templates, str):
             value = self.kit.template(templates).value(scoring.variables)
@@ -51,73 +67,58 @@ class _TextScorer:
             if isinstance(value, list) and value and all(isinstance(each, str) for each in value):
                 return tuple(value)
             templates = [templates]
-        return tuple(self._text(each, scoring) for each in templates or ())
+        return tuple(self.text(each, scoring) for each in templates or ())
 
-    def _filled(self, value: Any, scoring: Scoring) -> Any:
+    def filled(self, value: Any, scoring: Scoring) -> Any:
+        """Return ``value`` with the templates in it filled for the row, however deep."""
         if isinstance(value, str):
             return self.kit.template(value).value(scoring.variables)
         if isinstance(value, list):
-            return [self._filled(each, scoring) for each in value]
+            return [self.filled(each, scoring) for each in value]
         if isinstance(value, dict):
-            return {key: self._filled(each, scoring) for key, each in value.items()}
+            return {key: self.filled(each, scoring) for key, each in value.items()}
         return value
 
 
-@dataclass(frozen=True, slots=True)
-class EqualityScorer(_TextScorer):
-    """``string_equals``."""
-
-    model: StringEquals
-    fields: tuple[str, ...] = _EQUALITY
-    candidates: tuple[str, ...] = ("prediction_is_correct",)
-
-    def score(self, scoring: Scoring) -> ScorerOutput:
-        """Return whether the answer equals the expected one, whitespace at both ends aside."""
-        predicted = self._predicted(scoring)
-        expected = self._text(self.model.ground_truth, scoring).strip()
-        answer = predicted.text.strip()
-        equal = self._folded(answer) == self._folded(expected)
-        fields = {"prediction_is_correct": equal, "answer_gt": expected, "answer_pred": answer}
-        return ScorerOutput(fields, answer, unparsed=not predicted.found)
-
-    def _folded(self, text: str) -> str:
-        return text.casefold() if self.model.ignore_case else text
+def text_scorer(key: str, model: ScorerBase, kit: Kit, tools: _Schemas) -> TextScorer:
+    """Return the scorer of any kind that compares a text."""
+    compute, fields, candidates = _KINDS[type(model)]
+    return TextScorer(key, model, kit, compute, fields, candidates, tools)
 
 
-@dataclass(frozen=True, slots=True)
-class McqaScorer(_TextScorer):
-    """``string_equals_mcqa``."""
+def _equality(scorer: TextScorer, scoring: Scoring) -> ScorerOutput:
+    """Return whether the answer equals the expected one, whitespace at both ends aside."""
+    predicted = scorer.predicted(scoring)
+    expected = scorer.text(scorer.model.ground_truth, scoring).strip()
+    answer = predicted.text.strip()
+    equal = answer.casefold() == expected.casefold() if scorer.model.ignore_case else answer == expected
+    fields = {"prediction_is_correct": equal, "answer_gt": expected, "answer_pred": answer}
+    return ScorerOutput(fields, answer, unparsed=not predicted.found)
 
-    model: StringEqualsMcqa
-    fields: tuple[str, ...] = _EQUALITY
-    candidates: tuple[str, ...] = ("prediction_is_correct",)
 
-    def score(self, scoring: Scoring) -> ScorerOutput:
-        """Return whether the answer names the right option; one that names none is unparsed."""
-        predicted = self._predicted(scoring)
-        choices = self._choices(scoring.row.sample)
-        expected = self._expected(scoring).strip()
-        if expected not in choices:
-            raise ScoringError(f"the right option {expected!r:.80} is none of {', '.join(choices)[:200]}")
-        answer = _named_choice(predicted.text, choices)
-        fields = {"prediction_is_correct": answer == expected, "answer_gt": expected, "answer_pred": answer}
-        return ScorerOutput(fields, answer or "", unparsed=answer is None)
+def _option(scorer: TextScorer, scoring: Scoring) -> ScorerOutput:
+    """Return whether the answer names the right option; one that names none is unparsed."""
+    predicted = scorer.predicted(scoring)
+    sample, template = scoring.row.sample, scorer.model.ground_truth
+    choices = _choices(scorer.model.choices_field, sample)
+    right = sample.get(scorer.model.ground_truth_choice_field or "")
+    expected = (str(right) if template is None else scorer.text(template, scoring)).strip()
+    if expected not in choices:
+        raise ScoringError(f"the right option {expected!r:.80} is none of {', '.join(choices)[:200]}")
+    answer = _named_choice(predicted.text, choices)
+    fields = {"prediction_is_correct": answer == expected, "answer_gt": expected, "answer_pred": answer}
+    return ScorerOutput(fields, answer or "", unparsed=answer is None)
 
-    def _choices(self, sample: Mapping[str, Any]) -> list[str]:
-        column = self.model.choices_field
-        if column is None:
-            return [chr(code) for code in range(ord("A"), ord("Z") + 1)]
-        value = sample.get(column)
-        if isinstance(value, str):
-            value = _listed(value)
-        if not isinstance(value, list) or not value or not all(isinstance(each, str) for each in value):
-            raise ScoringError(f"column {column!r}: expected a list of options, got {value!r:.80}")
-        return [each.strip() for each in value]
 
-    def _expected(self, scoring: Scoring) -> str:
-        if self.model.ground_truth is not None:
-            return self._text(self.model.ground_truth, scoring)
-        return str(scoring.row.sample.get(self.model.ground_truth_choice_field or ""))
+def _choices(column: str | None, sample: Mapping[str, Any]) -> list[str]:
+    if column is None:
+        return [chr(code) for code in range(ord("A"), ord("Z") + 1)]
+    value = sample.get(column)
+    if isinstance(value, str):
+        value = _listed(value)
+    if not isinstance(value, list) or not value or not all(isinstance(each, str) for each in value):
+        raise ScoringError(f"column {column!r}: expected a list of options, got {value!r:.80}")
+    return [each.strip() for each in value]
 
 
 def _listed(text: str) -> Any:
@@ -143,73 +144,57 @@ def _named_choice(text: str, choices: Sequence[str]) -> str | None:
     return choices[places[0]] if len(places) == 1 else None
 
 
-@dataclass(frozen=True, slots=True)
-class RegistryScorer(_TextScorer):
-    """Any metric of the registry."""
-
-    model: MetricScorer
-    fields: tuple[str, ...] = ("score", "answer_gt", "answer_pred")
-    candidates: tuple[str, ...] = ("score",)
-    tools: tuple[Mapping[str, Any], ...] = ()
-
-    def score(self, scoring: Scoring) -> ScorerOutput:
-        """Return the metric's score; one that takes calls judges them by the schemas of the ``tools``, too."""
-        metric = self.kit.registry.metric(self.model.type)
-        if metric.takes_calls and self.model.prediction is None:
-            predicted = Extraction(scoring.row.output, True)
-        else:
-            predicted = self._predicted(scoring)
-        targets = self._targets(scoring)
-        extras = {name: self._filled(value, scoring) for name, value in self.model.extras.items()}
-        if metric.takes_calls and self.tools:
-            extras["tools"] = list(self.tools)
-        score = apply_metric(metric, predicted, targets, extras, scoring.tools.sandbox)
-        expected = targets[0] if len(targets) == 1 else list(targets)
-        value = share_of(score.value, self.model.type)
-        fields = {"score": value, "answer_gt": expected, "answer_pred": predicted.text}
-        return ScorerOutput(fields, predicted.text, score.unparsed, details=dict(score.details))
+def _metric(scorer: TextScorer, scoring: Scoring) -> ScorerOutput:
+    """Return the score of a metric of the registry."""
+    metric = scorer.kit.registry.metric(scorer.model.type)
+    if metric.takes_calls and scorer.model.prediction is None:
+        predicted = Extraction(scoring.row.output, True)
+    else:
+        predicted = scorer.predicted(scoring)
+    targets = scorer.targets(scoring)
+    extras = {name: scorer.filled(value, scoring) for name, value in scorer.model.extras.items()}
+    if metric.takes_calls and scorer.tools:
+        extras["tools"] = list(scorer.tools)
+    score = apply_metric(metric, predicted, targets, extras, scoring.tools.sandbox)
+    expected = targets[0] if len(targets) == 1 else list(targets)
+    value = share_of(score.value, scorer.model.type)
+    fields = {"score": value, "answer_gt": expected, "answer_pred": predicted.text}
+    return ScorerOutput(fields, predicted.text, score.unparsed, details=dict(score.details))
 
 
-@dataclass(frozen=True, slots=True)
-class RougeScorer(_TextScorer):
-    """``rouge``."""
-
-    model: Rouge
-    fields: tuple[str, ...] = _ROUGE
-    candidates: tuple[str, ...] = _ROUGE
-
-    def score(self, scoring: Scoring) -> ScorerOutput:
-        """Return ROUGE-1, ROUGE-2 and ROUGE-L."""
-        predicted = self._predicted(scoring)
-        references = self._targets(scoring)
-        metrics = {name: self.kit.registry.metric(name) for name in _ROUGE}
-        fields = {name: apply_metric(metric, predicted, references, {}).value for name, metric in metrics.items()}
-        return ScorerOutput(fields, predicted.text, unparsed=not predicted.found)
+def _rouge(scorer: TextScorer, scoring: Scoring) -> ScorerOutput:
+    """Return ROUGE-1, ROUGE-2 and ROUGE-L."""
+    predicted = scorer.predicted(scoring)
+    references = scorer.targets(scoring)
+    metrics = {name: scorer.kit.registry.metric(name) for name in _ROUGE}
+    fields = {name: apply_metric(metric, predicted, references, {}).value for name, metric in metrics.items()}
+    return ScorerOutput(fields, predicted.text, unparsed=not predicted.found)
 
 
-@dataclass(frozen=True, slots=True)
-class SchemaScorer(_TextScorer):
-    """``json_schema``."""
-
-    model: JsonSchema
-    fields: tuple[str, ...] = ("is_valid",)
-    candidates: tuple[str, ...] = ("is_valid",)
-
-    def score(self, scoring: Scoring) -> ScorerOutput:
-        """Return whether the JSON in the answer fulfils the schema."""
-        predicted = self._predicted(scoring)
-        extras = {"json_schema": self._schema(scoring)}
-        score = apply_metric(self.kit.registry.metric("json_schema"), predicted, (), extras)
-        return ScorerOutput(
-            {"is_valid": score.value == 1.0}, predicted.text, score.unparsed, details=dict(score.details)
-        )
-
-    def _schema(self, scoring: Scoring) -> Any:
-        given = self.model.json_schema
-        value = self._filled(given, scoring)
-        if not isinstance(value, str):
-            return value
+def _validity(scorer: TextScorer, scoring: Scoring) -> ScorerOutput:
+    """Return whether the JSON in the answer fulfils the schema."""
+    predicted = scorer.predicted(scoring)
+    schema = scorer.filled(scorer.model.json_schema, scoring)
+    if isinstance(schema, str):
         try:
-            return json.loads(value)
+            schema = json.loads(schema)
         except (ValueError, RecursionError) as error:
             raise ScoringError(f"json_schema is not JSON: {error}") from None
+    score = apply_metric(scorer.kit.registry.metric("json_schema"), predicted, (), {"json_schema": schema})
+    return ScorerOutput({"is_valid": score.value == 1.0}, predicted.text, score.unparsed, details=dict(score.details))
+
+
+_EQUAL = ("prediction_is_correct",)
+_COMPARED = ("answer_gt", "answer_pred")
+_KINDS: Mapping[type[ScorerBase], tuple[Callable[..., ScorerOutput], tuple[str, ...], tuple[str, ...]]] = (
+    MappingProxyType(
+        {
+            StringEquals: (_equality, (*_EQUAL, *_COMPARED), _EQUAL),
+            StringEqualsMcqa: (_option, (*_EQUAL, *_COMPARED), _EQUAL),
+            MetricScorer: (_metric, ("score", *_COMPARED), ("score",)),
+            Rouge: (_rouge, _ROUGE, _ROUGE),
+            JsonSchema: (_validity, ("is_valid",), ("is_valid",)),
+        }
+    )
+)
+"""By the model of a scorer, the function that computes it, its fields, and those that can be a row's score."""

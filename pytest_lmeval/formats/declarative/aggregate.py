@@ -22,8 +22,7 @@ from pytest_lmeval.formats.declarative.models.metrics import (
 )
 from pytest_lmeval.formats.declarative.scoring.judges import judge_notes
 from pytest_lmeval.formats.declarative.scoring.outcome import Scorer
-from pytest_lmeval.formats.declarative.snippets import Snippet
-from pytest_lmeval.formats.declarative.values import attributes, plain
+from pytest_lmeval.formats.declarative.snippets import Snippet, attributes, plain
 from pytest_lmeval.types import ExampleResult
 
 _MOST_VALUES = 50

@@ -16,9 +16,8 @@ from pytest_lmeval.formats.declarative.models.solver import (
     SingleTurnSolver,
     SolverTool,
 )
-from pytest_lmeval.formats.declarative.snippets import Snippet
+from pytest_lmeval.formats.declarative.snippets import Snippet, attributes, plain
 from pytest_lmeval.formats.declarative.templates import ROOM, Kit, Room, Template, TemplateFault
-from pytest_lmeval.formats.declarative.values import attributes, plain
 from pytest_lmeval.formats.turning import Script, by_turn, from_table, said_in, text_of
 from pytest_lmeval.task import FollowUp
 from pytest_lmeval.types import Completion, Exchange, Message, ToolCall

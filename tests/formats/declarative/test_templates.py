@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_lmeval.formats.declarative.templates import ROOM, Room, Template, TemplateFault, compile_template, limits
+from pytest_lmeval.formats.declarative.templates import ROOM, Room, Template, TemplateFault, compile_template, filters
 from tests.tables import each_row
 
 SAMPLE: dict[str, Any] = {
@@ -171,7 +171,7 @@ def test_what_holds_itself_again_and_again_ends(
 ) -> None:
     if not request.config.getoption("all"):
         # It is walked up to this number; one above is walked up to the number that users have.
-        monkeypatch.setattr(limits, "MAX_ELEMENTS", limits.MAX_ELEMENTS // 20)
+        monkeypatch.setattr(filters, "MAX_ELEMENTS", filters.MAX_ELEMENTS // 20)
     with pytest.raises(TemplateFault, match=r"elements|characters"):
         _render(source)
 
@@ -193,7 +193,7 @@ KEPT = {
 @pytest.mark.parametrize("each", KEPT.values(), ids=KEPT)
 def test_all_that_a_template_keeps_has_a_limit(each: str, monkeypatch: pytest.MonkeyPatch) -> None:
     # Traced, and on a slow machine, the time would be up first.
-    monkeypatch.setattr(limits, "MAX_SECONDS", 600.0)
+    monkeypatch.setattr(filters, "MAX_SECONDS", 600.0)
     few = Room(1 << 18)
     source = "{% set x = 'x' * 25000 %}" + "".join(each.format(n=n) for n in range(60))
     template = compile_template(source)

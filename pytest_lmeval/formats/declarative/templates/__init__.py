@@ -6,7 +6,7 @@ a template again.
 
 from __future__ import annotations
 
-from pytest_lmeval.formats.declarative.templates.limits import ROOM, Room
+from pytest_lmeval.formats.declarative.templates.filters import ROOM, Room
 from pytest_lmeval.formats.declarative.templates.placeholders import (
     PlaceholderError,
     fill_template,

@@ -12,8 +12,14 @@ from jinja2.runtime import Context, LoopContext, Undefined
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from pytest_lmeval.errors import nearest
-from pytest_lmeval.formats.declarative.templates.filters import FILTERS, guarded
-from pytest_lmeval.formats.declarative.templates.limits import MAX_CHARS, LimitReached, RenderBudget, weigh
+from pytest_lmeval.formats.declarative.templates.filters import (
+    FILTERS,
+    MAX_CHARS,
+    LimitReached,
+    RenderBudget,
+    guarded,
+    weigh,
+)
 
 BUDGET = " budget"
 """What a rendering's budget is called among its variables: no template can spell it."""

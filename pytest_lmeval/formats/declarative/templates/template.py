@@ -11,7 +11,7 @@ from jinja2.environment import Template as JinjaTemplate
 from jinja2.exceptions import TemplateSyntaxError, UndefinedError
 
 from pytest_lmeval.formats.declarative.templates.environment import BUDGET, TemplateEnvironment, make_environment
-from pytest_lmeval.formats.declarative.templates.limits import MAX_CHARS, ROOM, LimitReached, RenderBudget, Room
+from pytest_lmeval.formats.declarative.templates.filters import MAX_CHARS, ROOM, LimitReached, RenderBudget, Room
 from pytest_lmeval.formats.declarative.templates.rewrite import guard, references
 from pytest_lmeval.registry import Registry
 

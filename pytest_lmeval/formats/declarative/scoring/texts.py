@@ -30,7 +30,7 @@ _Schemas = Sequence[Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class TextScorer:
+class ComparingScorer:
     """A scorer that compares a text: the model's answer, or what its ``prediction`` gives, after its rule.
 
     ``compute`` does so; a metric that takes calls judges them by the schemas of the ``tools``.
@@ -39,7 +39,7 @@ class TextScorer:
     key: str
     model: Any
     kit: Kit
-    compute: Callable[[TextScorer, Scoring], ScorerOutput]
+    compute: Callable[[ComparingScorer, Scoring], ScorerOutput]
     fields: tuple[str, ...]
     candidates: tuple[str, ...]
     tools: _Schemas = ()
@@ -80,13 +80,13 @@ class TextScorer:
         return value
 
 
-def text_scorer(key: str, model: ScorerBase, kit: Kit, tools: _Schemas) -> TextScorer:
+def text_scorer(key: str, model: ScorerBase, kit: Kit, tools: _Schemas) -> ComparingScorer:
     """Return the scorer of any kind that compares a text."""
     compute, fields, candidates = _KINDS[type(model)]
-    return TextScorer(key, model, kit, compute, fields, candidates, tools)
+    return ComparingScorer(key, model, kit, compute, fields, candidates, tools)
 
 
-def _equality(scorer: TextScorer, scoring: Scoring) -> ScorerOutput:
+def _equality(scorer: ComparingScorer, scoring: Scoring) -> ScorerOutput:
     """Return whether the answer equals the expected one, whitespace at both ends aside."""
     predicted = scorer.predicted(scoring)
     expected = scorer.text(scorer.model.ground_truth, scoring).strip()
@@ -96,7 +96,7 @@ def _equality(scorer: TextScorer, scoring: Scoring) -> ScorerOutput:
     return ScorerOutput(fields, answer, unparsed=not predicted.found)
 
 
-def _option(scorer: TextScorer, scoring: Scoring) -> ScorerOutput:
+def _option(scorer: ComparingScorer, scoring: Scoring) -> ScorerOutput:
     """Return whether the answer names the right option; one that names none is unparsed."""
     predicted = scorer.predicted(scoring)
     sample, template = scoring.row.sample, scorer.model.ground_truth
@@ -144,7 +144,7 @@ def _named_choice(text: str, choices: Sequence[str]) -> str | None:
     return choices[places[0]] if len(places) == 1 else None
 
 
-def _metric(scorer: TextScorer, scoring: Scoring) -> ScorerOutput:
+def _metric(scorer: ComparingScorer, scoring: Scoring) -> ScorerOutput:
     """Return the score of a metric of the registry."""
     metric = scorer.kit.registry.metric(scorer.model.type)
     if metric.takes_calls and scorer.model.prediction is None:
@@ -162,7 +162,7 @@ def _metric(scorer: TextScorer, scoring: Scoring) -> ScorerOutput:
     return ScorerOutput(fields, predicted.text, score.unparsed, details=dict(score.details))
 
 
-def _rouge(scorer: TextScorer, scoring: Scoring) -> ScorerOutput:
+def _rouge(scorer: ComparingScorer, scoring: Scoring) -> ScorerOutput:
     """Return ROUGE-1, ROUGE-2 and ROUGE-L."""
     predicted = scorer.predicted(scoring)
     references = scorer.targets(scoring)
@@ -171,7 +171,7 @@ def _rouge(scorer: TextScorer, scoring: Scoring) -> ScorerOutput:
     return ScorerOutput(fields, predicted.text, unparsed=not predicted.found)
 
 
-def _validity(scorer: TextScorer, scoring: Scoring) -> ScorerOutput:
+def _validity(scorer: ComparingScorer, scoring: Scoring) -> ScorerOutput:
     """Return whether the JSON in the answer fulfils the schema."""
     predicted = scorer.predicted(scoring)
     schema = scorer.filled(scorer.model.json_schema, scoring)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import hashlib
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
     from pytest_lmeval.task import Task
 
 _NOTHING: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
-_DETAILS = attrgetter("details")
 SCHEMA = "pytest-lmeval/leaderboard/2"
 
 
@@ -132,18 +130,10 @@ class Leaderboard:
 
 
 _IF_ANY = frozenset(
-    {
-        "selection",
-        "usage",
-        "spent",
-        "served_by",
-        "calibration",
-        "quarantined",
-        "bad_records",
-        "remarks",
-        "interruptions",
-        "gate",
-    }
+    (
+        *("selection", "usage", "spent", "served_by", "calibration", "quarantined", "bad_records", "remarks"),
+        *("interruptions", "gate"),
+    )
 )
 
 
@@ -198,29 +188,14 @@ def build_board(
 
     ``aggregates`` are, by task, what tasks with aggregations of their own made of all their results.
     """
-    known = {info.name: info for info in infos}
-    by_task: dict[str, list[ExampleResult]] = {name: [] for name in known}
-    for result in results:
-        by_task.setdefault(result.task, []).append(result)
-    infos = [known.get(name) or TaskInfo(name, "") for name in sorted(by_task)]
-    rows = tuple(
-        make_row(info, by_task[info.name], _floor(info, facts.floors), aggregates.get(info.name, {})) for info in infos
-    )
+    rows = tuple(_rows(infos, results, facts.floors, aggregates))
     everything = [result for row in rows for result in row.per_example]
     deciding = [result for result in everything if result.decides]
     counts = _counts(everything, facts)
-    # A run that left out all it asked measured nothing: it must not pass for one that found nothing wrong.
-    left_out = counts["excluded"] or counts.get("quarantined") or _errors(counts)
-    says_something = bool(counts["scored"] or not left_out)
-    sound = says_something and not any(row.problem for row in rows)
-    complete = facts.finished and not facts.missing and _errors(counts) <= facts.max_errors and sound
+    complete = _is_complete(rows, counts, facts)
     is_whole = complete and "shard" not in facts.selection
-    # A row that has no score on purpose is outside the overall score; one that should have a score leaves none.
-    inside = [row for row in rows if not row.is_outside]
-    scores = [row.score for row in inside if row.score is not None]
-    of_core = [row for row in rows if CENTERED in row.metrics]
-    overall = mean(scores) if is_whole and scores and len(scores) == len(inside) else None
-    of_functions = traces(everything) if METRIC in map(attrgetter("metric"), rows) else []
+    overall, bounds = _overall(rows) if is_whole else (None, None)
+    of_functions = traces(everything) if any(row.metric == METRIC for row in rows) else []
     notes = notes_of(of_functions, facts.adapter) if of_functions else []
     return Leaderboard(
         facts=facts,
@@ -231,13 +206,46 @@ def build_board(
         categories=breakdown((result.category, result) for result in deciding if result.category),
         digest=digest(everything),
         usage=_usage(everything),
-        overall_ci95=None if overall is None else overall_bounds([scores_of(row.per_example) for row in inside]),
-        core_score=core_score(of_core) if is_whole and of_core else None,
-        calibration=calibration(deciding) if any(map(_DETAILS, deciding)) else {},
+        overall_ci95=bounds,
+        core_score=core_score(rows) if is_whole else None,
+        calibration=calibration(deciding) if any(result.details for result in deciding) else {},
         spent=rows[0].spent if len(rows) == 1 else spent(everything),
         remarks=tuple(dict.fromkeys((*facts.remarks, *notes))),
         served_by=served_by(everything, of_functions),
     )
+
+
+def _rows(
+    infos: Iterable[TaskInfo],
+    results: Iterable[ExampleResult],
+    floors: Mapping[str, float],
+    aggregates: Mapping[str, Mapping[str, Any]],
+) -> Iterator[TaskRow]:
+    known = {info.name: info for info in infos}
+    by_task: dict[str, list[ExampleResult]] = {name: [] for name in known}
+    for result in results:
+        by_task.setdefault(result.task, []).append(result)
+    for name in sorted(by_task):
+        info = known.get(name) or TaskInfo(name, "")
+        yield make_row(info, by_task[name], _floor(info, floors), aggregates.get(name, {}))
+
+
+def _is_complete(rows: Sequence[TaskRow], counts: Mapping[str, int], facts: RunFacts) -> bool:
+    errors = counts["errors"] + counts["timeouts"]
+    # A run that left out all it asked measured nothing: it must not pass for one that found nothing wrong.
+    left_out = counts["excluded"] or counts.get("quarantined") or errors
+    if not facts.finished or facts.missing or errors > facts.max_errors or (left_out and not counts["scored"]):
+        return False
+    return not any(row.problem for row in rows)
+
+
+def _overall(rows: Sequence[TaskRow]) -> tuple[float | None, tuple[float, float] | None]:
+    # A row that has no score on purpose is outside the overall score; one that should have a score leaves none.
+    inside = [row for row in rows if not row.is_outside]
+    scores = [row.score for row in inside if row.score is not None]
+    if not scores or len(scores) < len(inside):
+        return None, None
+    return mean(scores), overall_bounds([scores_of(row.per_example) for row in inside])
 
 
 def _floor(info: TaskInfo, floors: Mapping[str, float]) -> float | None:
@@ -282,22 +290,14 @@ def _usage(results: Sequence[ExampleResult]) -> dict[str, float]:
     return {name: round(math.fsum(result.usage.get(name, 0) for result in results), 12) for name in names}
 
 
-def served_by(results: Iterable[ExampleResult], of_functions: Sequence[Trace] | None = None) -> dict[str, int]:
+def served_by(results: Sequence[ExampleResult], of_functions: Sequence[Trace] | None = None) -> dict[str, int]:
     """Return how many answers of the model came from each that servers named, those to functions' requests too.
 
     ``of_functions`` are the traces of the results, where they are known.
     """
-    results = list(results)
-    counts: dict[str, int] = {}
+    counts: Counter[str] = Counter()
     for result in results:
         for name, count in result.served_by.items():
-            counts[name] = counts.get(name, 0) + count
-    if of_functions is None:
-        of_functions = traces(results) if any(result.metric == METRIC for result in results) else ()
-    for name in servers_of_steps(of_functions) if of_functions else ():
-        counts[name] = counts.get(name, 0) + 1
-    return counts
-
-
-def _errors(counts: Mapping[str, int]) -> int:
-    return counts["errors"] + counts["timeouts"]
+            counts[name] += count
+    counts.update(servers_of_steps(traces(results) if of_functions is None else of_functions))
+    return dict(counts)

@@ -215,14 +215,9 @@ def make_row(
     metrics = {*map(_METRIC, everything)}
     about = RowTask(
         task=info.name,
-        path=info.path,
-        sha256=info.sha256,
         metric=info.metric or (metrics.pop() if len(metrics) == 1 else "mixed"),
         min_score=floor,
-        dataset=info.dataset,
-        config=info.config,
-        key=info.key,
-        display_name=info.display_name,
+        **{name: getattr(info, name) for name in ("path", "sha256", "dataset", "config", "key", "display_name")},
     )
     counts = RowCounts(
         correct=sum(result.score is not None and result.score >= result.threshold for result in results),

@@ -10,7 +10,7 @@ from typing import Any
 from pytest_lmeval.atomic import encode_json, remove_file, write_atomically
 from pytest_lmeval.leaderboard.board import Leaderboard, RunFacts
 from pytest_lmeval.leaderboard.rows import TaskInfo
-from pytest_lmeval.records.recorded import recorded_result
+from pytest_lmeval.records.recorded import recorded_facts, recorded_result
 from pytest_lmeval.types import ExampleResult
 
 REPORTS = ("leaderboard.json", "leaderboard.md", "report.html", "core.csv", "comparison.json", "comparison.md")
@@ -48,38 +48,8 @@ def write_leaderboard(board: Leaderboard, path: str | Path, *, include_per_examp
 
 
 def facts_from(fields: Mapping[str, Any]) -> RunFacts:
-    """Return the facts that a ledger or a board states; raise ValueError that names a field of another type."""
-    kinds = {
-        "timestamp": str,
-        "adapter": str,
-        "adapter_options": dict,
-        "missing": list,
-        "skipped": int,
-        "max_errors": int | float,
-        "selection": dict,
-        "bad_records": list,
-        "remarks": list,
-        "gate": dict | None,
-        "manifest": dict,
-        "finished": bool,
-        "floors": dict,
-        "limits": dict,
-        "interruptions": list,
-        "failures": list,
-        "reruns": int,
-        "mode": str,
-    }
-    known = {name: fields[name] for name in kinds if name in fields}
-    for name, value in known.items():
-        if not isinstance(value, kinds[name]):
-            raise ValueError(f"{name}: not of the type that belongs there: {value!r:.80}")
-    for name in ("timestamp", "adapter"):
-        if name not in known:
-            raise ValueError(f"{name}: missing")
-    for kind in ("floors", "limits"):
-        for name, number in known.get(kind, {}).items():
-            if not isinstance(number, int | float):
-                raise ValueError(f"{kind}: {name}: expected a number, got {number!r:.80}")
+    """Return the facts that a ledger or a board states; raise ValueError that names the first field at fault."""
+    known = recorded_facts(fields)
     if not known.get("finished", True) and not known.get("interruptions"):
         known["interruptions"] = _interruptions(known)
     return RunFacts(**known)

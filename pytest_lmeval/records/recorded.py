@@ -10,10 +10,10 @@ from dataclasses import fields as fields_of
 from typing import Any, NoReturn, get_args
 
 from pytest_lmeval.errors import UsageError
+from pytest_lmeval.leaderboard.board import RunFacts
 from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.records.answers import recorded_answer
 from pytest_lmeval.types import (
-    RESULT_FIELDS,
     WITHOUT_SCORE,
     ExampleAnswer,
     ExampleOutcome,
@@ -22,8 +22,10 @@ from pytest_lmeval.types import (
     Status,
 )
 
-_INFO_COUNTS = ("available", "selected")
-_INFO_FIELDS = tuple(TaskInfo.__dataclass_fields__)
+_Kind = tuple[Callable[[Any], bool], str]
+"""Whether a value may be in a field, and what is expected there."""
+_Check = tuple[Callable[[Any], bool], str, _Kind | None, bool]
+"""Those of a field, those of the values in its object, and whether it must be there."""
 
 
 def parse_json(text: str) -> Any:
@@ -75,19 +77,11 @@ def recorded_result(fields: Mapping[str, Any]) -> ExampleResult:
 
     Fields that this version does not know are passed over, optional ones may be missing.
     """
-    known: dict[str, Any] = {}
-    for name, (holds, expected) in _CHECKS.items():
-        if name in fields or name in _REQUIRED:
-            value = fields.get(name)
-            _expect(holds(value), name, value, expected)
-            known[name] = tuple(value) if isinstance(value, list) else value
-    _check_score(known["status"], fields.get("score"))
-    for name, (holds, expected) in _INSIDE.items():
-        for key, value in known.get(name, {}).items():
-            _expect(holds(value), f"{name}.{key}", value, expected)
+    known, score = _checked(fields, _RESULT), fields.get("score")
+    _check_score(known["status"], score)
     for each in known.get("exchanges", ()):
         recorded_answer(each)
-    return ExampleResult(**known, score=fields.get("score"))
+    return ExampleResult(**known, score=score)
 
 
 def recorded_texts(value: Any, name: str) -> tuple[str, ...]:
@@ -108,22 +102,15 @@ def recorded_exchanges(value: Any) -> tuple[Mapping[str, Any], ...]:
 def recorded_info(fields: Any) -> TaskInfo:
     """Return what a ledger says of a task; raise ValueError that names the first field at fault."""
     _expect(isinstance(fields, dict), "task", fields, "an object")
-    for name in ("name", "path", "metric"):
-        _expect(isinstance(fields.get(name), str), name, fields.get(name), "text")
-    for name in ("score_metric", "key", "display_name"):
-        _expect(isinstance(fields.get(name, ""), str), name, fields.get(name), "text")
-    _expect(isinstance(fields.get("sha256"), str | None), "sha256", fields.get("sha256"), "text or null")
-    for name in _INFO_COUNTS:
-        _expect(_is_count(fields.get(name)), name, fields.get(name), "a count or null")
-    guess = fields.get("random_baseline")
-    _expect(guess is None or _is_number(guess), "random_baseline", guess, "a number or null")
-    _expect(isinstance(fields.get("config", {}), dict), "config", fields.get("config"), "an object")
-    dealt = fields.get("shard", {})
-    _expect(isinstance(dealt, dict), "shard", dealt, "an object")
-    if dealt:
-        recorded_texts(dealt.get("ids"), "shard.ids")
-    known = {name: fields[name] for name in _INFO_FIELDS if name in fields}
-    return TaskInfo(**{**known, "bad_records": recorded_texts(fields.get("bad_records", []), "bad_records")})
+    known = _checked(fields, _INFO)
+    if known.get("shard"):
+        recorded_texts(known["shard"].get("ids"), "shard.ids")
+    return TaskInfo(**known)
+
+
+def recorded_facts(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the facts of a run that ``fields`` state; raise ValueError that names the first field at fault."""
+    return _checked(fields, _FACTS)
 
 
 def recorded_aggregates(fields: Any) -> dict[str, dict[str, Any]]:
@@ -134,9 +121,8 @@ def recorded_aggregates(fields: Any) -> dict[str, dict[str, Any]]:
         for name in ("metrics", "classes", "confusion", "notes"):
             _expect(isinstance(found.get(name, {}), dict), f"aggregates.{task}.{name}", found.get(name), "an object")
         for name, value in found.get("metrics", {}).items():
-            _expect(
-                isinstance(value, int | float | None), f"aggregates.{task}.metrics.{name}", value, "a number or null"
-            )
+            holds = isinstance(value, int | float | None)
+            _expect(holds, f"aggregates.{task}.metrics.{name}", value, "a number or null")
         score = found.get("score")
         _expect(score is None or _is_share(score), f"aggregates.{task}.score", score, "0 to 1 or null")
     return dict(fields)
@@ -149,6 +135,20 @@ def aggregates_record(aggregates: Mapping[str, Mapping[str, Any]]) -> dict[str, 
     except ValueError:
         return {}
     return {"aggregates": plain} if plain else {}
+
+
+def _checked(fields: Mapping[str, Any], checks: Mapping[str, _Check]) -> dict[str, Any]:
+    known = {}
+    for name, (holds, expected, inside, required) in checks.items():
+        if name not in fields and not required:
+            continue
+        value = fields.get(name)
+        _expect(holds(value), name, value, expected)
+        if inside is not None and value:
+            for key, each in value.items():
+                _expect(inside[0](each), f"{name}.{key}", each, inside[1])
+        known[name] = tuple(value) if isinstance(value, list) else value
+    return known
 
 
 def _check_score(status: Status, score: Any) -> None:
@@ -167,7 +167,11 @@ def _is_share(value: Any) -> bool:
 
 
 def _is_count(value: Any) -> bool:
-    return value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= 0)
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _or_null(holds: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda value: value is None or holds(value)
 
 
 def _is_list_of(holds: Callable[[Any], bool]) -> Callable[[Any], bool]:
@@ -185,34 +189,48 @@ def _expect(holds: bool, field: str, value: Any, expected: str) -> None:
 
 _DECODER = json.JSONDecoder(parse_constant=_no_number, parse_float=_finite)
 _STATUSES = frozenset(get_args(Status))
-_COUNT: tuple[Callable[[Any], bool], str] = (lambda value: value is not None and _is_count(value), "a count")
-_NUMBER = (_is_number, "a number")
-_OBJECT = (_is_a(dict), "an object")
-# What a field of a result may hold, by its type in the groups of a result.
-_BY_TYPE: Mapping[str, tuple[Callable[[Any], bool], str]] = {
+_SHARE, _NUMBER, _COUNT = (_is_share, "0 to 1"), (_is_number, "a number"), (_is_count, "a count")
+_TEXTS, _OBJECT = (_is_list_of(_is_a(str)), "a list of texts"), (_is_a(dict), "an object")
+# What a field may hold, by its type.
+_BY_TYPE: Mapping[str, _Kind] = {
     "Status": (
         lambda value: isinstance(value, str) and value in _STATUSES,
         f"one of {', '.join(sorted(_STATUSES))}",
     ),
     "str": (_is_a(str), "text"),
+    "str | None": (_or_null(_is_a(str)), "text or null"),
     "bool": (_is_a(bool), "true or false"),
     "int": _COUNT,
-    "float": (_is_share, "0 to 1"),
-    "float | None": (lambda value: value is None or _is_number(value), "a number or null"),
-    "tuple[str, ...]": (_is_list_of(_is_a(str)), "a list of texts"),
+    "int | None": (_or_null(_is_count), "a count or null"),
+    "float": _NUMBER,
+    "float | None": (_or_null(_is_number), "a number or null"),
+    "Sequence[str]": _TEXTS,
+    "tuple[str, ...]": _TEXTS,
     "tuple[float, ...]": (_is_list_of(_is_number), "a list of numbers"),
     "tuple[Mapping[str, Any], ...]": (_is_list_of(_is_a(dict)), "a list of objects"),
     "Mapping[str, Any]": _OBJECT,
+    "Mapping[str, Any] | None": (_or_null(_is_a(dict)), "an object or null"),
     "Mapping[str, str]": _OBJECT,
     "Mapping[str, int]": _OBJECT,
     "Mapping[str, float]": _OBJECT,
 }
-_TYPES = {each.name: each for kind in (ExampleQuestion, ExampleAnswer, ExampleOutcome) for each in fields_of(kind)}
+_INSIDE = {"Mapping[str, float]": _NUMBER, "Mapping[str, int]": _COUNT}
+
+
+def _checks(*kinds: Any, **others: _Kind) -> dict[str, _Check]:
+    """Return the checks of the fields of dataclasses; ``others`` are those that no type says."""
+    every = sorted((each for kind in kinds for each in fields_of(kind)), key=lambda each: str(each.type) != "str")
+    return {
+        each.name: (
+            *others.get(each.name, _BY_TYPE[str(each.type)]),
+            _INSIDE.get(str(each.type)),
+            each.default is each.default_factory is MISSING,
+        )
+        for each in every
+    }
+
+
+_RESULT = _checks(ExampleQuestion, ExampleAnswer, ExampleOutcome, threshold=_SHARE)
 # What a score may be depends on the status.
-_CHECKS = {
-    name: _BY_TYPE[str(_TYPES[name].type)]
-    for name in sorted(RESULT_FIELDS, key=lambda name: _TYPES[name].type != "str")
-    if name != "score"
-}
-_REQUIRED = {name for name in _CHECKS if _TYPES[name].default is _TYPES[name].default_factory is MISSING}
-_INSIDE = {"usage": _NUMBER, "metrics": _NUMBER, "served_by": _COUNT}
+del _RESULT["score"]
+_INFO, _FACTS = _checks(TaskInfo), _checks(RunFacts)

@@ -181,7 +181,7 @@ def test_where_thresholds_differ_the_one_made_up_agrees_with_the_status(tmp_path
 def test_missing_examples_and_allowed_errors_come_back_from_a_board(tmp_path: Path) -> None:
     gate = {"mode": "tasks", "verdict": "incomplete", "reasons": ["no result: tasks/sums.jsonl::z"]}
     run = read_run(write_board(tmp_path, RESULTS, missing=["tasks/sums.jsonl::z"], gate=gate, max_errors=1))
-    assert (["tasks/sums.jsonl::z"], False) == (run.facts.missing, board_of(run).complete)
+    assert (("tasks/sums.jsonl::z",), False) == (run.facts.missing, board_of(run).complete)
     assert board_of(read_run(write_board(tmp_path, RESULTS, max_errors=3))).complete
 
 
@@ -205,9 +205,9 @@ def test_a_board_of_no_example_needs_no_records() -> None:
         ({"tasks": [{"task": "x", "per_example": [{"id": "a"}]}]}, "tasks: x: per_example[0]: hash: expected text"),
         ({"complete": "yes"}, "complete: expected true or false"),
         ({"counts": []}, "counts: expected an object"),
-        ({"adapter": None}, "adapter: not of the type"),
-        ({"selection": []}, "selection: not of the type"),
-        ({"timestamp": None}, "timestamp: not of the type"),
+        ({"adapter": None}, "adapter: expected text"),
+        ({"selection": []}, "selection: expected an object"),
+        ({"timestamp": None}, "timestamp: expected text"),
     ],
 )
 def test_a_board_that_no_run_writes_is_refused_with_the_field(

@@ -28,7 +28,7 @@ _FOLDERS = {
     ("adapters.openai", "adapters.openai"): "checks=options",
     ("plugin.evals", "plugin.evals"): "fixture=process",
     ("leaderboard", "leaderboard"): "functions=details responses=details",
-    ("records", "records"): "dealt=shards judgements=recording merge=shards strict=recorded write=boardfile",
+    ("records", "records"): "merge=shards strict=recorded write=boardfile",
     ("functions", "functions"): "data=declare output=loop",
     ("formats", "formats"): (
         "complete=task extras=hints yaml.scalars=yaml.parse yaml.includes=yaml.document python.loaded=python.items"

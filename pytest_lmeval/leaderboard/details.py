@@ -38,20 +38,15 @@ def named_scores(result: ExampleResult) -> Mapping[str, float | None]:
 
 def explanation_of(result: ExampleResult) -> str:
     """Return what an eval function's result says for itself: why it failed, or its scores."""
-    details = next((each for each in [result.details, *_repeats(result.details)] if "reason" in each), {})
+    details = next((each for each in [result.details, *details_of(result)] if "reason" in each), {})
     if reason := str(details.get("reason") or result.error):
         return reason
     return ", ".join(f"{name} {value:.4g}" for name, value in result.metrics.items())
 
 
-def _repeats(details: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    found = details.get("repeats")
-    return [each for each in found if isinstance(each, Mapping)] if isinstance(found, list) else []
-
-
 def mixed_decisions(results: Iterable[ExampleResult]) -> str:
     """Return what is wrong where examples of one task were decided by different scores; else ""."""
-    found = Counter(name for result in results for name in _decisions(result.details))
+    found = Counter(name for result in results for name in _decisions(result))
     if len(found) < 2:
         return ""
     names = ", ".join(f"{name or 'asserts alone'} ({count})" for name, count in found.most_common())
@@ -75,9 +70,8 @@ def _code(result: ExampleResult) -> tuple[str, str]:
 
 def steps_of(details: Mapping[str, Any]) -> Iterator[Sequence[Mapping[str, Any]]]:
     """Yield the recorded steps of each repeat."""
-    repeats = details.get("repeats")
-    for each in repeats if isinstance(repeats, (list, tuple)) else (details,):
-        steps = each.get("steps", ()) if isinstance(each, dict) or each is details else ()
+    for each in _each(details):
+        steps = each.get("steps", ())
         yield [step for step in steps if isinstance(step, dict)] if isinstance(steps, (list, tuple)) else ()
 
 
@@ -119,14 +113,13 @@ def servers_of_steps(of_functions: Iterable[Trace]) -> Iterator[str]:
                 yield str(step["served_by"])
 
 
-def _decisions(details: Mapping[str, Any]) -> list[str]:
-    repeats: Sequence[Any] = details.get("repeats", (details,))
-    return [each[DECIDED_BY] for each in repeats if isinstance(each, dict) and DECIDED_BY in each]
+def _decisions(result: ExampleResult) -> list[str]:
+    return [each[DECIDED_BY] for each in details_of(result) if DECIDED_BY in each]
 
 
 def shown_output(result: ExampleResult) -> str:
     """Return what the application answered, as text or JSON; of repeats the worst; "" where there is nothing."""
-    repeats = _repeats(result.details) or [result.details]
+    repeats = details_of(result)
     scores = result.details.get("scores")
     worst = scores.index(min(scores)) if isinstance(scores, list) and len(scores) == len(repeats) else 0
     found = [repeats[worst], *repeats]
@@ -153,7 +146,7 @@ def _function_notes(of_functions: Iterable[Trace], adapter: str) -> list[str]:
         if result.score is not None:
             found["scored"] += 1
             found["silent"] += is_silent
-            found["asserted"] += result.status == "passed" and set(_decisions(result.details)) == {""}
+            found["asserted"] += result.status == "passed" and set(_decisions(result)) == {""}
     return [line for task, found in sorted(counts.items()) for line in _notes(task, found, adapter)]
 
 
@@ -197,10 +190,14 @@ def _listed(counts: Counter[str]) -> str:
 
 def details_of(result: ExampleResult) -> Sequence[Mapping[str, Any]]:
     """Return the details of every response to an example, in order: of one, unless it was asked several times."""
-    repeats = result.details.get("repeats") if result.details else None
-    if not repeats or not isinstance(repeats, Sequence):
-        return (result.details,)
-    return [details if isinstance(details, Mapping) else {} for details in repeats]
+    return _each(result.details)
+
+
+def _each(details: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    repeats = details.get("repeats") if details else None
+    if not repeats or not isinstance(repeats, list | tuple):
+        return (details,)
+    return [each if isinstance(each, Mapping) else {} for each in repeats]
 
 
 def first_details(result: ExampleResult) -> Mapping[str, Any]:

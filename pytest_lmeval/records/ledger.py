@@ -137,14 +137,11 @@ class Ledger:
             if written != len(line):
                 raise OSError(f"only {written} of {len(line)} bytes were written")
         except OSError as error:
-            self._fail(error)
+            self.failure = error
 
     def _unusable(self, error: OSError) -> UsageError:
         why = f"{self.path.name} cannot be written: {error.strerror or error}"
         return UsageError(f"report dir {self.path.parent}: {why}; choose another with --lm-report-dir")
-
-    def _fail(self, error: OSError) -> None:
-        self.failure = self.failure or error
 
 
 def ending(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -95,7 +95,7 @@ def _check_same(shards: Sequence[RunFile], name: str, of: Callable[[RunFile], An
 
 
 def _check_tasks(shards: Sequence[RunFile]) -> None:
-    for name in sorted({name for shard in shards for name in shard.infos}):
+    for name in _names(shards):
         held = [(shard, shard.infos[name]) for shard in shards if name in shard.infos]
         for field in ("path", "sha256", "metric", "available"):
             known = [(shard, getattr(info, field)) for shard, info in held if getattr(info, field) is not None]
@@ -107,19 +107,20 @@ def _check_tasks(shards: Sequence[RunFile]) -> None:
 
 def _check_spread(shards: Sequence[RunFile]) -> None:
     # Examples are dealt out in turn: no shard has two more of a task than another.
-    for name in sorted({name for shard in shards for name in shard.infos}):
-        _check_even(name, [(shard, shard.infos.get(name)) for shard in shards])
+    for name in _names(shards):
+        infos = [(shard.infos.get(name), shard.path) for shard in shards]
+        counts = [(info.selected if info else 0, path) for info, path in infos]
+        known = [(count, path) for count, path in counts if count is not None]
+        (most, there), (least, here) = max(known, default=(0, "")), min(known, default=(0, ""))
+        if len(known) == len(counts) and most - least > 1:
+            raise UsageError(
+                f"task {name}: {most} example(s) in {there} and {least} in {here}: these shards were not given the "
+                "same tasks and options"
+            )
 
 
-def _check_even(name: str, infos: Sequence[tuple[RunFile, TaskInfo | None]]) -> None:
-    counts = [(info.selected if info else 0, shard.path) for shard, info in infos]
-    known = [(count, path) for count, path in counts if count is not None]
-    if len(known) == len(counts) and max(known)[0] - min(known)[0] > 1:
-        (most, there), (least, here) = max(known), min(known)
-        raise UsageError(
-            f"task {name}: {most} example(s) in {there} and {least} in {here}: these shards were not given the same "
-            "tasks and options"
-        )
+def _names(shards: Sequence[RunFile]) -> list[str]:
+    return sorted({name for shard in shards for name in shard.infos})
 
 
 def _check_overlap(shards: Sequence[RunFile]) -> None:
@@ -131,8 +132,7 @@ def _check_overlap(shards: Sequence[RunFile]) -> None:
             if other is not shard:
                 twice.append(f"{result.id} of {result.task} in {other.path} and {shard.path}")
     if twice:
-        more = f", and {len(twice) - _SHOWN} more" if len(twice) > _SHOWN else ""
-        raise UsageError(f"{len(twice)} example(s) in two shards: {', '.join(twice[:_SHOWN])}{more}")
+        raise UsageError(f"{_counted(twice)} in two shards")
 
 
 def _short(value: Any) -> str:
@@ -141,7 +141,7 @@ def _short(value: Any) -> str:
 
 def _check_dealt(shards: Sequence[RunFile]) -> None:
     """Raise UsageError that names the examples of which the shards were not all dealt."""
-    for name in sorted({name for shard in shards for name in shard.infos}):
+    for name in _names(shards):
         held = [(shard, shard.infos[name].shard) for shard in shards if name in shard.infos]
         # Earlier versions did not record it.
         held = [(shard, dealt) for shard, dealt in held if dealt]
@@ -227,7 +227,7 @@ def _facts(shards: Sequence[RunFile], infos: Mapping[str, TaskInfo]) -> RunFacts
     manifest = {**facts[0].manifest, "shards": len(shards)}
     manifest.pop("shard_of", None)
     if isinstance(manifest.get("argv"), list):
-        manifest["argv"] = list(_unsharded(manifest["argv"]))
+        manifest["argv"] = _unsharded(manifest["argv"])
     return replace(
         facts[0],
         timestamp=min(fact.timestamp for fact in facts),
@@ -262,12 +262,7 @@ def _selection(selection: Mapping[str, Any], infos: Mapping[str, TaskInfo]) -> d
     return {} if whole and not untouched else {**others, "tasks": {**untouched, **tasks}}
 
 
-def _unsharded(argv: Sequence[str]) -> Iterator[str]:
-    follows = False
-    for argument in argv:
-        if not follows and not argument.startswith("--lm-shard="):
-            follows = argument == "--lm-shard"
-            if not follows:
-                yield argument
-        else:
-            follows = False
+def _unsharded(argv: Sequence[str]) -> list[str]:
+    """Return the arguments without ``--lm-shard``, whose value may be an argument of its own."""
+    pairs = zip(("", *argv), argv, strict=False)
+    return [each for before, each in pairs if "--lm-shard" not in (before, each) and not each.startswith("--lm-shard=")]

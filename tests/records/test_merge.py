@@ -204,7 +204,7 @@ def test_an_example_in_two_shards_is_refused_by_name(tmp_path: Path) -> None:
     doubled = (first.results[0], *second.results[1:])
     second = replace(second, results=doubled, digest=digest(doubled))
     refusal = _refusal([first, second, third]).replace(f"{tmp_path}/", "")
-    assert "1 example(s) in two shards: sums-0 of sums in s1/ledger.jsonl and s2/ledger.jsonl" == refusal
+    assert "1 example (sums-0 of sums in s1/ledger.jsonl and s2/ledger.jsonl) in two shards" == refusal
 
 
 # Gated

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from pytest_lmeval.task import Task
 
 _NOTHING: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
+_DETAILS, _METRIC, _STATUS = map(attrgetter, ("details", "metric", "status"))
+_CUT_OFF, _UNPARSED, _IS_SCORED = map(attrgetter, ("cut_off", "unparsed", "is_scored"))
 SCHEMA = "pytest-lmeval/leaderboard/2"
 
 
@@ -194,8 +197,9 @@ def build_board(
     counts = _counts(everything, facts)
     complete = _is_complete(rows, counts, facts)
     is_whole = complete and "shard" not in facts.selection
+    of_core = [row for row in rows if CENTERED in row.metrics]
     overall, bounds = _overall(rows) if is_whole else (None, None)
-    of_functions = traces(everything) if any(row.metric == METRIC for row in rows) else []
+    of_functions = traces(everything) if METRIC in map(_METRIC, rows) else []
     notes = notes_of(of_functions, facts.adapter) if of_functions else []
     return Leaderboard(
         facts=facts,
@@ -207,8 +211,8 @@ def build_board(
         digest=digest(everything),
         usage=_usage(everything),
         overall_ci95=bounds,
-        core_score=core_score(rows) if is_whole else None,
-        calibration=calibration(deciding) if any(result.details for result in deciding) else {},
+        core_score=core_score(of_core) if is_whole and of_core else None,
+        calibration=calibration(deciding) if any(map(_DETAILS, deciding)) else {},
         spent=rows[0].spent if len(rows) == 1 else spent(everything),
         remarks=tuple(dict.fromkeys((*facts.remarks, *notes))),
         served_by=served_by(everything, of_functions),
@@ -222,10 +226,10 @@ def _rows(
     aggregates: Mapping[str, Mapping[str, Any]],
 ) -> Iterator[TaskRow]:
     known = {info.name: info for info in infos}
-    by_task: dict[str, list[ExampleResult]] = {name: [] for name in known}
+    by_task: dict[str, list[ExampleResult]] = defaultdict(list)
     for result in results:
-        by_task.setdefault(result.task, []).append(result)
-    for name in sorted(by_task):
+        by_task[result.task].append(result)
+    for name in sorted(known.keys() | by_task):
         info = known.get(name) or TaskInfo(name, "")
         yield make_row(info, by_task[name], _floor(info, floors), aggregates.get(name, {}))
 
@@ -268,26 +272,29 @@ def _scores(result: ExampleResult) -> Any:
 
 
 def _counts(results: Sequence[ExampleResult], facts: RunFacts) -> dict[str, int]:
-    statuses = Counter(result.status for result in results)
+    statuses = Counter(map(_STATUS, results))
     more = {name: statuses[name] for name in ("measured", "quarantined")}
-    more["cut_off"] = sum(result.cut_off for result in results)
+    more["cut_off"] = sum(map(_CUT_OFF, results))
     return {
         "collected": len(results) + len(facts.missing) + facts.skipped,
-        "scored": sum(result.is_scored for result in results),
+        "scored": sum(map(_IS_SCORED, results)),
         "errors": statuses["error"],
         "timeouts": statuses["timeout"],
         "excluded": statuses["excluded"],
         "skipped": facts.skipped,
         "missing": len(facts.missing),
-        "unparsed": sum(result.unparsed for result in results),
+        "unparsed": sum(map(_UNPARSED, results)),
         "below": statuses["below"],
         **{name: count for name, count in more.items() if count},
     }
 
 
 def _usage(results: Sequence[ExampleResult]) -> dict[str, float]:
-    names = sorted({name for result in results for name in result.usage})
-    return {name: round(math.fsum(result.usage.get(name, 0) for result in results), 12) for name in names}
+    amounts: dict[str, list[float]] = defaultdict(list)
+    for result in results:
+        for name, amount in result.usage.items():
+            amounts[name].append(amount)
+    return {name: round(math.fsum(amounts[name]), 12) for name in sorted(amounts)}
 
 
 def served_by(results: Sequence[ExampleResult], of_functions: Sequence[Trace] | None = None) -> dict[str, int]:
@@ -299,5 +306,6 @@ def served_by(results: Sequence[ExampleResult], of_functions: Sequence[Trace] | 
     for result in results:
         for name, count in result.served_by.items():
             counts[name] += count
-    counts.update(servers_of_steps(traces(results) if of_functions is None else of_functions))
+    of_functions = traces(results) if of_functions is None else of_functions
+    counts.update(servers_of_steps(of_functions) if of_functions else ())
     return dict(counts)

@@ -304,15 +304,19 @@ def mean_score(results: Iterable[ExampleResult]) -> float | None:
 
 
 def _by_metric(results: Sequence[ExampleResult]) -> dict[str, float | None]:
-    names = sorted({result.metric for result in results})
-    means = {name: mean_score(result for result in results if result.metric == name) for name in names}
-    further = sorted({name for result in results for name in result.metrics})
-    return {**means, **{name: _further(results, name) for name in further}}
-
-
-def _further(results: Sequence[ExampleResult], name: str) -> float | None:
-    scores = [result.metrics[name] for result in results if result.score is not None and name in result.metrics]
-    return mean(scores) if scores else None
+    """Return the mean score by metric, then those of the further metrics; None for one without a scored example."""
+    own: dict[str, list[float]] = {}
+    further: dict[str, list[float]] = {}
+    for result in results:
+        scores = own.setdefault(result.metric, [])
+        if result.score is not None:
+            scores.append(result.score)
+        for name, value in result.metrics.items():
+            values = further.setdefault(name, [])
+            if result.score is not None:
+                values.append(value)
+    means = {**dict(sorted(own.items())), **dict(sorted(further.items()))}
+    return {name: mean(values) if values else None for name, values in means.items()}
 
 
 def _subject_mean(subjects: Breakdown) -> dict[str, float]:

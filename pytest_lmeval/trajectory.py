@@ -110,7 +110,7 @@ def max_steps(trace: Iterable[Step], limit: int, *, kind: str | None = None) -> 
     steps = [step for step in trace if kind is None or step.kind == kind]
     what = "step" if kind is None else f"{kind} step"
     text = f"{len(steps)} {what}{'' if len(steps) == 1 else 's'}, at most {limit} wanted"
-    return Finding(len(steps) <= limit, _cut(f"{text}: {_list([step.name or step.kind for step in steps])}"))
+    return Finding(len(steps) <= limit, _cut(f"{text}: {', '.join(step.name or step.kind for step in steps)}"))
 
 
 class _Calls:
@@ -234,16 +234,12 @@ def _arguments(step: Step) -> Mapping[str, Any] | None:
 
 
 def _finding(holds: bool, text: str, calls: Sequence[Step]) -> Finding:
-    shown = list(map(_call, calls))
-    return Finding(holds, _cut(f"{text}; {f'calls: {_list(shown)}' if shown else 'no tool was called'}"))
+    shown = f"calls: {', '.join(map(_call, calls))}" if calls else "no tool was called"
+    return Finding(holds, _cut(f"{text}; {shown}"))
 
 
 def _call(step: Step) -> str:
     return f"{step.name}({_shown(step.input)})"
-
-
-def _list(shown: Sequence[str]) -> str:
-    return ", ".join(shown)
 
 
 def _shown(value: object) -> str:

@@ -145,7 +145,9 @@ def source_hash(kind: type, module: str = "") -> str:
             name = waiting.pop()
             file = _file_of(name)
             if file not in files:
-                files |= _hashes(name.rpartition(".")[0], file, *(_beside(file) if name.startswith(_OURS) else ()))
+                files |= _hashes(
+                    name.rpartition(".")[0], file, *(sorted(file.parent.glob("*.py")) if name.startswith(_OURS) else ())
+                )
                 waiting += _imported(file, name)
     except (OSError, LookupError):
         return ""
@@ -168,10 +170,6 @@ def _file_of(name: str) -> Path:
     if not isinstance(file, str):
         raise LookupError(name)  # such as what was typed in
     return Path(file)
-
-
-def _beside(file: Path) -> list[Path]:
-    return sorted(file.parent.glob("*.py"))
 
 
 def _hashes(package: str, *files: Path) -> dict[Path, str]:

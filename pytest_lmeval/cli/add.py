@@ -11,7 +11,7 @@ from typing import Any
 
 from pytest_lmeval.cli.ini import apply_max_data_bytes
 from pytest_lmeval.cli.output import show
-from pytest_lmeval.cli.placing import Placing, changes, differences, own_files, refused, write_all
+from pytest_lmeval.cli.placing import Placing, changes, differences, refused, write_all
 from pytest_lmeval.cli.task_folder import Project, read_document
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.formats.task import TaskSource
@@ -178,7 +178,7 @@ def _placings(addition: _Addition, folder: Path) -> list[Placing]:
     """Return where the files of an addition go; its YAML comes first."""
     stored = _stored(addition, folder)
     target = stored or folder / addition.source.name
-    own = own_files(stored, _brought(stored)) if stored is not None else frozenset()
+    own = frozenset() if stored is None else frozenset([stored, *filter(Path.is_file, _brought(stored))])
     names = {name: target if name == Path(addition.source.name) else target.parent / name for name in addition.files}
     return [Placing(addition.source, names[name], data, stored, own) for name, data in addition.files.items()]
 

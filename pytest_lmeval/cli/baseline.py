@@ -38,11 +38,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     accepted.set_defaults(run=_accept)
 
 
-def run(options: argparse.Namespace) -> int:
-    """Do what was asked for; each action has a function of its own."""
-    return int(options.run(options))
-
-
 def _show(options: argparse.Namespace) -> int:
     found = read_run(options.path)
     check_baseline(found)

@@ -12,6 +12,7 @@ from typing import Any
 from pytest_lmeval.data.limits import set_max_data_bytes
 from pytest_lmeval.data.lines import MAX_LINE_BYTES
 from pytest_lmeval.errors import UsageError
+from pytest_lmeval.formats.task import LoadOptions
 from pytest_lmeval.numbers import Number
 
 # As pytest looks for them, in one folder: the first that has its table decides, and the first four do without one.
@@ -28,7 +29,13 @@ _FILES: Sequence[tuple[str, tuple[tuple[str, ...], ...]]] = (
 _TEST_FILES = ("test_*.py", "*_test.py")
 
 
-def max_line_bytes(paths: Iterable[Path]) -> int:
+def load_options(paths: Sequence[Path], configs: Iterable[Any] = ()) -> LoadOptions:
+    """Return how a run of the project that ``paths`` belong to loads task files, and apply its limit on data sets."""
+    apply_max_data_bytes(paths)
+    return LoadOptions(max_line_bytes=_max_line_bytes(paths), configs=tuple(configs), trusted=_trusted_paths(paths))
+
+
+def _max_line_bytes(paths: Iterable[Path]) -> int:
     """Return the ini option ``lm_max_line_bytes`` of the project that ``paths`` belong to, or its default."""
     file, options = pytest_options(paths)
     found: int = Number(1, whole=True).of_option(
@@ -47,7 +54,7 @@ def apply_max_data_bytes(paths: Iterable[Path]) -> None:
             raise UsageError(f"{file}: {error}") from None
 
 
-def trusted_paths(paths: Iterable[Path]) -> tuple[Path, ...] | None:
+def _trusted_paths(paths: Iterable[Path]) -> tuple[Path, ...] | None:
     """Return the folders in the ini option ``lm_trusted_paths`` of the project of ``paths``, None for all."""
     file, options = pytest_options(paths)
     given = options.get("lm_trusted_paths")

@@ -60,11 +60,6 @@ class Change:
     before: bytes | None
 
 
-def own_files(stored: Path, named: Iterable[Path]) -> frozenset[Path]:
-    """Return the stored task's YAML file, and of the files that it names those that exist."""
-    return frozenset([stored, *(path for path in named if path.is_file())])
-
-
 def refused(placings: Sequence[Placing], folder: Path, *, force: bool) -> list[str]:
     """Return why the files cannot be put below ``folder``; with ``force`` files of others may be replaced."""
     patterns = [*_RUN, *_project_patterns(folder)]

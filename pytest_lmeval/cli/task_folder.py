@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_lmeval.cli.ini import apply_max_data_bytes, max_line_bytes, pytest_options, trusted_paths
+from pytest_lmeval.cli.ini import load_options, pytest_options
 from pytest_lmeval.errors import UnknownName, UsageError
 from pytest_lmeval.formats.files import find_task_files, load_file
-from pytest_lmeval.formats.task import LoadedFile, LoadOptions
+from pytest_lmeval.formats.task import LoadedFile
 from pytest_lmeval.loading import default_registry
 from pytest_lmeval.project import register_project_plugins
 from pytest_lmeval.registry import Registry
@@ -81,9 +81,7 @@ class Project:
 
     def load(self, file: FoundFile, configs: Sequence[Any] = (), *, is_named: bool = True) -> LoadedFile:
         """Return what a task file holds, with the values of ``configs``; ``is_named`` as for a run."""
-        apply_max_data_bytes([file.path])
-        limit, trusted = max_line_bytes([file.path]), trusted_paths([file.path])
-        options = LoadOptions(max_line_bytes=limit, configs=tuple(configs), trusted=trusted)
+        options = load_options([file.path], configs)
         return load_file(file.path, file.name, self.registry, options=options, is_named=is_named)
 
 

@@ -43,16 +43,14 @@ def _rows(file: FoundFile, loaded: LoadedFile) -> list[dict[str, Any]]:
     parameters = _parameters(file)
     about = {"key": file.key, "parameters": parameters, "path": file.path.as_posix()}
     if loaded.tasks:
-        return [_row(task, about) for task in loaded.tasks]
+        return [
+            {"name": task.name, "metric": task.metric, "examples": len(task.examples), **about} for task in loaded.tasks
+        ]
     faults = [
         error for error in loaded.errors if not (error.rule == "missing_required" and error.field == "config_spec")
     ]
     row = {"name": file.name, "metric": "", "examples": None, **about}
     return [{**row, "errors": [error.at(file.path) for error in faults]} if faults or not parameters else row]
-
-
-def _row(task: Any, about: dict[str, Any]) -> dict[str, Any]:
-    return {"name": task.name, "metric": task.metric, "examples": len(task.examples), **about}
 
 
 def _parameters(file: FoundFile) -> list[str]:

@@ -8,14 +8,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_lmeval.cli.ini import apply_max_data_bytes, max_line_bytes, test_files, trusted_paths
+from pytest_lmeval.cli.ini import load_options, test_files
 from pytest_lmeval.cli.output import add_format, show, show_json
+from pytest_lmeval.cli.task_folder import Project
 from pytest_lmeval.formats.files import find_misnamed, find_task_files, load_file
-from pytest_lmeval.formats.task import LoadedFile, LoadOptions
+from pytest_lmeval.formats.task import LoadedFile
 from pytest_lmeval.formats.yaml.claims import is_data_set
 from pytest_lmeval.functions.checking import CheckedFile, FoundFunction, check_files, find_eval_files
-from pytest_lmeval.loading import default_registry
-from pytest_lmeval.project import register_project_plugins, registering_conftest
+from pytest_lmeval.project import registering_conftest
 from pytest_lmeval.text import printable
 
 if TYPE_CHECKING:
@@ -44,15 +44,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print what is wrong with the files; return 1 if anything is. A warning is not."""
-    registry = default_registry()
-    register_project_plugins(registry, Path.cwd())
+    registry = Project().registry
     configs = _read_configs(options.config)
-    apply_max_data_bytes(options.paths)
-    limits = LoadOptions(
-        max_line_bytes=max_line_bytes(options.paths),
-        configs=configs,
-        trusted=trusted_paths(options.paths),
-    )
+    limits = load_options(options.paths, configs)
     functions = check_files(find_eval_files(options.paths, test_files(options.paths)))
     files: dict[Path, LoadedFile] = {}
     empty = []

@@ -61,16 +61,16 @@ class Comparison(Pairing):
             "worse": [_flip_record(flip) for flip in self.worse],
             "better": [_flip_record(flip) for flip in self.better],
             "new": [_key_record(key) for key in self.new],
-            **{name: self._old_records(name) for name in ("changed", "removed", "unscored")},
+            **{
+                name: [{**_key_record(key), "passed_before": self.passed_before(key)} for key in self.of(name)]
+                for name in ("changed", "removed", "unscored")
+            },
             "retargeted": [each.to_json() for each in self.retargeted],
             "left_out": dict(self.left_out),
             **({"quarantined": [_key_record(key) for key in quarantined]} if quarantined else {}),
             **({"other_prompts": dict(other_prompts)} if other_prompts else {}),
             **({"functions": list(self.functions)} if self.functions else {}),
         }
-
-    def _old_records(self, kind: str) -> list[dict[str, Any]]:
-        return [{**_key_record(key), "passed_before": self.passed_before(key)} for key in self.of(kind)]
 
 
 def compare(

@@ -113,13 +113,13 @@ def check_quarantine(board: Leaderboard, baseline: RunFile) -> None:
 
 def quarantine_lines(board: Leaderboard, baseline: str) -> list[str]:
     """Return a sentence for every example whose quarantine is not in force, though it has one."""
-    results = [result for row in board.tasks for result in row.per_example]
     day = board.facts.timestamp[:10]
-    return [f"{each.task}: {each.id}: {_why(each, day)}" for each in results if each.quarantine and _is_free(each)]
-
-
-def _is_free(result: ExampleResult) -> bool:
-    return result.status not in ("quarantined", "excluded", "measured")
+    return [
+        f"{each.task}: {each.id}: {_why(each, day)}"
+        for row in board.tasks
+        for each in row.per_example
+        if each.quarantine and each.status not in ("quarantined", "excluded", "measured")
+    ]
 
 
 def _why(result: ExampleResult, day: str) -> str:
@@ -145,11 +145,7 @@ def _unchecked(details: Any) -> Iterator[str]:
 
 def suspicions(board: Leaderboard) -> list[str]:
     """Return a sentence for every task that looks as if the model, or the reading of its answers, was broken."""
-    found = []
-    for row in board.tasks:
-        if doubt := _doubt(row):
-            found.append(f"{row.task}: {doubt}")
-    return found
+    return [f"{row.task}: {doubt}" for row in board.tasks if (doubt := _doubt(row))]
 
 
 def _doubt(row: TaskRow) -> str:
@@ -159,7 +155,7 @@ def _doubt(row: TaskRow) -> str:
         return thoughts
     if len(scored) < _ENOUGH:
         return ""
-    said = _said(scored)
+    said = {output.strip() for result in scored for output in result.outputs}
     if said == {""}:
         return f"all {len(scored)} outputs are empty"
     if len(said) == 1 and len({result.targets for result in scored}) > 1:
@@ -184,7 +180,3 @@ def _thoughts(results: Sequence[ExampleResult]) -> str:
         f"{begun.total()} of {len(results)} outputs begin with {tag}: these thoughts are scored as part of the answer; "
         "set --lm-think-tags=OPEN,CLOSE to the tags around them"
     )
-
-
-def _said(results: Sequence[ExampleResult]) -> set[str]:
-    return {output.strip() for result in results for output in result.outputs}

@@ -5,7 +5,7 @@ This decides nothing. It shows whether an example passes because the model's ans
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -107,9 +107,5 @@ def _proven_metric(pair: Pair, registry: Registry) -> Metric | None:
 
 
 def _score(metric: Metric, result: ExampleResult, targets: Sequence[str]) -> float:
-    return mean(list(_values(metric, result.predictions, targets)))
-
-
-def _values(metric: Metric, predictions: Iterable[str], targets: Sequence[str]) -> Iterable[float]:
-    for prediction in predictions:
-        yield float(apply_metric(metric, Extraction(prediction, True), targets, {}).value)
+    found = (apply_metric(metric, Extraction(prediction, True), targets, {}) for prediction in result.predictions)
+    return mean([float(each.value) for each in found])

@@ -20,8 +20,8 @@ from pytest_lmeval.records.runfile import RunFile
 from pytest_lmeval.report.github import add_step_summary
 from pytest_lmeval.report.html.report import inert, part, policy
 from pytest_lmeval.report.markdown import COMMENT_BYTES, escape, table
-from pytest_lmeval.report.ranking_text import comparison_remarks
-from pytest_lmeval.report.tables import columns, cut_to, interval_text, percent, score_text, signed
+from pytest_lmeval.report.ranking_text import STANDING_HEADINGS, comparison_remarks, standing_cells
+from pytest_lmeval.report.tables import columns, cut_to, score_text
 from pytest_lmeval.report.wording import cost_cell, is_off
 from pytest_lmeval.text import cut
 from pytest_lmeval.types import ExampleResult
@@ -29,19 +29,7 @@ from pytest_lmeval.types import ExampleResult
 SCHEMA = "pytest-lmeval/comparison/1"
 _REASONS = 20
 _MOST_EXAMPLES = 10_000
-_HEADINGS = (
-    "model",
-    "verdict",
-    "score",
-    "95 % interval",
-    "scored",
-    "win rate",
-    "to the best",
-    "interval",
-    "p",
-    "p95 ms",
-    "cost",
-)
+_HEADINGS = ("model", "verdict", "score", *STANDING_HEADINGS, "p95 ms", "cost")
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,32 +199,17 @@ def _rows(comparison: Mapping[str, Any]) -> list[tuple[str, ...]]:
 
 
 def _row(model: Mapping[str, Any], standing: Mapping[str, Any] | None) -> tuple[str, ...]:
-    verdict = _verdict(model)
-    took = model["spent"]
-    spent = (_amount(took.get("p95_ms")), cost_cell(took.get("cost"), is_least="cost_known" in took))
-    scored = str(model["counts"]["scored"])
-    if standing is None:
-        return (model["label"], verdict, score_text(model["overall_score"]), "-", scored, "-", "-", "-", "-", *spent)
-    difference = standing["difference"]
-    return (
-        model["label"],
-        verdict,
-        score_text(standing["score"]),
-        interval_text(standing["ci95"]),
-        scored,
-        percent(standing["win_rate"]),
-        signed(difference),
-        interval_text(standing["difference_ci95"], sign=True),
-        "-" if difference is None else f"{standing['p_adjusted']:.2g}",
-        *spent,
+    scored, took = model["counts"]["scored"], model["spent"]
+    score = model["overall_score"] if standing is None else standing["score"]
+    place = ("-", str(scored), "-", "-", "-", "-") if standing is None else standing_cells(standing, scored)
+    spent = (
+        cost_cell(took.get("p95_ms"), is_least=False),
+        cost_cell(took.get("cost"), is_least="cost_known" in took),
     )
+    return (model["label"], _verdict(model), score_text(score), *place, *spent)
 
 
 def _verdict(model: Mapping[str, Any]) -> str:
     if not model["complete"]:
         return "incomplete"
     return str(model["verdict"]) if model["gated"] else "not gated"
-
-
-def _amount(value: float | None) -> str:
-    return "-" if value is None else f"{value:.4g}"

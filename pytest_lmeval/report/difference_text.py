@@ -90,18 +90,14 @@ def _change(change: TaskChange) -> tuple[str, ...]:
 
 def _score_rows(difference: Difference) -> list[tuple[str, ...]]:
     named = [*difference.scores.items(), ("overall", difference.overall)]
-    return [_score_row(name, old, new) for name, (old, new) in named]
-
-
-def _score_row(name: str, old: float | None, new: float | None) -> tuple[str, ...]:
-    change = None if old is None or new is None else new - old
-    return name, score_text(old), score_text(new), signed(change)
+    return [
+        (name, score_text(old), score_text(new), signed(None if old is None or new is None else new - old))
+        for name, (old, new) in named
+    ]
 
 
 def _remarks(difference: Difference) -> list[str]:
-    remarks = [f"note: {note}" for note in difference.notes]
-    remarks += [_changed_file(task) for task in difference.changed_tasks]
-    return remarks
+    return [*(f"note: {note}" for note in difference.notes), *map(_changed_file, difference.changed_tasks)]
 
 
 def _changed_file(task: ChangedTask) -> str:
@@ -126,7 +122,7 @@ def _one_flip(flip: Flip) -> list[str]:
     if wanted := wanted_text(flip.new):
         lines += _block("targets" if flip.new.targets else "expected calls", wanted)
     for name, result in (("old", flip.old), ("new", flip.new)):
-        lines += _block(f"{name} ({_score(result)})", _output(result))
+        lines += _block(f"{name} ({score_text(result.score)})", _output(result))
     return [*lines, ""]
 
 
@@ -149,10 +145,6 @@ def _output(result: ExampleResult) -> str:
         return "\n".join(filter(None, [shown_output(result), explanation_of(result)])) or "(nothing)"
     output = result.outputs[shown_response(result)] if result.outputs else "(none)"
     return "\n".join(answers_in(output)) if result.exchanges else output
-
-
-def _score(result: ExampleResult) -> str:
-    return score_text(result.score)
 
 
 def _flip_table(title: str, flips: Sequence[Flip], limit: int) -> list[str]:

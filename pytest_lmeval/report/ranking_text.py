@@ -6,6 +6,22 @@ from collections.abc import Mapping
 from typing import Any
 
 from pytest_lmeval.compare.explain import may_be
+from pytest_lmeval.report.tables import interval_text, percent, signed
+
+STANDING_HEADINGS = ("95 % interval", "scored", "win rate", "to the best", "interval", "p")
+
+
+def standing_cells(standing: Mapping[str, Any], scored: int) -> tuple[str, ...]:
+    """Return what a table shows of a model's place, as STANDING_HEADINGS name it; ``scored`` counts its examples."""
+    difference = standing["difference"]
+    return (
+        interval_text(standing["ci95"]),
+        str(scored),
+        percent(standing["win_rate"]),
+        signed(difference),
+        interval_text(standing["difference_ci95"], sign=True),
+        "-" if difference is None else f"{standing['p_adjusted']:.2g}",
+    )
 
 
 def ranking_remarks(ranking: Mapping[str, Any], *, is_selection: bool = False) -> list[str]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from pytest_lmeval.leaderboard.board import Leaderboard
 from pytest_lmeval.leaderboard.rows import TaskRow
+from pytest_lmeval.report.wording import cache_lines
 from pytest_lmeval.text import printable
 
 HEADINGS = ("task", "metric", "score", "95 % interval", "correct", "errors", "unparsed", "ms")
@@ -29,7 +30,8 @@ _CUT = "\n\n(cut here; the rest is in the report's files)\n"
 
 def terminal_table(board: Leaderboard) -> list[str]:
     """Return the lines of a table with one row a task and the overall score last."""
-    overall = ("overall", "", score_text(board.overall_score), ci95_text(board.overall_ci95), _correct(board.tasks))
+    interval = interval_text(board.overall_ci95) if board.overall_ci95 else ""
+    overall = ("overall", "", score_text(board.overall_score), interval, _correct(board.tasks))
     empty = ("",) * (len(HEADINGS) - len(overall))
     return columns(HEADINGS, [*map(cells, board.tasks), overall + empty], texts=2)
 
@@ -105,19 +107,11 @@ def selection_text(board: Leaderboard) -> str:
 
 def remark_lines(board: Leaderboard) -> list[str]:
     """Return what every report says of a board besides its rows: remarks, what was left out, quarantined, cached."""
-    lines = [*note_lines(board), *quarantine_lines(board), *thought_lines(board), *_cache_lines(board)]
+    lines = [*note_lines(board), *quarantine_lines(board), *thought_lines(board)]
+    if cache := board.facts.manifest.get("cache"):
+        lines += cache_lines(cache, board.facts.timestamp)
     # What is said of the cache is among the remarks, too, but for boards of earlier versions.
     return [*dict.fromkeys([*map(str, board.remarks), *lines])]
-
-
-def _cache_lines(board: Leaderboard) -> list[str]:
-    cache = board.facts.manifest.get("cache")
-    if not cache:
-        return []
-
-    from pytest_lmeval.report.wording import cache_lines
-
-    return cache_lines(cache, board.facts.timestamp)
 
 
 def quarantine_lines(board: Leaderboard) -> list[str]:
@@ -172,11 +166,6 @@ def thought_lines(board: Leaderboard) -> list[str]:
     return [*lines, *([f"reasoning tokens: {int(tokens):,}"] if tokens else [])]
 
 
-def ci95_text(ends: tuple[float, float] | None) -> str:
-    """Return an interval with three digits; "" for None."""
-    return interval_text(ends) if ends else ""
-
-
 def score_text(score: float | int | None) -> str:
     """Return a score with four digits; a dash for None."""
     return "-" if score is None else f"{score:.4f}"
@@ -188,7 +177,7 @@ def cells(row: TaskRow) -> tuple[str, ...]:
         printable(row.task, keep="", folds=False),
         printable(row.metric, keep=""),
         score_text(row.score),
-        ci95_text(row.ci95) or "-",
+        interval_text(row.ci95),
         f"-/{row.total}" if row.measured else f"{row.correct}/{row.total - row.quarantined}",
         _unscored(row),
         str(row.unparsed) if row.unparsed else "",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from pytest_lmeval.metrics.parts.texts import closing_brace
+
 _REPLACED = (
     ("\n", ""),
     ("\\!", ""),
@@ -46,12 +48,7 @@ def _without_units(text: str) -> str:
         return text
     if _TEXT in behind:
         return before
-    depth, end = 1, len(behind)
-    for place, letter in enumerate(behind):
-        depth += {"{": 1, "}": -1}.get(letter, 0)
-        if depth == 0:
-            end = place
-            break
+    end = closing_brace(behind, 0)
     return before.strip() or behind[end + 1 :].strip() or behind[:end].strip()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from pytest_lmeval.compat.eval_framework.hendrycks import is_same_text
+from pytest_lmeval.metrics.parts.texts import closing_brace
 from pytest_lmeval.tasks.judging import JudgedAnswer
 
 _STRICT = re.compile(r"Final Answer: The final answer is(?P<answer>.*?). I hope it is correct.")
@@ -103,12 +104,9 @@ def _boxed(text: str) -> str | None:
     begin = text.rfind("\\boxed")
     if not text.startswith("\\boxed{", begin):
         return None
-    inside, depth = begin + len("\\boxed{"), 0
-    for place in range(inside - 1, len(text)):
-        depth += {"{": 1, "}": -1}.get(text[place], 0)
-        if depth == 0:
-            return text[inside:place]
-    return None
+    inside = begin + len("\\boxed{")
+    end = closing_brace(text, inside)
+    return text[inside:end] if end < len(text) else None
 
 
 def _between_dollars(text: str, first: int) -> list[str]:

@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from types import MappingProxyType
 
+from pytest_lmeval.metrics.parts.texts import closing_brace
+
 LONGEST = 20_000
 """Characters, from the end, that an answer is looked for in."""
 
@@ -64,7 +66,8 @@ def stated_answers(text: str) -> list[str]:
     text = text[-LONGEST:]
     start = max(text.rfind("\\boxed{"), text.rfind("\\fbox{"))
     if start >= 0:
-        return [_braced(text, text.index("{", start) + 1)]
+        first = text.index("{", start) + 1
+        return [text[first : closing_brace(text, first)]]
     return [text, *(match[1] for match in list(_STATED.finditer(text))[-1:])]
 
 
@@ -94,15 +97,6 @@ def _without_edges(text: str) -> str:
     text = _AFTER.sub("", _BEFORE.sub("", text.strip()))
     is_marker = text.endswith(")") and not set(text[:-1]) & set("()[]")
     return text[:-1] if is_marker else text
-
-
-def _braced(text: str, first: int) -> str:
-    depth = 1
-    for position in range(first, len(text)):
-        depth += {"{": 1, "}": -1}.get(text[position], 0)
-        if depth == 0:
-            return text[first:position]
-    return text[first:]
 
 
 def _repeating(match: re.Match[str]) -> str:

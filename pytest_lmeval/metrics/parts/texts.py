@@ -25,6 +25,16 @@ def ngrams(tokens: Sequence[str], order: int) -> Counter[tuple[str, ...]]:
     return Counter(zip(*(tokens[start:] for start in range(order)), strict=False))
 
 
+def closing_brace(text: str, first: int) -> int:
+    """Return the place of the brace that closes the one before ``first``; the length of the text if none does."""
+    depth = 1
+    for place in range(first, len(text)):
+        depth += {"{": 1, "}": -1}.get(text[place], 0)
+        if depth == 0:
+            return place
+    return len(text)
+
+
 def best_over_targets(
     score: Callable[[Sequence[str], Sequence[str]], float], prediction: str, targets: Sequence[str]
 ) -> float:

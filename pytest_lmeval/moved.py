@@ -45,7 +45,7 @@ _FOLDERS = {
     ),
     ("compare", "compare"): "limits=findings shared_answers=baseline against=compare",
     ("sandbox", "sandbox"): "child=levels execute=opening strays=fresh",
-    ("sandbox.inside", "sandbox.inside"): "places=cage privileges=kernel proxies=host",
+    ("sandbox.inside", "sandbox.inside"): "exits=wire places=cage privileges=kernel proxies=host",
     ("compat.eval_framework", "compat.eval_framework"): "confidence=measures language=measures styled=styles",
     ("stats", "stats"): "units=intervals",
     ("report", "report"): "cached=wording rerun=wording",

@@ -19,7 +19,7 @@ from dataclasses import asdict
 from pytest_lmeval.errors import SandboxError
 from pytest_lmeval.sandbox import scratch
 from pytest_lmeval.sandbox.boot import command, environment
-from pytest_lmeval.sandbox.inside import exits
+from pytest_lmeval.sandbox.inside import wire
 from pytest_lmeval.sandbox.levels import Ends
 from pytest_lmeval.sandbox.packages import Package
 from pytest_lmeval.sandbox.results import Limits
@@ -207,17 +207,17 @@ class _ForkedChild:
     def wait(self, timeout_s: float) -> int | None:
         while self.returncode is None and _readable(self._status, timeout_s):
             self._read()
-        if self.returncode in (LOST, exits.NOT_STARTED):
+        if self.returncode in (LOST, wire.NOT_STARTED):
             raise SandboxError("the sandbox's server died or could not fork")
         return self.returncode
 
     def _read(self) -> None:
         """Take the number of the process, which comes first, or how it ended, which is one byte."""
         try:
-            message = self._status.recv(exits.PID_SIZE)
+            message = self._status.recv(wire.PID_SIZE)
         except OSError:
             message = b""
-        if len(message) == exits.PID_SIZE:
+        if len(message) == wire.PID_SIZE:
             self._pid = int.from_bytes(message, sys.byteorder)
         else:
             self.returncode = next(iter(message), LOST)

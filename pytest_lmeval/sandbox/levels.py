@@ -172,7 +172,7 @@ class ChildProcess(Protocol):
         """Return the numbers of the program's processes; none where they are not known."""
 
     def poll(self) -> int | None:
-        """Return how the program ended, a number of `inside.exits` or below; None while it runs."""
+        """Return how the program ended, a number of `inside.wire` or below; None while it runs."""
 
     def wait(self, timeout_s: float) -> int | None:
         """Wait at most that long for the end; return what `poll` would."""

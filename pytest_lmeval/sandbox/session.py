@@ -13,7 +13,7 @@ from pytest_lmeval.errors import SandboxError
 from pytest_lmeval.sandbox import values
 from pytest_lmeval.sandbox.boot import frame
 from pytest_lmeval.sandbox.idle import Idleness
-from pytest_lmeval.sandbox.inside import exits, wire
+from pytest_lmeval.sandbox.inside import wire
 from pytest_lmeval.sandbox.levels import Ends, Launcher
 from pytest_lmeval.sandbox.pipes import Pipes
 from pytest_lmeval.sandbox.results import CodeStatus, Limits
@@ -182,11 +182,11 @@ class Session:
 
 def _ending(code: int | None, limits: Limits) -> tuple[CodeStatus, str]:
     over: dict[int, tuple[CodeStatus, str]] = {
-        exits.OVER_CPU: ("timeout", f"over the limit of {limits.cpu_s:g} s of CPU time"),
-        exits.OVER_DISK: ("error", f"over the limit of {limits.disk_bytes} bytes in files"),
-        exits.OVER_PROCESSES: ("error", f"over the limit of {limits.processes} processes"),
-        exits.OVER_THREADS: ("error", "over the limit on threads"),
-        exits.STOPPED: ("error", "the program closed the result pipe before it answered"),
+        wire.OVER_CPU: ("timeout", f"over the limit of {limits.cpu_s:g} s of CPU time"),
+        wire.OVER_DISK: ("error", f"over the limit of {limits.disk_bytes} bytes in files"),
+        wire.OVER_PROCESSES: ("error", f"over the limit of {limits.processes} processes"),
+        wire.OVER_THREADS: ("error", "over the limit on threads"),
+        wire.STOPPED: ("error", "the program closed the result pipe before it answered"),
     }
     if code in over:
         return over[code]
@@ -196,8 +196,8 @@ def _ending(code: int | None, limits: Limits) -> tuple[CodeStatus, str]:
 def _exit_text(code: int | None) -> str:
     if code is None or code < 0:
         return "killed its supervisor"
-    if code > exits.SIGNALLED:
-        return f"was killed by {_signal_text(code - exits.SIGNALLED)}"
+    if code > wire.SIGNALLED:
+        return f"was killed by {_signal_text(code - wire.SIGNALLED)}"
     return f"exited with status {code}"
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import json
-import os
 import runpy
 import signal
 import sys
@@ -82,7 +81,7 @@ def _confine() -> None:
     sys.modules[package.__name__] = package
     try:
         kernel, landlock, seccomp = (import_module(f"_lmeval_inside.{name}") for name in _LAYERS)
-        kernel.drop_capabilities(os.uname().machine)
+        kernel.drop_capabilities()
         landlock.restrict(landlock.abi(), [landlock.rule("/", landlock.READ)])
         seccomp.Filter().put_on()
     except (AttributeError, KeyError, OSError):  # another system than Linux, or an older kernel: the limits hold

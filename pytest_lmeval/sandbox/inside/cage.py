@@ -48,7 +48,7 @@ class Cage:
 
     def close_server(self) -> list[tuple[str, str]]:
         """Confine this process for good; return the layers that could not be put on, and why."""
-        steps = {"capabilities": self._capabilities, "landlock": self._landlock, "seccomp": self._seccomp}
+        steps = {"capabilities": kernel.drop_capabilities, "landlock": self._landlock, "seccomp": self._seccomp}
         return [failed for name, step in steps.items() if (failed := _try(name, step))]
 
     def close_program(self, folder: str, limits: Mapping[str, Any], server: int) -> tuple[str, str] | None:
@@ -66,9 +66,6 @@ class Cage:
             or layers.prepare(["limits"], limits)
             or _try("seccomp", self._filter.put_on)
         )
-
-    def _capabilities(self) -> None:
-        kernel.drop_capabilities(os.uname().machine)
 
     def _landlock(self) -> None:
         self._abi = landlock.abi()

@@ -36,13 +36,9 @@ def serve(request: int, result: int, missing: tuple[str, str] | None) -> NoRetur
     sys.path.insert(0, "")
     sys.setrecursionlimit(RECURSION)
     sys.dont_write_bytecode = True
-    _add_exit()
-    Host(request, result).run()
-
-
-def _add_exit() -> None:
-    """Give programs the ``exit`` and ``quit`` that ``-S`` leaves out."""
+    # Those that `-S` leaves out.
     builtins.exit = builtins.quit = sys.exit  # type: ignore[assignment]
+    Host(request, result).run()
 
 
 class Host:

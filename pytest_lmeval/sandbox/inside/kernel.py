@@ -44,8 +44,9 @@ def _fail(what: str) -> None:
     raise OSError(error, f"{what}: {os.strerror(error)}")
 
 
-def drop_capabilities(machine: str) -> None:
+def drop_capabilities() -> None:
     """Drop every capability, from the bounding set too where that is allowed; forbid to gain any."""
+    machine = os.uname().machine
     prctl(PR_SET_NO_NEW_PRIVS, 1)
     prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL)
     header = (ctypes.c_uint32 * 2)(VERSION_3, 0)

@@ -18,9 +18,9 @@ import time
 
 from . import host
 from .cage import ENDS, Cage
-from .exits import NOT_STARTED, OVER_CPU, OVER_DISK, PID_SIZE, SIGNALLED, STOPPED
 from .manners import forgive
 from .watch import excess, fills_disk, over_cpu
+from .wire import NOT_STARTED, OVER_CPU, OVER_DISK, PID_SIZE, SIGNALLED, STOPPED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

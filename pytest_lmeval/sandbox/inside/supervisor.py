@@ -12,7 +12,7 @@ import os
 import select
 
 from . import host, layers, tree, wire
-from .exits import OVER_CPU, OVER_PROCESSES, SIGNALLED, STOPPED
+from .wire import OVER_CPU, OVER_PROCESSES, SIGNALLED, STOPPED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

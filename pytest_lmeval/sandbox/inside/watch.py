@@ -6,8 +6,8 @@ import os
 import stat
 import time
 
-from .exits import OVER_CPU, OVER_THREADS
 from .tree import stat_fields
+from .wire import OVER_CPU, OVER_THREADS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""How values cross the process border: JSON primitives in length-prefixed frames.
+"""What crosses the process border: values, as JSON primitives in length-prefixed frames, and why a program ended.
 
 ``None``, ``bool``, ``int``, ``float``, ``str`` and ``list`` are themselves. Anything else is an object with one key,
 its tag: ``{"tuple": [...]}``, ``{"set": [...]}``, ``{"dict": [[key, value], ...]}``, ``{"bytes": "6869"}``,
@@ -28,6 +28,17 @@ MAX_DEPTH = 100
 MAX_DIGITS = 4214
 PREFIX = 4
 TOO_LARGE = 10**MAX_DIGITS
+
+# The exit statuses by which the supervisor tells why a program ended; below 128, it is the program's own.
+SIGNALLED = 128  # plus the number of the signal
+STOPPED = 200
+OVER_CPU = 201
+OVER_PROCESSES = 202
+OVER_DISK = 203
+OVER_THREADS = 204
+NOT_STARTED = 205
+# What a server tells first is the number of the process, in so many bytes.
+PID_SIZE = 4
 
 
 class UnfitError(ValueError):

@@ -56,7 +56,7 @@ _FOLDERS = {
     ("plugin", "plugin.asking"): "item failure fixtures ahead=state state",
     ("plugin", "plugin.record"): (
         "recorder run_record run_facts report_files gating=baseline ending heard=received many_records=records"
-        " terminal progress words=progress exit_guard"
+        " terminal progress words=progress exit_guard=ending"
     ),
     ("plugin", "plugin.workers"): "scheduling telling=report sanitize=discretion discretion",
 }

@@ -10,8 +10,10 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from pytest_lmeval.data.lines import number_lines, parse_line
 from pytest_lmeval.data.rows import SUFFIXES
-from pytest_lmeval.errors import UsageError, nearest
+from pytest_lmeval.errors import RecordRefused, UsageError, nearest
+from pytest_lmeval.formats import compact, spec
 from pytest_lmeval.formats.python.claims import is_data
 from pytest_lmeval.formats.task import LoadedFile, LoadOptions, TaskSource
 from pytest_lmeval.formats.yaml.claims import reads_like_a_task
@@ -24,6 +26,8 @@ from pytest_lmeval.types import RecordError
 _DEFAULT = LoadOptions()
 _FIELDS_OF_TASKS = (b'"prompt"', b'"targets"')
 _FIRST_LINE = 1 << 16
+_SHORT_LOOK = 1 << 14
+_LONGEST_LOOK = 1 << 20
 _MARKS: Mapping[str, tuple[bytes, ...]] = {".jsonl": _FIELDS_OF_TASKS, ".yaml": (), ".py": (b"pytest_lmeval",)}
 _PLAIN_NAME = re.compile(r"[\w./@ -]*", re.ASCII)
 RECORDING_SUFFIX = ".replay.jsonl"
@@ -35,7 +39,24 @@ def is_task_file(path: Path, registry: Registry) -> bool:
     format = registry.formats.get(path.suffix)
     if format is None or not fnmatchcase(path.name, format.pattern) or path.name.endswith(RECORDING_SUFFIX):
         return False
-    return path.suffix != ".jsonl" or not (is_ledger(path) or is_data(path) or is_row_file(path))
+    if path.suffix != ".jsonl":
+        return True
+    return not (is_ledger(path) or (not _holds_a_task(path) and is_data(path)) or is_row_file(path))
+
+
+def _holds_a_task(path: Path) -> bool:
+    # The first line says so: in a folder of many, others are not worth a look for each.
+    try:
+        with path.open("rb") as file:
+            start = file.read(_SHORT_LOOK)
+            start += b"" if b"\n" in start.strip() else file.read(_LONGEST_LOOK)
+            for _, line in number_lines(start):
+                record = parse_line(line)
+                is_one = isinstance(record, dict)
+                return is_one and (compact.is_record(record) or set(spec.REQUIRED) <= record.keys())
+    except (OSError, RecordRefused):
+        pass
+    return False
 
 
 def is_row_file(path: Path) -> bool:

@@ -60,6 +60,8 @@ def pytest_load_initial_conftests(
 
 def pytest_configure(config: pytest.Config) -> None:
     keep_environment(config)
+    # Of several models the labels and specs: none where no option names any.
+    vars(config.option).setdefault("lm_models", [])
     if config.option.lm_adapter is not None:
         from pytest_lmeval.plugin.settings.models import name_models
 

@@ -286,12 +286,6 @@ def is_stepwise_stop(session: pytest.Session) -> bool:
     return "continuing from this test" in str(session.shouldstop or getattr(workers, "shouldstop", False))
 
 
-def reruns_some(config: pytest.Config) -> bool:
-    """Tell whether ``--lf`` or ``--sw`` picks the tests, by the options of their plugins; without these none does."""
-    names = ("lf", "stepwise", "stepwise_skip")
-    return any(getattr(config.option, name, False) for name in names)
-
-
 # Reports
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import re
 import time
 from collections.abc import Iterable, Mapping
@@ -16,7 +17,6 @@ from pytest_lmeval.errors import UsageError
 from pytest_lmeval.leaderboard.board import Leaderboard
 from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.records.ledger_lines import is_complete, ledger_line, result_line
-from pytest_lmeval.records.recorded import aggregates_record
 
 KEPT = 5
 """How many older ledgers stay in a folder."""
@@ -157,8 +157,17 @@ def ending(
     run = {
         "tasks": [asdict(info) for info in infos],
         "facts": asdict(board.facts),
-        **aggregates_record(aggregates),
+        **_aggregates_record(aggregates),
         "left_out": list(left_out),
     }
     footer = {"complete": board.complete, "digest": board.digest, "counts": dict(board.counts)}
     return {"run": run, "footer": footer}
+
+
+def _aggregates_record(aggregates: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the ledger's field of the aggregates; empty without aggregates, or if they cannot be JSON."""
+    try:
+        plain = json.loads(json.dumps(aggregates, default=str, allow_nan=False))
+    except ValueError:
+        return {}
+    return {"aggregates": plain} if plain else {}

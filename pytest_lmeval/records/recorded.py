@@ -128,15 +128,6 @@ def recorded_aggregates(fields: Any) -> dict[str, dict[str, Any]]:
     return dict(fields)
 
 
-def aggregates_record(aggregates: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the ledger's field of the aggregates; empty without aggregates, or if they cannot be JSON."""
-    try:
-        plain = json.loads(json.dumps(aggregates, default=str, allow_nan=False))
-    except ValueError:
-        return {}
-    return {"aggregates": plain} if plain else {}
-
-
 def _checked(fields: Mapping[str, Any], checks: Mapping[str, _Check]) -> dict[str, Any]:
     known = {}
     for name, (holds, expected, inside, required) in checks.items():

@@ -16,21 +16,19 @@ from pytest_lmeval.formats import compact, spec
 
 # An owner, a data set, a subject: as deep as data lies below the file that names it.
 _LEVELS = 4
-_SHORT_LOOK = 1 << 14
 _LONGEST_LOOK = 1 << 20
 _FIELDS = compact.FIELDS | set(spec.REQUIRED)
 _MOST_KEYS = 5
 
 
 def is_data(path: Path) -> bool:
-    """Tell whether a Python file names the file, or a folder it is in, as its data, and it holds no task itself.
+    """Tell whether a Python file names the file, or a folder it is in, as its data.
 
     A file names what it holds as a plain string: a ``task_*.py`` after ``DATASET_PATH =``, as an argument of
     ``load_dataset``, whatever it is called there, or of a function that calls it, or anywhere with the suffix of a data
     file; other files as the ``data`` of ``eval_task``. The Python files are read for that, not run.
     """
-    # Most files hold a task, and their first line says so: in a folder of many, others are not worth a look for each.
-    return not _holds_a_task(path) and any(_names(place, path) for place in path.absolute().parents[:_LEVELS])
+    return any(_names(place, path) for place in path.absolute().parents[:_LEVELS])
 
 
 def rows_of_others(path: Path, data: bytes) -> str:
@@ -161,17 +159,3 @@ def _assigned(node: ast.AST) -> ast.expr | None:
 
 def _is_dataset_path(target: ast.expr) -> bool:
     return isinstance(target, ast.Name) and target.id == "DATASET_PATH"
-
-
-def _holds_a_task(path: Path) -> bool:
-    try:
-        with path.open("rb") as file:
-            start = file.read(_SHORT_LOOK)
-            start += b"" if b"\n" in start.strip() else file.read(_LONGEST_LOOK)
-            for _, line in number_lines(start):
-                record = parse_line(line)
-                is_one = isinstance(record, dict)
-                return is_one and (compact.is_record(record) or set(spec.REQUIRED) <= record.keys())
-    except (OSError, RecordRefused):
-        pass
-    return False

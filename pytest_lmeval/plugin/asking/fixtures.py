@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from typing import Any
 
@@ -30,17 +30,19 @@ def lm_judge(pytestconfig: pytest.Config) -> Iterator[Any]:
 def lm_engine(lm_adapter: Any, lm_judge: Any, pytestconfig: pytest.Config) -> Iterator[Any]:
     """Provide the engine, which asks the adapter ahead of the scoring."""
     from pytest_lmeval.plugin.asking.state import run_states
-    from pytest_lmeval.plugin.settings.models import ByModel, for_models, of_model
 
     states = run_states(pytestconfig)
-    if "" not in states and not isinstance(lm_adapter, ByModel):
-        raise pytest.UsageError(_TWO_WAYS)
+    if "" not in states:
+        from pytest_lmeval.plugin.settings.models import ByModel
+
+        if not isinstance(lm_adapter, ByModel):
+            raise pytest.UsageError(_TWO_WAYS)
     with ExitStack() as stack:
         engines = {}
         for label, state in states.items():
-            engines[label] = state.ask(of_model(lm_adapter, label))
+            engines[label] = state.ask(lm_adapter[label] if label else lm_adapter)
             stack.callback(state.run.close)
-        yield for_models(engines)
+        yield _provided(engines)
 
 
 @pytest.fixture(scope="session")
@@ -55,11 +57,10 @@ def lm_render() -> Callable[[Any], Any]:
 def lm_sandbox(pytestconfig: pytest.Config) -> Iterator[Any]:
     """Provide the place where code that the model wrote is run, from --lm-sandbox."""
     from pytest_lmeval.plugin.asking.state import run_states
-    from pytest_lmeval.plugin.settings.models import for_models
 
     states = run_states(pytestconfig)
     with ExitStack() as stack:
-        yield for_models({label: stack.enter_context(each.run.sandbox(each.plan)) for label, each in states.items()})
+        yield _provided({label: stack.enter_context(each.run.sandbox(each.plan)) for label, each in states.items()})
 
 
 @pytest.fixture
@@ -88,7 +89,6 @@ def lm_example(request: pytest.FixtureRequest) -> Any:
 def _opened(config: pytest.Config, make: Callable[[Any], Any]) -> Iterator[Any]:
     """Yield what ``make`` makes of the state, or for each of several models; close it afterwards."""
     from pytest_lmeval.plugin.asking.state import run_states
-    from pytest_lmeval.plugin.settings.models import for_models
 
     # Where one cannot be made, or does not close, the others are closed all the same.
     with ExitStack() as stack:
@@ -98,7 +98,16 @@ def _opened(config: pytest.Config, make: Callable[[Any], Any]) -> Iterator[Any]:
             close = getattr(each, "close", None) if not isinstance(each, _NoJudge) else None
             if callable(close):
                 stack.callback(close)
-        yield for_models(made)
+        yield _provided(made)
+
+
+def _provided(values: Mapping[str, Any]) -> Any:
+    """Return what a fixture provides of these ``values`` by label: that of a single model, or one for each."""
+    if "" in values:
+        return values[""]
+    from pytest_lmeval.plugin.settings.models import ByModel
+
+    return ByModel(values)
 
 
 class _NoJudge:

@@ -12,11 +12,11 @@ import pytest
 from pytest_lmeval.plugin.collect.collected import collected
 from pytest_lmeval.plugin.collect.locate import is_example, is_record
 from pytest_lmeval.plugin.private import is_worker, worker_queue
-from pytest_lmeval.plugin.settings.models import ENVIRONMENT, RUN, configs, label_of
+from pytest_lmeval.plugin.settings.models import ENVIRONMENT, RUN, configs
 from pytest_lmeval.plugin.settings.report_dir import folder_of_run, held_ledger
 from pytest_lmeval.plugin.settings.settings import (
     cache_of,
-    max_errors,
+    label_of,
     resolved_of,
     run_settings,
     scrubber_of_run,
@@ -24,6 +24,8 @@ from pytest_lmeval.plugin.settings.settings import (
 )
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pytest_lmeval.asking.engine import Engine
     from pytest_lmeval.plugin.evals.session import EvalSession
     from pytest_lmeval.records.answers import Journal
@@ -44,7 +46,7 @@ NO_ADAPTER = (
 
 def run_state(config: pytest.Config) -> RunState:
     """Return the state of this process, made when it is first asked for; of several models that of the first."""
-    if RUN not in config.stash:
+    if config.option.lm_models:
         config = configs(config)[0]
     if RUN not in config.stash:
         config.stash[RUN] = RunState(config)
@@ -53,7 +55,7 @@ def run_state(config: pytest.Config) -> RunState:
 
 def run_states(config: pytest.Config) -> dict[str, RunState]:
     """Return the state of the run of each model by its label; that of a single one has an empty label."""
-    states = [config.stash[RUN]] if RUN in config.stash else map(run_state, configs(config))
+    states = map(run_state, configs(config) if config.option.lm_models else [config])
     return {state.label: state for state in states}
 
 
@@ -110,6 +112,11 @@ class RunState:
         self.examples = 0
         self._errors = 0
         self._max_errors: float | None = None
+
+    @cached_property
+    def report_dir(self) -> Path:
+        """Where the run writes; only to be asked once it is known how many examples it has."""
+        return folder_of_run(self.config, self.examples)
 
     @cached_property
     def asking(self) -> str:
@@ -239,7 +246,7 @@ class RunState:
         if not result.is_error:
             return False
         if self._max_errors is None:
-            self._max_errors = max_errors(self.config).of(sum(map(self.is_mine, self.items)))
+            self._max_errors = self.config.option.lm_max_errors.of(sum(map(self.is_mine, self.items)))
         self._errors += 1
         return self._errors <= self._max_errors
 
@@ -248,7 +255,7 @@ class RunState:
 
     def _open_journal(self) -> Callable[[], Journal]:
         # Where the run writes is known now: a board that is written on the way would change it.
-        folder = folder_of_run(self.config, self.examples)
+        folder = self.report_dir
 
         def opened() -> Journal:
             from pytest_lmeval.records.answers import Journal

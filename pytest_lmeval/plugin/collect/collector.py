@@ -224,5 +224,7 @@ def _paused_gc() -> Iterator[None]:
 
 
 def _selected(task: Task, option: Any) -> Sequence[Example]:
+    if option.lm_limit is None and option.lm_sample is None:
+        return task.examples
     wanted = LoadOptions(limit=option.lm_limit, sample=option.lm_sample, seed=option.lm_seed)
     return [task.examples[place] for place in wanted.used(task.name, len(task.examples))]

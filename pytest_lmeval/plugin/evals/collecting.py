@@ -126,7 +126,7 @@ def _declared_items(
     task = _new_task(collector, spec.name, file, whole, spec, rows)
     name = _qualified(collector, function)
     _read(task, file, items[0], name)
-    made, labels = [], labels_of(collector.config)
+    made, labels = [], labels_of(collector.config) if collector.config.option.lm_models else []
     for item in items:
         example = _example(item, spec, rows, names)
         names.rename(item)

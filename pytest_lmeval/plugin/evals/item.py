@@ -62,7 +62,7 @@ class EvalItem(ScoredItem):
     def run_state(self) -> RunState:
         """The state of the run in this process."""
         if self._run_state is None:
-            self._run_state = run_state(config_of(self.config, self.label))
+            self._run_state = run_state(config_of(self.config, self.label) if self.label else self.config)
         return self._run_state
 
     @property

@@ -9,9 +9,8 @@ import pytest
 
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.plugin.settings.checks import check_baseline_exists
-from pytest_lmeval.plugin.settings.models import label_of
 from pytest_lmeval.plugin.settings.report_dir import report_dir
-from pytest_lmeval.plugin.settings.settings import resolved_of, with_usage_errors
+from pytest_lmeval.plugin.settings.settings import label_of, resolved_of, with_usage_errors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence

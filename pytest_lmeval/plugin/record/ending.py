@@ -1,44 +1,23 @@
-"""How a session came to its end: the gate's settings, the exit code, and the gate's verdict as a test of its own."""
+"""How a session ends: its exit code, Ctrl-C, and ``os._exit``, which must not end a run green or before its time."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Literal
+import os
+import threading
+import traceback
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
-from pytest_lmeval.compare.gate import LET_PASS, GateSettings
-from pytest_lmeval.plugin.private import is_stepwise_stop, rerunning_plugins, suite_properties, worker_failures
-from pytest_lmeval.plugin.record.progress import show_words
-from pytest_lmeval.plugin.settings.settings import gate_mode, ini_floors
-from pytest_lmeval.text import printable
-from pytest_lmeval.types import FAILED, UNSCORED
+from pytest_lmeval.plugin.private import is_stepwise_stop, worker_failures
 
 if TYPE_CHECKING:
     from pytest_lmeval.compare.gate import Decision
-    from pytest_lmeval.leaderboard.board import Leaderboard
 
-GATE_ID = "leaderboard::gate"
-UNWRITTEN = ", but the run fails: a file could not be written"
-_REASONS = 20
 INCOMPLETE = 3
-
-
-def gate_settings(config: pytest.Config) -> GateSettings:
-    """Return how the options and the ini file set the gate; a field ``x`` is the option ``--lm-x``, but for six."""
-    option = config.option
-    special = {
-        "mode": gate_mode(config),
-        "floors": {**ini_floors(config), **dict(option.lm_min_score)},
-        "limits": dict(option.lm_max),
-        "baseline": option.lm_baseline or "",
-        "update": option.lm_update_baseline,
-        # Of a run of several models, each has a config of its own that says how many are named.
-        "models": getattr(config, "lm_models_named", 1),
-    }
-    names = [each.name for each in fields(GateSettings) if each.name not in special]
-    return GateSettings(**special, **{name: getattr(option, f"lm_{name}") for name in names})
+_PATIENCE_S = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,18 +80,6 @@ def ending_of(
     return Ending(status=int(status), interrupted=interrupted, by_choice=by_choice, lost=lost, uncollected=uncollected)
 
 
-def failed_besides(failed: Iterable[str], statuses: Mapping[str, str], max_errors: float = 0) -> list[str]:
-    """Return a sentence for every example whose test ``failed`` by a mark or a tear-down and not by its score.
-
-    ``statuses`` are those of the examples by node id, ``skipped`` among them. Up to ``max_errors`` errors fail no
-    test: one that failed all the same did so in its set-up or tear-down.
-    """
-    errors = sum(status in UNSCORED for status in statuses.values())
-    own = FAILED - UNSCORED if errors <= max_errors else FAILED
-    odd = [nodeid for nodeid in failed if nodeid in statuses and statuses[nodeid] not in own]
-    return [f"{nodeid}: the test failed, the example is {statuses[nodeid]}" for nodeid in odd]
-
-
 def ctrl_c_in(error: BaseException | None) -> KeyboardInterrupt | None:
     """Return the Ctrl-C that ``error`` is, or that it has replaced.
 
@@ -124,50 +91,43 @@ def ctrl_c_in(error: BaseException | None) -> KeyboardInterrupt | None:
     return error if type(error) is KeyboardInterrupt else None
 
 
-def report_gate(session: pytest.Session, board: Leaderboard, unwritten: Sequence[str], label: str = "") -> None:
-    """Report a gate that does not let the run pass to every report writer, as a failed test called GATE_ID.
+class ExitGuard:
+    """Replaces ``os._exit`` during a run: the first call winds the run up, then the process ends.
 
-    Failed items were reported already: where they are the verdict's reason, or a run that was cut short has any,
-    nothing is added. Reports that are ``unwritten`` fail a run, too. JUnit has the verdict in any case, as properties
-    of the suite. With a ``label``, the gate is that of one of several models.
+    ``ending`` is the lock of whoever ends the run, by this guard or in the ordinary way. Calls from other threads wait
+    for it; a call from within the ending ends the process at once. Neither ends it with status 0.
+
+    A forked child ends as it would have: only the process that made the guard is held to it.
     """
-    config = session.config
-    of = f"[{label}]" if label else ""
-    gate = board.facts.gate or {}
-    for note in suite_properties(config):
-        note(f"lm_gate{of}", gate["mode"])
-        note(f"lm_verdict{of}", gate["verdict"])
-        note(f"lm_reasons{of}", "; ".join(gate["reasons"][:_REASONS]))
-    if _is_reported(session.testsfailed, board, gate["verdict"]) and (session.testsfailed or not unwritten):
-        return
-    reasons = [*gate["reasons"], *(f"not written: {failure}" for failure in unwritten)]
-    fails = UNWRITTEN if unwritten and gate["verdict"] in LET_PASS else ""
-    lines = [f"gate {gate['mode']}: {gate['verdict']}{fails}", *(f"  {reason}" for reason in reasons)]
-    text = "\n".join(printable(line, keep="") for line in lines)
-    properties = [("lm_gate", gate["mode"]), ("lm_verdict", gate["verdict"])]
-    # Not an item: --lf and --sw must not go looking for it.
-    logreport = config.pluginmanager.subset_hook_caller("pytest_runtest_logreport", rerunning_plugins(config))
-    phases: tuple[Literal["setup", "call", "teardown"], ...] = ("setup", "call", "teardown")
-    for when in phases:
-        failed = when == "call"
-        report = pytest.TestReport(
-            nodeid=f"{GATE_ID}{of}",
-            location=("leaderboard", None, f"gate{of}"),
-            keywords={},
-            outcome="failed" if failed else "passed",
-            longrepr=text if failed else None,
-            when=when,
-            user_properties=list(properties),
-        )
-        show_words(config)
-        # Counted and shown with the failures, but without a word as it comes: it is no part of the progress.
-        report.__dict__["lm_gate"] = ""
-        logreport(report=report)
-        report.__dict__["lm_gate"] = "FAILED"
 
+    def __init__(self, wind_up: Callable[[int], int], ending: threading.RLock) -> None:
+        self._wind_up = wind_up
+        self._ending = ending
+        self._is_winding_up = False
+        self._owner = os.getpid()
+        self._exit = os._exit
 
-def _is_reported(failures: int, board: Leaderboard, verdict: str) -> bool:
-    # Another plugin may have made a failed example look like none.
-    owed = sum(result.status == "failed" for row in board.tasks for result in row.per_example)
-    reported = {"examples": failures >= max(1, owed), "incomplete": failures > 0}
-    return verdict in LET_PASS or reported.get(verdict, False)
+    def install(self) -> None:
+        """Take the place of ``os._exit``."""
+        os._exit = self
+
+    def remove(self) -> None:
+        """Give ``os._exit`` its place back, if this has it."""
+        if os._exit is self:
+            os._exit = self._exit
+
+    def __call__(self, status: int) -> NoReturn:
+        if os.getpid() == self._owner:
+            # Never released: the process ends here. The wait has a limit because the thread that holds the lock may
+            # itself wait for this one.
+            held = self._ending.acquire(timeout=_PATIENCE_S)
+            status = self._wound_up(status) if held and not self._is_winding_up else status or INCOMPLETE
+        self._exit(status)
+
+    def _wound_up(self, status: int) -> int:
+        self._is_winding_up = True
+        try:
+            return self._wind_up(status)
+        except BaseException:  # whatever it is, it must not return to the caller of os._exit
+            traceback.print_exc()
+            return status or INCOMPLETE

@@ -13,7 +13,7 @@ from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.plugin.collect.locate import is_plain_python
 from pytest_lmeval.plugin.private import is_rerun
 from pytest_lmeval.plugin.workers.report import WorkerReport
-from pytest_lmeval.types import ExampleResult
+from pytest_lmeval.types import FAILED, UNSCORED, ExampleResult
 
 
 class Received:
@@ -117,6 +117,18 @@ class Received:
         self.results[report.nodeid] = result
         self.skipped.discard(report.nodeid)
         return result, line
+
+
+def failed_besides(failed: Iterable[str], statuses: Mapping[str, str], max_errors: float = 0) -> list[str]:
+    """Return a sentence for every example whose test ``failed`` by a mark or a tear-down and not by its score.
+
+    ``statuses`` are those of the examples by node id, ``skipped`` among them. Up to ``max_errors`` errors fail no
+    test: one that failed all the same did so in its set-up or tear-down.
+    """
+    errors = sum(status in UNSCORED for status in statuses.values())
+    own = FAILED - UNSCORED if errors <= max_errors else FAILED
+    odd = [nodeid for nodeid in failed if nodeid in statuses and statuses[nodeid] not in own]
+    return [f"{nodeid}: the test failed, the example is {statuses[nodeid]}" for nodeid in odd]
 
 
 def _joined(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import pytest
 
 from pytest_lmeval.plugin.collect.locate import asks_for_run, is_example, is_example_id
 from pytest_lmeval.plugin.private import end_capture, is_controller, kept_reports, show_internal_error
-from pytest_lmeval.plugin.record.exit_guard import ExitGuard
+from pytest_lmeval.plugin.record.ending import ExitGuard, ctrl_c_in, ending_of
 from pytest_lmeval.plugin.settings.models import COLLECTED, RUN
 from pytest_lmeval.plugin.workers.report import Notes
 
@@ -128,8 +128,6 @@ class Recorder:
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
         self._was_stopped = True
         if self.records is not None:
-            from pytest_lmeval.plugin.record.ending import ctrl_c_in
-
             self._was_interrupted |= ctrl_c_in(excinfo.value) is not None
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -200,8 +198,6 @@ class Recorder:
             self._lost = session.testscollected - self._finished
         if self.records is None:
             return int(pytest.ExitCode.INTERNAL_ERROR) if lost else status
-        from pytest_lmeval.plugin.record.ending import ending_of
-
         uncollected = list(self._notes.uncollected)
         ending = ending_of(session, status, interrupted=self._was_interrupted, lost=lost, uncollected=uncollected)
         return self.records.finish(session, ending)

@@ -31,8 +31,8 @@ class Records:
     def __init__(self, config: pytest.Config, nodeids: Sequence[str]) -> None:
         self.config = config
         self.has_workers = is_controller(config)
-        models = configs(config)
-        self.are_several = len(models) > 1
+        self.are_several = bool(config.option.lm_models)
+        models = configs(config) if self.are_several else [config]
         if self.has_workers:
             from pytest_lmeval.plugin.record.baseline import check_recording
 

@@ -1,4 +1,4 @@
-"""The files that a run leaves behind, each written by itself: where one cannot be, the others still are."""
+"""What a run leaves behind: its files, each written by itself, and the gate's verdict in the reports of others."""
 
 from __future__ import annotations
 
@@ -8,22 +8,29 @@ from copy import deepcopy
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
 from pytest_lmeval.atomic import write_atomically
+from pytest_lmeval.compare.gate import LET_PASS
 from pytest_lmeval.leaderboard.aggregations import core_csv
 from pytest_lmeval.leaderboard.board import Leaderboard
+from pytest_lmeval.plugin.private import rerunning_plugins, suite_properties
 from pytest_lmeval.plugin.record.baseline import baseline_path, tasks_not_run
-from pytest_lmeval.plugin.settings.models import label_of
-from pytest_lmeval.plugin.settings.settings import registry_of
+from pytest_lmeval.plugin.record.progress import show_words
+from pytest_lmeval.plugin.settings.settings import label_of, registry_of
 from pytest_lmeval.records.boardfile import remove_reports, write_leaderboard
 from pytest_lmeval.report.markdown import escape, markdown
+from pytest_lmeval.text import printable
 
 if TYPE_CHECKING:
     from pytest_lmeval.records.runfile import RunFile
     from pytest_lmeval.types import ExampleResult
+
+GATE_ID = "leaderboard::gate"
+UNWRITTEN = ", but the run fails: a file could not be written"
+_REASONS = 20
 
 
 class ReportFiles:
@@ -125,3 +132,52 @@ class ReportFiles:
 def _write_table(path: Path, board: Leaderboard) -> None:
     if table := core_csv(board.tasks):
         write_atomically(path, table)
+
+
+def report_gate(session: pytest.Session, board: Leaderboard, unwritten: Sequence[str], label: str = "") -> None:
+    """Report a gate that does not let the run pass to every report writer, as a failed test called GATE_ID.
+
+    Failed items were reported already: where they are the verdict's reason, or a run that was cut short has any,
+    nothing is added. Reports that are ``unwritten`` fail a run, too. JUnit has the verdict in any case, as properties
+    of the suite. With a ``label``, the gate is that of one of several models.
+    """
+    config = session.config
+    of = f"[{label}]" if label else ""
+    gate = board.facts.gate or {}
+    for note in suite_properties(config):
+        note(f"lm_gate{of}", gate["mode"])
+        note(f"lm_verdict{of}", gate["verdict"])
+        note(f"lm_reasons{of}", "; ".join(gate["reasons"][:_REASONS]))
+    if _is_reported(session.testsfailed, board, gate["verdict"]) and (session.testsfailed or not unwritten):
+        return
+    reasons = [*gate["reasons"], *(f"not written: {failure}" for failure in unwritten)]
+    fails = UNWRITTEN if unwritten and gate["verdict"] in LET_PASS else ""
+    lines = [f"gate {gate['mode']}: {gate['verdict']}{fails}", *(f"  {reason}" for reason in reasons)]
+    text = "\n".join(printable(line, keep="") for line in lines)
+    properties = [("lm_gate", gate["mode"]), ("lm_verdict", gate["verdict"])]
+    # Not an item: --lf and --sw must not go looking for it.
+    logreport = config.pluginmanager.subset_hook_caller("pytest_runtest_logreport", rerunning_plugins(config))
+    phases: tuple[Literal["setup", "call", "teardown"], ...] = ("setup", "call", "teardown")
+    for when in phases:
+        failed = when == "call"
+        report = pytest.TestReport(
+            nodeid=f"{GATE_ID}{of}",
+            location=("leaderboard", None, f"gate{of}"),
+            keywords={},
+            outcome="failed" if failed else "passed",
+            longrepr=text if failed else None,
+            when=when,
+            user_properties=list(properties),
+        )
+        show_words(config)
+        # Counted and shown with the failures, but without a word as it comes: it is no part of the progress.
+        report.__dict__["lm_gate"] = ""
+        logreport(report=report)
+        report.__dict__["lm_gate"] = "FAILED"
+
+
+def _is_reported(failures: int, board: Leaderboard, verdict: str) -> bool:
+    # Another plugin may have made a failed example look like none.
+    owed = sum(result.status == "failed" for row in board.tasks for result in row.per_example)
+    reported = {"examples": failures >= max(1, owed), "incomplete": failures > 0}
+    return verdict in LET_PASS or reported.get(verdict, False)

@@ -16,9 +16,9 @@ import pytest
 
 from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.plugin.settings.checks import FROM_INI
-from pytest_lmeval.plugin.settings.models import OWN, configs, label_of
+from pytest_lmeval.plugin.settings.models import OWN, configs
 from pytest_lmeval.plugin.settings.report_dir import shown_report_dir
-from pytest_lmeval.plugin.settings.settings import address_text, cache_of, gate_mode, resolved_of
+from pytest_lmeval.plugin.settings.settings import address_text, cache_of, gate_mode, label_of, resolved_of
 from pytest_lmeval.redaction import redact, redact_arguments
 from pytest_lmeval.report.wording import rerun_parts, with_item
 from pytest_lmeval.text import printable

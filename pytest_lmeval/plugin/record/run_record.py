@@ -18,20 +18,14 @@ from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.plugin.asking.state import run_state
 from pytest_lmeval.plugin.private import is_crash
 from pytest_lmeval.plugin.record.baseline import changed_in
-from pytest_lmeval.plugin.record.ending import (
-    INCOMPLETE,
-    Ending,
-    failed_besides,
-    gate_settings,
-    report_gate,
-)
+from pytest_lmeval.plugin.record.ending import INCOMPLETE, Ending
 from pytest_lmeval.plugin.record.progress import Progress, show_words
-from pytest_lmeval.plugin.record.received import Received
-from pytest_lmeval.plugin.record.report_files import ReportFiles
+from pytest_lmeval.plugin.record.received import Received, failed_besides
+from pytest_lmeval.plugin.record.report_files import ReportFiles, report_gate
 from pytest_lmeval.plugin.record.run_facts import info_of, manifest_of, selection_of, shard_facts
 from pytest_lmeval.plugin.settings.checks import UNHEEDED
-from pytest_lmeval.plugin.settings.report_dir import folder_of_run, held_ledger
-from pytest_lmeval.plugin.settings.settings import max_errors, resolved_of, scrubber_of_run
+from pytest_lmeval.plugin.settings.report_dir import held_ledger
+from pytest_lmeval.plugin.settings.settings import gate_settings, resolved_of, scrubber_of_run
 from pytest_lmeval.records.answers import remove_journal
 from pytest_lmeval.records.ledger import Ledger, ending
 from pytest_lmeval.run.resume import Resumption
@@ -49,7 +43,10 @@ class RunRecord:
         self.config = config
         self.label = label
         self.examples = examples
-        self.report_dir = folder_of_run(config, examples)
+        self._state = run_state(config)
+        # A controller has no items of its own.
+        self._state.examples = examples
+        self.report_dir = self._state.report_dir
         self.ledger = Ledger(self.report_dir)
         self.is_open = False
         self.per_example = bool(config.option.lm_include_per_example)
@@ -60,7 +57,6 @@ class RunRecord:
         # Until the board is written: whatever ends the process before has ended it too early.
         self.code = INCOMPLETE
         self.gate_settings = gate_settings(config)
-        self._state = run_state(config)
         self.baseline = self._state.baseline
         self.files = ReportFiles(config, self.report_dir, self.baseline)
         is_own = not config.option.lm_resume or held_ledger(config, examples).parent == self.report_dir
@@ -233,7 +229,7 @@ class RunRecord:
     ) -> RunFacts:
         """Return what the board says besides its rows, of a run that did not finish for these ``reasons``."""
         received, option = self.received, self.config.option
-        most = max_errors(self.config).of(len(received.expected))
+        most = option.lm_max_errors.of(len(received.expected))
         cached = _cache_remarks(found["cache"], self._started) if "cache" in found else ()
         remarks = (*received.remarks, *self._state.remarks, *self.config.stash.get(UNHEEDED, ()), *cached)
         return RunFacts(

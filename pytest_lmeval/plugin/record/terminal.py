@@ -16,7 +16,7 @@ from pytest_lmeval.compare.gate import LET_PASS, let_pass
 from pytest_lmeval.errors import did_you_mean
 from pytest_lmeval.leaderboard.board import Leaderboard
 from pytest_lmeval.plugin.private import kept_reports
-from pytest_lmeval.plugin.record.ending import UNWRITTEN
+from pytest_lmeval.plugin.record.report_files import UNWRITTEN
 from pytest_lmeval.plugin.settings.checks import SET_ASIDE
 from pytest_lmeval.plugin.settings.report_dir import SELECTION, report_dir
 from pytest_lmeval.plugin.settings.settings import ini_floors, ini_thresholds, registry_of

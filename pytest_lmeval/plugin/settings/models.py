@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -42,11 +42,6 @@ class ByModel(dict[str, Any]):
 def of_model(value: Any, label: str) -> Any:
     """Return what a fixture's ``value`` is for one model: its own part, or the value that all models have."""
     return value[label] if isinstance(value, ByModel) else value
-
-
-def for_models(values: Mapping[str, Any]) -> Any:
-    """Return what a fixture provides of these ``values`` by label: that of a single model, or one for each."""
-    return values[""] if "" in values else ByModel(values)
 
 
 def name_models(config: pytest.Config) -> None:
@@ -142,11 +137,6 @@ def config_of(config: pytest.Config, label: str) -> pytest.Config:
 def whole(config: pytest.Config) -> pytest.Config:
     """Return the configuration of the run of all models, of which ``config`` may be one's own."""
     return cast(pytest.Config, getattr(config, "lm_whole", config))
-
-
-def label_of(config: pytest.Config) -> str:
-    """Return the label of the model whose run ``config`` is of; empty in a run of one model."""
-    return str(getattr(config, "lm_label", ""))
 
 
 class _ModelConfig:

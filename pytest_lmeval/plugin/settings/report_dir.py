@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 
-from pytest_lmeval.plugin.private import reruns_some
-
 SELECTION = "selection"
 """The folder, in the report dir, of a run of some examples that leaves the board of a whole run where it is."""
 
@@ -39,7 +37,7 @@ def picked_by(config: pytest.Config) -> str:
         "-k": option.keyword,
         "-m": option.markexpr,
         "--deselect": option.deselect,
-        "--lf or --sw": reruns_some(config),
+        "--lf or --sw": any(config.getoption(each, False) for each in ("--lf", "--sw", "--sw-skip")),
         "a node id": any("::" in str(argument) for argument in config.args),
     }
     return next((name for name, value in chosen.items() if value), "")

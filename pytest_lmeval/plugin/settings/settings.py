@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import pytest
 
-from pytest_lmeval.arguments import MaxErrors, named_share
+from pytest_lmeval.arguments import named_share
 from pytest_lmeval.errors import LmevalError, UsageError
 from pytest_lmeval.plugin.settings.models import ENVIRONMENT, OWN, whole
 
 if TYPE_CHECKING:
     from pytest_lmeval.adapters.resolve import Resolved
     from pytest_lmeval.asking.caching import CacheSettings
+    from pytest_lmeval.compare.gate import GateSettings
     from pytest_lmeval.formats.task import LoadOptions
     from pytest_lmeval.records.runfile import RunFile
     from pytest_lmeval.redaction import Scrubber
@@ -32,16 +34,33 @@ def with_usage_errors(action: Callable[[], _Result]) -> _Result:
         raise pytest.UsageError(str(error)) from None
 
 
+def label_of(config: pytest.Config) -> str:
+    """Return the label of the model whose run ``config`` is of; empty in a run of one model."""
+    return str(getattr(config, "lm_label", ""))
+
+
 def gate_mode(config: pytest.Config) -> str:
     """Return the gate's mode: as it was given, else ``baseline`` where there is one to compare with."""
     option = config.option
     return str(option.lm_gate or ("baseline" if option.lm_baseline else "examples"))
 
 
-def max_errors(config: pytest.Config) -> MaxErrors:
-    """Return how many examples may end in an error or a timeout."""
-    most: MaxErrors = config.option.lm_max_errors
-    return most
+def gate_settings(config: pytest.Config) -> GateSettings:
+    """Return how the options and the ini file set the gate; a field ``x`` is the option ``--lm-x``, but for six."""
+    from pytest_lmeval.compare.gate import GateSettings
+
+    option = config.option
+    special = {
+        "mode": gate_mode(config),
+        "floors": {**ini_floors(config), **dict(option.lm_min_score)},
+        "limits": dict(option.lm_max),
+        "baseline": option.lm_baseline or "",
+        "update": option.lm_update_baseline,
+        # Of a run of several models, each has a config of its own that says how many are named.
+        "models": getattr(config, "lm_models_named", 1),
+    }
+    names = [each.name for each in fields(GateSettings) if each.name not in special]
+    return GateSettings(**special, **{name: getattr(option, f"lm_{name}") for name in names})
 
 
 def ini_thresholds(config: pytest.Config) -> dict[str, float]:
@@ -185,7 +204,7 @@ def _new_scrubber(config: pytest.Config) -> Scrubber:
         return Scrubber()
     from pytest_lmeval.adapters.resolve import scrubber_of
 
-    models = (of for _, of in getattr(option, "lm_models", ()))
+    models = (of for _, of in option.lm_models)
     specs: dict[str, Mapping[str, Any]] = {name: {} for name in (option.lm_judge or "", *models)}
     specs[spec] = dict(option.lm_adapter_arg)
     try:

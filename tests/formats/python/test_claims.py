@@ -6,7 +6,9 @@ import json
 
 import pytest
 
+from pytest_lmeval.formats.files import is_task_file
 from pytest_lmeval.formats.python.claims import is_data, rows_of_others
+from pytest_lmeval.loading import default_registry
 
 from .conftest import QUIZ, ROWS, TaskFolder
 
@@ -61,7 +63,8 @@ def test_a_file_that_holds_a_task_stays_one_whoever_names_it(folder: TaskFolder)
     path = folder.write("quiz.jsonl", "# a comment\n" + json.dumps(COMPACT))
     folder.write("task_it.py", QUIZ)
 
-    assert not is_data(path)
+    assert is_data(path)
+    assert is_task_file(path, default_registry())
 
 
 def test_an_edited_task_file_is_read_anew(folder: TaskFolder) -> None:

@@ -70,11 +70,10 @@ class Engine:
         self.caches = cache is not None
         self.stopped = ""
         self.streams = callable(getattr(adapter, "complete", None)) or is_async(adapter)
-        limit = None if policy.max_cost is None else policy.own_max_cost
-        self.budget = budget or (None if limit is None else Budget(limit))
+        self.budget = budget or (None if policy.max_cost is None else Budget(policy.max_cost))
         self._hooks = hooks
         self._largest_unit = 1 if self.streams else policy.batch_size
-        self._window = 4 * policy.own_concurrency if self.streams else policy.batch_size + 1
+        self._window = 4 * policy.concurrency if self.streams else policy.batch_size + 1
         self._refill = max(1, self._window // 8) if self.streams else 1
         self._inbox = Inbox()
         self._sender = Sender(partial(_transport, adapter, policy, self.streams, self._inbox), self._inbox, cache)
@@ -281,7 +280,7 @@ def _begun(job: Job, converse: Callable[[Any, Request], Conversation | None]) ->
 def _transport(adapter: Any, policy: Policy, streams: bool, inbox: Inbox) -> Transport:
     if not streams:
         return BatchTransport(adapter, policy, inbox)
-    if policy.own_concurrency >= _WORTH_A_PROCESS and getattr(adapter, "hostable", False):
+    if policy.concurrency >= _WORTH_A_PROCESS and getattr(adapter, "hostable", False):
         from pytest_lmeval.asking.hosting import HostedTransport
 
         return HostedTransport(adapter, policy, inbox)

@@ -21,8 +21,8 @@ class Policy:
     """The limits of one process's asking.
 
     ``timeout_s`` holds for one attempt at one request; a batch call has as many times that as it has requests.
-    ``retries`` are the attempts after the first. ``concurrency`` and ``max_cost`` are those of the whole run, of
-    which each of ``share`` processes takes its part. ``passthrough`` are exceptions that mean to stop the run.
+    ``retries`` are the attempts after the first. ``concurrency`` and ``max_cost`` are the process's own part of those
+    of the run, and ``share`` is how many processes it has. ``passthrough`` are exceptions that mean to stop the run.
     ``think_tags`` are around the thoughts at the beginning of a text; None leaves every text as it is.
     """
 
@@ -34,16 +34,6 @@ class Policy:
     max_cost: float | None = None
     passthrough: tuple[type[BaseException], ...] = ()
     think_tags: tuple[str, str] | None = THINK_TAGS
-
-    @property
-    def own_concurrency(self) -> int:
-        """The requests in flight that fall to this process."""
-        return max(1, self.concurrency // self.share)
-
-    @property
-    def own_max_cost(self) -> float | None:
-        """What this process may spend."""
-        return None if self.max_cost is None else self.max_cost / self.share
 
 
 def backoff_s(attempt: int, retry_after: float | None) -> float:

@@ -113,7 +113,7 @@ class AsyncTransport:
         loop = self._loop
         assert loop is not None
         asyncio.set_event_loop(loop)
-        workers = [loop.create_task(self._work()) for _ in range(self._policy.own_concurrency)]
+        workers = [loop.create_task(self._work()) for _ in range(self._policy.concurrency)]
         self._beat()
         while not self._is_closing:
             try:

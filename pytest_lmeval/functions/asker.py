@@ -253,10 +253,16 @@ def messages_of(prompt: Prompt) -> str | tuple[Message, ...]:
     return tuple(_message(each) for each in prompt)
 
 
-def request_options(temperature: float | None, model: str | None) -> dict[str, Any]:
-    """Return the options of one request that were given."""
-    given = {"temperature": temperature, "model": model}
-    return {name: value for name, value in given.items() if value is not None}
+def fields_of(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of :class:`Generate` for the arguments of ``lm.ask``; raise UsageError for invalid tools."""
+    tools, choice, stop = given["tools"], given["tool_choice"], given["stop"]
+    return {
+        "tools": tools_of(tools, choice) if tools or choice else (),
+        "tool_choice": choice,
+        "stop": (stop,) if isinstance(stop, str) else tuple(stop),
+        "max_tokens": given["max_tokens"],
+        "options": {name: given[name] for name in ("temperature", "model") if given[name] is not None},
+    }
 
 
 def _message(given: object) -> Message:
@@ -291,8 +297,3 @@ def tools_of(given: Sequence[Mapping[str, Any]], choice: str) -> tuple[Mapping[s
     except RecordRefused as refused:
         raise UsageError(f"{place()}: lm.ask: {refused.field.removeprefix('lm.ask.')}: {refused.detail}") from None
     return tools
-
-
-def stops_of(given: str | Sequence[str]) -> tuple[str, ...]:
-    """Return the texts at which an answer ends."""
-    return (given,) if isinstance(given, str) else tuple(given)

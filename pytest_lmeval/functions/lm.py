@@ -14,12 +14,10 @@ from pytest_lmeval.functions.asker import (
     Asking,
     Prompt,
     answered,
+    fields_of,
     messages_of,
     open_request,
     open_step,
-    request_options,
-    stops_of,
-    tools_of,
 )
 from pytest_lmeval.functions.example import ExampleState, as_json, cut, place
 from pytest_lmeval.functions.steps import Step
@@ -156,13 +154,12 @@ class LmBase:
             raise UsageError(f"{place()}: lm was used before its example began")
         return self.state
 
-    def _asking(self, prompt: Prompt, given: dict[str, Any], *, may_fail: bool) -> Asking[Completion]:
+    def _asking(self, prompt: Prompt, given: Mapping[str, Any], *, may_fail: bool) -> Asking[Completion]:
         state = self._running
         state.check_is_running("lm.ask")
-        if given["tools"] or given["tool_choice"]:
-            given["tools"] = tools_of(given["tools"], given["tool_choice"])
         model = self._services.model
-        request, step = open_request(state, model.name, messages_of(prompt), given)
+        fields = fields_of(given)
+        request, step = open_request(state, model.name, messages_of(prompt), fields)
         step.may_fail = step.may_fail or may_fail
         return (yield from answered(state, step, model, request))
 
@@ -218,8 +215,8 @@ class Lm(LmBase):
         the model may call, each with ``name``, ``description`` and ``parameters``, a JSON Schema; the answer's
         ``tool_calls`` are those that it asks for.
         """
-        given: dict[str, Any] = {"tools": tools or (), "tool_choice": tool_choice, "stop": stops_of(stop)}
-        given |= {"max_tokens": max_tokens, "options": request_options(temperature, model)}
+        given: dict[str, Any] = {"tools": tools, "tool_choice": tool_choice, "stop": stop}
+        given |= {"max_tokens": max_tokens, "temperature": temperature, "model": model}
         return self._awaited(self._running.promise("lm.ask"), self._asking(prompt, given, may_fail=may_fail))
 
     def judge(self, question: str, text: str, *, labels: Sequence[str] = _YES_NO) -> Coroutine[Any, Any, str]:
@@ -261,8 +258,8 @@ class BlockingLm(LmBase):
         may_fail: bool = False,
     ) -> Completion:
         """Return what the model under test answers; see :meth:`Lm.ask`."""
-        given: dict[str, Any] = {"tools": tools or (), "tool_choice": tool_choice, "stop": stops_of(stop)}
-        given |= {"max_tokens": max_tokens, "options": request_options(temperature, model)}
+        given: dict[str, Any] = {"tools": tools, "tool_choice": tool_choice, "stop": stop}
+        given |= {"max_tokens": max_tokens, "temperature": temperature, "model": model}
         return self._waited(self._asking(prompt, given, may_fail=may_fail))
 
     def judge(self, question: str, text: str, *, labels: Sequence[str] = _YES_NO) -> str:

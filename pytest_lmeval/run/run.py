@@ -87,7 +87,7 @@ class Run:
         if budget is None and self.policy.max_cost is not None:
             from pytest_lmeval.asking.limits import Budget
 
-            self.budget = Budget(self.policy.own_max_cost or 0.0)
+            self.budget = Budget(self.policy.max_cost)
         if settings.cache is not None:
             from pytest_lmeval.asking.caching import Cache
 

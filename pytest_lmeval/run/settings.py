@@ -77,13 +77,13 @@ class RunSettings:
                 raise UsageError(f"threshold of {name!r}: expected a number from 0 to 1, got {threshold!r}")
 
     def policy(self, spent: float) -> Policy:
-        """Return the limits on asking for a run that has ``spent`` part of its cost already."""
+        """Return the limits on asking of one process, for a run that has ``spent`` part of its cost already."""
         return Policy(
             batch_size=self.batch_size,
-            concurrency=self.concurrency,
+            concurrency=max(1, self.concurrency // self.share),
             timeout_s=self.timeout_s,
             retries=self.retries,
-            max_cost=None if self.max_cost is None else max(0.0, self.max_cost - spent),
+            max_cost=None if self.max_cost is None else max(0.0, self.max_cost - spent) / self.share,
             share=self.share,
             passthrough=self.passthrough,
             think_tags=self.think_tags,

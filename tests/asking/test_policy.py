@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_lmeval.asking.policy import Policy, backoff_s
+from pytest_lmeval.asking.policy import backoff_s
+from pytest_lmeval.run.settings import RunSettings
 from tests.tables import each_row
 
 
@@ -37,17 +38,17 @@ def test_a_time_in_the_past_is_no_wait(asked: float) -> None:
 
 @given(st.integers(1, 500), st.integers(1, 64))
 def test_the_processes_together_keep_to_the_concurrency_of_the_run(concurrency: int, share: int) -> None:
-    own = Policy(concurrency=concurrency, share=share).own_concurrency
+    own = RunSettings(concurrency=concurrency, share=share).policy(0.0).concurrency
     assert own >= 1
     assert own * share <= max(concurrency, share)
 
 
 @given(st.floats(0.01, 1e6), st.integers(1, 64))
 def test_the_processes_together_keep_to_the_cost_of_the_run(cost: float, share: int) -> None:
-    own = Policy(max_cost=cost, share=share).own_max_cost
+    own = RunSettings(max_cost=cost, share=share).policy(0.0).max_cost
     assert own is not None
     assert own * share <= cost * (1 + 1e-12)
 
 
 def test_without_a_limit_on_cost_a_process_has_none() -> None:
-    assert Policy(share=4).own_max_cost is None
+    assert RunSettings(share=4).policy(0.0).max_cost is None

@@ -17,6 +17,7 @@ from pytest_lmeval.asking.policy import Policy
 from pytest_lmeval.asking.streaming import AsyncTransport
 from pytest_lmeval.asking.transport import Inbox, Job
 from pytest_lmeval.errors import AdapterError, AdapterTimeout, TransientError
+from pytest_lmeval.run.settings import RunSettings
 from pytest_lmeval.types import Completion, Generate, LogLikelihood, LogProb
 
 PATIENCE_S = 120.0
@@ -105,7 +106,7 @@ def test_exactly_its_part_of_the_concurrency_is_in_flight(concurrency: int, shar
 
     model = Model(until_all_are_there)
     texts = [f"t{number}" for number in range(3 * concurrency)]
-    assert texts == shown(answers_of(model, texts, Policy(concurrency=concurrency, share=share)))
+    assert texts == shown(answers_of(model, texts, RunSettings(concurrency=concurrency, share=share).policy(0.0)))
     assert own == model.peak
     assert texts == model.asked
 

@@ -251,7 +251,7 @@ class RunState:
         return self._errors <= self._max_errors
 
     def _show_requests(self, engine: Engine) -> None:
-        self.show_waiting(min(engine.outstanding, engine.policy.own_concurrency), engine)
+        self.show_waiting(min(engine.outstanding, engine.policy.concurrency), engine)
 
     def _open_journal(self) -> Callable[[], Journal]:
         # Where the run writes is known now: a board that is written on the way would change it.

@@ -49,7 +49,7 @@ class EvalSession:
     def __init__(self, state: RunState) -> None:
         self._state = state
         self._config = state.config
-        self._concurrency = state.run.settings.policy(0.0).own_concurrency
+        self._concurrency = state.run.settings.policy(0.0).concurrency
         self.shared = shared(self._config)
         self._runner = Runner(self.shared.loop, self._concurrency)
         self._starter = Starter(state, self._concurrency)

@@ -41,7 +41,7 @@ _FOLDERS = {
     ("formats.declarative", "formats.declarative"): (
         "kit=templates.template filters=actions rows=datasets models.actions=actions models.dataset=models.task"
         " scoring.python=scoring.build scoring.prompts=scoring.judges agreement=scoring.judges config=load"
-        " values=snippets templates.limits=templates.filters"
+        " values=snippets templates.limits=templates.filters models.solver=models.task models.metrics=models.scorers"
     ),
     ("compare", "compare"): "limits=findings shared_answers=baseline against=compare",
     ("sandbox", "sandbox"): "child=levels execute=opening strays=fresh",

@@ -10,7 +10,7 @@ from typing import Any
 from pytest_lmeval.errors import ScoringError, nearest
 from pytest_lmeval.formats.declarative import aggregations as pure
 from pytest_lmeval.formats.declarative.decision import ScoreRule, score_of_task
-from pytest_lmeval.formats.declarative.models.metrics import (
+from pytest_lmeval.formats.declarative.models.scorers import (
     BinaryClassification,
     CountMetric,
     FieldMetric,

@@ -9,11 +9,12 @@ from typing import Any
 from pytest_lmeval.errors import RecordRefused, nearest, not_one_of
 from pytest_lmeval.formats.declarative.faults import Fault
 from pytest_lmeval.formats.declarative.models.base import Block, is_template
-from pytest_lmeval.formats.declarative.models.metrics import CountMetric, Metric
 from pytest_lmeval.formats.declarative.models.scorers import (
+    CountMetric,
     JudgeBase,
     JudgeScorer,
     Labeler,
+    Metric,
     MetricScorer,
     StringEqualsMcqa,
     TextScorer,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_lmeval.errors import ScoringError, nearest
 from pytest_lmeval.formats.declarative.faults import Fault
-from pytest_lmeval.formats.declarative.models.metrics import FieldMetric
+from pytest_lmeval.formats.declarative.models.scorers import FieldMetric
 from pytest_lmeval.formats.declarative.scoring.outcome import Scorer
 from pytest_lmeval.formats.yaml.document import Keys
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from pytest_lmeval.data.lines import parse_line
 from pytest_lmeval.errors import RecordRefused, ScoringError
-from pytest_lmeval.formats.declarative.models.solver import (
+from pytest_lmeval.formats.declarative.models.task import (
     ChatInput,
     GenericInput,
     MultiTurnSolver,

@@ -1,16 +1,152 @@
-"""A whole task file, and the file of a data set."""
+"""A whole task file, how it puts a row to the model, and the file of a data set."""
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Callable
+from functools import partial
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, ValidationInfo, field_validator
+from pydantic_core import PydanticCustomError
 
+from pytest_lmeval.errors import RecordRefused
 from pytest_lmeval.formats.declarative.actions import Action
-from pytest_lmeval.formats.declarative.models.base import Block, Key
+from pytest_lmeval.formats.declarative.models.base import FAULTS, Block, Data, Key, Template, TemplateText
 from pytest_lmeval.formats.declarative.models.parameters import Parameter
 from pytest_lmeval.formats.declarative.models.scorers import Scorer
-from pytest_lmeval.formats.declarative.models.solver import AnySolver
+from pytest_lmeval.formats.tools import check_arguments, check_choice, tools_of
+from pytest_lmeval.formats.turning import MAX_ROUNDS
+
+
+class InputMessage(Block):
+    """One message of the conversation that the model is shown."""
+
+    role: Literal["system", "user", "assistant"] = Field(description="Who says it.")
+    content: TemplateText = Template(description="What is said, filled for every row.")
+
+
+class ChatInput(Block):
+    """A conversation."""
+
+    type: Literal["chat_completion"] = Field(description="Messages.")
+    input_messages: list[InputMessage] = Field(min_length=1, description="The messages, in order.")
+
+
+class GenericInput(Block):
+    """A JSON document, for models that take something of their own."""
+
+    type: Literal["generic"] = Field(description="JSON, written by a template.")
+    template: TemplateText = Template(description="JSON, filled for every row; write values as {{ x | tojson }}.")
+
+
+class PythonPostprocessor(Block):
+    """A Python function between the model's output and the scorers."""
+
+    type: Literal["python"] = Field(description="A Python function.")
+    postprocess_snippet: str = Field(
+        min_length=1, description="Python with a function postprocess(sample, solver_output)."
+    )
+    timeout_s: float = Field(default=30.0, gt=0, le=3600, description="Seconds after which the row is an error.")
+
+
+class SingleTurnSolver(Block):
+    """One request, one answer."""
+
+    type: Literal["single_turn_solver"] = Field(description="One request, one answer.")
+    input_builder: Annotated[ChatInput | GenericInput, Field(discriminator="type")] = Field(
+        description="What the model is asked."
+    )
+    postprocessor: PythonPostprocessor | None = Field(default=None, description="What is done with the answer first.")
+    max_tokens: int | None = Field(default=None, ge=1, description="The longest answer, in tokens.")
+    stop: list[str] = Field(default_factory=list, description="Texts that end the answer.")
+
+
+class UserTurn(Block):
+    """What the user says next."""
+
+    user: TemplateText = Template(min_length=1, description="What the user says, filled for every row.")
+
+
+class ToolResponse(Block):
+    """What a tool answers to a call."""
+
+    arguments: dict[str, Any] | None = Data(default=None, description="The arguments it answers to; any without them.")
+    response: Any = Data(description="The answer: text, or JSON.")
+
+
+class PythonResponses(Block):
+    """A Python function that answers for a tool."""
+
+    type: Literal["python"] = Field(description="A Python function.")
+    respond_snippet: str = Field(min_length=1, description="Python with a function respond(arguments).")
+    timeout_s: float = Field(default=30.0, gt=0, le=3600, description="Seconds after which the row is an error.")
+
+
+class SolverTool(Block):
+    """A function that the model may call."""
+
+    name: str = Field(min_length=1, description="What the model calls it.")
+    description: str = Field(default="", description="What it is for; the model reads it.")
+    parameters: dict[str, Any] = Data(default_factory=dict, description="The JSON Schema of its arguments.")
+    responses: list[ToolResponse] | PythonResponses | None = Field(
+        default=None, description="What it answers: the first response whose arguments are those of the call."
+    )
+
+    def function(self) -> dict[str, Any]:
+        """Return the tool as it is described to the model."""
+        shown = {"name": self.name, "description": self.description, "parameters": self.parameters}
+        return {name: value for name, value in shown.items() if value}
+
+
+class MultiTurnSolver(Block):
+    """A conversation: what the user says is fixed, what the model says in between is its own."""
+
+    type: Literal["multi_turn_solver"] = Field(description="Several requests, with the answers in between.")
+    system: TemplateText = Template(default="", description="The system message, filled for every row.")
+    turns: list[UserTurn] = Field(min_length=1, description="What the user says, turn by turn.")
+    tools: list[SolverTool] = Field(default_factory=list, description="What the model may call.")
+    tool_choice: str = Field(default="auto", description="auto, none, required, or the name of the tool to call.")
+    max_rounds: int = Field(
+        default=MAX_ROUNDS, ge=1, le=100, description="How often the model is asked again in a turn, after its calls."
+    )
+    postprocessor: PythonPostprocessor | None = Field(default=None, description="What is done with the answer first.")
+    max_tokens: int | None = Field(default=None, ge=1, description="The longest answer, in tokens.")
+    stop: list[str] = Field(default_factory=list, description="Texts that end an answer.")
+
+    @field_validator("tools")
+    @classmethod
+    def _are_tools(cls, value: list[SolverTool], info: ValidationInfo) -> list[SolverTool]:
+        # Before parameters are put in, a placeholder may represent a value of another type.
+        if value and info.context is not None:
+            _refused(lambda: tools_of([tool.function() for tool in value], "tools"))
+            for number, tool in enumerate(value):
+                _refused(partial(_check_responses, tool, f"tools[{number}].responses"))
+        return value
+
+    @field_validator("tool_choice")
+    @classmethod
+    def _is_choice(cls, value: str, info: ValidationInfo) -> str:
+        if info.context is not None:
+            tools = [tool.function() for tool in info.data.get("tools", ())]
+            _refused(lambda: check_choice({"tool_choice": value}, "solver", tools))
+        return value
+
+
+def _check_responses(tool: SolverTool, field: str) -> None:
+    for number, entry in enumerate(tool.responses if isinstance(tool.responses, list) else ()):
+        check_arguments(entry.arguments or {}, f"{field}[{number}]", tool.function())
+
+
+def _refused(check: Callable[[], Any]) -> None:
+    try:
+        check()
+    except RecordRefused as refused:
+        detail = f"{refused.field}: {refused.detail}"
+        raise PydanticCustomError(FAULTS, "faults of fields", {"faults": [["", refused.rule, detail]]}) from None
+
+
+AnySolver = Annotated[SingleTurnSolver | MultiTurnSolver, Field(discriminator="type")]
+
 
 EntityType = Literal["model", "dataset"]
 

@@ -126,7 +126,7 @@ def by_beginning(given: Sequence[LogProb]) -> list[Option]:
     them are compared whole.
     """
     shared = _shared([one.ids for one in given])
-    if _leaves_nothing(given, shared):
+    if any(len(one.ids) != len(one.tokens) or len(one.tokens) <= shared for one in given):
         return whole(given)
     return [_option(one, shared, len(one.tokens)) for one in given]
 
@@ -176,7 +176,3 @@ def _tokens(one: LogProb) -> tuple[float, ...]:
 def _shared(rows: Sequence[Sequence[int | str]]) -> int:
     columns = enumerate(zip(*rows, strict=False))
     return next((number for number, column in columns if len(set(column)) > 1), min(map(len, rows)))
-
-
-def _leaves_nothing(given: Sequence[LogProb], shared: int) -> bool:
-    return any(len(one.ids) != len(one.tokens) or len(one.tokens) <= shared for one in given)

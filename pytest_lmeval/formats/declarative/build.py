@@ -16,11 +16,21 @@ from pytest_lmeval.formats.declarative.checks import scorer_keys
 from pytest_lmeval.formats.declarative.datasets import Dataset
 from pytest_lmeval.formats.declarative.decision import check_rule, score_rule
 from pytest_lmeval.formats.declarative.faults import Fault
-from pytest_lmeval.formats.declarative.models.metrics import FieldMetric, Frequency, Metric, PythonMetric
 from pytest_lmeval.formats.declarative.models.parameters import TaskConfig
-from pytest_lmeval.formats.declarative.models.scorers import PythonScorer, ScorerBase
-from pytest_lmeval.formats.declarative.models.solver import MultiTurnSolver, PythonResponses, SingleTurnSolver
-from pytest_lmeval.formats.declarative.models.task import DeclarativeFile
+from pytest_lmeval.formats.declarative.models.scorers import (
+    FieldMetric,
+    Frequency,
+    Metric,
+    PythonMetric,
+    PythonScorer,
+    ScorerBase,
+)
+from pytest_lmeval.formats.declarative.models.task import (
+    DeclarativeFile,
+    MultiTurnSolver,
+    PythonResponses,
+    SingleTurnSolver,
+)
 from pytest_lmeval.formats.declarative.scoring.build import SnippetScorer, build_scorer, scorer_parameters
 from pytest_lmeval.formats.declarative.scoring.outcome import Scorer
 from pytest_lmeval.formats.declarative.snippets import Snippet, SnippetFault, read_snippet
@@ -73,7 +83,10 @@ class Builder:
             sha256=self._sha256(dataset, config),
             key=file.key,
             display_name=file.display_name,
-            dataset={"path": _path_from(source.path, dataset.path), "sha256": dataset.sha256},
+            dataset={
+                "path": Path(os.path.relpath(dataset.path, source.path.parent)).as_posix(),
+                "sha256": dataset.sha256,
+            },
             examples=examples,
             samples=rows.samples,
             asked=rows.asked,
@@ -163,10 +176,6 @@ def _taking(count: int) -> Callable[[Snippet], None]:
             raise SnippetFault(f"{given}; expected {count}")
 
     return check
-
-
-def _path_from(task: Path, data: Path) -> str:
-    return Path(os.path.relpath(data, task.parent)).as_posix()
 
 
 def _ids(dataset: Dataset) -> tuple[list[str], list[Fault]]:

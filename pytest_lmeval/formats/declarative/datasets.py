@@ -80,11 +80,10 @@ def _describes(document: Any) -> bool:
 
 def _checked(path: Path, document: YamlDocument) -> DatasetFile:
     try:
-        file = DatasetFile.model_validate(dict(document))
+        return DatasetFile.model_validate(dict(document))
     except ValidationError as error:
         faults = as_records(validation_faults(error, document), document)
         raise BadRows(*(fault.at(path.name) for fault in faults)) from None
-    return file
 
 
 def _data_path(path: Path, file: DatasetFile) -> str:

@@ -234,7 +234,7 @@ class _ScoredRow:
 
 def _score(scorer: Scorer, scoring: Scoring) -> ScorerOutput:
     try:
-        outcome = scorer.score(scoring)
+        return scorer.score(scoring)
     except TemplateFault as fault:
         raise ScoringError(f"scorer {scorer.key}: {fault}") from None
     except (AdapterError, SandboxError) as error:
@@ -244,7 +244,6 @@ def _score(scorer: Scorer, scoring: Scoring) -> ScorerOutput:
         raise ScoringError(message if message.startswith("scorer ") else f"scorer {scorer.key}: {message}") from None
     except Exception as error:
         raise ScoringError(f"scorer {scorer.key}: raised {type(error).__name__}: {error}") from error
-    return outcome
 
 
 def _decided(decision: ScoreRule, scorer: Scorer, outcome: ScorerOutput) -> tuple[str, float | None]:

@@ -50,9 +50,10 @@ def _of_group(task: Task, examples: Sequence[Example]) -> Iterator[LintWarning]:
     if not _is_skewed(score, len(counts), len(examples)):
         return
     first = next(example for example in examples if answer in {each.strip() for each in example.targets})
+    category = f" of category {shown(first.category)}" if first.category else ""
     detail = (
         f"a model that always says {shown(answer)} would score {score:.2f} on the {len(examples)} examples"
-        f"{_of_category(first)}, which have {len(counts)} answer(s); {RULES['skewed_answers']}"
+        f"{category}, which have {len(counts)} answer(s); {RULES['skewed_answers']}"
     )
     yield LintWarning(task.path, first.line, "skewed_answers", detail)
 
@@ -62,10 +63,6 @@ def _is_skewed(share: float, answers: int, n: int) -> bool:
         return share == 1.0
     even = 1 / answers
     return share >= even + max(_EXCESS, _SIGMAS * math.sqrt(even * (1 - even) / n))
-
-
-def _of_category(example: Example) -> str:
-    return f" of category {shown(example.category)}" if example.category else ""
 
 
 _FEW_ANSWERS = 10

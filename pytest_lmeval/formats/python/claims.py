@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from pytest_lmeval.data.lines import number_lines, parse_line
@@ -130,11 +130,8 @@ def _loaders(nodes: Sequence[ast.AST]) -> set[str]:
         if any(isinstance(node, ast.Call) and _called(node) in found for node in ast.walk(function))
     }
     classes = [node for node in nodes if isinstance(node, ast.ClassDef)]
-    return found | wrappers | {each.name for each in classes if any(_is_one_of(wrappers, part) for part in each.body)}
-
-
-def _is_one_of(functions: Collection[str], node: ast.AST) -> bool:
-    return isinstance(node, ast.FunctionDef) and node.name in functions
+    members = [(each.name, part) for each in classes for part in each.body if isinstance(part, ast.FunctionDef)]
+    return found | wrappers | {name for name, method in members if method.name in wrappers}
 
 
 def _called(call: ast.Call) -> str:

@@ -121,7 +121,9 @@ def _check(task: BaseTask[Any]) -> None:
     if task.RESPONSE_TYPE not in list(ResponseType):
         choices = ", ".join(f"ResponseType.{each.name}" for each in ResponseType)
         raise RecordRefused("bad_value", "RESPONSE_TYPE", f"expected one of {choices}, got {task.RESPONSE_TYPE!r:.80}")
-    _check_threshold(task.THRESHOLD)
+    threshold: Any = task.THRESHOLD
+    if threshold is not None and not (is_number(threshold) and 0 <= threshold <= 1):
+        raise RecordRefused("bad_value", "THRESHOLD", f"expected a number in [0, 1], got {threshold!r:.80}")
     number = task.num_fewshot
     if not is_count(number):
         raise RecordRefused("bad_value", "num_fewshot", f"expected a whole number >= 0, got {number!r:.80}")
@@ -175,12 +177,6 @@ def _used(kind: type) -> set[str]:
     """Return the names that the class' own methods use: one of these is a helper's, and no misspelling."""
     functions = [value for base in _own_classes(kind) for value in vars(base).values() if isfunction(value)]
     return {name for function in functions for name in function.__code__.co_names}
-
-
-def _check_threshold(value: object) -> None:
-    if value is None or (is_number(value) and 0 <= value <= 1):
-        return
-    raise RecordRefused("bad_value", "THRESHOLD", f"expected a number in [0, 1], got {value!r:.80}")
 
 
 def _check_measures(task: BaseTask[Any], measures: Sequence[Measure]) -> None:

@@ -62,18 +62,11 @@ class SnippetScorer:
         given = {"sample": row.sample, "model_input": row.model_input, "solver_output": row.solver_output}
         given["model_output"] = row.solver_output.get("output") if row.solver_output is not None else None
         returned = self.snippet(*(attributes(given[name]) for name in self.parameters))
+        where = f"{self.snippet.function} in {self.snippet.filename}"
         if not isinstance(returned, dict) or not returned:
-            raise ScoringError(f"{self._where} returned {returned!r:.80}; expected a mapping of fields to values")
-        fields = self._checked(returned)
-        return ScorerOutput(fields, row.text if row.solver_output is not None else "")
-
-    def _checked(self, returned: dict[Any, Any]) -> dict[str, Any]:
+            raise ScoringError(f"{where} returned {returned!r:.80}; expected a mapping of fields to values")
         try:
             fields: dict[str, Any] = plain(returned)
         except ValueError as error:
-            raise ScoringError(f"{self._where} returned what is no score: {error}") from None
-        return fields
-
-    @property
-    def _where(self) -> str:
-        return f"{self.snippet.function} in {self.snippet.filename}"
+            raise ScoringError(f"{where} returned what is no score: {error}") from None
+        return ScorerOutput(fields, row.text if row.solver_output is not None else "")

@@ -204,12 +204,9 @@ def judge_notes(
     for scorer in scorers:
         if isinstance(scorer, JudgingScorer):
             notes[scorer.key] = {**_replies(scorer, rows, errors), **_agreement(scorer, rows)}
-            metrics |= {f"{scorer.key}.{name}": notes[scorer.key][name] for name in _numbers(notes[scorer.key])}
+            known = [name for name in ("agreement", "kappa") if notes[scorer.key].get(name) is not None]
+            metrics |= {f"{scorer.key}.{name}": notes[scorer.key][name] for name in known}
     return metrics, {"judges": notes} if notes else {}
-
-
-def _numbers(note: Mapping[str, Any]) -> list[str]:
-    return [name for name in ("agreement", "kappa") if note.get(name) is not None]
 
 
 def _replies(scorer: JudgingScorer, rows: Sequence[Mapping[str, Any]], errors: Sequence[str]) -> dict[str, Any]:

@@ -63,22 +63,18 @@ def board_facts(board: Mapping[str, Any]) -> RunFacts:
     complete = board.get("complete")
     if not isinstance(complete, bool):
         raise ValueError(f"complete: expected true or false, got {complete!r:.80}")
+    gate = board["gate"] if isinstance(board.get("gate"), dict) else {}
+    settings = gate["settings"] if isinstance(gate.get("settings"), dict) else {}
     derived = {
-        "missing": _missing(board, counts.get("missing", 0)),
+        "missing": _missing(gate, counts.get("missing", 0)),
         "skipped": counts.get("skipped", 0),
         # As many as there were, if the run was complete with them.
         "max_errors": counts.get("errors", 0) + counts.get("timeouts", 0) if complete else 0,
         "finished": complete,
         "floors": {row["task"]: row["min_score"] for row in _rows(board) if row.get("min_score") is not None},
-        "limits": _limits(board),
+        "limits": settings.get("limits", {}),
     }
     return facts_from({**board, **derived})
-
-
-def _limits(board: Mapping[str, Any]) -> Any:
-    gate = board.get("gate")
-    settings = gate.get("settings") if isinstance(gate, dict) else None
-    return settings.get("limits", {}) if isinstance(settings, dict) else {}
 
 
 def board_infos(board: Mapping[str, Any]) -> dict[str, TaskInfo]:
@@ -150,10 +146,9 @@ def _threshold(row: Mapping[str, Any], record: Mapping[str, Any]) -> Any:
     return score if record.get("status") == "passed" else 1.0
 
 
-def _missing(board: Mapping[str, Any], count: int) -> list[str]:
-    gate = board.get("gate")
-    reasons = gate.get("reasons", []) if isinstance(gate, dict) else []
-    named = [str(reason).removeprefix(NO_RESULT) for reason in reasons if str(reason).startswith(NO_RESULT)]
+def _missing(gate: Mapping[str, Any], count: int) -> list[str]:
+    reasons = map(str, gate.get("reasons", []))
+    named = [reason.removeprefix(NO_RESULT) for reason in reasons if reason.startswith(NO_RESULT)]
     return (named + ["an example that the board does not name"] * count)[:count]
 
 

@@ -1,4 +1,4 @@
-"""The results of a task to one value each: pass@k, centred scores, how sure the model was, what its answers took."""
+"""The results of a task to one value each: means, pass@k, centred scores, calibration, what its answers took."""
 
 from __future__ import annotations
 
@@ -6,13 +6,18 @@ import csv
 import io
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from pytest_lmeval.leaderboard.details import confidence_of, first_details, first_score, is_function
 from pytest_lmeval.metrics.parts.probability import bits_per_byte, brier_score, expected_calibration_error, perplexity
-from pytest_lmeval.stats.intervals import mean, standard_error
+from pytest_lmeval.stats.intervals import Values, mean, standard_error
 from pytest_lmeval.types import COST_UNKNOWN, ExampleResult
 
+if TYPE_CHECKING:
+    from pytest_lmeval.leaderboard.rows import TaskRow
+
+Breakdown = Mapping[str, Mapping[str, float | int | None]]
+"""Score and number of examples by the name of a group."""
 CENTERED = "centered"
 """The name of a row's metric that only tasks with a random baseline have."""
 LEAST = {"p50_ms": 5, "p95_ms": 20, "ttft_p95_ms": 20}
@@ -20,6 +25,56 @@ LEAST = {"p50_ms": 5, "p95_ms": 20, "ttft_p95_ms": 20}
 FIELDS = (*LEAST, "tokens_per_example", "cost_per_example", "cost")
 """What a limit may be set on."""
 _TOKENS = ("prompt_tokens", "completion_tokens")
+
+
+def scores_of(results: Iterable[ExampleResult]) -> Values:
+    """Return the scores of the results that decide, and their clusters, none where no example has one."""
+    scored = [(each.score, each.cluster) for each in results if each.score is not None and each.decides]
+    has_clusters = any(cluster for _, cluster in scored)
+    return [score for score, _ in scored], [cluster for _, cluster in scored] if has_clusters else ()
+
+
+def breakdown(groups: Iterable[tuple[str, ExampleResult]]) -> Breakdown:
+    """Return ``{group: {"score", "total"}}`` by group name."""
+    members: dict[str, list[ExampleResult]] = {}
+    for group, result in groups:
+        members.setdefault(group, []).append(result)
+    return {group: {"score": mean_score(members[group]), "total": len(members[group])} for group in sorted(members)}
+
+
+def mean_score(results: Iterable[ExampleResult]) -> float | None:
+    """Return the mean of the scores there are, or None."""
+    scores = [result.score for result in results if result.score is not None]
+    return mean(scores) if scores else None
+
+
+def means_by_metric(results: Sequence[ExampleResult]) -> dict[str, float | None]:
+    """Return the mean score by metric, then those of the further metrics; None for one without a scored example."""
+    own: dict[str, list[float]] = {}
+    further: dict[str, list[float]] = {}
+    for result in results:
+        scores = own.setdefault(result.metric, [])
+        if result.score is not None:
+            scores.append(result.score)
+        for name, value in result.metrics.items():
+            values = further.setdefault(name, [])
+            if result.score is not None:
+                values.append(value)
+    means = {**dict(sorted(own.items())), **dict(sorted(further.items()))}
+    return {name: mean(values) if values else None for name, values in means.items()}
+
+
+def subject_mean(subjects: Breakdown) -> dict[str, float]:
+    """Return the mean of the subjects' scores, each of the same weight however many examples it has."""
+    scores = [subject["score"] for subject in subjects.values()]
+    known = [score for score in scores if score is not None]
+    return {"subject_mean": mean(known)} if known and len(known) == len(scores) else {}
+
+
+def by_subject(results: Sequence[ExampleResult]) -> Breakdown:
+    """Return the breakdown by category; empty with fewer than two."""
+    categories = {result.category for result in results}
+    return breakdown((result.category or "none", result) for result in results) if len(categories) > 1 else {}
 
 
 def pass_at_k(correct: int, n: int, k: int) -> float:
@@ -80,19 +135,6 @@ def _scores(result: ExampleResult) -> Sequence[float]:
     return scores
 
 
-class Row(Protocol):
-    """A row of a leaderboard, as far as it is looked at here."""
-
-    @property
-    def task(self) -> str: ...
-
-    @property
-    def score(self) -> float | None: ...
-
-    @property
-    def metrics(self) -> Mapping[str, float | None]: ...
-
-
 def centered(score: float, baseline: float) -> float:
     """Return 0 for the ``baseline``, in [0, 1), and 1 for a perfect score; below 0 for what is worse than guessing.
 
@@ -109,14 +151,14 @@ def centered_metric(score: float | None, baseline: float | None) -> dict[str, fl
     return {CENTERED: None if score is None else centered(score, baseline)}
 
 
-def core_score(rows: Iterable[Row]) -> float | None:
+def core_score(rows: Iterable[TaskRow]) -> float | None:
     """Return the mean of the centred scores; None where no task has one, or one of them has no score."""
     values = [row.metrics[CENTERED] for row in rows if CENTERED in row.metrics]
     known = [value for value in values if value is not None]
     return mean(known) if known and len(known) == len(values) else None
 
 
-def core_csv(rows: Iterable[Row]) -> bytes:
+def core_csv(rows: Iterable[TaskRow]) -> bytes:
     """Return a CSV file, UTF-8, of the tasks with a centred score, and ``CORE`` on its last line.
 
     A score that there is not is an empty field. Empty where there is no such task.

@@ -12,7 +12,15 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from pytest_lmeval.compact_json import compact_encoder
-from pytest_lmeval.leaderboard.aggregations import CENTERED, calibration, core_score, spent
+from pytest_lmeval.leaderboard.aggregations import (
+    CENTERED,
+    Breakdown,
+    breakdown,
+    calibration,
+    core_score,
+    scores_of,
+    spent,
+)
 from pytest_lmeval.leaderboard.details import (
     METRIC,
     Trace,
@@ -22,7 +30,7 @@ from pytest_lmeval.leaderboard.details import (
     servers_of_steps,
     traces,
 )
-from pytest_lmeval.leaderboard.rows import Breakdown, TaskInfo, TaskRow, breakdown, make_row, scores_of
+from pytest_lmeval.leaderboard.rows import TaskInfo, TaskRow, make_row
 from pytest_lmeval.redaction import redact_options
 from pytest_lmeval.stats.intervals import mean, overall_bounds
 from pytest_lmeval.types import ExampleResult
@@ -103,7 +111,7 @@ class Leaderboard:
             "complete": self.complete,
             "overall_score": self.overall_score,
             "overall_ci95": self.overall_ci95,
-            **self._core(),
+            **({"core_score": self.core_score} if any(CENTERED in row.metrics for row in self.tasks) else {}),
             "counts": dict(self.counts),
             "selection": dict(facts.selection),
             "tasks": [row.to_json(per_example=per_example) for row in self.tasks],
@@ -126,10 +134,6 @@ class Leaderboard:
         """Return task, id, until and reason of every example that is in quarantine."""
         results = (result for row in self.tasks for result in row.per_example if result.status == "quarantined")
         return [{"task": result.task, "id": result.id, **result.quarantine} for result in results]
-
-    def _core(self) -> dict[str, float | None]:
-        has_core_tasks = any(CENTERED in row.metrics for row in self.tasks)
-        return {"core_score": self.core_score} if has_core_tasks else {}
 
 
 _IF_ANY = frozenset(

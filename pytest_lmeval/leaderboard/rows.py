@@ -11,16 +11,21 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from pytest_lmeval.leaderboard.aggregations import (
+    Breakdown,
+    by_subject,
     centered_metric,
     confidence_metrics,
+    means_by_metric,
     repeat_errors,
     repeat_metrics,
+    scores_of,
     spent,
+    subject_mean,
     text_metrics,
 )
 from pytest_lmeval.leaderboard.classes import ClassRow, class_metrics, confusion, labelled
 from pytest_lmeval.leaderboard.details import METRIC, mixed_decisions
-from pytest_lmeval.stats.intervals import Values, mean, score_bounds, standard_error
+from pytest_lmeval.stats.intervals import mean, score_bounds, standard_error
 from pytest_lmeval.types import ExampleResult, read_as_own
 
 # Ids in the order of the numbers in them, ex-2 before ex-10: each is written with its last twenty digits.
@@ -28,7 +33,6 @@ _NUMBER = re.compile(r"\d+")
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 _CATEGORY, _METRIC, _STATUS = map(attrgetter, ("category", "metric", "status"))
 _CUT_OFF, _UNPARSED, _PREDICTIONS = map(attrgetter, ("cut_off", "unparsed", "predictions"))
-Breakdown = Mapping[str, Mapping[str, float | int | None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +250,7 @@ def _numbers(
     latencies = [result.latency_ms for result in everything if result.latency_ms is not None]
     thresholds = {result.threshold for result in results if result.status != "measured"}
     has_categories = any(map(_CATEGORY, results))
-    subjects = _subjects(results) if has_categories else {}
+    subjects = by_subject(results) if has_categories else {}
     detailed = [result for result in results if result.details]
     repeated = [result for result in detailed if "majority_score" in result.details]
     # Eval functions have no predictions, and so no labels.
@@ -260,9 +264,9 @@ def _numbers(
         latency_ms=round(mean(latencies), 3) if latencies else None,
         threshold=thresholds.pop() if len(thresholds) == 1 else None,
         metrics={
-            **_by_metric(results),
+            **means_by_metric(results),
             **(repeat_metrics(repeated) if repeated else {}),
-            **(_subject_mean(subjects) if subjects else {}),
+            **(subject_mean(subjects) if subjects else {}),
             **({} if info.random_baseline is None else centered_metric(score, info.random_baseline)),
             **(text_metrics(detailed) if detailed else {}),
             **aggregates.get("metrics", {}),
@@ -280,55 +284,6 @@ def _numbers(
 
 def _wide(number: re.Match[str]) -> str:
     return number[0][-20:].zfill(20)
-
-
-def scores_of(results: Iterable[ExampleResult]) -> Values:
-    """Return the scores of the results that decide, and their clusters, none where no example has one."""
-    scored = [(each.score, each.cluster) for each in results if each.score is not None and each.decides]
-    has_clusters = any(cluster for _, cluster in scored)
-    return [score for score, _ in scored], [cluster for _, cluster in scored] if has_clusters else ()
-
-
-def breakdown(groups: Iterable[tuple[str, ExampleResult]]) -> Breakdown:
-    """Return ``{group: {"score", "total"}}`` by group name."""
-    members: dict[str, list[ExampleResult]] = {}
-    for group, result in groups:
-        members.setdefault(group, []).append(result)
-    return {group: {"score": mean_score(members[group]), "total": len(members[group])} for group in sorted(members)}
-
-
-def mean_score(results: Iterable[ExampleResult]) -> float | None:
-    """Return the mean of the scores there are, or None."""
-    scores = [result.score for result in results if result.score is not None]
-    return mean(scores) if scores else None
-
-
-def _by_metric(results: Sequence[ExampleResult]) -> dict[str, float | None]:
-    """Return the mean score by metric, then those of the further metrics; None for one without a scored example."""
-    own: dict[str, list[float]] = {}
-    further: dict[str, list[float]] = {}
-    for result in results:
-        scores = own.setdefault(result.metric, [])
-        if result.score is not None:
-            scores.append(result.score)
-        for name, value in result.metrics.items():
-            values = further.setdefault(name, [])
-            if result.score is not None:
-                values.append(value)
-    means = {**dict(sorted(own.items())), **dict(sorted(further.items()))}
-    return {name: mean(values) if values else None for name, values in means.items()}
-
-
-def _subject_mean(subjects: Breakdown) -> dict[str, float]:
-    """Return the mean of the subjects' scores, each of the same weight however many examples it has."""
-    scores = [subject["score"] for subject in subjects.values()]
-    known = [score for score in scores if score is not None]
-    return {"subject_mean": mean(known)} if known and len(known) == len(scores) else {}
-
-
-def _subjects(results: Sequence[ExampleResult]) -> Breakdown:
-    categories = {result.category for result in results}
-    return breakdown((result.category or "none", result) for result in results) if len(categories) > 1 else {}
 
 
 def _example_record(result: ExampleResult) -> dict[str, Any]:

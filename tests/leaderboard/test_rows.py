@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_lmeval.leaderboard.rows import TaskInfo, breakdown, make_row, mean_score
+from pytest_lmeval.leaderboard.aggregations import breakdown, mean_score
+from pytest_lmeval.leaderboard.rows import TaskInfo, make_row
 from pytest_lmeval.stats.intervals import score_bounds, standard_error
 from pytest_lmeval.types import ExampleResult
 

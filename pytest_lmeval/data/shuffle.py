@@ -7,7 +7,7 @@ is too large for its place is drawn again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from pytest_lmeval.numbers import is_count
 
@@ -54,14 +54,14 @@ def _pcg64(start: int, stream: int) -> Iterator[int]:
 def _seeds(seed: int) -> tuple[int, int]:
     """Return the two numbers of 128 bits that a generator starts with."""
     pool = _mixed([seed >> shift & _32 for shift in range(0, max(seed.bit_length(), 1), 32)])
-    scramble = _Hash(0x8B51F9DD, 0x58F38DED)
+    scramble = _hash(0x8B51F9DD, 0x58F38DED)
     words = [scramble(pool[number % _POOL]) for number in range(8)]
     values = [low | high << 32 for low, high in zip(words[::2], words[1::2], strict=True)]
     return values[0] << 64 | values[1], values[2] << 64 | values[3]
 
 
 def _mixed(entropy: Sequence[int]) -> list[int]:
-    scramble = _Hash(0x43B0D7E5, 0x931E8875)
+    scramble = _hash(0x43B0D7E5, 0x931E8875)
     pool = [scramble(entropy[number] if number < len(entropy) else 0) for number in range(_POOL)]
     for source in range(_POOL):
         for target in range(_POOL):
@@ -77,15 +77,14 @@ def _mix(one: int, other: int) -> int:
     return value ^ value >> 16
 
 
-class _Hash:
-    """Scrambles numbers of 32 bits; equal ones become different ones."""
+def _hash(constant: int, multiplier: int) -> Callable[[int], int]:
+    """Return what scrambles numbers of 32 bits; equal ones become different ones."""
 
-    def __init__(self, constant: int, multiplier: int) -> None:
-        self._constant = constant
-        self._multiplier = multiplier
-
-    def __call__(self, value: int) -> int:
-        value ^= self._constant
-        self._constant = self._constant * self._multiplier & _32
-        value = value * self._constant & _32
+    def scramble(value: int) -> int:
+        nonlocal constant
+        value ^= constant
+        constant = constant * multiplier & _32
+        value = value * constant & _32
         return value ^ value >> 16
+
+    return scramble

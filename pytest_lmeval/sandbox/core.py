@@ -58,7 +58,7 @@ class Sandbox:
 
     def call(self, program: str, function: str, calls: Iterable[Sequence[Any]], limits: Limits) -> ProgramRun:
         """Call ``function`` of the program once per entry of ``calls``, which are lists of JSON-like arguments."""
-        requests = [_call(function, {"args": list(args)}) for args in calls]
+        requests = [_call(function, list(args)) for args in calls]
         return self._twice(lambda: self._answers(program, requests, limits))
 
     def evaluate(self, program: str, expressions: Iterable[str], limits: Limits) -> ProgramRun:
@@ -155,9 +155,9 @@ def _source(program: str) -> str:
     return program.removeprefix("\ufeff")
 
 
-def _call(function: str, args: Mapping[str, Any]) -> dict[str, Any]:
+def _call(function: str, args: list[Any]) -> dict[str, Any]:
     try:
-        return {"op": "call", "name": function, "args": tagged(args["args"]), "kwargs": NO_KEYWORDS}
+        return {"op": "call", "name": function, "args": tagged(args), "kwargs": NO_KEYWORDS}
     except UnfitError as error:
         raise UsageError(f"an argument of {function!r} cannot be passed to the sandbox: {error}") from error
 

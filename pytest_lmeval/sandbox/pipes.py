@@ -40,7 +40,7 @@ class Pipes:
         self.results = bytearray()
         self.stdout = Output(limit)
         self.stderr = Output(limit)
-        self._result_open = True
+        self.ended = False  # whether no more results can come
         self._outputs = {stdout: self.stdout, stderr: self.stderr}
         for fd in (request, result, stdout, stderr):
             os.set_blocking(fd, False)
@@ -51,25 +51,20 @@ class Pipes:
         return not self._outputs
 
     @property
-    def ended(self) -> bool:
-        """Whether no more results can come."""
-        return not self._result_open
-
-    @property
     def received(self) -> int:
         """How many bytes of output and of unread results have come."""
         return len(self.results) + self.stdout.total + self.stderr.total
 
     def ignore_results(self) -> None:
         """Read no more results, whatever comes."""
-        self._result_open = False
+        self.ended = True
 
     def step(self, deadline: float, outgoing: bytes | bytearray = b"", longest_s: float = 0.1) -> int:
         """Wait until something can be read or written, and do so once; return how much of ``outgoing`` was written."""
         poll = select.poll()
         for fd in self._outputs:
             poll.register(fd, select.POLLIN)
-        if self._result_open:
+        if not self.ended:
             poll.register(self.result, select.POLLIN)
         if outgoing:
             poll.register(self.request, select.POLLOUT)
@@ -104,6 +99,6 @@ class Pipes:
 
     def _end(self, fd: int) -> None:
         if fd == self.result:
-            self._result_open = False
+            self.ended = True
         else:
             del self._outputs[fd]

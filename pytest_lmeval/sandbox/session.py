@@ -63,18 +63,13 @@ class Session:
         """Whether the level denies a program anything."""
         return self._child.denies
 
-    @property
-    def pipes(self) -> Pipes:
-        """What the program wrote."""
-        return self._pipes
-
     def _start(self, launcher: Launcher) -> None:
         with contextlib.ExitStack() as theirs:
             request_end, request = self._pipe(theirs, self._fds)
             result, result_end = self._pipe(self._fds, theirs)
             stdout, stdout_end = self._pipe(self._fds, theirs)
             stderr, stderr_end = self._pipe(self._fds, theirs)
-            self._pipes = Pipes(request, result, stdout, stderr, self._limits.output_bytes)
+            self.pipes = Pipes(request, result, stdout, stderr, self._limits.output_bytes)
             self._child = launcher.launch(self._limits, Ends(request_end, result_end, stdout_end, stderr_end))
         # At once: the child hears nothing else before it has this, and an empty pipe takes it whole.
         with contextlib.suppress(BrokenPipeError):
@@ -108,13 +103,13 @@ class Session:
         try:
             kind, *parts = _parse(self._frame())
         except ProgramEndError as ended:
-            raise SandboxError(f"the sandbox did not start: {ended}; {self._pipes.stderr.text[-500:]}") from None
+            raise SandboxError(f"the sandbox did not start: {ended}; {self.pipes.stderr.text[-500:]}") from None
         if kind != "ready":
             raise SandboxError(f"layer {': '.join(map(str, parts))}")
         self._ready = True
 
     def _frame(self) -> bytes:
-        results = self._pipes.results
+        results = self.pipes.results
         self._idle.restart()
         self._await(wire.PREFIX)
         size = int.from_bytes(results[: wire.PREFIX], "big")
@@ -127,24 +122,24 @@ class Session:
         return payload
 
     def _await(self, size: int) -> None:
-        while len(self._pipes.results) < size:
+        while len(self.pipes.results) < size:
             self._advance()
 
     def _advance(self) -> None:
-        if self._pipes.ended or (self._child.poll() is not None and not self._more()):
+        if self.pipes.ended or (self._child.poll() is not None and not self._more()):
             raise self._end()
         if time.monotonic() >= self._deadline:
             self.close()
             raise ProgramEndError("timeout", f"no end after {self._limits.hang_guard_s:g} s of wall time")
-        if self._idle.due and self._idle.look(self._child.processes(), self._pipes.received):
+        if self._idle.due and self._idle.look(self._child.processes(), self.pipes.received):
             self.close()
             raise ProgramEndError("timeout", f"used no CPU time for {self._limits.idle_s:g} s: it slept or waited")
-        del self._outgoing[: self._pipes.step(self._deadline, self._outgoing)]
+        del self._outgoing[: self.pipes.step(self._deadline, self._outgoing)]
 
     def _more(self) -> bool:
-        before = len(self._pipes.results)
-        self._pipes.step(self._deadline, longest_s=0.0)
-        return len(self._pipes.results) > before
+        before = len(self.pipes.results)
+        self.pipes.step(self._deadline, longest_s=0.0)
+        return len(self.pipes.results) > before
 
     def _end(self) -> ProgramEndError:
         # The pipe ends a moment before the process does, and only the supervisor can tell how that was.
@@ -168,16 +163,16 @@ class Session:
     def _stop(self) -> None:
         """Tell the supervisor to end, and see what is written until it has."""
         self._child.stop()
-        self._pipes.ignore_results()
+        self.pipes.ignore_results()
         give_up = time.monotonic() + GRACE_S
-        while not self._pipes.drained and self._child.poll() is None and time.monotonic() < give_up:
-            self._pipes.step(give_up)
+        while not self.pipes.drained and self._child.poll() is None and time.monotonic() < give_up:
+            self.pipes.step(give_up)
         self._child.wait(max(0.0, give_up - time.monotonic()))
 
     def _more_output(self) -> bool:
-        before = self._pipes.stdout.total + self._pipes.stderr.total
-        self._pipes.step(time.monotonic(), longest_s=0.0)
-        return self._pipes.stdout.total + self._pipes.stderr.total > before
+        before = self.pipes.stdout.total + self.pipes.stderr.total
+        self.pipes.step(time.monotonic(), longest_s=0.0)
+        return self.pipes.stdout.total + self.pipes.stderr.total > before
 
 
 def _ending(code: int | None, limits: Limits) -> tuple[CodeStatus, str]:

@@ -38,11 +38,6 @@ class Sums:
     weight: float
     unseen: float
 
-    @property
-    def turned(self) -> Sums:
-        """The same of the values with all their signs turned."""
-        return replace(self, value=-self.value)
-
 
 def sums(units: Sequence[Piece], value: float) -> Sums:
     """Return what the units, one at least, add up to; ``value`` is the sum of their parts, worked out exactly."""
@@ -90,7 +85,7 @@ def change_bounds(of: Sums, p: float, level: float, *, is_shown: bool) -> Interv
     level: 0 is left out where it is true, and only there.
     """
     if of.value > 0:
-        low, high = change_bounds(of.turned, p, level, is_shown=is_shown)
+        low, high = change_bounds(replace(of, value=-of.value), p, level, is_shown=is_shown)
         return -high, -low
     z, change = normal_quantile(1 - min(level, _HIGHEST_LEVEL)), of.value
 

@@ -49,12 +49,20 @@ def number(
     whole: bool = False,
 ) -> Callable[[str], Any]:
     """Return a parser of the numbers that :class:`pytest_lmeval.numbers.Number` describes."""
-    return _parser(Number(low, high, above=above, below=below, whole=whole))
+    allowed = Number(low, high, above=above, below=below, whole=whole)
+
+    def parse(text: str) -> Any:
+        try:
+            return allowed.parse(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+
+    return parse
 
 
 def whole(low: int) -> Callable[[str], int]:
     """Return a parser of whole numbers from ``low`` on."""
-    return _parser(Number(low, whole=True))
+    return number(low, whole=True)
 
 
 def named(allowed: Number) -> Callable[[str], tuple[str, float]]:
@@ -66,16 +74,6 @@ def named(allowed: Number) -> Callable[[str], tuple[str, float]]:
             return name, allowed.parse(value if name else "")
         except ValueError:
             raise argparse.ArgumentTypeError(f"expected NAME=VALUE with {allowed} as VALUE, got {text!r}") from None
-
-    return parse
-
-
-def _parser(allowed: Number) -> Callable[[str], Any]:
-    def parse(text: str) -> Any:
-        try:
-            return allowed.parse(text)
-        except ValueError as error:
-            raise argparse.ArgumentTypeError(str(error)) from None
 
     return parse
 

@@ -99,7 +99,9 @@ def apply_metric(
     value = metric.function(*given, sandbox) if metric.needs_sandbox else metric.function(*given)
     if not isinstance(value, Score):
         return Score(value, prediction=prediction.text, unparsed=not prediction.found)
-    unparsed = not prediction.found and not _could_be_read(value.details)
+    # A text without a fence was code all the same where Python could read it.
+    is_code = value.details.get("code_status", "syntax_error") != "syntax_error"
+    unparsed = not prediction.found and not is_code
     return replace(value, prediction=prediction.text, unparsed=unparsed)
 
 
@@ -110,11 +112,6 @@ def share_of(value: Any, metric: str) -> float:
     if not 0.0 <= number <= 1.0:
         raise ScoringError(f"metric {metric!r} gave {value!r:.80}; expected a finite number in [0, 1]")
     return number
-
-
-def _could_be_read(details: Mapping[str, Any]) -> bool:
-    """Tell whether a text without a fence was code all the same, as Python could read it."""
-    return bool(details.get("code_status", "syntax_error") != "syntax_error")
 
 
 def _none(text: str) -> Extraction:

@@ -14,13 +14,13 @@ from pytest_lmeval.cli.task_folder import Project
 from pytest_lmeval.formats.files import find_misnamed, find_task_files, load_file
 from pytest_lmeval.formats.task import LoadedFile
 from pytest_lmeval.formats.yaml.claims import is_data_set
+from pytest_lmeval.formats.yaml.configs import read_configs, without_task
 from pytest_lmeval.functions.checking import CheckedFile, FoundFunction, check_files, find_eval_files
 from pytest_lmeval.project import registering_conftest
 from pytest_lmeval.text import printable
 
 if TYPE_CHECKING:
     from pytest_lmeval.formats.lint import LintWarning
-    from pytest_lmeval.task import Task
     from pytest_lmeval.types import RecordError
 
 _MOST = 20
@@ -45,7 +45,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Print what is wrong with the files; return 1 if anything is. A warning is not."""
     registry = Project().registry
-    configs = _read_configs(options.config)
+    configs = read_configs(options.config) if options.config else ()
     limits = load_options(options.paths, configs)
     functions = check_files(find_eval_files(options.paths, test_files(options.paths)))
     files: dict[Path, LoadedFile] = {}
@@ -72,13 +72,15 @@ def run(options: argparse.Namespace) -> int:
             has_task = any(loaded.tasks or loaded.errors for loaded in found.values())
             if not has_task and not any(path.is_relative_to(given) for path in functions):
                 empty.append(given)
+    has_errors = any(loaded.errors for loaded in files.values())
     tasks = [task for loaded in files.values() for task in loaded.tasks]
+    unused = without_task(configs, tasks) if configs and not has_errors else ()
     checked = _Checked(
         {path: loaded for path, loaded in files.items() if loaded.tasks or loaded.errors},
         functions,
         {path: loaded.no_task for path, loaded in files.items() if loaded.no_task} | misnamed,
         empty,
-        _without_task(options.config, configs, tasks) if not any(loaded.errors for loaded in files.values()) else (),
+        [f"{options.config}: {fault}" for fault in unused],
     )
     warnings: Sequence[LintWarning] | None = None
     if options.lint:
@@ -89,8 +91,8 @@ def run(options: argparse.Namespace) -> int:
         show_json(_as_json(checked, warnings))
     else:
         show(_as_text(checked, warnings))
-    faults = any(loaded.errors for loaded in files.values()) or any(file.errors for file in functions.values())
-    return int(faults or bool(empty or checked.config))
+    has_errors = has_errors or any(file.errors for file in functions.values())
+    return int(has_errors or bool(empty or checked.config))
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,22 +107,6 @@ class _Checked:
     not_tasks: Mapping[Path, str]
     empty: Sequence[Path]
     config: Sequence[str] = ()
-
-
-def _read_configs(path: Path | None) -> tuple[Mapping[str, Any], ...]:
-    if path is None:
-        return ()
-    from pytest_lmeval.formats.yaml.configs import read_configs
-
-    return read_configs(path)
-
-
-def _without_task(path: Path | None, configs: Sequence[Mapping[str, Any]], tasks: Sequence[Task]) -> list[str]:
-    if not configs:
-        return []
-    from pytest_lmeval.formats.yaml.configs import without_task
-
-    return [f"{path}: {fault}" for fault in without_task(configs, tasks)]
 
 
 def _is_data_set(path: Path) -> bool:

@@ -64,7 +64,8 @@ def check_baseline(run: RunFile) -> None:
     """Raise UsageError unless a run is fit to be compared with: finished, whole, and with its examples."""
     examples_of(run)
     if not run.complete:
-        raise UsageError(f"{run.path}: {_why_incomplete(run)}; it cannot be a baseline{_how_to_complete(run)}")
+        hint = ": --lm-resume asks what failed again, --lm-max-errors allows for it" if _unscored(run) else ""
+        raise UsageError(f"{run.path}: {_why_incomplete(run)}; it cannot be a baseline{hint}")
     if "shard" in run.selection:
         raise UsageError(f"{run.path}: one shard of a run; it cannot be a baseline: merge the shards first")
 
@@ -88,10 +89,6 @@ def _why_incomplete(run: RunFile) -> str:
     count = "1 example" if len(errors) == 1 else f"{len(errors)} examples"
     first = f"{errors[0].task}: {errors[0].id}: {' '.join(errors[0].error.split())[:80]}"
     return f"the run finished, and {count} could not be scored ({first})"
-
-
-def _how_to_complete(run: RunFile) -> str:
-    return ": --lm-resume asks what failed again, --lm-max-errors allows for it" if _unscored(run) else ""
 
 
 def _unscored(run: RunFile) -> list[ExampleResult]:

@@ -11,7 +11,7 @@ from itertools import combinations
 from typing import Any
 
 from pytest_lmeval.compare.baseline import shared_answers
-from pytest_lmeval.compare.changes import Criteria, TaskChange, overall_change, task_changes
+from pytest_lmeval.compare.changes import Criteria, TaskChange, by_task, overall_change, task_changes
 from pytest_lmeval.compare.compare import Comparison, compare
 from pytest_lmeval.compare.pairing import Pair, pair_up
 from pytest_lmeval.errors import UsageError
@@ -221,9 +221,7 @@ def _shows(drop: float, alpha: float, shared: tuple[float, float], fixed: tuple[
 
 def _variances(pairs: Sequence[Pair]) -> tuple[float, float]:
     """Return the sums of the squared parts of the change that its units contributed, and that they could have."""
-    tasks: dict[str, list[Pair]] = {}
-    for pair in pairs:
-        tasks.setdefault(pair.new.task, []).append(pair)
+    tasks = by_task(pairs)
     spread = weight = 0.0
     for members in tasks.values():
         names = [pair.cluster for pair in members]

@@ -92,7 +92,7 @@ def task_changes(tasks: Iterable[str], pairs: Sequence[Pair], criteria: Criteria
     """
     from pytest_lmeval.stats.paired import holm, p_better, paired_test
 
-    groups = _by_task(pairs)
+    groups = by_task(pairs)
     share = overall_alpha(pairs, criteria)
     each = share / max(1, len(groups))
     tests = {task: paired_test(*_differences(group), alpha=each) for task, group in groups.items()}
@@ -115,7 +115,7 @@ def overall_change(pairs: Sequence[Pair], criteria: Criteria) -> TaskChange:
     """
     from pytest_lmeval.stats.paired import p_better, pooled_test
 
-    groups = _by_task(pairs)
+    groups = by_task(pairs)
     if not groups:
         return _uncompared(OVERALL)
     share = overall_alpha(pairs, criteria)
@@ -131,7 +131,15 @@ def overall_alpha(pairs: Iterable[Pair], criteria: Criteria) -> float:
 
     Of several models each has its part of that.
     """
-    return criteria.alpha / criteria.models / _families(_by_task(pairs))
+    return criteria.alpha / criteria.models / _families(by_task(pairs))
+
+
+def by_task(pairs: Iterable[Pair]) -> Mapping[str, list[Pair]]:
+    """Return the pairs of each task."""
+    groups: dict[str, list[Pair]] = {}
+    for pair in pairs:
+        groups.setdefault(pair.new.task, []).append(pair)
+    return groups
 
 
 def _families(groups: Mapping[str, Sequence[Pair]]) -> int:
@@ -181,7 +189,7 @@ def _judged(test: PairedTest, by_holm: tuple[float, float], family: _Family) -> 
 
 
 def _change(pairs: Sequence[Pair], test: PairedTest, judged: _Judged, criteria: Criteria, task: str) -> TaskChange:
-    groups = _by_task(pairs).values()
+    groups = by_task(pairs).values()
     by_one = any(map(criteria.is_enough, pairs))
     return TaskChange(
         task=task,
@@ -210,13 +218,6 @@ def _verdict(change: float, judged: _Judged, by_one: bool, criteria: Criteria) -
     if is_larger and (-change >= NOTEWORTHY - _ROUNDING or judged.p_alone <= criteria.alpha):
         return "inconclusive"
     return "improvement" if judged.is_shown and change > 0 else "pass"
-
-
-def _by_task(pairs: Iterable[Pair]) -> Mapping[str, list[Pair]]:
-    groups: dict[str, list[Pair]] = {}
-    for pair in pairs:
-        groups.setdefault(pair.new.task, []).append(pair)
-    return groups
 
 
 def _differences(pairs: Sequence[Pair]) -> Differences:

@@ -31,10 +31,10 @@ _FOLDERS = {
     ("records", "records"): "merge=shards strict=recorded write=boardfile",
     ("functions", "functions"): "data=declare output=loop",
     ("formats", "formats"): (
-        "complete=task extras=hints yaml.scalars=yaml.parse yaml.includes=yaml.document python.loaded=python.items"
+        "complete=task extras=checks yaml.scalars=yaml.parse yaml.includes=yaml.document python.loaded=python.items"
         " core.records=core.entry lint.keys=lint python.overrides=python.completion_build python.pairs=python.samples"
         " python.judging=python.measures core.baselines=core.load core.prompts=core.task turns=jsonl"
-        " lint.leaks=lint.answers"
+        " lint.leaks=lint.answers hints=checks"
     ),
     ("metrics", "metrics"): "squad=f1 parts.lcs=parts.texts parts.search_child=parts.texts parts.tokens=parts.texts",
     ("tasks", "tasks"): "members=base test_cases=scores",

@@ -11,7 +11,7 @@ from typing import Any
 
 from pytest_lmeval.errors import RecordRefused, ScoringError, UnknownName, nearest
 from pytest_lmeval.formats import checks
-from pytest_lmeval.formats.hints import OF_COMPACT, check_keys
+from pytest_lmeval.formats.checks import OF_COMPACT, check_keys
 from pytest_lmeval.formats.tools import check_call_extras, check_choice, check_responses, tools_of
 from pytest_lmeval.numbers import is_whole
 from pytest_lmeval.registry import Registry

@@ -130,8 +130,7 @@ def _check_text(what: str, given: object) -> None:
 
 
 def _check_metadata(name: str, metadata: Mapping[str, Any]) -> None:
-    from pytest_lmeval.formats.checks import gate_fields
-    from pytest_lmeval.formats.hints import OF_ANY, check_keys
+    from pytest_lmeval.formats.checks import OF_ANY, check_keys, gate_fields
 
     try:
         gate_fields(metadata, "metadata")

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from itertools import chain
 from pathlib import Path
 
-from pytest_lmeval.formats.hints import OF_COMPACT, WORDS, misspelt_keys
+from pytest_lmeval.formats.checks import OF_COMPACT, WORDS, misspelt_keys
 from pytest_lmeval.formats.lint.answers import answers_given_away, overlaps, skewed_answers
 from pytest_lmeval.formats.lint.duplicates import near_duplicates
 from pytest_lmeval.formats.lint.warning import RULES, LintWarning

@@ -11,7 +11,7 @@ from typing import Any
 from pytest_lmeval.data import local
 from pytest_lmeval.data.splits import Splits, digest_of
 from pytest_lmeval.errors import RecordRefused
-from pytest_lmeval.formats.hints import misspelt
+from pytest_lmeval.formats.checks import misspelt
 from pytest_lmeval.formats.python.completion_task import CompletionTask, ExampleMaker
 from pytest_lmeval.formats.python.examples import Examples
 from pytest_lmeval.formats.python.items import Items, declared_subjects, loaded_parts, subject_name

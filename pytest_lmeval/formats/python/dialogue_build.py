@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from pytest_lmeval.errors import RecordRefused
-from pytest_lmeval.formats.hints import misspelt
+from pytest_lmeval.formats.checks import misspelt
 from pytest_lmeval.formats.mixture import MixtureTask, Part, mixture_task
 from pytest_lmeval.formats.python.dialogue_task import EVAL_TYPES, DialogueMaker, DialogueTask
 from pytest_lmeval.formats.python.examples import Examples

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from pytest_lmeval.errors import did_you_mean
-from pytest_lmeval.formats.hints import foreign_file
+from pytest_lmeval.formats.checks import foreign_file
 from pytest_lmeval.formats.task import LoadedFile, TaskSource
 from pytest_lmeval.formats.yaml.claims import ROOT_KEYS, has_root_key, has_title, is_data_set, reads_like_a_task
 from pytest_lmeval.types import RecordError

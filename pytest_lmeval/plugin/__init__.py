@@ -120,9 +120,9 @@ def pytest_report_header(config: pytest.Config) -> str | None:
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     if not collection_path.is_symlink():
         return None
-    from pytest_lmeval.plugin.collect.locate import is_below_task_paths
+    from pytest_lmeval.plugin.collect.locate import places
 
-    if not is_below_task_paths(collection_path, config):
+    if not places(config).is_below(collection_path):
         return None
     from pytest_lmeval.formats.files import leads_back
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_lmeval.errors import UnknownName, UsageError
-from pytest_lmeval.plugin.collect.locate import is_below_task_paths, is_explicit
+from pytest_lmeval.plugin.collect.locate import places
 from pytest_lmeval.plugin.settings.models import COLLECTED
 from pytest_lmeval.plugin.settings.settings import configs_of, ini_floors, load_options, registry_of
 
@@ -66,9 +66,9 @@ class Collected:
         if not self._is_task_file(path) and not named:
             return complete_file(self.registry.load(path) or LoadedFile())
         # Of the other formats' files everything that cannot be parsed is an error.
-        explicit = path.suffix == ".yaml" and is_explicit(path, self._config)
+        explicit = path.suffix == ".yaml" and places(self._config).is_explicit(path)
         loaded = load_file(path, name, self.registry, options=self._options, is_named=is_named, is_explicit=explicit)
-        if loaded.no_task and (loaded.is_near_miss or is_below_task_paths(path, self._config)):
+        if loaded.no_task and (loaded.is_near_miss or places(self._config).is_below(path)):
             self.leave(path, loaded.no_task)
         return loaded
 

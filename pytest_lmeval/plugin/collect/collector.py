@@ -20,7 +20,7 @@ from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.plugin.asking.item import ExampleItem, run_example
 from pytest_lmeval.plugin.asking.state import run_state
 from pytest_lmeval.plugin.collect.collected import collected, repeated_by_plugin
-from pytest_lmeval.plugin.collect.locate import has_own_format
+from pytest_lmeval.plugin.collect.locate import places
 from pytest_lmeval.plugin.private import fixtures_of, import_package, note_parameter
 from pytest_lmeval.plugin.settings.models import labels_of
 from pytest_lmeval.task import Task
@@ -38,7 +38,7 @@ def collect_task_file(path: Path, root: Path, parent: pytest.Collector) -> TaskF
 
     tasks = collected(parent.config)
     if not tasks.may_read(path, is_named=parent.session.isinitpath(path)):
-        late = path.suffix not in tasks.registry.formats and has_own_format(path, parent.config)
+        late = path.suffix not in tasks.registry.formats and path.suffix in places(parent.config).own_suffixes
         tasks.leave(path, _LATE if late else misnamed(path))
         return None
     file: TaskFile = file_node(TaskFile, parent, path)

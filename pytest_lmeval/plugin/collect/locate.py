@@ -43,6 +43,10 @@ class Places:
             return min(folders, key=lambda folder: len(folder.parts))
         return path.parent if is_named else None
 
+    def is_below(self, path: Path) -> bool:
+        """Tell whether ``path`` lies in one of the folders of ``lm_task_paths``."""
+        return any(path.is_relative_to(folder) for folder in self.task_paths)
+
     def is_explicit(self, path: Path) -> bool:
         """Tell whether somebody asked for the files of the task folder that ``path`` is in."""
         roots = [root for root in self.task_paths if path.is_relative_to(root)]
@@ -88,9 +92,16 @@ class Places:
 _PLACES = pytest.StashKey[Places]()
 
 
+def places(config: pytest.Config) -> Places:
+    """Return where task files may be in this run."""
+    if _PLACES not in config.stash:
+        config.stash[_PLACES] = Places(config)
+    return config.stash[_PLACES]
+
+
 def locate(path: Path, parent: pytest.Collector) -> Path | None:
     """Return the task root of ``path`` if it is ours to collect, else None."""
-    return _places(parent.config).root_of(path, is_named=parent.session.isinitpath(path))
+    return places(parent.config).root_of(path, is_named=parent.session.isinitpath(path))
 
 
 def remarks_on_named(config: pytest.Config) -> list[str]:
@@ -99,7 +110,7 @@ def remarks_on_named(config: pytest.Config) -> list[str]:
     from pytest_lmeval.plugin.settings.settings import registry_of
 
     registry = registry_of(config)
-    files = sorted(_places(config).named_files)
+    files = sorted(places(config).named_files)
     remarks = [
         f"{path.name}: {no_task_suffix(path, registry)}"
         for path in files
@@ -113,14 +124,14 @@ def why_nothing(config: pytest.Config) -> str:
     """Return why a run that collected no test at all found no task either, or an empty text."""
     from pytest_lmeval.formats.files import has_tasks
 
-    places = _places(config)
+    where = places(config)
     arguments = [Path(os.path.abspath(config.invocation_params.dir / each.partition("::")[0])) for each in config.args]
-    folders = [path for path in places.task_paths if any(path.is_relative_to(each) for each in arguments)]
+    folders = [path for path in where.task_paths if any(path.is_relative_to(each) for each in arguments)]
     shown = ", ".join(portable_path(os.path.relpath(path, config.invocation_params.dir)) for path in folders)
     found = [path for path in folders if path.is_dir() and has_tasks(path)]
-    if places.has_adapter and folders and not found:
+    if where.has_adapter and folders and not found:
         return f"no task file in {shown}: task files are *.jsonl, *.yaml and task_*.py (ini lm_task_paths: the folders)"
-    if found and not places.implicit:
+    if found and not where.implicit:
         return (
             f"the tasks in {shown} were not collected, as no model is named: pytest {shown} --lm-adapter=SPEC, "
             "or lm_adapter in the ini file"
@@ -128,24 +139,9 @@ def why_nothing(config: pytest.Config) -> str:
     return ""
 
 
-def is_below_task_paths(path: Path, config: pytest.Config) -> bool:
-    """Tell whether ``path`` lies in one of the folders of ``lm_task_paths``."""
-    return any(path.is_relative_to(folder) for folder in _places(config).task_paths)
-
-
-def is_explicit(path: Path, config: pytest.Config) -> bool:
-    """Tell whether the ini file or the command line names the task folder of ``path``, or a folder in it."""
-    return _places(config).is_explicit(path)
-
-
 def asks_for_run(config: pytest.Config) -> bool:
     """Tell, before anything is collected, whether the user asked for a run of tasks."""
-    return not config.option.collectonly and _places(config).asks_for_run()
-
-
-def has_own_format(path: Path, config: pytest.Config) -> bool:
-    """Tell whether the project or an installed package has by now registered a format for files like ``path``."""
-    return path.suffix in _places(config).own_suffixes
+    return not config.option.collectonly and places(config).asks_for_run()
 
 
 def is_plain_python(path: Path) -> bool:
@@ -170,14 +166,7 @@ def is_function(item: object) -> bool:
 
 def is_example_id(nodeid: str, config: pytest.Config) -> bool:
     """Tell, in a process that has no items, whether a node id is that of an example."""
-    return _places(config).is_ours(nodeid)
-
-
-def _places(config: pytest.Config) -> Places:
-    places = config.stash.get(_PLACES, None)
-    if places is None:
-        places = config.stash[_PLACES] = Places(config)
-    return places
+    return places(config).is_ours(nodeid)
 
 
 def _named_paths(config: pytest.Config) -> list[Path]:

@@ -164,7 +164,8 @@ class RunRecord:
         aggregates, failures = aggregate(infos, results, self._state.collected.task_again)
         found = self.received.facts or self._state.run.facts()
         adapters = self._adapters(results)
-        reasons = (*cut_short, *failures, *_more_than_one(adapters), *found.get("late", ()))
+        mixed = [f"one run has one adapter: this one had {', '.join(adapters)}"] if len(adapters) > 1 else []
+        reasons = (*cut_short, *failures, *mixed, *found.get("late", ()))
         facts = scrubber_of_run(self.config).scrub_answer(self._facts(known, found, adapters, reasons))
         board, decision = self._decided(build_board(infos, results, facts, aggregates))
         self.board, self.gate, self.remarks = board, board.facts.gate or {}, board.remarks
@@ -256,10 +257,6 @@ class RunRecord:
             floors=self.gate_settings.floors,
             limits=self.gate_settings.limits,
         )
-
-
-def _more_than_one(adapters: Sequence[str]) -> list[str]:
-    return [f"one run has one adapter: this one had {', '.join(adapters)}"] if len(adapters) > 1 else []
 
 
 def _cache_remarks(cache: Mapping[str, Any], started: str) -> Sequence[str]:

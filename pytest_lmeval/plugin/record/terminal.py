@@ -61,7 +61,8 @@ def _write_record(record: RunRecord, terminal: pytest.TerminalReporter) -> None:
     noted = _worth_a_note(board, record.gate)
     if record.label:
         noted = [replace(result, id=f"{result.id}[{record.label}]") for result in noted]
-    for command in commands(noted, _paths(board), record.config.rootpath, os.environ, level):
+    paths = {row.task: row.path for row in board.tasks}
+    for command in commands(noted, paths, record.config.rootpath, os.environ, level):
         terminal.write_line(command)  # the only commands in the log: what they say is escaped in them
 
 
@@ -166,10 +167,6 @@ def _worth_a_note(board: Leaderboard, gate: Mapping[str, Any]) -> list[ExampleRe
     # GitHub shows few: first what must pass, then what failed, then what only got worse.
     failed.sort(key=lambda result: not result.must_pass)
     return failed + [r for r in results if (r.task, r.id) in flipped and r.status == "below"]
-
-
-def _paths(board: Leaderboard) -> dict[str, str]:
-    return {row.task: row.path for row in board.tasks}
 
 
 def _remarks(record: RunRecord, board: Leaderboard) -> list[str]:

@@ -100,7 +100,7 @@ def _chosen_part(config: pytest.Config) -> str:
 def check_options(config: pytest.Config) -> None:
     """Raise pytest.UsageError at once for what can be seen to be wrong without any task."""
     check_ini_keys(config)
-    note_unheeded(config)
+    config.stash[UNHEEDED] = tuple(_without_effect(config.option))
     max_line_bytes(config)
     ini_thresholds(config)
     ini_floors(config)
@@ -176,11 +176,6 @@ def check_ini_keys(config: pytest.Config) -> None:
         for folder in config.getini("lm_task_paths") or ():
             if not (config.rootpath / folder).exists():
                 raise pytest.UsageError(f"ini lm_task_paths: {folder}: no such folder below {config.rootpath}")
-
-
-def note_unheeded(config: pytest.Config) -> None:
-    """Note, for the reports, the options that have no effect without another one."""
-    config.stash[UNHEEDED] = tuple(_without_effect(config.option))
 
 
 def _is_known(key: str, config: pytest.Config) -> bool:

@@ -31,7 +31,8 @@ def be_discreet(config: pytest.Config) -> None:
 
 def clean(report: pytest.TestReport, item: pytest.Item) -> None:
     """Make the report of any test fit to be sent and shown; of one of ours also what might give orders."""
-    make_encodable(report)
+    _change(report, _escaped)
+    _change_properties(report, _escaped)
     make_discreet(report, scrubber_of_run(item.config))
     if hasattr(item, "task"):
         make_harmless(report)
@@ -60,7 +61,7 @@ class Discretion:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_warning_recorded(self, warning_message: warnings.WarningMessage) -> None:
-        make_warning_discreet(warning_message, scrubber_of_run(self._config))
+        _change_warning(warning_message, scrubber_of_run(self._config).scrub)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
@@ -85,12 +86,6 @@ def _phases(json_report: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield what a JSON report has of set-up, call and tear-down of each test."""
     for test in json_report.get("tests", ()):
         yield from (phase for phase in test.values() if isinstance(phase, dict))
-
-
-def make_encodable(report: pytest.TestReport) -> None:
-    """Escape lone surrogates in everything that ``report``, of any test, has from outside."""
-    _change(report, _escaped)
-    _change_properties(report, _escaped)
 
 
 def make_discreet(report: Any, scrubber: Scrubber) -> None:
@@ -136,11 +131,6 @@ def _change_properties(report: Any, change: Callable[[str], str]) -> None:
 def make_warning_harmless(warning: warnings.WarningMessage) -> None:
     """Spell out in a warning, which may quote a prompt or an answer, what would be obeyed or fold the log."""
     _change_warning(warning, lambda text: printable(_COLOR.sub("", text), folds=False))
-
-
-def make_warning_discreet(warning: warnings.WarningMessage, scrubber: Scrubber) -> None:
-    """Hide the secrets that the run knows in a warning."""
-    _change_warning(warning, scrubber.scrub)
 
 
 def _change_warning(warning: warnings.WarningMessage, change: Callable[[str], str]) -> None:

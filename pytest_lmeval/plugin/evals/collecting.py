@@ -42,8 +42,9 @@ class _Given:
 
 @dataclass(slots=True)
 class _File:
-    """What is known of one test file."""
+    """What is known of one test file; ``shown`` is its path from the project's root."""
 
+    shown: Path
     hashes: FunctionHashes
     sources: TestSources
     sha256: str
@@ -59,7 +60,7 @@ def parametrize(collector: pytest.Collector, function: Any) -> None:
     task = declared(function)
     if isinstance(function, staticmethod | classmethod):
         kind = type(function).__name__
-        _refuse(collector, f"{_qualified(collector, function)}: eval_task goes on a plain method: take @{kind} off it")
+        _refuse(collector, f"{_qualified(function)}: eval_task goes on a plain method: take @{kind} off it")
     if task is None or task.data is None:
         return
     try:
@@ -88,7 +89,7 @@ def examples_of(collector: pytest.Collector, function: Any, items: Sequence[Any]
     if task is not None:
         _unmark(function)
         if not items:
-            name = _qualified(collector, function)
+            name = _qualified(function)
             _refuse(collector, f"{name} is no test to pytest, so eval_task({task.name!r}) would never run: {_NAMES}")
         return _declared_items(collector, task, function, items, names)
     return [one for item in items for one in _plain(collector, function, item, names)]
@@ -124,7 +125,7 @@ def _declared_items(
     # Rows times parameters are items; of the rows some may have been left out.
     whole = len(items) if rows is None else rows.available * len(items) // len(rows.data.rows)
     task = _new_task(collector, spec.name, file, whole, spec, rows)
-    name = _qualified(collector, function)
+    name = _qualified(function)
     _read(task, file, items[0], name)
     made, labels = [], labels_of(collector.config) if collector.config.option.lm_models else []
     for item in items:
@@ -145,14 +146,11 @@ def _plain(collector: Any, function: Any, item: Any, names: EvalNames) -> list[A
     _refuse_repeated(collector, item)
     labels = labels_of(collector.config)
     file = _file_of(collector)
-    path = collector.path
-    root = collector.config.rootpath
-    shown = path.relative_to(root) if path.is_relative_to(root) else path
-    name = shown.with_suffix("").as_posix()
+    name = file.shown.with_suffix("").as_posix()
     task = file.used.get(name) or _new_task(collector, name, file, 0, None, None)
     known = collected(collector.config).tasks
     known[name] = replace(known[name], available=(known[name].available or 0) + 1)
-    qualified = _qualified(collector, function)
+    qualified = _qualified(function)
     if qualified not in task.code:
         _read(task, file, item, qualified)
     id = names.id(item.nodeid.partition("::")[2])
@@ -220,12 +218,10 @@ def _example(item: Any, spec: EvalFunction, rows: _Given | None, names: EvalName
 def _new_task(
     collector: Any, name: str, file: _File, available: int, spec: EvalFunction | None, rows: _Given | None
 ) -> FunctionTask:
-    root = collector.config.rootpath
-    path = collector.path
-    place = node_path((path.relative_to(root) if path.is_relative_to(root) else path).as_posix())
+    place = node_path(file.shown.as_posix())
     task = FunctionTask(
         name,
-        path,
+        collector.path,
         file.sha256,
         spec.threshold if spec is not None else 1.0,
         (spec.score or "") if spec is not None else "",
@@ -251,11 +247,12 @@ def _file_of(collector: Any) -> _File:
         sources = config.stash.setdefault(
             _SOURCES, TestSources(of_tests(config.rootpath, (*config.getini("python_files"), "conftest.py")))
         )
-        files[path] = _File(FunctionHashes(data), sources, sha256(data).hexdigest())
+        shown = path.relative_to(config.rootpath) if path.is_relative_to(config.rootpath) else path
+        files[path] = _File(shown, FunctionHashes(data), sources, sha256(data).hexdigest())
     return files[path]
 
 
-def _qualified(collector: pytest.Collector, function: Any) -> str:
+def _qualified(function: Any) -> str:
     return str(getattr(function, "__qualname__", function))
 
 

@@ -164,13 +164,14 @@ def attach(item: pytest.Item, report: pytest.TestReport, result: ExampleResult) 
 
 def _properties(result: ExampleResult) -> list[tuple[str, object]]:
     # Builtin types only, and no lone surrogate: anything else breaks the transport between processes.
+    question, outcome = result.question, result.outcome
     return [
-        ("lm_task", result.task),
-        ("lm_example", result.id),
-        ("lm_metric", result.metric),
-        ("lm_score", "" if result.score is None else result.score),
-        ("lm_threshold", "" if result.status == "measured" else result.threshold),
-        ("lm_status", result.status),
+        ("lm_task", question.task),
+        ("lm_example", question.id),
+        ("lm_metric", question.metric),
+        ("lm_score", "" if outcome.score is None else outcome.score),
+        ("lm_threshold", "" if outcome.status == "measured" else outcome.threshold),
+        ("lm_status", outcome.status),
     ]
 
 

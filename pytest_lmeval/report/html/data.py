@@ -68,7 +68,7 @@ def report_data(
         "overall_ci95": board.get("overall_ci95"),
         "overall_floor": gate.get("settings", {}).get("floors", {}).get("overall"),
         "examples": [_tally(task, chosen[task.name], flips) for task in tasks],
-        "latency": latency_facts([result.latency_ms for result in results if result.latency_ms is not None]),
+        "latency": latency_facts([ms for result in results if (ms := result.answer.latency_ms) is not None]),
         "command": command(manifest),
         # By task: what goes before the name of an example's item, and the options after it.
         "rerun": {row["task"]: rerun_parts(manifest, str(row["path"])) for row in rows if row.get("path")},
@@ -92,7 +92,7 @@ def _common_prefix(results: Sequence[ExampleResult]) -> str:
     if len(results) < 2:
         return ""
     # What the first and the last in order share, all between them share.
-    first, last = (pick(result.prompt for result in results) for pick in (min, max))
+    first, last = (pick(result.question.prompt for result in results) for pick in (min, max))
     length = next((place for place, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))
     common = first[:length]
     at_a_line = common[: common.rfind("\n") + 1]
@@ -121,7 +121,7 @@ def _by_urgency(tasks: Sequence[_Task], flips: Flips) -> list[tuple[_Task, int]]
     for number, task in enumerate(tasks):
         seen: Counter[int] = Counter()
         for place, result in enumerate(task.results):
-            rank = urgency(result, flips.get((result.task, result.id), ""))
+            rank = urgency(result, flips.get((result.task, result.id), "") if flips else "")
             seen[rank] += 1
             ranked.append(((rank, seen[rank], number), task, place))
     return [(task, place) for _, task, place in sorted(ranked, key=lambda entry: entry[0])]
@@ -129,11 +129,11 @@ def _by_urgency(tasks: Sequence[_Task], flips: Flips) -> list[tuple[_Task, int]]
 
 def _tally(task: _Task, chosen: Mapping[int, str], flips: Flips) -> dict[str, Any]:
     left_out = Counter(result.status for place, result in enumerate(task.results) if place not in chosen)
-    turned = Counter(flips.get((result.task, result.id), "") for result in task.results)
+    turned = Counter(flips.get((result.task, result.id), "") for result in task.results if flips)
     return {
         "task": task.name,
         "total": len(task.results),
-        "statuses": dict(Counter(result.status for result in task.results)),
+        "statuses": dict(Counter(result.outcome.status for result in task.results)),
         "left_out": dict(left_out),
         "worse": turned["worse"],
         "better": turned["better"],

@@ -12,7 +12,7 @@ from pytest_lmeval.leaderboard.details import METRIC, wanted_of
 from pytest_lmeval.postprocess import RULES
 from pytest_lmeval.report.html.steps import encode, function_fields
 from pytest_lmeval.text import LONGEST_SHOWN, cut, item_name, node_name
-from pytest_lmeval.types import ExampleResult
+from pytest_lmeval.types import UNSCORED, ExampleResult
 
 Flip = Literal["worse", "better", ""]
 Flips = Mapping[tuple[str, str], Flip]
@@ -50,6 +50,8 @@ def flips_of(
     """Return which examples the comparison names as worse or better; without one, what the baseline's results say."""
     if comparison is not None:
         return {**_named(comparison, "better"), **_named(comparison, "worse")}
+    if not baseline:
+        return {}
     pairs = {(result.task, result.id): result for result in results}
     return {key: flip for key, now in pairs.items() if key in baseline and (flip := _flip(now, baseline[key]))}
 
@@ -62,20 +64,21 @@ def before_of(
     """Return the baseline's results; of flipped examples that it lacks, what the comparison has recorded."""
     flipped = [*(comparison or {}).get("worse", ()), *(comparison or {}).get("better", ())]
     recorded = {(entry["task"], entry["id"]): entry for entry in flipped if entry.get("old")}
-    known = {key: now for now in results if (key := (now.task, now.id)) in recorded}
+    known = {key: now for now in results if (key := (now.task, now.id)) in recorded} if recorded else {}
     return {**{key: _as_it_was(now, recorded[key]) for key, now in known.items()}, **baseline}
 
 
 def urgency(result: ExampleResult, flip: Flip) -> int:
     """Return how early an example is to be embedded where there is no room for all: 0 first."""
+    status = result.outcome.status
     reasons = (
         flip == "worse",
-        result.must_pass and result.status != "passed",
-        result.is_error,
-        result.status in ("failed", "below"),
-        result.unparsed,
+        status != "passed" and result.must_pass,
+        status in UNSCORED,
+        status in ("failed", "below"),
+        result.outcome.unparsed,
         flip == "better",
-        result.status == "excluded",
+        status == "excluded",
         True,
     )
     return reasons.index(True)
@@ -84,31 +87,34 @@ def urgency(result: ExampleResult, flip: Flip) -> int:
 def encode_example(pair: ShownPair, prefix: int) -> str:
     """Return the JSON of an example whose task's prompts have their first ``prefix`` characters in common."""
     now = pair.now
+    question, answer, outcome = now.question, now.answer, now.outcome
     fields = {
-        "id": now.id,
-        "status": now.status,
-        "score": now.score,
-        "threshold": now.threshold,
-        "metric": now.metric,
-        "rule": "" if now.post_process == "none" else now.post_process,
-        "prompt": cut(now.prompt[prefix:]),
+        "id": question.id,
+        "status": outcome.status,
+        "score": outcome.score,
+        "threshold": outcome.threshold,
+        "metric": question.metric,
+        "rule": "" if question.post_process == "none" else question.post_process,
+        "prompt": cut(question.prompt[prefix:]),
         "targets": [cut(wanted) for wanted in wanted_of(now)],
         "answers": _answers(now),
-        "category": now.category,
-        "cluster": now.cluster,
-        "ms": None if now.latency_ms is None else round(now.latency_ms, 4),
-        "error": cut(now.error),
-        "details": now.details,
+        "category": question.category,
+        "cluster": question.cluster,
+        "ms": None if answer.latency_ms is None else round(answer.latency_ms, 4),
+        "error": cut(outcome.error),
+        "details": outcome.details,
         # Of a conversation the thoughts before each of its answers, in order.
-        "thoughts": thoughts if any(thoughts := [cut(str(each.get("thoughts", ""))) for each in now.exchanges]) else [],
-        "usage": now.usage,
-        "line": now.line,
-        "metrics": now.metrics,
+        "thoughts": thoughts
+        if any(thoughts := [cut(str(each.get("thoughts", ""))) for each in answer.exchanges])
+        else [],
+        "usage": answer.usage,
+        "line": question.line,
+        "metrics": outcome.metrics,
         "item": _item(now),
-        "unparsed": now.unparsed,
-        "cut_off": now.cut_off,
-        "must_pass": now.must_pass,
-        "quarantine": dict(now.quarantine),
+        "unparsed": outcome.unparsed,
+        "cut_off": answer.cut_off,
+        "must_pass": question.must_pass,
+        "quarantine": dict(outcome.quarantine),
         "flip": pair.flip,
         "before": _before(pair),
         **(function_fields(now) if _is_function(now) else {}),
@@ -118,8 +124,9 @@ def encode_example(pair: ShownPair, prefix: int) -> str:
 
 def _item(result: ExampleResult) -> str:
     """Return the name of a result's item, fit for a command wherever the result comes from; "" for the id."""
-    name = node_name(result.item) if result.item else item_name(result.id)
-    return "" if name == result.id else name
+    question = result.question
+    name = node_name(question.item) if question.item else item_name(question.id)
+    return "" if name == question.id else name
 
 
 def _before(pair: ShownPair) -> dict[str, Any] | None:
@@ -141,11 +148,12 @@ def _before(pair: ShownPair) -> dict[str, Any] | None:
 
 
 def _answers(result: ExampleResult) -> list[dict[str, Any]]:
-    predictions = [*result.predictions, *[None] * (len(result.outputs) - len(result.predictions))]
-    thoughts = result.thoughts or ("",) * len(result.outputs)
+    outputs, found, rule = result.answer.outputs, result.outcome.predictions, result.question.post_process
+    predictions = [*found, *[None] * (len(outputs) - len(found))]
+    thoughts = result.answer.thoughts or ("",) * len(outputs)
     answers = []
-    for output, prediction, thought in zip(result.outputs, predictions, thoughts, strict=False):
-        answer = _answer(output, prediction, result.post_process)
+    for output, prediction, thought in zip(outputs, predictions, thoughts, strict=False):
+        answer = _answer(output, prediction, rule)
         answers.append({**answer, "thoughts": cut(thought)} if thought else answer)
     return answers
 

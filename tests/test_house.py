@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 
 from pytest_lmeval.redaction import is_secret_name
+from tests.house_picture import PICTURE, draw
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "pytest_lmeval"
@@ -117,3 +118,7 @@ def test_a_dataclass_has_at_most_twenty_fields_and_a_large_one_no_more_than_it_h
 def test_no_further_class_takes_the_name_of_another() -> None:
     names = Counter(node.name for node in CLASSES)
     assert {*TWICE.split()} == {name for name, count in names.items() if count > 1}
+
+
+def test_the_picture_of_the_house_is_that_of_the_imports() -> None:
+    assert draw() == PICTURE.read_text("utf-8"), "python -m tests.house_picture"

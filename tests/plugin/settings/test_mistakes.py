@@ -194,7 +194,7 @@ MISTAKES = {
         command="lmeval validate tasks/t.yaml"
     ),
     "tab": yaml("  dataset:", "\tdataset:", "t.yaml:5: ", "indent with blanks, not tabs"),
-    "template without quotes": yaml('"{{ sample.answer }}"}', "{{ sample.answer }}}", "t.yaml:9: ", "in quotes"),
+    "template without quotes": yaml('"{{ sample.answer }}"}', "{{ sample.answer }}}", "t.yaml:9: ", "quote a template"),
     "scorer": yaml("scorers:", "scorer:", "t.yaml:9: ", "did you mean 'scorers'?"),
     "string_equal": yaml("string_equals", "string_equal", "t.yaml:9: ", "did you mean 'string_equals'?"),
     "ground_thruth": yaml("ground_truth", "ground_thruth", "did you mean 'ground_truth'?"),

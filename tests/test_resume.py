@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.hashes import request_hash
-from pytest_lmeval.run.resume import HeldResults, Query, fingerprint, read_held
+from pytest_lmeval.run.resume import HeldResults, Query, read_held
+from pytest_lmeval.run.settings import fingerprint
 from pytest_lmeval.types import (
     Completion,
     ExampleResult,

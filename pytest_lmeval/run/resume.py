@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from hashlib import sha256
 from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -145,12 +143,6 @@ class Recorded:
     @cached_property
     def _known(self) -> KnownAnswers:
         return self._held.known(self._model.name, self._model.key)
-
-
-def fingerprint(adapter: str, options: Mapping[str, Any], repeats: int) -> str:
-    """Return a hash of what decides a model's answers besides the request; secrets in it stay secret."""
-    content = json.dumps([adapter, options, repeats], sort_keys=True, default=str)
-    return sha256(content.encode("utf-8", "backslashreplace")).hexdigest()
 
 
 def read_held(path: Path, asking: str) -> HeldResults:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -11,6 +10,7 @@ from pytest_lmeval.adapters.resolve import adapter_name, as_judge, secrets_of
 from pytest_lmeval.asking.engine import Ahead, Engine, Hooks
 from pytest_lmeval.errors import AdapterError, BudgetSpent, UsageError
 from pytest_lmeval.leaderboard.quarantine import Quarantine
+from pytest_lmeval.records.answers import Journal, exchange_record
 from pytest_lmeval.redaction import Scrubber, redact_options
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.run.answers import Model, ModelAnswers, Render
@@ -35,7 +35,6 @@ from pytest_lmeval.types import ExampleResult, Exchange
 if TYPE_CHECKING:
     from pytest_lmeval.asking.caching import Cache
     from pytest_lmeval.asking.limits import Budget
-    from pytest_lmeval.records.answers import Journal
     from pytest_lmeval.run.early import Early
     from pytest_lmeval.run.resume import HeldResults
 
@@ -47,7 +46,7 @@ class Run:
     """Plans, asks and scores units: ``plan`` returns what ``ask`` takes, and ``ask`` what ``score`` takes.
 
     ``make_adapter`` returns the adapter behind the name of a judge that a task asks for. ``held`` are the results of
-    the run that this one completes, ``open_journal`` returns what keeps answers until their example has a result.
+    the run that this one completes, ``journal`` keeps answers until their example has a result.
     Runs that share a ``budget`` spend no more together than one may.
     """
 
@@ -57,7 +56,7 @@ class Run:
         registry: Registry,
         make_adapter: Callable[[str], Any],
         held: HeldResults | None = None,
-        open_journal: Callable[[], Journal] | None = None,
+        journal: Journal | None = None,
         budget: Budget | None = None,
     ) -> None:
         self.settings = settings
@@ -70,9 +69,7 @@ class Run:
         self._registry = registry
         self._make_adapter = make_adapter
         self._held = held
-        self._open_journal = open_journal
-        self._journal: Journal | None = None
-        self._noting = threading.Lock()
+        self._journal = journal
         self._stopped = ""
         self._sandbox_level = ""
         self._engines: list[Any] = []
@@ -225,12 +222,8 @@ class Run:
 
     def note(self, task: str, example: str, exchange: Exchange, judge: Judge | None = None) -> None:
         """Keep an answer of the model, or of ``judge``, until the result of its example is kept."""
-        if self._open_journal is None:
+        if self._journal is None:
             return
-        from pytest_lmeval.records.answers import exchange_record
-
-        with self._noting:
-            self._journal = self._journal or self._open_journal()
         record = self.settings.scrubber.scrub_answer(exchange_record(exchange))
         name, key = ("", self.model.key) if judge is None else (judge.name, judge.adapter_key)
         self._journal.note(task, example, {**record, **({"adapter_key": key} if key else {})}, name)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
 
 from pytest_lmeval.arguments import THINK_TAGS
 from pytest_lmeval.asking.policy import DEFAULT_BATCH_SIZE, Policy
@@ -26,6 +28,12 @@ def today() -> str:
 def timestamp() -> str:
     """Return the time now, RFC 3339, UTC, to the second."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
+def fingerprint(adapter: str, options: Mapping[str, Any], repeats: int) -> str:
+    """Return a hash of what decides a model's answers besides the request; secrets in it stay secret."""
+    content = json.dumps([adapter, options, repeats], sort_keys=True, default=str)
+    return sha256(content.encode("utf-8", "backslashreplace")).hexdigest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

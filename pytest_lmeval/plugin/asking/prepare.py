@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_lmeval.errors import LmevalError, UsageError
-from pytest_lmeval.plugin.asking.state import NO_ADAPTER, RunState, make
+from pytest_lmeval.plugin.asking.state import NO_ADAPTER, RunState, Selected, make
 from pytest_lmeval.plugin.collect.locate import is_example, is_example_id, is_function, is_record
 from pytest_lmeval.plugin.private import fixture_definitions, is_worker
 from pytest_lmeval.plugin.workers.report import add_to_report
@@ -34,12 +34,11 @@ def prepare(state: RunState, session: pytest.Session) -> None:
         if collects or not items:
             return
         _check_tasks(items, state)
-        state.examples = len(items)
+        state.selected = Selected(session.items, len(items))
         state.plan = _planned(items, state)
     except (LmevalError, pytest.UsageError) as error:
         add_to_report(config, usage_error=str(error))
         raise pytest.UsageError(str(error)) from None
-    state.items = session.items
     _begin(items, state)
 
 
@@ -93,7 +92,7 @@ def _planned(items: Sequence[Any], state: RunState) -> RunPlan:
 def _begin(items: Sequence[Any], state: RunState) -> None:
     """Make the items ready for their turns, and tell the controller of them."""
     config = state.config
-    for position, item in enumerate(state.items):
+    for position, item in enumerate(state.selected.items):
         if is_example(item):
             item.__dict__["position"] = position
     if any(is_function(item) for item in items):
@@ -104,7 +103,7 @@ def _begin(items: Sequence[Any], state: RunState) -> None:
         # Every conftest is loaded by now: which of them are in charge of a file will not change any more.
         file.hooks = file.ihook
     if is_worker(config):
-        ids = [item.nodeid for item in state.items if not is_example(item)]
+        ids = [item.nodeid for item in state.selected.items if not is_example(item)]
         foreign = [nodeid for nodeid in ids if is_example_id(nodeid, config)]
         add_to_report(config, tasks=[asdict(info) for info in state.collected.tasks.values()], foreign=foreign)
     # The items stay until the end: the collector need not look at them again and again.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from pytest_lmeval.asking.engine import Engine
     from pytest_lmeval.plugin.evals.session import EvalSession
-    from pytest_lmeval.records.answers import Journal
     from pytest_lmeval.records.runfile import RunFile
     from pytest_lmeval.registry import Registry
     from pytest_lmeval.run.answers import ModelAnswers
@@ -62,14 +61,15 @@ def run_states(config: pytest.Config) -> dict[str, RunState]:
 class Ahead:
     """Gives the examples of this process in the order in which they will run, each once.
 
-    A serial run knows them all. A worker knows what it was handed; there the answer None means: nothing at present.
+    They are those of the state's model that are ``wanted``. A serial run knows them all. A worker knows what it was
+    handed; there the answer None means: nothing at present.
     """
 
-    def __init__(self, config: pytest.Config, items: Sequence[pytest.Item], wanted: Callable[[object], bool]) -> None:
-        self._items = items
-        self._wanted = wanted
+    def __init__(self, state: RunState, wanted: Callable[[object], bool]) -> None:
+        self._items = state.selected.items
+        self._wanted = (lambda item: wanted(item) and state.is_mine(item)) if state.label else wanted
         self._next = 0
-        self._upcoming = worker_queue(config) if is_worker(config) else None
+        self._upcoming = worker_queue(state.config) if is_worker(state.config) else None
         self._given: set[int] = set()
 
     def catch_up(self, position: int) -> None:
@@ -97,6 +97,13 @@ class Ahead:
         return None
 
 
+class Selected(NamedTuple):
+    """The items of the session, and how many of them are examples of one model."""
+
+    items: Sequence[pytest.Item] = ()
+    examples: int = 0
+
+
 class RunState:
     """One process's part of a run: from the config to the run, what it holds of an earlier one, and the baseline."""
 
@@ -105,11 +112,10 @@ class RunState:
         self.label = label_of(config)
         self.collected = collected(config)
         self.spec: str = config.option.lm_adapter or config.getini("lm_adapter")
-        self.items: Sequence[pytest.Item] = ()
+        self.selected = Selected()
         self.ahead: Ahead | None = None
         self.answers: ModelAnswers | None = None
         self.skipped_evals = 0
-        self.examples = 0
         self._errors = 0
         self._max_errors: float | None = None
 
@@ -122,7 +128,7 @@ class RunState:
     def asking(self) -> str:
         """A fingerprint of what decides the model's answers besides the requests."""
         from pytest_lmeval.arguments import THINK_TAGS
-        from pytest_lmeval.run.resume import fingerprint
+        from pytest_lmeval.run.settings import fingerprint
 
         adapter, options, _ = resolved_of(self.config)
         tags = self.config.option.lm_think_tags
@@ -154,13 +160,14 @@ class RunState:
             return HeldResults()
         from pytest_lmeval.records.answers import read_journal
 
-        path = held_ledger(self.config, self.examples)
+        path = held_ledger(self.config, self.selected.examples)
         held = with_usage_errors(lambda: read_held(path, self.asking))
         return replace(held, journal=read_journal(path.parent, self.asking))
 
     @cached_property
     def run(self) -> Run:
         """The part of the run that falls to this process."""
+        from pytest_lmeval.records.answers import Journal
         from pytest_lmeval.run.run import Run
 
         option, stash = self.config.option, self.config.stash
@@ -173,7 +180,8 @@ class RunState:
             self.collected.registry,
             lambda spec: make(self.config, self.collected.registry, spec, {}),
             self.held if option.lm_resume else None,
-            self._open_journal(),
+            # Where the run writes is known now: a board that is written on the way would change it.
+            Journal(folder_of_run(self.config, self.selected.examples), self.asking),
             # What the run may cost is what all models may together.
             stash.get(_BUDGET, None),
         )
@@ -211,22 +219,11 @@ class RunState:
 
         return EvalSession(self)
 
-    @property
-    def remarks(self) -> list[str]:
-        """What the end of the run says of what this process collected."""
-        found = [*self.collected.wanted.notes, *(self.evals.notes if "evals" in vars(self) else ())]
-        return [*map(scrubber_of_run(self.config).scrub, found)] if found else found
-
-    def upcoming(self, wanted: Callable[[object], bool]) -> Ahead:
-        """Return what gives the items of this run's model that are ``wanted``, each ahead of its turn."""
-        mine = (lambda item: wanted(item) and self.is_mine(item)) if self.label else wanted
-        return Ahead(self.config, self.items, mine)
-
     def ask(self, adapter: Any) -> Engine:
         """Return the engine that answers this process's examples from ``adapter``."""
-        self.ahead = self.upcoming(is_record)
+        self.ahead = Ahead(self, is_record)
         learn(self.config, adapter)  # a fixture may have made it
-        self.answers = self.run.ask(self.plan, adapter, self.ahead, self._show_requests)
+        self.answers = self.run.ask(self.plan, adapter, self.ahead, self.show_waiting)
         return self.answers.engine
 
     def answers_through(self, engine: Any, adapter: Any) -> ModelAnswers:
@@ -235,38 +232,31 @@ class RunState:
             self.answers = self.run.ask(self.plan, adapter, engine=engine)
         return self.answers if self.answers.engine is engine else self.answers.through(engine)
 
-    def show_waiting(self, in_flight: int, engine: Engine) -> None:
-        """Say, if it is time to, what the run waits for."""
+    def show_waiting(self, engine: Engine, in_flight: int | None = None) -> None:
+        """Say, if it is time to, what the run waits for; by default for the requests of ``engine``."""
         recorder: Any = self.config.pluginmanager.getplugin("lmeval-recorder")
         if recorder is not None:
-            recorder.waiting(in_flight, engine.wait)
+            requests = min(engine.outstanding, engine.policy.concurrency)
+            recorder.waiting(requests if in_flight is None else in_flight, engine.wait)
 
     def excuses(self, result: ExampleResult) -> bool:
         """Tell whether ``--lm-max-errors`` keeps the test of an example that was not scored from failing; count it."""
         if not result.is_error:
             return False
         if self._max_errors is None:
-            self._max_errors = self.config.option.lm_max_errors.of(sum(map(self.is_mine, self.items)))
+            self._max_errors = self.config.option.lm_max_errors.of(self.selected.examples)
         self._errors += 1
         return self._errors <= self._max_errors
-
-    def _show_requests(self, engine: Engine) -> None:
-        self.show_waiting(min(engine.outstanding, engine.policy.concurrency), engine)
-
-    def _open_journal(self) -> Callable[[], Journal]:
-        # Where the run writes is known now: a board that is written on the way would change it.
-        folder = self.report_dir
-
-        def opened() -> Journal:
-            from pytest_lmeval.records.answers import Journal
-
-            return Journal(folder, self.asking)
-
-        return opened
 
     def is_mine(self, item: Any) -> bool:
         """Tell whether an item is an example of this run's model."""
         return is_example(item) and (not self.label or getattr(item, "label", "") == self.label)
+
+
+def remarks_of(state: RunState) -> list[str]:
+    """Return what the end of the run says of what this process collected."""
+    found = [*state.collected.wanted.notes, *(state.evals.notes if "evals" in vars(state) else ())]
+    return [*map(scrubber_of_run(state.config).scrub, found)] if found else found
 
 
 def make(config: pytest.Config, registry: Registry, spec: str, options: Mapping[str, Any]) -> Any:

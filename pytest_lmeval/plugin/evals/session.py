@@ -235,7 +235,7 @@ class EvalSession:
             self._runner.look_after(running)
             if engine is not None:
                 engine.look_after()
-                self._state.show_waiting(min(len(self._running) + 1, self._concurrency), engine)
+                self._state.show_waiting(engine, min(len(self._running) + 1, self._concurrency))
             self._look_for_block()
 
     def _look_for_block(self) -> None:

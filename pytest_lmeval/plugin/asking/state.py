@@ -219,9 +219,19 @@ class RunState:
 
         return EvalSession(self)
 
+    @property
+    def remarks(self) -> list[str]:
+        """What the end of the run says of what this process collected."""
+        found = [*self.collected.wanted.notes, *(self.evals.notes if "evals" in vars(self) else ())]
+        return [*map(scrubber_of_run(self.config).scrub, found)] if found else found
+
+    def upcoming(self, wanted: Callable[[object], bool]) -> Ahead:
+        """Return what gives the items of this run's model that are ``wanted``, each ahead of its turn."""
+        return Ahead(self, wanted)
+
     def ask(self, adapter: Any) -> Engine:
         """Return the engine that answers this process's examples from ``adapter``."""
-        self.ahead = Ahead(self, is_record)
+        self.ahead = self.upcoming(is_record)
         learn(self.config, adapter)  # a fixture may have made it
         self.answers = self.run.ask(self.plan, adapter, self.ahead, self.show_waiting)
         return self.answers.engine
@@ -251,12 +261,6 @@ class RunState:
     def is_mine(self, item: Any) -> bool:
         """Tell whether an item is an example of this run's model."""
         return is_example(item) and (not self.label or getattr(item, "label", "") == self.label)
-
-
-def remarks_of(state: RunState) -> list[str]:
-    """Return what the end of the run says of what this process collected."""
-    found = [*state.collected.wanted.notes, *(state.evals.notes if "evals" in vars(state) else ())]
-    return [*map(scrubber_of_run(state.config).scrub, found)] if found else found
 
 
 def make(config: pytest.Config, registry: Registry, spec: str, options: Mapping[str, Any]) -> Any:

@@ -15,7 +15,7 @@ from pytest_lmeval.compare.gate import Decision, decide, renewed
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.leaderboard.board import Leaderboard, RunFacts, aggregate, build_board
 from pytest_lmeval.leaderboard.rows import TaskInfo
-from pytest_lmeval.plugin.asking.state import remarks_of, run_state
+from pytest_lmeval.plugin.asking.state import run_state
 from pytest_lmeval.plugin.private import is_crash
 from pytest_lmeval.plugin.record.baseline import changed_in
 from pytest_lmeval.plugin.record.ending import INCOMPLETE, Ending
@@ -232,7 +232,7 @@ class RunRecord:
         received, option = self.received, self.config.option
         most = option.lm_max_errors.of(len(received.expected))
         cached = _cache_remarks(found["cache"], self._started) if "cache" in found else ()
-        remarks = (*received.remarks, *remarks_of(self._state), *self.config.stash.get(UNHEEDED, ()), *cached)
+        remarks = (*received.remarks, *self._state.remarks, *self.config.stash.get(UNHEEDED, ()), *cached)
         return RunFacts(
             timestamp=self._started,
             adapter=", ".join(adapters) or self._state.spec,

@@ -89,9 +89,7 @@ def write_remarks(
     skipped = notes.skipped_evals or (state.skipped_evals if state is not None else 0)
     if skipped:
         terminal.write_line(f"{skipped} eval{'s' if skipped > 1 else ''} skipped: no --lm-adapter")
-    from pytest_lmeval.plugin.asking.state import remarks_of
-
-    remarks = (*notes.remarks, *(remarks_of(state) if state is not None else ()))
+    remarks = (*notes.remarks, *(state.remarks if state is not None else ()))
     _say(terminal, *(remark for remark in remarks if remark not in shown))
 
 

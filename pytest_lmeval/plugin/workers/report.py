@@ -48,10 +48,8 @@ def report_runs(config: pytest.Config) -> None:
     """Add to the report what only this worker knows of its runs, one for each model."""
     runs = [one.stash[RUN] for one in configs(config) if RUN in one.stash]
     if runs:
-        from pytest_lmeval.plugin.asking.state import remarks_of
-
         facts = {state.label: state.run.facts() for state in runs}
-        remarks = {state.label: remarks_of(state) for state in runs}
+        remarks = {state.label: state.remarks for state in runs}
         # Files that are no tasks are the same for all models.
         add_to_report(config, facts=facts, not_tasks=runs[0].collected.not_tasks, remarks=remarks)
 

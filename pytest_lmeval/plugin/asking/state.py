@@ -122,7 +122,7 @@ class RunState:
     @cached_property
     def report_dir(self) -> Path:
         """Where the run writes; only to be asked once it is known how many examples it has."""
-        return folder_of_run(self.config, self.examples)
+        return folder_of_run(self.config, self.selected.examples)
 
     @cached_property
     def asking(self) -> str:
@@ -181,7 +181,7 @@ class RunState:
             lambda spec: make(self.config, self.collected.registry, spec, {}),
             self.held if option.lm_resume else None,
             # Where the run writes is known now: a board that is written on the way would change it.
-            Journal(folder_of_run(self.config, self.selected.examples), self.asking),
+            Journal(self.report_dir, self.asking),
             # What the run may cost is what all models may together.
             stash.get(_BUDGET, None),
         )
@@ -254,7 +254,7 @@ class RunState:
         if not result.is_error:
             return False
         if self._max_errors is None:
-            self._max_errors = self.config.option.lm_max_errors.of(self.selected.examples)
+            self._max_errors = self.config.option.lm_max_errors.of(sum(map(self.is_mine, self.selected.items)))
         self._errors += 1
         return self._errors <= self._max_errors
 

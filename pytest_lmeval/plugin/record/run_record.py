@@ -45,7 +45,7 @@ class RunRecord:
         self.examples = examples
         self._state = run_state(config)
         # A controller has no items of its own.
-        self._state.examples = examples
+        self._state.selected = self._state.selected._replace(examples=examples)
         self.report_dir = self._state.report_dir
         self.ledger = Ledger(self.report_dir)
         self.is_open = False

@@ -231,7 +231,7 @@ class RunState:
 
     def ask(self, adapter: Any) -> Engine:
         """Return the engine that answers this process's examples from ``adapter``."""
-        self.ahead = self.upcoming(is_record)
+        self.ahead = Ahead(self, is_record)
         learn(self.config, adapter)  # a fixture may have made it
         self.answers = self.run.ask(self.plan, adapter, self.ahead, self.show_waiting)
         return self.answers.engine

@@ -56,7 +56,7 @@ class Task(ABC):  # noqa: B024  # what is abstract of it is for type checkers al
     __slots__ = ()
 
     # Only a type checker sees these. At run time a dataclass would take the properties for defaults of its fields;
-    # whoever lacks one is told its name by :func:`complete`.
+    # whoever lacks one learns its name from :func:`complete`.
     if TYPE_CHECKING:
 
         @property
@@ -141,7 +141,7 @@ class Task(ABC):  # noqa: B024  # what is abstract of it is for type checkers al
 
     @property
     def has_score(self) -> bool:
-        """Whether the task can have a score, as far as can be told before its examples are scored. By default True."""
+        """Whether the task can have a score, as far as is known before its examples are scored. By default True."""
         return True
 
     @property

@@ -25,7 +25,7 @@ _BOM = b"\xef\xbb\xbf"
 def number_lines(data: bytes) -> Iterator[tuple[int, bytes]]:
     r"""Yield ``(line number from 1, line)`` of ``data`` without blank and ``#`` lines.
 
-    Lines end at ``\n`` alone: a text splitter would also break at U+2028 and U+0085, which may stand in a string.
+    Lines end at ``\n`` alone: a text splitter would also break at U+2028 and U+0085, which may be in a string.
     """
     for number, line in enumerate(data.removeprefix(_BOM).split(b"\n"), start=1):
         stripped = line.strip(b" \t\r")
@@ -34,7 +34,7 @@ def number_lines(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def parse_line(line: bytes, max_bytes: int = MAX_LINE_BYTES, option: str = "") -> Any:
-    """Return the JSON value of ``line``; raise RecordRefused ``bad_json`` with the reason if there is none.
+    """Return the JSON value of ``line``; raise RecordRefused ``bad_json`` with the reason if it has no value.
 
     Stricter than the json module: no NaN or Infinity, no duplicate key, no lone surrogate, at most 100 levels.
     ``option`` is what sets ``max_bytes``, where something does.
@@ -81,7 +81,7 @@ def _remedy(text: str, place: int) -> str:
         return f": JSON writes {_JSON_WORDS[word[0]]}"
     if text[:1] not in ("", "{", "["):
         return f": expected an object in braces on one line, got {text[:40]!r}"
-    return ": the line ends here, and an object stands on one line" if before and not rest else ""
+    return ": the line ends here, and an object has to be on one line" if before and not rest else ""
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

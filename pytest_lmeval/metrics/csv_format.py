@@ -24,7 +24,7 @@ class _Table(NamedTuple):
 
 @metric(extras=("separator",))
 def has_csv(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
-    """Return 1.0 if a table stands in the prediction, whatever its separator, else 0.0.
+    """Return 1.0 if the prediction contains a table, whatever its separator, else 0.0.
 
     A space counts as a separator only where ``extras.separator`` asks for it: two lines of prose may well have the
     same number of words. Raises RecordRefused for extras that are not understood.

@@ -23,7 +23,7 @@ def accuracy(prediction: str, targets: Sequence[str], extras: Mapping[str, Any])
 
 @metric()
 def completion_accuracy(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
-    """Return 1.0 if the prediction equals any target as it stands, else 0.0.
+    """Return 1.0 if the prediction equals any target without any change, else 0.0.
 
     For tasks that clean the completion themselves: what their own rule leaves is compared, and nothing is forgiven.
     """

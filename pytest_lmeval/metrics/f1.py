@@ -27,7 +27,7 @@ def squad_em(prediction: str, targets: Sequence[str], extras: Mapping[str, Any])
 
     Both sides are lowercased, lose ASCII punctuation and then the words "a", "an" and "the", and are split at
     whitespace: Rajpurkar et al. (2016), "SQuAD: 100,000+ questions for machine comprehension of text". Two sides
-    without a word are equal: where ``""`` is a target, it stands for "there is no answer".
+    without a word are equal: where ``""`` is a target, it means "there is no answer".
     """
     words = _words(prediction)
     return float(any(words == _words(target) for target in targets))

@@ -25,7 +25,7 @@ _NOTHING = object()
 
 @metric()
 def is_json(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
-    """Return 1.0 if the prediction is a JSON value, or a JSON object or array stands somewhere in it, else 0.0."""
+    """Return 1.0 if the prediction is a JSON value, or contains a JSON object or array, else 0.0."""
     return float(_find(prediction) is not _NOTHING)
 
 
@@ -58,7 +58,7 @@ def json_schema(prediction: str, targets: Sequence[str], extras: Mapping[str, An
         kind, detail = shared_worker().ask("json_schema", text, found)
     except TookTooLong as error:
         _check_is_quick(text, value, schema)
-        # With what a model writes otherwise the schema is quick: this answer is none that anybody asked for.
+        # With what a model writes otherwise the schema is quick: nobody asked for this answer.
         return Score(0.0, {"schema_status": "timeout", "schema_detail": f"{error}{_patterns_of(schema)}"})
     if kind == "refused":
         raise RecordRefused("bad_value", "extras.json_schema", detail)

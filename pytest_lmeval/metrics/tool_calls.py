@@ -29,7 +29,7 @@ def tool_calls(prediction: str, targets: Sequence[str], extras: Mapping[str, Any
     ``extras.text`` ``bfcl`` texts are compared without case and punctuation. The details have what was expected and,
     of wrong calls, the first difference; ``not_checked`` names the keywords of schemas that are not looked at.
 
-    Raises ScoringError for expected calls that are none, or not valid themselves.
+    Raises ScoringError for expected calls that are no calls, or are not valid themselves.
     """
     schemas = _schemas(extras.get("tools"))
     rules = _Rules(extras.get("arguments") == "subset", extras.get("text", "exact"))
@@ -148,9 +148,9 @@ def _in_any_order(expected: Sequence[WantedCall], made: Sequence[_MadeCall], rul
         return ""
     left = [call for number, call in enumerate(made) if number not in pairs.values()]
     wanted = missing[0]
-    alike = next((call for call in left if call.name == wanted.name), None)
-    if alike is not None:
-        return f"call of {wanted.name}: {alike.difference(wanted, rules)}"
+    same_name = next((call for call in left if call.name == wanted.name), None)
+    if same_name is not None:
+        return f"call of {wanted.name}: {same_name.difference(wanted, rules)}"
     got = f", got {left[0]}" if left else ""
     return f"no call of {wanted.shown()}{got}"
 

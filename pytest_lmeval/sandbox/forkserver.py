@@ -187,7 +187,7 @@ def _end(process: subprocess.Popen[bytes], control: socket.socket, root: scratch
 
 
 class _ForkedChild:
-    """A program as its status socket tells of it; the server ends the program when the socket is closed."""
+    """A program as its status socket reports it; the server ends the program when the socket is closed."""
 
     preamble = b""
     denies = True

@@ -104,7 +104,7 @@ class _FreshChild:
 
 
 def kill(run: str, folder: str) -> None:
-    """Kill every process that outlived its supervisor and is of ``run``, where ``/proc`` tells.
+    """Kill every process that outlived its supervisor and is of ``run``, where ``/proc`` says so.
 
     That is one with the mark of the run in its environment, and one that has its working folder, its program or an open
     file in the run's private ``folder``: who starts another program may give it any environment.

@@ -83,7 +83,7 @@ class Pipes:
         except BlockingIOError:
             return 0
         except BrokenPipeError:
-            # Nobody is left to read it; the end of the results tells the rest.
+            # Nobody is left to read it; the end of the results says the rest.
             return len(outgoing)
 
     def _read(self, fd: int) -> None:

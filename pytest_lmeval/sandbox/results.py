@@ -69,7 +69,7 @@ class ProgramRun:
 
     ``status`` is ``pass`` where nothing went wrong that the sandbox can see; whether the values are right is for the
     caller to say. ``answers`` has one entry per request, always. ``stdout`` and ``stderr`` are their ends, and
-    ``stdout_whole`` tells whether nothing is missing from it. ``forgeable`` is true where the caller's tests took
+    ``stdout_whole`` says whether nothing is missing from it. ``forgeable`` is true where the caller's tests took
     the program's word for something that they then relied on.
     """
 

@@ -1,6 +1,6 @@
 """The private working folder of one program, and the folder of folders of a server.
 
-Each is locked as long as the process that made it lives, so that what a killed one left behind can be told from what
+Each is locked as long as the process that made it lives, so that what a killed one left behind is known from what
 is in use, by anyone, later.
 """
 

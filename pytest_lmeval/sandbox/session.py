@@ -83,7 +83,7 @@ class Session:
         return outlet, inlet
 
     def ask(self, message: Mapping[str, Any] | list[Any], *, keep: bool = False) -> list[Any]:
-        """Send one request and return the answer to it; raise `ProgramEndError` if there is none.
+        """Send one request and return the answer to it; raise `ProgramEndError` if it gets no answer.
 
         The answer is a list whose first item is its kind. One that is not what a program in good faith sends has
         the kind ``unfit``, and so has one that would take too much memory here, with all that the caller is to

@@ -167,7 +167,7 @@ class BaseTask(Generic[SubjectT]):
         return ""
 
     def _get_initial_prompt_text(self, item: dict[str, Any]) -> str:
-        """Return what stands above the first user message, ``""`` for nothing."""
+        """Return what comes before the first user message, ``""`` for nothing."""
         return ""
 
     def _get_fewshot_target_text(self, item: dict[str, Any]) -> str:

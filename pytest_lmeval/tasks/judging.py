@@ -87,7 +87,7 @@ How good is the answer? Reply with {reply}, and with nothing else.
 
     @property
     def prompt_hash(self) -> str:
-        """What tells the prompts of two judges apart: 12 hexadecimal digits over all that they are made of."""
+        """The identity of a judge's prompts: 12 hexadecimal digits over all that they are made of."""
         own = [_source(type(self), name) for name in ("prompt", "read")]
         parts = [self.SYSTEM_PROMPT, self.PROMPT, dict(self.LABELS), self.SCORE_MIN, self.SCORE_MAX, *own]
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:12]

@@ -81,7 +81,7 @@ def conversation(task: BaseTask[Any], item: Row) -> list[Message]:
     if initial:
         first = messages[0]
         if first.role != "user":
-            detail = f"the first message is of the {first.role}; it stands above one of the user"
+            detail = f"the first message is of the {first.role}; it has to come before one of the user"
             raise RecordRefused("bad_value", _field(task, "_get_initial_prompt_text"), detail)
         messages[0] = Message("user", f"{initial}\n\n{first.content}")
     system, cue = text_of(task, "_get_system_prompt_text", item), text_of(task, "_get_cue_text", item)
@@ -140,7 +140,7 @@ def texts_of(task: BaseTask[Any], method: str, item: Row) -> tuple[str, ...]:
 
 
 def checked_texts(field: str, given: Any) -> tuple[str, ...]:
-    """Return what the task's ``field`` gave as texts; raise RecordRefused where there is none."""
+    """Return what the task's ``field`` gave as texts; raise RecordRefused where it gave no text."""
     texts = (given,) if isinstance(given, str) else given
     if texts is None:
         raise RecordRefused("bad_value", field, "expected text or a list of texts, got None")

@@ -1,4 +1,4 @@
-"""What a task written as a class tells of one item: how it is answered, and what its metrics need to know."""
+"""What a task written as a class says of one item: how it is answered, and what its metrics need to know."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pytest_lmeval.types import Message
 
 
 class ResponseType(StrEnum):
-    """How the model answers: it writes text, or tells how probable each of several continuations is."""
+    """How the model answers: it writes text, or says how probable each of several continuations is."""
 
     COMPLETION = "completion"
     LOGLIKELIHOODS = "loglikelihoods"

@@ -1,4 +1,4 @@
-"""The metrics of ``METRICS`` by class: each stands for one or several metrics, by name or as a function.
+"""The metrics of ``METRICS`` by class: each represents one or several metrics, by name or as a function.
 
 A class of your own works as well: with ``NAME`` and ``__call__(prediction, targets, extras)`` that returns a float in
 [0, 1], and, if it likes, ``THRESHOLD`` (default 1.0) and ``NEEDS_SANDBOX`` (a fourth argument that runs code). One that
@@ -23,7 +23,7 @@ _COMMA_AND_DOLLAR = str.maketrans("", "", ",$")
 class NamedMetrics:
     """Metrics of the registry: ``NAMES``, of which the first always applies.
 
-    ``NEEDS`` tells of the others which field of the metric context each needs; without it, it is left out.
+    ``NEEDS`` says of the others which field of the metric context each needs; without it, it is left out.
     """
 
     NAMES: ClassVar[tuple[str, ...]]
@@ -201,7 +201,7 @@ class Plan:
 
 
 def plan_test_cases(context: Mapping[str, Any]) -> Plan:
-    """Return what ``context["test_cases"]`` asks for; raise RecordRefused for what cannot be told.
+    """Return what ``context["test_cases"]`` asks for; raise RecordRefused for what is not clear.
 
     >>> plan_test_cases({"test_cases": ["assert add(1, 2) == 3", "add(0, 0) == 0"]}).expressions
     ('add(1, 2) == 3', 'add(0, 0) == 0')

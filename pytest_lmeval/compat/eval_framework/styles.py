@@ -77,7 +77,7 @@ class TaskStyler:
         return cls(**options)
 
     def get_question_text(self, raw_question: str) -> str:
-        """Return the question with what stands in front of it."""
+        """Return the question with the text before it."""
         return f"{self.question_prefix}{raw_question}"
 
     def get_cue_text(self) -> str:

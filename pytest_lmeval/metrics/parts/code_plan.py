@@ -33,7 +33,7 @@ MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "in": "holds", "not in":
 class Expression:
     """One target: ``source`` goes to the program's process, the rest stays.
 
-    The value that comes back is to stand in the relation ``operator`` to ``literal``; its distance from ``centre``
+    The value that comes back is to be in the relation ``operator`` to ``literal``; its distance from ``centre``
     is, where there is one. An empty operator asks for any true value, which is ``forgeable``.
     """
 
@@ -44,7 +44,7 @@ class Expression:
 
     @property
     def forgeable(self) -> bool:
-        """Whether the source tells the program what to return."""
+        """Whether the source says what the program has to return."""
         return not self.operator
 
 
@@ -194,7 +194,7 @@ def _compared(left: ast.expr, name: str, right: ast.expr) -> Expression | None:
 
 
 def _literal(node: ast.expr) -> tuple[Any] | None:
-    """Return the value of a literal in a tuple, or None for what is none or cannot be compared outside."""
+    """Return the value of a literal in a tuple, or None for what is no literal or cannot be compared outside."""
     import ast
 
     from pytest_lmeval.sandbox.inside.wire import UnfitError, encode

@@ -13,10 +13,10 @@ _AROUND = " \t\r\n\"'`*."
 
 
 def read_label(reply: str, labels: Sequence[str]) -> str | None:
-    """Return the label that is all of the reply, or stands in it as JSON: ``{"label": ...}``; None for anything else.
+    """Return the label that is all of the reply, or is in it as JSON: ``{"label": ...}``; None for anything else.
 
     Quotes, asterisks and a full stop around it do not matter, nor does case where no two labels differ by it alone. A
-    label inside of a sentence is none: the sentence may well say that it is not the one.
+    label inside a sentence does not count: the sentence may well say that it is not the one.
     """
     said = _member(reply, "label")
     text = said if isinstance(said, str) else reply
@@ -28,7 +28,7 @@ def read_label(reply: str, labels: Sequence[str]) -> str | None:
 
 
 def read_number(reply: str, low: float, high: float) -> float | None:
-    """Return the number that is all of the reply, or stands in it as JSON: ``{"score": ...}``; None for anything else.
+    """Return the number that is all of the reply, or is in it as JSON: ``{"score": ...}``; None for anything else.
 
     None also for a number outside of ``low`` to ``high``: it is not clear what it was meant to say.
     """

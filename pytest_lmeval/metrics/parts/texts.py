@@ -71,7 +71,7 @@ def lcs_length(left: Sequence[Hashable], right: Sequence[Hashable]) -> int:
 
 
 def found(words: Sequence[str], text: str) -> list[int]:
-    """Return the places in ``words`` of those that stand in ``text``, in any case, with no letter or digit beside them.
+    """Return the places in ``words`` of those that are in ``text``, in any case, with no letter or digit beside them.
 
     Takes ``O(len(text) * len(word))`` time for each.
     """

@@ -1,8 +1,8 @@
 """Whether the arguments of a call are valid by the JSON Schema of its tool: the same for calls expected and made.
 
 A name that ``properties`` lacks is not valid, unless ``additionalProperties`` or ``patternProperties`` is given: a
-schema that says nothing of other names means that there are none. Of keywords that are not looked at,
-:func:`unchecked` tells the names.
+schema that says nothing of other names allows no other. Of keywords that are not looked at,
+:func:`unchecked` returns the names.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pytest_lmeval.errors import nearest
 from pytest_lmeval.numbers import is_number, is_whole
 
 Searches = Callable[[str, str], bool]
-"""Tells whether a regular expression is found in a text; it may raise what it likes if that takes too long."""
+"""Says whether a regular expression is found in a text; it may raise what it likes if that takes too long."""
 
 _DEEPEST = 50
 _MOST_STEPS = 100_000

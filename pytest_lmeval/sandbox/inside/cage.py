@@ -89,7 +89,7 @@ def _try(name: str, step: Callable[[], None]) -> tuple[str, str] | None:
 
 
 def _still_below(server: int) -> None:
-    # Had it died before this process asked to be told, nobody would tell.
+    # Had it died before this process asked for the signal, nobody would send it.
     if os.getppid() != server:
         raise OSError("the server is gone")
 

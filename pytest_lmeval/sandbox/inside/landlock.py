@@ -1,6 +1,6 @@
 """The files that a process may reach, by the kernel's Landlock; all others are closed to it.
 
-Landlock leaves alone: whether a file exists and what ``stat`` tells of it, the working folder, and changes to modes,
+Landlock leaves alone: whether a file exists and what ``stat`` says of it, the working folder, and changes to modes,
 owners, times and attributes, which the filter on system calls denies.
 """
 
@@ -41,7 +41,7 @@ Rule = tuple[int, int]
 
 
 def abi() -> int:
-    """Return the version of Landlock in this kernel; raise OSError if there is none."""
+    """Return the version of Landlock in this kernel; raise OSError if it has none."""
     return kernel.syscall(CREATE_RULESET, 0, 0, GET_VERSION)
 
 

@@ -40,7 +40,7 @@ LOOK_S = 0.1
 REST = 5
 SIGKILL = 9
 LARGEST_MESSAGE = 1 << 16
-# Requests, results, stdout, stderr, and the socket on which the end is told.
+# Requests, results, stdout, stderr, and the socket on which the end is reported.
 HANDED = 5
 
 

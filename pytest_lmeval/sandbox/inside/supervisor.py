@@ -2,7 +2,7 @@
 
 It is the program's ``getppid()``, it adopts what leaves the program's session, and it lives no longer than the
 parent does: its control pipe then ends. The program may well kill it, as both have one user; then the program dies
-with it and the run is an error. Its exit status tells the parent why the program ended, for the reader alone: no
+with it and the run is an error. Its exit status says to the parent why the program ended, for the reader alone: no
 score is taken from it.
 """
 
@@ -50,11 +50,11 @@ def _watch(pid: int, control: int, owner: int, limits: Mapping[str, Any]) -> int
     poll.register(control, select.POLLIN | select.POLLHUP)
     code = None
     while code is None:
-        told = bool(poll.poll(TICK_MS)) or os.getppid() != owner
+        is_stopped = bool(poll.poll(TICK_MS)) or os.getppid() != owner
         code = _ended(pid)
         if code is None:
             code = _excess(limits)
-        if code is None and told:
+        if code is None and is_stopped:
             code = STOPPED
     if not tree.end_all(pid):
         # The parent takes a killed supervisor for an error of the run, and looks for what it left.
@@ -79,7 +79,7 @@ def _excess(limits: Mapping[str, Any]) -> int | None:
 
 
 def _is_alone(owner: int, control: int) -> bool:
-    # A process that dies lets go of its pipes before its children get another parent: either tells.
+    # A process that dies lets go of its pipes before its children get another parent: either is a sign.
     poll = select.poll()
     poll.register(control, 0)
     return bool(poll.poll(0)) or os.getppid() != owner

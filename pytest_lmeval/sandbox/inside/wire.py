@@ -29,7 +29,7 @@ MAX_DIGITS = 4214
 PREFIX = 4
 TOO_LARGE = 10**MAX_DIGITS
 
-# The exit statuses by which the supervisor tells why a program ended; below 128, it is the program's own.
+# The exit statuses by which the supervisor says why a program ended; below 128, it is the program's own.
 SIGNALLED = 128  # plus the number of the signal
 STOPPED = 200
 OVER_CPU = 201
@@ -37,7 +37,7 @@ OVER_PROCESSES = 202
 OVER_DISK = 203
 OVER_THREADS = 204
 NOT_STARTED = 205
-# What a server tells first is the number of the process, in so many bytes.
+# What a server sends first is the number of the process, in so many bytes.
 PID_SIZE = 4
 
 
@@ -104,7 +104,7 @@ UNPACKERS: Mapping[str, Callable[[Any, bool], Any]] = {
 
 
 def unpack(item: Any, hashable: bool = False) -> Any:
-    """Return the value that a tagged item stands for; sets as frozensets where it has to be ``hashable``."""
+    """Return the value that a tagged item represents; sets as frozensets where it has to be ``hashable``."""
     if type(item) is list:
         return [unpack(part) for part in item]
     if type(item) is dict:

@@ -482,12 +482,13 @@ class ExampleResult(_Fields):
     @property
     def decides(self) -> bool:
         """Whether the result counts for scores: it is not in quarantine."""
-        return self.status != "quarantined"
+        return self.outcome.status != "quarantined"
 
     @property
     def is_scored(self) -> bool:
         """Whether the example counts as scored: it has a score that decides, or is ``measured``."""
-        return (self.score is not None and self.status != "quarantined") or self.status == "measured"
+        status = self.outcome.status
+        return (self.outcome.score is not None and status != "quarantined") or status == "measured"
 
     @property
     def is_failed(self) -> bool:
@@ -497,7 +498,7 @@ class ExampleResult(_Fields):
     @property
     def is_error(self) -> bool:
         """Whether the example could not be scored: it ended in an error or a timeout."""
-        return self.status in UNSCORED
+        return self.outcome.status in UNSCORED
 
     def to_json(self) -> str:
         """Return the result as one line of ASCII JSON, whatever text the model wrote."""

@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from pytest_lmeval.task import Task
 
 _NOTHING: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
-_DETAILS, _METRIC, _STATUS = map(attrgetter, ("details", "metric", "status"))
-_CUT_OFF, _UNPARSED, _IS_SCORED = map(attrgetter, ("cut_off", "unparsed", "is_scored"))
+_DETAILS, _STATUS = map(attrgetter, ("outcome.details", "outcome.status"))
+_CUT_OFF, _UNPARSED, _IS_SCORED = map(attrgetter, ("answer.cut_off", "outcome.unparsed", "is_scored"))
 SCHEMA = "pytest-lmeval/leaderboard/2"
 
 
@@ -203,7 +203,7 @@ def build_board(
     is_whole = complete and "shard" not in facts.selection
     of_core = [row for row in rows if CENTERED in row.metrics]
     overall, bounds = _overall(rows) if is_whole else (None, None)
-    of_functions = traces(everything) if METRIC in map(_METRIC, rows) else []
+    of_functions = traces(everything) if any(row.metric == METRIC for row in rows) else []
     notes = notes_of(of_functions, facts.adapter) if of_functions else []
     return Leaderboard(
         facts=facts,
@@ -211,7 +211,7 @@ def build_board(
         complete=complete,
         overall_score=overall,
         counts=counts,
-        categories=breakdown((result.category, result) for result in deciding if result.category),
+        categories=breakdown((result.category, result) for result in deciding if result.question.category),
         digest=digest(everything),
         usage=_usage(everything),
         overall_ci95=bounds,
@@ -232,7 +232,7 @@ def _rows(
     known = {info.name: info for info in infos}
     by_task: dict[str, list[ExampleResult]] = defaultdict(list)
     for result in results:
-        by_task[result.task].append(result)
+        by_task[result.question.task].append(result)
     for name in sorted(known.keys() | by_task):
         info = known.get(name) or TaskInfo(name, "")
         yield make_row(info, by_task[name], _floor(info, floors), aggregates.get(name, {}))
@@ -267,7 +267,10 @@ def digest(results: Iterable[ExampleResult]) -> str:
     an eval function the score is an object: its named scores, and its own under ``function``.
     """
     encode = compact_encoder(allow_nan=True, sort_keys=True)
-    lines = [encode([result.task, result.id, result.hash, result.outputs, _scores(result)]) for result in results]
+    lines = [
+        encode([(asked := result.question).task, asked.id, asked.hash, result.answer.outputs, _scores(result)])
+        for result in results
+    ]
     return hashlib.sha256("\n".join(sorted(lines)).encode("ascii")).hexdigest()
 
 
@@ -296,7 +299,7 @@ def _counts(results: Sequence[ExampleResult], facts: RunFacts) -> dict[str, int]
 def _usage(results: Sequence[ExampleResult]) -> dict[str, float]:
     amounts: dict[str, list[float]] = defaultdict(list)
     for result in results:
-        for name, amount in result.usage.items():
+        for name, amount in result.answer.usage.items():
             amounts[name].append(amount)
     return {name: round(math.fsum(amounts[name]), 12) for name in sorted(amounts)}
 
@@ -308,7 +311,7 @@ def served_by(results: Sequence[ExampleResult], of_functions: Sequence[Trace] | 
     """
     counts: Counter[str] = Counter()
     for result in results:
-        for name, count in result.served_by.items():
+        for name, count in result.answer.served_by.items():
             counts[name] += count
     of_functions = traces(results) if of_functions is None else of_functions
     counts.update(servers_of_steps(of_functions) if of_functions else ())

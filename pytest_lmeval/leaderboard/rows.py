@@ -31,8 +31,8 @@ from pytest_lmeval.types import ExampleResult, read_as_own
 # Ids in the order of the numbers in them, ex-2 before ex-10: each is written with its last twenty digits.
 _NUMBER = re.compile(r"\d+")
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
-_CATEGORY, _METRIC, _STATUS = map(attrgetter, ("category", "metric", "status"))
-_CUT_OFF, _UNPARSED, _PREDICTIONS = map(attrgetter, ("cut_off", "unparsed", "predictions"))
+_CATEGORY, _METRIC, _STATUS = map(attrgetter, ("question.category", "question.metric", "outcome.status"))
+_CUT_OFF, _UNPARSED, _PREDICTIONS = map(attrgetter, ("answer.cut_off", "outcome.unparsed", "outcome.predictions"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +224,7 @@ def make_row(
         **{name: getattr(info, name) for name in ("path", "sha256", "dataset", "config", "key", "display_name")},
     )
     counts = RowCounts(
-        correct=sum(result.score is not None and result.score >= result.threshold for result in results),
+        correct=sum((of := result.outcome).score is not None and of.score >= of.threshold for result in results),
         total=len(everything),
         errors=statuses["error"],
         timeouts=statuses["timeout"],

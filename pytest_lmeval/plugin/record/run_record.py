@@ -15,7 +15,7 @@ from pytest_lmeval.compare.gate import Decision, decide, renewed
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.leaderboard.board import Leaderboard, RunFacts, aggregate, build_board
 from pytest_lmeval.leaderboard.rows import TaskInfo
-from pytest_lmeval.plugin.asking.state import run_state
+from pytest_lmeval.plugin.asking.state import Selected, run_state
 from pytest_lmeval.plugin.private import is_crash
 from pytest_lmeval.plugin.record.baseline import changed_in
 from pytest_lmeval.plugin.record.ending import INCOMPLETE, Ending
@@ -45,7 +45,7 @@ class RunRecord:
         self.examples = examples
         self._state = run_state(config)
         # A controller has no items of its own.
-        self._state.selected = self._state.selected._replace(examples=examples)
+        self._state.selected = Selected(self._state.selected.items, examples)
         self.report_dir = self._state.report_dir
         self.ledger = Ledger(self.report_dir)
         self.is_open = False

@@ -26,6 +26,7 @@ _FOLDERS = {
     ("adapters", "adapters"): "source=identity replay_judge=replay",
     ("adapters.hf", "adapters.hf"): "weights=loading device=options families=batches",
     ("adapters.openai", "adapters.openai"): "checks=options",
+    ("adapters.openai", "adapters.http"): "body faults redirects secret transport",
     ("plugin.evals", "plugin.evals"): "fixture=process",
     ("leaderboard", "leaderboard"): "functions=details responses=details",
     ("records", "records"): "merge=shards strict=recorded write=boardfile",

@@ -16,7 +16,7 @@ import asyncio, math
 from pytest_lmeval import Completion
 from pytest_lmeval.adapters.openai.options import read_options
 from pytest_lmeval.adapters.openai.response import completion, parse
-from pytest_lmeval.adapters.openai.secret import ApiKey
+from pytest_lmeval.adapters.http.secret import ApiKey
 
 KEY = "kept-hushed-000-secret"
 

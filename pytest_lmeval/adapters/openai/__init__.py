@@ -1,7 +1,7 @@
 """The adapter ``openai:MODEL``: any server that speaks the chat or completions interface of OpenAI over HTTP.
 
-A request goes through the modules in this order: :mod:`.options` and :mod:`.secret` once, then :mod:`.request`,
-:mod:`.transport` (with :mod:`.redirects`, :mod:`.body`, :mod:`.stream` and :mod:`.faults`) and :mod:`.response`.
+A request goes through the modules in this order: :mod:`.options` once, then :mod:`.request`,
+:mod:`~pytest_lmeval.adapters.http.transport` (with what is beside it, and :mod:`.stream`) and :mod:`.response`.
 """
 
 from __future__ import annotations

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from pytest_lmeval.adapters.http.secret import read_key
 from pytest_lmeval.adapters.openai.echo import echo_body, echoed
 from pytest_lmeval.adapters.openai.options import read_options
 from pytest_lmeval.adapters.openai.request import request_body
 from pytest_lmeval.adapters.openai.response import Document, completion, parse
-from pytest_lmeval.adapters.openai.secret import read_key
 from pytest_lmeval.adapters.protocol import ANY_OPTION
 from pytest_lmeval.errors import AdapterError, UsageError
 from pytest_lmeval.types import Completion, Generate, LogLikelihood, LogProb
 
 if TYPE_CHECKING:
-    from pytest_lmeval.adapters.openai.transport import Reply
+    from pytest_lmeval.adapters.http.transport import Reply
 
 _REVISIONS = 5
 Answered = TypeVar("Answered", Completion, LogProb)
@@ -138,7 +138,7 @@ def _remake(kind: type[OpenAIAdapter], model: str, options: dict[str, Any]) -> O
 
 def _make_transport(options: Any, key: Any) -> Any:
     try:
-        from pytest_lmeval.adapters.openai.transport import HttpTransport
+        from pytest_lmeval.adapters.http.transport import HttpTransport
     except ImportError as error:
         raise UsageError(
             f"adapter 'openai' needs aiohttp, which cannot be imported ({error}): pip install aiohttp"

@@ -14,9 +14,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_lmeval.adapters.openai.faults import excerpt, one_line, worth_retrying
+from pytest_lmeval.adapters.http.faults import excerpt, one_line, worth_retrying
+from pytest_lmeval.adapters.http.secret import ApiKey
 from pytest_lmeval.adapters.openai.options import OpenAIOptions
-from pytest_lmeval.adapters.openai.secret import ApiKey
 from pytest_lmeval.errors import AdapterError, RequestRefused, TransientError
 from pytest_lmeval.numbers import is_number
 from pytest_lmeval.records.checked import count as whole

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from pytest_lmeval.adapters.http.faults import worth_retrying
 from pytest_lmeval.adapters.openai import OpenAIAdapter
-from pytest_lmeval.adapters.openai.faults import worth_retrying
 from pytest_lmeval.errors import AdapterError, AdapterTimeout, RequestRefused, TransientError
 from pytest_lmeval.types import Completion, Generate
 

@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_lmeval.adapters.http.secret import ApiKey
 from pytest_lmeval.adapters.openai import OpenAIAdapter
 from pytest_lmeval.adapters.openai.options import OpenAIOptions, read_options
-from pytest_lmeval.adapters.openai.secret import ApiKey
 from pytest_lmeval.errors import UsageError
 
 KEY = "sk-CANARY-0123456789-abcdef"
@@ -217,7 +217,7 @@ def test_without_aiohttp_the_error_says_what_to_install(monkeypatch: pytest.Monk
     real = builtins.__import__
 
     def without_aiohttp(name: str, *args: Any) -> Any:
-        if name.startswith("pytest_lmeval.adapters.openai.transport"):
+        if name.startswith("pytest_lmeval.adapters.http.transport"):
             raise ModuleNotFoundError("No module named 'aiohttp'")
         return real(name, *args)
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from yarl import URL
 
+from pytest_lmeval.adapters.http.redirects import follow
 from pytest_lmeval.adapters.openai import OpenAIAdapter
-from pytest_lmeval.adapters.openai.redirects import follow
 from pytest_lmeval.errors import AdapterError, TransientError
 from pytest_lmeval.types import Generate
 

@@ -15,11 +15,11 @@ import aiohttp
 from aiohttp.http_exceptions import HttpProcessingError
 from yarl import URL
 
-from pytest_lmeval.adapters.openai import redirects
-from pytest_lmeval.adapters.openai.body import CappedBody
-from pytest_lmeval.adapters.openai.faults import AttemptTimeout, one_line, refused, retry_after
+from pytest_lmeval.adapters.http import redirects
+from pytest_lmeval.adapters.http.body import CappedBody
+from pytest_lmeval.adapters.http.faults import AttemptTimeout, one_line, refused, retry_after
+from pytest_lmeval.adapters.http.secret import ApiKey
 from pytest_lmeval.adapters.openai.options import OpenAIOptions
-from pytest_lmeval.adapters.openai.secret import ApiKey
 from pytest_lmeval.adapters.openai.stream import EventStream
 from pytest_lmeval.errors import AdapterError, TransientError
 

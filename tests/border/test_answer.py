@@ -15,7 +15,8 @@ ANSWERS = """
 import asyncio, math
 from pytest_lmeval import Completion
 from pytest_lmeval.adapters.openai.options import read_options
-from pytest_lmeval.adapters.openai.response import completion, parse
+from pytest_lmeval.adapters.http.reply import parse
+from pytest_lmeval.adapters.openai.response import completion
 from pytest_lmeval.adapters.http.secret import ApiKey
 
 KEY = "kept-hushed-000-secret"

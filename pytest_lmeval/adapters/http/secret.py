@@ -27,9 +27,9 @@ class ApiKey:
     def __reduce__(self) -> NoReturn:
         raise TypeError("an API key is not pickled; make the adapter again from its model and options")
 
-    def header(self) -> str:
-        """Return the value of the Authorization header, as a text whose repr is masked."""
-        return _Masked(f"Bearer {self._value}")
+    def header(self, scheme: str = "") -> str:
+        """Return the value of the header that holds the key, as a text whose repr is masked."""
+        return _Masked(f"{scheme}{self._value}")
 
     def known(self) -> tuple[str, ...]:
         """Return what a run is to hide."""
@@ -60,7 +60,7 @@ class _Masked(str):
         return repr(HIDDEN)
 
 
-def read_key(variable: str, needed: bool) -> ApiKey:
+def read_key(adapter: str, variable: str, needed: bool) -> ApiKey:
     """Return the key in the environment variable ``variable``; '' names none.
 
     Raise UsageError where it is ``needed`` and missing, or cannot be sent in a header.
@@ -68,11 +68,11 @@ def read_key(variable: str, needed: bool) -> ApiKey:
     value = environment_variable(variable) if variable else ""
     if needed and variable and not value and not is_offline():
         raise UsageError(
-            f"adapter 'openai': environment variable {variable} holds no API key; set it, name another one with "
+            f"adapter {adapter!r}: environment variable {variable} holds no API key; set it, name another one with "
             "api_key_env=NAME, or send no key with api_key_env=''"
         )
     if not (value.isascii() and value.isprintable() and " " not in value):
         raise UsageError(
-            f"adapter 'openai': environment variable {variable} holds blanks or characters that no key has"
+            f"adapter {adapter!r}: environment variable {variable} holds blanks or characters that no key has"
         )
     return ApiKey(value)

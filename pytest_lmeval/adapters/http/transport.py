@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import aiohttp
@@ -17,10 +18,10 @@ from yarl import URL
 
 from pytest_lmeval.adapters.http import redirects
 from pytest_lmeval.adapters.http.body import CappedBody
+from pytest_lmeval.adapters.http.events import Assembly, EventStream
 from pytest_lmeval.adapters.http.faults import AttemptTimeout, one_line, refused, retry_after
+from pytest_lmeval.adapters.http.options import ServerOptions
 from pytest_lmeval.adapters.http.secret import ApiKey
-from pytest_lmeval.adapters.openai.options import OpenAIOptions
-from pytest_lmeval.adapters.openai.stream import EventStream
 from pytest_lmeval.errors import AdapterError, TransientError
 
 _ERROR_BODY = 64 * 1024
@@ -44,12 +45,19 @@ class Reply:
 
 
 class HttpTransport:
-    """Sends bodies to one address, over connections that are kept open between requests of one event loop."""
+    """Sends bodies to one address, over connections that are kept open between requests of one event loop.
 
-    def __init__(self, options: OpenAIOptions, key: ApiKey) -> None:
+    ``headers`` are those of the interface, the key's among them; ``assembly`` makes what puts events together.
+    """
+
+    def __init__(
+        self, options: ServerOptions, key: ApiKey, headers: Mapping[str, str], assembly: Callable[[], Assembly]
+    ) -> None:
         self._url = URL(options.url)
         self._base_url = options.base_url
         self._key = key
+        self._headers = headers
+        self._assembly = assembly
         self._limit = options.max_response_bytes
         self._stream = options.stream
         self._timeout = options.timeout
@@ -99,7 +107,7 @@ class HttpTransport:
             if response.status == 404 and not _VERSION.search(self._url.path):
                 error.args = (f"{error}; base_url has no /v1: is the server's {self._base_url}/v1?",)
             return error
-        events = EventStream()
+        events = EventStream(self._assembly())
         try:
             body = CappedBody(encoding, self._limit, events.feed if self._stream else None)
             # A server may hang up on what it called an error, and the error says more.
@@ -139,11 +147,9 @@ class HttpTransport:
 
     def _make_session(self) -> aiohttp.ClientSession:
         headers = {"Content-Type": "application/json", "Accept-Encoding": "gzip", "User-Agent": "pytest-lmeval"}
-        if self._key:
-            headers["Authorization"] = self._key.header()
         connect = min(self._timeout, _CONNECT_SECONDS)
         return aiohttp.ClientSession(
-            headers=headers,
+            headers={**headers, **self._headers},
             timeout=aiohttp.ClientTimeout(total=self._timeout, sock_connect=connect),
             connector=aiohttp.TCPConnector(limit=0),
             cookie_jar=aiohttp.DummyCookieJar(),

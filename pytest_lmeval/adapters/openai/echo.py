@@ -11,8 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pytest_lmeval.adapters.http.reply import Document, count
 from pytest_lmeval.adapters.openai.options import OpenAIOptions
-from pytest_lmeval.adapters.openai.response import Document, count, first_choice
+from pytest_lmeval.adapters.openai.response import first_choice
 from pytest_lmeval.numbers import is_number
 from pytest_lmeval.types import LogLikelihood, LogProb
 

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import ipaddress
-import json
-import os
-import re
+import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
 
-from pytest_lmeval.adapters.options import Check, checked, choice, fault, flag, table, text
+from pytest_lmeval.adapters.http.options import CHECKS, ServerOptions, extra_body, read, temperature
+from pytest_lmeval.adapters.options import Check, choice, fault, flag
 from pytest_lmeval.numbers import Number
-from pytest_lmeval.redaction import is_secret_name
 
 # Body fields with options of their own, and those that would change what a response is.
 _OWNED = frozenset(
@@ -21,180 +17,39 @@ _OWNED = frozenset(
     | {"max_tokens", "max_completion_tokens", "stream", "stream_options"}
 )
 _FORBIDDEN = frozenset({"n", "best_of", "echo"})
-_NAME_OF_VARIABLE = re.compile(r"[A-Z_][A-Z0-9]{0,15}(_[A-Z0-9]{1,15})*")
 
 
 @dataclass(frozen=True, slots=True)
-class OpenAIOptions:
-    """How to ask the server. Times are seconds, prices are per million tokens, limits are per minute.
-
-    ``temperature`` None leaves it to the server. ``max_tokens`` and ``stop`` are for requests that have no
-    ``max_tokens`` of their own, and besides the stops of their own. ``timeout`` limits one attempt.
-    """
+class OpenAIOptions(ServerOptions):
+    """How to ask the server, by :class:`ServerOptions`, and what OpenAI's interface has besides."""
 
     base_url: str = "https://api.openai.com/v1"
     api_key_env: str = "OPENAI_API_KEY"
     endpoint: str = "chat"
-    system: str | None = None
-    temperature: float | None = 0
-    top_p: float | None = None
-    max_tokens: int | None = None
     max_tokens_field: str = "max_tokens"
-    stop: tuple[str, ...] = ()
     seed: int | None = None
     logprobs: bool = False
-    stream: bool = False
-    extra_body: Mapping[str, Any] = field(default_factory=dict)
-    price_input: float | None = None
-    price_output: float | None = None
-    requests_per_minute: float | None = None
-    tokens_per_minute: float | None = None
-    max_response_bytes: int = 8 * 2**20
-    timeout: float = 3600
 
     @property
     def url(self) -> str:
         """The address that requests are sent to."""
         return self.base_url + ("/chat/completions" if self.endpoint == "chat" else "/completions")
 
-    @property
-    def needs_key(self) -> bool:
-        """False for plain http to this machine, where servers commonly ask for no key."""
-        return self.base_url.startswith("https:") or not _is_loopback(urlsplit(self.base_url).hostname or "")
-
-    def public(self) -> dict[str, Any]:
-        """Return the options that are set, as JSON values; none of them is a secret."""
-        values = {name: value for name, value in asdict(self).items() if value not in (None, (), {})}
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
-
-
-def _temperature(value: Any) -> float | None:
-    """Take a number from 0, or 'default' (None) to send none and leave it to the server."""
-    if value != "default" and not Number(0).allows(value):
-        raise ValueError(f"{Number(0)}, or 'default'")
-    return None if value == "default" else value
-
-
-def _base_url(value: Any) -> str:
-    """Take an http or https URL without user, query or fragment, as given but for a trailing slash."""
-    expected = "an http or https URL without user, query or fragment, such as 'http://127.0.0.1:8000/v1'"
-    if not isinstance(value, str) or not value.isprintable() or re.search(r"[\s\\]", value):
-        raise ValueError(expected)
-    try:
-        parts = urlsplit(value)
-        fine = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-    except ValueError:
-        fine = False
-    if not fine or any(mark in value for mark in "@?#"):
-        raise ValueError(expected)
-    return value.rstrip("/")
-
-
-def _environment_name(value: Any) -> str:
-    """Take the name of an environment variable, or '' for none."""
-    if not isinstance(value, str):
-        raise ValueError("the name of an environment variable")
-    if not value or value in os.environ or (_NAME_OF_VARIABLE.fullmatch(value) and _few_digits(value)):
-        return value
-    raise ValueError("the name of the environment variable that holds the key, not a key")
-
-
-def _few_digits(name: str) -> bool:
-    return len(name) <= 64 and sum(char.isdigit() for char in name) <= 4
-
-
-def _stops(value: Any) -> tuple[str, ...]:
-    """Take one text or several, none of them empty."""
-    texts = (value,) if isinstance(value, str) else value
-    if not isinstance(texts, list | tuple) or not all(isinstance(item, str) and item for item in texts):
-        raise ValueError("a non-empty text or a list of them")
-    return tuple(texts)
-
-
-def _extra_body(value: Any) -> dict[str, Any]:
-    """Take a table of JSON values for the body; no field that has an option, changes the response, or is a secret."""
-    table("{top_k = 50}")(value)
-    if owned := sorted(_OWNED & value.keys()):
-        raise ValueError(f"no {', '.join(owned)} in it: there are options for these")
-    if forbidden := sorted(_FORBIDDEN & value.keys()):
-        raise ValueError(f"no {', '.join(forbidden)} in it: one whole completion is asked for at a time")
-    if name := _secret_name(value):
-        raise ValueError(f"no {name} in it: a key is named with api_key_env, never given")
-    try:
-        fields: dict[str, Any] = json.loads(json.dumps(value, allow_nan=False))
-    except (TypeError, ValueError, RecursionError):
-        raise ValueError("a table of JSON values") from None
-    return fields
-
-
-def _secret_name(value: Any, depth: int = 20) -> str:
-    if isinstance(value, Mapping) and depth:
-        own = next((name for name in value if isinstance(name, str) and is_secret_name(name)), "")
-        return own or _secret_name(list(value.values()), depth - 1)
-    if isinstance(value, list | tuple) and depth:
-        return next((name for item in value if (name := _secret_name(item, depth - 1))), "")
-    return ""
-
 
 _CHECKS: Mapping[str, Check] = {
-    "base_url": _base_url,
-    "api_key_env": _environment_name,
+    **CHECKS,
+    "temperature": temperature(math.inf),
+    "extra_body": extra_body("{top_k = 50}", _OWNED, _FORBIDDEN),
     "endpoint": choice("chat", "completions"),
-    "system": text,
-    "temperature": _temperature,
-    "top_p": Number(above=0, high=1).check,
-    "max_tokens": Number(1, whole=True).check,
     "max_tokens_field": choice("max_tokens", "max_completion_tokens"),
-    "stop": _stops,
     "seed": Number(0, whole=True).check,
     "logprobs": flag,
-    "stream": flag,
-    "extra_body": _extra_body,
-    "price_input": Number(0).check,
-    "price_output": Number(0).check,
-    "requests_per_minute": Number(above=0).check,
-    "tokens_per_minute": Number(above=0).check,
-    "max_response_bytes": Number(1, whole=True).check,
-    "timeout": Number(above=0).check,
 }
-_LIKE_A_KEY = re.compile(r"(open_?ai_?)?(api_?)?key|authorization|token|api_token", re.IGNORECASE)
 
 
 def read_options(given: Mapping[str, Any]) -> OpenAIOptions:
     """Return the options that were ``given``; raise UsageError that names the option and what was expected."""
-    for name in given.keys() - _CHECKS.keys():
-        _refuse_key(name)
-    options = OpenAIOptions(**checked("openai", _CHECKS, given, show=_shown))
+    options = read("openai", OpenAIOptions, _CHECKS, given)
     if options.system is not None and options.endpoint == "completions":
         raise fault("openai", "option system has no place with endpoint 'completions'; expected endpoint 'chat'")
-    if (options.price_input is None) != (options.price_output is None):
-        raise fault("openai", "option price_input and price_output expected both or neither (0 for what is free)")
     return options
-
-
-def _refuse_key(name: str) -> None:
-    """Raise UsageError where ``name`` is given for a key, or may be one."""
-    choices = f"(choices: {', '.join(sorted(_CHECKS))})"
-    if _LIKE_A_KEY.fullmatch(name):
-        how = "a key is never given as a value: name its environment variable with api_key_env"
-        raise fault("openai", f"unknown option {name!r}; {how} {choices}")
-    if not re.fullmatch(r"[A-Za-z_]{1,32}", name):
-        raise fault("openai", f"unknown option of {len(name)} characters {choices}")
-
-
-def _shown(value: Any) -> str:
-    """Show a value that cannot be a key; describe any other."""
-    if value is None or isinstance(value, bool | int | float):
-        return repr(value)
-    if isinstance(value, str):
-        return repr(value) if len(value) <= 7 else f"a text of {len(value)} characters"
-    return f"a {type(value).__name__}"
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

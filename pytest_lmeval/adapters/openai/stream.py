@@ -1,112 +1,15 @@
-"""From server-sent events to the document that the server would have sent in one piece.
-
-It is put together here and judged where every reply is, in :mod:`.response`: an event that is no part of an
-answer, such as an error, replaces the whole reply.
-"""
+"""The events of a stream, put together to the reply that the server would have sent in one piece."""
 
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pytest_lmeval.adapters.openai.response import joined, once_each, thought_in
+from pytest_lmeval.adapters.openai.response import joined, thought_in
 
-_FIELDS = frozenset({b"", b"data", b"event", b"id", b"retry", b"error"})  # b"" is a comment
-_DONE = b"[DONE]"
 _TEXTS = ("refusal", "reasoning_content", "reasoning", "thinking")
-
-
-class EventStream:
-    """Reads a body as it arrives; ``first`` is when, by ``clock``, the first text, thought or call came."""
-
-    def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
-        self.first: float | None = None
-        self.fault = b""
-        self._clock = clock
-        self._answer = _Answer()
-        self._line: list[bytes] = []
-        self._data: list[bytes] = []
-        self._is_error = False
-        self._is_stream = False
-        self._done = False
-
-    def feed(self, chunk: bytes) -> None:
-        """Read on; once an event is a ``fault``, nothing after it counts."""
-        *ends, rest = chunk.split(b"\n")
-        for end in ends:
-            self._take_line(b"".join([*self._line, end]))
-            self._line.clear()
-        self._line.append(rest)
-
-    def end(self) -> bool:
-        """Read what comes last without an empty line; return False where the answer breaks off."""
-        if any(self._line):
-            self._take_line(b"".join(self._line))
-            self._line.clear()
-        # An event that is itself cut off is no fault of its own.
-        if _is_whole(b"\n".join(self._data)):
-            self._dispatch()
-        answer = self._answer
-        ended = self._done or answer.reason is not None or bool(answer.error) or bool(self.fault)
-        return ended or not self._is_stream
-
-    def document(self) -> bytes | None:
-        """Return the reply as JSON, or the fault; None where what came are no events."""
-        if not self._is_stream:
-            return None
-        try:
-            return self.fault or json.dumps(self._answer.document()).encode("ascii")
-        except RecursionError:
-            return b"events that are nested too deep"
-
-    def _take_line(self, line: bytes) -> None:
-        if not self._is_stream:
-            line = line.removeprefix(b"\xef\xbb\xbf")
-        line = line.removesuffix(b"\r")
-        if not line:
-            self._dispatch()
-            return
-        name, _, value = line.partition(b":")
-        self._is_stream = self._is_stream or name in _FIELDS
-        value = value.removeprefix(b" ")
-        if name in (b"data", b"error"):  # some servers name the field itself so
-            self._data.append(value)
-        if name == b"error" or (name, value) == (b"event", b"error"):
-            self._is_error = True
-
-    def _dispatch(self) -> None:
-        data, is_error = b"\n".join(self._data), self._is_error
-        self._data, self._is_error = [], False
-        if self.fault or self._done or not data:  # what comes after the end is no part of the answer
-            return
-        if data.strip() == _DONE:
-            self._done = True
-            return
-        try:
-            self._take_event(json.loads(data, object_pairs_hook=once_each), is_error)
-        except (ValueError, TypeError, RecursionError):
-            self.fault = data
-        if self.first is None and self._answer.has_content:
-            self.first = self._clock()
-
-    def _take_event(self, event: Any, is_error: bool) -> None:
-        if is_error or (isinstance(event, dict) and event.get("object") == "error"):
-            error = event.get("error") if isinstance(event, dict) else None
-            self.fault = json.dumps({"error": error or event or "no reason given"}).encode("ascii")
-        elif not isinstance(event, dict) or event.get("error"):
-            raise ValueError
-        else:
-            self._answer.add(event)
-
-
-def _is_whole(data: bytes) -> bool:
-    try:
-        return data.strip() == _DONE or json.loads(data) is not None
-    except (ValueError, RecursionError):
-        return False
 
 
 @dataclass(slots=True)
@@ -133,7 +36,7 @@ class _Call:
 
 
 @dataclass(slots=True)
-class _Answer:
+class StreamedChoice:
     """The first choice, as far as it came, and the fields beside it."""
 
     beside: dict[str, Any] = field(default_factory=dict)
@@ -145,8 +48,13 @@ class _Answer:
     has_choice: bool = False
     has_content: bool = False
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether the reason that the answer ended came, or an error in its place."""
+        return self.reason is not None or bool(self.error)
+
     def add(self, event: Mapping[str, Any]) -> None:
-        """Add an event; raise ValueError or TypeError where it is none of an answer."""
+        """Add an event; raise ValueError or TypeError where it is no part of an answer."""
         self.beside |= {
             name: event[name] for name in ("model", "system_fingerprint", "usage") if event.get(name) is not None
         }

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_lmeval.adapters.http.reply import parse
 from pytest_lmeval.adapters.http.secret import ApiKey
 from pytest_lmeval.adapters.openai import OpenAIAdapter
 from pytest_lmeval.adapters.openai.echo import echo_body, echoed
 from pytest_lmeval.adapters.openai.options import read_options
-from pytest_lmeval.adapters.openai.response import parse
 from pytest_lmeval.asking.engine import Engine
 from pytest_lmeval.asking.policy import Policy
 from pytest_lmeval.errors import AdapterError, TransientError

@@ -13,10 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_lmeval.adapters.http.faults import excerpt, retry_after
+from pytest_lmeval.adapters.http.reply import parse
 from pytest_lmeval.adapters.http.secret import ApiKey
 from pytest_lmeval.adapters.openai import OpenAIAdapter
 from pytest_lmeval.adapters.openai.options import read_options
-from pytest_lmeval.adapters.openai.response import completion, parse
+from pytest_lmeval.adapters.openai.response import completion
 from pytest_lmeval.errors import AdapterError, TransientError
 from pytest_lmeval.types import Completion, Generate, ToolCall
 from tests.tables import each_row

@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_lmeval.adapters.openai.stream import EventStream
+from pytest_lmeval.adapters.http.events import EventStream
+from pytest_lmeval.adapters.openai.stream import StreamedChoice
 from pytest_lmeval.errors import AdapterError, RequestRefused, TransientError
 from pytest_lmeval.types import Completion, ToolCall
 from tests.conftest import Project
@@ -296,7 +297,7 @@ def test_the_key_is_whole_where_events_cut_it_to_pieces_and_masked_in_errors(siz
 def test_the_chunks_that_events_come_in_make_no_difference(size: int, newline: bytes) -> None:
     body = b"\xef\xbb\xbf: hello\n\n" + sent(delta(content="4"), delta(content="é"), STOP, USAGE, DONE)
     body = body.replace(b"\n", newline)
-    events = EventStream(clock=lambda: 5.0)
+    events = EventStream(StreamedChoice(), clock=lambda: 5.0)
     for start in range(0, len(body), size):
         events.feed(body[start : start + size])
     assert events.end()
@@ -306,7 +307,7 @@ def test_the_chunks_that_events_come_in_make_no_difference(size: int, newline: b
 
 @given(st.lists(st.sampled_from([b"data: ", b"event: error\n", b"{", b"}", b'"error":', b"[1]", b"\n", b"\n\n", b":"])))
 def test_no_bytes_upset_the_reader(parts: list[bytes]) -> None:
-    events = EventStream()
+    events = EventStream(StreamedChoice())
     events.feed(b"".join(parts))
     assert events.end() in (True, False)
     assert events.document() != b""

@@ -1,0 +1,147 @@
+"""An adapter that asks a server: one attempt per call; limits, retries and concurrency are the engine's."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+
+from pytest_lmeval.adapters.http.options import ServerOptions
+from pytest_lmeval.adapters.http.reply import Document, parse
+from pytest_lmeval.adapters.http.secret import ApiKey, read_key
+from pytest_lmeval.errors import AdapterError, UsageError
+from pytest_lmeval.types import Completion, Generate, LogProb
+
+if TYPE_CHECKING:
+    from pytest_lmeval.adapters.http.events import Assembly
+    from pytest_lmeval.adapters.http.transport import HttpTransport, Reply
+
+_REVISIONS = 5
+Answered = TypeVar("Answered", Completion, LogProb)
+Given = TypeVar("Given", bound=ServerOptions)
+
+
+class HttpAdapter(ABC, Generic[Given]):
+    """A model behind a server; a subclass says by which interface it is asked.
+
+    ``model`` is the name that the server knows it by. The key is read from the environment here and now. Raise
+    UsageError for an option that cannot be used, a key that is missing, or without aiohttp.
+
+    ``manifest["revision"]`` is what the server calls the model that answered, once it has.
+    """
+
+    kind: ClassVar[str]
+    """The adapter's name in a spec."""
+    assembly: ClassVar[type[Assembly]]
+    """Makes what puts the events of a stream together."""
+
+    exact = False
+    trusted = False
+    hostable = True
+
+    def __init__(self, model: str, /, **options: Any) -> None:
+        if not isinstance(model, str) or not model.strip() or not model.isprintable():
+            raise UsageError(f"adapter {self.kind!r} needs the name of a model: {self.kind}:MODEL")
+        self._options: Given = self._read_options(options)
+        key = read_key(self.kind, self._options.api_key_env, self._options.needs_key)
+        if key.stands_in((model, self._options)):
+            raise UsageError(f"adapter {self.kind!r}: the API key itself is in the model's name or in an option")
+        self._key = key
+        self._transport = self._make_transport()
+        self.name = model
+        self.base_url = self._options.base_url
+        self.options = self._options.public()
+        self.manifest: dict[str, Any] = {"id": model}
+        self.tells_cost = self._options.price_input is not None
+        self.requests_per_minute = self._options.requests_per_minute
+        self.tokens_per_minute = self._options.tokens_per_minute
+
+    @abstractmethod
+    def _read_options(self, given: Mapping[str, Any]) -> Given:
+        """Return the options that were given; raise UsageError that names the option and what was expected."""
+
+    @abstractmethod
+    def _headers(self, key: ApiKey) -> Mapping[str, str]:
+        """Return the headers that the interface wants, the key's among them where there is one."""
+
+    @abstractmethod
+    def _body(self, request: Generate) -> bytes:
+        """Return the JSON body of a request; raise AdapterError where it cannot be asked so."""
+
+    @abstractmethod
+    def _completion_of(self, document: Document, request: Generate, reply: Reply) -> Completion:
+        """Return the answer in a reply; raise AdapterError where it holds none."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r}, base_url={self._options.base_url!r})"
+
+    @property
+    def known_secrets(self) -> tuple[str, ...]:
+        """The API key, for what shows or keeps answers."""
+        return self._key.known()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _remake, (type(self), self.name, self.options | {"temperature": self._temperature()})
+
+    async def complete(self, request: Generate) -> Completion:
+        """Ask once and return the completion.
+
+        Raise TransientError where asking again may help (408, 409, 429, 5xx, resets, timeouts, a cut-off body),
+        AdapterError where it would not.
+        """
+        return raised(await self._completion(request))
+
+    async def _completion(self, request: Generate) -> Completion | AdapterError:
+        # Errors leave as values: a traceback through here would show the reply, in which the key may be.
+        try:
+            document, reply = await self._ask(self._body(request))
+            return self._completion_of(document, request, reply)
+        except AdapterError as error:
+            return error
+
+    async def _ask(self, body: bytes) -> tuple[Document, Reply]:
+        reply = await self._transport.post(body)
+        if isinstance(reply, AdapterError):
+            raise reply
+        document = parse(reply.body, reply.where, self._key)
+        self._note_revision(document)
+        return document, reply
+
+    async def aclose(self) -> None:
+        """Close the connections, in the event loop that used them; a later request opens new ones."""
+        await self._transport.aclose()
+
+    def _temperature(self) -> float | str:
+        return "default" if self._options.temperature is None else self._options.temperature
+
+    def _note_revision(self, document: Document) -> None:
+        """Note the model that answered; a server that changes it midway shows in the manifest."""
+        served = document.fields.get("model")
+        known = self.manifest.get("revision", "").split(", ") if "revision" in self.manifest else []
+        if isinstance(served, str) and served not in known and len(known) < _REVISIONS and _is_plain(served):
+            self.manifest["revision"] = ", ".join([*known, served])
+
+    def _make_transport(self) -> HttpTransport:
+        try:
+            from pytest_lmeval.adapters.http.transport import HttpTransport
+        except ImportError as error:
+            raise UsageError(
+                f"adapter {self.kind!r} needs aiohttp, which cannot be imported ({error}): pip install aiohttp"
+            ) from error
+        return HttpTransport(self._options, self._key, self._headers(self._key), self.assembly)
+
+
+def raised(answer: Answered | AdapterError) -> Answered:
+    """Return an answer; raise an error anew, without what led to it."""
+    if isinstance(answer, AdapterError):
+        answer.__context__ = answer.__traceback__ = None
+        raise answer from None
+    return answer
+
+
+def _is_plain(name: str) -> bool:
+    return bool(name) and name.isprintable() and len(name) <= 200
+
+
+def _remake(kind: type[HttpAdapter[Any]], model: str, options: dict[str, Any]) -> HttpAdapter[Any]:
+    return kind(model, **options)

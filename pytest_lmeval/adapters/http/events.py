@@ -1,0 +1,123 @@
+"""From server-sent events to the document that the server would have sent in one piece.
+
+What the events say is put together by an :class:`Assembly` of the interface, and judged where every reply is: an event
+that is no part of an answer, such as an error, replaces the whole reply.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from pytest_lmeval.adapters.http.reply import once_each
+
+_FIELDS = frozenset({b"", b"data", b"event", b"id", b"retry", b"error"})  # b"" is a comment
+_DONE = b"[DONE]"
+
+
+class Assembly(Protocol):
+    """An answer, as far as its events came."""
+
+    @property
+    def has_content(self) -> bool:
+        """Whether any text, thought or call came."""
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether an event said that nothing more comes."""
+
+    def add(self, event: Mapping[str, Any]) -> None:
+        """Add an event; raise ValueError or TypeError where it is no part of an answer."""
+
+    def document(self) -> dict[str, Any]:
+        """Return what came, in the form of a reply in one piece."""
+
+
+class EventStream:
+    """Reads a body as it arrives; ``first`` is when, by ``clock``, the first text, thought or call came."""
+
+    def __init__(self, answer: Assembly, clock: Callable[[], float] = time.perf_counter) -> None:
+        self.first: float | None = None
+        self.fault = b""
+        self._clock = clock
+        self._answer = answer
+        self._line: list[bytes] = []
+        self._data: list[bytes] = []
+        self._is_error = False
+        self._is_stream = False
+        self._done = False
+
+    def feed(self, chunk: bytes) -> None:
+        """Read on; once an event is a ``fault``, nothing after it counts."""
+        *ends, rest = chunk.split(b"\n")
+        for end in ends:
+            self._take_line(b"".join([*self._line, end]))
+            self._line.clear()
+        self._line.append(rest)
+
+    def end(self) -> bool:
+        """Read what comes last without an empty line; return False where the answer breaks off."""
+        if any(self._line):
+            self._take_line(b"".join(self._line))
+            self._line.clear()
+        # An event that is itself cut off is no fault of its own.
+        if _is_whole(b"\n".join(self._data)):
+            self._dispatch()
+        return self._done or self._answer.has_ended or bool(self.fault) or not self._is_stream
+
+    def document(self) -> bytes | None:
+        """Return the reply as JSON, or the fault; None where what came are no events."""
+        if not self._is_stream:
+            return None
+        try:
+            return self.fault or json.dumps(self._answer.document()).encode("ascii")
+        except RecursionError:
+            return b"events that are nested too deep"
+
+    def _take_line(self, line: bytes) -> None:
+        if not self._is_stream:
+            line = line.removeprefix(b"\xef\xbb\xbf")
+        line = line.removesuffix(b"\r")
+        if not line:
+            self._dispatch()
+            return
+        name, _, value = line.partition(b":")
+        self._is_stream = self._is_stream or name in _FIELDS
+        value = value.removeprefix(b" ")
+        if name in (b"data", b"error"):  # some servers name the field itself so
+            self._data.append(value)
+        if name == b"error" or (name, value) == (b"event", b"error"):
+            self._is_error = True
+
+    def _dispatch(self) -> None:
+        data, is_error = b"\n".join(self._data), self._is_error
+        self._data, self._is_error = [], False
+        if self.fault or self._done or not data:  # what comes after the end is no part of the answer
+            return
+        if data.strip() == _DONE:
+            self._done = True
+            return
+        try:
+            self._take_event(json.loads(data, object_pairs_hook=once_each), is_error)
+        except (ValueError, TypeError, RecursionError):
+            self.fault = data
+        if self.first is None and self._answer.has_content:
+            self.first = self._clock()
+
+    def _take_event(self, event: Any, is_error: bool) -> None:
+        if is_error or (isinstance(event, dict) and "error" in (event.get("object"), event.get("type"))):
+            error = event.get("error") if isinstance(event, dict) else None
+            self.fault = json.dumps({"error": error or event or "no reason given"}).encode("ascii")
+        elif not isinstance(event, dict) or event.get("error"):
+            raise ValueError
+        else:
+            self._answer.add(event)
+
+
+def _is_whole(data: bytes) -> bool:
+    try:
+        return data.strip() == _DONE or json.loads(data) is not None
+    except (ValueError, RecursionError):
+        return False

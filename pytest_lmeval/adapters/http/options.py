@@ -1,0 +1,211 @@
+"""The options of adapters that ask a server, checked once, when one is made."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import os
+import re
+from abc import abstractmethod
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass, field
+from types import MappingProxyType
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+from pytest_lmeval.adapters.options import Check, checked, fault, flag, table, text
+from pytest_lmeval.numbers import Number
+from pytest_lmeval.redaction import is_secret_name
+
+_NAME_OF_VARIABLE = re.compile(r"[A-Z_][A-Z0-9]{0,15}(_[A-Z0-9]{1,15})*")
+_KEY_NAMES = r"(api_?)?key|authorization|token|api_token"
+
+
+@dataclass(frozen=True, slots=True)
+class ServerOptions:
+    """How to ask the server. Times are seconds, prices are per million tokens, limits are per minute.
+
+    ``temperature`` None leaves it to the server. ``max_tokens`` and ``stop`` are for requests that have no
+    ``max_tokens`` of their own, and besides the stops of their own. ``timeout`` limits one attempt.
+    """
+
+    base_url: str
+    api_key_env: str
+    system: str | None = None
+    temperature: float | None = 0
+    top_p: float | None = None
+    max_tokens: int | None = None
+    stop: tuple[str, ...] = ()
+    stream: bool = False
+    extra_body: Mapping[str, Any] = field(default_factory=dict)
+    price_input: float | None = None
+    price_output: float | None = None
+    requests_per_minute: float | None = None
+    tokens_per_minute: float | None = None
+    max_response_bytes: int = 8 * 2**20
+    timeout: float = 3600
+
+    @property
+    @abstractmethod
+    def url(self) -> str:
+        """The address that requests are sent to."""
+
+    @property
+    def needs_key(self) -> bool:
+        """False for plain http to this machine, where servers commonly ask for no key."""
+        return self.base_url.startswith("https:") or not _is_loopback(urlsplit(self.base_url).hostname or "")
+
+    def public(self) -> dict[str, Any]:
+        """Return the options that are set, as JSON values; none of them is a secret."""
+        values = {name: value for name, value in asdict(self).items() if value not in (None, (), {})}
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+
+    def cost(self, prompt_tokens: int | None, completion_tokens: int | None) -> float | None:
+        """Return what so many tokens cost; None without prices or where a number is not known."""
+        if self.price_input is None or self.price_output is None:
+            return None
+        if prompt_tokens is None or completion_tokens is None:
+            return None
+        return (prompt_tokens * self.price_input + completion_tokens * self.price_output) / 1e6
+
+
+Given = TypeVar("Given", bound=ServerOptions)
+
+
+def read(adapter: str, kind: type[Given], checks: Mapping[str, Check], given: Mapping[str, Any]) -> Given:
+    """Return the options that were ``given``; raise UsageError that names the option and what was expected."""
+    for name in given.keys() - checks.keys():
+        _refuse_key(adapter, name, checks)
+    options = kind(**checked(adapter, checks, given, show=_shown))
+    if (options.price_input is None) != (options.price_output is None):
+        raise fault(adapter, "option price_input and price_output expected both or neither (0 for what is free)")
+    return options
+
+
+def temperature(highest: float) -> Check:
+    """Take a number from 0 to ``highest``, or 'default' (None) to send none and leave it to the server."""
+    number = Number(0, highest)
+
+    def check(value: Any) -> float | None:
+        if value != "default" and not number.allows(value):
+            raise ValueError(f"{number}, or 'default'")
+        return None if value == "default" else value
+
+    return check
+
+
+def extra_body(example: str, owned: Collection[str], forbidden: Collection[str] = ()) -> Check:
+    """Take a table of JSON values for the body, without the names that are ``owned`` or ``forbidden``, or a secret's.
+
+    The ``owned`` have options of their own, the ``forbidden`` change what a response is.
+    """
+
+    def check(value: Any) -> dict[str, Any]:
+        table(example)(value)
+        if taken := sorted(value.keys() & {*owned}):
+            raise ValueError(f"no {', '.join(taken)} in it: there are options for these")
+        if refused := sorted(value.keys() & {*forbidden}):
+            raise ValueError(f"no {', '.join(refused)} in it: one whole completion is asked for at a time")
+        if name := _secret_name(value):
+            raise ValueError(f"no {name} in it: a key is named with api_key_env, never given")
+        try:
+            fields: dict[str, Any] = json.loads(json.dumps(value, allow_nan=False))
+        except (TypeError, ValueError, RecursionError):
+            raise ValueError("a table of JSON values") from None
+        return fields
+
+    return check
+
+
+def _base_url(value: Any) -> str:
+    """Take an http or https URL without user, query or fragment, as given but for a trailing slash."""
+    expected = "an http or https URL without user, query or fragment, such as 'http://127.0.0.1:8000/v1'"
+    if not isinstance(value, str) or not value.isprintable() or re.search(r"[\s\\]", value):
+        raise ValueError(expected)
+    try:
+        parts = urlsplit(value)
+        fine = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        fine = False
+    if not fine or any(mark in value for mark in "@?#"):
+        raise ValueError(expected)
+    return value.rstrip("/")
+
+
+def _environment_name(value: Any) -> str:
+    """Take the name of an environment variable, or '' for none."""
+    if not isinstance(value, str):
+        raise ValueError("the name of an environment variable")
+    if not value or value in os.environ or (_NAME_OF_VARIABLE.fullmatch(value) and _few_digits(value)):
+        return value
+    raise ValueError("the name of the environment variable that holds the key, not a key")
+
+
+def _few_digits(name: str) -> bool:
+    return len(name) <= 64 and sum(char.isdigit() for char in name) <= 4
+
+
+def _stops(value: Any) -> tuple[str, ...]:
+    """Take one text or several, none of them empty."""
+    texts = (value,) if isinstance(value, str) else value
+    if not isinstance(texts, list | tuple) or not all(isinstance(item, str) and item for item in texts):
+        raise ValueError("a non-empty text or a list of them")
+    return tuple(texts)
+
+
+def _secret_name(value: Any, depth: int = 20) -> str:
+    if isinstance(value, Mapping) and depth:
+        own = next((name for name in value if isinstance(name, str) and is_secret_name(name)), "")
+        return own or _secret_name(list(value.values()), depth - 1)
+    if isinstance(value, list | tuple) and depth:
+        return next((name for item in value if (name := _secret_name(item, depth - 1))), "")
+    return ""
+
+
+CHECKS: Mapping[str, Check] = MappingProxyType(
+    {
+        "base_url": _base_url,
+        "api_key_env": _environment_name,
+        "system": text,
+        "top_p": Number(above=0, high=1).check,
+        "max_tokens": Number(1, whole=True).check,
+        "stop": _stops,
+        "stream": flag,
+        "price_input": Number(0).check,
+        "price_output": Number(0).check,
+        "requests_per_minute": Number(above=0).check,
+        "tokens_per_minute": Number(above=0).check,
+        "max_response_bytes": Number(1, whole=True).check,
+        "timeout": Number(above=0).check,
+    }
+)
+"""The checks of the options of :class:`ServerOptions` but for two that each server has limits of its own for."""
+
+
+def _refuse_key(adapter: str, name: str, checks: Mapping[str, Check]) -> None:
+    """Raise UsageError where ``name`` is given for a key, or may be one."""
+    choices = f"(choices: {', '.join(sorted(checks))})"
+    bare = re.sub(rf"^{adapter}_?|^open_?ai_?", "", name, flags=re.IGNORECASE)
+    if re.fullmatch(_KEY_NAMES, bare, re.IGNORECASE):
+        how = "a key is never given as a value: name its environment variable with api_key_env"
+        raise fault(adapter, f"unknown option {name!r}; {how} {choices}")
+    if not re.fullmatch(r"[A-Za-z_]{1,32}", name):
+        raise fault(adapter, f"unknown option of {len(name)} characters {choices}")
+
+
+def _shown(value: Any) -> str:
+    """Show a value that cannot be a key; describe any other."""
+    if value is None or isinstance(value, bool | int | float):
+        return repr(value)
+    if isinstance(value, str):
+        return repr(value) if len(value) <= 7 else f"a text of {len(value)} characters"
+    return f"a {type(value).__name__}"
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

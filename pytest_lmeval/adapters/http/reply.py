@@ -1,0 +1,101 @@
+"""A reply as JSON, whatever interface it is of, and what is wrong with one that is no answer.
+
+Asking again may help after an error object that does not blame the request, an empty body, and the page of a proxy.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pytest_lmeval.adapters.http.faults import excerpt, worth_retrying
+from pytest_lmeval.adapters.http.secret import ApiKey
+from pytest_lmeval.errors import AdapterError, TransientError
+from pytest_lmeval.records.checked import count as whole
+
+_FAULTS_OF_THE_REQUEST = (
+    *("invalid", "auth", "permission", "forbidden", "not_found", "not found", "unsupported", "quota", "billing"),
+    *("content_filter", "content_policy", "context_length"),
+)
+
+# The names that decide an answer, wherever they are in a reply.
+_READ = frozenset(
+    {
+        *("choices", "message", "delta", "content", "text", "refusal", "finish_reason", "error", "model", "usage"),
+        *("tool_calls", "function", "name", "arguments", "reasoning_content", "reasoning", "thinking", "logprobs"),
+        *("prompt_tokens", "completion_tokens", "input_tokens", "output_tokens", "stop_reason", "input"),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A reply as JSON; ``where``, ``body`` and ``key`` are for errors."""
+
+    fields: Mapping[str, Any]
+    where: str
+    body: bytes
+    key: ApiKey
+
+    def error(self, what: str, *, kind: type[AdapterError] = AdapterError) -> AdapterError:
+        """Return the error that says ``what`` is wrong with this reply."""
+        return kind(f"{self.where}: {what}: {excerpt(self.key.scrub_bytes(self.body)) or 'empty body'}")
+
+
+def parse(body: bytes, where: str, key: ApiKey) -> Document:
+    """Return the reply as JSON; raise AdapterError unless it is an object without an error."""
+    try:
+        fields = json.loads(body.decode("utf-8-sig"), object_pairs_hook=once_each)
+    except TwiceSaid as said:
+        raise Document({}, where, body, key).error(str(said)) from None
+    except (ValueError, RecursionError):
+        # Nothing, or the page of a proxy in front of the server.
+        kind = TransientError if body.strip()[:1] in (b"", b"<") else AdapterError
+        raise Document({}, where, body, key).error("invalid JSON", kind=kind) from None
+    document = Document(fields if isinstance(fields, dict) else {}, where, body, key)
+    if not isinstance(fields, dict):
+        raise document.error(f"expected a JSON object, got {type(fields).__name__}")
+    if error := fields.get("error"):
+        raise document.error("error object", kind=TransientError if may_pass(error) else AdapterError)
+    return document
+
+
+class TwiceSaid(ValueError):
+    """A reply says twice what decides the answer: which of the two is meant, nobody can tell."""
+
+
+def once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of a reply by its names; raise TwiceSaid where it has a name that is read twice."""
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next((name for name in names if name in _READ and names.count(name) > 1), None)
+        if twice is not None:
+            raise TwiceSaid(f"the reply says {twice!r} twice")
+    return found
+
+
+def may_pass(error: Any) -> bool:
+    """Tell whether an error object in a reply of the class 2xx may be gone the next time."""
+    if not isinstance(error, dict):
+        return True
+    codes = [error.get(name) for name in ("code", "status", "status_code")]
+    numbers = [int(code) for code in codes if isinstance(code, int | str) and re.fullmatch(r"\d{3}", str(code))]
+    if numbers:
+        return worth_retrying(numbers[0])
+    words = " ".join(str(error.get(name)) for name in ("type", "code")).lower()
+    return not any(word in words for word in _FAULTS_OF_THE_REQUEST)
+
+
+def count(document: Document, name: str) -> int | None:
+    """Return a number of tokens from the usage; None if it is missing. Raise AdapterError for anything else."""
+    usage = document.fields.get("usage") or {}
+    if not isinstance(usage, dict):
+        raise document.error(f"expected usage to be an object, got {type(usage).__name__}")
+    try:
+        return None if (value := usage.get(name)) is None else whole(name, value)
+    except ValueError as error:
+        raise document.error(f"usage: {error}") from None

@@ -42,7 +42,7 @@ class Document:
 
     def error(self, what: str, *, kind: type[AdapterError] = AdapterError) -> AdapterError:
         """Return the error that says ``what`` is wrong with this reply."""
-        return kind(f"{self.where}: {what}: {excerpt(self.key.scrub_bytes(self.body)) or 'empty body'}")
+        return kind(f"{self.where}: {self.key.scrub(what)}: {excerpt(self.key.scrub_bytes(self.body)) or 'empty body'}")
 
 
 def parse(body: bytes, where: str, key: ApiKey) -> Document:

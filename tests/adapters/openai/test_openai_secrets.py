@@ -15,8 +15,10 @@ from .scripted_server import (
     Exchange,
     ScriptedServer,
     Step,
+    chat,
     cut_off,
     hangs,
+    json_reply,
     raw,
     says,
 )
@@ -90,6 +92,12 @@ def echoes(code: int, where: str) -> Step:
 def test_a_server_that_echoes_the_key_does_not_spread_it(code: int, where: str) -> None:
     outcome = ask([echoes(code, where)])
     assert outcome.error is not None
+    assert_no_key(outcome.text)
+
+
+def test_a_finish_reason_that_is_the_key_does_not_spread_it() -> None:
+    outcome = ask([json_reply(chat(None, finish_reason=KEY))])
+    assert "no text (finish_reason '***')" in str(outcome.error)
     assert_no_key(outcome.text)
 
 

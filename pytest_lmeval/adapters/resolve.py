@@ -26,7 +26,10 @@ Read = Callable[[str], str | None]
 """Returns the value of an environment variable. Its repr shows none: tracebacks have it."""
 _READ: ContextVar[Read] = ContextVar("environment", default=os.getenv)
 # By the kind of an adapter, the variable that names its server where no option does, and the server without both.
-_SERVERS = {"openai": ("OPENAI_BASE_URL", "https://api.openai.com/v1")}
+_SERVERS = {
+    "openai": ("OPENAI_BASE_URL", "https://api.openai.com/v1"),
+    "anthropic": ("ANTHROPIC_BASE_URL", "https://api.anthropic.com"),
+}
 ANSWERING_METHODS = ("complete", "generate_requests", "generate", "loglikelihood")
 
 

@@ -196,7 +196,7 @@ def check_costs(adapters: Iterable[Any], tasks: Iterable[Task]) -> None:
         if adapter is not None and not _tells_cost(adapter):
             raise UsageError(
                 f"{_NO_COST}, which adapter {adapter_name(adapter)} does not say: give it prices "
-                "(openai: price_input and price_output, per million tokens), or leave the option out"
+                "(price_input and price_output, per million tokens), or leave the option out"
             )
     for task in tasks:
         if task.needs == "loglikelihood":

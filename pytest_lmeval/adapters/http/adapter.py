@@ -70,7 +70,7 @@ class HttpAdapter(ABC, Generic[Given]):
 
     @abstractmethod
     def _completion_of(self, document: Document, request: Generate, reply: Reply) -> Completion:
-        """Return the answer in a reply; raise AdapterError where it holds none."""
+        """Return the answer in a reply; raise AdapterError where it holds no answer."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r}, base_url={self._options.base_url!r})"

@@ -64,8 +64,8 @@ def _option(name: str, text: str, *, also: str = "", **keywords: Any) -> tuple[l
 _OPTIONS = [
     _option(
         "--lm-adapter",
-        "the model; repeatable, to compare several: toy, replay:PATH, openai:MODEL, hf:PATH, module:Object, a "
-        "profile (ini: lm_adapter)",
+        "the model; repeatable, to compare several: toy, replay:PATH, openai:MODEL, anthropic:MODEL, hf:PATH, "
+        "module:Object, a profile (ini: lm_adapter)",
         metavar="[LABEL=]SPEC",
         type=given,
         action="append",

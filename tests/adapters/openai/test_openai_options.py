@@ -226,7 +226,8 @@ def test_without_aiohttp_the_error_says_what_to_install(monkeypatch: pytest.Monk
         OpenAIAdapter("m", base_url=LOCAL)
 
 
-def test_importing_the_adapter_imports_neither_aiohttp_nor_asyncio() -> None:
-    code = "import sys, pytest_lmeval.adapters.openai; print({'aiohttp', 'asyncio'} & set(sys.modules))"
+@pytest.mark.parametrize("name", ["openai", "anthropic"])
+def test_importing_the_adapter_imports_neither_aiohttp_nor_asyncio(name: str) -> None:
+    code = f"import sys, pytest_lmeval.adapters.{name}; print({{'aiohttp', 'asyncio'}} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=300)
     assert "set()" == done.stdout.strip()

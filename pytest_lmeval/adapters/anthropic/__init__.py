@@ -1,0 +1,21 @@
+"""The adapter ``anthropic:MODEL``: any server that speaks Anthropic's Messages interface over HTTP.
+
+A request goes through the modules in this order: :mod:`.options` once, then :mod:`.request`,
+:mod:`~pytest_lmeval.adapters.http.transport` (with what is beside it, and :mod:`.stream`) and :mod:`.response`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pytest_lmeval.adapters.anthropic.adapter import AnthropicAdapter
+from pytest_lmeval.errors import UsageError
+
+__all__ = ["AnthropicAdapter", "make"]
+
+
+def make(argument: str, **options: Any) -> AnthropicAdapter:
+    """Return the adapter ``anthropic:MODEL``."""
+    if not argument:
+        raise UsageError("adapter 'anthropic' needs the model's name: anthropic:MODEL")
+    return AnthropicAdapter(argument, **options)

@@ -1,0 +1,48 @@
+"""The adapter itself: what Anthropic's Messages interface asks and answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from pytest_lmeval.adapters.anthropic.options import MessagesOptions, read_options
+from pytest_lmeval.adapters.anthropic.request import request_body, stops
+from pytest_lmeval.adapters.anthropic.response import completion
+from pytest_lmeval.adapters.anthropic.stream import StreamedMessage
+from pytest_lmeval.adapters.http.adapter import HttpAdapter
+from pytest_lmeval.adapters.http.reply import Document
+from pytest_lmeval.adapters.http.secret import ApiKey
+from pytest_lmeval.types import Completion, Generate
+
+if TYPE_CHECKING:
+    from pytest_lmeval.adapters.http.transport import Reply
+
+_VERSION = "2023-06-01"
+
+
+class AnthropicAdapter(HttpAdapter[MessagesOptions]):
+    """A model behind a server that speaks Anthropic's Messages interface.
+
+    The options are those of :class:`~pytest_lmeval.adapters.anthropic.options.MessagesOptions`; see
+    :class:`HttpAdapter`.
+    """
+
+    kind = "anthropic"
+    assembly = StreamedMessage
+    # Of those that clients of other interfaces send, the server refuses a request for one that it does not know.
+    request_options = frozenset(
+        {"model", "temperature", "top_p", "top_k", "thinking", "metadata", "service_tier", "output_config"}
+    )
+
+    def _read_options(self, given: Mapping[str, Any]) -> MessagesOptions:
+        return read_options(given)
+
+    def _headers(self, key: ApiKey) -> Mapping[str, str]:
+        return {"anthropic-version": _VERSION, **({"x-api-key": key.header()} if key else {})}
+
+    def _body(self, request: Generate) -> bytes:
+        return request_body(self.name, self._options, request)
+
+    def _completion_of(self, document: Document, request: Generate, reply: Reply) -> Completion:
+        asked = stops(self._options, request)
+        return completion(document, self._options, asked, reply.latency_ms, reply.ttft_ms)

@@ -1,0 +1,108 @@
+"""From a request to the body that is sent."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import takewhile
+from typing import Any
+
+from pytest_lmeval.adapters.anthropic.options import ADAPTIVE, MessagesOptions
+from pytest_lmeval.errors import RequestRefused
+from pytest_lmeval.types import Generate, Message, ToolCall
+
+_CHOICES: Mapping[str, Mapping[str, str]] = {"none": {"type": "none"}, "required": {"type": "any"}}
+
+
+def request_body(model: str, options: MessagesOptions, request: Generate) -> bytes:
+    """Return the JSON body of ``request``; ASCII, so that any text survives, lone surrogates included.
+
+    The request's own ``max_tokens`` and ``options`` go before the adapter's. Raise RequestRefused where the interface
+    has no place for something in the conversation.
+    """
+    prompt = (Message("user", request.prompt),) if isinstance(request.prompt, str) else request.prompt
+    thinking = _thinking(options, prompt)
+    max_tokens = options.max_tokens if request.max_tokens is None else request.max_tokens
+    fields = {
+        "model": model,
+        "max_tokens": (max_tokens or 0) + thinking.get("budget_tokens", 0),
+        "system": _system(prompt) or options.system or None,
+        "messages": _messages(prompt),
+        "temperature": options.temperature,
+        "top_p": options.top_p,
+        "top_k": options.top_k,
+        "stop_sequences": [stop for stop in stops(options, request) if stop.strip()] or None,
+        "thinking": thinking or None,
+        **_tools(request),
+        "stream": options.stream or None,
+    }
+    asked = {name: value for name, value in fields.items() if value is not None}
+    whole = asked | dict(options.extra_body) | dict(request.options)
+    return json.dumps(whole, separators=(",", ":")).encode("ascii")
+
+
+def stops(options: MessagesOptions, request: Generate) -> list[str]:
+    """Return the texts at which the answer ends; the interface takes none of blanks alone."""
+    return list(dict.fromkeys((*request.stop, *options.stop)))
+
+
+def _thinking(options: MessagesOptions, prompt: Sequence[Message]) -> dict[str, Any]:
+    if options.thinking in (None, ADAPTIVE):
+        return {"type": ADAPTIVE} if options.thinking else {}
+    # Thoughts are never sent back, and with a budget the interface wants those before a call beside its result.
+    since = takewhile(lambda message: message.role != "assistant", reversed(prompt))
+    if any(message.role == "tool" for message in since):
+        return {}
+    return {"type": "enabled", "budget_tokens": options.thinking}
+
+
+def _system(prompt: Sequence[Message]) -> str:
+    return "\n\n".join(message.content for message in prompt if message.role == "system")
+
+
+def _messages(prompt: Sequence[Message]) -> list[dict[str, Any]]:
+    """Return the conversation as turns of user and assistant: neighbours of one role are one turn of several blocks."""
+    turns: list[dict[str, Any]] = []
+    for message in prompt:
+        if message.role == "system":
+            if turns:
+                raise RequestRefused("a system message after another one; the Messages interface has them at the front")
+            continue
+        blocks = [*_blocks(message)]
+        role = "assistant" if message.role == "assistant" else "user"
+        if turns and turns[-1]["role"] == role:
+            turns[-1]["content"] += blocks
+        elif blocks:
+            turns.append({"role": role, "content": blocks})
+    return turns
+
+
+def _blocks(message: Message) -> Iterator[dict[str, Any]]:
+    if message.role == "tool":
+        yield {"type": "tool_result", "tool_use_id": message.tool_call_id, "content": message.content}
+        return
+    # An answer of blanks alone is no block: the interface takes none. A question of blanks is for it to refuse.
+    if message.content.strip() or message.role != "assistant":
+        yield {"type": "text", "text": message.content}
+    for call in message.tool_calls:
+        yield {"type": "tool_use", "id": call.id, "name": call.name, "input": _input(call)}
+
+
+def _input(call: ToolCall) -> dict[str, Any]:
+    """Return the arguments of a call that is sent back; the interface takes objects only, whatever the model wrote."""
+    return {"INVALID_JSON": call.arguments} if call.values is None else call.values
+
+
+def _tools(request: Generate) -> Mapping[str, Any]:
+    if not request.tools:
+        return {}
+    tools = {"tools": [_tool(tool) for tool in request.tools]}
+    choice = request.tool_choice
+    if choice in ("", "auto"):
+        return tools  # what the server does by itself
+    return {**tools, "tool_choice": _CHOICES.get(choice) or {"type": "tool", "name": choice}}
+
+
+def _tool(tool: Mapping[str, Any]) -> dict[str, Any]:
+    own = {name: value for name, value in tool.items() if name != "parameters"}
+    return own | {"input_schema": {"type": "object", **(tool.get("parameters") or {})}}

@@ -1,0 +1,124 @@
+"""From the body of a reply to a completion.
+
+Answers, which are scored: text, calls of tools, thoughts without an answer, a turn that ended without a word, and what
+the model said until it was stopped as a refusal. Errors, which are not: an error object, a reply that is no message, a
+block of a kind that is not known, and no block at all where all tokens allowed were used.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pytest_lmeval.adapters.anthropic.options import MessagesOptions
+from pytest_lmeval.adapters.http.faults import one_line
+from pytest_lmeval.adapters.http.reply import Document, count
+from pytest_lmeval.errors import RequestRefused
+from pytest_lmeval.types import Completion, ToolCall
+
+_REASONS = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "tool_use": "tool_calls",
+}
+_LONGEST_NAME = 200
+# Tokens of the prompt that a cache of the server's took, and those that it gave.
+_CACHED = ("cache_creation_input_tokens", "cache_read_input_tokens")
+# Thoughts that the server keeps to itself.
+_SILENT = frozenset({"redacted_thinking"})
+
+
+def completion(
+    document: Document,
+    options: MessagesOptions,
+    stops: Sequence[str] = (),
+    latency_ms: float | None = None,
+    ttft_ms: float | None = None,
+) -> Completion:
+    """Return the message as a completion; raise AdapterError where it is no answer.
+
+    It ends before the first of ``stops`` in the text: those of blanks alone the server was not asked for.
+    """
+    blocks = _blocks(document)
+    thoughts, text = _joined(blocks, "thinking"), _joined(blocks, "text")
+    calls = tuple(_tool_call(document, block) for block in blocks if block["type"] == "tool_use")
+    given = document.fields.get("stop_reason")
+    if not blocks and given == "max_tokens":
+        raise document.error(
+            "no text (stop_reason 'max_tokens', all tokens allowed were used before any text)", kind=RequestRefused
+        )
+    reason = _REASONS.get(given, one_line(given)) if isinstance(given, str) else ""
+    if thoughts:
+        text = text.lstrip("\r\n")  # what the model wrote between its thoughts and its answer
+    end = min((place for stop in stops if (place := text.find(stop)) >= 0), default=None)
+    prompt_tokens, completion_tokens = _prompt_tokens(document), count(document, "output_tokens")
+    return Completion(
+        text=text[:end],
+        latency_ms=latency_ms,
+        finish_reason=reason if end is None else "stop",
+        prompt_tokens=prompt_tokens,
+        completion_tokens=completion_tokens,
+        cost=_cost(document, options, prompt_tokens, completion_tokens),
+        thoughts=thoughts,
+        reasoning_tokens=_reasoning_tokens(document),
+        tool_calls=calls if end is None else (),
+        ttft_ms=ttft_ms,
+        served_by=_served_by(document.fields.get("model")),
+    )
+
+
+def _blocks(document: Document) -> list[Mapping[str, Any]]:
+    """Return the blocks of the message; raise AdapterError for anything else."""
+    content = document.fields.get("content")
+    if not isinstance(content, list) or not all(isinstance(block, dict) for block in content):
+        raise document.error("no content; expected a list of blocks")
+    for block in content:
+        kind = block.get("type")
+        if kind in ("text", "thinking"):
+            if not isinstance(block.get(kind), str):
+                raise document.error(f"a block {kind} without its text")
+        elif kind != "tool_use" and kind not in _SILENT:
+            raise document.error(f"a block {one_line(repr(kind))}; expected text, thinking or tool_use")
+    return content
+
+
+def _joined(blocks: Sequence[Mapping[str, Any]], kind: str) -> str:
+    return "".join(block[kind] for block in blocks if block["type"] == kind)
+
+
+def _tool_call(document: Document, block: Mapping[str, Any]) -> ToolCall:
+    """Return a call; the arguments of one that was streamed are the text that the model wrote, valid or not."""
+    name, given = block.get("name"), block.get("input")
+    if not isinstance(name, str) or not isinstance(given, dict | str):
+        raise document.error("a block tool_use without name or input")
+    return ToolCall(str(block.get("id") or ""), name, given if isinstance(given, str) else json.dumps(given))
+
+
+def _prompt_tokens(document: Document) -> int | None:
+    """Return all tokens of the prompt: ``input_tokens`` leaves out those that a cache of the server's took or gave."""
+    own = count(document, "input_tokens")
+    return None if own is None else own + sum(count(document, name) or 0 for name in _CACHED)
+
+
+def _cost(
+    document: Document, options: MessagesOptions, prompt_tokens: int | None, completion_tokens: int | None
+) -> float | None:
+    cost = options.cost(prompt_tokens, completion_tokens)
+    if cost is None or options.price_input is None:
+        return None
+    prices = zip(_CACHED, (options.price_cache_write, options.price_cache_read), strict=True)
+    each = ((count(document, name) or 0, price) for name, price in prices if price is not None)
+    return cost + sum(tokens * (price - options.price_input) for tokens, price in each) / 1e6
+
+
+def _reasoning_tokens(document: Document) -> int | None:
+    usage = document.fields.get("usage")
+    details = usage.get("output_tokens_details") if isinstance(usage, dict) else None
+    return details.get("thinking_tokens") if isinstance(details, dict) else None
+
+
+def _served_by(model: Any) -> str:
+    return one_line(model)[:_LONGEST_NAME] if isinstance(model, str) and model else ""

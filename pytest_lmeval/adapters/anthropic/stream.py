@@ -1,0 +1,92 @@
+"""The events of a stream, put together to the message that the server would have sent in one piece."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+# By the kind of a piece, the field that it has, and the field of the block that it is added to.
+_PIECES = {
+    "text_delta": ("text", "text"),
+    "thinking_delta": ("thinking", "thinking"),
+    "input_json_delta": ("partial_json", "input"),
+}
+
+
+class StreamedMessage:
+    """A message, as far as its events came; one block after the other."""
+
+    def __init__(self) -> None:
+        self.has_content = False
+        self.has_ended = False
+        self._message: dict[str, Any] = {}
+        self._usage: dict[str, Any] = {}
+        self._blocks: dict[int, dict[str, Any]] = {}
+        self._pieces: dict[int, dict[str, list[str]]] = {}
+
+    def add(self, event: Mapping[str, Any]) -> None:
+        """Add an event; raise ValueError or TypeError where it is no part of a message, or not in its place."""
+        kind = event.get("type")
+        if kind == "message_start":
+            self._start(_table(event, "message"))
+        elif kind == "content_block_start":
+            self._start_block(event.get("index"), _table(event, "content_block"))
+        elif kind == "content_block_delta":
+            self._add_piece(event.get("index"), _table(event, "delta"))
+        elif kind == "message_delta":
+            self._message |= _table(event, "delta")
+            self._add_usage(event.get("usage"))
+        elif kind == "message_stop":
+            self.has_ended = True
+        # Others, such as ping, say nothing of the answer: more kinds may come with time.
+
+    def document(self) -> dict[str, Any]:
+        """Return what came, in the form of a reply in one piece; the input of a call is the text of its pieces."""
+        blocks = [self._whole(index) for index in sorted(self._blocks)]
+        return {**self._message, "content": blocks, "usage": self._usage}
+
+    def _start(self, message: Mapping[str, Any]) -> None:
+        if self._message:
+            raise ValueError
+        self._message = dict(message)
+        self._add_usage(message.get("usage"))
+
+    def _start_block(self, index: Any, block: Mapping[str, Any]) -> None:
+        if not self._message or not isinstance(index, int) or index in self._blocks:
+            raise ValueError
+        self._blocks[index], self._pieces[index] = dict(block), {}
+        for name in ("text", "thinking"):
+            self._add_text(index, name, block.get(name) or "")
+        self.has_content = self.has_content or block.get("type") == "tool_use"
+
+    def _add_piece(self, index: Any, delta: Mapping[str, Any]) -> None:
+        name, place = _PIECES.get(str(delta.get("type")), ("", ""))
+        if index not in self._blocks:
+            raise ValueError
+        if name:
+            self._add_text(index, place, delta.get(name))
+
+    def _add_text(self, index: int, name: str, text: Any) -> None:
+        if not isinstance(text, str):
+            raise TypeError
+        self._pieces[index].setdefault(name, []).append(text)
+        self.has_content = self.has_content or bool(text)
+
+    def _add_usage(self, usage: Any) -> None:
+        """Take the numbers of tokens, which are sums so far: a later one goes before an earlier one."""
+        if isinstance(usage, dict):
+            self._usage |= {name: value for name, value in usage.items() if value is not None}
+
+    def _whole(self, index: int) -> dict[str, Any]:
+        block, pieces = self._blocks[index], self._pieces[index]
+        texts = {name: "".join(parts) for name, parts in pieces.items() if name in block or any(parts)}
+        if not texts.get("input", True):
+            del texts["input"]  # no arguments: what the block began with is all
+        return {**block, **texts}
+
+
+def _table(event: Mapping[str, Any], name: str) -> dict[str, Any]:
+    found = event.get(name)
+    if not isinstance(found, dict):
+        raise TypeError
+    return found

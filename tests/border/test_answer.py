@@ -10,19 +10,19 @@ import pytest
 from tests.border.table import Border, Row, check
 from tests.conftest import BOTH, RunModule
 
-# The prompt is what the adapter returns; ``reply`` reads a server's reply as the adapter openai does.
+# The prompt is what the adapter returns; ``reply`` reads a server's reply as the adapter openai, or another one, does.
 ANSWERS = """
 import asyncio, math
 from pytest_lmeval import Completion
-from pytest_lmeval.adapters.openai.options import read_options
+from pytest_lmeval.adapters import anthropic, openai
 from pytest_lmeval.adapters.http.reply import parse
-from pytest_lmeval.adapters.openai.response import completion
 from pytest_lmeval.adapters.http.secret import ApiKey
 
 KEY = "kept-hushed-000-secret"
 
-def reply(body):
-    return completion(parse(body.encode(), "HTTP 200", ApiKey("")), read_options({}), 1.0)
+def reply(body, of=openai):
+    found = parse(body.encode(), "HTTP 200", ApiKey(""))
+    return of.response.completion(found, of.options.read_options({}), latency_ms=1.0)
 
 def throw(error):
     raise error
@@ -49,8 +49,8 @@ def _row(kind: str, name: str, answer: str, **fields: object) -> Row:
     return Row(kind=kind, what=answer, files=files, example=f"{name}:a", **fields)  # type: ignore[arg-type]  # by name
 
 
-def _refused(kind: str, name: str, answer: str, says: str, status: str = "error") -> Row:
-    return _row(kind, name, answer, fate="refused", status=status, says=says)
+def _refused(kind: str, name: str, answer: str, says: str, status: str = "error", **fields: object) -> Row:
+    return _row(kind, name, answer, fate="refused", status=status, says=says, **fields)
 
 
 def _used(kind: str, name: str, answer: str, score: float = 1.0, **fields: object) -> Row:
@@ -61,6 +61,13 @@ def _choice(**fields: object) -> str:
     return repr(json.dumps({"choices": [{"message": {"content": "4"}, **fields}]}))
 
 
+def _blocks(**usage: object) -> str:
+    return repr(json.dumps({"content": [{"type": "text", "text": "4"}], "usage": usage}))
+
+
+# Markdown lists 25 failures, in the order of the files: the last two are not on it.
+_LISTED = ("terminal", "board", "junit", "page")
+_IMAGE = '{"content": [{"type": "image"}]}'
 _TWICE = '{"choices": [{"message": {"content": "4"}}], "choices": [{"message": {"content": "5"}}]}'
 BORDER = Border(
     name="a model's answer",
@@ -114,6 +121,13 @@ BORDER = Border(
         _refused("raising", "within", f"reply({_choice(error={'code': 502})})", "error in the choice"),
         _used("raising", "again", "Completion('4', finish_reason='error' if attempt == 1 else 'stop')"),
         _used("secret", "secret", "KEY", 0.0, unsaid="kept-hushed-000-secret"),
+        _used("absent", "no_usage", f"reply({_blocks()}, anthropic)"),
+        _refused(
+            "wrong type", "written", f"reply({_IMAGE!r}, anthropic)", "a block 'image'; expected text", on=_LISTED
+        ),
+        _refused(
+            "not finite or negative", "wrong", f"reply({_blocks(output_tokens=-1)}, anthropic)", "usage: ", on=_LISTED
+        ),
         _refused("same name", "other", "Other.Completion()", "answers.Completion, expected text"),
     ),
 )

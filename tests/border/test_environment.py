@@ -72,6 +72,14 @@ BORDER = Border(
     arguments=("tasks", "--lm-retries=0"),
     rows=(
         shown("absent", "no variable", "", "adapter openai:m at https://api.openai.com/v1 (default)"),
+        shown(
+            "absent",
+            "no variable of another server's",
+            NOBODY,
+            "adapter anthropic:m at https://api.anthropic.com (default)",
+            "--lm-adapter=anthropic:m",
+            environment={"OPENAI_BASE_URL": NOBODY, "ANTHROPIC_API_KEY": "sk-0123456789abcdef"},
+        ),
         shown("empty", "a blank variable", "  ", "adapter openai:m at https://api.openai.com/v1 (default)"),
         refused("wrong type", "no URL", "localhost:8000", FROM),
         shown("too large", "a long path", f"{NOBODY}/{'a' * 5000}", f"at {NOBODY}/aaaa"),

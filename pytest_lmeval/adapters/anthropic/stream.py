@@ -42,7 +42,7 @@ class StreamedMessage:
 
     def document(self) -> dict[str, Any]:
         """Return what came, in the form of a reply in one piece; the input of a call is the text of its pieces."""
-        blocks = [self._whole(index) for index in sorted(self._blocks)]
+        blocks = [self._whole(index) for index in self._blocks]
         return {**self._message, "content": blocks, "usage": self._usage}
 
     def _start(self, message: Mapping[str, Any]) -> None:
@@ -78,11 +78,9 @@ class StreamedMessage:
             self._usage |= {name: value for name, value in usage.items() if value is not None}
 
     def _whole(self, index: int) -> dict[str, Any]:
-        block, pieces = self._blocks[index], self._pieces[index]
-        texts = {name: "".join(parts) for name, parts in pieces.items() if name in block or any(parts)}
-        if not texts.get("input", True):
-            del texts["input"]  # no arguments: what the block began with is all
-        return {**block, **texts}
+        # Without a piece, such as of arguments, what the block began with is all.
+        texts = {name: "".join(parts) for name, parts in self._pieces[index].items() if any(parts)}
+        return {**self._blocks[index], **texts}
 
 
 def _table(event: Mapping[str, Any], name: str) -> dict[str, Any]:

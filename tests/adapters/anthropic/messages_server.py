@@ -98,7 +98,11 @@ def events_of(answer: Message) -> Iterator[dict[str, Any]]:
     for index, block in enumerate(answer["content"]):
         yield from _events_of_block(index, block)
     ended = {"stop_reason": answer["stop_reason"], "stop_sequence": answer["stop_sequence"]}
-    yield {"type": "message_delta", "delta": ended, "usage": {"output_tokens": usage["output_tokens"]}}
+    yield {
+        "type": "message_delta",
+        "delta": ended,
+        "usage": {"input_tokens": None, "output_tokens": usage["output_tokens"]},
+    }
     yield {"type": "message_stop"}
 
 
@@ -115,8 +119,8 @@ def _events_of_block(index: int, block: dict[str, Any]) -> Iterator[dict[str, An
     elif block["type"] == "thinking":
         deltas = [{"type": "thinking_delta", "thinking": piece} for piece in _pieces(block["thinking"])]
         deltas.append({"type": "signature_delta", "signature": block["signature"]})
-    elif block["type"] == "tool_use" and block["input"]:
-        written = ["", *_pieces(json.dumps(block["input"]))]
+    elif block["type"] == "tool_use":
+        written = ["", *_pieces(json.dumps(block["input"]) if block["input"] else "")]
         deltas = [{"type": "input_json_delta", "partial_json": piece} for piece in written]
     for delta in deltas:
         yield {"type": "content_block_delta", "index": index, "delta": delta}

@@ -32,8 +32,13 @@ MESSAGES: dict[str, tuple[dict[str, Any], Completion]] = {
             tool_calls=(ToolCall("t1", "look", '{"at": 2, "where": "h\\u00e9\\n"}'), ToolCall("t2", "stop", "{}")),
         ),
     ),
+    "a call alone": (
+        message(CALLS[1], stop_reason="tool_use"),
+        replace(SAID, finish_reason="tool_calls", tool_calls=(ToolCall("t2", "stop", "{}"),)),
+    ),
+    "a long name": (message(text("4"), model="m" * 999), replace(SAID, text="4", served_by="m" * 200)),
     "thoughts": (
-        message(thought("let me"), {"type": "redacted_thinking", "data": "x"}, thought(" see"), text("4")),
+        message(thought("let me"), {"type": "redacted_thinking", "data": "x"}, thought(" see"), text("\n\n4")),
         replace(SAID, text="4", thoughts="let me see"),
     ),
     "thoughts alone": (
@@ -163,7 +168,7 @@ def piece(index: Any, **delta: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     "events",
     [
-        pytest.param([*WHOLE[:3], *WHOLE], id="a message twice"),
+        pytest.param([WHOLE[0], *WHOLE], id="a message twice"),
         pytest.param([*WHOLE[:3], WHOLE[2], *WHOLE[3:]], id="a block twice"),
         pytest.param(WHOLE[2:], id="a block before its message"),
         pytest.param([*WHOLE[:2], *WHOLE[3:]], id="a piece before its block"),
@@ -190,6 +195,10 @@ def test_an_error_in_a_stream_is_the_reply(kind: str, error: type[AdapterError])
     event = {"type": "error", "error": {"type": kind, "message": "no luck"}}
     found = refused(streams(*WHOLE[:6], event), stream=True)
     assert (error, True) == (type(found), "no luck" in str(found))
+
+
+def test_an_error_without_an_object_is_one_too() -> None:
+    assert "error object" in str(refused(raw(head(200, OPEN) + b'data: {"type": "error"}\n\n'), stream=True))
 
 
 def test_arguments_that_were_cut_off_are_the_text_that_came() -> None:

@@ -47,6 +47,17 @@ def test_the_key_and_the_version_are_headers() -> None:
     assert seen[0]["x-api-key"].startswith("sk-")
 
 
+def test_no_key_is_no_header() -> None:
+    seen: list[dict[str, str]] = []
+
+    async def step(exchange: Exchange) -> None:
+        seen.append(dict(exchange.seen.headers))
+        await FINE(exchange)
+
+    assert "x-api-key header is required" in str(refused(step, api_key_env=""))
+    assert "x-api-key" not in seen[0]
+
+
 def test_what_was_asked_for_is_sent() -> None:
     body = sent(
         Generate("hi", stop=("A",), max_tokens=5),
@@ -73,8 +84,9 @@ def test_what_was_asked_for_is_sent() -> None:
 
 
 def test_options_of_one_request_go_first() -> None:
-    body = sent(Generate("hi", options={"temperature": 1, "model": "other"}), temperature=0)
-    assert ("other", 1) == (body["model"], body["temperature"])
+    options = {"temperature": 1, "model": "other", "service_tier": "auto"}
+    body = sent(Generate("hi", options=options), temperature=0, extra_body={"service_tier": "standard_only"})
+    assert options == {name: body[name] for name in options}
 
 
 @pytest.mark.parametrize(

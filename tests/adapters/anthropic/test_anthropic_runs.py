@@ -33,6 +33,7 @@ def answered(url, token):
 async def test_client(lm):
     reply = await asyncio.to_thread(answered, lm.base_url, lm.token)
     assert "4" == reply["choices"][0]["message"]["content"]
+    assert "5" == (await lm.ask("say: 5", model="other")).text
 """
 
 
@@ -161,7 +162,8 @@ def test_a_client_of_another_interface_is_answered_and_what_does_not_pass_is_rep
     result = project.run_pytest("--lm-adapter=anthropic:m", "--lm-gate=none")
     assert 0 == result.ret
     result.stdout.fnmatch_lines(["*not passed on between clients and m: seed (1)*"])
-    (body,) = [seen.json for seen in server.requests]
+    body, other = [seen.json for seen in server.requests]
+    assert "other" == other["model"]
     assert {"model": "m", "max_tokens": 9, "system": "be short", "temperature": 0.5} == {
         name: value for name, value in body.items() if name != "messages"
     }

@@ -97,6 +97,7 @@ def usage_error(options: dict[str, Any]) -> str | None:
         ({"api_key_env": "hf_abcdefghijklmnopqrst"}, "not a key"),
         ({"api_key_env": "A1B2C3D4E5F6"}, "not a key"),
         ({"api_key": KEY}, "unknown option 'api_key'; a key is never given as a value"),
+        ({"Open_AI_API_Key": KEY}, "unknown option 'Open_AI_API_Key'; a key is never given as a value"),
         ({KEY: 1}, "unknown option of 27 characters"),
         ({"temprature": 1}, "unknown option 'temprature'; did you mean 'temperature'?"),
         ({"model": "other"}, "unknown option 'model'"),

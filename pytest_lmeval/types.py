@@ -8,7 +8,7 @@ Every one is a frozen value. An example goes through them in this order::
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -333,7 +333,8 @@ class Metric:
     A metric that runs code takes the sandbox as a fourth argument. ``extras`` are the keys of a record's ``extras``
     that it reads. ``package`` is what it imports when it scores and not every installation has, ``install`` what pip
     installs to get it. ``needs_targets`` is False where a record may be without. A metric that ``takes_calls`` gets the
-    output as it is in the ledger, tool calls included, and its examples are asked with ``extras.tools``.
+    output as it is in the ledger, tool calls included, and its examples are asked with ``extras.tools``. ``check``
+    raises RecordRefused for targets and extras that no answer could be scored by.
     """
 
     name: str
@@ -345,6 +346,7 @@ class Metric:
     install: str = ""
     needs_targets: bool = True
     takes_calls: bool = False
+    check: Callable[[Sequence[str], Mapping[str, Any]], None] | None = None
 
 
 COST_UNKNOWN = "cost_unknown"

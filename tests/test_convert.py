@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_lmeval import validate_file
-from pytest_lmeval.convert import KINDS, convert_gsm8k, convert_humaneval
+from pytest_lmeval.convert import KINDS, convert_bfcl, convert_gsm8k, convert_humaneval
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.postprocess import post_process
 from pytest_lmeval.records.recording import read_recording
@@ -58,6 +58,13 @@ def _program(**changed: str) -> Record:
 SOURCES = {
     "gsm8k": _lines(_problem(small="A: 2", large="A: 3"), _problem(small="A: 2", large="A: 2")),
     "humaneval": _lines(_program()),
+    "bfcl": _lines(
+        {
+            "id": "irrelevance_0",
+            "question": [[{"role": "user", "content": "Hello."}]],
+            "function": [{"name": "f", "parameters": {"type": "dict", "properties": {}}}],
+        }
+    ),
 }
 
 
@@ -68,7 +75,7 @@ def _source(folder: Path, data: bytes, name: str = "source.jsonl") -> Path:
 
 
 def test_the_kinds_are_known_by_name() -> None:
-    assert {"gsm8k": convert_gsm8k, "humaneval": convert_humaneval} == KINDS
+    assert {"bfcl": convert_bfcl, "gsm8k": convert_gsm8k, "humaneval": convert_humaneval} == KINDS
 
 
 # --- gsm8k -----------------------------------------------------------------------------------------------------------

@@ -43,7 +43,7 @@ def test_the_docs_show_a_bad_line_for_every_rule() -> None:
 @each_row("page", PAGES)
 def test_every_good_record_in_the_docs_is_valid(page: Path) -> None:
     registry = default_registry(entry_points=False)
-    registry.add_metric("starts_with", lambda prediction, targets, extras: 0.0)
+    registry.add_metric("begins_politely", lambda prediction, targets, extras: 0.0)
     blocks = re.findall(r"```json\n(.*?)\n```", page.read_text(encoding="utf-8"), re.DOTALL)
     records = [block for block in blocks if "targets" in json.loads(block)]
 
@@ -78,7 +78,7 @@ def test_the_sixth_task_of_the_docs_runs_with_its_own_metric(project: Project) -
 
     result.assert_outcomes(passed=1)
     board = project.board()
-    assert ["starts_with", 1.0] == [board["tasks"][0]["metric"], board["overall_score"]]
+    assert ["begins_politely", 1.0] == [board["tasks"][0]["metric"], board["overall_score"]]
 
 
 def test_the_wrapping_conftest_of_the_docs_changes_what_is_scored(project: Project) -> None:

@@ -9,11 +9,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
+from pytest_lmeval.convert.bfcl import convert_bfcl
 from pytest_lmeval.convert.gsm8k import convert_gsm8k
 from pytest_lmeval.convert.humaneval import convert_humaneval
 
-__all__ = ["KINDS", "Converter", "convert_gsm8k", "convert_humaneval"]
+__all__ = ["KINDS", "Converter", "convert_bfcl", "convert_gsm8k", "convert_humaneval"]
 
 Converter = Callable[[Path, Path], list[Path]]
 
-KINDS: Mapping[str, Converter] = MappingProxyType({"gsm8k": convert_gsm8k, "humaneval": convert_humaneval})
+KINDS: Mapping[str, Converter] = MappingProxyType(
+    {"bfcl": convert_bfcl, "gsm8k": convert_gsm8k, "humaneval": convert_humaneval}
+)

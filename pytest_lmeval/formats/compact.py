@@ -135,7 +135,9 @@ def _check_turn(turn: Any, field: str, tools: Sequence[Mapping[str, Any]], regis
     if known.needs_sandbox:
         raise RecordRefused("bad_value", f"{field}.metric", f"{metric} runs programs, which a turn cannot")
     if "targets" in turn:
-        checks.strings(turn["targets"], f"{field}.targets")
+        targets = checks.strings(turn["targets"], f"{field}.targets")
+        if known.check is not None:
+            known.check(targets, extras)
     elif "metric" in turn and known.needs_targets:
         raise RecordRefused("missing_required", f"{field}.targets", f"the metric {metric} needs targets")
     if known.takes_calls:
@@ -197,6 +199,8 @@ def _check_extras(extras: Mapping[str, Any], metric: str, targets: tuple[str, ..
         tools = tools_of(extras["tools"], "extras.tools")
         check_choice(extras, "extras", tools)
         check_call_extras(extras, "extras", tools)
+    if (check := registry.metrics[compact_metric(metric)].check) is not None:
+        check(targets, extras)
     if metric in _READ_EXTRAS:
         # The metric reads its rules there: a record of which no answer could be scored is refused now.
         try:

@@ -1,0 +1,137 @@
+"""Right-or-wrong metrics over what a text contains: patterns, parts, its last number.
+
+Case counts unless ``extras.ignore_case`` is true.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+from pytest_lmeval.errors import RecordRefused
+from pytest_lmeval.metrics.parts.declare import metric
+from pytest_lmeval.types import Score
+
+__all__ = ["contains_all", "contains_any", "number", "regex", "starts_with"]
+
+_MOST_DIGITS = 400
+# A comma separates thousands only where each group behind it has three digits.
+_NUMBER = re.compile(
+    r"(?<![\w.])([+\-\u2212]?)[$\u20ac\u00a3\u00a5]?([+\-\u2212]?)"
+    r"(\d{1,3}(?:,\d{3})+(?![\d,])(?:\.\d+)?|\d+(?:\.\d+)?|\.\d+)([eE][+\-]?\d{1,3})?(?!\w)"
+)
+
+
+def check_patterns(targets: Sequence[str], extras: Mapping[str, Any]) -> None:
+    """Raise RecordRefused for a target that is no regular expression, and for a bad ``ignore_case``."""
+    _check_flag(extras)
+    for place, pattern in enumerate(targets):
+        try:
+            re.compile(pattern)
+        except (re.error, OverflowError, RecursionError) as error:
+            detail = f"expected regular expressions, got {pattern!r:.80} at index {place}: {error}"
+            raise RecordRefused("bad_value", "targets", detail) from None
+
+
+def check_parts(targets: Sequence[str], extras: Mapping[str, Any]) -> None:
+    """Raise RecordRefused for an empty target, which every text contains, and for a bad ``ignore_case``."""
+    _check_flag(extras)
+    if "" in targets:
+        raise RecordRefused("bad_value", "targets", "every text contains an empty target; give a text to look for")
+
+
+def check_numbers(targets: Sequence[str], extras: Mapping[str, Any]) -> None:
+    """Raise RecordRefused for a target without a number, and for a tolerance that is no number of at least 0."""
+    for place, target in enumerate(targets):
+        if last_number(target) is None:
+            detail = f"expected a number in each target, got {target!r:.80} at index {place}"
+            raise RecordRefused("bad_value", "targets", detail)
+    for name in ("tolerance", "relative"):
+        given = extras.get(name, 0)
+        if isinstance(given, bool) or not isinstance(given, int | float) or not 0 <= given < float("inf"):
+            raise RecordRefused("bad_value", f"extras.{name}", f"expected a number of at least 0, got {given!r:.80}")
+
+
+@metric(extras=("ignore_case",), check=check_patterns)
+def regex(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
+    """Return 1.0 if ``re.search`` finds any of the targets, which are patterns, in the prediction, else 0.0.
+
+    The search runs in a process that is killed after five seconds of CPU time: TookTooLong, a ScoringError, then.
+    """
+    from pytest_lmeval.metrics.parts.worker import shared_worker
+
+    flags = "(?i)" if extras.get("ignore_case") else ""
+    return float(any(shared_worker().ask("pattern", flags + pattern, prediction) for pattern in targets))
+
+
+@metric(extras=("ignore_case",), check=check_parts)
+def contains_all(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
+    """Return 1.0 if the prediction contains every target, else 0.0."""
+    fold = _folded(extras)
+    text = fold(prediction)
+    return float(all(fold(target) in text for target in targets))
+
+
+@metric(extras=("ignore_case",), check=check_parts)
+def contains_any(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
+    """Return 1.0 if the prediction contains any target, else 0.0."""
+    fold = _folded(extras)
+    text = fold(prediction)
+    return float(any(fold(target) in text for target in targets))
+
+
+@metric(extras=("ignore_case",), check=check_parts)
+def starts_with(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
+    """Return 1.0 if the prediction, but for white space before it, starts with any target, else 0.0."""
+    fold = _folded(extras)
+    text = fold(prediction.lstrip())
+    return float(any(text.startswith(fold(target)) for target in targets))
+
+
+@metric(extras=("tolerance", "relative"), check=check_numbers)
+def number(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> Score:
+    """Return 1.0 if the last number in the prediction equals that of any target, else 0.0.
+
+    Read are a sign, commas between thousands, decimals and exponents; a currency sign before it and a % behind it are
+    dropped. Numbers are equal by value, or if they differ by at most ``extras.tolerance`` or by at most the share
+    ``extras.relative`` of the target. A prediction without a number is unparsed.
+    """
+    given = last_number(prediction)
+    if given is None:
+        return Score(0.0, unparsed=True)
+    wanted = [each for target in targets if (each := last_number(target)) is not None]
+    return Score(float(any(_is_near(given, each, extras) for each in wanted)), {"number": str(given)})
+
+
+def last_number(text: str) -> Decimal | None:
+    """Return the last number in ``text``; None without one. One of more than 400 digits is not read."""
+    found = None
+    for match in _NUMBER.finditer(text):
+        found = match
+    if found is None or len(found[3]) > _MOST_DIGITS:
+        return None
+    is_negative = (found[1] or found[2]) in ("-", "\u2212")
+    value = Decimal(found[3].replace(",", "") + (found[4] or ""))
+    return -value if is_negative else value
+
+
+def _is_near(given: Decimal, wanted: Decimal, extras: Mapping[str, Any]) -> bool:
+    allowed = max(_exact(extras.get("tolerance", 0)), _exact(extras.get("relative", 0)) * abs(wanted))
+    return abs(given - wanted) <= allowed
+
+
+def _exact(value: float) -> Decimal:
+    # As it is written: 0.1 is a tenth, not the fraction that a computer keeps for it.
+    return Decimal(repr(value))
+
+
+def _folded(extras: Mapping[str, Any]) -> Callable[[str], str]:
+    return str.casefold if extras.get("ignore_case") else str
+
+
+def _check_flag(extras: Mapping[str, Any]) -> None:
+    given = extras.get("ignore_case", False)
+    if not isinstance(given, bool):
+        raise RecordRefused("bad_type", "extras.ignore_case", f"expected true or false, got {given!r:.80}")

@@ -94,15 +94,22 @@ def apply_metric(
     extras: Mapping[str, Any],
     sandbox: Sandbox | None = None,
 ) -> Score:
-    """Return the score of a prediction: all that the metric says of it, and whether there was nothing to score."""
+    """Return the score of a prediction: all that the metric says of it, and whether there was nothing to score.
+
+    ``extras.not`` turns a right-or-wrong metric round; what could not be parsed is wrong all the same.
+    """
     given = (prediction.text, targets, extras)
     value = metric.function(*given, sandbox) if metric.needs_sandbox else metric.function(*given)
     if not isinstance(value, Score):
-        return Score(value, prediction=prediction.text, unparsed=not prediction.found)
-    # A text without a fence was code all the same where Python could read it.
-    is_code = value.details.get("code_status", "syntax_error") != "syntax_error"
-    unparsed = not prediction.found and not is_code
-    return replace(value, prediction=prediction.text, unparsed=unparsed)
+        score = Score(value, prediction=prediction.text, unparsed=not prediction.found)
+    else:
+        # A text without a fence was code all the same where Python could read it.
+        is_code = value.details.get("code_status", "syntax_error") != "syntax_error"
+        unparsed = value.unparsed or (not prediction.found and not is_code)
+        score = replace(value, prediction=prediction.text, unparsed=unparsed)
+    if metric.binary and extras.get("not") is True:
+        return replace(score, value=0.0 if score.unparsed else 1.0 - score.value)
+    return score
 
 
 def share_of(value: Any, metric: str) -> float:

@@ -334,7 +334,8 @@ class Metric:
     that it reads. ``package`` is what it imports when it scores and not every installation has, ``install`` what pip
     installs to get it. ``needs_targets`` is False where a record may be without. A metric that ``takes_calls`` gets the
     output as it is in the ledger, tool calls included, and its examples are asked with ``extras.tools``. ``check``
-    raises RecordRefused for targets and extras that no answer could be scored by.
+    raises RecordRefused for targets and extras that no answer could be scored by. ``binary`` says that it gives 1 or 0
+    and nothing between: ``extras.not`` may turn it round.
     """
 
     name: str
@@ -347,6 +348,7 @@ class Metric:
     needs_targets: bool = True
     takes_calls: bool = False
     check: Callable[[Sequence[str], Mapping[str, Any]], None] | None = None
+    binary: bool = False
 
 
 COST_UNKNOWN = "cost_unknown"

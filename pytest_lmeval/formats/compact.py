@@ -15,7 +15,7 @@ from pytest_lmeval.formats.checks import OF_COMPACT, check_keys
 from pytest_lmeval.formats.tools import check_call_extras, check_choice, check_responses, tools_of
 from pytest_lmeval.numbers import is_whole
 from pytest_lmeval.registry import Registry
-from pytest_lmeval.types import Example, Message
+from pytest_lmeval.types import Example, Message, Metric
 
 REQUIRED = ("prompt", "targets", "metric")
 OPTIONAL = ("id", "extras")
@@ -136,8 +136,7 @@ def _check_turn(turn: Any, field: str, tools: Sequence[Mapping[str, Any]], regis
         raise RecordRefused("bad_value", f"{field}.metric", f"{metric} runs programs, which a turn cannot")
     if "targets" in turn:
         targets = checks.strings(turn["targets"], f"{field}.targets")
-        if known.check is not None:
-            known.check(targets, extras)
+        check_metric(known, metric, targets, extras, f"{field}.extras")
     elif "metric" in turn and known.needs_targets:
         raise RecordRefused("missing_required", f"{field}.targets", f"the metric {metric} needs targets")
     if known.takes_calls:
@@ -146,6 +145,19 @@ def _check_turn(turn: Any, field: str, tools: Sequence[Mapping[str, Any]], regis
                 "missing_required", "extras.tools", f"{field} has the metric {metric}, and there are no tools"
             )
         check_call_extras(extras, f"{field}.extras", tools)
+
+
+def check_metric(metric: Metric, word: str, targets: Sequence[str], extras: Mapping[str, Any], place: str) -> None:
+    """Raise RecordRefused for what no answer could be scored by; ``word`` is what the file calls the metric."""
+    if metric.check is not None:
+        metric.check(targets, extras)
+    turned = extras.get("not", False)
+    if not isinstance(turned, bool):
+        raise RecordRefused("bad_type", f"{place}.not", f"expected true or false, got {checks.type_name(turned)}")
+    if turned and not metric.binary:
+        raise RecordRefused(
+            "bad_value", f"{place}.not", f"{word} is graded: only a right-or-wrong metric is turned round"
+        )
 
 
 def _check_turn_fields(turn: Any, field: str) -> None:
@@ -199,8 +211,7 @@ def _check_extras(extras: Mapping[str, Any], metric: str, targets: tuple[str, ..
         tools = tools_of(extras["tools"], "extras.tools")
         check_choice(extras, "extras", tools)
         check_call_extras(extras, "extras", tools)
-    if (check := registry.metrics[compact_metric(metric)].check) is not None:
-        check(targets, extras)
+    check_metric(registry.metrics[compact_metric(metric)], metric, targets, extras, "extras")
     if metric in _READ_EXTRAS:
         # The metric reads its rules there: a record of which no answer could be scored is refused now.
         try:

@@ -22,7 +22,7 @@ class _Table(NamedTuple):
     separator: str
 
 
-@metric(extras=("separator",))
+@metric(extras=("separator",), binary=True)
 def has_csv(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
     """Return 1.0 if the prediction contains a table, whatever its separator, else 0.0.
 
@@ -32,7 +32,7 @@ def has_csv(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) 
     return float(_find(prediction, extras) is not None)
 
 
-@metric(extras=("separator",))
+@metric(extras=("separator",), binary=True)
 def csv_separator(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
     """Return 1.0 if the table is separated by ``extras.separator``: comma, semicolon, tab or space, or the character.
 
@@ -42,7 +42,7 @@ def csv_separator(prediction: str, targets: Sequence[str], extras: Mapping[str, 
     return float(table is not None and table.separator == (_separator(extras) or table.separator))
 
 
-@metric(extras=("columns", "separator"))
+@metric(extras=("columns", "separator"), binary=True)
 def csv_columns(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
     """Return 1.0 if the table has as many columns as ``extras.columns``, a number or a list of names, asks for."""
     wanted = _columns(extras)

@@ -14,7 +14,7 @@ _MOST_SPANS = 100
 _EXTRAS = ("answer_tuples",)
 
 
-@metric(extras=_EXTRAS)
+@metric(extras=_EXTRAS, binary=True)
 def drop_em(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
     """Return 1.0 if the prediction has the spans of any answer, in any order, else 0.0.
 

@@ -8,20 +8,20 @@ from typing import Any
 from pytest_lmeval.metrics.parts.declare import metric
 
 
-@metric()
+@metric(binary=True)
 def exact_match(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
     """Return 1.0 if the prediction equals any target once both are stripped, else 0.0."""
     stripped = prediction.strip()
     return float(any(stripped == target.strip() for target in targets))
 
 
-@metric()
+@metric(binary=True)
 def accuracy(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
     """Return ``exact_match``: the mean of it over a task is the task's accuracy."""
     return exact_match(prediction, targets, extras)
 
 
-@metric()
+@metric(binary=True)
 def completion_accuracy(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
     """Return 1.0 if the prediction equals any target without any change, else 0.0.
 
@@ -30,14 +30,14 @@ def completion_accuracy(prediction: str, targets: Sequence[str], extras: Mapping
     return float(prediction in targets)
 
 
-@metric()
+@metric(binary=True)
 def exact_match_normalized(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
     """Return 1.0 if the prediction equals any target, both lowercased and with whitespace collapsed, else 0.0."""
     normalized = _normalize(prediction)
     return float(any(normalized == _normalize(target) for target in targets))
 
 
-@metric()
+@metric(binary=True)
 def substring_contains(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
     """Return 1.0 if any target occurs in the prediction, both normalized as above, else 0.0.
 
@@ -48,7 +48,7 @@ def substring_contains(prediction: str, targets: Sequence[str], extras: Mapping[
     return float(any(target in normalized for target in wanted))
 
 
-@metric()
+@metric(binary=True)
 def multiple_choice(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
     """Return 1.0 if the prediction starts with the first character of any target, case aside, else 0.0.
 

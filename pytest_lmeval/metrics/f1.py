@@ -21,7 +21,7 @@ def f1(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> fl
     return best_over_targets(multiset_f1, prediction, targets)
 
 
-@metric()
+@metric(binary=True)
 def squad_em(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
     """Return 1.0 if the prediction has the words of any target in their order, else 0.0.
 

@@ -23,13 +23,13 @@ _OPENING = re.compile(r"[\[{]")
 _NOTHING = object()
 
 
-@metric()
+@metric(binary=True)
 def is_json(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
     """Return 1.0 if the prediction is a JSON value, or contains a JSON object or array, else 0.0."""
     return float(_find(prediction) is not _NOTHING)
 
 
-@metric()
+@metric(binary=True)
 def only_json(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
     """Return 1.0 if the prediction is one JSON value and nothing else but whitespace around it, else 0.0.
 
@@ -38,7 +38,7 @@ def only_json(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]
     return float(_parse(prediction) is not _NOTHING)
 
 
-@metric(extras=("json_schema",), package="jsonschema", install="pytest-lmeval[json]")
+@metric(extras=("json_schema",), package="jsonschema", install="pytest-lmeval[json]", binary=True)
 def json_schema(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float | Score:
     """Return 1.0 if the JSON in the prediction, found as by ``is_json``, fulfils ``extras.json_schema``, else 0.0.
 
@@ -67,7 +67,7 @@ def json_schema(prediction: str, targets: Sequence[str], extras: Mapping[str, An
     return float(bool(found) and detail)
 
 
-@metric()
+@metric(binary=True)
 def json_exact(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
     """Return 1.0 if the JSON in the prediction, found as by ``is_json``, equals any target, each JSON itself.
 

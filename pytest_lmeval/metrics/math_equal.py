@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pytest_lmeval.metrics.parts.worker import MetricWorker
 
 
-@metric(package="math_verify", install="pytest-lmeval[math]")
+@metric(package="math_verify", install="pytest-lmeval[math]", binary=True)
 def math_equal(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> Score:
     r"""Return 1.0 if the answer in the prediction equals that in any target by math-verify, else 0.0.
 

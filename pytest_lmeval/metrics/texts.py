@@ -54,7 +54,7 @@ def check_numbers(targets: Sequence[str], extras: Mapping[str, Any]) -> None:
             raise RecordRefused("bad_value", f"extras.{name}", f"expected a number of at least 0, got {given!r:.80}")
 
 
-@metric(extras=("ignore_case",), check=check_patterns)
+@metric(extras=("ignore_case",), check=check_patterns, binary=True)
 def regex(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
     """Return 1.0 if ``re.search`` finds any of the targets, which are patterns, in the prediction, else 0.0.
 
@@ -66,7 +66,7 @@ def regex(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) ->
     return float(any(shared_worker().ask("pattern", flags + pattern, prediction) for pattern in targets))
 
 
-@metric(extras=("ignore_case",), check=check_parts)
+@metric(extras=("ignore_case",), check=check_parts, binary=True)
 def contains_all(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
     """Return 1.0 if the prediction contains every target, else 0.0."""
     fold = _folded(extras)
@@ -74,7 +74,7 @@ def contains_all(prediction: str, targets: Sequence[str], extras: Mapping[str, A
     return float(all(fold(target) in text for target in targets))
 
 
-@metric(extras=("ignore_case",), check=check_parts)
+@metric(extras=("ignore_case",), check=check_parts, binary=True)
 def contains_any(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
     """Return 1.0 if the prediction contains any target, else 0.0."""
     fold = _folded(extras)
@@ -82,7 +82,7 @@ def contains_any(prediction: str, targets: Sequence[str], extras: Mapping[str, A
     return float(any(fold(target) in text for target in targets))
 
 
-@metric(extras=("ignore_case",), check=check_parts)
+@metric(extras=("ignore_case",), check=check_parts, binary=True)
 def starts_with(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
     """Return 1.0 if the prediction, but for white space before it, starts with any target, else 0.0."""
     fold = _folded(extras)
@@ -90,7 +90,7 @@ def starts_with(prediction: str, targets: Sequence[str], extras: Mapping[str, An
     return float(any(text.startswith(fold(target)) for target in targets))
 
 
-@metric(extras=("tolerance", "relative"), check=check_numbers)
+@metric(extras=("tolerance", "relative"), check=check_numbers, binary=True)
 def number(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> Score:
     """Return 1.0 if the last number in the prediction equals that of any target, else 0.0.
 

@@ -19,7 +19,12 @@ ARGUMENTS = ("exact", "subset")
 _NO_PARAMETERS: Mapping[str, Any] = {"type": "object", "properties": {}}
 
 
-@metric(extras=("tools", "calls", "order", "arguments", "text", "tool_choice"), needs_targets=False, takes_calls=True)
+@metric(
+    extras=("tools", "calls", "order", "arguments", "text", "tool_choice"),
+    needs_targets=False,
+    takes_calls=True,
+    binary=True,
+)
 def tool_calls(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> Score:
     """Return 1.0 if the calls are those of ``extras.calls``, none too many, else 0.0; the text beside them is free.
 

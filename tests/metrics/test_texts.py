@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
@@ -10,10 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_lmeval.builtin import default_registry
+from pytest_lmeval import default_registry
 from pytest_lmeval.errors import RecordRefused
-from pytest_lmeval.metrics.parts.worker import TookTooLong, Worker
+from pytest_lmeval.formats.jsonl import read_records
+from pytest_lmeval.metrics.parts.worker import MetricWorker, TookTooLong
 from pytest_lmeval.metrics.texts import contains_all, contains_any, last_number, number, regex, starts_with
+from pytest_lmeval.postprocess import apply_metric
 from pytest_lmeval.types import Score
 from tests.tables import each_row
 
@@ -52,7 +55,7 @@ def test_any_pattern_may_be_found_anywhere() -> None:
 
 
 def test_a_pattern_that_takes_too_long_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    worker = Worker(cpu_limit_s=0.2)
+    worker = MetricWorker(cpu_limit_s=0.2)
     monkeypatch.setattr("pytest_lmeval.metrics.parts.worker.shared_worker", lambda: worker)
     with pytest.raises(TookTooLong):
         regex("a" * 40 + "!", ["(a+)+$"], {})
@@ -142,3 +145,31 @@ def test_what_no_answer_could_be_scored_by_is_refused(
     with pytest.raises(RecordRefused) as caught:
         check(targets, extras)
     assert message in str(caught.value)
+
+
+def test_not_turns_a_right_or_wrong_metric_round_but_what_is_unparsed_stays_wrong() -> None:
+    registry = default_registry(entry_points=False)
+
+    def turned(name: str, rule: str, text: str) -> tuple[float, bool]:
+        score = apply_metric(registry.metric(name), registry.rule(rule)(text), ["Tea"], {"not": True})
+        return score.value, score.unparsed
+
+    assert (0.0, False) == turned("contains_any", "none", "Tea")
+    assert (1.0, False) == turned("contains_any", "none", "Milk")
+    assert (0.0, True) == turned("exact_match", "extract_letter", "?")
+    assert (0.0, True) == turned("number", "none", "none")
+
+
+@each_row(
+    ("record", "message"),
+    [
+        ({"metric": "f1", "extras": {"not": True}}, "bad_value extras.not: f1 is graded"),
+        ({"metric": "regex", "extras": {"not": 1}}, "bad_type extras.not: expected true or false, got a number"),
+        ({"metric": "number", "extras": {"not": True}, "targets": ["a"]}, "expected a number in each target"),
+    ],
+)
+def test_records_with_bad_extras_are_refused(record: dict[str, Any], message: str) -> None:
+    registry = default_registry(entry_points=False)
+    line = json.dumps({"prompt": "p", "targets": ["5"], **record}).encode()
+    (error,) = read_records(line, registry)[1]
+    assert message in error.at("t.jsonl")

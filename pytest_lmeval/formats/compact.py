@@ -136,7 +136,7 @@ def _check_turn(turn: Any, field: str, tools: Sequence[Mapping[str, Any]], regis
         raise RecordRefused("bad_value", f"{field}.metric", f"{metric} runs programs, which a turn cannot")
     if "targets" in turn:
         targets = checks.strings(turn["targets"], f"{field}.targets")
-        check_metric(known, metric, targets, extras, f"{field}.extras")
+        _check_metric(known, metric, targets, extras, f"{field}.extras")
     elif "metric" in turn and known.needs_targets:
         raise RecordRefused("missing_required", f"{field}.targets", f"the metric {metric} needs targets")
     if known.takes_calls:
@@ -147,7 +147,7 @@ def _check_turn(turn: Any, field: str, tools: Sequence[Mapping[str, Any]], regis
         check_call_extras(extras, f"{field}.extras", tools)
 
 
-def check_metric(metric: Metric, word: str, targets: Sequence[str], extras: Mapping[str, Any], place: str) -> None:
+def _check_metric(metric: Metric, word: str, targets: Sequence[str], extras: Mapping[str, Any], place: str) -> None:
     """Raise RecordRefused for what no answer could be scored by; ``word`` is what the file calls the metric."""
     if metric.check is not None:
         metric.check(targets, extras)
@@ -211,7 +211,8 @@ def _check_extras(extras: Mapping[str, Any], metric: str, targets: tuple[str, ..
         tools = tools_of(extras["tools"], "extras.tools")
         check_choice(extras, "extras", tools)
         check_call_extras(extras, "extras", tools)
-    check_metric(registry.metrics[compact_metric(metric)], metric, targets, extras, "extras")
+    if known.check is not None or "not" in extras:
+        _check_metric(known, metric, targets, extras, "extras")
     if metric in _READ_EXTRAS:
         # The metric reads its rules there: a record of which no answer could be scored is refused now.
         try:

@@ -238,14 +238,15 @@ def test_converting_again_leaves_the_same_files_alone(tmp_path: Path, kind: str)
 @each_kind
 def test_an_existing_file_of_other_content_is_never_overwritten(tmp_path: Path, kind: str) -> None:
     source = _source(tmp_path, SOURCES[kind])
-    first, *others = KINDS[kind](source, tmp_path / "out")
-    others[-1].write_text("mine")
-    first.unlink()
+    *others, last = KINDS[kind](source, tmp_path / "out")
+    last.write_text("mine")
+    for other in others:
+        other.unlink()
     with pytest.raises(UsageError) as caught:
         KINDS[kind](source, tmp_path / "out")
-    assert str(caught.value).startswith(f"{others[-1]}: exists with other content")
-    assert "mine" == others[-1].read_text()
-    assert not first.exists()
+    assert str(caught.value).startswith(f"{last}: exists with other content")
+    assert "mine" == last.read_text()
+    assert not any(other.exists() for other in others)
 
 
 @each_kind

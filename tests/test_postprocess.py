@@ -270,12 +270,12 @@ def test_only_a_metric_that_needs_the_sandbox_is_given_it() -> None:
     [
         (1.0, True, False),
         (1.0, False, True),
-        (Score(0.5, unparsed=True), True, False),
+        (Score(0.5, unparsed=True), True, True),
         (Score(0.5, {"code_status": "syntax_error"}), False, True),
         (Score(0.5, {"code_status": "pass"}), False, False),
     ],
 )
-def test_what_a_rule_did_not_find_is_unparsed_unless_python_could_read_it(
+def test_what_a_rule_or_metric_could_not_read_is_unparsed_unless_python_could(
     value: Any, found: bool, unparsed: bool
 ) -> None:
     score = apply_metric(Metric("m", lambda *_: value), Extraction("text", found), (), {})

@@ -27,16 +27,8 @@ PACKAGE = ROOT / "pytest_lmeval"
 SCRIPT = ROOT / "benchmarks" / "one_example.py"
 # Files, functions and switches between files of each way that benchmarks/one_example.py counts.
 WAYS = {
-    # Adapters are asked which secrets they hold, and what is kept and shown of a run is cleared of them.
-    # An answer tells which model gave it, and the board counts that.
-    # An answer is looked at for whether its whole batch raised.
     "library": (30, 305, 175),
     "pytest": (67, 765, 559),
-    # The board looks through the steps of functions for what their clients asked.
-    # A worker that was cancelled by strangers is missed, and nobody waits for it.
-    # The code of a function is read once, to tell whether it can judge anything and whether it changed.
-    # Names are cleared of secrets and of orders where they are made.
-    # What passed by asserts alone, asked nobody or was cancelled is counted for the board.
     "function": (75, 913, 689),
 }
 # Threads take turns as they like: so many switches may be the machine's.

@@ -481,7 +481,8 @@ class ExampleResult(_Fields):
     @property
     def times(self) -> tuple[float, ...]:
         """The milliseconds of each request that is known to have been asked."""
-        return self.request_ms or (() if self.latency_ms is None else (self.latency_ms,))
+        ms = self.answer.latency_ms
+        return self.answer.request_ms or (() if ms is None else (ms,))
 
     @property
     def decides(self) -> bool:

@@ -29,7 +29,11 @@ _TOKENS = ("prompt_tokens", "completion_tokens")
 
 def scores_of(results: Iterable[ExampleResult]) -> Values:
     """Return the scores of the results that decide, and their clusters, none where no example has one."""
-    scored = [(each.score, each.cluster) for each in results if each.score is not None and each.decides]
+    scored = [
+        (each.outcome.score, each.question.cluster)
+        for each in results
+        if each.outcome.score is not None and each.decides
+    ]
     has_clusters = any(cluster for _, cluster in scored)
     return [score for score, _ in scored], [cluster for _, cluster in scored] if has_clusters else ()
 
@@ -44,7 +48,7 @@ def breakdown(groups: Iterable[tuple[str, ExampleResult]]) -> Breakdown:
 
 def mean_score(results: Iterable[ExampleResult]) -> float | None:
     """Return the mean of the scores there are, or None."""
-    scores = [result.score for result in results if result.score is not None]
+    scores = [result.outcome.score for result in results if result.outcome.score is not None]
     return mean(scores) if scores else None
 
 
@@ -53,12 +57,12 @@ def means_by_metric(results: Sequence[ExampleResult]) -> dict[str, float | None]
     own: dict[str, list[float]] = {}
     further: dict[str, list[float]] = {}
     for result in results:
-        scores = own.setdefault(result.metric, [])
-        if result.score is not None:
-            scores.append(result.score)
-        for name, value in result.metrics.items():
+        scores = own.setdefault(result.question.metric, [])
+        if result.outcome.score is not None:
+            scores.append(result.outcome.score)
+        for name, value in result.outcome.metrics.items():
             values = further.setdefault(name, [])
-            if result.score is not None:
+            if result.outcome.score is not None:
                 values.append(value)
     means = {**dict(sorted(own.items())), **dict(sorted(further.items()))}
     return {name: mean(values) if values else None for name, values in means.items()}
@@ -73,8 +77,8 @@ def subject_mean(subjects: Breakdown) -> dict[str, float]:
 
 def by_subject(results: Sequence[ExampleResult]) -> Breakdown:
     """Return the breakdown by category; empty with fewer than two."""
-    categories = {result.category for result in results}
-    return breakdown((result.category or "none", result) for result in results) if len(categories) > 1 else {}
+    categories = {result.question.category for result in results}
+    return breakdown((result.question.category or "none", result) for result in results) if len(categories) > 1 else {}
 
 
 def pass_at_k(correct: int, n: int, k: int) -> float:
@@ -99,7 +103,7 @@ def repeat_metrics(results: Sequence[ExampleResult]) -> dict[str, float]:
     Over the scored examples: the chance that one of k responses is right, that all are, and that the commonest is.
     ``pass^1`` would be ``pass@1``.
     """
-    scored = [(result, _scores(result)) for result in results if result.details and len(_scores(result)) > 1]
+    scored = [(result, _scores(result)) for result in results if result.outcome.details and len(_scores(result)) > 1]
     if not scored:
         return {}
     n = min(len(scores) for _, scores in scored)
@@ -107,7 +111,7 @@ def repeat_metrics(results: Sequence[ExampleResult]) -> dict[str, float]:
     ks = sorted({n, *(2**power for power in range(n.bit_length()) if 2**power <= n)})
     metrics = {f"pass@{k}": mean([pass_at_k(correct, total, k) for correct, total in counts]) for k in ks}
     metrics |= {f"pass^{k}": mean([pass_hat_k(correct, total, k) for correct, total in counts]) for k in ks if k > 1}
-    metrics[f"maj@{n}"] = mean([float(result.details["majority_score"]) for result, _ in scored])
+    metrics[f"maj@{n}"] = mean([float(result.outcome.details["majority_score"]) for result, _ in scored])
     return metrics
 
 
@@ -116,7 +120,7 @@ def repeat_errors(results: Sequence[ExampleResult]) -> dict[str, float | int | N
 
     ``stderr_within`` is what asking again would move the score by; ``stderr_between`` what other examples would.
     """
-    scores = [_scores(result) for result in results if result.details and len(_scores(result)) > 1]
+    scores = [_scores(result) for result in results if result.outcome.details and len(_scores(result)) > 1]
     if not scores:
         return {}
     within = [error * error for error in map(standard_error, scores) if error is not None]
@@ -129,9 +133,9 @@ def repeat_errors(results: Sequence[ExampleResult]) -> dict[str, float | int | N
 
 def _scores(result: ExampleResult) -> Sequence[float]:
     # Of a single response the details are the metric's own.
-    if result.score is None or "majority_score" not in result.details:
+    if result.outcome.score is None or "majority_score" not in result.outcome.details:
         return ()
-    scores: Sequence[float] = result.details["scores"]
+    scores: Sequence[float] = result.outcome.details["scores"]
     return scores
 
 
@@ -183,7 +187,7 @@ def calibration(results: Iterable[ExampleResult]) -> dict[str, float | int]:
 
     The perplexity is that of the texts which language modeling tasks ask for, over all their tokens.
     """
-    scored = [result for result in results if result.score is not None]
+    scored = [result for result in results if result.outcome.score is not None]
     predicted = text_metrics(scored)
     return confidence_metrics(scored) | ({"perplexity": predicted["perplexity"]} if predicted else {})
 
@@ -197,7 +201,7 @@ def confidence_metrics(results: Iterable[ExampleResult]) -> dict[str, float | in
     sure = [
         (confidence, score >= result.threshold)
         for result in results
-        if result.details
+        if result.outcome.details
         and (score := first_score(result)) is not None
         and (confidence := confidence_of(first_details(result))) is not None
     ]
@@ -213,7 +217,7 @@ def text_metrics(results: Iterable[ExampleResult]) -> dict[str, float]:
 
     Empty without such texts, or if they are too improbable for a float.
     """
-    texts = [text for result in results if result.details and (text := _text(result)) is not None]
+    texts = [text for result in results if result.outcome.details and (text := _text(result)) is not None]
     if not texts:
         return {}
     total = math.fsum(total for total, _, _ in texts)
@@ -243,7 +247,7 @@ def spent(results: Sequence[ExampleResult]) -> Mapping[str, float | int]:
     all that should, and ``cost_known`` and ``tokens_known`` those that do, of all their requests.
     """
     times = sorted(time for result in results for time in result.times)
-    firsts = sorted(time for result in results for time in result.ttft_ms)
+    firsts = sorted(time for result in results for time in result.answer.ttft_ms)
     asked, costs, partly, tokens = _used(results)
     found = {
         "requests": len(times) or None,
@@ -253,7 +257,7 @@ def spent(results: Sequence[ExampleResult]) -> Mapping[str, float | int]:
         "tokens_per_example": sum(tokens) / len(tokens) if tokens else None,
         "cost_per_example": math.fsum(costs) / len(costs) if costs else None,
         "cost": math.fsum(costs) if costs else None,
-        "cached": sum(result.cached for result in results) or None,
+        "cached": sum(result.answer.cached for result in results) or None,
         "cost_known": len(costs) - partly if costs and len(costs) - partly < asked else None,
         "tokens_known": len(tokens) if 0 < len(tokens) < asked else None,
     }
@@ -266,12 +270,14 @@ def _used(results: Sequence[ExampleResult]) -> tuple[int, list[float], int, list
     asked = partly = 0
     costs, tokens = [], []
     for result in results:
-        usage, times = result.usage, result.times
+        usage, times = result.answer.usage, result.times
         # One that came to nothing may have been paid for.
-        if not (usage or times or result.cached) and (result.status not in _CAME_TO_NOTHING or is_function(result)):
+        if not (usage or times or result.answer.cached) and (
+            result.outcome.status not in _CAME_TO_NOTHING or is_function(result)
+        ):
             continue
         asked += 1
-        if "cost" in usage or (result.cached and not times):
+        if "cost" in usage or (result.answer.cached and not times):
             costs.append(usage.get("cost", 0.0))
             partly += bool(usage.get(COST_UNKNOWN))
         if not usage.keys().isdisjoint(_TOKENS):

@@ -55,19 +55,21 @@ def explain(result: ExampleResult, rerun: str, before: ExampleResult | None = No
 
 
 def _answer(result: ExampleResult, number: int) -> list[str]:
-    which = f" {number + 1} of {len(result.outputs)}" if len(result.outputs) > 1 else ""
+    answer, predictions, rule = result.answer, result.outcome.predictions, result.question.post_process
+    outputs, thoughts = answer.outputs, answer.thoughts
+    which = f" {number + 1} of {len(outputs)}" if len(outputs) > 1 else ""
     lines = []
-    if number < len(result.thoughts) and result.thoughts[number]:
-        lines.append(_folded(f"thoughts{which}", result.thoughts[number]))
-    if result.outputs and not result.exchanges:
-        lines += _block(f"output{which}", result.outputs[number])
-    if result.predictions and not result.exchanges and result.predictions != result.outputs:
-        lines += _block(f"prediction{which} ({result.post_process})", result.predictions[number])
-    if result.cut_off:
+    if number < len(thoughts) and thoughts[number]:
+        lines.append(_folded(f"thoughts{which}", thoughts[number]))
+    if outputs and not answer.exchanges:
+        lines += _block(f"output{which}", outputs[number])
+    if predictions and not answer.exchanges and predictions != outputs:
+        lines += _block(f"prediction{which} ({rule})", predictions[number])
+    if answer.cut_off:
         lines.append("  cut off: an output ended at the limit of tokens, or the thoughts before it did not end")
-    if result.unparsed:
-        no_answer = result.thoughts and not result.outputs[number]
-        missing = "there is no answer" if no_answer else f"{result.post_process} found nothing to extract"
+    if result.outcome.unparsed:
+        no_answer = thoughts and not outputs[number]
+        missing = "there is no answer" if no_answer else f"{rule} found nothing to extract"
         lines.append(f"  unparsed: {missing}")
     return lines
 
@@ -100,14 +102,15 @@ def _function_lines(result: ExampleResult) -> list[str]:
 
 
 def _verdict(result: ExampleResult) -> str:
-    name = printable(f"{result.task}: {result.id}", keep="")
-    if result.score is None:
-        error = printable(result.error).replace("\n", _MARK)
-        return f"{name} could not be scored ({result.status}): {error}"
-    metric = printable(result.metric, keep="")
+    question, outcome = result.question, result.outcome
+    name = printable(f"{question.task}: {question.id}", keep="")
+    if outcome.score is None:
+        error = printable(outcome.error).replace("\n", _MARK)
+        return f"{name} could not be scored ({outcome.status}): {error}"
+    metric = printable(question.metric, keep="")
     under = responses_under(result)
     of_several = f"; {under} responses under it" if under else ""
-    return f"{name} scored {result.score:.4g}, threshold {result.threshold:.4g} ({metric}){of_several}"
+    return f"{name} scored {outcome.score:.4g}, threshold {outcome.threshold:.4g} ({metric}){of_several}"
 
 
 def _thoughts_of(result: ExampleResult, number: int) -> Iterator[str]:

@@ -11,7 +11,7 @@ from tests.conftest import BOTH, Project
 from tests.sources import source
 
 OWN = """
-def starts_with(prediction, targets, extras):
+def begins_with(prediction, targets, extras):
     return float(any(prediction.startswith(target) for target in targets)) * extras.get("weight", 1.0)
 
 def after_colon(text):
@@ -28,14 +28,14 @@ class Polite:
         return [f"{self.greeting}: {prompt}" for prompt in prompts]
 
 def pytest_lmeval_register(registry):
-    registry.add_metric("starts_with", starts_with, threshold=0.5)
+    registry.add_metric("begins_with", begins_with, threshold=0.5)
     registry.add_rule("after_colon", after_colon)
     registry.add_adapter("polite", lambda argument, **options: Polite(argument or "hello", **options))
 """
 
 
 def own_records() -> list[dict[str, object]]:
-    common = {"metric": "starts_with", "targets": ["hello"]}
+    common = {"metric": "begins_with", "targets": ["hello"]}
     return [
         {"id": "whole", "prompt": "x", **common},
         {"id": "half", "prompt": "x", **common, "extras": {"weight": 0.5}},
@@ -52,7 +52,7 @@ def test_a_project_adds_a_metric_a_rule_and_an_adapter(project: Project, process
     assert 1 == result.ret
     board = project.board()
     (row,) = board["tasks"]
-    assert ("polite.v1", "starts_with", 0.5) == (board["adapter"], row["metric"], row["threshold"])
+    assert ("polite.v1", "begins_with", 0.5) == (board["adapter"], row["metric"], row["threshold"])
     scores = {id: record["score"] for id, record in project.examples().items()}
     assert {"own:whole": 1.0, "own:half": 0.5, "own:after": 0.0} == scores
     assert " x" not in project.examples()["own:after"]["prediction"][:1]
@@ -61,10 +61,10 @@ def test_a_project_adds_a_metric_a_rule_and_an_adapter(project: Project, process
 def test_a_sixth_task_of_its_own_stands_beside_the_others(project: Project) -> None:
     project.write("conftest.py", OWN)
     project.small_tasks()
-    project.task("tasks/own.jsonl", {"id": "a", "prompt": "say: hello", "targets": ["he"], "metric": "starts_with"})
+    project.task("tasks/own.jsonl", {"id": "a", "prompt": "say: hello", "targets": ["he"], "metric": "begins_with"})
     project.run()
     assert ["arithmetic", "own", "words"] == [row["task"] for row in project.board()["tasks"]]
-    project.run("-k", "starts_with").assert_outcomes(passed=1, deselected=5)
+    project.run("-k", "begins_with").assert_outcomes(passed=1, deselected=5)
 
 
 def test_an_adapter_gets_what_follows_its_colon_and_its_options(project: Project) -> None:

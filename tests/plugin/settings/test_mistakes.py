@@ -144,7 +144,9 @@ MISTAKES = {
     "array": compact(GOOD, f"[{GOOD.strip()},\n{GOOD.strip()}]\n", "t.jsonl:1: ", "one JSON array of 2", "1 bad"),
     "pretty array": compact(GOOD, json.dumps([json.loads(GOOD)], indent=2), "one JSON array of 1", "1 bad"),
     "pretty object": compact(GOOD, json.dumps(json.loads(GOOD), indent=2), "one JSON object over several", "1 bad"),
-    "half an object": compact('"metric": "exact_match"}', "", "the line ends here, and an object has to be on one line"),
+    "half an object": compact(
+        '"metric": "exact_match"}', "", "the line ends here, and an object has to be on one line"
+    ),
     "empty file": compact(GOOD, "", "t.jsonl:1: ", "no record in the file; expected one JSON object a line"),
     "UTF-16": Mistake({T: GOOD.encode("utf-16")}, VALIDATE, 1, ("t.jsonl:1: ", "UTF-16; save it as UTF-8", "1 bad")),
     "Latin-1": Mistake(

@@ -1,4 +1,4 @@
-"""When to stop asking: the money is spent, nothing works from the start, nobody is there, or the server says wait."""
+"""When to stop asking: the budget is spent, every request fails, the server is gone, or it asks the client to wait."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 REPEATS_AT_FIRST = 5
 """Equal errors in a row that end the run before any request was answered."""
 REPEATS_LATER = 20
-"""Requests in a row that found nobody to connect to that end the run later."""
+"""Requests in a row that could not connect to the server, and so end a run in which requests were answered."""
 # How the HTTP adapter says it: its errors carry no exception of the client's, whose frames would hold headers.
 _HTTP_CLIENT = re.compile(r"no usable reply from \S+: ClientConnector(DNS)?Error: ")
 

@@ -36,7 +36,7 @@ class Job:
     known: dict[int, Answer] = field(default_factory=dict)
 
     def add(self, key: Hashable, requests: Sequence[Request], held: Sequence[Answer] | None = None) -> None:
-        """Ask ``requests`` on behalf of ``key``; those of which the answers are ``held`` are not asked."""
+        """Ask ``requests`` on behalf of ``key``, but for those whose answers are in ``held``."""
         first = len(self.requests)
         if held is not None and len(held) == len(requests):
             self.known.update(enumerate(held, start=first))

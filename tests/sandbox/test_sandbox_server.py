@@ -197,6 +197,8 @@ def test_the_next_start_removes_what_was_killed_together_with_its_server(
     kept = folder.exists()
     own.close()
     os.kill(harness.pid, signal.SIGSTOP)
+    # The stop takes time: until then the harness could still tidy up after its server.
+    os.waitpid(harness.pid, os.WUNTRACED)
     os.kill(server, signal.SIGKILL)
     harness.kill()
     harness.wait()

@@ -64,7 +64,7 @@ def parse(body: bytes, where: str, key: ApiKey) -> Document:
 
 
 class TwiceSaid(ValueError):
-    """A reply says twice what decides the answer: which of the two is meant, nobody can tell."""
+    """A reply has a key twice that decides the answer, so that either value could be meant."""
 
 
 def once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -19,8 +19,8 @@ from pytest_lmeval.functions.asker import (
     open_request,
     open_step,
 )
-from pytest_lmeval.functions.example import ExampleState, as_json, cut, place
-from pytest_lmeval.functions.steps import Step
+from pytest_lmeval.functions.example import ExampleState, place
+from pytest_lmeval.functions.traced import Traced
 from pytest_lmeval.types import Completion, Generate, Message
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Services:
         return Clients(self.model, self.endpoint())
 
 
-class LmBase:
+class LmBase(Traced):
     """What an eval function records, whether it awaits or blocks."""
 
     def __init__(self, services: Services | None) -> None:
@@ -98,29 +98,6 @@ class LmBase:
             yield
         finally:
             state.may_fail -= 1
-
-    def step(self, kind: str, name: str, input: Any = None, output: Any = None) -> Step:
-        """Add a step to the example's trace, such as the call of a tool: ``step("tool", "search", {"q": q}, hits)``."""
-        return self._running.step(kind, name, input, output)
-
-    @contextmanager
-    def span(self, name: str, kind: str = "span") -> Iterator[Step]:
-        """Add a step that lasts as long as the ``with`` block; its ``output`` may be set within."""
-        state = self._running
-        step = state.step(kind, name, None, None)
-        try:
-            yield step
-        except BaseException as error:
-            step.error = f"{type(error).__name__}: {error}"
-            raise
-        finally:
-            step.ms = state.now_ms - step.start_ms
-            step.output = cut(as_json(step.output)[0])
-
-    @property
-    def trace(self) -> tuple[Step, ...]:
-        """The steps of the example so far, in the order in which they began."""
-        return tuple(self._running.steps)
 
     @property
     def base_url(self) -> str:

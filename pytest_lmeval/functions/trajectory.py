@@ -1,0 +1,226 @@
+"""Questions about what an example did: which tools it called, how often, in which order, and in how many steps.
+
+Each function takes ``lm.trace`` and returns a :class:`Finding`, which is true or false and says why. A call is what the
+model asked for in an answer to a request, and a step of the kind ``tool``: its name is the tool's, its input are the
+arguments. A step that carries out what the model asked for is one call with it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from pytest_lmeval.compact_json import json_equal
+from pytest_lmeval.errors import UsageError
+from pytest_lmeval.functions.calls import Finding, asked_in, cut_text, shown_arguments
+from pytest_lmeval.functions.example import as_json
+from pytest_lmeval.functions.steps import Step
+
+_CALL = "tool"
+
+
+def called(
+    trace: Iterable[Step], name: str, *, times: int | None = None, arguments: Mapping[str, Any] | None = None
+) -> Finding:
+    """Find whether the tool ``name`` was called: at least once, or exactly ``times`` times.
+
+    With ``arguments`` only calls count that have these, each with this value, whatever others they have besides.
+    Raises UsageError for a name that is no text, ``times`` below 0, arguments that are no JSON object, and where it
+    depends on whether a step carries out what the model asked for with other arguments.
+    """
+    _check_names([name])
+    wanted = None if arguments is None else _wanted(arguments)
+    if times is not None and (isinstance(times, bool) or not isinstance(times, int) or times < 0):
+        raise UsageError(f"called: times: expected a whole number from 0, got {times!r:.60}")
+    what = name if arguments is None else f"{name}({shown_arguments(arguments)})"
+
+    def decide(calls: Sequence[Step]) -> Finding:
+        found = [step for step in calls if step.name == name and _has(step, wanted)]
+        holds = len(found) == times if times is not None else bool(found)
+        but = "" if holds or times is None else f", not {_often(times)}"
+        text = f"{what} was called {_often(len(found))}{but}" if found else f"{what} was not called{but}"
+        return _finding(holds, text, calls)
+
+    return _agreed(trace, decide)
+
+
+def never_called(trace: Iterable[Step], *names: str) -> Finding:
+    """Find whether none of the tools ``names`` was called.
+
+    Raises UsageError without a name.
+    """
+    _check_names(names)
+    calls = _Calls(trace).as_one
+    found = [name for name in names if any(step.name == name for step in calls)]
+    text = f"{_listed(found)} {_was(found)} called" if found else f"{_listed(names)} {_was(names)} not called"
+    return _finding(not found, text, calls)
+
+
+def in_order(trace: Iterable[Step], *names: str) -> Finding:
+    """Find whether the tools ``names`` were called one after the other in this order, others between them allowed.
+
+    A name that is there twice needs two calls. Raises UsageError without a name, and where it depends on whether a step
+    carries out what the model asked for with other arguments.
+    """
+    _check_names(names)
+
+    def decide(calls: Sequence[Step]) -> Finding:
+        rest = iter(calls)
+        missed = next((place for place, name in enumerate(names) if not any(step.name == name for step in rest)), None)
+        if missed is None:
+            return _finding(True, f"{_listed(names)} {_was(names)} called in this order", calls)
+        after = f" after {names[missed - 1]}" if missed else ""
+        return _finding(False, f"{names[missed]} was not called{after}", calls)
+
+    return _agreed(trace, decide)
+
+
+def max_steps(trace: Iterable[Step], limit: int, *, kind: str | None = None) -> Finding:
+    """Find whether there are at most ``limit`` steps, or steps of a kind, such as ``request`` or ``tool``.
+
+    Raises UsageError for a limit below 0.
+    """
+    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 0:
+        raise UsageError(f"max_steps: expected a whole number from 0, got {limit!r:.60}")
+    steps = [step for step in trace if kind is None or step.kind == kind]
+    what = "step" if kind is None else f"{kind} step"
+    text = f"{len(steps)} {what}{'' if len(steps) == 1 else 's'}, at most {limit} wanted"
+    return Finding(len(steps) <= limit, cut_text(f"{text}: {', '.join(step.name or step.kind for step in steps)}"))
+
+
+class _Calls:
+    """The calls in a trace, each once, though the model asked for it and the application recorded a step of it.
+
+    The two are one call if their names and arguments are equal. ``doubtful`` are pairs of what the model asked for and
+    a later step with other arguments. ``as_one`` takes them for one call each, ``apart`` for two.
+    """
+
+    def __init__(self, trace: Iterable[Step]) -> None:
+        found = [call for step in trace for call in _calls_of(step)]
+        self._calls = [step for step, _ in found]
+        self._steps = [number for number, (_, is_asked) in enumerate(found) if not is_asked]
+        self._asked: dict[str, list[int]] = {}
+        for number, (step, is_asked) in enumerate(found):
+            if is_asked:
+                self._asked.setdefault(step.name, []).append(number)
+        # From a step to what it carries out.
+        self._pairs: dict[int, int] = {}
+        self._pair(_is_same)
+        # What the application has filled in, and a step that does not tell its arguments.
+        self._pair(_is_within)
+        certain = dict(self._pairs)
+        self._pair(lambda asked, step: True)
+        in_doubt = self._pairs.keys() - certain
+        self.doubtful = [(self._calls[self._pairs[step]], self._calls[step]) for step in sorted(in_doubt)]
+        self.as_one = self._each_once(self._pairs)
+        self.apart = self._each_once(certain)
+
+    def _pair(self, fits: Callable[[Step, Step], bool]) -> None:
+        taken = set(self._pairs.values())
+        for number in self._steps:
+            step = self._calls[number]
+            asked = (each for each in self._asked.get(step.name, ()) if each < number and each not in taken)
+            if number not in self._pairs:
+                found = next((each for each in asked if fits(self._calls[each], step)), None)
+                if found is not None:
+                    self._pairs[number] = found
+                    taken.add(found)
+
+    def _each_once(self, pairs: Mapping[int, int]) -> list[Step]:
+        carried_out = set(pairs.values())
+        kept = [(number, step) for number, step in enumerate(self._calls) if number not in carried_out]
+        return [self._with_arguments(step, pairs.get(number)) for number, step in kept]
+
+    def _with_arguments(self, step: Step, asked: int | None) -> Step:
+        if asked is None or _arguments(step) is not None:
+            return step
+        return replace(step, input=self._calls[asked].input)
+
+
+def _calls_of(step: Step) -> Iterator[tuple[Step, bool]]:
+    """Yield the calls of a step, and whether the model asked for them; else it is the application that called."""
+    if step.kind == _CALL:
+        yield step, False
+    else:
+        for call in asked_in(step):
+            yield Step(_CALL, *call), True
+
+
+def _is_same(asked: Step, step: Step) -> bool:
+    one, other = _arguments(asked), _arguments(step)
+    return asked.input == step.input if one is None or other is None else json_equal(one, other)
+
+
+def _is_within(asked: Step, step: Step) -> bool:
+    one, other = _arguments(asked), _arguments(step)
+    return other is None or (one is not None and _has(step, one))
+
+
+def _agreed(trace: Iterable[Step], decide: Callable[[Sequence[Step]], Finding]) -> Finding:
+    calls = _Calls(trace)
+    finding = decide(calls.as_one)
+    if calls.doubtful and bool(decide(calls.apart)) != bool(finding):
+        asked, step = calls.doubtful[0]
+        raise UsageError(
+            f"the model asked for {_call(asked)}, and a step says {_call(step)}: one call or two? Record the step with"
+            " the arguments that the model gave, or under another name; or ask of the steps alone:"
+            " [step for step in lm.trace if step.kind == 'tool']"
+        )
+    return finding
+
+
+def _check_names(names: Sequence[object]) -> None:
+    if not names:
+        raise UsageError("expected the name of a tool")
+    for name in names:
+        if not isinstance(name, str) or not name:
+            raise UsageError(f"expected the name of a tool, each as an argument of its own, got {name!r:.60}")
+
+
+def _wanted(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    # As the steps keep theirs: a tuple has become a list.
+    wanted = as_json(dict(arguments))[0] if isinstance(arguments, Mapping) else None
+    if not isinstance(wanted, Mapping):
+        raise UsageError(f"called: arguments: expected names and JSON values, got {arguments!r:.80}")
+    return wanted
+
+
+def _has(step: Step, wanted: Mapping[str, Any] | None) -> bool:
+    if wanted is None:
+        return True
+    given = _arguments(step)
+    return given is not None and all(name in given and json_equal(given[name], value) for name, value in wanted.items())
+
+
+def _arguments(step: Step) -> Mapping[str, Any] | None:
+    given = step.input
+    if isinstance(given, str):
+        # As models write them.
+        try:
+            given = json.loads(given)
+        except ValueError:
+            return None
+    return given if isinstance(given, Mapping) else None
+
+
+def _finding(holds: bool, text: str, calls: Sequence[Step]) -> Finding:
+    shown = f"calls: {', '.join(map(_call, calls))}" if calls else "no tool was called"
+    return Finding(holds, cut_text(f"{text}; {shown}"))
+
+
+def _call(step: Step) -> str:
+    return f"{step.name}({shown_arguments(step.input)})"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _was(names: Sequence[str]) -> str:
+    return "was" if len(names) == 1 else "were"
+
+
+def _often(times: int) -> str:
+    return "once" if times == 1 else f"{times} times"

@@ -55,7 +55,7 @@ class Finding:
 
 
 def asked_in(step: Step) -> Iterator[Call]:
-    """Yield what the model asked for in its answer to a request; nothing where ``step`` is none."""
+    """Yield what the model asked for in its answer to a request; nothing for another step."""
     if step.kind == _REQUEST and isinstance(step.output, str):
         for call in Completion.of_output(step.output).tool_calls:
             values = call.values

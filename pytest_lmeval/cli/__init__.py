@@ -15,7 +15,7 @@ from pytest_lmeval.text import printable
 COMMANDS = {
     "validate": "check task files against the rules of their dialect",
     "schema": "print a JSON Schema of a file that is read or written",
-    "init": "write a starter: two small tasks and a workflow file",
+    "init": "begin: write where the model is, a task or an eval, and a workflow for pull requests",
     "convert": "turn a published data set into task files",
     "diff": "compare two runs: what changed, whether it is worse, and in which examples",
     "rank": "rank several models on the same examples",

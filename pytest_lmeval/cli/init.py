@@ -1,23 +1,84 @@
-"""``lmeval init [DIR]``: something small that runs green at once."""
+"""``lmeval init [DIR]``: what a project needs to have its evals in its pull requests."""
 
 from __future__ import annotations
 
 import argparse
+import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from pytest_lmeval.cli.output import show
-from pytest_lmeval.starter import write_starter
+from pytest_lmeval.errors import UsageError
+from pytest_lmeval.starter import StarterFile, write_starter
+from pytest_lmeval.starter.beginnings import Beginning, beginning
+from pytest_lmeval.starter.columns import read_columns
+from pytest_lmeval.starter.models import KINDS, ChosenModel, parse_model
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     parser.add_argument("folder", metavar="DIR", nargs="?", type=Path, default=Path(), help="where (default: here)")
+    parser.add_argument("--model", metavar="SPEC", help=f"the model: {', '.join(KINDS)} (default: asked for, else toy)")
+    parser.add_argument("--base-url", metavar="URL", default="", help="the address of its server, kept in a profile")
+    parser.add_argument("--from", dest="rows", metavar="FILE", type=Path, help="your questions: csv, jsonl or parquet")
+    parser.add_argument("--question", metavar="COLUMN", default="", help="the column of the question in FILE")
+    parser.add_argument("--answer", metavar="COLUMN", default="", help="the column of the answer in FILE")
+    parser.add_argument("--function", action="store_true", help="begin with an eval function, for an application")
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Write the starter and say how to run it."""
-    written = write_starter(options.folder)
-    place = "" if options.folder == Path() else f"cd {options.folder} && "
-    show([*(f"wrote {path}" for path in written), f"now: {place}pytest tasks/ --lm-adapter=toy"])
+    """Write the starter, and say what it is and how to run it."""
+    if options.model is None and not (options.rows or options.function or options.base_url):
+        _ask(options)
+    if options.rows is None and (options.question or options.answer):
+        raise UsageError("--question and --answer name columns of a file: --from FILE")
+    if options.base_url and options.model is None:
+        raise UsageError("--base-url needs the name of the model: --model openai:NAME")
+    model = parse_model(options.model or "toy", options.base_url)
+    rows = read_columns(options.rows, options.question, options.answer) if options.rows else None
+    begin = beginning(options.folder, model, rows, function=options.function)
+    changes = write_starter(options.folder, model, begin)
+    show([*_reported(changes), *_notes(model), *_next(options.folder, model, begin)])
     return 0
+
+
+def _ask(options: argparse.Namespace) -> None:
+    """Ask a person at a terminal what no option says; elsewhere it is the toy."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return
+    show(["Where is the model? " + ", ".join(KINDS)])
+    options.model = _line("model [toy]: ") or "toy"
+    if options.model.startswith("openai:"):
+        options.base_url = _line("address of its server [OpenAI's]: ")
+    show(["What is tested? A file of questions and answers (csv, jsonl, parquet), or an application in Python"])
+    tested = _line("file, or 'function' [questions to begin with]: ")
+    options.function = tested == "function"
+    options.rows = Path(tested) if tested and not options.function else None
+
+
+def _line(prompt: str) -> str:
+    try:
+        return input(prompt).strip()
+    except EOFError:
+        return ""
+
+
+def _reported(changes: Iterable[StarterFile]) -> Iterator[str]:
+    for change in changes:
+        said = "left alone" if change.text is None else "wrote"
+        yield f"{said} {change.path}" + (f": {change.note}" if change.note else "")
+
+
+def _notes(model: ChosenModel) -> Iterator[str]:
+    if model.key:
+        yield f"the key is read from {model.key}: set it here, and as a secret of the repository"
+    if model.is_local:
+        yield f"{model.base_url} is this machine: the workflow needs an address that it can reach"
+
+
+def _next(folder: Path, model: ChosenModel, begin: Beginning) -> Iterator[str]:
+    place = "" if folder == Path() else f"cd {folder} && "
+    paths = " ".join(begin.paths)
+    yield f"now:  {place}pytest {paths}"
+    yield f"then: pytest {paths} --lm-baseline=baseline.json --lm-update-baseline, and commit baseline.json"

@@ -1,40 +1,110 @@
-"""Something small that runs green at once: two tasks, and a workflow that runs them on every pull request.
+"""What ``lmeval init`` writes: where the model is, a task or eval to begin with, and a workflow for pull requests.
 
-It writes the files below ``files/``, path for path.
+What exists is left as it is, and named.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pytest_lmeval.errors import UsageError
+from pytest_lmeval.starter.beginnings import Beginning
+from pytest_lmeval.starter.models import ChosenModel
+from pytest_lmeval.starter.settings import in_table, pytest_settings, read_text, with_keys
+from pytest_lmeval.starter.workflow import evals_workflow
+
+_WORKFLOW = ".github/workflows/evals.yml"
 
 
-def write_starter(folder: Path) -> list[Path]:
-    """Write the starter's files below ``folder``, which need not exist yet; return their paths.
+@dataclass(frozen=True, slots=True)
+class StarterFile:
+    """A file of the starter: its whole new text, or None where it was left as it is, and what to say of it."""
 
-    Raises UsageError that names everything in the way; nothing is written then.
+    path: Path
+    text: str | None
+    note: str = ""
+
+
+def write_starter(folder: Path, model: ChosenModel, beginning: Beginning) -> list[StarterFile]:
+    """Write the starter's files below ``folder``, which need not exist yet; return what became of each.
+
+    Raises UsageError where a file cannot be read or written; nothing is written unless each has a place.
     """
-    root = Path(__file__).with_name("files")
-    files = {folder / file.relative_to(root): file for file in sorted(root.rglob("*")) if file.is_file()}
+    changes = [
+        *_new(folder, {**beginning.files, _WORKFLOW: evals_workflow(folder, model, beginning.paths)}),
+        *_settings(folder, model, beginning),
+        *_ignored(folder),
+    ]
+    wanted = {change.path: change.text for change in changes if change.text is not None}
     try:
-        if taken := sorted({str(path) for target in files for path in _in_the_way(target)}):
-            names = ", ".join(taken)
-            raise UsageError(f"{names}: in the way, and never overwritten; move it, or choose another folder")
-        for target, file in files.items():
-            _copy(file, target)
+        if taken := sorted({str(place) for path in wanted for place in _in_the_way(path)}):
+            raise UsageError(
+                f"{', '.join(taken)}: in the way, and never overwritten; move it, or choose another folder"
+            )
+        for path, text in wanted.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, "utf-8", newline="")
     except OSError as error:
         raise UsageError(f"{error.filename or folder}: cannot be written: {error.strerror}") from None
-    return list(files)
+    return changes
+
+
+def _new(folder: Path, files: Mapping[str, str]) -> Iterator[StarterFile]:
+    for name, text in files.items():
+        path = folder / name
+        there = path.exists() or path.is_symlink()
+        yield StarterFile(path, None, "it exists") if there else StarterFile(path, text)
+
+
+def _settings(folder: Path, model: ChosenModel, beginning: Beginning) -> Iterator[StarterFile]:
+    """Yield what says where the model is: the setting of pytest, and the profile where the model has an address."""
+    path, table, found = pytest_settings(folder)
+    # Where nothing configures pytest yet, the imports of evals have not been thought of either.
+    beside = {} if found or path.name != "pyproject.toml" or not beginning.imports else {"pythonpath": ["."]}
+    wanted: list[tuple[Path, tuple[str, ...], dict[str, Any]]] = [
+        (path, table, {"lm_adapter": model.adapter, **beside})
+    ]
+    if model.profile:
+        profile = {"adapter": model.spec, "base_url": model.base_url}
+        wanted.append((folder / "pyproject.toml", ("tool", "lmeval", "adapters", model.profile), profile))
+    texts: dict[Path, str] = {}
+    for path, table, keys in wanted:
+        before = texts.get(path, read_text(path))
+        there = in_table(path, before, table)
+        first = next(iter(keys))
+        named = f"[{'.'.join(table)}] {', '.join(f'{key} = {value!r}' for key, value in keys.items())}"
+        if first in there:
+            same = {key: there.get(key) for key in keys if key in there} == keys
+            yield StarterFile(
+                path, None, f"{named} is there" if same else f"{first} = {there[first]!r} is there; not {named}"
+            )
+            continue
+        after = with_keys(path, before, table, keys)
+        if after is None:
+            yield StarterFile(path, None, f"add by hand: {named}")
+            continue
+        texts[path] = after
+        yield StarterFile(path, after, named)
+
+
+def _ignored(folder: Path) -> Iterator[StarterFile]:
+    """Yield the lines of ``.gitignore`` for what a run writes, and for the environment in the folder."""
+    path = folder / ".gitignore"
+    text = read_text(path)
+    there = {line.strip().strip("/") for line in text.splitlines()}
+    environments = [place.parent.name for place in sorted(folder.glob("*/pyvenv.cfg"))]
+    lines = [f"{name}/" for name in ("reports", "__pycache__", *environments) if name not in there]
+    if lines:
+        before = f"{text.rstrip()}\n" if text.strip() else ""
+        yield StarterFile(path, before + "".join(f"{line}\n" for line in lines), ", ".join(lines))
 
 
 def _in_the_way(target: Path) -> list[Path]:
-    """Return the target if it exists (a dangling link does), and the parents that are no folder."""
-    taken = [target] if target.exists() or target.is_symlink() else []
+    """Return the target if it is no file, and the parents that are no folder."""
+    taken = (
+        [target] if (target.exists() and not target.is_file()) or (target.is_symlink() and not target.exists()) else []
+    )
     return taken + [parent for parent in target.parents if parent.exists() and not parent.is_dir()]
-
-
-def _copy(file: Path, target: Path) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with target.open("xb") as copy:
-        copy.write(file.read_bytes())

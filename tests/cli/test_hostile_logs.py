@@ -126,7 +126,7 @@ Call = tuple[str | Path, ...]
 CALLS: dict[str, Callable[[Runs], list[Call]]] = {
     "validate": lambda runs: [("bad",), ("bad", "--lint"), ("bad", "--format=json"), (FOLDER,)],
     "schema": lambda runs: [("leaderboard",), (FOLDER,)],
-    "init": lambda runs: [(FOLDER,), (FOLDER,)],
+    "init": lambda runs: [(FOLDER,), (FOLDER,), ("x", "--model", FOLDER), ("x", "--from", f"{FOLDER}.csv")],
     "convert": lambda runs: [
         ("gsm8k", "gsm8k.jsonl", "-o", "out"),
         ("gsm8k", "good-gsm8k.jsonl", "-o", FOLDER),

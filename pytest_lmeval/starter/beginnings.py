@@ -1,0 +1,80 @@
+"""The task or eval that a new project begins with."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pytest_lmeval.starter.columns import QuestionRows
+from pytest_lmeval.starter.models import ChosenModel
+
+_FILES = Path(__file__).with_name("files")
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """Files by their path in the project, the paths to run, and whether they import the project's own modules."""
+
+    files: Mapping[str, str]
+    paths: tuple[str, ...] = ("tasks/",)
+    imports: bool = False
+
+
+def beginning(folder: Path, model: ChosenModel, rows: QuestionRows | None, *, function: bool) -> Beginning:
+    """Return what fits: an eval function, a task of the user's own rows, or a small task of questions.
+
+    The toy gets the tasks that it knows, another model questions that each model answers.
+    """
+    if function:
+        return _function(folder, rows)
+    if rows is not None:
+        return _task_of_rows(folder, rows)
+    names = ("arithmetic.jsonl", "support.jsonl") if model.kind == "toy" else ("first.jsonl",)
+    return Beginning({f"tasks/{name}": _text(f"tasks/{name}") for name in names})
+
+
+def _function(folder: Path, rows: QuestionRows | None) -> Beginning:
+    text = _text("tests/test_evals.py.txt")
+    if rows is None:
+        files = {"tests/test_evals.py": text, "tests/questions.jsonl": _text("tests/questions.jsonl")}
+        return Beginning(files, ("tests/test_evals.py",), imports=True)
+    for old, new in (
+        ('"questions.jsonl"', json.dumps(_relative(rows.path, folder / "tests"))),
+        ('row["question"]', f"row[{rows.question!r}]".replace("'", '"')),
+        ('row["answer"]', f"row[{rows.answer!r}]".replace("'", '"')),
+    ):
+        text = text.replace(old, new)
+    return Beginning({"tests/test_evals.py": text}, ("tests/test_evals.py",), imports=True)
+
+
+def _task_of_rows(folder: Path, rows: QuestionRows) -> Beginning:
+    """Return a data file: the rows stay where they are, and each is a test."""
+    if rows.are_numbers:
+        metric, request = "number", "Reply with the number alone."
+    elif rows.labels:
+        metric, request = "exact_match", f"Reply with one of these alone: {', '.join(rows.labels)}."
+    else:
+        metric, request = "contains_any", ""
+    prompt = f"{{{{ {rows.question} }}}}" + (f"\n{request}" if request else "")
+    text = _text("tasks/rows.yaml")
+    for old, new in (
+        ("@DATA@", json.dumps(_relative(rows.path, folder / "tasks"))),
+        ("@PROMPT@", json.dumps(prompt, ensure_ascii=False)),
+        ("@TARGET@", json.dumps(f"{{{{ {rows.answer} }}}}", ensure_ascii=False)),
+        ("@METRIC@", metric),
+    ):
+        text = text.replace(old, new)
+    name = re.sub(r"[^a-z0-9_-]+", "-", rows.path.stem.lower()).strip("-") or "rows"
+    return Beginning({f"tasks/{name}.yaml": text})
+
+
+def _relative(path: Path, folder: Path) -> str:
+    return Path(os.path.relpath(path.absolute(), folder.absolute())).as_posix()
+
+
+def _text(name: str) -> str:
+    return _FILES.joinpath(name).read_text("utf-8")

@@ -1,0 +1,68 @@
+"""Which columns of a file of rows are the question and the answer, and what kind of answers they are."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pytest_lmeval.data.rows import BadRows, read_rows
+from pytest_lmeval.errors import UsageError
+
+QUESTIONS = ("question", "prompt", "input", "query", "text", "instruction", "message", "problem")
+ANSWERS = ("answer", "target", "expected", "expected_output", "output", "label", "reference", "ideal", "solution")
+SUFFIXES = (".csv", ".jsonl", ".parquet")
+_MOST_LABELS = 12
+_NUMBER = re.compile(r"\s*[-+]?\d[\d,]{0,30}(\.\d{1,30})?\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionRows:
+    """A file of rows: its columns for the question and for the answer, and the answers, each as text."""
+
+    path: Path
+    question: str
+    answer: str
+    answers: tuple[str, ...]
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The answers if they are few and each is that of several rows, as in a classification; else none."""
+        labels = tuple(sorted(dict.fromkeys(self.answers)))
+        return labels if len(labels) <= min(_MOST_LABELS, len(self.answers) // 2) else ()
+
+    @property
+    def are_numbers(self) -> bool:
+        """Whether every answer is a number."""
+        return all(_NUMBER.fullmatch(answer) for answer in self.answers)
+
+
+def read_columns(path: Path, question: str = "", answer: str = "") -> QuestionRows:
+    """Return the rows of a file; ``question`` and ``answer`` name their columns where the names do not tell.
+
+    Raises UsageError where the file cannot be read, has no rows, or leaves open which column is which.
+    """
+    if path.suffix not in SUFFIXES:
+        raise UsageError(f"--from {path}: expected a file that ends in {', '.join(SUFFIXES)}")
+    try:
+        rows, _ = read_rows(path)
+    except BadRows as error:
+        raise UsageError(f"--from {path}: {error}") from None
+    except OSError as error:
+        raise UsageError(f"--from {path}: cannot be read: {error.strerror}") from None
+    if not rows:
+        raise UsageError(f"--from {path}: has no rows")
+    columns = list(rows[0])
+    asked = _column(path, columns, question, "question", QUESTIONS)
+    wanted = _column(path, [name for name in columns if name != asked], answer, "answer", ANSWERS)
+    return QuestionRows(path, asked, wanted, tuple(str(row.get(wanted, "")) for row in rows))
+
+
+def _column(path: Path, columns: Sequence[str], given: str, meaning: str, usual: Collection[str]) -> str:
+    found = [given] if given in columns else [name for name in columns if not given and name.lower() in usual]
+    if len(found) != 1:
+        raise UsageError(
+            f"--from {path}: which column is the {meaning}? --{meaning} COLUMN (columns: {', '.join(columns)})"
+        )
+    return found[0]

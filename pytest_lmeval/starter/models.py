@@ -1,0 +1,80 @@
+"""Where the model of a new project is, and what the project's files say of it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from pytest_lmeval.errors import UsageError
+
+KINDS = ("toy", "openai:NAME", "anthropic:NAME", "hf:PATH", "module:Object")
+_KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
+_OBJECT = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
+_ON_THIS_MACHINE = re.compile(r"localhost|127\.[\d.]+|\[?::1\]?|0\.0\.0\.0")
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenModel:
+    """What ``--model`` and ``--base-url`` say; made by :func:`parse_model`."""
+
+    spec: str
+    base_url: str = ""
+
+    @property
+    def kind(self) -> str:
+        """The adapter: ``toy``, ``openai``, ``anthropic``, ``hf``, or ``object`` for a ``module:Object``."""
+        kind = self.spec.partition(":")[0]
+        return kind if kind in ("toy", "openai", "anthropic", "hf") else "object"
+
+    @property
+    def profile(self) -> str:
+        """The name of the profile that keeps the address, or none where there is no address to keep."""
+        last = re.split("[/:]", self.spec)[-1]
+        return re.sub(r"[^A-Za-z0-9_-]+", "-", last) if self.base_url else ""
+
+    @property
+    def adapter(self) -> str:
+        """What ``lm_adapter`` says."""
+        return self.profile or self.spec
+
+    @property
+    def key(self) -> str:
+        """The environment variable that holds the API key, or none: a server on this machine needs no key."""
+        return "" if self.is_local else _KEYS.get(self.kind, "")
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the server is on this machine, where no other machine can ask it."""
+        return bool(_ON_THIS_MACHINE.fullmatch(urlsplit(self.base_url).hostname or ""))
+
+    @property
+    def extra(self) -> str:
+        """The extra of the package that the adapter needs, or none."""
+        return "hf" if self.kind == "hf" else ""
+
+
+def parse_model(spec: str, base_url: str = "") -> ChosenModel:
+    """Return the model; raise UsageError, with the choices, for a spec or an address that no run could use."""
+    model = ChosenModel(spec, base_url.rstrip("/"))
+    kind, colon, name = spec.partition(":")
+    known = spec == "toy" or (kind in ("openai", "anthropic", "hf") and name) or _OBJECT.fullmatch(spec)
+    if not known or not spec.isprintable() or (kind == "toy" and colon):
+        raise UsageError(f"--model {spec!r}: expected one of {', '.join(KINDS)}")
+    if base_url and model.kind not in _KEYS:
+        raise UsageError(f"--base-url: {spec} has no address; openai:NAME and anthropic:NAME have one")
+    if base_url:
+        _check_address(base_url)
+    return model
+
+
+def _check_address(base_url: str) -> None:
+    try:
+        parts = urlsplit(base_url)
+        usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable or not base_url.isprintable():
+        raise UsageError(f"--base-url {base_url!r}: expected an address such as http://localhost:8000/v1")
+    if parts.username or parts.password:
+        raise UsageError("--base-url: an address with a user or password in it is not written to a file")

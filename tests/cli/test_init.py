@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
-import yaml
 
+from pytest_lmeval.formats.yaml.parse import parse_yaml
 from pytest_lmeval.starter.workflow import origin
 from tests.adapters.openai.scripted_server import Exchange, chat, json_reply, serving
 
@@ -66,9 +66,14 @@ def _init(lmeval: Lmeval, *arguments: str) -> list[str]:
     return out.splitlines()
 
 
+def _job(project: Project) -> dict[str, Any]:
+    job: dict[str, Any] = parse_yaml((project.path / WORKFLOW).read_bytes())["jobs"]["evals"]
+    return job
+
+
 def _commands(project: Project) -> list[list[str]]:
     """Return the commands of the workflow that install and that test."""
-    steps = yaml.safe_load((project.path / WORKFLOW).read_text("utf-8"))["jobs"]["evals"]["steps"]
+    steps = _job(project)["steps"]
     return [shlex.split(step["run"]) for step in steps if "run" in step][:2]
 
 
@@ -141,7 +146,7 @@ def test_a_file_of_rows_is_the_data_of_an_eval_function(empty: Project, lmeval: 
 def test_a_hosted_model_gets_its_key_as_a_secret_and_no_run_of_a_fork(empty: Project, lmeval: Lmeval) -> None:
     told = _init(lmeval, "--model=anthropic:claude")
 
-    job = yaml.safe_load((empty.path / WORKFLOW).read_text("utf-8"))["jobs"]["evals"]
+    job = _job(empty)
     assert [{"ANTHROPIC_API_KEY": "${{ secrets.ANTHROPIC_API_KEY }}"}] == [
         step["env"] for step in job["steps"] if step.get("run", "").startswith("pytest ")
     ]

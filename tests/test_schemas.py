@@ -36,6 +36,7 @@ def _records(path: Path) -> list[Any]:
 
 def test_there_is_a_schema_of_every_file_that_is_read_or_written() -> None:
     assert (
+        "compact-defaults",
         "compact-record",
         "comparison",
         "dataset",
@@ -62,7 +63,7 @@ def test_a_schema_keeps_to_its_draft_and_says_what_it_is_of(name: str) -> None:
     assert {"title", "description"} <= schema.keys()
 
 
-@each_row("name", ["compact-record", "recording", "spec-record"])
+@each_row("name", ["compact-defaults", "compact-record", "recording", "spec-record"])
 def test_an_editor_can_explain_every_field_that_people_write(name: str) -> None:
     def silent(schema: Record, path: str) -> list[str]:
         found = []

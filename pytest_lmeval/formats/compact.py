@@ -27,7 +27,7 @@ RENAMED: Mapping[str, str] = MappingProxyType({"exact_match": "exact_match_norma
 _OF_TURNS = ("user", "targets", "metric", "post_process", "extras")
 
 
-_IN_EXTRAS = {
+IN_EXTRAS = {
     "metadata": " in this dialect it is called 'extras'",
     "metric_name": " in this dialect it is called 'metric'",
     **{
@@ -35,6 +35,9 @@ _IN_EXTRAS = {
         for name in ("category", "cluster", "io_pairs", "must_pass", "post_process", "tags", "tests", "threshold")
     },
 }
+"""Of fields that people look for in a record, where they belong."""
+OF_RECORD = frozenset({*REQUIRED, *OPTIONAL, TURNS})
+"""The fields of a record; what else it has in a file with defaults is data for the prompt."""
 _READ_EXTRAS = frozenset({"csv_columns", "csv_separator", "has_csv", "json_exact", "json_schema"})
 
 
@@ -46,11 +49,11 @@ def check_compact_record(record: object, line: int, registry: Registry) -> Examp
     known = registry.metrics.get(RENAMED.get(word, word)) if isinstance(word, str) else None
     needs_targets = known is None or known.needs_targets
     required = REQUIRED if needs_targets else tuple(name for name in REQUIRED if name != "targets")
-    fields = checks.check_fields(record, required, OPTIONAL if needs_targets else ("targets", *OPTIONAL), _IN_EXTRAS)
+    fields = checks.check_fields(record, required, OPTIONAL if needs_targets else ("targets", *OPTIONAL), IN_EXTRAS)
     example_id = _id(fields, line)
     prompt = checks.string(fields["prompt"], "prompt")
     targets = checks.strings(fields["targets"], "targets") if "targets" in fields else ()
-    metric = _metric(fields["metric"], "metric", registry)
+    metric = known_metric(fields["metric"], "metric", registry)
     extras = checks.optional_object(fields, "extras")
     rule = _check_extras(extras, metric, targets, registry)
     if metric == "substring_contains" and not all(target.strip() for target in targets):
@@ -69,7 +72,12 @@ def check_compact_record(record: object, line: int, registry: Registry) -> Examp
 
 
 def is_record(record: Mapping[str, Any]) -> bool:
-    """Tell whether ``record`` has what a record of this dialect needs, right or wrong: other data hardly has it."""
+    """Tell whether ``record`` has what a record of this dialect needs, right or wrong: other data hardly has it.
+
+    So has the first one, which says what the others need not.
+    """
+    if record.keys() == {"defaults"}:
+        return isinstance(record["defaults"], dict)
     if TURNS in record:
         turns = record[TURNS]
         return isinstance(turns, list) and any(isinstance(turn, dict) and "user" in turn for turn in turns)
@@ -82,7 +90,8 @@ def turn_is_scored(turn: Mapping[str, Any]) -> bool:
     return "targets" in turn or "metric" in turn
 
 
-def _metric(value: Any, field: str, registry: Registry) -> str:
+def known_metric(value: Any, field: str, registry: Registry) -> str:
+    """Return the word of a file for a metric; raise RecordRefused for one that there is not, and for that of turns."""
     metric = checks.string(value, field)
     if RENAMED.get(metric, metric) not in registry.metrics:
         raise RecordRefused("bad_value", field, str(UnknownName("metric", metric, registry.metrics.keys() - {TURNS})))
@@ -129,7 +138,7 @@ def _check_turn(turn: Any, field: str, tools: Sequence[Mapping[str, Any]], regis
         checks.number_in_range(extras["threshold"], f"{field}.extras.threshold", 0.0, 1.0)
     if "post_process" in turn:
         checks.one_of(turn["post_process"], f"{field}.post_process", registry.rules)
-    metric = _metric(turn.get("metric", "exact_match"), f"{field}.metric", registry)
+    metric = known_metric(turn.get("metric", "exact_match"), f"{field}.metric", registry)
     known = registry.metrics[RENAMED.get(metric, metric)]
     check_keys(extras, f"{field}.extras", ("threshold", *known.extras))
     if known.needs_sandbox:

@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_lmeval.data.lines import LINE_OPTION, MAX_LINE_BYTES, number_lines, parse_line
 from pytest_lmeval.errors import RecordRefused, ScoringError
@@ -23,6 +23,9 @@ from pytest_lmeval.postprocess import apply_metric, predicted, share_of
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.task import FollowUp, Prompt, Task, Tools
 from pytest_lmeval.types import Completion, Example, Exchange, Generate, RecordError, Request, Response, Score
+
+if TYPE_CHECKING:
+    from pytest_lmeval.formats.defaults import Defaults
 
 _SPEC_KEYS = frozenset({"task_id", "category", "metric_name", "post_process"})
 # Of metadata and extras, what describes an example without deciding its score.
@@ -126,6 +129,8 @@ def read_records(
     reader = _RecordReader(registry, max_line_bytes)
     for number, line in number_lines(data):
         reader.read(number, line)
+        if reader.is_stopped:
+            break
     return reader.examples, reader.errors, reader.strict is True
 
 
@@ -168,12 +173,17 @@ class _RecordReader:
         self.strict: bool | None = None
         self.examples: list[Example] = []
         self.errors: list[RecordError] = []
+        self.is_stopped = False
+        self._defaults: Defaults | None = None
         self._lines_by_id: dict[str, int] = {}
 
     def read(self, number: int, line: bytes) -> None:
         record: Any = None
         try:
             record = parse_line(line, self.max_line_bytes, LINE_OPTION)
+            if isinstance(record, dict) and "defaults" in record and not self.strict:
+                self._read_defaults(record)
+                return
             example = self._check(record, number)
             self._check_against_earlier(example)
         except RecordRefused as refused:
@@ -188,7 +198,19 @@ class _RecordReader:
             self.strict = is_spec_record(record)
         if self.strict:
             return check_spec_record(record, number)
+        if self._defaults is not None:
+            record = self._defaults.filled_in(record)
         return check_compact_record(record, number, self.registry)
+
+    def _read_defaults(self, record: Mapping[str, Any]) -> None:
+        from pytest_lmeval.formats.defaults import read_defaults
+
+        if self.strict is not None:
+            raise RecordRefused("unknown_field", "defaults", "defaults are the first record of a file, and there once")
+        # Without them every other record would be one more error.
+        self.strict, self.is_stopped = False, True
+        self._defaults = read_defaults(record, self.registry)
+        self.is_stopped = False
 
     def _check_against_earlier(self, example: Example) -> None:
         if not self.strict and self.examples and example.metric != self.examples[0].metric:

@@ -53,8 +53,18 @@ def line(id: str = "a", **fields: object) -> str:
     return json.dumps(record | fields) + "\n"
 
 
+def filled(*records: object, **changes: object) -> str:
+    """Return a file whose records have defaults."""
+    defaults = {"prompt": "say: {{ said }}", "metric": "exact_match", **changes}
+    return "".join(json.dumps(each) + "\n" for each in ({"defaults": defaults}, *records))
+
+
 def refused(kind: str, what: str, text: str | bytes, says: str, name: str = "tasks/bad.yaml", code: int = 2) -> Row:
     return refused_run(kind, what, says, code=code, files={name: text})
+
+
+def bad_line(kind: str, what: str, text: str, says: str) -> Row:
+    return refused(kind, what, text, says, "tasks/bad.jsonl")
 
 
 BORDER = Border(
@@ -88,8 +98,26 @@ BORDER = Border(
         ),
         refused("twice", "a key", TASK + "key: other\n", "bad_yaml"),
         refused("twice", "an id", line() + line(), "duplicate_task_id", "tasks/bad.jsonl"),
+        Row(
+            kind="same name",
+            what="a value that reads like a template",
+            files={"tasks/filled.jsonl": filled({"id": "a", "said": "{{ 1 + 1 }}", "targets": ["{{ 1 + 1 }}"]})},
+            example="filled:a",
+            status="passed",
+        ),
+        bad_line("absent", "a value that the prompt needs", filled({"targets": ["x"]}), "the row has no 'said'"),
+        bad_line("empty", "a value that the prompt needs", filled({"said": "", "targets": ["x"]}), "'said' is empty"),
+        bad_line("wrong type", "a misspelt default", filled(metrik="f1"), "did you mean 'metric'?"),
+        bad_line("raising", "a template that does not end", filled(prompt="{{ said"), "bad_value defaults.prompt"),
+        bad_line(
+            "too large",
+            "a template that makes much of little",
+            filled({"said": "x", "targets": ["x"]}, prompt="{{ said * 9999999 }}"),
+            "more than 4,194,304 characters",
+        ),
+        bad_line("twice", "defaults", filled({"defaults": {}}), "defaults are the first record of a file, and there"),
+        bad_line("out of order", "defaults behind a record", line() + filled(), "defaults are the first record"),
         Row(kind="late", never="files are read once, when they are collected"),
-        Row(kind="out of order", never="keys have no order, and records keep the file's"),
         Row(kind="cancelled", never="to read a file cannot be cancelled"),
         Row(kind="secret", never="a task file is written by its author; what the model answers is another border"),
     ),

@@ -1,0 +1,104 @@
+"""The first line of a compact file, where it has ``defaults``: what its records need not say, and a prompt for all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pytest_lmeval.errors import RecordRefused, nearest
+from pytest_lmeval.formats import checks
+from pytest_lmeval.formats.compact import IN_EXTRAS, OF_RECORD, known_metric
+from pytest_lmeval.formats.row_templates import RowTemplate
+from pytest_lmeval.registry import Registry
+
+DEFAULTS = "defaults"
+_KEYS = ("prompt", "metric", "post_process", "threshold", "extras", "columns")
+_IN_EXTRAS = ("post_process", "threshold")
+
+
+@dataclass(frozen=True, slots=True)
+class Defaults:
+    """What the records of a file have in common.
+
+    ``metric`` is None where each says its own. ``prompt`` is filled with what a record has besides the fields of one;
+    ``columns`` are the names of what it may have without the prompt using it.
+    """
+
+    metric: str | None
+    extras: Mapping[str, Any]
+    prompt: RowTemplate | None
+    columns: frozenset[str]
+
+    def filled_in(self, record: Any) -> Any:
+        """Return a record as it would be without defaults; raise RecordRefused for a key that nothing uses."""
+        if not isinstance(record, dict):
+            return record
+        own = {name: value for name, value in record.items() if name in OF_RECORD}
+        row = {name: value for name, value in record.items() if name not in OF_RECORD}
+        self._check_keys(row)
+        if self.prompt is not None and "prompt" not in own and "turns" not in own:
+            own["prompt"] = self.prompt.fill(row)
+        if self.metric is not None and own.keys().isdisjoint(("metric", "turns", "checks")):
+            own["metric"] = self.metric
+        extras = own.get("extras", {})
+        return {**own, "extras": {**self.extras, **extras}} if isinstance(extras, dict) else own
+
+    def _check_keys(self, row: Mapping[str, Any]) -> None:
+        used = self.columns | (set() if self.prompt is None else self.prompt.used(row))
+        for name in row:
+            if name not in used:
+                elsewhere = f";{IN_EXTRAS[name]}" if name in IN_EXTRAS else nearest(name, [*OF_RECORD, *sorted(used)])
+                hint = elsewhere or "; nothing uses it: list what is data alone in defaults.columns"
+                raise RecordRefused("unknown_field", name, f"unknown field {name!r}{hint}")
+
+
+def read_defaults(record: Mapping[str, Any], registry: Registry) -> Defaults:
+    """Return the defaults that the first record of a file has; raise RecordRefused for the first thing wrong."""
+    for name in record:
+        if name != DEFAULTS:
+            raise RecordRefused("unknown_field", name, "a line with defaults has nothing else: records follow it")
+    given = checks.optional_object(record, DEFAULTS)
+    for name in given:
+        if name not in _KEYS:
+            hint = nearest(name, _KEYS, "expected one of")
+            raise RecordRefused("unknown_field", f"{DEFAULTS}.{name}", f"unknown field {name!r}{hint}")
+    metric = known_metric(given["metric"], f"{DEFAULTS}.metric", registry) if "metric" in given else None
+    return Defaults(metric, _extras(given, registry), _prompt(given), _columns(given))
+
+
+def _extras(given: Mapping[str, Any], registry: Registry) -> Mapping[str, Any]:
+    extras = checks.optional_object(given, "extras", DEFAULTS)
+    checks.gate_fields(extras, f"{DEFAULTS}.extras")
+    if "post_process" in given:
+        checks.one_of(given["post_process"], f"{DEFAULTS}.post_process", registry.rules)
+    if "threshold" in given:
+        checks.number_in_range(given["threshold"], f"{DEFAULTS}.threshold", 0.0, 1.0)
+    twice = next((name for name in _IN_EXTRAS if name in given and name in extras), None)
+    if twice is not None:
+        raise RecordRefused("bad_value", f"{DEFAULTS}.{twice}", f"{DEFAULTS}.extras has {twice!r}, too: say it once")
+    return {**extras, **{name: given[name] for name in _IN_EXTRAS if name in given}}
+
+
+def _prompt(given: Mapping[str, Any]) -> RowTemplate | None:
+    if "prompt" not in given:
+        return None
+    field = f"{DEFAULTS}.prompt"
+    template = RowTemplate.of(checks.string(given["prompt"], field), field)
+    own = sorted(template.used(()) & OF_RECORD)
+    if own:
+        raise RecordRefused(
+            "bad_value", field, f"{own[0]!r} is a field of records; a prompt is made of their other keys"
+        )
+    return RowTemplate("prompt", template.template)
+
+
+def _columns(given: Mapping[str, Any]) -> frozenset[str]:
+    if "columns" not in given:
+        return frozenset()
+    names = checks.strings(given["columns"], f"{DEFAULTS}.columns")
+    for name in names:
+        if name in OF_RECORD or names.count(name) > 1:
+            why = "is there twice" if names.count(name) > 1 else "is a field of records"
+            raise RecordRefused("bad_value", f"{DEFAULTS}.columns", f"{name!r} {why}")
+    return frozenset(names)

@@ -118,9 +118,7 @@ class HostedTransport:
                 arrived, helper.wait = pickle.load(answers)
                 helper.received = time.monotonic()
                 for number, answer in arrived:
-                    job = helper.jobs.pop(number, None)
-                    if job is not None:
-                        self._inbox.deliver(job, answer)
+                    self._inbox.deliver(helper.jobs.pop(number), answer)
         helper.process.kill()
         status = helper.process.wait()
         if helper.process.stdin is not None:

@@ -170,7 +170,7 @@ def _message(given: Any) -> Message:
         raise ValueError(f"messages: expected objects with role and content, got {given!r:.120}")
     calls = given.get("tool_calls") or ()
     content = _text(given.get("content"))
-    if content is None and not calls:
+    if content is None and not (calls and given.get("content") is None):
         raise ValueError(f"messages: expected content that is text, got {given.get('content')!r:.120}")
     answers = given.get("tool_call_id") or ""
     if not isinstance(calls, list | tuple) or not isinstance(answers, str):

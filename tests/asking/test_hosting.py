@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -83,6 +84,17 @@ def test_a_helper_that_is_closed_has_ended(ask: Ask) -> None:
     transport.close()
     assert transport._helper is not None
     assert 0 == transport._helper.process.returncode
+
+
+def test_a_helper_that_hangs_is_ended_when_it_is_closed(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pytest_lmeval.asking.hosting._GRACE_S", 0.1)
+    adapter: Any = importlib.import_module("hosted_adapters").Echo()
+    transport = HostedTransport(adapter, Policy(), Inbox())
+    transport.submit([Job([Generate("p")])])
+    assert transport._helper is not None
+    transport._helper.process.send_signal(signal.SIGSTOP)
+    transport.close()
+    assert -signal.SIGKILL == transport._helper.process.returncode
 
 
 def test_what_an_adapter_raises_is_the_error_of_its_request(ask: Ask) -> None:

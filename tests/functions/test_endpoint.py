@@ -140,6 +140,21 @@ def test_content_that_is_no_text_is_refused_and_shown(content: object) -> None:
     assert repr(content)[:60] in str(raised.value)
 
 
+def test_content_beside_calls_may_be_absent_and_is_text_or_refused() -> None:
+    call = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+
+    def asked(**content: object) -> ChatRequest:
+        return read_request(json.dumps({"messages": [{"role": "assistant", "tool_calls": [call], **content}]}).encode())
+
+    allowed: list[dict[str, object]] = [{}, {"content": None}, {"content": ""}, {"content": []}]
+    for content in allowed:
+        (message,) = asked(**content).messages
+        assert ("", (("c1", "look", "{}"),)) == (message.content, message.tool_calls)
+    for wrong in (5, [{"type": "refusal", "refusal": "no"}]):
+        with pytest.raises(ValueError, match=r"^messages: expected content that is text, got "):
+            asked(content=wrong)
+
+
 def test_as_many_ended_examples_are_known_as_are_kept(endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pytest_lmeval.functions.endpoint._KEPT", 2)
     # What the other tests of the file left is known no more.

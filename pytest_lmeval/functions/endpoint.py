@@ -1,4 +1,4 @@
-"""A chat-completions endpoint on this machine, for the client that an application brings itself.
+"""An endpoint on this machine, for the client that an application brings itself.
 
 Each example has a token of its own, in the path or as the bearer key: what a request belongs to is never guessed.
 """
@@ -11,11 +11,11 @@ import re
 import secrets
 import socket
 import threading
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from pytest_lmeval.errors import AdapterError, LmevalError, RequestRefused, UsageError
 from pytest_lmeval.functions.asker import Asker, close_answered, close_failed, open_request
-from pytest_lmeval.functions.chat_request import ChatRequest, read_request
+from pytest_lmeval.functions.clients.body import ClientRequest, Talks
 from pytest_lmeval.functions.example import ExampleState
 from pytest_lmeval.functions.loop import Loop
 from pytest_lmeval.functions.steps import Step
@@ -24,6 +24,7 @@ from pytest_lmeval.text import printable
 if TYPE_CHECKING:
     from aiohttp import web
 
+    from pytest_lmeval.functions.clients.interfaces import Interface
     from pytest_lmeval.types import Completion
 
 _GONE = 410
@@ -32,7 +33,7 @@ _LARGEST_BODY = 64 << 20
 _LONGEST_PATH = 200
 _KEPT = 100_000
 _PATIENCE_S = 2.0
-_CHAT = "/chat/completions"
+_BASE = "/v1"
 _HOW = (
     "give the client base_url=lm.base_url, or api_key=lm.token, for instance client.with_options(base_url=lm.base_url)"
 )
@@ -41,11 +42,19 @@ _HOW = (
 class Answers(Protocol):
     """What the requests of an example are handed to."""
 
-    async def answer(self, state: ExampleState, asked: ChatRequest) -> Completion:
+    async def answer(self, state: ExampleState, asked: ClientRequest) -> Completion:
         """Return the answer; raise LmevalError without one."""
 
     def refuse(self, state: ExampleState, what: str, error: AdapterError) -> None:
         """Note a request that was refused, ``what`` being its method and path."""
+
+
+class _Example(NamedTuple):
+    """An example that requests may belong to, what they are handed to, and what it has talked of."""
+
+    state: ExampleState
+    answers: Answers
+    talks: Talks
 
 
 class Endpoint:
@@ -56,7 +65,7 @@ class Endpoint:
 
     def __init__(self, loop: Loop) -> None:
         self._loop = loop
-        self._examples: dict[str, tuple[ExampleState, Answers]] = {}
+        self._examples: dict[str, _Example] = {}
         self._gone: dict[str, str] = {}
         self.strays: dict[str, None] = {}
         self._port = 0
@@ -73,14 +82,14 @@ class Endpoint:
     def register(self, state: ExampleState, answers: Answers) -> str:
         """Return a new token, for an example whose requests are handed to ``answers``."""
         token = secrets.token_urlsafe(24)
-        self._examples[token] = state, answers
+        self._examples[token] = _Example(state, answers, {})
         return token
 
     def forget(self, token: str) -> None:
         """Answer requests with ``token`` with 410 from now on."""
         known = self._examples.pop(token, None)
         if known is not None:
-            self._gone[token] = f"{known[0].task}: {known[0].id}"
+            self._gone[token] = f"{known.state.task}: {known.state.id}"
             if len(self._gone) > _KEPT:
                 del self._gone[next(iter(self._gone))]
 
@@ -107,23 +116,22 @@ class Endpoint:
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         """Answer one HTTP request."""
-        from pytest_lmeval.functions.chat_reply import error_reply, stream_reply, whole_reply
+        # Once, with the first request: what asks aiohttp for its types is not imported before.
+        from pytest_lmeval.functions.clients.chat_reply import error_reply
+        from pytest_lmeval.functions.clients.interfaces import interface_of
 
         token = _token_of(request)
         if token not in self._examples:
             return error_reply(self._unknown(token))
-        state, answers = self._examples[token]
-        what = f"{request.method} {_path_of(request)}"
-        try:
-            asked = await _asked(request, what)
-        except RequestRefused as error:
-            answers.refuse(state, what, error)
-            return error_reply(error)
-        try:
-            answer = await answers.answer(state, asked)
-        except LmevalError as error:
-            return error_reply(error)
-        return await stream_reply(request, answer, asked) if asked.streams else whole_reply(answer, asked)
+        example = self._examples[token]
+        path = _path_of(request)
+        what = f"{request.method} {printable(path[:_LONGEST_PATH], keep='')}"
+        interface = interface_of(request.method, path, example.talks)
+        if interface is None:
+            refused = _refused(404, f"{what} is not answered here; expected {_expected()}")
+            example.answers.refuse(example.state, what, refused)
+            return error_reply(refused)
+        return await _answered(request, interface, example, what)
 
     def _unknown(self, token: str) -> RequestRefused:
         ended = self._gone.get(token)
@@ -149,7 +157,7 @@ class Clients:
                 f"adapter {asker.name}: its base_url {own} is this run's own endpoint; name a model's server"
             )
 
-    async def answer(self, state: ExampleState, asked: ChatRequest) -> Completion:
+    async def answer(self, state: ExampleState, asked: ClientRequest) -> Completion:
         """Return the answer; raise LmevalError without one, which makes the example an error.
 
         What the adapter does not take is left out, and noted in the step.
@@ -208,18 +216,35 @@ async def _stop(server: Any) -> None:
     await runner.cleanup()
 
 
-async def _asked(request: web.Request, what: str) -> ChatRequest:
+async def _answered(request: web.Request, interface: Interface, example: _Example, what: str) -> web.StreamResponse:
+    try:
+        asked = await _asked(request, interface)
+    except RequestRefused as error:
+        example.answers.refuse(example.state, what, error)
+        return interface.error(error)
+    try:
+        answer = await example.answers.answer(example.state, asked)
+    except LmevalError as error:
+        return interface.error(error)
+    return await interface.reply(request, answer, asked)
+
+
+async def _asked(request: web.Request, interface: Interface) -> ClientRequest:
     """Return what a request asks; raise RequestRefused, with a status, for one that nobody can be asked."""
     from aiohttp import web
 
-    if request.method != "POST" or not request.path.endswith(_CHAT):
-        raise _refused(404, f"only POST {_CHAT} is answered here, got {what}")
     try:
-        return read_request(await request.read())
+        return interface.read(await request.read())
     except web.HTTPRequestEntityTooLarge:
         raise _refused(413, f"the body is larger than {_LARGEST_BODY >> 20} MiB") from None
     except (ValueError, web.RequestPayloadError) as error:
         raise _refused(400, str(error)) from None
+
+
+def _expected() -> str:
+    from pytest_lmeval.functions.clients.interfaces import KNOWN
+
+    return " or ".join(f"POST {path}" for path in KNOWN)
 
 
 def _refused(status: int, message: str) -> RequestRefused:
@@ -235,6 +260,12 @@ def _token_of(request: web.Request) -> str:
 
 
 def _path_of(request: web.Request) -> str:
-    """Return the path that a client of the base URL asked for: without the token."""
-    path = f"/{request.match_info['rest']}"
-    return printable((path.removeprefix("/v1") or path)[:_LONGEST_PATH], keep="")
+    """Return the path that a client of the base URL asked for, as it was sent, without token and query.
+
+    What is no path, such as a whole URL, is returned as it is.
+    """
+    path = request.raw_path.partition("?")[0].removeprefix(f"/e/{request.match_info.get('token')}")
+    # Once for the base URL, once for clients that add it themselves.
+    for _ in range(2):
+        path = path.removeprefix(_BASE) if path.startswith(f"{_BASE}/") else path
+    return path

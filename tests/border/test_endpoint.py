@@ -80,6 +80,12 @@ DEEP = "[" * 200_000
 ROWS = (
     row("absent", "no_body", "refused(lm, 400, '')", "lm.base_url: the body is no JSON: Expecting value"),
     row("absent", "no_messages", "refused(lm, 400, {'model': 'm'})", "messages: expected a list of messages, got None"),
+    row(
+        "absent",
+        "no_input",
+        "refused(lm, 400, {'model': 'm'}, path='/responses')",
+        "input: expected a text or a list of items, got None",
+    ),
     row("empty", "no_message", "refused(lm, 400, chat() | {'messages': []})", "messages: expected a list of messages"),
     row(
         "empty",
@@ -94,12 +100,27 @@ assert (200, " [] None ()") == (got, reply["choices"][0]["message"]["content"])
         "wrong type",
         "paths",
         """
-said = refused(lm, 404, chat(), path="/responses")
-assert said.endswith("only POST /chat/completions is answered here, got POST /responses")
-assert refused(lm, 404, chat(), path="/embeddings").endswith("got POST /embeddings")
-assert refused(lm, 404, b"", path="/models", method="GET").endswith("got GET /models")
+said = refused(lm, 404, chat(), path="/files")
+assert said.startswith("POST /files is not answered here; expected POST /chat/completions or")
+assert refused(lm, 404, b"", path="/files/1", method="DELETE").startswith("DELETE /files/1 is not")
+assert refused(lm, 404, b"", path="/chat/completions", method="GET").startswith("GET /chat/completions is not")
 """,
-        "only POST /chat/completions is answered here, got POST /responses",
+        "lm.base_url: POST /files is not answered here; expected",
+    ),
+    row(
+        "wrong type",
+        "not_a_path",
+        """
+for path in ("/../files", "/%2e%2e/files", "/chat%2fcompletions", "/responses/../files", "//elsewhere/responses"):
+    assert "is not answered here" in refused(lm, 404, chat(), path=path)
+""",
+        "lm.base_url: POST /../files is not answered here; expected",
+    ),
+    row(
+        "wrong type",
+        "servers_tool",
+        "refused(lm, 400, {'input': 'hi', 'tools': [{'type': 'web_search'}]}, path='/responses')",
+        "tools: expected functions with a name, those of a server are not here",
     ),
     row("wrong type", "list", "refused(lm, 400, '[]')", "expected a JSON object with messages, got list"),
     row("wrong type", "stop", "refused(lm, 400, chat(stop=5))", "stop: expected a text or a list of texts, got 5"),
@@ -177,7 +198,7 @@ refused(lm, 400, chat(max_tokens=-1))
 refused(lm, 400, b'{"messages": "\\xff"}')
 refused(lm, 404, chat(), path="/a%0d%1b%5b2J")
 """,
-        "only POST /chat/completions is answered here, got POST /a",
+        "lm.base_url: POST /a%0d%1b%5b2J is not answered here",
         on=("terminal", "board"),
         unsaid="\x1b[2J",
     ),
@@ -213,6 +234,16 @@ send(lm, {"messages": [{"role": "user", "content": "x", "name": "me", "reasoning
         "reported",
     ),
     row(
+        "twice",
+        "options_of_responses",
+        """
+asked = {"input": "hi", "model": "stub.v1", "truncation": "auto"}
+assert 200 == send(lm, asked, path="/responses")[0]
+""",
+        "tools[].strict (1), truncation (1), user (1)",
+        "reported",
+    ),
+    row(
         "late",
         "after_the_end",
         """
@@ -232,7 +263,22 @@ else:
         "reported",
         ids=("a", "b"),
     ),
-    Row(kind="out of order", never="each request is answered alone: what came before it is in its messages"),
+    row(
+        "out of order",
+        "goes_on",
+        """
+got, first, _ = send(lm, {"model": "stub.v1", "input": "one"}, path="/responses")
+got, second, _ = send(lm, {"model": "stub.v1", "input": "two", "previous_response_id": first["id"]}, path="/responses")
+assert second["output"][0]["content"][0]["text"].startswith("one")
+""",
+        fate="used",
+    ),
+    row(
+        "out of order",
+        "goes_on_with_none",
+        "refused(lm, 400, {'input': 'two', 'previous_response_id': 'resp_1'}, path='/responses')",
+        "previous_response_id: expected the id of a response of this example that was stored, got 'resp_1'",
+    ),
     row(
         "cancelled",
         "hung_up",
@@ -261,7 +307,7 @@ assert {"message": "too long", "type": "own_error", "code": "too_long", "param":
         "may_fail",
         """
 with lm.may_fail():
-    refused(lm, 404, chat(), path="/responses")
+    refused(lm, 404, chat(), path="/files")
     assert 422 == send(lm, chat("fail", model="stub.v1"))[0]
 """,
         fate="used",

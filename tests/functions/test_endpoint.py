@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from pytest_lmeval.errors import AdapterDown, AdapterError, AdapterTimeout, BudgetSpent
-from pytest_lmeval.functions.chat_request import ChatRequest, read_request
+from pytest_lmeval.functions.clients.body import ClientRequest
+from pytest_lmeval.functions.clients.chat_request import read_request
 from pytest_lmeval.functions.endpoint import Endpoint
 from pytest_lmeval.functions.example import ExampleState
 from pytest_lmeval.functions.loop import Loop
@@ -24,10 +25,10 @@ class Heard:
 
     def __init__(self, answer: Completion | Exception) -> None:
         self._answer = answer
-        self.asked: list[ChatRequest] = []
+        self.asked: list[ClientRequest] = []
         self.refused: list[tuple[str, str]] = []
 
-    async def answer(self, state: ExampleState, asked: ChatRequest) -> Completion:
+    async def answer(self, state: ExampleState, asked: ClientRequest) -> Completion:
         self.asked.append(asked)
         if isinstance(self._answer, Exception):
             raise self._answer
@@ -58,11 +59,11 @@ def send(endpoint: Endpoint, heard: Heard, path: str = "chat/completions", metho
     return reply.status, json.loads(text) if text.startswith("{") else text, reply.headers["x-should-retry"]
 
 
-def test_nothing_but_chat_completions_is_answered_and_the_path_is_named(endpoint: Endpoint) -> None:
+def test_what_no_interface_has_is_refused_and_the_path_is_named(endpoint: Endpoint) -> None:
     heard = Heard(Completion("no"))
-    for method, path in (("POST", "responses"), ("POST", "embeddings"), ("GET", "models"), ("GET", "chat/completions")):
+    for method, path in (("POST", "files"), ("GET", "responses/1"), ("GET", "models"), ("GET", "chat/completions")):
         code, reply, again = send(endpoint, heard, path, method)
-        said = f"only POST /chat/completions is answered here, got {method} /{path}"
+        said = f"{method} /{path} is not answered here; expected POST /chat/completions or POST /responses"
         assert (404, said, "false") == (code, reply["error"]["message"], again)
         assert (f"{method} /{path}", f"lm.base_url: {said}") == heard.refused.pop()
     assert [] == heard.asked

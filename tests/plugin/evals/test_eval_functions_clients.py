@@ -20,6 +20,8 @@ class Model:
         await asyncio.sleep(0.01)
         if request.prompt[-1].role == "tool":
             return Completion(f"{request.id} {request.prompt[-1].content}")
+        if request.text.startswith("{"):
+            return Completion(request.text)
         if request.tools:
             return Completion("", tool_calls=(ToolCall("call00001", request.tools[0]["name"], '{"q": 1}'),))
         return Completion(f"{request.id}: {request.text}", prompt_tokens=3, completion_tokens=2)
@@ -53,12 +55,12 @@ def test_every_request_of_a_client_or_an_agent_belongs_to_its_own_example(projec
     installed("openai")
     installed("pydantic_ai")
     project.write("model.py", MODEL)
-    project.copy("eval_clients", "tests/test_clients.py")
+    project.copy("eval_clients")
     project.write("tests/test_agent.py", AGENT)
     result = project.run("tests", processes, "-Wignore")
     assert 0 == result.ret, result.stdout.str()
     counts = project.board()["counts"]
-    assert 50 + 6 == counts["scored"] == counts["collected"]
+    assert 50 + 6 + 4 == counts["scored"] == counts["collected"]
     assert 60 + 20 + 3 + 4 <= project.board()["usage"]["completion_tokens"] / 2
 
 

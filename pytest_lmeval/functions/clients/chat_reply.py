@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import secrets
 import time
 from collections.abc import Iterator
@@ -11,11 +10,11 @@ from typing import Any
 from aiohttp import web
 
 from pytest_lmeval.errors import AdapterError, AdapterTimeout, BudgetSpent
-from pytest_lmeval.functions.chat_request import ChatRequest
+from pytest_lmeval.functions.clients.body import ClientRequest
+from pytest_lmeval.functions.clients.events import begun, pieces
 from pytest_lmeval.types import Completion
 
 _REFUSAL = "refusal"
-_PIECES = 8
 # What clients make exceptions of, by status; what is not here is invalid_request_error or, from 500 on, server_error.
 _KINDS = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 
@@ -41,7 +40,7 @@ def _status(error: Exception) -> int:
     return 402 if isinstance(error, BudgetSpent) else 500
 
 
-def whole_reply(answer: Completion, asked: ChatRequest) -> web.Response:
+def whole_reply(answer: Completion, asked: ClientRequest) -> web.Response:
     """Return an answer in one piece."""
     message = {"role": "assistant", **_message_of(answer), **_calls(answer)}
     choice = {"index": 0, "message": message, "finish_reason": _reason(answer), "logprobs": None}
@@ -49,33 +48,24 @@ def whole_reply(answer: Completion, asked: ChatRequest) -> web.Response:
     return web.json_response({**head, "choices": [choice], "usage": _usage(answer)})
 
 
-async def stream_reply(request: web.Request, answer: Completion, asked: ChatRequest) -> web.StreamResponse:
+async def stream_reply(request: web.Request, answer: Completion, asked: ClientRequest) -> web.StreamResponse:
     """Send an answer that is there as events, its text in a few pieces."""
-    response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-cache"})
-    await response.prepare(request)
+    stream = await begun(request)
     head = _head("chat.completion.chunk", asked.model)
     for delta, reason in _deltas(answer):
         choice = {"index": 0, "delta": delta, "finish_reason": reason, "logprobs": None}
-        await _event(response, {**head, "choices": [choice]})
+        await stream.send({**head, "choices": [choice]})
     if asked.wants_usage:
-        await _event(response, {**head, "choices": [], "usage": _usage(answer)})
-    await response.write(b"data: [DONE]\n\n")
-    await response.write_eof()
-    return response
-
-
-async def _event(response: web.StreamResponse, value: Any) -> None:
-    await response.write(f"data: {json.dumps(value)}\n\n".encode())
+        await stream.send({**head, "choices": [], "usage": _usage(answer)})
+    return await stream.end(b"data: [DONE]\n\n")
 
 
 def _deltas(answer: Completion) -> Iterator[tuple[dict[str, Any], str | None]]:
     message = _message_of(answer)
     yield {"role": "assistant", "content": ""}, None
     for name in ("reasoning_content", "content", "refusal"):
-        text = message.get(name) or ""
-        size = max(1, -(-len(text) // _PIECES))
-        for start in range(0, len(text), size):
-            yield {name: text[start : start + size]}, None
+        for piece in pieces(message.get(name) or ""):
+            yield {name: piece}, None
     calls = [{"index": number, **call} for number, call in enumerate(_calls(answer).get("tool_calls", ()))]
     if calls:
         yield {"tool_calls": calls}, None

@@ -1,0 +1,1 @@
+"""What the clients of applications ask at the endpoint, and how they are answered, by interface."""

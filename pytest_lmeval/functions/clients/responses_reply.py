@@ -1,0 +1,145 @@
+"""An answer as OpenAI's Responses interface has it, in one piece or as the events of a stream."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from aiohttp import web
+
+from pytest_lmeval.functions.clients.body import ClientRequest
+from pytest_lmeval.functions.clients.events import begun, pieces
+from pytest_lmeval.types import Completion
+
+_REFUSAL = "refusal"
+_REPEATED = (
+    *("instructions", "max_output_tokens", "max_tool_calls", "metadata", "previous_response_id", "prompt_cache_key"),
+    *("reasoning", "safety_identifier", "service_tier", "store", "temperature", "text", "top_p", "truncation", "user"),
+)
+_DEFAULTS: Mapping[str, Any] = {
+    "metadata": {},
+    "reasoning": {"effort": None, "summary": None},
+    "store": True,
+    "text": {"format": {"type": "text"}},
+    "truncation": "disabled",
+}
+Event = dict[str, Any]
+
+
+def document(answer: Completion, asked: ClientRequest, id: str) -> dict[str, Any]:
+    """Return the response with an answer; ``id`` is what a later request may name it by."""
+    is_cut = answer.finish_reason == "length"
+    return {
+        **_head(asked, id),
+        "status": "incomplete" if is_cut else "completed",
+        "incomplete_details": {"reason": "max_output_tokens"} if is_cut else None,
+        "output": [*_items(answer)],
+        "usage": _usage(answer),
+    }
+
+
+def whole_reply(answer: Completion, asked: ClientRequest, id: str) -> web.Response:
+    """Return an answer in one piece."""
+    return web.json_response(document(answer, asked, id))
+
+
+async def stream_reply(request: web.Request, answer: Completion, asked: ClientRequest, id: str) -> web.StreamResponse:
+    """Send an answer that is there as events, its texts in a few pieces."""
+    stream = await begun(request)
+    for number, event in enumerate(events_of(answer, asked, id)):
+        await stream.send({**event, "sequence_number": number}, event["type"])
+    return await stream.end()
+
+
+def events_of(answer: Completion, asked: ClientRequest, id: str) -> Iterator[Event]:
+    """Yield the events of an answer, without their numbers."""
+    done = document(answer, asked, id)
+    empty = _head(asked, id) | {"status": "in_progress", "output": [], "usage": None}
+    yield {"type": "response.created", "response": empty}
+    yield {"type": "response.in_progress", "response": empty}
+    for index, item in enumerate(done["output"]):
+        yield from _events_of_item(index, item)
+    yield {"type": f"response.{done['status']}", "response": done}
+
+
+def _events_of_item(index: int, item: Mapping[str, Any]) -> Iterator[Event]:
+    is_call = item["type"] == "function_call"
+    start = {**item, "status": "in_progress", **({"arguments": ""} if is_call else {"content": []})}
+    yield {"type": "response.output_item.added", "output_index": index, "item": start}
+    at = {"item_id": item["id"], "output_index": index}
+    if is_call:
+        kind = "response.function_call_arguments"
+        yield from ({"type": f"{kind}.delta", **at, "delta": piece} for piece in pieces(item["arguments"]))
+        yield {"type": f"{kind}.done", **at, "name": item["name"], "arguments": item["arguments"]}
+    for place, part in enumerate(item.get("content") or ()):
+        yield from _events_of_part({**at, "content_index": place}, part)
+    yield {"type": "response.output_item.done", "output_index": index, "item": item}
+
+
+def _events_of_part(at: Mapping[str, Any], part: Mapping[str, Any]) -> Iterator[Event]:
+    name = "refusal" if part["type"] == "refusal" else "text"
+    beside: Event = {"logprobs": []} if part["type"] == "output_text" else {}
+    yield {"type": "response.content_part.added", **at, "part": {**part, name: ""}}
+    for piece in pieces(part[name]):
+        yield {"type": f"response.{part['type']}.delta", **at, "delta": piece, **beside}
+    yield {"type": f"response.{part['type']}.done", **at, name: part[name], **beside}
+    yield {"type": "response.content_part.done", **at, "part": part}
+
+
+def _head(asked: ClientRequest, id: str) -> dict[str, Any]:
+    """Return the response as far as it is known before the answer."""
+    given = {name: asked.given.get(name) for name in _REPEATED}
+    parallel, choice = asked.given.get("parallel_tool_calls"), asked.given.get("tool_choice")
+    return {
+        "id": id,
+        "object": "response",
+        "created_at": int(time.time()),
+        "model": asked.model,
+        "background": False,
+        "error": None,
+        "incomplete_details": None,
+        "parallel_tool_calls": True if parallel is None else parallel,
+        "tool_choice": choice or "auto",
+        "tools": asked.given.get("tools") or [],
+        **given,
+        **{name: value for name, value in _DEFAULTS.items() if given[name] is None},
+    }
+
+
+def _items(answer: Completion) -> Iterator[dict[str, Any]]:
+    """Yield thoughts, text and calls of an answer as items of the output; nothing at all is an empty text."""
+    if answer.thoughts:
+        thought = {"type": "reasoning_text", "text": answer.thoughts}
+        yield {"id": _new("rs"), "type": "reasoning", "summary": [], "content": [thought], "status": "completed"}
+    status = "incomplete" if answer.finish_reason == "length" else "completed"
+    if answer.text or not answer.tool_calls:
+        part: dict[str, Any] = {"type": "output_text", "text": answer.text, "annotations": [], "logprobs": []}
+        if answer.finish_reason == _REFUSAL:
+            part = {"type": "refusal", "refusal": answer.text}
+        yield {"id": _new("msg"), "type": "message", "role": "assistant", "status": status, "content": [part]}
+    for call in answer.tool_calls:
+        yield {
+            "id": _new("fc"),
+            "type": "function_call",
+            "call_id": call.id,
+            "name": call.name,
+            "arguments": call.arguments,
+            "status": status,
+        }
+
+
+def _usage(answer: Completion) -> dict[str, Any]:
+    prompt, completion = answer.prompt_tokens or 0, answer.completion_tokens or 0
+    return {
+        "input_tokens": prompt,
+        "input_tokens_details": {"cached_tokens": 0},
+        "output_tokens": completion,
+        "output_tokens_details": {"reasoning_tokens": answer.reasoning_tokens or 0},
+        "total_tokens": prompt + completion,
+    }
+
+
+def _new(kind: str) -> str:
+    return f"{kind}_{secrets.token_hex(24)}"

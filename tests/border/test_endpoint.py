@@ -120,7 +120,7 @@ for path in ("/../files", "/%2e%2e/files", "/chat%2fcompletions", "/responses/..
         "wrong type",
         "servers_tool",
         "refused(lm, 400, {'input': 'hi', 'tools': [{'type': 'web_search'}]}, path='/responses')",
-        "tools: expected functions with a name, those of a server are not here",
+        "tools: expected functions with a name, those of a server",
     ),
     row("wrong type", "list", "refused(lm, 400, '[]')", "expected a JSON object with messages, got list"),
     row("wrong type", "stop", "refused(lm, 400, chat(stop=5))", "stop: expected a text or a list of texts, got 5"),
@@ -277,7 +277,7 @@ assert second["output"][0]["content"][0]["text"].startswith("one")
         "out of order",
         "goes_on_with_none",
         "refused(lm, 400, {'input': 'two', 'previous_response_id': 'resp_1'}, path='/responses')",
-        "previous_response_id: expected the id of a response of this example that was stored, got 'resp_1'",
+        "previous_response_id: expected the id of a response of this",
     ),
     row(
         "cancelled",

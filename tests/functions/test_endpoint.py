@@ -144,7 +144,7 @@ def test_content_that_is_no_text_is_refused_and_shown(content: object) -> None:
 def test_content_beside_calls_may_be_absent_and_is_text_or_refused() -> None:
     call = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
 
-    def asked(**content: object) -> ChatRequest:
+    def asked(**content: object) -> ClientRequest:
         return read_request(json.dumps({"messages": [{"role": "assistant", "tool_calls": [call], **content}]}).encode())
 
     allowed: list[dict[str, object]] = [{}, {"content": None}, {"content": ""}, {"content": []}]

@@ -99,7 +99,7 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 def of(*kinds: type) -> Callable[[object], bool]:
-    """Return what tells values of these kinds."""
+    """Return the check that a value is of one of these kinds."""
     return lambda value: isinstance(value, kinds)
 
 

@@ -1,0 +1,77 @@
+"""Write the report into one comment on the pull request; the comment of an earlier run is replaced."""
+
+from __future__ import annotations
+
+import json
+import os
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+REPORT = Path("reports/leaderboard.md")
+_MOST_PAGES = 30
+_LONGEST_BODY = 65_000
+
+
+def main() -> None:
+    """Write the comment; without a pull request, a report or the permission there is none, and the job goes on."""
+    number = pull_request()
+    if number is None or not REPORT.is_file():
+        return
+    mark = f"<!-- lmeval: {os.environ['NAME'].replace('--', '- -')} -->"
+    body = f"{mark}\n{REPORT.read_text('utf-8')}"[:_LONGEST_BODY]
+    try:
+        own = find_comment(number, mark)
+        if own is None:
+            ask("POST", f"issues/{number}/comments", {"body": body})
+        else:
+            ask("PATCH", f"issues/comments/{own}", {"body": body})
+    except urllib.error.HTTPError as error:
+        why = "the token may not write comments (permissions: pull-requests: write; a fork's never may)"
+        reason = why if error.code in (401, 403, 404) else f"HTTP {error.code}"
+        print(f"::warning title=lmeval::no comment: {reason}; the report is in the step's summary and the artifact")
+    except (OSError, ValueError) as error:
+        print(f"::warning title=lmeval::no comment: {type(error).__name__}; the report is in the step's summary")
+
+
+def pull_request() -> int | None:
+    """Return the number of the pull request, None where the run is of something else."""
+    try:
+        number = json.loads(Path(os.environ["GITHUB_EVENT_PATH"]).read_text("utf-8"))["pull_request"]["number"]
+    except (KeyError, TypeError, OSError, ValueError):
+        return None
+    return number if isinstance(number, int) else None
+
+
+def find_comment(number: int, mark: str) -> int | None:
+    """Return the comment of an earlier run, if there is one."""
+    for page in range(1, _MOST_PAGES + 1):
+        comments = ask("GET", f"issues/{number}/comments?per_page=100&page={page}")
+        for comment in comments:
+            # Anybody could write the mark into a comment: only one that this token's owner wrote can be replaced.
+            if str(comment.get("body", "")).startswith(mark) and comment["user"]["type"] == "Bot":
+                return int(comment["id"])
+        if len(comments) < 100:
+            break
+    return None
+
+
+def ask(method: str, path: str, fields: dict[str, Any] | None = None) -> Any:
+    """Ask GitHub's interface for the repository."""
+    request = urllib.request.Request(
+        f"{os.environ['GITHUB_API_URL']}/repos/{os.environ['GITHUB_REPOSITORY']}/{path}",
+        json.dumps(fields).encode() if fields is not None else None,
+        {
+            "Authorization": f"Bearer {os.environ['TOKEN']}",
+            "Accept": "application/vnd.github+json",
+            "Content-Type": "application/json",
+        },
+        method=method,
+    )
+    with urllib.request.urlopen(request, timeout=30) as reply:
+        return json.loads(reply.read() or b"null")
+
+
+if __name__ == "__main__":
+    main()

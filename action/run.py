@@ -1,0 +1,117 @@
+"""Run the evals of a pull request against the baseline of its base branch, or join the shards of such a run.
+
+The exit code is an output of the step, not its own: the steps that upload the report and comment come first.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+BOARD = Path("reports/leaderboard.json")
+FORK = (
+    "a pull request from a fork has no secrets, so that a model which needs a key cannot be asked; run the evals on a "
+    "branch of this repository, or with a model that needs none"
+)
+
+
+def main() -> None:
+    """Run, and write the outputs."""
+    BOARD.unlink(missing_ok=True)
+    baseline = find_baseline()
+    command = merging(baseline) if os.environ["MERGE"] == "true" else testing(baseline)
+    print(f"$ {shlex.join(command)}", flush=True)
+    code = subprocess.run(command, check=False).returncode
+    # A signal's number would be no exit code.
+    code = code if 0 <= code < 256 else 1
+    if code == 4 and from_fork():
+        say("error", FORK)
+    shard = os.environ["SHARD"].replace("/", "-of-")
+    name = os.environ["NAME"]
+    write_outputs(
+        {"exit-code": str(code), "verdict": verdict(), "artifact": f"{name}-shard-{shard}" if shard else name}
+    )
+
+
+def testing(baseline: Path | None) -> list[str]:
+    """Return the command of pytest."""
+    options = [f"--lm-baseline={baseline}"] if baseline else []
+    if os.environ["SHARD"]:
+        options.append(f"--lm-shard={os.environ['SHARD']}")
+    given = [*shlex.split(os.environ["PATHS"]), *shlex.split(os.environ["ARGS"])]
+    return [sys.executable, "-m", "pytest", *given, *options]
+
+
+def merging(baseline: Path | None) -> list[str]:
+    """Return the command that joins what the jobs of the shards uploaded."""
+    ledgers = sorted(map(str, Path("lmeval-shards").glob("*/ledger.jsonl")))
+    options = ["--baseline", str(baseline)] if baseline else []
+    return [sys.executable, "-m", "pytest_lmeval.cli", "merge", *ledgers, "-o", "reports", *options]
+
+
+def find_baseline() -> Path | None:
+    """Return where the baseline is, or None where there is none.
+
+    A pull request is compared with the baseline of its base branch: it cannot lower what it is held to.
+    """
+    own = Path(os.environ["BASELINE"])
+    branch = os.environ.get("GITHUB_BASE_REF", "")
+    if not branch or os.environ["BASELINE_FROM"] == "head":
+        if not own.is_file():
+            warn_of_none(own, "here")
+        return own if own.is_file() else None
+    fetched = subprocess.run(["git", "fetch", "--quiet", "--depth=1", "origin", branch], check=False)
+    shown = subprocess.run(["git", "show", f"FETCH_HEAD:{own.as_posix()}"], capture_output=True, check=False)
+    if fetched.returncode:
+        say("error", f"the branch {branch} could not be fetched, so that its baseline is not known")
+        sys.exit(1)
+    if shown.returncode:
+        warn_of_none(own, f"on {branch}")
+        return None
+    if own.is_file() and own.read_bytes() != shown.stdout:
+        say("notice", f"this pull request changes {own}; it is compared with the one on {branch} (baseline-from: base)")
+    found = Path(os.environ["RUNNER_TEMP"], "lmeval-baseline.json")
+    found.write_bytes(shown.stdout)
+    return found
+
+
+def warn_of_none(baseline: Path, where: str) -> None:
+    """Say that nothing is compared, and what to do about it."""
+    say("warning", f"no {baseline} {where}: compared with nothing; write it with --lm-update-baseline, and commit it")
+
+
+def from_fork() -> bool:
+    """Tell whether this is a pull request from a fork, from the event that GitHub wrote down."""
+    try:
+        event = json.loads(Path(os.environ["GITHUB_EVENT_PATH"]).read_text("utf-8"))
+        return bool(event["pull_request"]["head"]["repo"]["fork"])
+    except (KeyError, TypeError, OSError, ValueError):
+        return False
+
+
+def verdict() -> str:
+    """Return the gate's verdict on the board of this run, or none."""
+    try:
+        found = json.loads(BOARD.read_text("utf-8"))["gate"]["verdict"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
+    return found if isinstance(found, str) and found.isidentifier() else ""
+
+
+def say(kind: str, message: str) -> None:
+    """Print an annotation of GitHub's: ``error``, ``warning`` or ``notice``."""
+    print(f"::{kind} title=lmeval::{message.replace('%', '%25')}", flush=True)
+
+
+def write_outputs(outputs: dict[str, str]) -> None:
+    """Write the outputs of the step, each on one line."""
+    with Path(os.environ["GITHUB_OUTPUT"]).open("a", encoding="utf-8") as file:
+        file.writelines(f"{name}={' '.join(value.splitlines())}\n" for name, value in outputs.items())
+
+
+if __name__ == "__main__":
+    main()

@@ -24,7 +24,7 @@ from pytest_lmeval.plugin.asking.fixtures import (
 from pytest_lmeval.plugin.collect.selecting import note_ini_marks
 from pytest_lmeval.plugin.private import is_worker, report_sections
 from pytest_lmeval.plugin.settings.checks import apply_ini_options
-from pytest_lmeval.plugin.settings.models import COLLECTED, RUN, keep_environment
+from pytest_lmeval.plugin.settings.models import COLLECTED, RUN, configs, keep_environment
 from pytest_lmeval.plugin.settings.options import add_options
 
 if TYPE_CHECKING:
@@ -219,10 +219,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_collection_finish(session: pytest.Session) -> None:
     if session.config.stash.get(COLLECTED, None) is not None:
         from pytest_lmeval.plugin.asking.prepare import prepare
-        from pytest_lmeval.plugin.asking.state import run_states
 
-        for state in run_states(session.config).values():
-            prepare(state, session)
+        for config in configs(session.config) if session.config.option.lm_models else [session.config]:
+            prepare(config, session)
 
 
 def pytest_report_collectionfinish(config: pytest.Config) -> str | None:

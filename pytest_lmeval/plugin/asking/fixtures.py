@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+if TYPE_CHECKING:
+    from pytest_lmeval.plugin.asking.state import RunState
 
 _TWO_WAYS = (
     "several models: --lm-adapter names them, and a conftest.py overrides the lm_adapter fixture; leave one of both"
@@ -17,13 +20,13 @@ _NO_JUDGE = "the lm_judge fixture needs --lm-judge SPEC, or an override in a con
 @pytest.fixture(scope="session")
 def lm_adapter(pytestconfig: pytest.Config) -> Iterator[Any]:
     """Provide the model under test, from --lm-adapter; override it to configure one in Python."""
-    yield from _opened(pytestconfig, lambda state: state.adapter)
+    yield from _opened(pytestconfig, _adapter)
 
 
 @pytest.fixture(scope="session")
 def lm_judge(pytestconfig: pytest.Config) -> Iterator[Any]:
     """Provide the adapter that judges answers, from --lm-judge; without it, an object that is false."""
-    yield from _opened(pytestconfig, lambda state: state.judge or _NoJudge())
+    yield from _opened(pytestconfig, _judge)
 
 
 @pytest.fixture(scope="session")
@@ -86,7 +89,23 @@ def lm_example(request: pytest.FixtureRequest) -> Any:
     return getattr(request.node, "example", None)
 
 
-def _opened(config: pytest.Config, make: Callable[[Any], Any]) -> Iterator[Any]:
+def _adapter(state: RunState) -> Any:
+    from pytest_lmeval.plugin.asking.state import make
+    from pytest_lmeval.plugin.settings.settings import spec_of
+
+    # Where no example needed it, another test may.
+    if state.adapter is None:
+        return make(state.config, spec_of(state.config), dict(state.config.option.lm_adapter_arg))
+    return state.adapter
+
+
+def _judge(state: RunState) -> Any:
+    from pytest_lmeval.plugin.asking.state import make_judge
+
+    return state.judge or make_judge(state.config) or _NoJudge()
+
+
+def _opened(config: pytest.Config, make: Callable[[RunState], Any]) -> Iterator[Any]:
     """Yield what ``make`` makes of the state, or for each of several models; close it afterwards."""
     from pytest_lmeval.plugin.asking.state import run_states
 

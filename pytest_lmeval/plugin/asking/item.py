@@ -11,10 +11,10 @@ import pytest
 
 from pytest_lmeval.errors import LmevalError
 from pytest_lmeval.plugin.asking.failure import ExampleFailed, explain
-from pytest_lmeval.plugin.asking.state import other_adapter, run_state
+from pytest_lmeval.plugin.asking.state import other_adapter
 from pytest_lmeval.plugin.private import is_worker
 from pytest_lmeval.plugin.record.run_facts import rerun_of
-from pytest_lmeval.plugin.settings.models import config_of, of_model
+from pytest_lmeval.plugin.settings.models import RUN, config_of, of_model
 from pytest_lmeval.plugin.workers.report import add_to_report
 from pytest_lmeval.task import Task
 from pytest_lmeval.text import own_name, printable
@@ -78,7 +78,7 @@ class ExampleItem(ScoredItem):
     @property
     def run_state(self) -> RunState:
         """The state of the run in this process, of the item's own model where there are several."""
-        return run_state(config_of(self.config, self.label)) if self.label else self.parent.run_state
+        return (config_of(self.config, self.label) if self.label else self.config).stash[RUN]
 
     def assign(self, task: Task, example: Example) -> None:
         """Say which example this is."""

@@ -6,106 +6,120 @@ import gc
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from pytest_lmeval.errors import LmevalError, UsageError
-from pytest_lmeval.plugin.asking.state import NO_ADAPTER, RunState, Selected, make
+from pytest_lmeval.plugin.asking.state import (
+    NO_ADAPTER,
+    RunState,
+    files_of_run,
+    is_mine,
+    make,
+    make_judge,
+    make_run,
+)
+from pytest_lmeval.plugin.collect.collected import Collected, collected
 from pytest_lmeval.plugin.collect.locate import is_example, is_example_id, is_function, is_record
 from pytest_lmeval.plugin.private import fixture_definitions, is_worker
+from pytest_lmeval.plugin.settings.models import RUN
+from pytest_lmeval.plugin.settings.settings import label_of, spec_of
 from pytest_lmeval.plugin.workers.report import add_to_report
 from pytest_lmeval.text import portable_path
 
-if TYPE_CHECKING:
-    from pytest_lmeval.run.plan import RunPlan
 
-
-def prepare(state: RunState, session: pytest.Session) -> None:
-    """Check and plan a run, once it is known which examples were selected and before any model call."""
-    if state.collected.bad_files:
+def prepare(config: pytest.Config, session: pytest.Session) -> None:
+    """Check and plan the run of a model, once it is known which examples were selected and before any model call."""
+    tasks, label = collected(config), label_of(config)
+    if tasks.bad_files:
         return
-    config, items = state.config, [item for item in session.items if state.is_mine(item)]
-    collects = config.option.collectonly
+    items, collects = [item for item in session.items if is_mine(item, label)], config.option.collectonly
     try:
         if items and not collects:
-            items = _with_model(items, state, session)
-        state.collected.wanted.check()
+            items = _with_model(items, tasks, config, session)
+        tasks.wanted.check()
         if collects or not items:
             return
-        _check_tasks(items, state)
-        state.selected = Selected(session.items, len(items))
-        state.plan = _planned(items, state)
+        _check_tasks(items, tasks, config)
+        state = config.stash[RUN] = _planned(items, config, session)
     except (LmevalError, pytest.UsageError) as error:
         add_to_report(config, usage_error=str(error))
         raise pytest.UsageError(str(error)) from None
-    _begin(items, state)
+    _begin(items, state, tasks)
 
 
-def _with_model(items: list[Any], state: RunState, session: pytest.Session) -> list[Any]:
+def _with_model(items: list[Any], tasks: Collected, config: pytest.Config, session: pytest.Session) -> list[Any]:
     """Return ``items``; none, and all skipped, where they are evals of a project that runs without a model."""
-    if state.spec or any(is_record(item) for item in items):
+    if spec_of(config) or any(is_record(item) for item in items):
         return items
     if not all(_uses_ours(item, "lm_adapter") for item in items):
         return items
-    typed = [str(argument) for argument in state.config.invocation_params.args]
+    typed = [str(argument) for argument in config.invocation_params.args]
     if len(items) == len(session.items) or any(argument.startswith("--lm-") for argument in typed):
         raise pytest.UsageError(NO_ADAPTER)
     for item in items:
         item.attach_result = None
         item.add_marker(pytest.mark.skip(reason="no --lm-adapter"))
-    state.skipped_evals = len(items)
-    add_to_report(state.config, skipped_evals=len(items))
+    tasks.skipped_evals = len(items)
+    add_to_report(config, skipped_evals=len(items))
     return []
 
 
-def _check_tasks(items: Sequence[Any], state: RunState) -> None:
+def _check_tasks(items: Sequence[Any], collected: Collected, config: pytest.Config) -> None:
     """Count the selected examples of each task; raise UsageError for options that name none, and a bad baseline."""
-    tasks = state.collected.tasks
+    tasks = collected.tasks
     # Counted by ids: an item may be there twice.
     ids = {(item.task.name, item.example.id) for item in items}
     for name, selected in Counter(name for name, _ in ids).items():
         tasks[name] = replace(tasks[name], selected=selected)
     known = {item.task.name: item.task for item in items}
-    state.collected.wanted.check_names(tasks, known, state.collected.registry.metrics)
-    if state.config.option.lm_update_baseline:
+    collected.wanted.check_names(tasks, known, collected.registry.metrics)
+    if config.option.lm_update_baseline:
         from pytest_lmeval.plugin.record.baseline import check_update
 
-        check_update(state.config, list(tasks.values()))
+        check_update(config, list(tasks.values()))
 
 
-def _planned(items: Sequence[Any], state: RunState) -> RunPlan:
-    """Return the plan of a run of ``items``; raise UsageError where a conftest gives a model for a single test."""
+def _planned(items: Sequence[Any], config: pytest.Config, session: pytest.Session) -> RunState:
+    """Return the planned run of ``items``; raise UsageError where a conftest gives a model for a single test."""
     for item in {item.parent: item for item in items}.values():
         _check_scopes(item)
-    if not state.spec and not any(item.task.asks_model for item in items):
-        state.adapter = make(state.config, state.collected.registry, "none", {})
-    return state.run.plan(
+    files = files_of_run(config, len(items))
+    run = make_run(config, files)
+    adapter, spec = None, spec_of(config)
+    if not spec and not any(item.task.asks_model for item in items):
+        adapter = make(config, "none", {})
+    elif any(_uses_ours(item, "lm_adapter") for item in items):
+        adapter = make(config, spec, dict(config.option.lm_adapter_arg))
+    judge = make_judge(config)
+    plan = run.plan(
         items,
-        state.adapter if any(_uses_ours(item, "lm_adapter") for item in items) else None,
-        state.judge,
+        adapter,
+        judge,
         lambda item: not _uses_ours(item, "lm_judge"),
         lambda item: item.parent if is_record(item) else None,
     )
+    return RunState(config, files, run, plan, session.items, adapter, judge)
 
 
-def _begin(items: Sequence[Any], state: RunState) -> None:
+def _begin(items: Sequence[Any], state: RunState, collected: Collected) -> None:
     """Make the items ready for their turns, and tell the controller of them."""
     config = state.config
-    for position, item in enumerate(state.selected.items):
+    for position, item in enumerate(state.items):
         if is_example(item):
             item.__dict__["position"] = position
     if any(is_function(item) for item in items):
         from pytest_lmeval.plugin.evals.process import EvalHooks
 
-        config.pluginmanager.register(EvalHooks(state.evals), f"lmeval-evals-{state.label}")
+        config.pluginmanager.register(EvalHooks(state.evals), f"lmeval-evals-{label_of(config)}")
     for file in {item.parent for item in items if is_record(item)}:
         # Every conftest is loaded by now: which of them are in charge of a file will not change any more.
         file.hooks = file.ihook
     if is_worker(config):
-        ids = [item.nodeid for item in state.selected.items if not is_example(item)]
+        ids = [item.nodeid for item in state.items if not is_example(item)]
         foreign = [nodeid for nodeid in ids if is_example_id(nodeid, config)]
-        add_to_report(config, tasks=[asdict(info) for info in state.collected.tasks.values()], foreign=foreign)
+        add_to_report(config, tasks=[asdict(info) for info in collected.tasks.values()], foreign=foreign)
     # The items stay until the end: the collector need not look at them again and again.
     gc.freeze()
 

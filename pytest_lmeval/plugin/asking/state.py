@@ -1,9 +1,9 @@
-"""How one process asks about the examples it collected: the plan, the run, and what an earlier run left."""
+"""One process's part of a run: the files that it has to do with, what asks and scores, and what comes next."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,7 +12,7 @@ import pytest
 from pytest_lmeval.plugin.collect.collected import collected
 from pytest_lmeval.plugin.collect.locate import is_example, is_record
 from pytest_lmeval.plugin.private import is_worker, worker_queue
-from pytest_lmeval.plugin.settings.models import ENVIRONMENT, RUN, configs
+from pytest_lmeval.plugin.settings.models import COLLECTED, ENVIRONMENT, RUN, configs
 from pytest_lmeval.plugin.settings.report_dir import folder_of_run, held_ledger
 from pytest_lmeval.plugin.settings.settings import (
     cache_of,
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from pytest_lmeval.asking.engine import Engine
     from pytest_lmeval.plugin.evals.session import EvalSession
     from pytest_lmeval.records.runfile import RunFile
-    from pytest_lmeval.registry import Registry
     from pytest_lmeval.run.answers import ModelAnswers
     from pytest_lmeval.run.plan import RunPlan
     from pytest_lmeval.run.resume import HeldResults
@@ -43,33 +42,102 @@ NO_ADAPTER = (
 )
 
 
+class RunFiles(NamedTuple):
+    """Where the run of one model writes, the run it is compared with, and the one that it completes, if there are any.
+
+    ``asking`` is a fingerprint of what decides the model's answers besides the requests.
+    """
+
+    report_dir: Path
+    asking: str
+    baseline: RunFile | None
+    held: HeldResults | None
+
+
+def files_of_run(config: pytest.Config, examples: int) -> RunFiles:
+    """Return the files of a run of so many ``examples``, read before the run adds to any of them."""
+    baseline, held, asking = None, None, _asking(config)
+    if config.option.lm_baseline:
+        from pytest_lmeval.plugin.record.baseline import read_baseline
+
+        baseline = read_baseline(config)
+    if config.option.lm_resume:
+        held = _held(config, examples, asking)
+    return RunFiles(folder_of_run(config, examples), asking, baseline, held)
+
+
+def _asking(config: pytest.Config) -> str:
+    from pytest_lmeval.arguments import THINK_TAGS
+    from pytest_lmeval.run.settings import fingerprint
+
+    adapter, options, _ = resolved_of(config)
+    tags = config.option.lm_think_tags
+    # Not of the default, so that the ledgers of earlier versions can be completed.
+    read = {} if tags == THINK_TAGS else {"--lm-think-tags": tags}
+    return fingerprint(adapter, {**options, **read}, config.option.lm_repeats)
+
+
+def _held(config: pytest.Config, examples: int, asking: str) -> HeldResults:
+    from pytest_lmeval.records.answers import read_journal
+    from pytest_lmeval.run.resume import read_held
+
+    path = held_ledger(config, examples)
+    held = with_usage_errors(lambda: read_held(path, asking))
+    return replace(held, journal=read_journal(path.parent, asking))
+
+
+def make_run(config: pytest.Config, files: RunFiles) -> Run:
+    """Return what plans, asks and scores the part of a run that falls to this process."""
+    from pytest_lmeval.records.answers import Journal
+    from pytest_lmeval.run.run import Run
+
+    # A run that becomes the baseline is not judged by the one before.
+    baseline = None if config.option.lm_update_baseline else files.baseline
+    settings = run_settings(config, scrubber_of_run(config), baseline)
+    made = Run(
+        settings,
+        collected(config).registry,
+        lambda spec: make(config, spec, {}),
+        files.held,
+        Journal(files.report_dir, files.asking),
+        # What the run may cost is what all models may together.
+        config.stash.get(_BUDGET, None),
+    )
+    if label_of(config):
+        config.stash[_BUDGET] = made.budget
+    return made
+
+
 def run_state(config: pytest.Config) -> RunState:
-    """Return the state of this process, made when it is first asked for; of several models that of the first."""
+    """Return the state of this process; of several models that of the first. Without examples it has nothing to ask."""
     if config.option.lm_models:
         config = configs(config)[0]
     if RUN not in config.stash:
-        config.stash[RUN] = RunState(config)
+        from pytest_lmeval.run.plan import RunPlan
+
+        files = files_of_run(config, 0)
+        config.stash[RUN] = RunState(config, files, make_run(config, files), RunPlan(collected(config).registry))
     return config.stash[RUN]
 
 
 def run_states(config: pytest.Config) -> dict[str, RunState]:
     """Return the state of the run of each model by its label; that of a single one has an empty label."""
-    states = map(run_state, configs(config) if config.option.lm_models else [config])
-    return {state.label: state for state in states}
+    return {label_of(one): run_state(one) for one in (configs(config) if config.option.lm_models else [config])}
 
 
 class Ahead:
     """Gives the examples of this process in the order in which they will run, each once.
 
-    They are those of the state's model that are ``wanted``. A serial run knows them all. A worker knows what it was
-    handed; there the answer None means: nothing at present.
+    They are those of ``items`` that are ``wanted``. A serial run knows them all. A worker knows what it was handed;
+    there the answer None means: nothing at present.
     """
 
-    def __init__(self, state: RunState, wanted: Callable[[object], bool]) -> None:
-        self._items = state.selected.items
-        self._wanted = (lambda item: wanted(item) and state.is_mine(item)) if state.label else wanted
+    def __init__(self, config: pytest.Config, items: Sequence[Any], wanted: Callable[[object], bool]) -> None:
+        label = label_of(config)
+        self._items = items
+        self._wanted = (lambda item: wanted(item) and is_mine(item, label)) if label else wanted
         self._next = 0
-        self._upcoming = worker_queue(state.config) if is_worker(state.config) else None
+        self._upcoming = worker_queue(config) if is_worker(config) else None
         self._given: set[int] = set()
 
     def catch_up(self, position: int) -> None:
@@ -97,120 +165,29 @@ class Ahead:
         return None
 
 
-class Selected(NamedTuple):
-    """The items of the session, and how many of them are examples of one model."""
-
-    items: Sequence[pytest.Item] = ()
-    examples: int = 0
-
-
+@dataclass(eq=False)
 class RunState:
-    """One process's part of a run: from the config to the run, what it holds of an earlier one, and the baseline."""
+    """One process's part of the run of one model, with the ``items`` of its session.
 
-    def __init__(self, config: pytest.Config) -> None:
-        self.config = config
-        self.label = label_of(config)
-        self.collected = collected(config)
-        self.spec: str = config.option.lm_adapter or config.getini("lm_adapter")
-        self.selected = Selected()
-        self.ahead: Ahead | None = None
-        self.answers: ModelAnswers | None = None
-        self.skipped_evals = 0
-        self._errors = 0
-        self._max_errors: float | None = None
+    ``adapter`` and ``judge`` are those that were needed to plan. ``ahead`` and ``answers`` are there once it asks.
+    """
 
-    @cached_property
-    def report_dir(self) -> Path:
-        """Where the run writes; only to be asked once it is known how many examples it has."""
-        return folder_of_run(self.config, self.selected.examples)
-
-    @cached_property
-    def asking(self) -> str:
-        """A fingerprint of what decides the model's answers besides the requests."""
-        from pytest_lmeval.arguments import THINK_TAGS
-        from pytest_lmeval.run.settings import fingerprint
-
-        adapter, options, _ = resolved_of(self.config)
-        tags = self.config.option.lm_think_tags
-        # Not of the default, so that the ledgers of earlier versions can be completed.
-        read = {} if tags == THINK_TAGS else {"--lm-think-tags": tags}
-        return fingerprint(adapter, {**options, **read}, self.config.option.lm_repeats)
-
-    @cached_property
-    def baseline(self) -> RunFile | None:
-        """The run to compare with; None without one."""
-        if not self.config.option.lm_baseline:
-            return None
-        from pytest_lmeval.plugin.record.baseline import read_baseline
-
-        return read_baseline(self.config)
+    config: pytest.Config
+    files: RunFiles
+    run: Run
+    plan: RunPlan
+    items: Sequence[pytest.Item] = ()
+    adapter: Any = None
+    judge: Any = None
+    ahead: Ahead | None = None
+    answers: ModelAnswers | None = None
+    errors: int = 0
 
     @cached_property
     def baseline_results(self) -> Mapping[tuple[str, str], ExampleResult]:
         """What the baseline knows of each example; empty without one. Read when a failure is first explained."""
-        results = () if self.baseline is None else self.baseline.results or ()
-        return {(result.task, result.id): result for result in results}
-
-    @cached_property
-    def held(self) -> HeldResults:
-        """What the interrupted run that is to be completed has found out."""
-        from pytest_lmeval.run.resume import HeldResults, read_held
-
-        if not self.config.option.lm_resume:
-            return HeldResults()
-        from pytest_lmeval.records.answers import read_journal
-
-        path = held_ledger(self.config, self.selected.examples)
-        held = with_usage_errors(lambda: read_held(path, self.asking))
-        return replace(held, journal=read_journal(path.parent, self.asking))
-
-    @cached_property
-    def run(self) -> Run:
-        """The part of the run that falls to this process."""
-        from pytest_lmeval.records.answers import Journal
-        from pytest_lmeval.run.run import Run
-
-        option, stash = self.config.option, self.config.stash
-        # A run that becomes the baseline is not judged by the one before.
-        settings = run_settings(
-            self.config, scrubber_of_run(self.config), None if option.lm_update_baseline else self.baseline
-        )
-        made = Run(
-            replace(settings, adapter=self.spec),
-            self.collected.registry,
-            lambda spec: make(self.config, self.collected.registry, spec, {}),
-            self.held if option.lm_resume else None,
-            # Where the run writes is known now: a board that is written on the way would change it.
-            Journal(self.report_dir, self.asking),
-            # What the run may cost is what all models may together.
-            stash.get(_BUDGET, None),
-        )
-        if self.label:
-            stash[_BUDGET] = made.budget
-        return made
-
-    @cached_property
-    def adapter(self) -> Any:
-        """The adapter that the options name."""
-        return make(self.config, self.collected.registry, self.spec, dict(self.config.option.lm_adapter_arg))
-
-    @cached_property
-    def judge(self) -> Any:
-        """The adapter that ``--lm-judge`` names; None without the option."""
-        from pytest_lmeval.adapters.resolve import as_judge
-
-        spec = self.config.option.lm_judge
-        if not spec:
-            return None
-        made = make(self.config, self.collected.registry, spec, {})
-        return with_usage_errors(lambda: as_judge(made))
-
-    @cached_property
-    def plan(self) -> RunPlan:
-        """What is known of the examples before anything is asked; of none before they are collected."""
-        from pytest_lmeval.run.plan import RunPlan
-
-        return RunPlan(self.collected.registry)
+        baseline = self.files.baseline
+        return {} if baseline is None else {(result.task, result.id): result for result in baseline.results or ()}
 
     @cached_property
     def evals(self) -> EvalSession:
@@ -219,19 +196,9 @@ class RunState:
 
         return EvalSession(self)
 
-    @property
-    def remarks(self) -> list[str]:
-        """What the end of the run says of what this process collected."""
-        found = [*self.collected.wanted.notes, *(self.evals.notes if "evals" in vars(self) else ())]
-        return [*map(scrubber_of_run(self.config).scrub, found)] if found else found
-
-    def upcoming(self, wanted: Callable[[object], bool]) -> Ahead:
-        """Return what gives the items of this run's model that are ``wanted``, each ahead of its turn."""
-        return Ahead(self, wanted)
-
     def ask(self, adapter: Any) -> Engine:
         """Return the engine that answers this process's examples from ``adapter``."""
-        self.ahead = Ahead(self, is_record)
+        self.ahead = Ahead(self.config, self.items, is_record)
         learn(self.config, adapter)  # a fixture may have made it
         self.answers = self.run.ask(self.plan, adapter, self.ahead, self.show_waiting)
         return self.answers.engine
@@ -251,19 +218,36 @@ class RunState:
 
     def excuses(self, result: ExampleResult) -> bool:
         """Tell whether ``--lm-max-errors`` keeps the test of an example that was not scored from failing; count it."""
-        if not result.is_error:
-            return False
-        if self._max_errors is None:
-            self._max_errors = self.config.option.lm_max_errors.of(sum(map(self.is_mine, self.selected.items)))
-        self._errors += 1
-        return self._errors <= self._max_errors
-
-    def is_mine(self, item: Any) -> bool:
-        """Tell whether an item is an example of this run's model."""
-        return is_example(item) and (not self.label or getattr(item, "label", "") == self.label)
+        self.errors += result.is_error
+        return bool(result.is_error and self.errors <= self.config.option.lm_max_errors.of(len(self.plan.units)))
 
 
-def make(config: pytest.Config, registry: Registry, spec: str, options: Mapping[str, Any]) -> Any:
+def is_mine(item: Any, label: str) -> bool:
+    """Tell whether an item is an example, of several models that of the one with the label."""
+    return is_example(item) and (not label or getattr(item, "label", "") == label)
+
+
+def remarks_of(config: pytest.Config) -> list[str]:
+    """Return what the end of the run says of what this process collected, and of the eval functions it ran."""
+    tasks, state = config.stash.get(COLLECTED, None), config.stash.get(RUN, None)
+    found = [] if tasks is None else list(tasks.wanted.notes)
+    if state is not None and "evals" in vars(state):
+        found += state.evals.notes
+    return [*map(scrubber_of_run(config).scrub, found)] if found else found
+
+
+def make_judge(config: pytest.Config) -> Any:
+    """Return a new adapter that ``--lm-judge`` names; None without the option."""
+    from pytest_lmeval.adapters.resolve import as_judge
+
+    spec = config.option.lm_judge
+    if not spec:
+        return None
+    made = make(config, spec, {})
+    return with_usage_errors(lambda: as_judge(made))
+
+
+def make(config: pytest.Config, spec: str, options: Mapping[str, Any]) -> Any:
     """Return a new adapter; what the user can mend is a pytest.UsageError."""
     from pytest_lmeval.adapters.resolve import resolve_adapter
 
@@ -271,7 +255,7 @@ def make(config: pytest.Config, registry: Registry, spec: str, options: Mapping[
         raise pytest.UsageError(NO_ADAPTER)
     cache = cache_of(config)
     offline = cache is not None and cache.mode == "read-only"
-    root, read = config.rootpath, config.stash[ENVIRONMENT]
+    root, read, registry = config.rootpath, config.stash[ENVIRONMENT], collected(config).registry
     made = with_usage_errors(lambda: resolve_adapter(spec, registry, options, root, offline=offline, read=read))
     with_usage_errors(lambda: learn(config, made))
     return made

@@ -31,6 +31,7 @@ class Collected:
         self.tasks: dict[str, TaskInfo] = {}
         self.bad_files: list[str] = []
         self.not_tasks: dict[str, str] = {}
+        self.skipped_evals = 0
         self.wanted = Wanted(config)
         self._config = config
         self._are_task_files: dict[Path, bool] = {}

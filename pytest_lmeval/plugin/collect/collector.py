@@ -18,11 +18,9 @@ from pytest_lmeval.formats.task import LoadOptions
 from pytest_lmeval.leaderboard.board import info_of
 from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.plugin.asking.item import ExampleItem, run_example
-from pytest_lmeval.plugin.asking.state import run_state
 from pytest_lmeval.plugin.collect.collected import collected, repeated_by_plugin
 from pytest_lmeval.plugin.collect.locate import places
 from pytest_lmeval.plugin.private import fixtures_of, import_package, note_parameter
-from pytest_lmeval.plugin.settings.models import labels_of
 from pytest_lmeval.task import Task
 from pytest_lmeval.text import item_name, node_path
 from pytest_lmeval.types import Example
@@ -54,7 +52,6 @@ class TaskFile(pytest.Module):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.obj = types.ModuleType(self.path.stem)
-        self.run_state = run_state(self.config)
         self._collected = collected(self.config)
         self._shared: Mapping[str, object] | None = None
         option = self.config.option
@@ -150,7 +147,7 @@ class TaskFile(pytest.Module):
                     raise BadTaskFile(f"{init}:1: import_error _module: {_last_line(error)}") from None
 
     def _items(self, task: Task, names: ItemNames, prefix: str) -> Iterator[ExampleItem]:
-        fixtureinfo, labels = None, labels_of(self.config) if self.run_state.label else [""]
+        fixtureinfo, labels = None, [label for label, _ in self.config.option.lm_models] or [""]
         for example in _selected(task, self.config.option):
             name = names.unique(prefix + example.id)
             for label in labels:

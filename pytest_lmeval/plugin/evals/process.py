@@ -218,9 +218,8 @@ def services_of(state: RunState, shared: Shared, engine: Any, judge: Any) -> Ser
 def _asker(state: RunState, loop: Loop, engine: Any, judge: Judge | None = None) -> Asker:
     run = state.run
     key = run.model.key if judge is None else judge.adapter_key
-    known = None
-    if state.config.option.lm_resume:
-        held = state.held
+    known, held = None, state.files.held
+    if held is not None:
         known = (held.known if judge is None else held.judged)(adapter_name(engine.adapter), key)
 
     def note(exchange: Exchange) -> None:

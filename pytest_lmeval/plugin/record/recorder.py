@@ -14,7 +14,7 @@ import pytest
 from pytest_lmeval.plugin.collect.locate import asks_for_run, is_example, is_example_id
 from pytest_lmeval.plugin.private import end_capture, is_controller, kept_reports, show_internal_error
 from pytest_lmeval.plugin.record.ending import ExitGuard, ctrl_c_in, ending_of
-from pytest_lmeval.plugin.settings.models import COLLECTED, RUN
+from pytest_lmeval.plugin.settings.models import COLLECTED
 from pytest_lmeval.plugin.workers.report import Notes
 
 if TYPE_CHECKING:
@@ -163,14 +163,13 @@ class Recorder:
             from pytest_lmeval.plugin.record.terminal import write_why_nothing
 
             write_why_nothing(self.config, terminalreporter)
-        state = self.config.stash.get(RUN, None)
-        if self._notes.skipped_evals or self._notes.remarks or state is not None:
+        if self._notes.skipped_evals or self._notes.remarks or tasks is not None:
             from pytest_lmeval.plugin.record.terminal import write_remarks
 
             # Where there is a board it has them, with all other reports; not what came after it was written.
             records = self.records.all if self.records is not None else []
             shown = {remark for record in records for remark in record.remarks}
-            write_remarks(self._notes, state, shown, terminalreporter)
+            write_remarks(self._notes, shown, terminalreporter)
         if self.records is not None:
             from pytest_lmeval.plugin.record.terminal import write_summary
 

@@ -15,7 +15,8 @@ from pytest_lmeval.compare.gate import Decision, decide, renewed
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.leaderboard.board import Leaderboard, RunFacts, aggregate, build_board
 from pytest_lmeval.leaderboard.rows import TaskInfo
-from pytest_lmeval.plugin.asking.state import Selected, run_state
+from pytest_lmeval.plugin.asking.state import files_of_run, make_run, remarks_of
+from pytest_lmeval.plugin.collect.collected import collected
 from pytest_lmeval.plugin.private import is_crash
 from pytest_lmeval.plugin.record.baseline import changed_in
 from pytest_lmeval.plugin.record.ending import INCOMPLETE, Ending
@@ -24,11 +25,12 @@ from pytest_lmeval.plugin.record.received import Received, failed_besides
 from pytest_lmeval.plugin.record.report_files import ReportFiles, report_gate
 from pytest_lmeval.plugin.record.run_facts import info_of, manifest_of, selection_of, shard_facts
 from pytest_lmeval.plugin.settings.checks import UNHEEDED
+from pytest_lmeval.plugin.settings.models import RUN
 from pytest_lmeval.plugin.settings.report_dir import held_ledger
-from pytest_lmeval.plugin.settings.settings import gate_settings, resolved_of, scrubber_of_run
+from pytest_lmeval.plugin.settings.settings import gate_settings, resolved_of, scrubber_of_run, spec_of
 from pytest_lmeval.records.answers import remove_journal
 from pytest_lmeval.records.ledger import Ledger, ending
-from pytest_lmeval.run.resume import Resumption
+from pytest_lmeval.run.resume import HeldResults, Resumption
 from pytest_lmeval.run.settings import timestamp
 from pytest_lmeval.types import ExampleResult
 
@@ -43,10 +45,11 @@ class RunRecord:
         self.config = config
         self.label = label
         self.examples = examples
-        self._state = run_state(config)
-        # A controller has no items of its own.
-        self._state.selected = Selected(self._state.selected.items, examples)
-        self.report_dir = self._state.report_dir
+        state = config.stash.get(RUN, None)
+        # A controller runs nothing itself.
+        self._run = state.run if state is not None else None
+        self._files = state.files if state is not None else files_of_run(config, examples)
+        self.report_dir = self._files.report_dir
         self.ledger = Ledger(self.report_dir)
         self.is_open = False
         self.per_example = bool(config.option.lm_include_per_example)
@@ -57,10 +60,10 @@ class RunRecord:
         # Until the board is written: whatever ends the process before has ended it too early.
         self.code = INCOMPLETE
         self.gate_settings = gate_settings(config)
-        self.baseline = self._state.baseline
+        self.baseline = self._files.baseline
         self.files = ReportFiles(config, self.report_dir, self.baseline)
         is_own = not config.option.lm_resume or held_ledger(config, examples).parent == self.report_dir
-        self.resumption = Resumption(self._state.held, is_own=is_own)
+        self.resumption = Resumption(self._files.held or HeldResults(), is_own=is_own)
         self._is_changed = changed_in(self.baseline) if self.baseline is not None else None
         self._has_workers = has_workers
         self.received = Received(self._parsed, knows_items=not has_workers)
@@ -79,7 +82,7 @@ class RunRecord:
         try:
             self.ledger.claim()
             self.files.remove_old()
-            header = {"timestamp": self._started, "asking": self._state.asking, "manifest": self.manifest}
+            header = {"timestamp": self._started, "asking": self._files.asking, "manifest": self.manifest}
             self.ledger.open(header, resume=resume)
             if not resume:
                 remove_journal(self.report_dir)
@@ -150,7 +153,7 @@ class RunRecord:
     def _why_no_result(self, ending: Ending) -> list[str]:
         received = self.received
         if received.missing:
-            stopped = received.stopped or self._state.run.stopped
+            stopped = received.stopped or (self._run.stopped if self._run is not None else "")
             return [stopped] if stopped else []
         if received.expected and not received.results and self.config.option.lm_shard is None:
             return ["every example was skipped: nothing was measured"]
@@ -159,10 +162,11 @@ class RunRecord:
         return ending.why_cut_short(received.unfinished)
 
     def _write_board(self, cut_short: Sequence[str]) -> tuple[Leaderboard, Decision]:
-        known = {**self.received.tasks, **self._state.collected.tasks}
+        tasks = collected(self.config)
+        known = {**self.received.tasks, **tasks.tasks}
         infos, results = self._infos(known), list(self.received.results.values())
-        aggregates, failures = aggregate(infos, results, self._state.collected.task_again)
-        found = self.received.facts or self._state.run.facts()
+        aggregates, failures = aggregate(infos, results, tasks.task_again)
+        found = self.received.facts or (self._run or make_run(self.config, self._files)).facts()
         adapters = self._adapters(results)
         mixed = [f"one run has one adapter: this one had {', '.join(adapters)}"] if len(adapters) > 1 else []
         reasons = (*cut_short, *failures, *mixed, *found.get("late", ()))
@@ -232,10 +236,10 @@ class RunRecord:
         received, option = self.received, self.config.option
         most = option.lm_max_errors.of(len(received.expected))
         cached = _cache_remarks(found["cache"], self._started) if "cache" in found else ()
-        remarks = (*received.remarks, *self._state.remarks, *self.config.stash.get(UNHEEDED, ()), *cached)
+        remarks = (*received.remarks, *remarks_of(self.config), *self.config.stash.get(UNHEEDED, ()), *cached)
         return RunFacts(
             timestamp=self._started,
-            adapter=", ".join(adapters) or self._state.spec,
+            adapter=", ".join(adapters) or spec_of(self.config),
             adapter_options=resolved_of(self.config).options,
             missing=received.missing,
             skipped=len(received.skipped),

@@ -15,9 +15,11 @@ from pytest_lmeval.compare.changes import OVERALL
 from pytest_lmeval.compare.gate import LET_PASS, let_pass
 from pytest_lmeval.errors import did_you_mean
 from pytest_lmeval.leaderboard.board import Leaderboard
+from pytest_lmeval.plugin.asking.state import remarks_of
 from pytest_lmeval.plugin.private import kept_reports
 from pytest_lmeval.plugin.record.report_files import UNWRITTEN
 from pytest_lmeval.plugin.settings.checks import SET_ASIDE
+from pytest_lmeval.plugin.settings.models import COLLECTED
 from pytest_lmeval.plugin.settings.report_dir import SELECTION, report_dir
 from pytest_lmeval.plugin.settings.settings import ini_floors, ini_thresholds, registry_of
 from pytest_lmeval.records.ledger import KEPT
@@ -27,7 +29,6 @@ from pytest_lmeval.text import printable
 from pytest_lmeval.types import ExampleResult
 
 if TYPE_CHECKING:
-    from pytest_lmeval.plugin.asking.state import RunState
     from pytest_lmeval.plugin.record.records import Records
     from pytest_lmeval.plugin.record.run_record import RunRecord
     from pytest_lmeval.plugin.workers.report import Notes
@@ -82,14 +83,13 @@ def _say(terminal: pytest.TerminalReporter, *lines: str, **markup: bool) -> None
         terminal.write_line(line, **markup)
 
 
-def write_remarks(
-    notes: Notes, state: RunState | None, shown: Collection[str], terminal: pytest.TerminalReporter
-) -> None:
+def write_remarks(notes: Notes, shown: Collection[str], terminal: pytest.TerminalReporter) -> None:
     """Write what this process and its workers noted while they collected, but for the remarks that are ``shown``."""
-    skipped = notes.skipped_evals or (state.skipped_evals if state is not None else 0)
+    tasks = terminal.config.stash.get(COLLECTED, None)
+    skipped = notes.skipped_evals or (0 if tasks is None else tasks.skipped_evals)
     if skipped:
         terminal.write_line(f"{skipped} eval{'s' if skipped > 1 else ''} skipped: no --lm-adapter")
-    remarks = (*notes.remarks, *(state.remarks if state is not None else ()))
+    remarks = (*notes.remarks, *remarks_of(terminal.config))
     _say(terminal, *(remark for remark in remarks if remark not in shown))
 
 

@@ -39,6 +39,11 @@ def label_of(config: pytest.Config) -> str:
     return str(getattr(config, "lm_label", ""))
 
 
+def spec_of(config: pytest.Config) -> str:
+    """Return the name of the run's adapter, from the option or the ini file; empty without one."""
+    return str(config.option.lm_adapter or config.getini("lm_adapter"))
+
+
 def gate_mode(config: pytest.Config) -> str:
     """Return the gate's mode: as it was given, else ``baseline`` where there is one to compare with."""
     option = config.option
@@ -161,6 +166,7 @@ def run_settings(config: pytest.Config, scrubber: Scrubber, baseline: RunFile | 
         share=worker_input(config).get("workercount", 1),
         passthrough=(pytest.exit.Exception,),
         may_crash=is_worker(config),
+        adapter=spec_of(config),
         reuses=option.lm_resume,
         scrubber=scrubber,
         think_tags=option.lm_think_tags,
@@ -174,8 +180,8 @@ def resolved_of(config: pytest.Config) -> Resolved:
     if _RESOLVED not in config.stash:
         from pytest_lmeval.adapters.resolve import resolve_profile
 
-        spec, given = config.option.lm_adapter or config.getini("lm_adapter"), dict(config.option.lm_adapter_arg)
-        config.stash[_RESOLVED] = resolve_profile(spec, given, config.rootpath, config.stash[ENVIRONMENT])
+        given = dict(config.option.lm_adapter_arg)
+        config.stash[_RESOLVED] = resolve_profile(spec_of(config), given, config.rootpath, config.stash[ENVIRONMENT])
     return config.stash[_RESOLVED]
 
 
@@ -198,8 +204,7 @@ def _new_scrubber(config: pytest.Config) -> Scrubber:
     """Return what hides the secrets among options, in profiles, and in variables that are named like one."""
     from pytest_lmeval.redaction import Scrubber, secrets_in_environment
 
-    option = config.option
-    spec = option.lm_adapter or config.getini("lm_adapter")
+    option, spec = config.option, spec_of(config)
     if not (spec or option.lm_judge):
         return Scrubber()
     from pytest_lmeval.adapters.resolve import scrubber_of

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from pytest_lmeval.plugin.private import output_of, output_to_controller
-from pytest_lmeval.plugin.settings.models import RUN, configs
+from pytest_lmeval.plugin.settings.models import COLLECTED, RUN, configs
+from pytest_lmeval.plugin.settings.settings import label_of
 
 _PREFIX = "lmeval_"
 
@@ -46,12 +47,14 @@ def add_to_report(config: pytest.Config, **values: Any) -> None:
 
 def report_runs(config: pytest.Config) -> None:
     """Add to the report what only this worker knows of its runs, one for each model."""
-    runs = [one.stash[RUN] for one in configs(config) if RUN in one.stash]
-    if runs:
-        facts = {state.label: state.run.facts() for state in runs}
-        remarks = {state.label: state.remarks for state in runs}
+    if COLLECTED in config.stash:
+        from pytest_lmeval.plugin.asking.state import remarks_of
+
+        runs = {label_of(one): one for one in configs(config)}
+        facts = {label: one.stash[RUN].run.facts() for label, one in runs.items() if RUN in one.stash}
+        remarks = {label: remarks_of(one) for label, one in runs.items()}
         # Files that are no tasks are the same for all models.
-        add_to_report(config, facts=facts, not_tasks=runs[0].collected.not_tasks, remarks=remarks)
+        add_to_report(config, facts=facts, not_tasks=config.stash[COLLECTED].not_tasks, remarks=remarks)
 
 
 def report_of(worker: object) -> WorkerReport:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,16 @@ _KEYS = ("adapters", "plugins")
 def project_table(folder: Path) -> dict[str, Any]:
     """Return the table ``[tool.lmeval]`` of the project in ``folder``; empty if there is no such table."""
     path = folder / "pyproject.toml"
-    if not path.exists():
+    try:
+        now = path.stat()
+    except (FileNotFoundError, NotADirectoryError):
         return {}
+    return _table(path, now.st_mtime_ns, now.st_size)
+
+
+@lru_cache(maxsize=4)
+def _table(path: Path, *_now: int) -> dict[str, Any]:
+    """Return the table of the file at ``path``, read once for as long as it is what it is ``_now``."""
     import tomllib
 
     try:

@@ -22,6 +22,18 @@ _NOT_IN_A_PATH = re.compile(
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_.-]")
 _NOT_IN_A_NODE = re.compile(r"[^ -~]")
 
+_WWW = re.compile(r"(www)\.", re.IGNORECASE)
+_MARKUP = str.maketrans(
+    {
+        **{char: f"\\{char}" for char in "\\`*_[]>|"},
+        # A mention or a reference in a comment would notify or link whomever the model liked, an address of mail is
+        # a link. Some are looked for after decoding: a space of no width keeps the mark from what follows.
+        **{char: f"&#{ord(char)};&#8203;" for char in "@#"},
+        "<": "&lt;",
+        "&": "&amp;",
+    }
+)
+
 
 def printable(text: str, *, keep: str = "\n\t", folds: bool = True) -> str:
     r"""Return ``text`` with all spelled out that a terminal or the log of a CI job would obey rather than show.
@@ -40,6 +52,13 @@ def printable(text: str, *, keep: str = "\n\t", folds: bool = True) -> str:
     if "##" in text or ("::" in text and any(line.lstrip().startswith("::") for line in text.split("\n"))):
         text = _COMMAND.sub(lambda found: found[0][:-1] + _spelled_out(found[0][-1]), text)
     return text if folds else _FOLD.sub(lambda found: _spelled_out(found[0]), text)
+
+
+def escape_markdown(text: str) -> str:
+    """Return ``text`` on one line, none of it markup: names and outputs may open no cell, tag or link of their own."""
+    text = printable(" ".join(text.split())).translate(_MARKUP)
+    # GitHub also makes links of addresses that are no markup.
+    return _WWW.sub(r"\1&#46;", text.replace("://", "&#58;//"))
 
 
 def holds_command(text: str) -> bool:

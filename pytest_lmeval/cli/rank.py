@@ -12,11 +12,11 @@ from pytest_lmeval.cli.output import add_format, add_pair_by, show, show_json
 from pytest_lmeval.compare.entrants import by_config
 from pytest_lmeval.compare.rank import ALPHA, rank
 from pytest_lmeval.records.runfile import read_run
-from pytest_lmeval.report.markdown import escape, table
+from pytest_lmeval.report.markdown import table
 from pytest_lmeval.report.ranking_text import STANDING_HEADINGS, ranking_remarks, standing_cells
 from pytest_lmeval.report.tables import columns, score_text
 from pytest_lmeval.report.wording import cost_cell
-from pytest_lmeval.text import printable
+from pytest_lmeval.text import escape_markdown, printable
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -53,8 +53,8 @@ def run(options: argparse.Namespace) -> int:
     headings, rows = _table(ranking)
     remarks = [*ranking_remarks(ranking), *notes]
     if options.format == "markdown":
-        lines = table([escape(heading) for heading in headings], rows, texts=1)
-        show([*lines, *(f"- {escape(each)}" for each in remarks)])
+        lines = table([escape_markdown(heading) for heading in headings], rows, texts=1)
+        show([*lines, *(f"- {escape_markdown(each)}" for each in remarks)])
     else:
         show([*columns(headings, rows, texts=1), "", *(printable(each, keep="") for each in remarks)])
     return 0

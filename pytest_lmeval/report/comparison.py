@@ -19,11 +19,11 @@ from pytest_lmeval.leaderboard.details import shown_response, wanted_of
 from pytest_lmeval.records.runfile import RunFile
 from pytest_lmeval.report.github import add_step_summary
 from pytest_lmeval.report.html.report import inert, part, policy
-from pytest_lmeval.report.markdown import COMMENT_BYTES, escape, table
+from pytest_lmeval.report.markdown import COMMENT_BYTES, table
 from pytest_lmeval.report.ranking_text import STANDING_HEADINGS, comparison_remarks, standing_cells
 from pytest_lmeval.report.tables import columns, cut_to, score_text
 from pytest_lmeval.report.wording import cost_cell, is_off
-from pytest_lmeval.text import cut
+from pytest_lmeval.text import cut, escape_markdown
 from pytest_lmeval.types import ExampleResult
 
 SCHEMA = "pytest-lmeval/comparison/1"
@@ -85,7 +85,7 @@ def comparison_markdown(comparison: Mapping[str, Any]) -> str:
         for model in comparison["models"]
         for reason in model["reasons"][:_REASONS]
     ]
-    lines += [f"- {escape(remark)}" for remark in (*comparison_remarks(comparison), *reasons)]
+    lines += [f"- {escape_markdown(remark)}" for remark in (*comparison_remarks(comparison), *reasons)]
     return cut_to("\n".join([*lines, ""]), COMMENT_BYTES)
 
 

@@ -16,9 +16,9 @@ from pytest_lmeval.leaderboard.details import (
     shown_response,
     wanted_text,
 )
-from pytest_lmeval.report.markdown import COMMENT_BYTES, escape, folded, table
+from pytest_lmeval.report.markdown import COMMENT_BYTES, folded, table
 from pytest_lmeval.report.tables import change_cells, columns, cut_to, head, may_be_line, score_text, signed, tail
-from pytest_lmeval.text import printable
+from pytest_lmeval.text import escape_markdown, printable
 from pytest_lmeval.types import ExampleResult
 
 _HEADINGS = ("task", "verdict", "examples", "old", "new", "change", "interval", "p", "worse", "better")
@@ -165,4 +165,4 @@ def _flip_rows(flip: Flip) -> list[tuple[str, ...]]:
 
 
 def _bullets(entries: Sequence[str]) -> list[str]:
-    return [*(f"- {escape(entry)}" for entry in entries), ""] if entries else []
+    return [*(f"- {escape_markdown(entry)}" for entry in entries), ""] if entries else []

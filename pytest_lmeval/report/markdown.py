@@ -22,7 +22,7 @@ from pytest_lmeval.report.tables import (
     tail,
 )
 from pytest_lmeval.report.wording import baseline_line, ini_line, is_off, off_line, resume_line, totals_line
-from pytest_lmeval.text import printable
+from pytest_lmeval.text import escape_markdown
 from pytest_lmeval.types import ExampleResult
 
 COMMENT_BYTES = 60_000
@@ -49,11 +49,11 @@ def markdown(board: Leaderboard) -> str:
     """Return the board as Markdown of at most COMMENT_BYTES bytes."""
     facts = board.facts
     gate = facts.gate or {}
-    lines = [f"# {_title(gate)}: {escape(facts.adapter)}", "", _headline(board), ""]
+    lines = [f"# {_title(gate)}: {escape_markdown(facts.adapter)}", "", _headline(board), ""]
     lines += _listed(gate.get("reasons", ()), _REASONS)
-    lines += [f"{escape(off_line(gate, facts.manifest))}", ""] if is_off(gate) else []
-    lines += [escape(line), ""] if (line := ini_line(gate, facts.manifest)) else []
-    lines += [escape(compared), ""] if (compared := baseline_line(gate)) else []
+    lines += [f"{escape_markdown(off_line(gate, facts.manifest))}", ""] if is_off(gate) else []
+    lines += [escape_markdown(line), ""] if (line := ini_line(gate, facts.manifest)) else []
+    lines += [escape_markdown(compared), ""] if (compared := baseline_line(gate)) else []
     lines += _listed([f"Doubtful: {warning}" for warning in gate.get("warnings", ())], _REASONS)
     lines += _failed(board)
     lines += _comparison(gate.get("comparison"))
@@ -63,16 +63,16 @@ def markdown(board: Leaderboard) -> str:
     lines += _repeats(board)
     if facts.bad_records:
         lines += ["Left out as bad records:", "", *_listed(facts.bad_records, _REASONS)]
-    lines += [line, ""] if (line := escape(resume_line(board))) else []
-    lines += [line, ""] if (line := escape(totals_line(board))) else []
-    lines += [f"digest `{board.digest}` · {escape(facts.timestamp)}", ""]
+    lines += [line, ""] if (line := escape_markdown(resume_line(board))) else []
+    lines += [line, ""] if (line := escape_markdown(totals_line(board))) else []
+    lines += [f"digest `{board.digest}` · {escape_markdown(facts.timestamp)}", ""]
     return cut_to("\n".join(lines), COMMENT_BYTES)
 
 
 def table(headings: Sequence[str], rows: Sequence[Sequence[str]], *, texts: int) -> list[str]:
     """Return a Markdown table and an empty line; the first ``texts`` columns are text, the others numbers."""
     rules = ["---"] * texts + ["---:"] * (len(headings) - texts)
-    body = [_row([escape(cell) for cell in row]) for row in rows]
+    body = [_row([escape_markdown(cell) for cell in row]) for row in rows]
     return [_row(headings), _row(rules), *body, ""]
 
 
@@ -83,26 +83,6 @@ def folded(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]], m
     return [f"<details><summary>{title}</summary>", "", *shown, *left, "</details>", ""]
 
 
-def escape(text: str) -> str:
-    """Return ``text`` on one line, none of it markup: names and outputs may open no cell, tag or link of their own."""
-    text = printable(" ".join(text.split())).translate(_MARKUP)
-    # GitHub also makes links of addresses that are no markup.
-    return _WWW.sub(r"\1&#46;", text.replace("://", "&#58;//"))
-
-
-_WWW = re.compile(r"(www)\.", re.IGNORECASE)
-_MARKUP = str.maketrans(
-    {
-        **{char: f"\\{char}" for char in "\\`*_[]>|"},
-        # A mention or a reference in a comment would notify or link whomever the model liked, an address of mail is
-        # a link. Some are looked for after decoding: a space of no width keeps the mark from what follows.
-        **{char: f"&#{ord(char)};&#8203;" for char in "@#"},
-        "<": "&lt;",
-        "&": "&amp;",
-    }
-)
-
-
 def _title(gate: Mapping[str, Any]) -> str:
     if is_off(gate):
         return "Evals not gated"
@@ -111,10 +91,10 @@ def _title(gate: Mapping[str, Any]) -> str:
 
 def _headline(board: Leaderboard) -> str:
     scored = f"{board.counts['scored']} of {board.counts['collected']} examples scored"
-    left_out = escape(selection_text(board))
+    left_out = escape_markdown(selection_text(board))
     scored = f"{scored}; {left_out}" if left_out else scored
     if board.complete and "shard" in board.facts.selection:
-        shard = escape(str(board.facts.selection["shard"]))
+        shard = escape_markdown(str(board.facts.selection["shard"]))
         return f"**Shard {shard}**: {scored}; the merged shards have an overall score."
     if not board.complete:
         return f"**Incomplete**: {scored}; there is no overall score."
@@ -205,7 +185,7 @@ def _k(name: str) -> tuple[str, int]:
 
 
 def _listed(entries: Sequence[str], most: int) -> list[str]:
-    shown = [f"- {escape(entry)}" for entry in entries[:most]]
+    shown = [f"- {escape_markdown(entry)}" for entry in entries[:most]]
     more = [f"- ... and {len(entries) - most} more"] if len(entries) > most else []
     return [*shown, *more, ""] if shown else []
 

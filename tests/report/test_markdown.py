@@ -8,7 +8,8 @@ from typing import Any
 from pytest_lmeval.compare.gate import MODES, decide
 from pytest_lmeval.leaderboard.board import Leaderboard, RunFacts, build_board
 from pytest_lmeval.leaderboard.rows import TaskInfo
-from pytest_lmeval.report.markdown import COMMENT_BYTES, escape, markdown
+from pytest_lmeval.report.markdown import COMMENT_BYTES, markdown
+from pytest_lmeval.text import escape_markdown
 from pytest_lmeval.types import ExampleResult
 from tests.tables import each_row
 
@@ -154,7 +155,7 @@ def test_a_shard_says_that_it_is_one() -> None:
     ],
 )
 def test_what_a_model_writes_mentions_nobody_and_links_nothing(text: str, shown: str) -> None:
-    assert shown == escape(text)
+    assert shown == escape_markdown(text)
 
 
 def test_what_failed_stands_with_what_was_wanted_and_said() -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
+from pytest_lmeval.errors import LmevalError
 from pytest_lmeval.plugin.collect.collected import collected
 from pytest_lmeval.plugin.collect.locate import is_example, is_record
 from pytest_lmeval.plugin.private import is_worker, worker_queue
@@ -103,8 +104,7 @@ def make_run(config: pytest.Config, files: RunFiles) -> Run:
         # What the run may cost is what all models may together.
         config.stash.get(_BUDGET, None),
     )
-    if label_of(config):
-        config.stash[_BUDGET] = made.budget
+    config.stash[_BUDGET] = made.budget
     return made
 
 
@@ -122,7 +122,9 @@ def run_state(config: pytest.Config) -> RunState:
 
 def run_states(config: pytest.Config) -> dict[str, RunState]:
     """Return the state of the run of each model by its label; that of a single one has an empty label."""
-    return {label_of(one): run_state(one) for one in (configs(config) if config.option.lm_models else [config])}
+    if not config.option.lm_models:
+        return {"": run_state(config)}
+    return {label_of(one): run_state(one) for one in configs(config)}
 
 
 class Ahead:
@@ -199,7 +201,8 @@ class RunState:
     def ask(self, adapter: Any) -> Engine:
         """Return the engine that answers this process's examples from ``adapter``."""
         self.ahead = Ahead(self.config, self.items, is_record)
-        learn(self.config, adapter)  # a fixture may have made it
+        if adapter is not self.adapter:  # a fixture has made it
+            learn(self.config, adapter)
         self.answers = self.run.ask(self.plan, adapter, self.ahead, self.show_waiting)
         return self.answers.engine
 
@@ -256,8 +259,11 @@ def make(config: pytest.Config, spec: str, options: Mapping[str, Any]) -> Any:
     cache = cache_of(config)
     offline = cache is not None and cache.mode == "read-only"
     root, read, registry = config.rootpath, config.stash[ENVIRONMENT], collected(config).registry
-    made = with_usage_errors(lambda: resolve_adapter(spec, registry, options, root, offline=offline, read=read))
-    with_usage_errors(lambda: learn(config, made))
+    try:
+        made = resolve_adapter(spec, registry, options, root, offline=offline, read=read)
+        learn(config, made)
+    except LmevalError as error:
+        raise pytest.UsageError(str(error)) from None
     return made
 
 

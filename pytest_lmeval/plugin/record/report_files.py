@@ -21,8 +21,8 @@ from pytest_lmeval.plugin.record.baseline import baseline_path, tasks_not_run
 from pytest_lmeval.plugin.record.progress import show_words
 from pytest_lmeval.plugin.settings.settings import label_of, registry_of
 from pytest_lmeval.records.boardfile import remove_reports, write_leaderboard
-from pytest_lmeval.report.markdown import escape, markdown
-from pytest_lmeval.text import printable
+from pytest_lmeval.report.markdown import markdown
+from pytest_lmeval.text import escape_markdown, printable
 
 if TYPE_CHECKING:
     from pytest_lmeval.records.runfile import RunFile
@@ -66,7 +66,7 @@ class ReportFiles:
         if summary := os.environ.get("GITHUB_STEP_SUMMARY"):
             from pytest_lmeval.report.github import add_step_summary
 
-            of = f"**{escape(label)}**\n\n" if (label := label_of(self._config)) else ""
+            of = f"**{escape_markdown(label)}**\n\n" if (label := label_of(self._config)) else ""
             self._try(Path(summary), lambda path: add_step_summary(of + text(), path))
 
     def show_to_project(self, board: Leaderboard) -> None:

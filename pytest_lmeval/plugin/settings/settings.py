@@ -79,10 +79,13 @@ def ini_floors(config: pytest.Config) -> dict[str, float]:
 
 
 def _named_numbers(config: pytest.Config, name: str) -> dict[str, float]:
-    try:
-        return dict(named_share(line) for line in config.getini(name))
-    except argparse.ArgumentTypeError as error:
-        raise pytest.UsageError(f"ini {name}: {error}") from None
+    known = config.stash.setdefault(_NUMBERS, {})
+    if name not in known:
+        try:
+            known[name] = dict(named_share(line) for line in config.getini(name))
+        except argparse.ArgumentTypeError as error:
+            raise pytest.UsageError(f"ini {name}: {error}") from None
+    return known[name]
 
 
 def max_line_bytes(config: pytest.Config) -> int:
@@ -269,6 +272,7 @@ def _fixed(config: pytest.Config) -> tuple[Sequence[Callable[[Registry], Any]], 
 
 
 _REGISTRY = pytest.StashKey[_Made]()
+_NUMBERS = pytest.StashKey[dict[str, dict[str, float]]]()
 _SCRUBBER = pytest.StashKey["Scrubber"]()
 _RESOLVED = pytest.StashKey["Resolved"]()
 OWN.add(_RESOLVED)

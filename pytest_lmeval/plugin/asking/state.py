@@ -13,7 +13,7 @@ from pytest_lmeval.errors import LmevalError
 from pytest_lmeval.plugin.collect.collected import collected
 from pytest_lmeval.plugin.collect.locate import is_example, is_record
 from pytest_lmeval.plugin.private import is_worker, worker_queue
-from pytest_lmeval.plugin.settings.models import COLLECTED, ENVIRONMENT, RUN, configs
+from pytest_lmeval.plugin.settings.models import ENVIRONMENT, RUN, configs
 from pytest_lmeval.plugin.settings.report_dir import folder_of_run, held_ledger
 from pytest_lmeval.plugin.settings.settings import (
     cache_of,
@@ -228,15 +228,6 @@ class RunState:
 def is_mine(item: Any, label: str) -> bool:
     """Tell whether an item is an example, of several models that of the one with the label."""
     return is_example(item) and (not label or getattr(item, "label", "") == label)
-
-
-def remarks_of(config: pytest.Config) -> list[str]:
-    """Return what the end of the run says of what this process collected, and of the eval functions it ran."""
-    tasks, state = config.stash.get(COLLECTED, None), config.stash.get(RUN, None)
-    found = [] if tasks is None else list(tasks.wanted.notes)
-    if state is not None and "evals" in vars(state):
-        found += state.evals.notes
-    return [*map(scrubber_of_run(config).scrub, found)] if found else found
 
 
 def make_judge(config: pytest.Config) -> Any:

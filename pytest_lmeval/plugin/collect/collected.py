@@ -11,8 +11,8 @@ import pytest
 
 from pytest_lmeval.errors import UnknownName, UsageError
 from pytest_lmeval.plugin.collect.locate import places
-from pytest_lmeval.plugin.settings.models import COLLECTED
-from pytest_lmeval.plugin.settings.settings import configs_of, ini_floors, load_options, registry_of
+from pytest_lmeval.plugin.settings.models import COLLECTED, RUN
+from pytest_lmeval.plugin.settings.settings import configs_of, ini_floors, load_options, registry_of, scrubber_of_run
 
 if TYPE_CHECKING:
     from pytest_lmeval.formats.task import LoadedFile, LoadOptions
@@ -104,6 +104,15 @@ def collected(config: pytest.Config) -> Collected:
     if COLLECTED not in config.stash:
         config.stash[COLLECTED] = Collected(config)
     return config.stash[COLLECTED]
+
+
+def remarks_of(config: pytest.Config) -> list[str]:
+    """Return what the end of the run says of what this process collected, and of the eval functions it ran."""
+    tasks, state = config.stash.get(COLLECTED, None), config.stash.get(RUN, None)
+    found = [] if tasks is None else list(tasks.wanted.notes)
+    if state is not None and "evals" in vars(state):
+        found += state.evals.notes
+    return [*map(scrubber_of_run(config).scrub, found)] if found else found
 
 
 def repeated_by_plugin(config: pytest.Config, count: int = 0) -> str:

@@ -16,7 +16,7 @@ from pytest_lmeval.errors import UsageError
 from pytest_lmeval.leaderboard.board import Leaderboard, RunFacts, aggregate, build_board
 from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.plugin.asking.state import files_of_run, make_run
-from pytest_lmeval.plugin.collect.collected import collected
+from pytest_lmeval.plugin.collect.collected import collected, remarks_of
 from pytest_lmeval.plugin.private import is_crash
 from pytest_lmeval.plugin.record.baseline import changed_in
 from pytest_lmeval.plugin.record.ending import INCOMPLETE, Ending
@@ -28,7 +28,6 @@ from pytest_lmeval.plugin.settings.checks import UNHEEDED
 from pytest_lmeval.plugin.settings.models import RUN
 from pytest_lmeval.plugin.settings.report_dir import held_ledger
 from pytest_lmeval.plugin.settings.settings import gate_settings, resolved_of, scrubber_of_run, spec_of
-from pytest_lmeval.plugin.workers.report import remarks_of
 from pytest_lmeval.records.answers import remove_journal
 from pytest_lmeval.records.ledger import Ledger, ending
 from pytest_lmeval.run.resume import HeldResults, Resumption

@@ -15,13 +15,13 @@ from pytest_lmeval.compare.changes import OVERALL
 from pytest_lmeval.compare.gate import LET_PASS, let_pass
 from pytest_lmeval.errors import did_you_mean
 from pytest_lmeval.leaderboard.board import Leaderboard
+from pytest_lmeval.plugin.collect.collected import remarks_of
 from pytest_lmeval.plugin.private import kept_reports
 from pytest_lmeval.plugin.record.report_files import UNWRITTEN
 from pytest_lmeval.plugin.settings.checks import SET_ASIDE
 from pytest_lmeval.plugin.settings.models import COLLECTED
 from pytest_lmeval.plugin.settings.report_dir import SELECTION, report_dir
 from pytest_lmeval.plugin.settings.settings import ini_floors, ini_thresholds, registry_of
-from pytest_lmeval.plugin.workers.report import Notes, remarks_of
 from pytest_lmeval.records.ledger import KEPT
 from pytest_lmeval.report.tables import comparison_lines, remark_lines, selection_text, terminal_table
 from pytest_lmeval.report.wording import baseline_line, ini_line, is_off, off_line, resume_line, totals_line
@@ -31,6 +31,7 @@ from pytest_lmeval.types import ExampleResult
 if TYPE_CHECKING:
     from pytest_lmeval.plugin.record.records import Records
     from pytest_lmeval.plugin.record.run_record import RunRecord
+    from pytest_lmeval.plugin.workers.report import Notes
 
 _SHOWN = 20
 _LONG = 200

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
+from pytest_lmeval.plugin.collect.collected import remarks_of
 from pytest_lmeval.plugin.private import output_of, output_to_controller
 from pytest_lmeval.plugin.settings.models import COLLECTED, RUN, configs
-from pytest_lmeval.plugin.settings.settings import label_of, scrubber_of_run
+from pytest_lmeval.plugin.settings.settings import label_of
 
 _PREFIX = "lmeval_"
 
@@ -53,15 +54,6 @@ def report_runs(config: pytest.Config) -> None:
         remarks = {label: remarks_of(one) for label, one in runs.items()}
         # Files that are no tasks are the same for all models.
         add_to_report(config, facts=facts, not_tasks=config.stash[COLLECTED].not_tasks, remarks=remarks)
-
-
-def remarks_of(config: pytest.Config) -> list[str]:
-    """Return what the end of the run says of what this process collected, and of the eval functions it ran."""
-    tasks, state = config.stash.get(COLLECTED, None), config.stash.get(RUN, None)
-    found = [] if tasks is None else list(tasks.wanted.notes)
-    if state is not None and "evals" in vars(state):
-        found += state.evals.notes
-    return [*map(scrubber_of_run(config).scrub, found)] if found else found
 
 
 def report_of(worker: object) -> WorkerReport:

@@ -198,9 +198,13 @@ class RunState:
 
         return EvalSession(self)
 
+    def upcoming(self, wanted: Callable[[object], bool]) -> Ahead:
+        """Return what gives the items of this run's model that are ``wanted``, each ahead of its turn."""
+        return Ahead(self.config, self.items, wanted)
+
     def ask(self, adapter: Any) -> Engine:
         """Return the engine that answers this process's examples from ``adapter``."""
-        self.ahead = Ahead(self.config, self.items, is_record)
+        self.ahead = self.upcoming(is_record)
         if adapter is not self.adapter:  # a fixture has made it
             learn(self.config, adapter)
         self.answers = self.run.ask(self.plan, adapter, self.ahead, self.show_waiting)

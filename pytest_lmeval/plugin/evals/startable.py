@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 
-from pytest_lmeval.plugin.asking.state import Ahead
 from pytest_lmeval.plugin.collect.locate import is_function
 from pytest_lmeval.plugin.private import (
     arguments_of,
@@ -27,7 +26,7 @@ from pytest_lmeval.plugin.private import (
 )
 
 if TYPE_CHECKING:
-    from pytest_lmeval.plugin.asking.state import RunState
+    from pytest_lmeval.plugin.asking.state import Ahead, RunState
 
 _SKIPS = ("skip", "skipif", "xfail")
 
@@ -63,7 +62,7 @@ class Starter:
     @cached_property
     def ahead(self) -> Ahead:
         """What will come to its turn next."""
-        return Ahead(self._state.config, self._state.items, is_function)
+        return self._state.upcoming(is_function)
 
     def needs_of(self, item: pytest.Item) -> FixtureNeeds:
         """Return what an item needs besides its parameters."""

@@ -57,25 +57,20 @@ class RunFiles(NamedTuple):
 
 def files_of_run(config: pytest.Config, examples: int) -> RunFiles:
     """Return the files of a run of so many ``examples``, read before the run adds to any of them."""
-    baseline, held, asking = None, None, _asking(config)
-    if config.option.lm_baseline:
-        from pytest_lmeval.plugin.record.baseline import read_baseline
-
-        baseline = read_baseline(config)
-    if config.option.lm_resume:
-        held = _held(config, examples, asking)
-    return RunFiles(folder_of_run(config, examples), asking, baseline, held)
-
-
-def _asking(config: pytest.Config) -> str:
     from pytest_lmeval.arguments import THINK_TAGS
     from pytest_lmeval.run.settings import fingerprint
 
     adapter, options, _ = resolved_of(config)
-    tags = config.option.lm_think_tags
+    option, baseline = config.option, None
     # Not of the default, so that the ledgers of earlier versions can be completed.
-    read = {} if tags == THINK_TAGS else {"--lm-think-tags": tags}
-    return fingerprint(adapter, {**options, **read}, config.option.lm_repeats)
+    tags = {} if option.lm_think_tags == THINK_TAGS else {"--lm-think-tags": option.lm_think_tags}
+    asking = fingerprint(adapter, {**options, **tags}, option.lm_repeats)
+    if option.lm_baseline:
+        from pytest_lmeval.plugin.record.baseline import read_baseline
+
+        baseline = read_baseline(config)
+    held = _held(config, examples, asking) if option.lm_resume else None
+    return RunFiles(folder_of_run(config, examples), asking, baseline, held)
 
 
 def _held(config: pytest.Config, examples: int, asking: str) -> HeldResults:

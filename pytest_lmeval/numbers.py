@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import sys
-from dataclasses import dataclass
 from typing import Any, TypeGuard
 
 from pytest_lmeval.errors import UsageError
+from pytest_lmeval.frozen import dataclass
 
 
 def is_number(value: object) -> TypeGuard[int | float]:

@@ -6,11 +6,12 @@ A registry is built per run and passed along; there is no global one, so nothing
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pytest_lmeval.errors import UnknownName, UsageError
+from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.postprocess import Extraction
 from pytest_lmeval.types import Metric, MetricFunction
 

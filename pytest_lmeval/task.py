@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from pytest_lmeval.errors import ScoringError, UsageError
+from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.types import Example, ExampleResult, Exchange, Generate, Message, Request, Response, Score
 
 if TYPE_CHECKING:

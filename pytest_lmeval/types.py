@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from pytest_lmeval.compact_json import compact_encoder
 from pytest_lmeval.formatters import concatenation, joined
+from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.text import printable
 
 __all__ = [

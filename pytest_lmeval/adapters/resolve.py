@@ -9,12 +9,13 @@ import weakref
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from pytest_lmeval.errors import LmevalError, UnknownName, UsageError, did_you_mean
+from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.project import project_table
 from pytest_lmeval.redaction import SHORTEST_IN_ANSWERS, Scrubber, is_secret_name, redact, secrets_among
 from pytest_lmeval.registry import Registry

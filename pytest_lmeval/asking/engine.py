@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ from pytest_lmeval.asking.policy import Policy, Wait
 from pytest_lmeval.asking.rounds import Conversation, Rounds, begin
 from pytest_lmeval.asking.transport import Inbox, Job, Sender, Transport
 from pytest_lmeval.errors import AdapterDown, AdapterError, BudgetSpent, LmevalError
+from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.hashes import numbered
 from pytest_lmeval.types import Request, Response
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import random
 import time
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from pytest_lmeval.arguments import THINK_TAGS
+from pytest_lmeval.frozen import dataclass
 
 DEFAULT_BATCH_SIZE = 8
 _FIRST_BACKOFF_S = 0.5

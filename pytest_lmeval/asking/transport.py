@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from pytest_lmeval.asking.ask import Answer
+from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.types import Request
 
 if TYPE_CHECKING:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from pytest_lmeval.compare.pairing import Pair
+from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.stats.intervals import mean
 
 if TYPE_CHECKING:

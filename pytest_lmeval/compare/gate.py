@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ from pytest_lmeval.compare.remarks import (
     task_notes,
 )
 from pytest_lmeval.errors import UnknownName, UsageError
+from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.leaderboard.rows import rows_called
 from pytest_lmeval.numbers import Number
 from pytest_lmeval.text import printable

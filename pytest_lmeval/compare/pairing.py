@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from pytest_lmeval.errors import UsageError
+from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.leaderboard.details import changed_functions
 from pytest_lmeval.types import ExampleResult
 

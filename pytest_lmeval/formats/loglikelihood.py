@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any, Literal
 
 from pytest_lmeval.errors import ScoringError
+from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.metrics.parts.probability import lowest, per_byte, per_character, softmax
 from pytest_lmeval.types import LogLikelihood, LogProb, Message, Response
 

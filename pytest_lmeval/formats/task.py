@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
+from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.task import FollowUp, Prompt, Task, Tools, complete
 from pytest_lmeval.types import RecordError
 

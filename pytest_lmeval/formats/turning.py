@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from pytest_lmeval.compact_json import json_equal
+from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.types import Completion, Exchange, Generate, Message, ToolCall
 
 MAX_ROUNDS = 10

@@ -7,7 +7,7 @@ import inspect
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from functools import wraps
 from pathlib import Path
@@ -15,6 +15,7 @@ from types import FunctionType
 from typing import Any, NamedTuple, TypeVar
 
 from pytest_lmeval.errors import BadTaskFile, LmevalError, RecordRefused, UsageError
+from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.text import portable_path
 
 Data = str | Path | Sequence[Mapping[str, Any]] | Callable[[], Sequence[Mapping[str, Any]]]

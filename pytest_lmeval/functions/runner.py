@@ -8,10 +8,11 @@ import inspect
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from pytest_lmeval.errors import AdapterError, AdapterTimeout, ScoringError
+from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.functions.example import CURRENT, ExampleState
 from pytest_lmeval.functions.lm import LmBase
 from pytest_lmeval.functions.loop import Loop

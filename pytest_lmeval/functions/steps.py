@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.leaderboard.details import steps_of
 from pytest_lmeval.types import COST_UNKNOWN, Completion
 

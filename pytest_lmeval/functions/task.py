@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 from pytest_lmeval.errors import LmevalError, ScoringError
+from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.functions.example import ExampleState, as_json
 from pytest_lmeval.functions.runner import Outcome
 from pytest_lmeval.functions.steps import Step, total_usage

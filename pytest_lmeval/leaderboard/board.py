@@ -6,12 +6,13 @@ import hashlib
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from pytest_lmeval.compact_json import compact_encoder
+from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.leaderboard.aggregations import (
     CENTERED,
     Breakdown,

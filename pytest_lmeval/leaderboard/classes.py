@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypedDict
 
+from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.leaderboard.details import first_details, first_score
 from pytest_lmeval.metrics.parts.texts import tokenize
 from pytest_lmeval.types import ExampleResult

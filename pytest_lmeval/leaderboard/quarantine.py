@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
+from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.types import ExampleResult, Status
 
 Entry = Mapping[str, str]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from pytest_lmeval.errors import ScoringError
+from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.metrics.parts.declare import metric
 from pytest_lmeval.metrics.parts.tool_schema import fault, unchecked
 from pytest_lmeval.metrics.parts.wanted_call import LONGEST, TEXTS, WantedCall, shown_call, shown_value

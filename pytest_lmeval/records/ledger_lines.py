@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from pytest_lmeval.errors import UsageError
+from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.records.recorded import check_schema, parse_object
 
 LEDGER_SCHEMA = "pytest-lmeval/ledger/2"

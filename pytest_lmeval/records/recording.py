@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 from pytest_lmeval.errors import UsageError
+from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.leaderboard.board import SCHEMA
 from pytest_lmeval.leaderboard.details import FUNCTION, answered_requests, steps_of
 from pytest_lmeval.records.ledger_lines import LedgerRuns, read_ledger

@@ -5,12 +5,13 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from pytest_lmeval.adapters.resolve import adapter_name
 from pytest_lmeval.errors import UsageError
+from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.leaderboard.details import METRIC
 from pytest_lmeval.scoring.evaluate import runs_code
 from pytest_lmeval.text import portable_path, printable

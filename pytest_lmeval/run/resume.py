@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from itertools import cycle
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pytest_lmeval.asking.ask import without_thoughts
 from pytest_lmeval.errors import AdapterError, UsageError
 from pytest_lmeval.formats.loglikelihood import log_probs_of
+from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.hashes import request_hash
 from pytest_lmeval.leaderboard.details import confidences, is_function
 from pytest_lmeval.records.answers import AnswersByExample, KnownAnswers, is_of

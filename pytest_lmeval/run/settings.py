@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ from pytest_lmeval.arguments import THINK_TAGS
 from pytest_lmeval.asking.policy import DEFAULT_BATCH_SIZE, Policy
 from pytest_lmeval.compare.gate import MODES
 from pytest_lmeval.errors import UnknownName, UsageError
+from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.leaderboard.quarantine import Quarantine
 from pytest_lmeval.redaction import Scrubber
 

@@ -6,11 +6,12 @@ import json
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from operator import attrgetter, is_
 from typing import Any
 
 from pytest_lmeval.errors import AdapterTimeout, LmevalError
+from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.hashes import hashes_of, rendered, request_hash, scoring_hash_of
 from pytest_lmeval.leaderboard.quarantine import Quarantine
 from pytest_lmeval.postprocess import share_of

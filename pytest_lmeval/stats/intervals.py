@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
+
+from pytest_lmeval.frozen import dataclass
 
 Values = tuple[Sequence[float], Sequence[str]]
 """A task's scores or differences, and the cluster of each, or nothing where none has one."""

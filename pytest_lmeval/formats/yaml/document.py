@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from pytest_lmeval.frozen import dataclass
 
 MAX_BYTES = 1 << 18
 _YAML = frozenset({".yaml", ".yml"})

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from pytest_lmeval.compact_json import json_equal
+from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.metrics.parts.tool_schema import Searches, fault
 
 LONGEST = 200

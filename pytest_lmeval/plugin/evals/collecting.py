@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -12,6 +12,7 @@ import pytest
 
 from pytest_lmeval.errors import LmevalError
 from pytest_lmeval.formats.task import LoadOptions
+from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.functions.declare import DataRows, EvalFunction, declared, has_yield, row_text, rows_of
 from pytest_lmeval.functions.source import FunctionHashes, TestSources, of_tests, read_code
 from pytest_lmeval.functions.task import FunctionTask

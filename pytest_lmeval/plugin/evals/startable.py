@@ -5,12 +5,12 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Container, Iterator, Sized
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 
+from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.plugin.collect.locate import is_function
 from pytest_lmeval.plugin.private import (
     arguments_of,

@@ -6,11 +6,11 @@ import os
 import threading
 import traceback
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
+from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.plugin.private import is_stepwise_stop, worker_failures
 
 if TYPE_CHECKING:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import Any
 
 import pytest
 
+from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.plugin.collect.collected import remarks_of
 from pytest_lmeval.plugin.private import output_of, output_to_controller
 from pytest_lmeval.plugin.settings.models import COLLECTED, RUN, configs

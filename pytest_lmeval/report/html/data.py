@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.report.html.examples import (
     Flips,
     ShownPair,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from typing import Any, Literal
 
+from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.leaderboard.details import METRIC, wanted_of
 from pytest_lmeval.postprocess import RULES
 from pytest_lmeval.report.html.steps import encode, function_fields

@@ -310,7 +310,8 @@ class Score:
     nothing to extract: counted apart from a wrong answer. ``metrics`` are further scores of the same prediction by
     the name of their metric, each in [0, 1]. ``excluded`` is why the task itself leaves the example out of its scores.
     ``measured`` says that only the task's aggregations score the example: ``value`` is then not looked at. ``usage``
-    sums up what scoring itself used of a model, under the names of :class:`ExampleResult`.
+    sums up what scoring itself used of a model, under the names of :class:`ExampleResult`. ``thresholds`` are those
+    that further scores must reach, too, by the names that they have in ``metrics``.
     """
 
     value: float
@@ -321,6 +322,7 @@ class Score:
     excluded: str = ""
     usage: Mapping[str, float] = field(default_factory=dict)
     measured: bool = False
+    thresholds: Mapping[str, float] = field(default_factory=dict)
 
 
 MetricFunction = Callable[..., Any]

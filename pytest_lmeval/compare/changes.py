@@ -108,22 +108,25 @@ def task_changes(tasks: Iterable[str], pairs: Sequence[Pair], criteria: Criteria
     )
 
 
-def overall_change(pairs: Sequence[Pair], criteria: Criteria) -> TaskChange:
-    """Return the change of the unweighted mean of the tasks' scores.
+def overall_change(pairs: Sequence[Pair], criteria: Criteria, others: Sequence[Pair] = ()) -> TaskChange:
+    """Return the change of the unweighted mean of the tasks' scores; ``others`` are the pairs of their scores by name.
 
-    Every task weighs as much as another, as in the overall score: what is tested is the number that people look at.
-    The test stays exact whatever the weights, the signs being tossed of weighted differences.
+    These have no part in it, but are tested beside it. Every task weighs as much as another, as in the overall score:
+    what is tested is the number that people look at. The test stays exact whatever the weights, the signs being tossed
+    of weighted differences.
     """
     from pytest_lmeval.stats.paired import p_better, pooled_test
 
     groups = by_task(pairs)
     if not groups:
         return _uncompared(OVERALL)
-    share = overall_alpha(pairs, criteria)
+    tested = [*pairs, *others]
+    share = overall_alpha(tested, criteria)
     test = pooled_test([_differences(group) for group in groups.values()], alpha=share)
     # A single flip is the business of its task.
     by_test = replace(criteria, strict=False, exact=False)
-    judged = _judged(test, (test.p, p_better(test)), _Family(share, 1, _families(groups), criteria.models))
+    family = _Family(share, 1, _families(by_task(tested)), criteria.models)
+    judged = _judged(test, (test.p, p_better(test)), family)
     return _change(pairs, test, judged, by_test, OVERALL)
 
 
@@ -136,10 +139,10 @@ def overall_alpha(pairs: Iterable[Pair], criteria: Criteria) -> float:
 
 
 def by_task(pairs: Iterable[Pair]) -> Mapping[str, list[Pair]]:
-    """Return the pairs of each task."""
+    """Return the pairs of each task, and of each score of one that is compared by itself."""
     groups: dict[str, list[Pair]] = {}
     for pair in pairs:
-        groups.setdefault(pair.new.task, []).append(pair)
+        groups.setdefault(pair.row, []).append(pair)
     return groups
 
 

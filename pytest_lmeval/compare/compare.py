@@ -14,15 +14,20 @@ from pytest_lmeval.compare.coverage import coverage
 from pytest_lmeval.compare.explain import explain, staleness
 from pytest_lmeval.compare.pairing import Key, Pair, Pairing, pair_up
 from pytest_lmeval.compare.retargeted import Retargeted, retargeted
+from pytest_lmeval.compare.scores import Named, compared_scores, score_pairs
 from pytest_lmeval.leaderboard.board import Leaderboard
 from pytest_lmeval.leaderboard.details import explanation_of, is_function, shown_response, wanted_of
+from pytest_lmeval.leaderboard.rows import SCORES
+from pytest_lmeval.records.boardfile import NOT_COMPARED
 from pytest_lmeval.records.runfile import RunFile, examples_of
+from pytest_lmeval.text import printable
 from pytest_lmeval.types import ExampleResult
 
 Flip = Pair
 """An example that passes in one of the runs only."""
 
 _NOTHING: Mapping[str, str] = MappingProxyType({})
+_NONE: Named = MappingProxyType({})
 _DEFAULT = Criteria()
 
 
@@ -73,7 +78,7 @@ class Comparison(Pairing):
         }
 
 
-def compare(
+def compare(  # noqa: PLR0913  # keyword-only, what a caller knows of the new run's board
     old: Sequence[ExampleResult],
     new: Sequence[ExampleResult],
     criteria: Criteria = _DEFAULT,
@@ -81,30 +86,37 @@ def compare(
     left_out: Mapping[str, str] = _NOTHING,
     outside: Callable[[str, str], bool] = lambda task, id: False,
     gone: str = "removed",
+    scores: Named = _NONE,
 ) -> Comparison:
     """Return the paired comparison of a run with an older one, the order of their results being of no matter.
 
     Results pair by task, id and equal content hash, or scoring hash, as ``criteria`` say, where both have a score.
     ``left_out`` names tasks that must not be compared, and why. ``outside(task, id)`` says that an example of the old
     run which the new one lacks was not selected: it is neither removed nor expected. ``gone`` is the word for the
-    others that the new one lacks.
+    others that the new one lacks. ``scores`` are those that are compared besides the tasks' own.
     """
     pairing = pair_up(old, new, left_out, outside, criteria.pair_by)
     by_old_targets = retargeted(pairing.changed_pairs)
     named = {task for (task, _), kind in pairing.kinds.items() if kind not in ("left_out", "unselected")}
-    tasks = task_changes(named, pairing.pairs, criteria)
-    pooled = overall_change(pairing.pairs, criteria)
+    others, lacking, partly = score_pairs(pairing.pairs, scores) if scores else ([], {}, [])
+    tasks = task_changes(named, [*pairing.pairs, *others], criteria)
+    pooled = overall_change(pairing.pairs, criteria, others)
     return Comparison(
         **{each.name: getattr(pairing, each.name) for each in fields(pairing)},
         tasks=tasks,
         pooled=pooled,
         retargeted=by_old_targets,
-        left_out=dict(left_out),
+        left_out={**left_out, **lacking},
         verdict="stale" if staleness(pairing, criteria) else _first([*tasks, pooled]),
         reasons=explain(tasks, pooled, pairing, criteria, left_out),
-        coverage=coverage(pairing, by_old_targets, gone),
+        coverage=(*coverage(pairing, by_old_targets, gone), *_of_scores(lacking, partly)),
         criteria=criteria,
     )
+
+
+def _of_scores(lacking: Mapping[str, str], partly: Sequence[str]) -> Sequence[str]:
+    lines = [f"{NOT_COMPARED}{name}: {why}" for name, why in lacking.items()]
+    return [printable(line, keep="") for line in (*lines, *partly)]
 
 
 def compare_with(baseline: RunFile, board: Leaderboard, criteria: Criteria, root: Path | None = None) -> Comparison:
@@ -130,7 +142,8 @@ def compare_with(baseline: RunFile, board: Leaderboard, criteria: Criteria, root
     facts = board.facts
     gone = "removed, skipped or lost" if facts.skipped or facts.missing or not facts.finished else "removed"
     left_out = _other_sandbox(baseline, board, new)
-    return compare(examples_of(baseline), new, criteria, left_out=left_out, outside=outside, gone=gone)
+    scores = compared_scores(board) if any(map(SCORES, board.tasks)) else {}
+    return compare(examples_of(baseline), new, criteria, left_out=left_out, outside=outside, gone=gone, scores=scores)
 
 
 def _other_sandbox(baseline: RunFile, board: Leaderboard, new: Iterable[ExampleResult]) -> Mapping[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -130,10 +130,17 @@ def _notes(old: RunFile, new: RunFile) -> list[str]:
 
 def _scores(run: RunFile) -> tuple[dict[str, float | None], float | None]:
     if run.board is not None:
-        rows = {str(row["task"]): _number(row.get("score")) for row in run.board["tasks"]}
-        return rows, _number(run.board.get("overall_score"))
+        return dict(_rows(run.board["tasks"])), _number(run.board.get("overall_score"))
     board = board_of(run)
-    return {row.task: row.score for row in board.tasks}, board.overall_score
+    return dict(_rows(row.to_json() for row in board.tasks)), board.overall_score
+
+
+def _rows(rows: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, float | None]]:
+    """Yield the name and the score of each row, and of the scores beneath it."""
+    for row in rows:
+        yield str(row["task"]), _number(row.get("score"))
+        for name, score in row.get("scores", {}).items():
+            yield f"{row['task']}.{name}", _number(score["score"])
 
 
 def _number(score: Any) -> float | None:

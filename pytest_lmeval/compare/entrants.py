@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from pytest_lmeval.compare.pairing import check_pairing, content_of
 from pytest_lmeval.errors import UsageError
+from pytest_lmeval.leaderboard.passing import reaches
 from pytest_lmeval.records.runfile import RunFile, examples_of
 
 ENOUGH = 0.8
@@ -94,9 +95,7 @@ def check_shared(entrants: Sequence[Entrant]) -> None:
 def _entrant(name: str, run: RunFile, pair_by: str) -> Entrant:
     results = examples_of(run)
     scores = {
-        (result.task, result.id, content_of(result, pair_by)): OwnScore(
-            result.score, result.cluster, result.score >= result.threshold
-        )
+        (result.task, result.id, content_of(result, pair_by)): OwnScore(result.score, result.cluster, reaches(result))
         for result in results
         if result.score is not None and result.is_scored
     }

@@ -9,7 +9,7 @@ from pytest_lmeval.compare.changes import OVERALL
 from pytest_lmeval.compare.remarks import floor_without_score
 from pytest_lmeval.errors import UnknownName, UsageError
 from pytest_lmeval.leaderboard.aggregations import FIELDS, LEAST
-from pytest_lmeval.leaderboard.rows import rows_called
+from pytest_lmeval.leaderboard.rows import SCORES, rows_called
 from pytest_lmeval.records.boardfile import NO_RESULT, NOT_COMPARED
 
 if TYPE_CHECKING:
@@ -87,7 +87,9 @@ def decided_by(board: Leaderboard, settings: GateSettings, *, compared: bool) ->
 
 
 def _names_any(names: Iterable[str], board: Leaderboard) -> bool:
-    return any(name == OVERALL or rows_called(name, board.tasks) for name in names)
+    from pytest_lmeval.compare.scores import task_of_score
+
+    return any(name == OVERALL or rows_called(name, board.tasks) or task_of_score(name, board) for name in names)
 
 
 def not_compared(board: Leaderboard, settings: GateSettings) -> Sequence[str]:
@@ -154,6 +156,10 @@ def _under_floor(board: Leaderboard, settings: GateSettings) -> list[str]:
                 reasons.append(f"{task}: no score, and the floor is {floor:g}")
             elif score is not None and score < floor:
                 reasons.append(f"{task}: {score:.4f} is below its floor {floor:g}")
+    if settings.floors or any(map(SCORES, board.tasks)):
+        from pytest_lmeval.compare.scores import scores_under_floor
+
+        reasons += scores_under_floor(board, settings.floors)
     return reasons
 
 

@@ -9,6 +9,7 @@ from datetime import date, timedelta
 from typing import Any
 
 from pytest_lmeval.compare.pairing import Key
+from pytest_lmeval.leaderboard.passing import reaches
 from pytest_lmeval.records.runfile import RunFile, examples_of
 from pytest_lmeval.types import ExampleResult
 
@@ -63,7 +64,7 @@ def _is_one(results: Sequence[ExampleResult], runs: int) -> bool:
 
 def _flipping(key: Key, results: Sequence[ExampleResult], until: str) -> Flipping:
     count = len(results)
-    passed = sum(result.score is not None and result.score >= result.threshold for result in results)
+    passed = sum(map(reaches, results))
     rate = 2 * passed * (count - passed) / (count * (count - 1))
     reason = f"passed in {passed} of {count} runs of one model"
     return Flipping(*key, count, passed, rate, {"until": until, "reason": reason})

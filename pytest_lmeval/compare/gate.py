@@ -19,9 +19,10 @@ from pytest_lmeval.compare.remarks import (
     suspicions,
     task_notes,
 )
+from pytest_lmeval.compare.scores import shared_names, task_of_score
 from pytest_lmeval.errors import UnknownName, UsageError
 from pytest_lmeval.frozen import dataclass
-from pytest_lmeval.leaderboard.rows import rows_called
+from pytest_lmeval.leaderboard.rows import SCORES, rows_called
 from pytest_lmeval.numbers import Number
 from pytest_lmeval.text import printable
 
@@ -217,7 +218,11 @@ def _doubts(
     named = {"floor": settings.floors, "limit": limited_names(settings.limits)}
     for what, names in named.items() if settings.floors or settings.limits else ():
         unknown = [name for name in names if name != OVERALL and not rows_called(name, board.tasks)]
+        if what == "floor":
+            unknown = [name for name in unknown if not task_of_score(name, board)]
         found += [f"{what} not checked, this run has no task of that name: {name}" for name in unknown]
+    if any(map(SCORES, board.tasks)):
+        found += shared_names(board)
     found += quarantine_lines(board, settings.baseline)
     if len(board.served_by) > 1:
         found.append(f"several models answered, according to the server: {names_of(board.served_by)}")

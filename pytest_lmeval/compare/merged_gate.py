@@ -15,6 +15,7 @@ from pytest_lmeval.compare.remarks import floor_without_score, quarantine_of
 from pytest_lmeval.errors import UnknownName, UsageError
 from pytest_lmeval.leaderboard.board import Leaderboard
 from pytest_lmeval.leaderboard.quarantine import judged
+from pytest_lmeval.leaderboard.scores import is_score_of
 from pytest_lmeval.records.runfile import RunFile, board_of, examples_of, read_run
 
 
@@ -28,7 +29,8 @@ def gate_settings(shards: Sequence[RunFile], asked: Mapping[str, Any]) -> GateSe
     tasks = {name for shard in shards for name in shard.infos}
     keys = {info.key for shard in shards for info in shard.infos.values()}
     named = {*wanted.get("floors", {}), *limited_names(wanted.get("limits", {}))}
-    unknown = named - tasks - keys - {OVERALL}
+    infos = {name: info for shard in shards for name, info in shard.infos.items()}
+    unknown = {name for name in named - tasks - keys - {OVERALL} if not is_score_of(name, infos)}
     if unknown:
         raise UnknownName("task", min(unknown), [*tasks, OVERALL])
     if "baseline" in wanted:

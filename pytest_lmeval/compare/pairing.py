@@ -9,6 +9,7 @@ from typing import Any
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.leaderboard.details import changed_functions
+from pytest_lmeval.leaderboard.passing import reaches
 from pytest_lmeval.types import ExampleResult
 
 Key = tuple[str, str]
@@ -45,6 +46,11 @@ class Pair:
         return self.new.cluster or self.old.cluster
 
     @property
+    def row(self) -> str:
+        """The name of the row that the pair is of."""
+        return self.new.task
+
+    @property
     def differs_in_prompt(self) -> bool:
         """Whether the model was asked with another prompt; only where pairs are made by id."""
         return self.old.hash != self.new.hash
@@ -62,8 +68,7 @@ class Pair:
 
 def _passed(result: ExampleResult) -> bool:
     # What was in quarantine then, and is no more, counts as it was scored.
-    was_held = result.status == "quarantined" and result.score is not None
-    return result.status == "passed" or (was_held and _scored(result) >= result.threshold)
+    return result.status == "passed" or (result.status == "quarantined" and reaches(result))
 
 
 def _scored(result: ExampleResult) -> float:

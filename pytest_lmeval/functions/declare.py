@@ -19,6 +19,8 @@ from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.text import portable_path
 
 Data = str | Path | Sequence[Mapping[str, Any]] | Callable[[], Sequence[Mapping[str, Any]]]
+Numbers = float | Mapping[str, float]
+"""A number for the score that decides, or one for each score by name."""
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _MARK = "__lm_eval__"
 _FIXED = frozenset({str, int, float, bool, type(None), bytes, complex, frozenset, range})
@@ -32,7 +34,7 @@ class EvalFunction:
     """What ``eval_task`` was given, and the function that it marks.
 
     ``is_async`` says whether the function, or the one that it wraps, is ``async def``: it then gets the ``lm`` that is
-    awaited.
+    awaited. ``scores`` are the ``threshold`` and the ``min_score`` of each score that was given one by its name.
     """
 
     name: str
@@ -46,6 +48,7 @@ class EvalFunction:
     tags: tuple[str, ...] = ()
     metadata: Mapping[str, Any] = field(default_factory=dict)
     is_async: bool = False
+    scores: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
 
 def is_async(function: Any) -> bool:
@@ -64,8 +67,8 @@ def eval_task(  # noqa: PLR0913  # keyword-only, one for each thing that can be 
     *,
     data: Data | None = None,
     score: str | None = None,
-    threshold: float | None = None,
-    min_score: float | None = None,
+    threshold: Numbers | None = None,
+    min_score: Numbers | None = None,
     timeout: float | None = None,
     threads: bool = False,
     tags: Sequence[str] = (),
@@ -76,7 +79,9 @@ def eval_task(  # noqa: PLR0913  # keyword-only, one for each thing that can be 
     ``data`` is the path of a csv, jsonl or parquet file beside the test file, rows, or a function that returns rows;
     each becomes the argument ``row``. Without it the function is one example, or those of ``pytest.mark.parametrize``.
     ``score`` names the score that decides, without it the first one that is recorded does. ``threshold`` is the score
-    that an example must reach, in [0, 1], 1 without it; ``min_score`` the one that the task must. ``timeout`` is in
+    that an example must reach, in [0, 1], 1 without it; ``min_score`` the one that the task must. Both are numbers for
+    the score that decides, or mappings of scores' names to numbers: an example then has to record each of these scores,
+    and passes if it reaches its threshold in each. ``timeout`` is in
     seconds, from the call of the function. ``threads`` runs a ``def`` function beside others, in threads. ``tags``
     select examples, by ``-m`` too. ``metadata`` is that of each example, such as ``must_pass`` or ``cluster``.
 
@@ -85,6 +90,11 @@ def eval_task(  # noqa: PLR0913  # keyword-only, one for each thing that can be 
     _check_text("name", name)
     if score is not None:
         _check_text("score", score)
+    scores: Mapping[str, Mapping[str, float]] = {}
+    if isinstance(threshold, Mapping) or isinstance(min_score, Mapping):
+        from pytest_lmeval.functions.named import by_name
+
+        threshold, min_score, scores = by_name(name, score, threshold, min_score)
     _check_numbers(name, {"threshold": threshold, "min_score": min_score}, timeout)
     if metadata:
         _check_metadata(name, metadata)
@@ -106,13 +116,14 @@ def eval_task(  # noqa: PLR0913  # keyword-only, one for each thing that can be 
             function,
             data,
             score,
-            1.0 if threshold is None else float(threshold),
-            min_score,
+            1.0 if threshold is None else float(threshold),  # type: ignore[arg-type]  # no mapping any more
+            min_score,  # type: ignore[arg-type]  # no mapping any more
             timeout,
             threads,
             tuple(tags),
             dict(metadata or {}),
             is_async(function),
+            scores,
         )
         return call  # type: ignore[return-value]  # of the function's own type, for whoever calls it
 

@@ -45,7 +45,8 @@ class ExampleState:
     open within which a request may stay without an answer. ``left`` is, after its end, what it began and left.
     ``printed`` is what it printed and logged, as (``stdout``, ``stderr`` or ``log``, text), where it ran beside others
     (``is_beside``). ``broken`` is why a part of it failed that goes on: a subtest. ``is_taken`` says that its result is
-    made. ``on_late`` is called with what used the example after its end, ``watcher`` when it begins and ends.
+    made. ``reasons`` say of scores, by name, why they are what they are. ``on_late`` is called with what used the
+    example after its end, ``watcher`` when it begins and ends.
     """
 
     def __init__(
@@ -61,6 +62,7 @@ class ExampleState:
         self.repeat = repeat
         self.steps: list[Step] = []
         self.scores: dict[str, float] = {}
+        self.reasons: dict[str, str] = {}
         self.notes: dict[str, Any] = {}
         self.failure: LmevalError | None = None
         self.output: Any = None
@@ -105,7 +107,7 @@ class ExampleState:
             self._on_late(self, message)
             raise UsageError(message)
 
-    def score(self, name: object, value: object) -> None:
+    def score(self, name: object, value: object, why: object = "") -> None:
         """Record a score; raise ScoringError for an invalid value, or a second value under the same name."""
         self.check_is_running(f"lm.score({name!r:.60})")
         if not isinstance(name, str) or not name.strip():
@@ -113,10 +115,17 @@ class ExampleState:
         number = _number(value)
         if not math.isfinite(number) or not 0.0 <= number <= 1.0:
             self._refuse(f"lm.score({name!r}): expected a bool or a number from 0 to 1, got {value!r:.60}")
+        if why != "":
+            self._explain(str(name), why)
         with self._lock:
             before = self.scores.setdefault(str(name), number)
         if before != number:
             self._refuse(f"lm.score({name!r}) is {number:g}, and was {before:g} before; a name has one score")
+
+    def _explain(self, name: str, why: object) -> None:
+        if not isinstance(why, str):
+            self._refuse(f"lm.score({name!r}): why: expected a text, got {why!r:.60}")
+        self.reasons[name] = self._small(why, f"lm.score({name!r:.60})")
 
     def note(self, name: str, value: object) -> None:
         """Record what a reader of the result should see."""

@@ -69,13 +69,13 @@ class LmBase(Traced):
             self.state.end()
         self._forget_token()
 
-    def score(self, name: str, value: Any) -> None:
-        """Record the score ``name``: a bool, or a number from 0 to 1.
+    def score(self, name: str, value: Any, why: str = "") -> None:
+        """Record the score ``name``: a bool, or a number from 0 to 1; ``why`` is shown where it is looked at.
 
         The one that ``score=`` names decides, else the first one. Raises ScoringError, and makes the example an error,
         for what is no score, and for another value under a name that has one.
         """
-        self._running.score(name, value)
+        self._running.score(name, value, why)
 
     def note(self, name: str, value: Any) -> None:
         """Keep ``value``, any JSON, with the example's result for whoever reads it."""

@@ -13,7 +13,7 @@ from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.functions.example import ExampleState, as_json
 from pytest_lmeval.functions.runner import Outcome
 from pytest_lmeval.functions.steps import Step, total_usage
-from pytest_lmeval.leaderboard.details import DECIDED_BY, FUNCTION, METRIC, OUTPUT
+from pytest_lmeval.leaderboard.details import DECIDED_BY, FUNCTION, METRIC, OUTPUT, WHY
 from pytest_lmeval.scoring.evaluate import ScoringRules, evaluate, failed_result, question_of
 from pytest_lmeval.task import Prompt, Task, Tools
 from pytest_lmeval.text import portable_path
@@ -28,8 +28,9 @@ _NOTHING_SAID = "nothing was asserted or scored: assert what is expected, or rec
 class FunctionTask(Task):
     """A task whose examples are calls of test functions: what is asked and scored is theirs to say.
 
-    ``score`` names the score that decides, "" for the first one. ``code`` is, by the function's name, a hash over its
-    normalised syntax tree; ``idle`` are the names of those that can neither assert nor score anything.
+    ``decisive`` names the score that decides, "" for the first one. ``code`` is, by the function's name, a hash over
+    its normalised syntax tree; ``idle`` are the names of those that can neither assert nor score anything. ``scores``
+    are the scores that have a ``threshold`` or a ``min_score`` by name: each example has to record them.
     """
 
     name: str
@@ -42,6 +43,7 @@ class FunctionTask(Task):
     code: dict[str, str] = field(default_factory=dict)
     idle: set[str] = field(default_factory=set)
     source: Mapping[str, Any] = field(default_factory=dict)
+    scores: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
     @property
     def dataset(self) -> Mapping[str, Any]:
@@ -116,6 +118,8 @@ def result_of(
     ``item`` is the name of its test item where that does not follow from its id.
     """
     task, example, function = unit.task, unit.example, unit.function_name
+    if task.scores:
+        task = _with_threshold(task, outcomes)
     error = _first_error(task, function, outcomes, rule)
     question = question_of(task, example, example.prompt, (), item)
     if error is not None:
@@ -189,19 +193,31 @@ def _error_of(task: FunctionTask, function: str, outcome: Outcome, rule: Failure
         return ScoringError(state.left)
     if state.broken:
         return None
-    if task.decisive and task.decisive not in state.scores:
-        recorded = ", ".join(state.scores) or "none"
-        return ScoringError(f"the score {task.decisive!r} that decides was not recorded; recorded: {recorded}")
+    for name in (task.decisive, *task.scores):
+        if name and name not in state.scores:
+            recorded = ", ".join(state.scores) or "none"
+            what = "that decides" if name == task.decisive else "that has a threshold or a floor"
+            return ScoringError(f"the score {name!r} {what} was not recorded; recorded: {recorded}")
     return ScoringError(_NOTHING_SAID) if function in task.idle and not state.scores else None
 
 
 def _score_of(task: FunctionTask, outcome: Outcome) -> Score:
     state, details = outcome.state, _details(outcome.state)
-    if reason := state.broken or (_reason(outcome.error) if outcome.error is not None else ""):
-        return Score(0.0, {**details, "reason": reason}, metrics=dict(state.scores))
     decided_by = task.decisive or next(iter(state.scores), "")
+    named = {name: of["threshold"] for name, of in task.scores.items() if "threshold" in of} if task.scores else {}
+    named.pop(decided_by, None)
+    if reason := state.broken or (_reason(outcome.error) if outcome.error is not None else ""):
+        return Score(0.0, {**details, "reason": reason}, metrics=dict(state.scores), thresholds=named)
     value = state.scores[decided_by] if decided_by else 1.0
-    return Score(value, {**details, DECIDED_BY: decided_by}, metrics=dict(state.scores))
+    return Score(value, {**details, DECIDED_BY: decided_by}, metrics=dict(state.scores), thresholds=named)
+
+
+def _with_threshold(task: FunctionTask, outcomes: Sequence[Outcome]) -> FunctionTask:
+    """Return the task with the threshold of the score that decides, where that is given by its name."""
+    recorded = (name for outcome in outcomes for name in outcome.state.scores)
+    # Of an example that recorded nothing, the first name says which it would have been.
+    decided_by = task.decisive or next(recorded, next(iter(task.scores)))
+    return replace(task, threshold_of=task.scores.get(decided_by, {}).get("threshold", task.threshold_of))
 
 
 def _reason(error: BaseException) -> str:
@@ -214,6 +230,8 @@ def _details(state: ExampleState) -> dict[str, Any]:
     details: dict[str, Any] = {} if state.output is None else {OUTPUT: state.output}
     if state.notes:
         details["notes"] = dict(state.notes)
+    if state.reasons:
+        details[WHY] = dict(state.reasons)
     if state.steps:
         details["steps"] = [step.to_json() for step in state.steps]
     return details

@@ -236,6 +236,10 @@ def _rows(
         by_task[result.question.task].append(result)
     for name in sorted(known.keys() | by_task):
         info = known.get(name) or TaskInfo(name, "")
+        if floors:
+            from pytest_lmeval.leaderboard.scores import with_floors
+
+            info = with_floors(info, floors, known)
         yield make_row(info, by_task[name], _floor(info, floors), aggregates.get(name, {}))
 
 

@@ -13,6 +13,12 @@ from pytest_lmeval.types import ExampleResult
 
 METRIC = "function"
 """The metric of examples that a function scores."""
+CHECKS = "checks"
+"""The metric of examples that several checks score."""
+BY_NAME = frozenset((METRIC, CHECKS))
+"""The metrics whose further scores are sub-rows of their task."""
+WHY = "why"
+"""The detail that has the reasons of scores, by name."""
 NO_ROW = "{}"
 """Represents the row of a function without data."""
 FUNCTION = "function"
@@ -41,7 +47,17 @@ def explanation_of(result: ExampleResult) -> str:
     details = next((each for each in [result.details, *details_of(result)] if "reason" in each), {})
     if reason := str(details.get("reason") or result.error):
         return reason
-    return ", ".join(f"{name} {value:.4g}" for name, value in result.metrics.items())
+    return scores_text(result)
+
+
+def scores_text(result: ExampleResult) -> str:
+    """Return the scores of an eval function's result by name, each with its reason, where one was given."""
+    reasons = [each[WHY] for each in details_of(result) if isinstance(each.get(WHY), Mapping)]
+    texts = []
+    for name, value in result.metrics.items():
+        why = "; ".join(dict.fromkeys(str(each[name]) for each in reasons if name in each))
+        texts.append(f"{name} {value:.4g}" + (f" ({' '.join(why.split())})" if why else ""))
+    return ", ".join(texts)
 
 
 def mixed_decisions(results: Iterable[ExampleResult]) -> str:

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from pytest_lmeval.frozen import dataclass
+from pytest_lmeval.leaderboard.passing import reaches
 from pytest_lmeval.types import ExampleResult, Status
 
 Entry = Mapping[str, str]
@@ -53,7 +54,7 @@ def quarantined(results: Iterable[ExampleResult]) -> dict[tuple[str, str], Entry
 
 def status_under(result: ExampleResult, mode: str) -> Status:
     """Return the status of a result that has a score under the gate ``mode``."""
-    if result.score is None or result.score >= result.threshold:
+    if result.score is None or reaches(result):
         return "error" if result.score is None else "passed"
     decisive = mode == "examples" or (result.must_pass and mode != "none")
     return "failed" if decisive else "below"

@@ -25,7 +25,8 @@ from pytest_lmeval.leaderboard.aggregations import (
     text_metrics,
 )
 from pytest_lmeval.leaderboard.classes import ClassRow, class_metrics, confusion, labelled
-from pytest_lmeval.leaderboard.details import METRIC, mixed_decisions
+from pytest_lmeval.leaderboard.details import BY_NAME, CHECKS, METRIC, mixed_decisions
+from pytest_lmeval.leaderboard.passing import reaches
 from pytest_lmeval.stats.intervals import mean, score_bounds, standard_error
 from pytest_lmeval.types import ExampleResult, read_as_own
 
@@ -34,6 +35,9 @@ _NUMBER = re.compile(r"\d+")
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 _CATEGORY, _METRIC, _STATUS = map(attrgetter, ("question.category", "question.metric", "outcome.status"))
 _CUT_OFF, _UNPARSED, _PREDICTIONS = map(attrgetter, ("answer.cut_off", "outcome.unparsed", "outcome.predictions"))
+_METRICS = attrgetter("outcome.metrics")
+SCORES = attrgetter("numbers.scores")
+"""The sub-rows of a row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +52,8 @@ class TaskInfo:
     some subjects alone: none of its examples is left out for that. ``config`` are the values of a task's parameters.
     ``key`` is what options call the task besides its name, ``display_name`` what people do. ``min_score`` is the floor
     that the task itself sets. ``shard`` is empty, or says of a shard which examples were dealt out to all shards: their
-    ``ids``, sorted, and a ``sha256`` of what they ask.
+    ``ids``, sorted, and a ``sha256`` of what they ask. ``scores`` are those of its scores, by name, that have a
+    ``threshold`` or a ``min_score`` of their own.
     """
 
     name: str
@@ -68,6 +73,7 @@ class TaskInfo:
     display_name: str = ""
     min_score: float | None = None
     shard: Mapping[str, Any] = field(default_factory=dict)
+    scores: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +110,8 @@ class RowNumbers:
     """What the examples of a row come to. Scores are means over the scored examples; None without one.
 
     ``measured`` is empty, or ``{"examples", "score_metric"}`` where only aggregations score examples: how many there
-    are, and which aggregation is the task's score, None where none is.
+    are, and which aggregation is the task's score, None where none is. ``scores`` are the sub-rows: the scores that the
+    examples have by name, where they have several; see :mod:`~pytest_lmeval.leaderboard.scores`.
     """
 
     score: float | None
@@ -121,6 +128,7 @@ class RowNumbers:
     notes: Mapping[str, Any]
     measured: Mapping[str, Any]
     spent: Mapping[str, float | int]
+    scores: Mapping[str, Mapping[str, Any]]
 
 
 if TYPE_CHECKING:
@@ -189,7 +197,7 @@ for _group, _kind in (("about", RowTask), ("counts", RowCounts), ("numbers", Row
     read_as_own(TaskRow, _group, _kind)
 _IF_ANY = (
     *("repeats", "classes", "confusion", "calibration", "notes", "dataset", "measured", "config", "key"),
-    *("display_name", "cut_off", "quarantined", "spent"),
+    *("display_name", "cut_off", "quarantined", "spent", "scores"),
 )
 _ROW_FIELDS = (
     *("task", "path", "sha256", "metric", "score", "stderr", "ci95", "correct", "total", "errors", "timeouts"),
@@ -218,6 +226,13 @@ def make_row(
     everything, results = results, [result for result in results if result.decides]
     statuses = Counter(map(_STATUS, results))
     metrics = {*map(_METRIC, everything)}
+    scores: Mapping[str, Mapping[str, Any]] = {}
+    if metrics & BY_NAME and (info.scores or CHECKS in metrics or max(map(len, map(_METRICS, everything))) > 1):
+        from pytest_lmeval.leaderboard.scores import score_rows
+
+        scores = score_rows(info, results)
+        # The floor of the score that decides, given by its name, is the task's.
+        floor = next((each["min_score"] for each in scores.values() if floor is None and "decides" in each), floor)
     about = RowTask(
         task=info.name,
         metric=info.metric or (metrics.pop() if len(metrics) == 1 else "mixed"),
@@ -225,7 +240,9 @@ def make_row(
         **{name: getattr(info, name) for name in ("path", "sha256", "dataset", "config", "key", "display_name")},
     )
     counts = RowCounts(
-        correct=sum((of := result.outcome).score is not None and of.score >= of.threshold for result in results),
+        correct=sum(map(reaches, results))
+        if scores
+        else sum((of := result.outcome).score is not None and of.score >= of.threshold for result in results),
         total=len(everything),
         errors=statuses["error"],
         timeouts=statuses["timeout"],
@@ -235,7 +252,7 @@ def make_row(
         quarantined=len(everything) - len(results),
     )
     measured = {"examples": statuses["measured"], "score_metric": info.score_metric or None}
-    numbers = _numbers(info, results, everything, aggregates, measured if statuses["measured"] else {})
+    numbers = _numbers(info, results, everything, aggregates, measured if statuses["measured"] else {}, scores)
     ordered = sorted(everything, key=lambda result: (_NUMBER.sub(_wide, result.id), result.id))
     return TaskRow(about, counts, numbers, ordered)
 
@@ -246,6 +263,7 @@ def _numbers(
     everything: Sequence[ExampleResult],
     aggregates: Mapping[str, Any],
     measured: Mapping[str, Any],
+    by_name: Mapping[str, Mapping[str, Any]],
 ) -> RowNumbers:
     scores, clusters = scores_of(results)
     latencies = [result.latency_ms for result in everything if result.latency_ms is not None]
@@ -280,6 +298,7 @@ def _numbers(
         notes=aggregates.get("notes", {}),
         measured=measured,
         spent=spent(everything),
+        scores=by_name,
     )
 
 

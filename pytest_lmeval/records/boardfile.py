@@ -10,7 +10,7 @@ from typing import Any
 from pytest_lmeval.atomic import encode_json, remove_file, write_atomically
 from pytest_lmeval.leaderboard.board import Leaderboard, RunFacts
 from pytest_lmeval.leaderboard.rows import TaskInfo
-from pytest_lmeval.records.recorded import recorded_facts, recorded_result
+from pytest_lmeval.records.recorded import recorded_facts, recorded_result, recorded_scores
 from pytest_lmeval.types import ExampleResult
 
 REPORTS = ("leaderboard.json", "leaderboard.md", "report.html", "core.csv", "comparison.json", "comparison.md")
@@ -95,6 +95,7 @@ def board_infos(board: Mapping[str, Any]) -> dict[str, TaskInfo]:
             config=row.get("config", {}),
             key=str(row.get("key", "")),
             display_name=str(row.get("display_name", "")),
+            scores=recorded_scores(row["scores"]) if "scores" in row else {},
         )
     return infos
 

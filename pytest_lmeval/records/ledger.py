@@ -154,8 +154,12 @@ def ending(
 
     ``left_out`` are task and id of the results in the ledger that the run does not count.
     """
+    tasks = [asdict(info) for info in infos]
+    for task in tasks:
+        if not task["scores"]:
+            del task["scores"]
     run = {
-        "tasks": [asdict(info) for info in infos],
+        "tasks": tasks,
         "facts": asdict(board.facts),
         **_aggregates_record(aggregates),
         "left_out": list(left_out),

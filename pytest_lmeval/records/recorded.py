@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING
 from dataclasses import fields as fields_of
 from typing import Any, NoReturn, get_args
@@ -105,7 +105,32 @@ def recorded_info(fields: Any) -> TaskInfo:
     known = _checked(fields, _INFO)
     if known.get("shard"):
         recorded_texts(known["shard"].get("ids"), "shard.ids")
+    for name, score in known.get("scores", {}).items():
+        _check_score_row(score, f"scores.{name}", ("threshold", "min_score"))
     return TaskInfo(**known)
+
+
+def recorded_scores(value: Any) -> dict[str, dict[str, float]]:
+    """Return what a board says that scores have to reach, by name; raise ValueError that names the field at fault.
+
+    The score that decides is the task's: what that has to reach is said of the task.
+    """
+    _expect(isinstance(value, dict), "scores", value, "an object")
+    for name, score in value.items():
+        _check_score_row(score, f"scores.{name}", ("score", "threshold", "min_score"))
+    own = {name: score for name, score in value.items() if not score.get("decides")}
+    fields = ("threshold", "min_score")
+    found = {
+        name: {field: each[field] for field in fields if each.get(field) is not None} for name, each in own.items()
+    }
+    return {name: each for name, each in found.items() if each}
+
+
+def _check_score_row(score: Any, name: str, fields: Iterable[str]) -> None:
+    _expect(isinstance(score, dict), name, score, "an object")
+    for field in fields:
+        given = score.get(field)
+        _expect(given is None or _is_share(given), f"{name}.{field}", given, "0 to 1 or null")
 
 
 def recorded_facts(fields: Mapping[str, Any]) -> dict[str, Any]:

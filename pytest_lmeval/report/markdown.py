@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from pytest_lmeval.leaderboard.board import Leaderboard
 from pytest_lmeval.leaderboard.details import shown_response, wanted_text
+from pytest_lmeval.leaderboard.rows import SCORES
 from pytest_lmeval.report.tables import (
     CHANGE_HEADINGS,
     HEADINGS,
@@ -17,6 +19,7 @@ from pytest_lmeval.report.tables import (
     head,
     may_be_line,
     remark_lines,
+    score_cells,
     score_text,
     selection_text,
     tail,
@@ -57,7 +60,8 @@ def markdown(board: Leaderboard) -> str:
     lines += _listed([f"Doubtful: {warning}" for warning in gate.get("warnings", ())], _REASONS)
     lines += _failed(board)
     lines += _comparison(gate.get("comparison"))
-    lines += table(HEADINGS, [cells(row) for row in board.tasks], texts=2)
+    shown = score_cells if any(map(SCORES, board.tasks)) else partial(map, cells)
+    lines += table(HEADINGS, [*shown(board.tasks)], texts=2)
     lines += _listed(remark_lines(board), _REASONS)
     lines += _categories(board)
     lines += _repeats(board)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from pytest_lmeval.leaderboard.board import Leaderboard
-from pytest_lmeval.leaderboard.rows import TaskRow
+from pytest_lmeval.leaderboard.rows import SCORES, TaskRow
 from pytest_lmeval.report.wording import cache_lines
 from pytest_lmeval.text import printable
 
@@ -23,6 +24,7 @@ CHANGE_HEADINGS = (
     "worse",
     "better",
 )
+_WORDS = {"threshold": "threshold", "min_score": "floor"}
 _FLIPS = 10
 _PROMPT = 160
 _CUT = "\n\n(cut here; the rest is in the report's files)\n"
@@ -33,7 +35,30 @@ def terminal_table(board: Leaderboard) -> list[str]:
     interval = interval_text(board.overall_ci95) if board.overall_ci95 else ""
     overall = ("overall", "", score_text(board.overall_score), interval, _correct(board.tasks))
     empty = ("",) * (len(HEADINGS) - len(overall))
-    return columns(HEADINGS, [*map(cells, board.tasks), overall + empty], texts=2)
+    shown = score_cells if any(map(SCORES, board.tasks)) else partial(map, cells)
+    return columns(HEADINGS, [*shown(board.tasks), overall + empty], texts=2)
+
+
+def score_cells(rows: Iterable[TaskRow]) -> Iterator[tuple[str, ...]]:
+    """Yield the cells of each row, with those of the scores beneath it."""
+    for row in rows:
+        yield cells(row)
+        for name, score in row.scores.items():
+            yield _score_cells(f"{row.task}.{name}", score)
+
+
+def score_facts(score: Mapping[str, Any]) -> str:
+    """Return what is said of a task's score by name besides its value: who has it, and what it has to reach."""
+    own = () if score.get("decides") else ("threshold", "min_score")
+    named = [f"{_WORDS[name]} {score[name]:.4g}" for name in own if score.get(name) is not None]
+    missing = [f"{score['missing']} missing"] if score["missing"] else []
+    decides = ["decides"] if score.get("decides") else []
+    return ", ".join([*decides, f"n {score['n']}", *missing, *named])
+
+
+def _score_cells(name: str, score: Mapping[str, Any]) -> tuple[str, ...]:
+    shown = (f"  {printable(name, keep='', folds=False)}", score_facts(score), score_text(score["score"]))
+    return (*shown, interval_text(score["ci95"])) + ("",) * (len(HEADINGS) - 4)
 
 
 def comparison_lines(comparison: Mapping[str, Any] | None) -> list[str]:

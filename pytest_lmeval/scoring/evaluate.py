@@ -13,6 +13,7 @@ from typing import Any
 from pytest_lmeval.errors import AdapterTimeout, LmevalError
 from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.hashes import hashes_of, rendered, request_hash, scoring_hash_of
+from pytest_lmeval.leaderboard.passing import THRESHOLDS, missed
 from pytest_lmeval.leaderboard.quarantine import Quarantine
 from pytest_lmeval.postprocess import share_of
 from pytest_lmeval.records.answers import exchange_record
@@ -163,7 +164,8 @@ def _outcome(
     if measured:
         return ("measured", None, "") if measured == len(scores) else ("error", None, _MIXED)
     value = mean([*map(_VALUE, scores)])
-    if value >= threshold:
+    named = scores[0].thresholds
+    if value >= threshold and not (named and missed(_metrics(scores), named)):
         return "passed", value, ""
     decisive = rules.gated or (rules.must_pass_binds and example.metadata.get("must_pass") is True)
     return "failed" if decisive else "below", value, ""
@@ -268,10 +270,13 @@ def answer_groups(responses: Sequence[Response], repeats: int) -> list[Sequence[
 
 
 def _details(scores: Sequence[Score]) -> Mapping[str, Any]:
+    if not scores:
+        return {}
+    named = {THRESHOLDS: dict(scores[0].thresholds)} if scores[0].thresholds else {}
     if len(scores) < 2:
-        return scores[0].details if scores else {}
+        return {**scores[0].details, **named} if named else scores[0].details
     repeats = [dict(score.details) for score in scores]
-    details: dict[str, Any] = {} if scores[0].measured else _votes(scores)
+    details: dict[str, Any] = {**({} if scores[0].measured else _votes(scores)), **named}
     return {**details, "repeats": repeats} if any(repeats) else details
 
 

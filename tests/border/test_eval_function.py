@@ -83,6 +83,13 @@ BORDER = Border(
             "the score 'right' that decides was not recorded; recorded: other",
             head="@task('NAME', score='right')\nasync def test_NAME(row, lm):",
         ),
+        _refused(
+            "absent",
+            "unnamed_score",
+            "lm.score('ok', 1)",
+            "the score 'polite' that has a threshold or a floor was not recorded; recorded: ok",
+            head="@task('NAME', min_score={'polite': 0.5})\nasync def test_NAME(row, lm):",
+        ),
         _row("absent", "unasked", "lm.score('ok', 1)", "reported", "unasked: its example did not ask stub.v1"),
         _row(
             "absent", "asserted", "assert await lm.ask('4')", "reported", "asserted: 1 example passed by asserts alone"
@@ -125,6 +132,14 @@ BORDER = Border(
         ),
         _refused(
             "wrong type", "an_array", "lm.score('ok', memoryview(b'12'))", "expected a bool or a number from 0 to 1"
+        ),
+        _refused("wrong type", "a_reason", "lm.score('ok', 1, why=5)", "why: expected a text, got 5"),
+        _refused("too large", "a_long_reason", "lm.score('ok', 1, why='x' * 2000000)", "2,000,000 characters"),
+        _never_run(
+            "not finite or negative",
+            "a_nan_floor",
+            "@task('nan', min_score={'a': float('nan')})\nasync def test_nan(row, lm):\n    lm.score('a', 1)",
+            "eval_task('nan'): min_score['a']: expected a number from 0 to 1, got nan",
         ),
         _refused("wrong type", "a_prompt", "await lm.ask(5)", "lm.ask: expected a text or a list of messages, got 5"),
         _used("wrong type", "no_json", "lm.output(NoRepr())\nlm.note('x', {1j: NoRepr()})\nlm.score('ok', 1)"),

@@ -38,7 +38,8 @@ def test_plain(given, lm):
 @eval_task("rows", data=[{{"id": f"{{number}} {{order}}", "x": order}} for number, order in enumerate(ORDERS)])
 def test_rows(row, lm):
     warnings.warn(row["x"])
-    lm.score("x", 0)
+    lm.score("x", 0, row["x"])
+    lm.score("order " + row["x"], 0, why=row["x"])
 
 def test_of_another_kind():
     for order in ORDERS:

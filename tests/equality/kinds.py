@@ -30,9 +30,10 @@ def pytest_collection_modifyitems(items):
 FUNCTIONS = """
 from pytest_lmeval import eval_task
 
-@eval_task("words", data="words.csv", score="right", min_score=0.2)
+@eval_task("words", data="words.csv", score="right", threshold={"polite": 0.5}, min_score={"right": 0.2, "echo": 0.3})
 async def test_words(row, lm):
     said = (await lm.ask("say: " + row["said"])).text
+    lm.score("echo", said == row["said"], why="said " + said)
     lm.score("right", (await lm.ask("say: " + said)).text == row["target"])
     lm.score("polite", await lm.judge("Is it polite?", said) == "yes")
 

@@ -10,13 +10,16 @@ from pytest_lmeval.leaderboard.details import (
     FUNCTION,
     NO_ROW,
     OUTPUT,
+    WHY,
     details_of,
     is_function,
     responses_under,
+    scores_text,
     shown_output,
     shown_response,
     wanted_text,
 )
+from pytest_lmeval.leaderboard.passing import THRESHOLDS, missed_lines
 from pytest_lmeval.metrics.tool_calls import expected_in
 from pytest_lmeval.text import printable
 from pytest_lmeval.types import ExampleResult
@@ -25,7 +28,7 @@ _PROMPT_TAIL = 600
 _TEXT_HEAD = 2000
 _THOUGHTS_TAIL = 80
 _FOR_PROGRAMS = frozenset({"key", "adapter_key", "prompt_hash"})
-_OF_FUNCTIONS = frozenset({"steps", OUTPUT, "repeats", FUNCTION})
+_OF_FUNCTIONS = frozenset({"steps", OUTPUT, "repeats", FUNCTION, THRESHOLDS, WHY})
 _MARK = "\n    | "
 
 
@@ -95,7 +98,7 @@ def _function_lines(result: ExampleResult) -> list[str]:
     from pytest_lmeval.functions.steps import last_steps
 
     output = shown_output(result)
-    scores = ", ".join(f"{name} {value:.4g}" for name, value in result.metrics.items())
+    scores = scores_text(result)
     steps = "\n".join(last_steps(result.details))
     answered = _block("output", output) if output else []
     return [*answered, *(_shown("scores", scores) if scores else []), *(_shown("last steps", steps) if steps else [])]
@@ -109,8 +112,9 @@ def _verdict(result: ExampleResult) -> str:
         return f"{name} could not be scored ({outcome.status}): {error}"
     metric = printable(question.metric, keep="")
     under = responses_under(result)
-    of_several = f"; {under} responses under it" if under else ""
-    return f"{name} scored {outcome.score:.4g}, threshold {outcome.threshold:.4g} ({metric}){of_several}"
+    others = [f"{under} responses under it"] if under else []
+    others += map(printable, missed_lines(result)) if THRESHOLDS in outcome.details else ()
+    return "; ".join([f"{name} scored {outcome.score:.4g}, threshold {outcome.threshold:.4g} ({metric})", *others])
 
 
 def _thoughts_of(result: ExampleResult, number: int) -> Iterator[str]:

@@ -84,7 +84,20 @@ class Collected:
         if info.name in self.tasks:
             taken = self.tasks[info.name].path
             raise UsageError(f"{info.path}: the task name {info.name!r} is taken by {taken}; rename one of the files")
+        if info.scores or "." in info.name:
+            self._check_scores(info)
         self.tasks[info.name] = info
+
+    def _check_scores(self, info: TaskInfo) -> None:
+        task, _, score = info.name.rpartition(".")
+        whose = self.tasks.get(task)
+        of_others = [(whose, score)] if whose is not None and score in whose.scores else []
+        own = [(info, name) for name in info.scores if f"{info.name}.{name}" in self.tasks]
+        for each, name in [*of_others, *own]:
+            raise UsageError(
+                f"{each.path}: the score {name!r} of {each.name!r} is on the board as {each.name}.{name}, and so is a "
+                "task: rename one of them"
+            )
 
     def task_again(self, info: TaskInfo) -> Task:
         """Return a task that some process of this run has collected."""
@@ -181,10 +194,12 @@ class Wanted:
         faults = without_task(configs_of(self._config), self._keyed.values())
         return [f"--lm-config={self._config.option.lm_config}: {fault}" for fault in faults]
 
-    def check_names(self, collected: Collection[str], tasks: Mapping[str, Task], metrics: Collection[str]) -> None:
+    def check_names(
+        self, collected: Mapping[str, TaskInfo], tasks: Mapping[str, Task], metrics: Collection[str]
+    ) -> None:
         """Raise UsageError for a threshold or a floor of what does not exist, and for a floor of a task without score.
 
-        ``collected`` are the names of all tasks of the run, ``tasks`` those of which examples were selected.
+        ``collected`` are all tasks of the run by name, ``tasks`` those of which examples were selected.
         """
         option = self._config.option
         # Of the ini file's tasks a run may have only some.
@@ -195,16 +210,19 @@ class Wanted:
         if floors or option.lm_max:
             self._check_floors(floors, collected, tasks)
 
-    def _check_floors(self, floors: Sequence[str], collected: Collection[str], tasks: Mapping[str, Task]) -> None:
+    def _check_floors(
+        self, floors: Sequence[str], collected: Mapping[str, TaskInfo], tasks: Mapping[str, Task]
+    ) -> None:
         from pytest_lmeval.compare.changes import OVERALL
         from pytest_lmeval.compare.remarks import ambiguous_floor, no_score_for_floor
+        from pytest_lmeval.leaderboard.scores import is_score_of
 
         option = self._config.option
         scores = {task.key: task.has_score for task in tasks.values() if task.key}
         scores |= {name: task.has_score for name, task in tasks.items()}
         known = [*collected, *(name for name in scores if name not in collected), OVERALL]
         for name, _ in option.lm_min_score:
-            if name not in known:
+            if name not in known and not is_score_of(name, collected):
                 raise UnknownName("task in --lm-min-score", name, known)
         limited = [(limit, limit.rpartition(".")[0]) for limit, _ in option.lm_max]
         for limit, name in limited:

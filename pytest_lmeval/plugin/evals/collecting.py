@@ -173,6 +173,9 @@ def _read(task: FunctionTask, file: _File, item: Any, name: str) -> None:
         return {each: found[-1].func for each, found in definitions.items() if found}
 
     decides = (task.decisive, task.threshold_of)
+    if task.scores:
+        least = [f"{score} {of['threshold']}" for score, of in sorted(task.scores.items()) if "threshold" in of]
+        decides = (" ".join([task.decisive, *least]), task.threshold_of)
     task.code[name], is_idle = read_code(item.obj, name, decides, (file.hashes, file.sources), fixtures)
     if is_idle:
         task.idle.add(name)
@@ -227,9 +230,11 @@ def _new_task(
         spec.threshold if spec is not None else 1.0,
         (spec.score or "") if spec is not None else "",
         source={"path": rows.data.path, "sha256": rows.data.sha256} if rows is not None and rows.data.path else {},
+        scores=spec.scores if spec is not None else {},
     )
     file.used[name] = task
-    info = replace(info_of(task, place, selected=0), available=available, min_score=spec.min_score if spec else None)
+    floor = spec.min_score if spec is not None else None
+    info = replace(info_of(task, place, selected=0), available=available, min_score=floor, scores=task.scores)
     try:
         collected(collector.config).add(info)
     except LmevalError as error:

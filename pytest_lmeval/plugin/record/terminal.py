@@ -13,6 +13,7 @@ import pytest
 
 from pytest_lmeval.compare.changes import OVERALL
 from pytest_lmeval.compare.gate import LET_PASS, let_pass
+from pytest_lmeval.compare.scores import task_of_score
 from pytest_lmeval.errors import did_you_mean
 from pytest_lmeval.leaderboard.board import Leaderboard
 from pytest_lmeval.plugin.collect.collected import remarks_of
@@ -206,7 +207,7 @@ def _unused_names(config: pytest.Config, board: Leaderboard) -> Iterator[str]:
     metrics = registry_of(config).metrics if thresholds.keys() - tasks else ()
     for ini, names in (
         ("lm_thresholds", thresholds.keys() - tasks - set(metrics)),
-        ("lm_min_scores", floors.keys() - tasks - {OVERALL}),
+        ("lm_min_scores", {name for name in floors.keys() - tasks - {OVERALL} if not task_of_score(name, board)}),
     ):
         for name in sorted(names):
             hint = did_you_mean(name, tasks)

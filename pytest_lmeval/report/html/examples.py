@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.leaderboard.details import METRIC, wanted_of
+from pytest_lmeval.leaderboard.passing import missed, thresholds_of
 from pytest_lmeval.postprocess import RULES
 from pytest_lmeval.report.html.steps import encode, function_fields
 from pytest_lmeval.text import LONGEST_SHOWN, cut, item_name, node_name
@@ -189,7 +190,9 @@ def _flip(now: ExampleResult, before: ExampleResult) -> Flip:
     if now.score is None or before.score is None or now.hash != before.hash:
         return ""
     # By today's threshold on both sides: a threshold that was raised is no change of the model.
-    was, is_now = before.score >= now.threshold, now.score >= now.threshold
+    named = thresholds_of(now)
+    was = before.score >= now.threshold and not missed(before.metrics, named)
+    is_now = now.score >= now.threshold and not missed(now.metrics, named)
     return "" if was == is_now else "worse" if was else "better"
 
 

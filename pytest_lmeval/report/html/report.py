@@ -8,8 +8,9 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
+from operator import methodcaller
 from pathlib import Path
 from string import Template
 from types import MappingProxyType
@@ -120,7 +121,10 @@ def summary_html(board: Mapping[str, Any], comparison: Mapping[str, Any] | None 
     lines.append(baseline_line(gate))
     reasons = "".join(f"<li>{_text(reason)}</li>" for reason in dict.fromkeys(lines) if reason)
     head = "".join(f'<th scope="col">{heading}</th>' for heading in _HEADINGS)
-    rows = "".join(map(_row, board.get("tasks", ())))
+    tasks = board.get("tasks", ())
+    if any(map(methodcaller("get", "scores"), tasks)):
+        tasks = [each for row in tasks for each in _with_scores(row)]
+    rows = "".join(map(_row, tasks))
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
     return f"<h1>{_text(_headline(board, gate))}</h1><ul>{reasons}</ul>{table}"
 
@@ -133,6 +137,13 @@ def _headline(board: Mapping[str, Any], gate: Mapping[str, Any]) -> str:
     if not board.get("complete"):
         return f"{verdict}{board.get('adapter', '')}, an incomplete run"
     return f"{verdict}{board.get('adapter', '')}, overall {score_text(board.get('overall_score'))}"
+
+
+def _with_scores(row: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield the row of a task, and of each of its scores what the table shows."""
+    yield row
+    for name, score in row.get("scores", {}).items():
+        yield {**score, "task": f"{row['task']}.{name}", "measured": True, "total": score["n"]}
 
 
 def _row(row: Mapping[str, Any]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pytest_lmeval.compact_json import compact_encoder
-from pytest_lmeval.leaderboard.details import DECIDED_BY, FUNCTION, OUTPUT
+from pytest_lmeval.leaderboard.details import DECIDED_BY, FUNCTION, OUTPUT, WHY
 from pytest_lmeval.text import LONGEST_SHOWN, cut
 from pytest_lmeval.types import ExampleResult
 
@@ -18,7 +18,7 @@ encode = compact_encoder()
 _SIDES = ("input", "output", "thoughts")
 _SHORTEST = 100
 _TOO_MUCH = 1e15
-_SHOWN_APART = (OUTPUT, "notes", "steps", "reason", "repeats", DECIDED_BY, FUNCTION)
+_SHOWN_APART = (OUTPUT, "notes", "steps", "reason", "repeats", DECIDED_BY, FUNCTION, WHY)
 # A vote among predictions; functions have none.
 _OF_NO_USE = ("majority_score",)
 
@@ -45,10 +45,12 @@ def function_fields(result: ExampleResult) -> dict[str, Any]:
 def _run(given: Mapping[str, Any], steps: Sequence[dict[str, Any]], left: int, longest: int) -> dict[str, Any]:
     notes = given.get("notes")
     output = given.get(OUTPUT)
+    reasons = given.get(WHY)
     fields = {
         "output": "" if output is None else _fitted(output, LONGEST_SHOWN),
         "reason": cut(str(given.get("reason") or "")),
         "decided_by": str(given.get(DECIDED_BY) or ""),
+        "why": {str(name): cut(str(why)) for name, why in reasons.items()} if isinstance(reasons, Mapping) else {},
         "notes": {str(name): _fitted(note, LONGEST_SHOWN) for name, note in notes.items()}
         if isinstance(notes, Mapping)
         else {},

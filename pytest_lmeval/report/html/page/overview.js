@@ -135,7 +135,7 @@ function scoresSection() {
     numberHead("Correct"),
     numberHead("Errors"),
   ].filter(Boolean);
-  const lines = board.tasks.map((row) => scoreRow(row, hasBefore));
+  const lines = board.tasks.flatMap((row) => [scoreRow(row, hasBefore), ...namedRows(row, hasBefore)]);
   if (board.tasks.length > 1 && board.overall_score !== null) lines.push(overallRow(hasBefore));
   return [legend(hasFloor, hasBefore), scroller("Scores by task", table("Scores by task", head, lines, { class: "scores" }))];
 }
@@ -160,6 +160,45 @@ function scoreRow(row, hasBefore) {
     hasBefore && number(pValue(entry)),
     number(`${row.measured ? "\u2013" : count(row.correct)}/${count(row.total)}`),
     number(wrong ? count(wrong) : "\u2013"),
+  );
+}
+
+// The scores that a task's examples have by name, beneath it.
+function namedRows(row, hasBefore) {
+  return Object.entries(row.scores || {}).map(([name, own]) => namedRow(`${row.task}.${name}`, own, hasBefore));
+}
+
+function namedRow(name, own, hasBefore) {
+  const entry = compared.get(name) || {};
+  const under = !own.decides && typeof own.min_score === "number" && (own.score === null || own.score < own.min_score);
+  const tone = VERDICT_TAGS[entry.verdict];
+  const said = [
+    own.decides && "decides",
+    !own.decides && typeof own.threshold === "number" && `threshold ${score(own.threshold, 2)}`,
+    !own.decides && typeof own.min_score === "number" && !under && `floor ${score(own.min_score, 2)}`,
+    own.missing > 0 && `${count(own.missing)} missing`,
+  ].filter(Boolean);
+  return h(
+    "tr",
+    { class: entry.verdict === "regression" || under ? "named troubled" : "named" },
+    h(
+      "th",
+      { scope: "row" },
+      visible(name),
+      " ",
+      said.length > 0 && h("span", { class: "note" }, said.join(", ")),
+      " ",
+      tone && h("span", { class: `tag ${tone}` }, entry.verdict),
+      under && h("span", { class: "tag bad" }, `below its floor ${score(own.min_score, 2)}`),
+    ),
+    h("td", { class: "plotted" }, scorePlot(own.score, own.ci95, own.decides ? null : own.min_score, entry.old)),
+    number(score(own.score)),
+    number(own.ci95 ? `${score(own.ci95[0])} to ${score(own.ci95[1])}` : "\u2013"),
+    hasBefore && number(change(entry.change)),
+    hasBefore && number(intervalOf(entry)),
+    hasBefore && number(pValue(entry)),
+    number(`n ${count(own.n)}`),
+    number("\u2013"),
   );
 }
 

@@ -29,7 +29,9 @@ function scoresPart(example) {
   const decides = (example.runs.find((run) => run.decided_by) || {}).decided_by;
   const entries = Object.entries(example.metrics || {});
   const tag = (name) => name === decides && [" ", h("span", { class: "tag" }, "decides")];
-  return entries.length > 0 && facts(entries.map(([name, value]) => [visible(name), [valueOf(value), tag(name)]]));
+  const whys = (name) => [...new Set(example.runs.map((run) => (Object.hasOwn(run.why || {}, name) ? run.why[name] : "")))].filter(Boolean);
+  const because = (name) => whys(name).map((why) => [" ", h("span", { class: "note" }, visible(why))]);
+  return entries.length > 0 && facts(entries.map(([name, value]) => [visible(name), [valueOf(value), tag(name), because(name)]]));
 }
 
 function timeline(run) {

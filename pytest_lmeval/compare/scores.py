@@ -1,0 +1,133 @@
+"""The scores of tasks by name in a verdict: their floors, and the pairs that they are compared by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pytest_lmeval.compare.pairing import Pair
+from pytest_lmeval.errors import did_you_mean
+from pytest_lmeval.leaderboard.details import BY_NAME, METRIC
+from pytest_lmeval.leaderboard.scores import split
+
+if TYPE_CHECKING:
+    from pytest_lmeval.leaderboard.board import Leaderboard
+    from pytest_lmeval.leaderboard.rows import TaskRow
+
+Named = Mapping[str, Mapping[str, float]]
+"""By task and name: the scores that are compared, and what each has to reach to pass."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScorePair(Pair):
+    """The score called ``name`` of the same example in two runs; it passes from ``threshold`` on."""
+
+    name: str
+    threshold: float
+
+    @property
+    def row(self) -> str:
+        """The name of the sub-row that the pair is of."""
+        return f"{self.new.task}.{self.name}"
+
+    @property
+    def old_score(self) -> float:
+        """The score of the old run."""
+        return self.old.metrics[self.name]
+
+    @property
+    def new_score(self) -> float:
+        """The score of the new run."""
+        return self.new.metrics[self.name]
+
+    @property
+    def worse(self) -> bool:
+        """Whether it passed and now does not."""
+        return self.new_score < self.threshold <= self.old_score
+
+    @property
+    def better(self) -> bool:
+        """Whether it did not pass and now does."""
+        return self.old_score < self.threshold <= self.new_score
+
+
+def compared_scores(board: Leaderboard) -> Named:
+    """Return the scores of a board that have a threshold or a floor by name; the one that decides is the task's."""
+    found = {
+        row.task: {
+            name: 1.0 if score["threshold"] is None else score["threshold"]
+            for name, score in row.scores.items()
+            if not score.get("decides") and (score["threshold"], score["min_score"]) != (None, None)
+        }
+        for row in board.tasks
+        if row.scores
+    }
+    return {task: scores for task, scores in found.items() if scores}
+
+
+def score_pairs(pairs: Sequence[Pair], named: Named) -> tuple[list[ScorePair], dict[str, str], list[str]]:
+    """Return the pairs of each score that both runs have, why others have none, and what was compared in part only."""
+    found: list[ScorePair] = []
+    left_out, partly = {}, []
+    for task, scores in named.items():
+        own = [pair for pair in pairs if pair.new.task == task]
+        for name, threshold in scores.items():
+            before = [pair for pair in own if name in pair.old.metrics]
+            both = [ScorePair(pair.old, pair.new, name, threshold) for pair in before if name in pair.new.metrics]
+            found += both
+            if own and not both:
+                where = "this run" if before else "the baseline"
+                left_out[f"{task}.{name}"] = f"{where} has no such score for any example that was compared"
+            elif len(both) < len(own):
+                partly.append(f"{task}.{name}: compared over {len(both)} of {len(own)} examples: others lack the score")
+    return found, left_out, partly
+
+
+def task_of_score(name: str, board: Leaderboard) -> TaskRow | None:
+    """Return the row of the task that a score called ``TASK.SCORE`` is of; None of a name that can be none."""
+    task, _ = split(name)
+    return next((row for row in board.tasks if row.task == task and row.per_example and _has_scores(row)), None)
+
+
+def shared_names(board: Leaderboard) -> list[str]:
+    """Return a sentence for every task that is called as a score of another one."""
+    tasks = {row.task for row in board.tasks}
+    names = [f"{row.task}.{name}" for row in board.tasks for name in row.scores]
+    return [f"{name} is a task, and a score of {split(name)[0]}: rename one of them" for name in names if name in tasks]
+
+
+def _has_scores(row: TaskRow) -> bool:
+    return row.per_example[0].metric in BY_NAME
+
+
+def scores_under_floor(board: Leaderboard, floors: Mapping[str, float]) -> Iterator[str]:
+    """Yield a reason for every score that is below its floor, or that no example has."""
+    tasks = {row.task for row in board.tasks}
+    given = {name: floor for name, floor in floors.items() if name not in tasks and task_of_score(name, board)}
+    own = {
+        f"{row.task}.{name}": score["min_score"]
+        for row in board.tasks
+        for name, score in row.scores.items()
+        if score["min_score"] is not None and not score.get("decides")
+    }
+    for name, floor in {**own, **given}.items():
+        row = task_of_score(name, board)
+        score = None if row is None else _score(row, split(name)[1])
+        if row is not None and row.min_score == floor and row.scores.get(split(name)[1], {}).get("decides"):
+            continue  # it is the task's
+        if score is None:
+            yield f"{name}: no score, and the floor is {floor:g}{_meant(row, name)}"
+        elif score < floor:
+            yield f"{name}: {score:.4f} is below its floor {floor:g}"
+
+
+def _score(row: TaskRow, name: str) -> Any:
+    return row.scores[name]["score"] if name in row.scores else row.metrics.get(name)
+
+
+def _meant(row: TaskRow | None, name: str) -> str:
+    known = {} if row is None else {**row.metrics, **row.scores}
+    recorded = [each for each in known if each != METRIC and each != split(name)[1] and known[each] is not None]
+    hint = did_you_mean(split(name)[1], recorded)
+    return f"; recorded: {', '.join(recorded) or 'none'}{';' if hint else ''}{hint}"

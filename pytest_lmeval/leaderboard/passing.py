@@ -1,0 +1,45 @@
+"""Whether a result passes: by its score, and by the further scores that have thresholds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pytest_lmeval.types import ExampleResult
+
+THRESHOLDS = "thresholds"
+"""The detail that has the thresholds of further scores, by name."""
+
+
+def missed(scores: Mapping[str, float], thresholds: Mapping[str, Any]) -> list[str]:
+    """Return the names of the scores that are under their thresholds; one that was not recorded is none of them."""
+    return [name for name, least in thresholds.items() if _is_number(least) and scores.get(name, 1.0) < least]
+
+
+def reaches(result: ExampleResult) -> bool:
+    """Tell whether a result has a score that reaches its threshold, as each further score does that has one."""
+    outcome = result.outcome
+    return outcome.score is not None and outcome.score >= outcome.threshold and not _missed(result)
+
+
+def missed_lines(result: ExampleResult) -> list[str]:
+    """Return a text for each further score that is under its threshold."""
+    named = thresholds_of(result)
+    return [f"{name} {result.metrics[name]:.4g} is under its threshold {named[name]:.4g}" for name in _missed(result)]
+
+
+def thresholds_of(result: ExampleResult) -> Mapping[str, float]:
+    """Return the thresholds of a result's further scores; none where a file has something else in their place."""
+    given = result.outcome.details.get(THRESHOLDS) if result.outcome.details else None
+    if not isinstance(given, Mapping):
+        return {}
+    return {str(name): float(least) for name, least in given.items() if _is_number(least)}
+
+
+def _missed(result: ExampleResult) -> list[str]:
+    named = thresholds_of(result)
+    return missed(result.outcome.metrics, named) if named else []
+
+
+def _is_number(given: object) -> bool:
+    return isinstance(given, int | float) and not isinstance(given, bool)

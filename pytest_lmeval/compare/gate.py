@@ -19,7 +19,6 @@ from pytest_lmeval.compare.remarks import (
     suspicions,
     task_notes,
 )
-from pytest_lmeval.compare.scores import shared_names, task_of_score
 from pytest_lmeval.errors import UnknownName, UsageError
 from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.leaderboard.rows import SCORES, rows_called
@@ -218,10 +217,14 @@ def _doubts(
     named = {"floor": settings.floors, "limit": limited_names(settings.limits)}
     for what, names in named.items() if settings.floors or settings.limits else ():
         unknown = [name for name in names if name != OVERALL and not rows_called(name, board.tasks)]
-        if what == "floor":
+        if what == "floor" and unknown:
+            from pytest_lmeval.compare.scores import task_of_score
+
             unknown = [name for name in unknown if not task_of_score(name, board)]
         found += [f"{what} not checked, this run has no task of that name: {name}" for name in unknown]
     if any(map(SCORES, board.tasks)):
+        from pytest_lmeval.compare.scores import shared_names
+
         found += shared_names(board)
     found += quarantine_lines(board, settings.baseline)
     if len(board.served_by) > 1:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pytest_lmeval.compare.pairing import Pair
 from pytest_lmeval.errors import did_you_mean
+from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.leaderboard.details import BY_NAME, METRIC
 from pytest_lmeval.leaderboard.scores import split
 

@@ -13,7 +13,6 @@ import pytest
 
 from pytest_lmeval.compare.changes import OVERALL
 from pytest_lmeval.compare.gate import LET_PASS, let_pass
-from pytest_lmeval.compare.scores import task_of_score
 from pytest_lmeval.errors import did_you_mean
 from pytest_lmeval.leaderboard.board import Leaderboard
 from pytest_lmeval.plugin.collect.collected import remarks_of
@@ -205,9 +204,14 @@ def _unused_names(config: pytest.Config, board: Leaderboard) -> Iterator[str]:
     tasks = rows | set(board.facts.selection.get("tasks", ()))
     thresholds, floors = ini_thresholds(config), ini_floors(config)
     metrics = registry_of(config).metrics if thresholds.keys() - tasks else ()
+    unknown = floors.keys() - tasks - {OVERALL}
+    if unknown:
+        from pytest_lmeval.compare.scores import task_of_score
+
+        unknown = {name for name in unknown if not task_of_score(name, board)}
     for ini, names in (
         ("lm_thresholds", thresholds.keys() - tasks - set(metrics)),
-        ("lm_min_scores", {name for name in floors.keys() - tasks - {OVERALL} if not task_of_score(name, board)}),
+        ("lm_min_scores", unknown),
     ):
         for name in sorted(names):
             hint = did_you_mean(name, tasks)

@@ -31,19 +31,19 @@ def test_one(row, lm):
 """
 
 
-def write(project: Project, numbers: str = "tags=[]", text: str = FUNCTION) -> None:
+def put_function(project: Project, numbers: str = "tags=[]", text: str = FUNCTION) -> None:
     project.write("tests/test_support.py", text.replace("NUMBERS", numbers))
 
 
-def run(project: Project, *options: str) -> tuple[int, str]:
+def scored(project: Project, *options: str) -> tuple[int, str]:
     result = project.run("tests", "--lm-adapter=none", "--lm-include-per-example", *options)
     return int(result.ret), result.stdout.str() + result.stderr.str()
 
 
 @pytest.mark.parametrize("processes", BOTH)
 def test_every_recorded_score_is_a_row_beneath_its_task(project: Project, processes: str) -> None:
-    write(project, "threshold={'polite': 0.6}, min_score={'polite': 0.9, 'label': 0.5}")
-    code, output = run(project, processes)
+    put_function(project, "threshold={'polite': 0.6}, min_score={'polite': 0.9, 'label': 0.5}")
+    code, output = scored(project, processes)
     assert 1 == code
     (row,) = project.board()["tasks"]
     assert (0.95, 18, 20, 0.5) == (row["score"], row["correct"], row["total"], row["min_score"])
@@ -67,8 +67,8 @@ def test_every_recorded_score_is_a_row_beneath_its_task(project: Project, proces
 
 
 def test_an_example_passes_if_each_named_score_reaches_its_threshold_and_a_failure_shows_why(project: Project) -> None:
-    write(project, "threshold={'label': 1, 'polite': 0.6}")
-    code, output = run(project)
+    put_function(project, "threshold={'label': 1, 'polite': 0.6}")
+    code, output = scored(project)
     assert 1 == code
     assert "support: r00 scored 1, threshold 1 (function); polite 0.5 is under its threshold 0.6" in output
     assert "scores: label 0 (wanted billing, got account), polite 1 (it says no)" in output
@@ -78,7 +78,7 @@ def test_an_example_passes_if_each_named_score_reaches_its_threshold_and_a_failu
     assert project.ledger()["support:r00"]["details"]["thresholds"] == {"polite": 0.6}
     # By another gate it is still no pass.
     for part in "12":
-        run(project, f"--lm-shard={part}/2", f"--lm-report-dir={part}")
+        scored(project, f"--lm-shard={part}/2", f"--lm-report-dir={part}")
     floors = ("--min-score=support=0", "--min-score=support.polite=0.99")
     done = project.lmeval("merge", "1/ledger.jsonl", "2/ledger.jsonl", "-o", "merged", "--gate=tasks", *floors)
     assert "support.polite: 0.9750 is below its floor 0.99" in done.stdout.str()
@@ -87,8 +87,8 @@ def test_an_example_passes_if_each_named_score_reaches_its_threshold_and_a_failu
 
 
 def test_a_named_score_that_an_example_does_not_record_is_its_error(project: Project) -> None:
-    write(project, "min_score={'short': 0.5}")
-    code, output = run(project)
+    put_function(project, "min_score={'short': 0.5}")
+    code, output = scored(project)
     assert 3 == code
     assert "the score 'short' that has a threshold or a floor was not recorded; recorded: label, polite" in output
     assert (17, 3) == tuple(project.board()["counts"][name] for name in ("errors", "scored"))
@@ -96,9 +96,9 @@ def test_a_named_score_that_an_example_does_not_record_is_its_error(project: Pro
 
 def test_a_task_whose_examples_record_one_score_has_no_row_beneath_it(project: Project) -> None:
     project.write("tests/test_one.py", PLAIN)
-    run(project)
+    scored(project)
     assert "scores" not in project.board()["tasks"][0]
-    run(project, "--lm-min-score=one.right=0.9")
+    scored(project, "--lm-min-score=one.right=0.9")
     assert 0.9 == project.board()["tasks"][0]["min_score"]
     assert ["one: 0.5000 is below its floor 0.9"] == [
         reason for reason in project.board()["gate"]["reasons"] if "floor" in reason
@@ -106,34 +106,34 @@ def test_a_task_whose_examples_record_one_score_has_no_row_beneath_it(project: P
 
 
 def test_floors_of_scores_are_set_by_option_and_ini_file(project: Project) -> None:
-    write(project)
-    code, output = run(
+    put_function(project)
+    code, output = scored(
         project, "--lm-gate=tasks", "--lm-min-score=support.polite=0.98", "--lm-min-score=support.short=1"
     )
     assert 1 == code
     assert "support.polite: 0.9750 is below its floor 0.98" in output
     assert ["floors"] == project.board()["gate"]["decided_by"]
     project.write("pytest.ini", "[pytest]\nlm_min_scores =\n    support.polite=0.9\n    support.polit=0.2\n")
-    code, output = run(project, "--lm-gate=tasks")
+    code, output = scored(project, "--lm-gate=tasks")
     assert 1 == code
     said = "support.polit: no score, and the floor is 0.2; recorded: label, polite, short; did you mean 'polite'?"
     assert said in output
     project.write("pytest.ini", "[pytest]\nlm_min_scores =\n    support.polite=0.9\n")
-    assert 0 == run(project, "--lm-gate=tasks")[0]
+    assert 0 == scored(project, "--lm-gate=tasks")[0]
 
 
 def test_a_floor_of_no_task_s_score_is_a_usage_error(project: Project) -> None:
-    write(project)
+    put_function(project)
     for name in ("suport.polite", "support.very polite"):
-        code, output = run(project, f"--lm-min-score={name}=0.5")
+        code, output = scored(project, f"--lm-min-score={name}=0.5")
         assert (4, True) == (code, f"unknown task in --lm-min-score '{name}'" in output)
 
 
 def test_a_named_score_is_compared_with_the_baseline_beside_the_tasks(project: Project) -> None:
-    write(project, "threshold={'polite': 0.4}")
-    assert 0 == run(project, "--lm-baseline=base.json", "--lm-update-baseline", "--lm-gate=tasks")[0]
+    put_function(project, "threshold={'polite': 0.4}")
+    assert 0 == scored(project, "--lm-baseline=base.json", "--lm-update-baseline", "--lm-gate=tasks")[0]
     project.edit("tests/test_support.py", '"RUDE", 1', '"RUDE", 16')
-    code, output = run(project, "--lm-baseline=base.json")
+    code, output = scored(project, "--lm-baseline=base.json")
     assert 1 == code
     changes = {each["task"]: each for each in project.board()["gate"]["comparison"]["tasks"]}
     assert ["support", "support.polite"] == [*changes]
@@ -145,10 +145,10 @@ def test_a_named_score_is_compared_with_the_baseline_beside_the_tasks(project: P
 
 
 def test_a_baseline_without_a_named_score_is_not_compared_with_in_it(project: Project) -> None:
-    write(project, text=FUNCTION.replace("polite", "kind"))
-    assert 0 == run(project, "--lm-baseline=base.json", "--lm-update-baseline", "--lm-gate=tasks")[0]
-    write(project, "min_score={'polite': 0.5}")
-    code, output = run(project, "--lm-baseline=base.json")
+    put_function(project, text=FUNCTION.replace("polite", "kind"))
+    assert 0 == scored(project, "--lm-baseline=base.json", "--lm-update-baseline", "--lm-gate=tasks")[0]
+    put_function(project, "min_score={'polite': 0.5}")
+    code, output = scored(project, "--lm-baseline=base.json")
     assert 0 == code
     assert "not compared: support.polite: the baseline has no such score for any example that was compared" in output
     assert ["support"] == [each["task"] for each in project.board()["gate"]["comparison"]["tasks"]]
@@ -167,7 +167,7 @@ BAD = {
 def test_a_mapping_that_names_no_score_or_no_number_is_a_bad_file(project: Project) -> None:
     for number, numbers in enumerate(BAD):
         project.write(f"tests/test_{number}.py", FUNCTION.replace("NUMBERS", numbers))
-    code, output = run(project)
+    code, output = scored(project)
     assert 2 == code
     assert [] == [said for said in BAD.values() if f"eval_task('support'): {said}" not in output]
 
@@ -177,15 +177,15 @@ def test_a_task_that_is_called_as_a_named_score_is_a_collection_error(project: P
     names = {"a": "a", "b": "b"} if first == "a" else {"a": "b", "b": "a"}
     project.write(f"tests/test_{names['a']}.py", FUNCTION.replace("NUMBERS", "min_score={'polite': 0.5}"))
     project.write(f"tests/test_{names['b']}.py", PLAIN.replace('"one"', '"support.polite"'))
-    code, output = run(project)
+    code, output = scored(project)
     assert 2 == code
     assert "the score 'polite' of 'support' is on the board as support.polite, and so is a task" in output
 
 
 def test_a_task_that_is_called_as_a_recorded_score_is_doubtful(project: Project) -> None:
-    write(project)
+    put_function(project)
     project.write("tests/test_one.py", PLAIN.replace('"one"', '"support.polite"'))
-    _, output = run(project, "--lm-gate=tasks", "--lm-min-score=support.polite=0.6")
+    _, output = scored(project, "--lm-gate=tasks", "--lm-min-score=support.polite=0.6")
     assert "doubtful: support.polite is a task, and a score of support: rename one of them" in output
     # A floor of this name is the task's.
     assert "support.polite: 0.5000 is below its floor 0.6" in output
@@ -193,6 +193,6 @@ def test_a_task_that_is_called_as_a_recorded_score_is_doubtful(project: Project)
 
 def test_a_reason_that_is_no_text_is_an_error(project: Project) -> None:
     project.write("tests/test_one.py", PLAIN.replace('== "a")', '== "a", why=5)'))
-    code, output = run(project)
+    code, output = scored(project)
     assert 3 == code
     assert "lm.score('right'): why: expected a text, got 5" in output

@@ -20,6 +20,7 @@ COMMANDS = {
     "diff": "compare two runs: what changed, whether it is worse, and in which examples",
     "rank": "rank several models on the same examples",
     "merge": "join the ledgers of the shards of a run",
+    "plan": "say how small a drop the suite would detect, and what a smaller one takes",
     "calibrate": "learn from two runs of one model what the gate makes of chance",
     "baseline": "show which run a baseline is of, or make another run the baseline",
     "report": "write the HTML report of a run",

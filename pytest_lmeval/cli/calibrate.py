@@ -8,8 +8,9 @@ from pathlib import Path
 
 from pytest_lmeval.arguments import whole
 from pytest_lmeval.cli.output import add_criteria, add_format, criteria_of, show, show_json
-from pytest_lmeval.compare.calibrate import Calibration, Needed, TaskNoise, calibrate
+from pytest_lmeval.compare.calibrate import Calibration, TaskNoise, calibrate
 from pytest_lmeval.compare.flipping import Flipping, flipping
+from pytest_lmeval.compare.needed import Needed
 from pytest_lmeval.records.runfile import read_run
 from pytest_lmeval.report.tables import columns, percent, score_text
 from pytest_lmeval.text import printable

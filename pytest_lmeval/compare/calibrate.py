@@ -4,26 +4,22 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from itertools import combinations
 from typing import Any
 
 from pytest_lmeval.compare.baseline import shared_answers
 from pytest_lmeval.compare.changes import Criteria, TaskChange, by_task, overall_change, task_changes
 from pytest_lmeval.compare.compare import Comparison, compare
+from pytest_lmeval.compare.needed import Needed, Variances, overall_level
 from pytest_lmeval.compare.pairing import Pair, pair_up
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.records.runfile import RunFile, examples_of
 from pytest_lmeval.stats.intervals import sum_clusters, wilson_interval
-from pytest_lmeval.stats.power import detectable_drop
 
-DROPS = (0.05, 0.02, 0.01)
-"""The drops of the overall score that the repeats are reckoned for."""
 _WORK = 300_000  # pairs to compare in all: a few seconds
 _ROUNDS = (100, 1000)  # but at least, and at most
-_MOST_REPEATS = 1000
 _NAMED = 5
 
 
@@ -52,19 +48,6 @@ class FalseAlarms:
     alarms: int
     rate: float
     ci95: tuple[float, float]
-
-
-@dataclass(frozen=True, slots=True)
-class Needed:
-    """What it takes to be shown a drop of the overall score four times in five.
-
-    Either ``repeats`` of each of the examples there are, in all; None where no number of them is enough. Or so many
-    ``examples``, asked as often as they were, and shared out over the tasks as they are.
-    """
-
-    drop: float
-    repeats: int | None
-    examples: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +97,7 @@ def calibrate(
         tasks=tuple(_noise(change) for change in comparison.tasks if change.paired),
         overall=_noise(comparison.pooled),
         false_alarms=_false_alarms(pairs, criteria, random.Random(seed), rounds or _rounds(len(pairs))),
-        needed=_needed(pairs, repeats, criteria.alpha),
+        needed=_variances(pairs, repeats).needed(overall_level(criteria.alpha, len(by_task(pairs)))),
         repeats=repeats,
         criteria=criteria,
         notes=tuple(_notes(one, other, comparison)),
@@ -197,30 +180,7 @@ def _alarms(pairs: Sequence[Pair], criteria: Criteria) -> bool:
     return any(change.verdict == "regression" for change in changes)
 
 
-def _needed(pairs: Sequence[Pair], repeats: int, alpha: float, drops: Sequence[float] = DROPS) -> tuple[Needed, ...]:
-    spread, weight = _variances(pairs)
-    # The overall change has half of alpha, where there are tasks to share it with.
-    level = alpha / 2 if len({pair.new.task for pair in pairs}) > 1 else alpha
-    return tuple(
-        Needed(
-            drop,
-            # Twice the responses halve what chance does, and leave as it is what a real drop looks like.
-            _least(partial(_shows, drop, level, (spread * repeats, 0.0), (0.0, weight)), _MOST_REPEATS),
-            _least(partial(_shows, drop, level, (spread * len(pairs), weight * len(pairs)), (0.0, 0.0))) or 0,
-        )
-        for drop in drops
-    )
-
-
-def _shows(drop: float, alpha: float, shared: tuple[float, float], fixed: tuple[float, float], count: int) -> bool:
-    """Tell whether a drop is shown where ``count`` shares out the first spread and weight, and adds the others."""
-    spread, weight = (part / count + rest for part, rest in zip(shared, fixed, strict=True))
-    detectable = detectable_drop(spread, weight, alpha)
-    return detectable is not None and detectable <= drop
-
-
-def _variances(pairs: Sequence[Pair]) -> tuple[float, float]:
-    """Return the sums of the squared parts of the change that its units contributed, and that they could have."""
+def _variances(pairs: Sequence[Pair], repeats: int) -> Variances:
     tasks = by_task(pairs)
     spread = weight = 0.0
     for members in tasks.values():
@@ -230,20 +190,7 @@ def _variances(pairs: Sequence[Pair]) -> tuple[float, float]:
         weights = sum_clusters([share] * len(members), names)
         spread += math.fsum(part * part for part in parts)
         weight += math.fsum(part * part for part in weights)
-    return spread, weight
-
-
-def _least(holds: Callable[[int], bool], most: int = 1 << 40) -> int | None:
-    """Return the least number from 1 to ``most`` from which on ``holds`` is true, or None."""
-    low, high = 0, 1
-    while not holds(high):
-        if high == most:
-            return None
-        low, high = high, min(2 * high, most)
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if holds(middle) else (middle, high)
-    return high
+    return Variances(spread, weight, len(pairs), repeats)
 
 
 def _notes(one: RunFile, other: RunFile, comparison: Comparison) -> list[str]:

@@ -137,6 +137,12 @@ CALLS: dict[str, Callable[[Runs], list[Call]]] = {
         (runs.before, "broken.jsonl"),
         ("broken.jsonl", FOLDER),
     ],
+    "plan": lambda runs: [
+        *[("--from", runs.before, "--drop=0.1", f"--format={form}") for form in ("text", "json")],
+        ("bad", "--drop=0.1"),
+        (FOLDER, "--drop=0.1"),
+        ("--from", FOLDER, "--drop=0.1"),
+    ],
     "rank": lambda runs: [
         *[(*runs.ledgers, f"--format={form}") for form in ("table", "json", "markdown")],
         (runs.ledgers[0], runs.ledgers[0]),

@@ -14,11 +14,11 @@ from pytest_lmeval.compare import calibrate as module
 from pytest_lmeval.compare.calibrate import Calibration, calibrate
 from pytest_lmeval.compare.changes import Criteria
 from pytest_lmeval.compare.compare import compare
+from pytest_lmeval.compare.needed import overall_level
 from pytest_lmeval.compare.pairing import Pair, pair_up
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.records.runfile import RunFile
 from pytest_lmeval.stats.intervals import wilson_interval
-from pytest_lmeval.stats.power import detectable_drop
 from pytest_lmeval.types import ExampleResult
 from tests.conftest import MadeOnce
 from tests.records.run_files import FACTS, infos_of, result, results_of
@@ -166,11 +166,11 @@ def test_what_is_needed_is_reckoned_as_the_comparison_reckons_what_is_detectable
         for results in (first, second)
     )
     detectable = compare(first, second).pooled.detectable
-    spread, weight = module._variances(pair_up(first, second, (), lambda task, id: False).pairs)
+    variances = module._variances(pair_up(first, second, (), lambda task, id: False).pairs, 1)
     assert detectable is not None
-    assert detectable_drop(spread, weight, 0.05 / tasks) == pytest.approx(detectable)
+    assert variances.detectable(0.05 / tasks) == pytest.approx(detectable)
     drop = detectable + 0.001
-    (need,) = module._needed(pair_up(first, second, (), lambda task, id: False).pairs, 1, 0.05, (drop,))
+    (need,) = variances.needed(overall_level(0.05, tasks), (drop,))
     assert need.repeats == 1
     assert 380 < need.examples <= 400
 

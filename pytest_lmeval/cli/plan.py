@@ -9,7 +9,7 @@ from pathlib import Path
 from pytest_lmeval.arguments import level, share, whole
 from pytest_lmeval.cli.output import add_format, show, show_json
 from pytest_lmeval.cli.task_folder import Project
-from pytest_lmeval.compare.plan import ASSUMED_NOISE, Plan, Suite, TaskPlan, measured_noise, plan
+from pytest_lmeval.compare.plan import ASSUMED_NOISE, Suite, SuitePlan, TaskPlan, measured_noise, plan
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.leaderboard.aggregations import spent
 from pytest_lmeval.records.runfile import RunFile, examples_of, read_run
@@ -96,7 +96,7 @@ def _suite_of(results: Sequence[ExampleResult]) -> Suite:
     return suite
 
 
-def _table(found: Plan) -> list[str]:
+def _table(found: SuitePlan) -> list[str]:
     rows = [_row(task) for task in (*found.tasks, *([found.overall] if len(found.tasks) > 1 else []))]
     return columns(_HEADINGS, rows, texts=1)
 
@@ -106,7 +106,7 @@ def _row(task: TaskPlan) -> list[str]:
     return [printable(task.task, keep=""), f"{task.examples:,}", f"{task.clusters:,}", percent(task.noise), smallest]
 
 
-def _needed(found: Plan) -> Iterator[str]:
+def _needed(found: SuitePlan) -> Iterator[str]:
     need, overall = found.needed, found.overall
     asked = "once" if found.repeats == 1 else f"{found.repeats} times"
     yield "smallest drop: what two runs of the suite would show with 80 % power, each example asked " + asked
@@ -123,7 +123,7 @@ def _needed(found: Plan) -> Iterator[str]:
     yield "  or " + (f"--lm-repeats {need.repeats}" if need.repeats else "no number of repeats: too few examples")
 
 
-def _noise(found: Plan, measured: dict[str, float], ran: RunFile | None, given: float | None) -> Iterator[str]:
+def _noise(found: SuitePlan, measured: dict[str, float], ran: RunFile | None, given: float | None) -> Iterator[str]:
     assumed = [task.task for task in found.tasks if task.task not in measured]
     if not assumed or given is not None:
         return
@@ -132,7 +132,7 @@ def _noise(found: Plan, measured: dict[str, float], ran: RunFile | None, given: 
     yield f"{percent(ASSUMED_NOISE)} flips by chance{named} is an assumption: {how}; --flip F sets it"
 
 
-def _cost(found: Plan, ran: RunFile | None, results: Sequence[ExampleResult]) -> Iterator[str]:
+def _cost(found: SuitePlan, ran: RunFile | None, results: Sequence[ExampleResult]) -> Iterator[str]:
     """Yield what a run costs, from what the examples of another one did."""
     if ran is None:
         return

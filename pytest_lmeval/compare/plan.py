@@ -35,7 +35,7 @@ class TaskPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class SuitePlan:
     """What a suite can show when each example is asked ``repeats`` times, and what it takes to show ``needed.drop``."""
 
     tasks: tuple[TaskPlan, ...]
@@ -51,7 +51,7 @@ class Plan:
 
 def plan(
     suite: Suite, drop: float, noise: Mapping[str, float], *, usual: float, repeats: int = 1, alpha: float = 0.05
-) -> Plan:
+) -> SuitePlan:
     """Return what a suite can show; ``noise`` is that of the tasks that are known, ``usual`` that of the others.
 
     The flips of one cluster are taken to be independent of each other. Tasks are tested at the level of the first step
@@ -75,7 +75,7 @@ def plan(
     share = overall_level(alpha, count)
     mean_noise = math.fsum(task.noise * task.examples for task in tasks) / examples
     overall = TaskPlan("overall", examples, sum(task.clusters for task in tasks), mean_noise, whole.detectable(share))
-    return Plan(tuple(tasks), overall, whole.needed(share, (drop,))[0], repeats, alpha)
+    return SuitePlan(tuple(tasks), overall, whole.needed(share, (drop,))[0], repeats, alpha)
 
 
 def measured_noise(results: Sequence[ExampleResult]) -> dict[str, float]:

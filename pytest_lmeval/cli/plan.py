@@ -69,7 +69,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _suite_at(paths: Sequence[Path]) -> Suite:
-    """Return the examples of task files, as they would be collected; raise UsageError where there are none."""
+    """Return the examples of task files, as they would be collected; raise UsageError if there is no example."""
     project = Project()
     suite: dict[str, list[str]] = {}
     for file in project.files(paths):
@@ -128,7 +128,11 @@ def _noise(found: SuitePlan, measured: dict[str, float], ran: RunFile | None, gi
     if not assumed or given is not None:
         return
     named = "" if len(assumed) == len(found.tasks) else f" in {', '.join(printable(name, keep='') for name in assumed)}"
-    how = "a run with --lm-repeats tells" if ran is None else f"{ran.path} asked each example once, which does not tell"
+    how = (
+        "a run with --lm-repeats measures it"
+        if ran is None
+        else f"{ran.path} asked each example once, which measures nothing"
+    )
     yield f"{percent(ASSUMED_NOISE)} flips by chance{named} is an assumption: {how}; --flip F sets it"
 
 

@@ -81,7 +81,7 @@ def plan(
 def measured_noise(results: Sequence[ExampleResult]) -> dict[str, float]:
     """Return by task the share of examples that would flip between two runs, from one that asked each several times.
 
-    That is twice the variance of an example's scores, over the repeats; a task that was asked once tells nothing.
+    That is twice the variance of an example's scores, over the repeats; a task that was asked once is left out.
     """
     variances: dict[str, list[float]] = {}
     for result in results:

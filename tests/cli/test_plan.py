@@ -78,7 +78,7 @@ def test_examples_that_share_a_cluster_show_less(lmeval: Lmeval, folder: Path) -
     assert ["120", "30", "10.0", "%"] == rows["shared"][1:5]
     assert float(rows["alone"][5]) < float(rows["shared"][5])
     assert ["240", "150"] == rows["overall"][1:3]
-    assert "10.0 % flips by chance is an assumption: a run with --lm-repeats tells; --flip F sets it" in out
+    assert "10.0 % flips by chance is an assumption: a run with --lm-repeats measures it; --flip F sets it" in out
     assert "clusters" in out.partition("takes")[2]
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 Record = dict[str, Any]
 Place = tuple[str | int, ...]
 ROOT = Path(__file__).parents[1]
-TASK_FILES = [*sorted((ROOT / "tasks").glob("*.jsonl")), *sorted((ROOT / "pytest_lmeval/starter").rglob("*.jsonl"))]
+TASK_FILES = [*sorted((ROOT / "tasks").glob("*.jsonl")), *sorted((ROOT / "pytest_lmeval/starter").rglob("tasks/*.jsonl"))]
 
 
 def _records(path: Path) -> list[Any]:
@@ -39,6 +39,7 @@ def test_there_is_a_schema_of_every_file_that_is_read_or_written() -> None:
         "compact-defaults",
         "compact-record",
         "comparison",
+        "data-file",
         "dataset",
         "leaderboard",
         "ledger",
@@ -63,7 +64,7 @@ def test_a_schema_keeps_to_its_draft_and_says_what_it_is_of(name: str) -> None:
     assert {"title", "description"} <= schema.keys()
 
 
-@each_row("name", ["compact-defaults", "compact-record", "recording", "spec-record"])
+@each_row("name", ["compact-defaults", "compact-record", "data-file", "recording", "spec-record"])
 def test_an_editor_can_explain_every_field_that_people_write(name: str) -> None:
     def silent(schema: Record, path: str) -> list[str]:
         found = []

@@ -104,8 +104,8 @@ def _read(project: Project, path: Path) -> _Addition | list[str]:
 
 def _outside(path: Path, document: Mapping[str, Any]) -> list[Any]:
     """Return the fault of a task whose data are outside of the project, or no data: a run would refuse it."""
+    from pytest_lmeval.data.beside import local_path
     from pytest_lmeval.data.rows import BadRows
-    from pytest_lmeval.formats.declarative.datasets import local_path
     from pytest_lmeval.formats.declarative.faults import Fault
 
     definition = document["definition"]
@@ -123,8 +123,8 @@ def _outside(path: Path, document: Mapping[str, Any]) -> list[Any]:
 def _dataset(path: Path, document: Mapping[str, Any]) -> tuple[list[Any], dict[Path, bytes]]:
     from pydantic import ValidationError
 
+    from pytest_lmeval.data.beside import read_data
     from pytest_lmeval.data.rows import BadRows
-    from pytest_lmeval.formats.declarative.datasets import read_rows
     from pytest_lmeval.formats.declarative.faults import Fault, validation_faults
     from pytest_lmeval.formats.declarative.models.task import DatasetFile
 
@@ -136,7 +136,7 @@ def _dataset(path: Path, document: Mapping[str, Any]) -> tuple[list[Any], dict[P
     data = path.parent / name
     where = ("file_path",) if file.file_path else ("source",)
     try:
-        read_rows(data)
+        read_data(data)
         relative = data.resolve().relative_to(path.parent.resolve())
     except BadRows as fault:
         return [Fault(where, "bad_value", each) for each in fault.faults], {}

@@ -34,7 +34,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--by",
         choices=("model", "config"),
         default="model",
-        help="config: rank the variants of each task that a list in --lm-config made; their examples pair by id",
+        help="config: rank variants of tasks, made by a list in --lm-config or by their prompts; examples pair by id",
     )
     add_format(parser, "table", "json", "markdown")
     parser.set_defaults(run=run)

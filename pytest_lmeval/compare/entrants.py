@@ -145,7 +145,7 @@ def _variants(run: RunFile, *, with_name: bool) -> list[RunFile]:
     names = {name: name.rpartition("@") for name, info in run.infos.items() if info.config and "@" in name}
     configs = dict.fromkeys(config for _, _, config in names.values())
     if len(configs) < 2:
-        raise UsageError(f"{run.path}: no variants of a task; --by config takes a run whose --lm-config is a list")
+        raise UsageError(f"{run.path}: no variants of a task; --by config takes a run of several configs or prompts")
     found = []
     for config in configs:
         tasks = {name: task for name, (task, _, own) in names.items() if own == config}

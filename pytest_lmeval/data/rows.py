@@ -24,6 +24,10 @@ _BATCH = 4096
 _CSV_LIMIT = threading.Lock()
 
 
+Numbered = tuple[list[dict[str, Any]], Sequence[int]]
+"""The rows of a file, and where each of them is."""
+
+
 class BadRows(LmevalError):
     """Why a file has no rows to give; ``faults`` are ``name:line: what is wrong``, one for each."""
 
@@ -39,6 +43,11 @@ def parse_rows(path: Path, data: bytes) -> list[dict[str, Any]]:
     file of more bytes, uncompressed, or rows than may be is refused: of parquet by what it says of itself, and as soon
     as it turns out to hold more.
     """
+    return numbered_rows(path, data)[0]
+
+
+def numbered_rows(path: Path, data: bytes) -> Numbered:
+    """Return what :func:`parse_rows` does, and the line on which each row begins: of parquet its number, from 1."""
     try:
         check_bytes(path.name, len(data))
         return _PARSERS[path.suffix](path, data)
@@ -55,9 +64,9 @@ def read_rows(path: Path) -> tuple[list[dict[str, Any]], bytes]:
     return parse_rows(path, data), data
 
 
-def _jsonl(path: Path, data: bytes) -> list[dict[str, Any]]:
+def _jsonl(path: Path, data: bytes) -> Numbered:
     check_rows(path.name, data.count(b"\n"))
-    rows, faults = [], []
+    rows, lines, faults = [], [], []
     for number, line in number_lines(data):
         try:
             row = parse_line(line, _LONGEST_ROW)
@@ -66,33 +75,45 @@ def _jsonl(path: Path, data: bytes) -> list[dict[str, Any]]:
             continue
         if isinstance(row, dict):
             rows.append(row)
+            lines.append(number)
         else:
             faults.append(f"{path.name}:{number}: expected an object, got {row!r:.80}")
     if faults:
         more = [f"{path.name}: and {len(faults) - _MOST_FAULTS} more"] * (len(faults) > _MOST_FAULTS)
         raise BadRows(*faults[:_MOST_FAULTS], *more)
-    return rows
+    return rows, lines
 
 
-def _csv(path: Path, data: bytes) -> list[dict[str, Any]]:
+def _csv(path: Path, data: bytes) -> Numbered:
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         number = data[: error.start].count(b"\n") + 1
         raise BadRows(f"{path.name}:{number}: not UTF-8") from None
     check_rows(path.name, data.count(b"\n"))
-    with _long_cells():
-        reader = csv.reader(io.StringIO(text, newline=""), strict=True)
-        try:
-            lines = [(reader.line_num, cells) for cells in reader if cells]
-        except csv.Error as error:
-            raise BadRows(f"{path.name}:{reader.line_num}: {error}") from None
+    lines = _csv_lines(path, text)
     if not lines:
-        return []
+        return [], []
     (_, header), *rest = lines
     if len(set(header)) < len(header) or not all(header):
         raise BadRows(f"{path.name}:1: expected a different name for every column, got {', '.join(header)}")
-    return [_csv_row(path, number, header, cells) for number, cells in rest]
+    return [_csv_row(path, number, header, cells) for number, cells in rest], [number for number, _ in rest]
+
+
+def _csv_lines(path: Path, text: str) -> list[tuple[int, list[str]]]:
+    """Return the cells of each row that is not blank, with the line on which it begins: a cell may go over several."""
+    lines: list[tuple[int, list[str]]] = []
+    start = 1
+    with _long_cells():
+        reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+        try:
+            for cells in reader:
+                lines += [(start, cells)] if cells else []
+                start = reader.line_num + 1
+        except csv.Error as error:
+            detail = "a quote that does not end" if "unexpected end" in str(error) else str(error)
+            raise BadRows(f"{path.name}:{start}: {detail}") from None
+    return lines
 
 
 def _csv_row(path: Path, number: int, header: Sequence[str], cells: Sequence[str]) -> dict[str, Any]:
@@ -101,7 +122,7 @@ def _csv_row(path: Path, number: int, header: Sequence[str], cells: Sequence[str
     return dict(zip(header, cells, strict=True))
 
 
-def _parquet(path: Path, data: bytes) -> list[dict[str, Any]]:
+def _parquet(path: Path, data: bytes) -> Numbered:
     try:
         pyarrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
     except ImportError:
@@ -120,7 +141,7 @@ def _parquet(path: Path, data: bytes) -> list[dict[str, Any]]:
             rows += batch.to_pylist()
     except (pyarrow.ArrowException, OSError) as error:
         raise BadRows(f"{path.name}: not parquet: {str(error)[:200]}") from None
-    return rows
+    return rows, range(1, len(rows) + 1)
 
 
 @contextmanager
@@ -134,7 +155,7 @@ def _long_cells() -> Iterator[None]:
             csv.field_size_limit(before)
 
 
-_PARSERS: Mapping[str, Callable[[Path, bytes], list[dict[str, Any]]]] = MappingProxyType(
+_PARSERS: Mapping[str, Callable[[Path, bytes], Numbered]] = MappingProxyType(
     {".csv": _csv, ".jsonl": _jsonl, ".parquet": _parquet}
 )
 SUFFIXES = tuple(_PARSERS)

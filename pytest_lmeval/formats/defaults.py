@@ -64,19 +64,24 @@ def read_defaults(record: Mapping[str, Any], registry: Registry) -> Defaults:
             hint = nearest(name, _KEYS, "expected one of")
             raise RecordRefused("unknown_field", f"{DEFAULTS}.{name}", f"unknown field {name!r}{hint}")
     metric = known_metric(given["metric"], f"{DEFAULTS}.metric", registry) if "metric" in given else None
-    return Defaults(metric, _extras(given, registry), _prompt(given), _columns(given))
+    return Defaults(metric, common_extras(given, registry, DEFAULTS), _prompt(given), _columns(given))
 
 
-def _extras(given: Mapping[str, Any], registry: Registry) -> Mapping[str, Any]:
-    extras = checks.optional_object(given, "extras", DEFAULTS)
-    checks.gate_fields(extras, f"{DEFAULTS}.extras")
+def common_extras(given: Mapping[str, Any], registry: Registry, within: str = "") -> Mapping[str, Any]:
+    """Return the extras of every record: those that ``given`` has, with its ``post_process`` and ``threshold``.
+
+    Raises RecordRefused; ``within`` is what messages call ``given``, where it is a part.
+    """
+    prefix = f"{within}." if within else ""
+    extras = checks.optional_object(given, "extras", within)
+    checks.gate_fields(extras, f"{prefix}extras")
     if "post_process" in given:
-        checks.one_of(given["post_process"], f"{DEFAULTS}.post_process", registry.rules)
+        checks.one_of(given["post_process"], f"{prefix}post_process", registry.rules)
     if "threshold" in given:
-        checks.number_in_range(given["threshold"], f"{DEFAULTS}.threshold", 0.0, 1.0)
+        checks.number_in_range(given["threshold"], f"{prefix}threshold", 0.0, 1.0)
     twice = next((name for name in _IN_EXTRAS if name in given and name in extras), None)
     if twice is not None:
-        raise RecordRefused("bad_value", f"{DEFAULTS}.{twice}", f"{DEFAULTS}.extras has {twice!r}, too: say it once")
+        raise RecordRefused("bad_value", f"{prefix}{twice}", f"{prefix}extras has {twice!r}, too: say it once")
     return {**extras, **{name: given[name] for name in _IN_EXTRAS if name in given}}
 
 

@@ -73,7 +73,7 @@ def is_row_file(path: Path) -> bool:
         return False
     name = re.escape(path.name.encode())
     named = re.compile(
-        rb"(?:^[ \t-]*|[{,][ \t\n]*)[\"']?(?:file_path|path)[\"']?[ \t]*:[ \t]*[\"']?(?:[^\"'\n,{}]*/)?"
+        rb"(?:^[ \t-]*|[{,][ \t\n]*)[\"']?(?:data|file_path|path)[\"']?[ \t]*:[ \t]*[\"']?(?:[^\"'\n,{}]*/)?"
         + name
         + rb"[\"']?[ \t\r]*(?:#.*$|[,}]|$)",
         re.M,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -48,6 +49,9 @@ class JsonlTask(Task):
     examples: Sequence[Example]
     strict: bool
     registry: Registry
+    key: str = ""
+    config: Mapping[str, Any] = field(default_factory=dict)
+    dataset: Mapping[str, Any] = field(default_factory=dict)
 
     def requests(self, example: Example, prompt: Prompt) -> Sequence[Request]:
         """Return the one request for a completion."""

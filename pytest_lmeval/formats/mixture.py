@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import hashlib
 import random
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -31,7 +30,7 @@ from pytest_lmeval.errors import RecordRefused, UsageError, nearest
 from pytest_lmeval.formats import checks
 from pytest_lmeval.formats.python.examples import Examples
 from pytest_lmeval.formats.task import LoadedFile, Subjects, TaskSource
-from pytest_lmeval.formats.yaml.document import line_in
+from pytest_lmeval.formats.yaml.document import line_of
 from pytest_lmeval.numbers import is_whole
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.task import Prompt, Task, Tools
@@ -176,7 +175,7 @@ def load_mixture(source: TaskSource, document: Mapping[str, Any], registry: Regi
         with _loading(source.path):
             task, draws = _mixture(source, document, registry)
     except RecordRefused as refused:
-        line = _line(document, refused.field)
+        line = line_of(document, refused.field)
         return LoadedFile((), (RecordError(line, None, refused.rule, refused.field, refused.detail),))
     errors = task.examples.check(partial(source.options.used, task.name))
     subjects = {} if task.subjects is None else {task.name: task.subjects}
@@ -228,10 +227,6 @@ def _check(settings: Any) -> None:
     seed = settings.get("seed", SEED)
     if not is_whole(seed):
         raise RecordRefused("bad_type", "mixture.seed", f"expected a whole number, got {seed!r:.80}")
-
-
-def _line(document: Mapping[str, Any], field: str) -> int:
-    return line_in(document, [int(part) if part.isdecimal() else part for part in re.findall(r"[^.\[\]]+", field)])
 
 
 def _tasks(field: str, entry: Any, source: TaskSource, registry: Registry) -> LoadedFile:

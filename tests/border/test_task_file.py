@@ -41,9 +41,22 @@ x-common: &common
 services:
   web: {<<: *common, image: nginx, ports: ["80:80"]}
 """
+TRAINING = """\
+prompt: "{instruction}"
+data: train.csv
+metric: rouge
+learning_rate: 0.1
+model: {name: base}
+"""
 OTHERS = {
     f"tasks/{name}.yaml": text
-    for name, text in [("ansible", ANSIBLE), ("map", CONFIG_MAP), ("openapi", OPENAPI), ("compose", COMPOSE)]
+    for name, text in [
+        ("ansible", ANSIBLE),
+        ("map", CONFIG_MAP),
+        ("openapi", OPENAPI),
+        ("compose", COMPOSE),
+        ("training", TRAINING),
+    ]
 }
 TASK = "key: capitals\ndisplay_name: Capitals\ndefinition:\n  dataset: {path: rows.csv}\n"
 
@@ -61,6 +74,22 @@ def filled(*records: object, **changes: object) -> str:
 
 def refused(kind: str, what: str, text: str | bytes, says: str, name: str = "tasks/bad.yaml", code: int = 2) -> Row:
     return refused_run(kind, what, says, code=code, files={name: text})
+
+
+def rows(text: str, **changes: object) -> dict[str, str]:
+    """Return a data file and its csv."""
+    document = {
+        "prompt": "say: {{ said }}",
+        "data": "q.csv",
+        "target": "{{ label }}",
+        "metric": "exact_match",
+        **changes,
+    }
+    return {"tasks/q.csv": text, "tasks/q.yaml": "".join(f"{k}: {json.dumps(v)}\n" for k, v in document.items())}
+
+
+def bad_rows(kind: str, what: str, text: str, says: str, **changes: object) -> Row:
+    return refused_run(kind, what, says, code=2, files=rows(text, **changes))
 
 
 def bad_line(kind: str, what: str, text: str, says: str) -> Row:
@@ -117,6 +146,25 @@ BORDER = Border(
         ),
         bad_line("twice", "defaults", filled({"defaults": {}}), "defaults are the first record of a file, and there"),
         bad_line("out of order", "defaults behind a record", line() + filled(), "defaults are the first record"),
+        Row(
+            kind="same name",
+            what="columns that are called as the keys of a record",
+            files=rows("id,prompt,metric,label\na,{{ x }},f1,{{ x }}\n", prompt="say: {{ prompt }}"),
+            example="q:a",
+            status="passed",
+        ),
+        bad_rows("absent", "a column", "id,label\na,x\n", "there is no column 'said'"),
+        bad_rows("empty", "a cell", "said,label\nx,x\nx,\n", "q.csv:3: 'label' is empty, and the template uses it"),
+        bad_rows("empty", "a file of rows", "said,label\n", "q.csv: no row in the file"),
+        bad_rows("wrong type", "the name of a column", "said,label\nx,x\n", "'said' is a text, and the", prompt="said"),
+        bad_rows(
+            "raising", "a quote that does not end", 'said,label\nx,x\n"x,x\n', "q.csv:3: a quote that does not end"
+        ),
+        bad_rows(
+            "control characters", "a csv that is cut", "said,label\nx\0,x\nx", "q.csv:3: 1 cells, the header has 2"
+        ),
+        bad_rows("twice", "an id", "id,said,label\na,x,x\na,y,y\n", "q.csv:3: 'a' is that of q.csv:2 already"),
+        bad_rows("out of order", "a csv without its header", "x,y\n", "q.csv: no row in the file"),
         Row(kind="late", never="files are read once, when they are collected"),
         Row(kind="cancelled", never="to read a file cannot be cancelled"),
         Row(kind="secret", never="a task file is written by its author; what the model answers is another border"),

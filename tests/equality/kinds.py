@@ -148,6 +148,14 @@ definition:
     incorrect_labels: ["no"]
     user_prompt: "Judge: {{ solver_output.output.choices[0].message.content }}"
 """
+VARIANTS = """
+prompt:
+  plain: "say: {{ said }}"
+  brief: "Be brief. say: {{ said }}"
+data: variants.csv
+target: "{{ target }}"
+metric: exact_match
+"""
 ROWS = [("red", "red"), ("blue", "blue"), ("grey", "green"), ("pink", "pink"), ("black", "black"), ("white", "white")]
 CSV = "".join(f"{said},{target}\n" for said, target in (("said", "target"), *ROWS))
 CORE = {
@@ -250,6 +258,11 @@ def _thoughts() -> str:
     )
 
 
+def _defaults() -> str:
+    rows = [{"id": said, "word": said, "targets": [target]} for said, target in ROWS]
+    return _lines([{"defaults": {"prompt": "say: {{ word }}", "metric": "exact_match"}}, *rows])
+
+
 def _turns() -> str:
     return _lines(
         [
@@ -326,6 +339,12 @@ KINDS: Mapping[str, Kind] = {
         ["--lm-judge=model:Judge", "--lm-config=values.yaml"],
         _SETTINGS,
         judge=True,
+    ),
+    "defaults": Kind({"tasks/defaults.jsonl": _defaults()}, ["tasks/defaults.jsonl"], "blue"),
+    "data file": Kind(
+        {"tasks/variants.yaml": VARIANTS, "tasks/variants.csv": CSV},
+        ["tasks/variants.yaml"],
+        "blue",
     ),
     "core": Kind(
         {

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,8 +9,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from pytest_lmeval.data.beside import local_path, read_data
 from pytest_lmeval.data.rows import SUFFIXES, BadRows
-from pytest_lmeval.data.rows import read_rows as rows_in
 from pytest_lmeval.errors import nearest
 from pytest_lmeval.formats.declarative.faults import as_records, validation_faults
 from pytest_lmeval.formats.declarative.models.task import DatasetFile, DatasetReference
@@ -93,19 +90,8 @@ def _data_path(path: Path, file: DatasetFile) -> str:
     return given
 
 
-def local_path(holder: Path, name: str) -> Path:
-    """Return the data file that ``holder`` calls ``name``; raise BadRows for another kind, and outside the project."""
-    path = (holder.parent / name).resolve()
-    if path.suffix not in SUFFIXES:
-        raise BadRows(f"{name}: expected a file that ends in {', '.join(SUFFIXES)}")
-    roots = (holder.parent.resolve(), Path.cwd())
-    if not any(path.is_relative_to(root) for root in roots):
-        raise BadRows(f"{name}: outside of the project; expected a file below {roots[0].name} or the working folder")
-    return path
-
-
 def _named(reference: DatasetReference, file: DatasetFile | None, path: Path) -> Dataset:
-    rows, sha256 = read_rows(path)
+    rows, _, sha256 = read_data(path)
     columns = [reference.id_column or (file.id_column if file else None)]
     columns.append(reference.category_column or (file.category_column if file else None))
     dataset = Dataset(path, rows, sha256, *columns)
@@ -119,25 +105,3 @@ def _not_found(key: str, task: Path) -> str:
     known = [str(document["key"]) for _, document in find_dataset_files(task)]
     hint = nearest(key, known, "there is")
     return f"no data set has the key {key!r}{hint} (looked for *.yaml with key and file_path beside the task)"
-
-
-def read_rows(path: Path) -> tuple[list[dict[str, Any]], str]:
-    """Return the rows of a file as JSON values, and the file's hash; raise BadRows."""
-    try:
-        rows, data = rows_in(path)
-    except OSError as error:
-        raise BadRows(f"{path.name}: cannot be read: {error.strerror}") from None
-    if not rows:
-        raise BadRows(f"{path.name}: no row in the file")
-    if path.suffix == ".parquet":
-        # Dates and the like become text: rows are JSON from here on.
-        rows = json.loads(json.dumps(_finite(rows), default=str))
-    return rows, hashlib.sha256(data).hexdigest()
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {str(key): _finite(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return [_finite(each) for each in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -9,14 +9,18 @@ ROOT_KEYS = ("definition", "icl_tasks", "mixture")
 # what this one refuses.
 _ROOT_KEY = re.compile(rb"^[ {\t]*[\"']?(?:definition|icl_tasks|mixture)[\"']?[ \t]*:", re.MULTILINE)
 _SURE_ROOT_KEY = re.compile(rb"^[\"']?(?:definition|icl_tasks|mixture)[\"']?[ \t]*:", re.MULTILINE)
+# A data file has a key of each of these at its root.
+ROLES = (frozenset({"prompt"}), frozenset({"data", "rows"}), frozenset({"metric", "target", "targets", "checks"}))
+_ROLES = [re.compile(rb"^[ {\t]*[\"']?(?:%s)[\"']?[ \t]*:" % "|".join(role).encode(), re.MULTILINE) for role in ROLES]
+_SURE_ROLES = [re.compile(rb"^[\"']?(?:%s)[\"']?[ \t]*:" % "|".join(role).encode(), re.MULTILINE) for role in ROLES]
 _TITLE = re.compile(rb"^(?:key|display_name)[ \t]*:", re.MULTILINE)
 _DATA_SET = re.compile(rb"^(?:file_path|source)[ \t]*:", re.MULTILINE)
 _KEY = re.compile(rb"^key[ \t]*:", re.MULTILINE)
 
 
 def has_root_key(data: bytes) -> bool:
-    """Tell whether a task's key may be at the root of the YAML, be it in braces."""
-    return bool(_ROOT_KEY.search(data))
+    """Tell whether a task's key, or those of a data file, may be at the root of the YAML, be it in braces."""
+    return bool(_ROOT_KEY.search(data)) or all(role.search(data) for role in _ROLES)
 
 
 def is_data_set(data: bytes) -> bool:
@@ -25,8 +29,8 @@ def is_data_set(data: bytes) -> bool:
 
 
 def reads_like_a_task(data: bytes) -> bool:
-    """Tell by a cheap look whether YAML has a task's key at its root."""
-    return bool(_SURE_ROOT_KEY.search(data))
+    """Tell by a cheap look whether YAML has a task's key at its root, or those of a data file."""
+    return bool(_SURE_ROOT_KEY.search(data)) or all(role.search(data) for role in _SURE_ROLES)
 
 
 def has_title(data: bytes) -> bool:

@@ -44,7 +44,10 @@ def as_configs(document: object, path: object = "configs") -> tuple[Mapping[str,
 
 def without_task(configs: Iterable[Mapping[str, Any]], tasks: Iterable[Task]) -> list[str]:
     """Return a message for each value that none of the tasks takes."""
-    parameters = {task.key: task.config for task in tasks if task.key}
+    from pytest_lmeval.formats.jsonl import JsonlTask
+
+    # The prompts of a data file are variants, and nothing that a config chooses.
+    parameters = {task.key: task.config for task in tasks if task.key and not isinstance(task, JsonlTask)}
     names = sorted({name for known in parameters.values() for name in known})
     found = []
     for config in configs:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Iterable
 from difflib import SequenceMatcher
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 from pytest_lmeval.errors import did_you_mean
 from pytest_lmeval.formats.checks import foreign_file
 from pytest_lmeval.formats.task import LoadedFile, TaskSource
-from pytest_lmeval.formats.yaml.claims import ROOT_KEYS, has_root_key, has_title, is_data_set, reads_like_a_task
+from pytest_lmeval.formats.yaml.claims import ROLES, ROOT_KEYS, has_root_key, has_title, is_data_set, reads_like_a_task
 from pytest_lmeval.types import RecordError
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ _WORD = re.compile(rb"^[\"']?([A-Za-z_]{4,16})[\"']?[ \t]*:", re.MULTILINE)
 _NEAR = 0.85
 _MOST_WORDS = 100
 _NO_KEY = f"no key {', '.join(ROOT_KEYS[:-1])} or {ROOT_KEYS[-1]}"
+_ROLE_NAMES = ("prompt", "data or rows", "metric")
 
 
 def load(source: TaskSource, registry: Registry) -> LoadedFile:
@@ -39,8 +41,13 @@ def load(source: TaskSource, registry: Registry) -> LoadedFile:
     except YamlFault as fault:
         ours = source.is_named or reads_like_a_task(source.data)
         return _broken(fault) if ours else _left_alone(source)
-    if isinstance(document, YamlDocument) and any(key in document for key in ROOT_KEYS):
-        return _load_document(source, document, registry)
+    if isinstance(document, YamlDocument):
+        if any(key in document for key in ROOT_KEYS):
+            return _load_document(source, document, registry)
+        from pytest_lmeval.formats.data_file import is_data_file, load_data_file
+
+        if is_data_file(document, is_named=source.is_named):
+            return load_data_file(source, document, registry)
     return LoadedFile((), [_no_task(document)]) if source.is_named else _left_alone(source)
 
 
@@ -67,15 +74,30 @@ def _left_alone(source: TaskSource) -> LoadedFile:
         line, column = data.count(b"\n", 0, word.start()) + 1, word.start(1) - data.rfind(b"\n", 0, word.start(1))
         detail = f"column {column}: no task in the file; did you mean {key!r}?"
         return LoadedFile((), [RecordError(line, None, "unknown_field", word[1].decode(), detail)])
-    foreign = foreign_file({word[1].decode() for word in words})
+    found = {word[1].decode() for word in words}
+    if near is None and (reason := _nearly_data_file(found)):
+        return LoadedFile(no_task=reason, is_near_miss="did you mean" in reason)
+    foreign = foreign_file(found)
     hint = f"; did you mean {near[1]!r}?" if near else foreign and f"; {foreign}"
     return LoadedFile(no_task=f"{_NO_KEY}{hint}", is_near_miss=bool(near))
 
 
-def _meant(word: str) -> str:
+def _meant(word: str, keys: Iterable[str] = ROOT_KEYS) -> str:
     """Return the root key that is hardly another word than ``word``, or an empty text."""
     # Stricter than other hints: the files of others have keys such as "description".
-    return next((key for key in ROOT_KEYS if SequenceMatcher(None, word, key).ratio() > _NEAR), "")
+    return next((key for key in keys if SequenceMatcher(None, word, key).ratio() > _NEAR), "")
+
+
+def _nearly_data_file(words: Collection[str]) -> str:
+    """Return what keeps a file with these keys from being a data file, where it is one thing; else an empty text."""
+    lacking = [number for number, role in enumerate(ROLES) if role.isdisjoint(words)]
+    if not lacking:
+        return "beside the keys of a data file there are others"
+    if len(lacking) > 1:
+        return ""
+    near = next((key for word in sorted(words) if (key := _meant(word, ROLES[lacking[0]]))), "")
+    hint = f"; did you mean {near!r}?" if near else ""
+    return f"a data file has prompt, data or rows, and metric: no key {_ROLE_NAMES[lacking[0]]}{hint}"
 
 
 def _load_document(source: TaskSource, document: YamlDocument, registry: Registry) -> LoadedFile:
@@ -99,4 +121,6 @@ def _no_task(document: object) -> RecordError:
     foreign = foreign_file(document.keys())
     hints = (did_you_mean(key, ROOT_KEYS) for key in document)
     hint = f"; {foreign}" if foreign else next((f";{hint}" for hint in hints if hint), "")
+    if not hint and (reason := _nearly_data_file(document)):
+        hint = f"; {reason}"
     return RecordError(1, None, "missing_required", "_root", f"column 1: no task in the file; {wanted}{hint}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -101,6 +102,12 @@ class YamlDocument(dict[str, Any]):
 def line_in(document: Mapping[str, Any], keys: Sequence[str | int]) -> int:
     """Return the line on which the key at the end of ``keys`` is; 1 in plain values, which do not know it."""
     return document.place(keys).line if isinstance(document, YamlDocument) else 1
+
+
+def line_of(document: Mapping[str, Any], field: str) -> int:
+    """Return the line of what messages call ``field``: ``mixture.tasks[0]``."""
+    parts = re.findall(r"[^.\[\]]+", field)
+    return line_in(document, [int(part) if part.isdecimal() else part for part in parts])
 
 
 def field_name(keys: Sequence[str | int]) -> str:

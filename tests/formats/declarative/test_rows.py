@@ -10,15 +10,16 @@ from typing import Any
 
 import pytest
 
+from pytest_lmeval.data.beside import read_data
 from pytest_lmeval.data.rows import BadRows
-from pytest_lmeval.formats.declarative.datasets import open_dataset, read_rows
+from pytest_lmeval.formats.declarative.datasets import open_dataset
 from pytest_lmeval.formats.declarative.models.task import DatasetReference
 from tests.formats.declarative.making import EQUALS, document, make, read
 
 
 def _rows(tmp_path: Path, name: str, data: bytes) -> Any:
     (tmp_path / name).write_bytes(data)
-    return list(read_rows(tmp_path / name)[0])
+    return list(read_data(tmp_path / name)[0])
 
 
 def test_the_formats_agree(tmp_path: Path) -> None:
@@ -28,7 +29,7 @@ def test_the_formats_agree(tmp_path: Path) -> None:
     assert rows == _rows(tmp_path, "rows.jsonl", "".join(f"{json.dumps(row)}\n\n# c\n" for row in rows).encode())
     parquet, arrow = import_module("pyarrow.parquet"), import_module("pyarrow")
     parquet.write_table(arrow.Table.from_pylist(rows), tmp_path / "rows.parquet")
-    assert rows == list(read_rows(tmp_path / "rows.parquet")[0])
+    assert rows == list(read_data(tmp_path / "rows.parquet")[0])
 
 
 def test_parquet_becomes_json(tmp_path: Path) -> None:
@@ -37,7 +38,7 @@ def test_parquet_becomes_json(tmp_path: Path) -> None:
 
     rows = [{"n": float("nan"), "d": date(2024, 1, 2), "l": [1, 2], "m": {"k": None}}]
     parquet.write_table(arrow.Table.from_pylist(rows), tmp_path / "rows.parquet")
-    (row,) = read_rows(tmp_path / "rows.parquet")[0]
+    (row,) = read_data(tmp_path / "rows.parquet")[0]
     assert {"n": None, "d": "2024-01-02", "l": [1, 2], "m": {"k": None}} == row
 
 

@@ -1,0 +1,268 @@
+"""A data file: YAML whose root has a ``prompt`` and rows, which it fills; each row is an example.
+
+    prompt: "Is this review good or bad? {{ review }}"
+    data: reviews.csv
+    target: "{{ label }}"
+    metric: exact_match
+
+A row becomes a record of the compact dialect, and is checked and scored as one. Columns are data only, whatever their
+names. ``prompt`` may be a mapping of names to prompts: each is a task, a variant of the others.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pytest_lmeval.data.beside import local_path, read_data
+from pytest_lmeval.data.rows import SUFFIXES, BadRows
+from pytest_lmeval.errors import RecordRefused, did_you_mean, nearest
+from pytest_lmeval.formats import checks
+from pytest_lmeval.formats.compact import check_compact_record, known_metric
+from pytest_lmeval.formats.defaults import common_extras
+from pytest_lmeval.formats.jsonl import JsonlTask
+from pytest_lmeval.formats.row_templates import RowTemplate
+from pytest_lmeval.formats.task import LoadedFile, TaskSource
+from pytest_lmeval.formats.yaml.claims import ROLES
+from pytest_lmeval.formats.yaml.document import YamlDocument, line_of
+from pytest_lmeval.numbers import is_number, is_whole
+from pytest_lmeval.registry import Registry
+from pytest_lmeval.types import Example, RecordError
+
+_KEYS = ("prompt", "data", "rows", "id", "target", "targets", "metric", "post_process", "threshold", "extras")
+_PROMPT = "prompt"
+_ANSWERS = frozenset({"target", "targets", "checks"})
+_NAME = re.compile(r"[A-Za-z0-9._-]+")
+
+
+def is_data_file(document: Mapping[str, Any], *, is_named: bool) -> bool:
+    """Tell whether a document that nobody need have named is a data file, right or wrong.
+
+    Without targets and with other keys, too, it is somebody else's: of a training, say.
+    """
+    prompt, rows, scored = (not role.isdisjoint(document) for role in ROLES)
+    has_answers = not _ANSWERS.isdisjoint(document)
+    return prompt and rows and (is_named or (scored and (has_answers or not any(map(_is_foreign, document)))))
+
+
+def _is_foreign(key: str) -> bool:
+    return key not in _KEYS and not did_you_mean(key, _KEYS)
+
+
+def load_data_file(source: TaskSource, document: YamlDocument, registry: Registry) -> LoadedFile:
+    """Return the task that ``document`` describes, one for each of several prompts, and what is wrong with it."""
+    try:
+        shape = _shape(document, registry)
+        rows = _rows(source.path, document)
+        for template in shape.templates:
+            template.check_columns(rows.columns)
+    except RecordRefused as refused:
+        fault = RecordError(line_of(document, refused.field), None, refused.rule, refused.field, refused.detail)
+        return LoadedFile((), [fault])
+    except BadRows as bad:
+        line = document.place(("data",)).line
+        return LoadedFile((), [RecordError(line, None, "bad_value", "data", fault) for fault in bad.faults])
+    maker = _Maker(source, document, registry, shape, rows)
+    tasks = [maker.task(name, prompt) for name, prompt in shape.prompts.items()]
+    return LoadedFile([task for task in tasks if task.examples], [*dict.fromkeys(maker.errors)])
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """What a row is made into; ``fixed`` are the fields of its record that are the same for all rows."""
+
+    prompts: Mapping[str, RowTemplate]
+    targets: Sequence[RowTemplate]
+    id: RowTemplate | None
+    fixed: Mapping[str, Any]
+
+    @property
+    def templates(self) -> Iterator[RowTemplate]:
+        """All templates."""
+        yield from self.prompts.values()
+        yield from self.targets
+        if self.id is not None:
+            yield self.id
+
+
+class _Row(NamedTuple):
+    """The cells of a row, the line of the YAML file that leads to it, and where it is in the file of its data."""
+
+    cells: Mapping[str, Any]
+    line: int
+    place: str
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """The rows, and what is known of the file that they are from."""
+
+    rows: Sequence[_Row]
+    dataset: Mapping[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def columns(self) -> dict[str, None]:
+        """Every column that any row has."""
+        return {name: None for row in self.rows for name in row.cells}
+
+
+class _Maker:
+    """Makes tasks of rows, and notes what is wrong with them."""
+
+    def __init__(
+        self, source: TaskSource, document: YamlDocument, registry: Registry, shape: _Shape, rows: _Rows
+    ) -> None:
+        self.errors: list[RecordError] = []
+        self._source = source
+        self._document = document
+        self._registry = registry
+        self._shape = shape
+        self._rows = rows
+        included = [each.data for each in document.includes.values()]
+        texts = [source.data, *included, str(rows.dataset.get("sha256", "")).encode()]
+        self._sha256 = hashlib.sha256(b"\0".join(texts)).hexdigest()
+
+    def task(self, name: str, prompt: RowTemplate) -> JsonlTask:
+        """Return the task of the prompt ``name``, "" where there is only one."""
+        source = self._source
+        return JsonlTask(
+            name=f"{source.name}@{name}" if name else source.name,
+            path=source.path,
+            sha256=self._sha256,
+            metric=self._shape.fixed["metric"],
+            examples=self._examples(prompt),
+            strict=False,
+            registry=self._registry,
+            key=source.name if name else "",
+            config={_PROMPT: name} if name else {},
+            dataset=self._rows.dataset,
+        )
+
+    def _examples(self, prompt: RowTemplate) -> list[Example]:
+        examples: dict[str, tuple[Example, _Row]] = {}
+        faults: list[tuple[_Row, RecordRefused]] = []
+        for number, row in enumerate(self._rows.rows, 1):
+            try:
+                example = self._example(prompt, row, number)
+                if example.id in examples:
+                    before = examples[example.id][1]
+                    where = before.place or f"line {before.line}"
+                    raise RecordRefused("duplicate_task_id", "id", f"{example.id!r} is that of {where} already")
+            except RecordRefused as refused:
+                faults.append((row, refused))
+            else:
+                examples[example.id] = example, row
+        self._note(faults)
+        return [example for example, _ in examples.values()]
+
+    def _example(self, prompt: RowTemplate, row: _Row, number: int) -> Example:
+        record = {**self._shape.fixed, "prompt": prompt.fill(row.cells), "id": self._id(row, number)}
+        if self._shape.targets:
+            record["targets"] = [target.fill(row.cells) for target in self._shape.targets]
+        return check_compact_record(record, row.line, self._registry)
+
+    def _id(self, row: _Row, number: int) -> str:
+        if self._shape.id is not None:
+            return self._shape.id.fill(row.cells)
+        if "id" not in self._rows.columns:
+            return str(number)
+        given = row.cells.get("id")
+        if not (isinstance(given, str) or is_whole(given)) or not str(given).strip():
+            raise RecordRefused(
+                "bad_value", "id", f"expected a text or a whole number in the column 'id', got {given!r}"
+            )
+        return str(given)
+
+    def _note(self, faults: Sequence[tuple[_Row, RecordRefused]]) -> None:
+        counts = Counter((refused.rule, refused.field, refused.detail) for _, refused in faults)
+        # What is wrong with every row alike is no fault of the rows.
+        of_file = {fault for fault, count in counts.items() if 1 < count == len(self._rows.rows)}
+        for rule, name, detail in sorted(of_file):
+            self.errors.append(RecordError(self._line(name), None, rule, name, detail))
+        for row, refused in faults:
+            if (refused.rule, refused.field, refused.detail) not in of_file:
+                detail = f"{row.place}: {refused.detail}" if row.place else refused.detail
+                self.errors.append(RecordError(row.line, None, refused.rule, refused.field, detail))
+
+    def _line(self, name: str) -> int:
+        """Return the line of a field of records, one of which may have another name here."""
+        return line_of(self._document, "target" if name == "targets" and "target" in self._document else name)
+
+
+def _shape(document: Mapping[str, Any], registry: Registry) -> _Shape:
+    for name in document:
+        if name not in _KEYS:
+            raise RecordRefused(
+                "unknown_field", name, f"unknown field {name!r}{nearest(name, _KEYS, 'expected one of')}"
+            )
+    for one, other in (("data", "rows"), ("target", "targets")):
+        if one in document and other in document:
+            raise RecordRefused("bad_value", other, f"there is {one!r}, too: a data file has one of both")
+    if "metric" not in document:
+        raise RecordRefused("missing_required", "metric", "a data file needs the metric that its answers are scored by")
+    metric = known_metric(document["metric"], "metric", registry)
+    fixed = {"metric": metric, "extras": dict(common_extras(document, registry))}
+    id = _template(document["id"], "id") if "id" in document else None
+    return _Shape(_prompts(document["prompt"]), _targets(document), id, fixed)
+
+
+def _prompts(given: Any) -> Mapping[str, RowTemplate]:
+    if not isinstance(given, dict):
+        return {"": _template(given, _PROMPT)}
+    if not given:
+        raise RecordRefused("bad_type", _PROMPT, "expected a text, or a mapping of names to texts, got an empty one")
+    for name in given:
+        if not _NAME.fullmatch(name):
+            detail = f"a prompt's name is made of letters, digits, '.', '_' and '-', got {name!r:.60}"
+            raise RecordRefused("bad_value", f"{_PROMPT}.{name}", detail)
+    return {name: _template(text, f"{_PROMPT}.{name}") for name, text in given.items()}
+
+
+def _targets(document: Mapping[str, Any]) -> list[RowTemplate]:
+    if "target" in document:
+        return [_template(document["target"], "target")]
+    given = document.get("targets", [])
+    if not isinstance(given, list) or (not given and "targets" in document):
+        got = "an empty one" if given == [] else checks.type_name(given)
+        raise RecordRefused("bad_type", "targets", f"expected a non-empty list of texts, got {got}")
+    return [_template(text, f"targets[{number}]") for number, text in enumerate(given)]
+
+
+def _template(given: Any, name: str) -> RowTemplate:
+    if is_number(given):
+        raise RecordRefused("bad_type", name, f'expected a text, got a number {given}; write "{given}"')
+    return RowTemplate.of(checks.string(given, name), name)
+
+
+def _rows(path: Path, document: YamlDocument) -> _Rows:
+    return _of_file(path, document) if "data" in document else _Rows([*_inline(document)])
+
+
+def _of_file(path: Path, document: YamlDocument) -> _Rows:
+    name = checks.string(document["data"], "data")
+    file = local_path(path, name)
+    data = read_data(file)
+    line = document.place(("data",)).line
+    of = f"{name}: row " if file.suffix == ".parquet" else f"{name}:"
+    rows = [_Row(cells, line, f"{of}{place}") for cells, place in zip(data.rows, data.lines, strict=True)]
+    dataset = {"path": Path(os.path.relpath(file, path.parent)).as_posix(), "sha256": data.sha256}
+    return _Rows(rows, dataset)
+
+
+def _inline(document: YamlDocument) -> Iterator[_Row]:
+    given = document["rows"]
+    if not isinstance(given, list) or not given:
+        got = "an empty one" if given == [] else checks.type_name(given)
+        beside = f"; a file goes into data: {given}" if isinstance(given, str) and given.endswith(SUFFIXES) else ""
+        raise RecordRefused("bad_type", "rows", f"expected a non-empty list of mappings, got {got}{beside}")
+    for number, cells in enumerate(given):
+        if not isinstance(cells, dict):
+            raise RecordRefused("bad_type", f"rows[{number}]", f"expected a mapping, got {checks.type_name(cells)}")
+        yield _Row(cells, document.place(("rows", number)).line, "")

@@ -27,7 +27,10 @@ if TYPE_CHECKING:
 Record = dict[str, Any]
 Place = tuple[str | int, ...]
 ROOT = Path(__file__).parents[1]
-TASK_FILES = [*sorted((ROOT / "tasks").glob("*.jsonl")), *sorted((ROOT / "pytest_lmeval/starter").rglob("tasks/*.jsonl"))]
+TASK_FILES = [
+    *sorted((ROOT / "tasks").glob("*.jsonl")),
+    *sorted((ROOT / "pytest_lmeval/starter").rglob("tasks/*.jsonl")),
+]
 
 
 def _records(path: Path) -> list[Any]:

@@ -39,6 +39,8 @@ class ReplayAdapter:
     cacheable = False
     # Whatever a request had in place of the adapter's options is a part of what was asked.
     request_options = frozenset({ANY_OPTION})
+    # What a server replied is recorded as what a model said is.
+    forwards = True
 
     def __init__(self, path: str) -> None:
         self._path = Path(path)

@@ -36,6 +36,7 @@ class Budget:
         self._spent = 0.0
         self._max_cost_seen: float | None = None
         self._in_flight = 0
+        self._stopped = ""
         self._lock = threading.Lock()
 
     @property
@@ -45,12 +46,16 @@ class Budget:
 
     def allows(self, more: int) -> bool:
         """Tell whether ``more`` requests may go ahead of their time."""
+        if self._stopped:
+            return False
         if self._max_cost_seen is None:
             return self._in_flight == 0 and self._limit > 0
         return self._spent + (self._in_flight + more) * self._max_cost_seen <= self._limit
 
     def check(self, more: int) -> None:
         """Raise BudgetSpent where ``more`` requests that are wanted now may not go."""
+        if self._stopped:
+            raise BudgetSpent(self._stopped)
         if self._limit <= 0:
             raise BudgetSpent("stopped by --lm-max-cost: the run that is resumed has spent it")
         most = self._max_cost_seen or 0.0
@@ -76,8 +81,11 @@ class Budget:
                 return
             cost = answer.cost if isinstance(answer, Completion) else None
             if cost is None:
-                raise BudgetSpent("stopped by --lm-max-cost: the adapter does not tell what a request costs")
+                self._stopped = "stopped by --lm-max-cost: the adapter does not tell what a request costs"
+                raise BudgetSpent(self._stopped)
             self._spent += cost
+            if not cost and isinstance(answer, Completion) and not answer.prompt_tokens:
+                return  # such as a list of models: it says nothing of what others cost
             self._max_cost_seen = max(self._max_cost_seen or 0.0, cost)
 
 

@@ -88,6 +88,7 @@ class Asker:
     async def _ask(self, request: Generate, sent: Generate | None = None) -> Completion:
         if self.engine.caches:
             request = with_ordinal(request, self._seen.setdefault((request.task, request.id), Counter()))
+            sent = None if sent is None else replace(sent, nth=request.nth)
         if self._known is not None and (known := self._recalled(self._known, request)) is not None:
             return known
         refused = request.options.keys() - self._options

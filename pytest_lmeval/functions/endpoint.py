@@ -11,11 +11,13 @@ import re
 import secrets
 import socket
 import threading
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from pytest_lmeval.errors import AdapterError, LmevalError, RequestRefused, UsageError
-from pytest_lmeval.functions.asker import Asker, close_answered, close_failed, open_request
+from pytest_lmeval.functions.asker import Asker, close_answered, close_failed, open_request, open_step
 from pytest_lmeval.functions.clients.body import ClientRequest, Talks
+from pytest_lmeval.functions.clients.paths import ForwardPaths
 from pytest_lmeval.functions.example import ExampleState
 from pytest_lmeval.functions.loop import Loop
 from pytest_lmeval.functions.steps import Step
@@ -24,14 +26,16 @@ from pytest_lmeval.text import printable
 if TYPE_CHECKING:
     from aiohttp import web
 
+    from pytest_lmeval.functions.clients.forwarding import Forwarded
     from pytest_lmeval.functions.clients.interfaces import Interface
-    from pytest_lmeval.types import Completion
+    from pytest_lmeval.types import Completion, Generate
 
 _GONE = 410
 _MISDIRECTED = 421
 _LARGEST_BODY = 64 << 20
 _LONGEST_PATH = 200
 _KEPT = 100_000
+_Read = TypeVar("_Read")
 _PATIENCE_S = 2.0
 _BASE = "/v1"
 _HOW = (
@@ -44,6 +48,9 @@ class Answers(Protocol):
 
     async def answer(self, state: ExampleState, asked: ClientRequest) -> Completion:
         """Return the answer; raise LmevalError without one."""
+
+    async def forward(self, state: ExampleState, asked: Forwarded) -> web.Response:
+        """Return the reply of the adapter's server; raise LmevalError without one."""
 
     def refuse(self, state: ExampleState, what: str, error: AdapterError) -> None:
         """Note a request that was refused, ``what`` being its method and path."""
@@ -60,11 +67,13 @@ class _Example(NamedTuple):
 class Endpoint:
     """The endpoint of one process, begun when the first example wants it.
 
-    ``strays`` says which requests came in that belong to no running example, and so are on no result.
+    ``strays`` says which requests came in that belong to no running example, and so are on no result. ``paths`` are
+    those that go to the adapter's server as they are.
     """
 
-    def __init__(self, loop: Loop) -> None:
+    def __init__(self, loop: Loop, paths: ForwardPaths | None = None) -> None:
         self._loop = loop
+        self._paths = paths or ForwardPaths()
         self._examples: dict[str, _Example] = {}
         self._gone: dict[str, str] = {}
         self.strays: dict[str, None] = {}
@@ -127,11 +136,19 @@ class Endpoint:
         path = _path_of(request)
         what = f"{request.method} {printable(path[:_LONGEST_PATH], keep='')}"
         interface = interface_of(request.method, path, example.talks)
-        if interface is None:
-            refused = _refused(404, f"{what} is not answered here; expected {_expected()}")
-            example.answers.refuse(example.state, what, refused)
-            return error_reply(refused)
-        return await _answered(request, interface, example, what)
+        if interface is not None:
+            return await _answered(request, interface, example, what)
+        try:
+            if not self._paths.has(request.method, path):
+                raise _refused(404, f"{what} is not answered here; expected {_expected(self._paths)}")
+            asked = await _forwarded(request, path)
+        except RequestRefused as error:
+            example.answers.refuse(example.state, what, error)
+            return error_reply(error)
+        try:
+            return await example.answers.forward(example.state, asked)
+        except LmevalError as error:
+            return error_reply(error)
 
     def _unknown(self, token: str) -> RequestRefused:
         ended = self._gone.get(token)
@@ -167,6 +184,32 @@ class Clients:
         taken, left_out = self._asker.taken(request)
         dropped = sorted((*asked.dropped, *left_out))
         step.client = {"model": asked.model, **({"dropped": dropped} if dropped else {})}
+        return await self._ask(state, step, request, taken)
+
+    async def forward(self, state: ExampleState, asked: Forwarded) -> web.Response:
+        """Return the reply of the adapter's server; raise LmevalError without one, which makes the example an error."""
+        from pytest_lmeval.adapters.http.forward import forward, model_in
+        from pytest_lmeval.functions.clients.forwarding import reply_to
+
+        state.check_is_running("a request to lm.base_url")
+        what = f"{asked.method} {asked.path}"
+        if not getattr(self._asker.engine.adapter, "forwards", False):
+            refused = _refused(501, f"{what} goes to the adapter's server, and {self._asker.name} has none")
+            self.refuse(state, what, refused)
+            raise refused
+        of = {"task": state.task, "id": state.id, "repeat": state.repeat}
+        request = forward(asked.method, asked.target, asked.content, asked.headers, **of)
+        step = open_step(state, "http", what, request)
+        model = model_in(asked.content)
+        step.client = {"model": model} if model not in ("", self._asker.name) else {}
+        answer = await self._ask(state, step, request, request)
+        try:
+            return reply_to(answer)
+        except AdapterError as error:
+            close_failed(state, step, error)
+            raise
+
+    async def _ask(self, state: ExampleState, step: Step, request: Generate, taken: Generate) -> Completion:
         try:
             answer = await self._asker.ask(request, taken)
         except BaseException as error:
@@ -231,20 +274,35 @@ async def _answered(request: web.Request, interface: Interface, example: _Exampl
 
 async def _asked(request: web.Request, interface: Interface) -> ClientRequest:
     """Return what a request asks; raise RequestRefused, with a status, for one that nobody can be asked."""
+
+    async def read() -> ClientRequest:
+        return interface.read(await request.read())
+
+    return await _refusing(read())
+
+
+async def _forwarded(request: web.Request, path: str) -> Forwarded:
+    from pytest_lmeval.functions.clients.forwarding import read_forwarded
+
+    return await _refusing(read_forwarded(request, path))
+
+
+async def _refusing(reading: Awaitable[_Read]) -> _Read:
+    """Return what was read; raise RequestRefused, with a status, where that cannot be."""
     from aiohttp import web
 
     try:
-        return interface.read(await request.read())
+        return await reading
     except web.HTTPRequestEntityTooLarge:
         raise _refused(413, f"the body is larger than {_LARGEST_BODY >> 20} MiB") from None
     except (ValueError, web.RequestPayloadError) as error:
         raise _refused(400, str(error)) from None
 
 
-def _expected() -> str:
+def _expected(paths: ForwardPaths) -> str:
     from pytest_lmeval.functions.clients.interfaces import KNOWN
 
-    return " or ".join(f"POST {path}" for path in KNOWN)
+    return f"{', '.join([*(f'POST {path}' for path in KNOWN), *paths.known])}; ini lm_forward_paths names more"
 
 
 def _refused(status: int, message: str) -> RequestRefused:

@@ -95,7 +95,9 @@ def answered_requests(details: Mapping[str, Any], kind: str = "request", asked: 
     """Return the answers in recorded steps, as :func:`~pytest_lmeval.records.answers.recorded_answer` reads them.
 
     ``kind`` is ``request`` for those of the model, ``judge`` for those of a judge, ``asked`` the name of who answered.
+    Replies of the model's server to what was forwarded to it are the model's, too.
     """
+    kinds = _ASKING if kind == "request" else (kind,)
     return [
         {
             "request": step.get("key"),
@@ -107,7 +109,7 @@ def answered_requests(details: Mapping[str, Any], kind: str = "request", asked: 
         }
         for repeat, steps in enumerate(steps_of(details))
         for step in steps
-        if step.get("kind") == kind and step.get("key") and "output" in step and "error" not in step
+        if step.get("kind") in kinds and step.get("key") and "output" in step and "error" not in step
         if asked in ("", step.get("name"))
     ]
 
@@ -180,18 +182,25 @@ def _notes(task: str, counts: Counter[str], adapter: str) -> Iterator[str]:
 
 def _client_notes(of_functions: Iterable[Trace], adapter: str) -> list[str]:
     """Return a line on the models that clients asked for, and one on what did not reach ``adapter``, or them."""
-    clients = [step["client"] for _, steps in of_functions for step in steps if "client" in step]
-    clients = [client for client in clients if isinstance(client, Mapping)]
-    if not clients:
+    found = [step for _, steps in of_functions for step in steps if isinstance(step.get("client"), Mapping)]
+    if not found:
         return []
-    models = Counter(str(client["model"])[:_LONGEST_NAME] for client in clients if client.get("model"))
+    clients = [step["client"] for step in found if step.get("kind") != "http"]
+    models = _models(clients)
+    others = _models([step["client"] for step in found if step.get("kind") == "http"])
     dropped = Counter(str(name) for client in clients for name in _names(client.get("dropped")))
     lines = []
     if models.keys() - {adapter}:
         lines.append(f"clients asked for {_listed(models)}; all were answered by {adapter}")
+    if others:
+        lines.append(f"clients asked the server of {adapter} for other models: {_listed(others)}")
     if dropped:
         lines.append(f"not passed on between clients and {adapter}: {_listed(dropped)}")
     return lines
+
+
+def _models(clients: Iterable[Mapping[str, Any]]) -> Counter[str]:
+    return Counter(str(client["model"])[:_LONGEST_NAME] for client in clients if client.get("model"))
 
 
 def _names(given: object) -> list[Any]:

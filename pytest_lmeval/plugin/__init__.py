@@ -72,6 +72,10 @@ def pytest_configure(config: pytest.Config) -> None:
         from pytest_lmeval.plugin.settings.settings import apply_max_data_bytes
 
         apply_max_data_bytes(config)
+    if config.getini("lm_forward_paths"):
+        from pytest_lmeval.plugin.settings.settings import check_forward_paths
+
+        check_forward_paths(config)
     if config.option.lm_adapter or config.getini("lm_adapter") or config.option.lm_judge:
         from pytest_lmeval.plugin.settings.settings import scrubber_of_run
 

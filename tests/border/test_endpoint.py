@@ -28,11 +28,12 @@ class Model:
 ASK = """
 import http.client, json
 
-def send(lm, body, path="/chat/completions", method="POST", headers=(), base=None):
+def send(lm, body, path="/chat/completions", method="POST", headers=(), base=None, target=None):
     host, _, base_path = (base or lm.base_url).removeprefix("http://").partition("/")
     connection = http.client.HTTPConnection(host, timeout=60)
     data = body if isinstance(body, (str, bytes)) else json.dumps(body)
-    connection.request(method, f"/{base_path}{path}", data.encode() if isinstance(data, str) else data, dict(headers))
+    data = data.encode() if isinstance(data, str) else data
+    connection.request(method, target or f"/{base_path}{path}", data, dict(headers))
     reply = connection.getresponse()
     text = reply.read().decode()
     connection.close()
@@ -101,7 +102,7 @@ assert (200, " [] None ()") == (got, reply["choices"][0]["message"]["content"])
         "paths",
         """
 said = refused(lm, 404, chat(), path="/files")
-assert said.startswith("POST /files is not answered here; expected POST /chat/completions or")
+assert said.startswith("POST /files is not answered here; expected POST /chat/completions, ")
 assert refused(lm, 404, b"", path="/files/1", method="DELETE").startswith("DELETE /files/1 is not")
 assert refused(lm, 404, b"", path="/chat/completions", method="GET").startswith("GET /chat/completions is not")
 """,
@@ -115,6 +116,26 @@ for path in ("/../files", "/%2e%2e/files", "/chat%2fcompletions", "/responses/..
     assert "is not answered here" in refused(lm, 404, chat(), path=path)
 """,
         "lm.base_url: POST /../files is not answered here; expected",
+    ),
+    row(
+        "wrong type",
+        "another_host",
+        """
+host, _, path = lm.base_url.removeprefix("http://").partition("/")
+for target in (f"http://elsewhere.example/{path}/embeddings", f"http://{host}/{path}/models"):
+    assert "is not answered here" in refused(lm, 404, b"", target=target)
+""",
+        "lm.base_url: POST http://elsewhere.example/e/",
+        on=("terminal", "board"),
+    ),
+    row(
+        "absent",
+        "no_server",
+        """
+refused(lm, 501, {"input": "hi"}, path="/embeddings?x=1")
+refused(lm, 501, b"", path="/models", method="GET")
+""",
+        "lm.base_url: POST /embeddings goes to the adapter's server, and stub.v1 has none",
     ),
     row(
         "wrong type",

@@ -12,6 +12,7 @@ import pytest
 from pytest_lmeval.errors import AdapterDown, AdapterError, AdapterTimeout, BudgetSpent
 from pytest_lmeval.functions.clients.body import ClientRequest
 from pytest_lmeval.functions.clients.chat_request import read_request
+from pytest_lmeval.functions.clients.forwarding import Forwarded
 from pytest_lmeval.functions.endpoint import Endpoint
 from pytest_lmeval.functions.example import ExampleState
 from pytest_lmeval.functions.loop import Loop
@@ -33,6 +34,9 @@ class Heard:
         if isinstance(self._answer, Exception):
             raise self._answer
         return self._answer
+
+    async def forward(self, state: ExampleState, asked: Forwarded) -> Any:
+        raise AssertionError(asked.target)
 
     def refuse(self, state: ExampleState, what: str, error: AdapterError) -> None:
         self.refused.append((what, str(error)))
@@ -61,9 +65,12 @@ def send(endpoint: Endpoint, heard: Heard, path: str = "chat/completions", metho
 
 def test_what_no_interface_has_is_refused_and_the_path_is_named(endpoint: Endpoint) -> None:
     heard = Heard(Completion("no"))
-    for method, path in (("POST", "files"), ("GET", "responses/1"), ("GET", "models"), ("GET", "chat/completions")):
+    for method, path in (("POST", "files"), ("GET", "responses/1"), ("POST", "models"), ("GET", "chat/completions")):
         code, reply, again = send(endpoint, heard, path, method)
-        said = f"{method} /{path} is not answered here; expected POST /chat/completions or POST /responses"
+        known = (
+            "POST /chat/completions, POST /responses, POST /embeddings, POST /moderations, POST /rerank, GET /models"
+        )
+        said = f"{method} /{path} is not answered here; expected {known}; ini lm_forward_paths names more"
         assert (404, said, "false") == (code, reply["error"]["message"], again)
         assert (f"{method} /{path}", f"lm.base_url: {said}") == heard.refused.pop()
     assert [] == heard.asked

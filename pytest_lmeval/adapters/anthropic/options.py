@@ -39,8 +39,13 @@ class MessagesOptions(ServerOptions):
 
     @property
     def url(self) -> str:
-        """The address that requests are sent to; a ``base_url`` may end with the version, or not."""
-        return self.base_url.removesuffix("/v1") + "/v1/messages"
+        """The address that requests are sent to."""
+        return f"{self.root}/messages"
+
+    @property
+    def root(self) -> str:
+        """The address that the paths of the interface are below; a ``base_url`` may end with the version, or not."""
+        return self.base_url.removesuffix("/v1") + "/v1"
 
 
 def _thinking(value: Any) -> int | str:

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
+from pytest_lmeval.adapters.http.forward import Forward, completion_of
 from pytest_lmeval.adapters.http.options import ServerOptions
 from pytest_lmeval.adapters.http.reply import Document, parse
 from pytest_lmeval.adapters.http.secret import ApiKey, read_key
@@ -38,6 +39,7 @@ class HttpAdapter(ABC, Generic[Given]):
     exact = False
     trusted = False
     hostable = True
+    forwards = True
 
     def __init__(self, model: str, /, **options: Any) -> None:
         if not isinstance(model, str) or not model.strip() or not model.isprintable():
@@ -94,6 +96,8 @@ class HttpAdapter(ABC, Generic[Given]):
     async def _completion(self, request: Generate) -> Completion | AdapterError:
         # Errors leave as values: a traceback through here would show the reply, in which the key may be.
         try:
+            if isinstance(request, Forward):
+                return await self._forwarded(request)
             document, reply = await self._ask(self._body(request))
             return self._completion_of(document, request, reply)
         except AdapterError as error:
@@ -106,6 +110,13 @@ class HttpAdapter(ABC, Generic[Given]):
         document = parse(reply.body, reply.where, self._key)
         self._note_revision(document)
         return document, reply
+
+    async def _forwarded(self, request: Forward) -> Completion:
+        url = f"{self._options.root}{request.target}"
+        reply = await self._transport.forward(request.method, url, request.content, request.headers)
+        if isinstance(reply, AdapterError):
+            raise reply
+        return completion_of(reply, request, self.name, self._options, self._key)
 
     async def aclose(self) -> None:
         """Close the connections, in the event loop that used them; a later request opens new ones."""

@@ -51,6 +51,11 @@ class ServerOptions:
         """The address that requests are sent to."""
 
     @property
+    def root(self) -> str:
+        """The address that the paths of the interface are below."""
+        return self.base_url
+
+    @property
     def needs_key(self) -> bool:
         """False for plain http to this machine, where servers commonly ask for no key."""
         return self.base_url.startswith("https:") or not _is_loopback(urlsplit(self.base_url).hostname or "")

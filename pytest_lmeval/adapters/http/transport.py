@@ -1,4 +1,4 @@
-"""One POST over HTTP. Imports aiohttp, so it is imported only when an adapter is made.
+"""One request over HTTP. Imports aiohttp, so it is imported only when an adapter is made.
 
 Faults are returned, not raised, up to the adapter: the frames of aiohttp hold headers, and a traceback that shows
 local variables would show them.
@@ -36,12 +36,26 @@ class Reply:
     """A reply of the class 2xx; ``where`` says for messages which and from what path.
 
     Of one that was streamed, ``body`` is the document in one piece and ``ttft_ms`` the time until its first content.
+    ``kind`` is the type of its content, without parameters.
     """
 
     body: bytes
     where: str
     latency_ms: float
     ttft_ms: float | None = None
+    status: int = 200
+    kind: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """What is sent: ``is_raw`` says that its reply is wanted as it comes, events included."""
+
+    method: str
+    url: URL
+    payload: bytes
+    headers: Mapping[str, str] | None = None
+    is_raw: bool = False
 
 
 class HttpTransport:
@@ -66,16 +80,25 @@ class HttpTransport:
 
     async def post(self, payload: bytes) -> Reply | AdapterError:
         """Send ``payload`` once and return the reply, or why it is missing."""
+        return await self._send(Outgoing("POST", self._url, payload))
+
+    async def forward(self, method: str, url: str, payload: bytes, headers: Mapping[str, str]) -> Reply | AdapterError:
+        """Send a request to another address of the server, and return its reply as it comes, or why it is missing."""
+        own = {name.lower() for name in self._headers}
+        also = {name: value for name, value in headers.items() if name.lower() not in own}
+        return await self._send(Outgoing(method, URL(url, encoded=True), payload, also, is_raw=True))
+
+    async def _send(self, sent: Outgoing) -> Reply | AdapterError:
         started = time.perf_counter()
         try:
-            return await self._follow(payload, started)
+            return await self._follow(sent, started)
         except TimeoutError:
             seconds = time.perf_counter() - started
-            return AttemptTimeout(f"no reply from {self._url.raw_path} within {seconds:.1f} s")
+            return AttemptTimeout(f"no reply from {sent.url.raw_path} within {seconds:.1f} s")
         except _PERMANENT as error:
-            return AdapterError(self._describe(error))
+            return AdapterError(self._describe(error, sent.url))
         except _TRANSIENT as error:
-            return TransientError(self._describe(error))
+            return TransientError(self._describe(error, sent.url))
         except asyncio.CancelledError as error:
             error.__context__ = None
             raise error.with_traceback(None) from None
@@ -86,20 +109,23 @@ class HttpTransport:
         if session is not None and self._loop is asyncio.get_running_loop():
             await session.close()
 
-    async def _follow(self, payload: bytes, started: float) -> Reply | AdapterError:
-        url = self._url
+    async def _follow(self, sent: Outgoing, started: float) -> Reply | AdapterError:
+        url, data, headers = sent.url, sent.payload or None, sent.headers
         for _ in range(redirects.MAX_REDIRECTS + 1):
-            async with self._open().post(url, data=payload, allow_redirects=False) as response:
+            session = self._open()
+            async with session.request(sent.method, url, data=data, headers=headers, allow_redirects=False) as response:
                 where = self._key.scrub(f"HTTP {response.status} from {url.raw_path}")[:250]
                 if not redirects.is_redirect(response.status):
-                    return await self._read(response, where, started)
+                    return await self._read(response, where, started, sent.is_raw)
                 try:
                     url = redirects.follow(url, response.status, response.headers.get("Location"))
                 except ValueError as error:
                     return AdapterError(self._key.scrub(f"{where}: {one_line(str(error))}"))
         return AdapterError(f"{where}: more than {redirects.MAX_REDIRECTS} redirects")
 
-    async def _read(self, response: aiohttp.ClientResponse, where: str, started: float) -> Reply | AdapterError:
+    async def _read(
+        self, response: aiohttp.ClientResponse, where: str, started: float, is_raw: bool
+    ) -> Reply | AdapterError:
         encoding = response.headers.get("Content-Encoding", "")
         if response.status // 100 != 2:
             excuse = await self._read_error(response, encoding)
@@ -109,7 +135,7 @@ class HttpTransport:
             return error
         events = EventStream(self._assembly())
         try:
-            body = CappedBody(encoding, self._limit, events.feed if self._stream else None)
+            body = CappedBody(encoding, self._limit, events.feed if self._stream and not is_raw else None)
             # A server may hang up on what it called an error, and the error says more.
             while not events.fault and (chunk := await response.content.readany()):
                 if not body.feed(chunk):
@@ -121,7 +147,8 @@ class HttpTransport:
         document = events.document()
         content = body.content() if document is None else document
         ttft_ms = None if events.first is None else (events.first - started) * 1000
-        return Reply(content, where, (time.perf_counter() - started) * 1000, ttft_ms)
+        latency_ms = (time.perf_counter() - started) * 1000
+        return Reply(content, where, latency_ms, ttft_ms, response.status, response.content_type)
 
     async def _read_error(self, response: aiohttp.ClientResponse, encoding: str) -> bytes:
         """Return what can be read of an error's body: the status counts, whatever becomes of the rest."""
@@ -157,7 +184,7 @@ class HttpTransport:
             trust_env=False,
         )
 
-    def _describe(self, error: BaseException) -> str:
+    def _describe(self, error: BaseException, url: URL) -> str:
         """Say what happened; of the client's own words only those that cannot quote what the server sent."""
         if isinstance(error, aiohttp.ClientPayloadError):
             what = "the body was cut off or is malformed"
@@ -167,4 +194,4 @@ class HttpTransport:
             what = f"{type(error).__name__}: {error}"
         else:
             what = f"what came is not HTTP ({type(error).__name__})"
-        return f"no usable reply from {self._url.raw_path}: {one_line(self._key.scrub(what))}"
+        return f"no usable reply from {url.raw_path}: {one_line(self._key.scrub(what))}"

@@ -48,9 +48,10 @@ class Shared:
     @cached_property
     def endpoint(self) -> Endpoint:
         """The endpoint for applications' own clients; most runs have none."""
+        from pytest_lmeval.functions.clients.paths import ForwardPaths
         from pytest_lmeval.functions.endpoint import Endpoint
 
-        return Endpoint(self.loop)
+        return Endpoint(self.loop, ForwardPaths(self._config.getini("lm_forward_paths")))
 
     @property
     def has_endpoint(self) -> bool:

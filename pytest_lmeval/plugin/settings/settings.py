@@ -103,6 +103,13 @@ def apply_max_data_bytes(config: pytest.Config) -> None:
     with_usage_errors(lambda: set_max_data_bytes(config.getini("lm_max_data_bytes")))
 
 
+def check_forward_paths(config: pytest.Config) -> None:
+    """Raise pytest.UsageError where the ini file has something to be forwarded that is no path."""
+    from pytest_lmeval.functions.clients.paths import ForwardPaths
+
+    with_usage_errors(lambda: ForwardPaths(config.getini("lm_forward_paths")))
+
+
 def load_options(config: pytest.Config) -> LoadOptions:
     """Return what the options and the ini file ask of every task that is loaded."""
     from pytest_lmeval.formats.task import LoadOptions

@@ -1,0 +1,147 @@
+"""A request of an application that goes to the adapter's server as it is, and the text that its reply is kept as."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pytest_lmeval.adapters.http.reply import Document, may_pass
+from pytest_lmeval.compact_json import compact_encoder
+from pytest_lmeval.errors import AdapterError, TransientError
+from pytest_lmeval.numbers import is_count
+from pytest_lmeval.types import Completion, Generate
+
+if TYPE_CHECKING:
+    from pytest_lmeval.adapters.http.options import ServerOptions
+    from pytest_lmeval.adapters.http.secret import ApiKey
+    from pytest_lmeval.adapters.http.transport import Reply
+
+_JSON = "application/json"
+
+
+@dataclass(frozen=True, slots=True)
+class Forward(Generate):
+    """A request that is forwarded: method, target and body are what it is known by, as a prompt and options are.
+
+    ``target`` is path and query below the adapter's base URL; ``content`` is the body as it came, ``headers`` are those
+    that go along.
+    """
+
+    method: str = field(default="", compare=False)
+    target: str = field(default="", compare=False)
+    content: bytes = field(default=b"", compare=False)
+    headers: Mapping[str, str] = field(default_factory=dict, compare=False)
+
+
+class HttpReply(NamedTuple):
+    """What a server sent back."""
+
+    status: int
+    kind: str
+    body: bytes
+
+
+def forward(method: str, target: str, content: bytes, headers: Mapping[str, str], **of: Any) -> Forward:
+    """Return the request; ``of`` says of which example and repeat it is."""
+    found = _loaded(content)
+    options: dict[str, Any] = {"http": f"{method} {target}"}
+    # What a body has no temperature for, such as an embedding, is not drawn: its answer may be used again.
+    options["temperature"] = found.get("temperature", 0) if isinstance(found, dict) else 0
+    prompt = _text_of(content) if found is None else _canonical(found)
+    return Forward(prompt, **of, options=options, method=method, target=target, content=content, headers=headers)
+
+
+def model_in(content: bytes) -> str:
+    """Return the model that a body names, "" where it names none."""
+    found = _loaded(content)
+    model = found.get("model") if isinstance(found, dict) else None
+    return model if isinstance(model, str) else ""
+
+
+def completion_of(reply: Reply, request: Forward, model: str, options: ServerOptions, key: ApiKey) -> Completion:
+    """Return a reply as the answer to ``request``; raise AdapterError where it is an error in spite of its status.
+
+    What it costs is known where the ``model`` of the prices was asked, and where none was.
+    """
+    found = _loaded(reply.body) if _is_json(reply.kind) else None
+    usage = found.get("usage") if isinstance(found, dict) else None
+    if isinstance(found, dict) and (error := found.get("error")):
+        kind = TransientError if may_pass(error) else AdapterError
+        raise Document(found, reply.where, reply.body, key).error("error object", kind=kind)
+    prompt_tokens, completion_tokens = _tokens(usage if isinstance(usage, dict) else {})
+    cost = None
+    if request.method == "GET":
+        cost = 0.0
+    elif model_in(request.content) == model:
+        cost = options.cost(prompt_tokens, completion_tokens or 0)
+    return Completion(
+        text=kept(HttpReply(reply.status, reply.kind, reply.body)),
+        latency_ms=reply.latency_ms,
+        prompt_tokens=prompt_tokens,
+        completion_tokens=completion_tokens,
+        cost=cost,
+    )
+
+
+def kept(reply: HttpReply) -> str:
+    """Return a reply as the text of an answer: JSON, with the body as JSON, as text, or in base64."""
+    found = _loaded(reply.body) if _is_json(reply.kind) else None
+    fields: dict[str, Any] = {"status": reply.status, "type": reply.kind}
+    if found is not None:
+        fields["body"] = found
+    else:
+        try:
+            fields["text"] = reply.body.decode("utf-8")
+        except UnicodeDecodeError:
+            fields["base64"] = base64.b64encode(reply.body).decode("ascii")
+    # No tag of thoughts is found in what has no such sign.
+    return _encode(fields).replace("<", "\\u003c")
+
+
+def reply_in(text: str) -> HttpReply:
+    """Return the reply that :func:`kept` made a text of; raise ValueError for any other text."""
+    try:
+        fields = json.loads(text)
+        status, kind = int(fields["status"]), str(fields["type"])
+        if "body" in fields:
+            return HttpReply(status, kind, _encode(fields["body"]).encode("ascii"))
+        body = fields["text"].encode("utf-8") if "text" in fields else base64.b64decode(fields["base64"])
+    except (KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise ValueError(f"no reply of a server: {error}") from None
+    return HttpReply(status, kind, body)
+
+
+def _is_json(kind: str) -> bool:
+    return kind == _JSON or kind.endswith("+json")
+
+
+def _loaded(body: bytes) -> Any:
+    """Return the JSON value of a body; None where it has none."""
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _text_of(content: bytes) -> str:
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError:
+        return base64.b64encode(content).decode("ascii")
+
+
+def _tokens(usage: Mapping[str, Any]) -> tuple[int | None, int | None]:
+    """Return the tokens that went in and came out; some servers say only how many there were in all."""
+    known = {name: value for name, value in usage.items() if is_count(value)}
+    completion = known.get("completion_tokens", known.get("output_tokens"))
+    prompt = known.get("prompt_tokens", known.get("input_tokens"))
+    if prompt is None and "total_tokens" in known:
+        prompt = max(0, known["total_tokens"] - (completion or 0))
+    return prompt, completion
+
+
+_encode = compact_encoder(allow_nan=True)
+_canonical = compact_encoder(allow_nan=True, sort_keys=True)

@@ -1,0 +1,66 @@
+"""A request that is forwarded to the adapter's server, and the reply to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pytest_lmeval.adapters.http.forward import reply_in
+from pytest_lmeval.errors import AdapterError
+from pytest_lmeval.redaction import is_secret_name
+from pytest_lmeval.types import Completion
+
+if TYPE_CHECKING:
+    from aiohttp import web
+
+# Of one connection alone, of who sends rather than of what is asked, or made anew by whoever sends it on.
+_DROPPED = frozenset(
+    {"authorization", "proxy-authorization", "proxy-authenticate", "cookie", "set-cookie", "x-api-key", "api-key"}
+    | {"connection", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade", "expect"}
+    | {"host", "content-length", "accept-encoding", "user-agent", "forwarded", "via", "origin", "referer"}
+)
+_LONGEST_TARGET = 8000
+
+
+@dataclass(frozen=True, slots=True)
+class Forwarded:
+    """What a client asks of the server: path and query below its address, and the body as it came."""
+
+    method: str
+    path: str
+    target: str
+    content: bytes
+    headers: Mapping[str, str]
+
+
+async def read_forwarded(request: web.Request, path: str) -> Forwarded:
+    """Return what a request asks of the server; raise ValueError for what cannot be sent on."""
+    query = request.raw_path.partition("?")[2]
+    target = f"{path}?{query}" if query else path
+    if len(target) > _LONGEST_TARGET or not target.isascii() or not target.isprintable():
+        raise ValueError(f"a path and query of at most {_LONGEST_TARGET:,} printable characters are forwarded")
+    return Forwarded(request.method, path, target, await request.read(), _headers(request))
+
+
+def _headers(request: web.Request) -> dict[str, str]:
+    """Return the headers that go along: none that is a key, a cookie or the connection's own."""
+    of_connection = {each.strip().lower() for each in request.headers.get("Connection", "").split(",")}
+    return {
+        name: value
+        for name, value in request.headers.items()
+        if name.lower() not in _DROPPED | of_connection
+        and not name.lower().startswith(("proxy-", "x-forwarded-"))
+        and not is_secret_name(name)
+    }
+
+
+def reply_to(answer: Completion) -> web.Response:
+    """Return the reply of the server; raise AdapterError where what answered is none, such as a plain recording."""
+    from aiohttp import web
+
+    try:
+        status, kind, body = reply_in(answer.text)
+    except ValueError as error:
+        raise AdapterError(f"what answered is no reply of a server: {error}") from None
+    return web.Response(status=status, body=body, headers={"Content-Type": kind} if kind else {})

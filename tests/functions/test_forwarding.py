@@ -117,7 +117,7 @@ def server(project: Project, monkeypatch: pytest.MonkeyPatch) -> Iterator[Script
         yield serving_
 
 
-def run(project: Project, server: ScriptedServer, *arguments: str, prices: bool = False) -> Any:
+def searched(project: Project, server: ScriptedServer, *arguments: str, prices: bool = False) -> Any:
     """Run the evals with the server's model; return the result, with what it was asked for."""
     given = [f"base_url={server.base_url}", "api_key_env=OWN_KEY", *(["price_input=1", "price_output=1"] * prices)]
     del server.requests[:]
@@ -131,7 +131,7 @@ def test_what_is_forwarded_is_sent_as_it_came_and_found_again_by_resume_replay_a
     project: Project, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("BREAKS", "1")
-    result, asked = run(project, server, "--lm-cache=cache")
+    result, asked = searched(project, server, "--lm-cache=cache")
     assert (3, 3 * 5 + 2 + 1) == (result.ret, len(asked)), result.stdout.str()
     monkeypatch.delenv("BREAKS")
     seen = next(each for each in server.requests if each.target == "/v1/embeddings")
@@ -141,13 +141,13 @@ def test_what_is_forwarded_is_sent_as_it_came_and_found_again_by_resume_replay_a
     assert "POST /v1/rerank?top_n=1" in asked
     steps = project.ledger()["search:e0"]["details"]["steps"]
     assert {"prompt_tokens": 6} == next(step["usage"] for step in steps if step["name"] == "POST /embeddings")
-    result, asked = run(project, server, "--lm-resume")
+    result, asked = searched(project, server, "--lm-resume")
     assert (0, ["POST /v1/chat/completions"]) == (result.ret, asked), result.stdout.str()
     result.stdout.fnmatch_lines(["*clients asked the server of mock for other models: embed-small (6)*"])
     assert "PLANTED" not in (project.path / "reports/ledger.jsonl").read_text()
     digest = project.board()["digest"]
 
-    result, asked = run(project, server, "--lm-cache=cache", "--lm-report-dir=cached")
+    result, asked = searched(project, server, "--lm-cache=cache", "--lm-report-dir=cached")
     assert (0, digest) == (result.ret, project.board("cached")["digest"])
     assert ["POST /v1/chat/completions"] == asked
     result = project.run("tests", "--lm-adapter=replay:reports/ledger.jsonl", "--lm-report-dir=replayed")
@@ -155,7 +155,7 @@ def test_what_is_forwarded_is_sent_as_it_came_and_found_again_by_resume_replay_a
 
 
 def test_a_reply_of_unknown_cost_stops_a_run_with_a_limit(project: Project, server: ScriptedServer) -> None:
-    result, asked = run(project, server, "--lm-max-cost=1", prices=True)
+    result, asked = searched(project, server, "--lm-max-cost=1", prices=True)
     assert 3 == result.ret
     # One request at a time until a cost is known, and a list of models says none.
     assert 1 == asked.count("POST /v1/embeddings")

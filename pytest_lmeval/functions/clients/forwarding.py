@@ -56,7 +56,7 @@ def _headers(request: web.Request) -> dict[str, str]:
 
 
 def reply_to(answer: Completion) -> web.Response:
-    """Return the reply of the server; raise AdapterError where what answered is none, such as a plain recording."""
+    """Return the server's reply; raise AdapterError where it was not a server that answered, as in a recording."""
     from aiohttp import web
 
     try:

@@ -19,6 +19,7 @@ COMMANDS = {
     "convert": "turn a published data set into task files",
     "diff": "compare two runs: what changed, whether it is worse, and in which examples",
     "rank": "rank several models on the same examples",
+    "history": "show how the scores of a suite moved over its runs",
     "merge": "join the ledgers of the shards of a run",
     "plan": "say how small a drop the suite would detect, and what a smaller one takes",
     "calibrate": "learn from two runs of one model what the gate makes of chance",

@@ -137,6 +137,12 @@ CALLS: dict[str, Callable[[Runs], list[Call]]] = {
         (runs.before, "broken.jsonl"),
         ("broken.jsonl", FOLDER),
     ],
+    "history": lambda runs: [
+        *[(*runs.ledgers, f"--format={form}") for form in ("table", "json", "markdown")],
+        (".", FOLDER, "--html=history.html"),
+        (runs.ledgers[0], f"--task={FOLDER}"),
+        ("broken.jsonl",),
+    ],
     "plan": lambda runs: [
         *[("--from", runs.before, "--drop=0.1", f"--format={form}") for form in ("text", "json")],
         ("bad", "--drop=0.1"),

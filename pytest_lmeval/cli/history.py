@@ -1,0 +1,95 @@
+"""``lmeval history BOARD...``: how the scores of a suite moved over time."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from pytest_lmeval.atomic import write_atomically
+from pytest_lmeval.cli.output import add_format, show, show_json
+from pytest_lmeval.compare.history import History, HistoryPoint, history
+from pytest_lmeval.errors import UnknownName, UsageError
+from pytest_lmeval.records.runfile import RunFile, read_run
+from pytest_lmeval.report.markdown import table
+from pytest_lmeval.report.tables import columns, interval_text, score_text
+from pytest_lmeval.text import escape_markdown, printable
+
+_HEADINGS = ("run", "model", "score", "95 % interval", "examples", "note")
+_BOARD = "leaderboard.json"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.add_argument(
+        "paths",
+        metavar="BOARD",
+        nargs="+",
+        type=Path,
+        help=f"leaderboard.json or ledger.jsonl files, or folders: then every {_BOARD} below",
+    )
+    parser.add_argument(
+        "--task", dest="tasks", metavar="NAME", action="append", default=[], help="this task; repeatable"
+    )
+    parser.add_argument("--html", metavar="FILE", type=Path, help="write a page with a plot of each task")
+    add_format(parser, "table", "json", "markdown")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the history; return 1 if a file below a folder could not be read."""
+    runs, unread = _read(options.paths)
+    if not runs:
+        raise UsageError("; ".join(unread) or f"no {_BOARD} in {' '.join(map(str, options.paths))}")
+    found = history(runs, options.tasks)
+    for task in options.tasks:
+        if not found.series[task]:
+            raise UnknownName("task", task, history(runs).series)
+    found = History(found.series, (*unread, *found.notes))
+    if options.html:
+        _write(options.html, found)
+    if options.format == "json":
+        show_json(found.to_json())
+    else:
+        show(_lines(found, is_markdown=options.format == "markdown"))
+    return int(bool(unread))
+
+
+def _read(paths: Sequence[Path]) -> tuple[list[RunFile], list[str]]:
+    """Return the runs, and what could not be read below a folder; raise UsageError for a file that was named."""
+    runs, unread = [], []
+    for path in paths:
+        if not path.is_dir():
+            runs.append(read_run(path))
+            continue
+        for board in sorted(path.rglob(_BOARD)):
+            try:
+                runs.append(read_run(board))
+            except UsageError as error:
+                unread.append(f"left out: {error}")
+    return runs, unread
+
+
+def _write(path: Path, found: History) -> None:
+    from pytest_lmeval.report.html.history import render_history
+
+    try:
+        write_atomically(path, render_history(found).encode("ascii"))
+    except OSError as error:
+        raise UsageError(f"--html {path}: cannot be written: {error.strerror or error}") from None
+
+
+def _lines(found: History, *, is_markdown: bool) -> Iterator[str]:
+    for task, points in found.series.items():
+        rows = [_cells(point) for point in points]
+        if is_markdown:
+            yield from (f"## {escape_markdown(task)}", "", *table(_HEADINGS, rows, texts=2))
+        else:
+            yield from (printable(task, keep=""), *columns(_HEADINGS, rows, texts=2), "")
+    yield from (f"- {escape_markdown(note)}" if is_markdown else printable(note, keep="") for note in found.notes)
+
+
+def _cells(point: HistoryPoint) -> list[str]:
+    notes = [*(["the suite changed"] if point.changed else []), *point.notes]
+    interval = interval_text(point.interval) if point.interval else ""
+    return [point.timestamp, point.model, score_text(point.score), interval, str(point.examples), ", ".join(notes)]

@@ -212,7 +212,7 @@ def build_board(
         complete=complete,
         overall_score=overall,
         counts=counts,
-        categories=breakdown((result.category, result) for result in deciding if result.question.category),
+        categories=breakdown([(result.category, result) for result in deciding if result.question.category]),
         digest=digest(everything),
         usage=_usage(everything),
         overall_ci95=bounds,

@@ -18,6 +18,7 @@ from typing import IO, Any
 from pytest_lmeval.hashes import request_hash
 from pytest_lmeval.leaderboard.details import answered_requests, is_function
 from pytest_lmeval.records.checked import checked_completion
+from pytest_lmeval.redaction import Scrubber
 from pytest_lmeval.types import Completion, ExampleResult, Exchange, Generate
 
 FILE = "underway.jsonl"
@@ -114,21 +115,24 @@ def _without(records: Iterable[Mapping[str, Any]], known: Iterable[Mapping[str, 
 class Journal:
     """Adds answers to ``underway.jsonl`` in a folder; all processes of a run share the file.
 
-    ``asking`` is the fingerprint of what the answers depend on besides their requests. A file that cannot be written
-    costs no result: nothing more is added to it.
+    ``asking`` is the fingerprint of what the answers depend on besides their requests, ``scrubber`` hides the secrets
+    in them. A file that cannot be written costs no result: nothing more is added to it.
     """
 
-    def __init__(self, folder: Path, asking: str) -> None:
+    def __init__(self, folder: Path, asking: str, scrubber: Scrubber) -> None:
         self._path = folder / FILE
         self._asking = asking
+        self._scrubber = scrubber
         self._lock = threading.Lock()
         self._file: IO[bytes] | None = None
         self._has_failed = False
 
-    def note(self, task: str, example: str, record: Mapping[str, Any], judge: str = "") -> None:
-        """Add the record of one answer: the model's, or that of ``judge``. May be called from any thread."""
+    def note(self, task: str, example: str, exchange: Exchange, key: str, judge: str = "") -> None:
+        """Add an answer of the model, or of ``judge``, whose adapter has the ``key``. May be called from any thread."""
         if self._has_failed:
             return
+        found = self._scrubber.scrub_answer(exchange_record(exchange))
+        record = {**found, **({"adapter_key": key} if key else {})}
         line = {"asking": self._asking, "task": task, "id": example, "judge": judge, "answer": record}
         # Each begins a line of its own, also behind one that a killed process left without an end. One write to a file
         # that is appended to is not mixed with those of other threads and processes.

@@ -1,27 +1,38 @@
-"""From the units of a plan to the answers of one model; each unit is asked at its turn or ahead of it."""
+"""Whom a run asks: its model, about each unit at its turn or ahead of it, and its judges; and what these share."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_lmeval.asking.engine import Engine, Hooks
+from pytest_lmeval.adapters.resolve import adapter_name, as_judge, secrets_of
+from pytest_lmeval.asking.engine import Ahead, Engine, Hooks
 from pytest_lmeval.asking.rounds import Conversation
 from pytest_lmeval.errors import AdapterError
+from pytest_lmeval.redaction import Scrubber, redact_options
+from pytest_lmeval.scoring.judge import Judge, Known, NamedJudges
 from pytest_lmeval.types import Example, Exchange, Generate, Joined, Message, Request, Response
 
 if TYPE_CHECKING:
+    from pytest_lmeval.asking.caching import Cache
+    from pytest_lmeval.asking.limits import Budget
     from pytest_lmeval.run.plan import RunPlan, Unit
     from pytest_lmeval.run.resume import Recorded
+    from pytest_lmeval.run.settings import RunSettings
     from pytest_lmeval.task import Prompt, Task
 
 Render = Callable[[Example], Any]
 """From an example to its prompt, text or messages."""
 Note = Callable[[str, str, Exchange], None]
 """Takes the task and the id of an example with a request that it made and the answer."""
+OnWait = Callable[[Engine], None]
+Recalled = Callable[[Any, Sequence[Request]], Sequence[Response] | None]
+"""From a unit and its requests to the answers that need not be asked for, None where it has not all of them."""
+Converse = Callable[[Any, Request], Conversation | None]
+"""From a unit and one of its requests to the conversation that this begins, None where it begins none."""
 
 
 class Model(NamedTuple):
@@ -30,6 +41,134 @@ class Model(NamedTuple):
     adapter: Any = None
     name: str = ""
     key: str = ""
+
+
+def model_of(adapter: Any) -> Model:
+    """Return the model behind ``adapter``."""
+    if type(adapter).__module__.startswith("pytest_lmeval."):
+        # The ledger's header has its spec and options; its weights may be others.
+        return Model(adapter, adapter_name(adapter), getattr(adapter, "fingerprint", "")[:16])
+    from pytest_lmeval.adapters.identity import identity_of
+
+    return Model(adapter, adapter_name(adapter), identity_of(adapter).key[:16])
+
+
+def model_facts(adapter: Any, scrubber: Scrubber) -> dict[str, Any]:
+    """Return what ``adapter`` says of its model, without secrets."""
+    try:
+        facts = redact_options(getattr(adapter, "manifest", None) or {})
+        # It says that it answers the same to the same, always.
+        exact = {"exact": True} if getattr(adapter, "exact", False) else {}
+        return {**scrubber.scrub_all(facts), **exact}
+    except Exception as error:  # an adapter's own code must not cost the run its board
+        return {"error": scrubber.scrub(f"{type(error).__name__}: {error}")}
+
+
+class Engines:
+    """The engines of one process's run, of its model and its judges: they share a policy, a budget and a cache.
+
+    ``spent`` is what the run has cost before; runs that share a ``budget`` spend no more together than one may.
+    ``on_wait`` is called with an engine now and then while one of its answers is waited for.
+    """
+
+    def __init__(
+        self, settings: RunSettings, spent: float = 0.0, budget: Budget | None = None, on_wait: OnWait | None = None
+    ) -> None:
+        self.policy = settings.policy(spent)
+        self.budget = budget
+        self._may_crash = settings.may_crash
+        self._on_wait = on_wait
+        self._cache: Cache | None = None
+        self._made: list[Any] = []
+        if budget is None and self.policy.max_cost is not None:
+            from pytest_lmeval.asking.limits import Budget
+
+            self.budget = Budget(self.policy.max_cost)
+        if settings.cache is not None:
+            from pytest_lmeval.asking.caching import Cache
+
+            self._cache = Cache(settings.cache, settings.think_tags_text, settings.scrubber)
+
+    def check(self, adapter: Any) -> None:
+        """Raise UsageError where the cache cannot tell what ``adapter`` is."""
+        if self._cache is not None:
+            self._cache.of(adapter)
+
+    def make(self, adapter: Any, recall: Recalled | None = None, converse: Converse | None = None) -> Engine:
+        """Return a new engine that asks ``adapter``."""
+        if hasattr(adapter, "think_tags"):
+            adapter.think_tags = self.policy.think_tags
+        cached = None if self._cache is None else self._cache.of(adapter)
+        engine = Engine(adapter, self.policy, self.budget, cached, Hooks(recall, converse, self._on_wait))
+        self._made.append(engine)
+        return engine
+
+    def of_plan(
+        self,
+        adapter: Any,
+        batches: Iterable[Sequence[Hashable]],
+        ahead: Ahead | None,
+        recall: Recalled | None,
+        converse: Converse,
+    ) -> Engine:
+        """Return a new engine that asks ``adapter`` about units in ``batches``, and those that ``ahead`` returns."""
+        made = self.make(adapter, recall, converse)
+        # A batch that kills its process is blamed on the example at its turn: no other goes with it.
+        alone = self._may_crash and not made.streams
+        made.plan(batches, _nothing if ahead is None or alone else ahead)
+        return made
+
+    def add(self, engine: Any, *_: Any) -> Any:
+        """Return ``engine``, which a project has made, and close it with the others."""
+        self._made.append(engine)
+        return engine
+
+    @property
+    def stopped(self) -> str:
+        """Why one of them asks nothing more; empty as long as all do."""
+        return next((engine.stopped for engine in self._made if engine.stopped), "")
+
+    def cache_facts(self) -> dict[str, Any]:
+        """Return what the manifest says of the cache; nothing without one."""
+        return {} if self._cache is None else {"cache": self._cache.facts()}
+
+    def close(self) -> None:
+        """Stop asking; what is under way is dropped."""
+        for part in (*reversed(self._made), self._cache and self._cache.store):
+            if part is not None:
+                part.close()
+
+
+class Judges:
+    """The judges of a run: the one that it was given, or those that tasks name, each adapter made once.
+
+    ``known`` is what judges wrote in the run that is completed.
+    """
+
+    def __init__(self, engines: Engines, make_adapter: Callable[[str], Any], scrubber: Scrubber, known: Known) -> None:
+        self._engines = engines
+        self._make_adapter = make_adapter
+        self._scrubber = scrubber
+        self._known = known
+        self._adapters: dict[str, Any] = {}
+        self._judges: NamedJudges | None = None
+
+    def adapter(self, spec: str) -> Any:
+        """Return the adapter behind the name of a judge that a task asks for."""
+        if spec not in self._adapters:
+            self._adapters[spec] = self._make_adapter(spec)
+            self._scrubber.learn(secrets_of(self._adapters[spec]))
+        return self._adapters[spec]
+
+    def of(self, adapter: Any) -> NamedJudges:
+        """Return the run's judge: the one behind ``adapter`` if that is one, else those that tasks name."""
+        if self._judges is None:
+            named = NamedJudges(lambda spec: self._judge(self.adapter(spec)))
+            self._judges = self._judge(adapter, named.open_model) if adapter else named
+        return self._judges
+
+    def _judge(self, adapter: Any, open_model: Callable[[str], Judge] | None = None) -> Judge:
+        return Judge(self._engines.make(as_judge(adapter)), self._known, open_model)
 
 
 class ModelAnswers:
@@ -44,9 +183,9 @@ class ModelAnswers:
         plan: RunPlan,
         model: Model,
         repeats: int,
-        connect: Callable[[Hooks], Engine],
-        recorded: Recorded | None,
-        note: Note,
+        connect: Callable[[Recalled | None, Converse], Engine],
+        recorded: Recorded | None = None,
+        note: Note | None = None,
     ) -> None:
         self.plan = plan
         self.model = model
@@ -59,7 +198,7 @@ class ModelAnswers:
             id(task): task.prepared(model.adapter) for task in {id(u.task): u.task for u in plan.units}.values()
         }
         self._asked: dict[Unit, tuple[Prompt, Sequence[Request]]] = {}
-        self.engine = connect(Hooks(None if recorded is None else recorded.responses, self._converse))
+        self.engine = connect(None if recorded is None else recorded.responses, self._converse)
 
     def through(self, engine: Any) -> ModelAnswers:
         """Return these answers, asked through ``engine``: an object that a conftest put in place of the engine."""
@@ -102,7 +241,16 @@ class ModelAnswers:
         if follow_up is None:
             return None
         recall = None if self._recorded is None else self._recorded.of(unit)
-        return Conversation(request, follow_up, recall, partial(self._note, unit.task.name, unit.example.id))
+        note = _not_noted if self._note is None else partial(self._note, unit.task.name, unit.example.id)
+        return Conversation(request, follow_up, recall, note)
+
+
+def _nothing() -> None:
+    """Know nothing of what will be wanted."""
+
+
+def _not_noted(_: Exchange) -> None:
+    """Keep an answer nowhere but in the result."""
 
 
 def _as_prompt(rendered: Any) -> Prompt:

@@ -158,12 +158,13 @@ def _run(
         following = iter(units)
         answers = run.ask(plan, adapter, partial(next, following, None))
         results: list[ExampleResult] = []
+        reason = ""
         for unit in units:
-            if run.stopped:
-                break
             results.append(run.score(unit, answers, render, judge, sandbox))
+            if reason := run.stopped:
+                break
     unasked = [f"{unit.task.path}::{unit.example.id}" for unit in units[len(results) :]]
-    return _Found(results, run.model.name, unasked, run.facts(), [run.stopped] if run.stopped else [])
+    return _Found(results, run.model.name, unasked, run.facts(), [reason] if reason else [])
 
 
 def _check_names(tasks: Sequence[Task]) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from pytest_lmeval.records.answers import FILE, Journal, KnownAnswers, exchange_record, read_journal, remove_journal
+from pytest_lmeval.redaction import Scrubber
 from pytest_lmeval.types import Completion, ExampleResult, Exchange, Generate
 
 
@@ -17,9 +18,9 @@ def exchange(asked: str, answer: str, repeat: int = 0) -> Exchange:
 
 
 def written(folder: Path, *asked: str, asking: str = "mine", judge: str = "") -> None:
-    journal = Journal(folder, asking)
+    journal = Journal(folder, asking, Scrubber())
     for each in asked:
-        journal.note("t", "a", exchange_record(exchange(each, f"to {each}")), judge)
+        journal.note("t", "a", exchange(each, f"to {each}"), "", judge)
     journal.close()
 
 

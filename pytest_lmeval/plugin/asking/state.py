@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
@@ -13,6 +13,7 @@ from pytest_lmeval.errors import LmevalError
 from pytest_lmeval.plugin.collect.collected import collected
 from pytest_lmeval.plugin.collect.locate import is_example, is_record
 from pytest_lmeval.plugin.private import is_worker, worker_queue
+from pytest_lmeval.plugin.record.progress import show_waiting
 from pytest_lmeval.plugin.settings.models import ENVIRONMENT, RUN, configs
 from pytest_lmeval.plugin.settings.report_dir import folder_of_run, held_ledger
 from pytest_lmeval.plugin.settings.settings import (
@@ -85,22 +86,24 @@ def _held(config: pytest.Config, examples: int, asking: str) -> HeldResults:
 def make_run(config: pytest.Config, files: RunFiles) -> Run:
     """Return what plans, asks and scores the part of a run that falls to this process."""
     from pytest_lmeval.records.answers import Journal
+    from pytest_lmeval.run.answers import Engines
     from pytest_lmeval.run.run import Run
 
     # A run that becomes the baseline is not judged by the one before.
     baseline = None if config.option.lm_update_baseline else files.baseline
     settings = run_settings(config, scrubber_of_run(config), baseline)
-    made = Run(
+    spent = 0.0 if files.held is None else files.held.cost
+    # What the run may cost is what all models may together.
+    engines = Engines(settings, spent, config.stash.get(_BUDGET, None), partial(show_waiting, config))
+    config.stash[_BUDGET] = engines.budget
+    return Run(
         settings,
         collected(config).registry,
         lambda spec: make(config, spec, {}),
         files.held,
-        Journal(files.report_dir, files.asking),
-        # What the run may cost is what all models may together.
-        config.stash.get(_BUDGET, None),
+        Journal(files.report_dir, files.asking, settings.scrubber),
+        engines,
     )
-    config.stash[_BUDGET] = made.budget
-    return made
 
 
 def run_state(config: pytest.Config) -> RunState:
@@ -202,7 +205,7 @@ class RunState:
         self.ahead = self.upcoming(is_record)
         if adapter is not self.adapter:  # a fixture has made it
             learn(self.config, adapter)
-        self.answers = self.run.ask(self.plan, adapter, self.ahead, self.show_waiting)
+        self.answers = self.run.ask(self.plan, adapter, self.ahead)
         return self.answers.engine
 
     def answers_through(self, engine: Any, adapter: Any) -> ModelAnswers:
@@ -210,13 +213,6 @@ class RunState:
         if self.answers is None:
             self.answers = self.run.ask(self.plan, adapter, engine=engine)
         return self.answers if self.answers.engine is engine else self.answers.through(engine)
-
-    def show_waiting(self, engine: Engine, in_flight: int | None = None) -> None:
-        """Say, if it is time to, what the run waits for; by default for the requests of ``engine``."""
-        recorder: Any = self.config.pluginmanager.getplugin("lmeval-recorder")
-        if recorder is not None:
-            requests = min(engine.outstanding, engine.policy.concurrency)
-            recorder.waiting(requests if in_flight is None else in_flight, engine.wait)
 
     def excuses(self, result: ExampleResult) -> bool:
         """Tell whether ``--lm-max-errors`` keeps the test of an example that was not scored from failing; count it."""

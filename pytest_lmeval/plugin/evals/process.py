@@ -210,7 +210,7 @@ async def _finish(values: Any) -> None:
 
 def services_of(state: RunState, shared: Shared, engine: Any, judge: Any) -> Services:
     """Return whom the examples of one model ask, and who judges them."""
-    judges = state.run.judges(judge)
+    judges = state.run.judges.of(judge)
     shared.keep_logs()
     judging = _asker(state, shared.loop, judges.engine, judges) if isinstance(judges, Judge) else None
     return Services(_asker(state, shared.loop, engine), judging, lambda: shared.endpoint)
@@ -224,7 +224,9 @@ def _asker(state: RunState, loop: Loop, engine: Any, judge: Judge | None = None)
         known = (held.known if judge is None else held.judged)(adapter_name(engine.adapter), key)
 
     def note(exchange: Exchange) -> None:
-        run.note(exchange.request.task, exchange.request.id, exchange, judge)
+        if run.journal is not None:
+            request, name = exchange.request, "" if judge is None else judge.name
+            run.journal.note(request.task, request.id, exchange, key, name)
 
     return Asker(engine, loop, known, note, key)
 

@@ -27,7 +27,9 @@ from pytest_lmeval.plugin.private import (
     uncaptured,
     worker_input,
 )
+from pytest_lmeval.plugin.record.progress import show_waiting
 from pytest_lmeval.plugin.settings.models import of_model
+from pytest_lmeval.run.run import scrubbed
 from pytest_lmeval.text import own_name
 from pytest_lmeval.types import ExampleResult
 
@@ -138,7 +140,8 @@ class EvalSession:
         for outcome in outcomes:
             outcome.state.is_taken = True
         item = own_name(unit.nodeid, unit.example.id)
-        return run.scrubbed(result_of(unit, outcomes, self._failure_rule, run.rules(), item))
+        result = result_of(unit, outcomes, self._failure_rule, run.rules(), item)
+        return scrubbed(result, run.settings.scrubber)
 
     def note_part(self, report: pytest.TestReport) -> None:
         """Note what a report says that comes while an example is at its turn: one of a part of it, a subtest."""
@@ -235,7 +238,7 @@ class EvalSession:
             self._runner.look_after(running)
             if engine is not None:
                 engine.look_after()
-                self._state.show_waiting(engine, min(len(self._running) + 1, self._concurrency))
+                show_waiting(self._config, engine, min(len(self._running) + 1, self._concurrency))
             self._look_for_block()
 
     def _look_for_block(self) -> None:

@@ -105,3 +105,11 @@ class _Words:
         if word and report.outcome == "passed":
             return word, word[0], (word.upper(), {"yellow": True})
         return None
+
+
+def show_waiting(config: pytest.Config, engine: Any, in_flight: int | None = None) -> None:
+    """Say, if it is time to, what the run waits for; by default for the requests of ``engine``."""
+    recorder: Any = config.pluginmanager.getplugin("lmeval-recorder")
+    if recorder is not None:
+        requests = min(engine.outstanding, engine.policy.concurrency)
+        recorder.waiting(requests if in_flight is None else in_flight, engine.wait)

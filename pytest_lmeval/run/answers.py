@@ -126,7 +126,10 @@ class Engines:
     @property
     def stopped(self) -> str:
         """Why one of them asks nothing more; empty as long as all do."""
-        return next((engine.stopped for engine in self._made if engine.stopped), "")
+        for engine in self._made:
+            if engine.stopped:
+                return str(engine.stopped)
+        return ""
 
     def cache_facts(self) -> dict[str, Any]:
         """Return what the manifest says of the cache; nothing without one."""
@@ -194,9 +197,10 @@ class ModelAnswers:
         self._note = note
         self._refuses = bool(plan.no_programs or plan.lacking)
         # As they are put to this adapter; the units keep theirs.
-        self._tasks = {
-            id(task): task.prepared(model.adapter) for task in {id(u.task): u.task for u in plan.units}.values()
-        }
+        self._tasks: dict[int, Task] = {}
+        for unit in plan.units:
+            if id(unit.task) not in self._tasks:
+                self._tasks[id(unit.task)] = unit.task.prepared(model.adapter)
         self._asked: dict[Unit, tuple[Prompt, Sequence[Request]]] = {}
         self.engine = connect(None if recorded is None else recorded.responses, self._converse)
 

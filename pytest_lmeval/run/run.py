@@ -141,7 +141,8 @@ class Run:
         task, example = answers.task(unit), unit.example
         try:
             responses = answers.respond(unit, render)
-            score = self._early_score(unit, answers, rules.tools)
+            may_begin_early = answers.plan.runs_programs or getattr(rules.tools.judge, "name", "")
+            score = self._early_score(unit, answers, rules.tools) if may_begin_early else None
         except (AdapterError, UsageError, BudgetSpent) as error:
             shown = answers.asked(unit) or (default_render(example), None)
             failed = failed_result(task, example, question_of(task, example, *shown), error, rules)
@@ -207,10 +208,8 @@ class Run:
             if part is not None:
                 part.close()
 
-    def _early_score(self, unit: Unit, answers: ModelAnswers, tools: Tools) -> Callable[..., Any] | None:
-        """Return what scores ``unit`` where that is begun early, None where its task's method does."""
-        if not answers.plan.runs_programs and not getattr(tools.judge, "name", ""):
-            return None
+    def _early_score(self, unit: Unit, answers: ModelAnswers, tools: Tools) -> Callable[..., Any]:
+        """Return what scores ``unit``: what was begun early, or its task's method."""
         if self._early is None:
             from pytest_lmeval.run.early import Early
 

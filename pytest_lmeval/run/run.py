@@ -141,8 +141,9 @@ class Run:
         task, example = answers.task(unit), unit.example
         try:
             responses = answers.respond(unit, render)
-            may_begin_early = answers.plan.runs_programs or getattr(rules.tools.judge, "name", "")
-            score = self._early_score(unit, answers, rules.tools) if may_begin_early else None
+            is_judged = bool(getattr(rules.tools.judge, "name", ""))
+            may_be_early = is_judged or answers.plan.runs_programs
+            score = self._early_score(unit, answers, rules.tools) if may_be_early else None
         except (AdapterError, UsageError, BudgetSpent) as error:
             shown = answers.asked(unit) or (default_render(example), None)
             failed = failed_result(task, example, question_of(task, example, *shown), error, rules)

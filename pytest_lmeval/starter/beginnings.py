@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from pytest_lmeval.errors import UsageError
 from pytest_lmeval.starter.columns import QuestionRows
 from pytest_lmeval.starter.models import ChosenModel
 
@@ -53,6 +54,11 @@ def _function(folder: Path, rows: QuestionRows | None) -> Beginning:
 
 def _task_of_rows(folder: Path, rows: QuestionRows) -> Beginning:
     """Return a data file: the rows stay where they are, and each is a test."""
+    for column in (rows.question, rows.answer):
+        if not (column.isascii() and column.isidentifier()):
+            raise UsageError(
+                f"--from {rows.path}: column {column!r} cannot be named in a template; rename it to a word"
+            )
     if rows.are_numbers:
         metric, request = "number", "Reply with the number alone."
     elif rows.labels:

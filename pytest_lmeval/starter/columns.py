@@ -14,6 +14,7 @@ QUESTIONS = ("question", "prompt", "input", "query", "text", "instruction", "mes
 ANSWERS = ("answer", "target", "expected", "expected_output", "output", "label", "reference", "ideal", "solution")
 SUFFIXES = (".csv", ".jsonl", ".parquet")
 _MOST_LABELS = 12
+_LABEL = re.compile(r"[^{}%#\n]{1,40}")
 _NUMBER = re.compile(r"\s*[-+]?\d[\d,]{0,30}(\.\d{1,30})?\s*")
 
 
@@ -30,7 +31,9 @@ class QuestionRows:
     def labels(self) -> tuple[str, ...]:
         """The answers if they are few and each is that of several rows, as in a classification; else none."""
         labels = tuple(sorted(dict.fromkeys(self.answers)))
-        return labels if len(labels) <= min(_MOST_LABELS, len(self.answers) // 2) else ()
+        are_labels = len(labels) <= min(_MOST_LABELS, len(self.answers) // 2)
+        # They become a part of a template, and of a prompt.
+        return labels if are_labels and all(_LABEL.fullmatch(label) for label in labels) else ()
 
     @property
     def are_numbers(self) -> bool:

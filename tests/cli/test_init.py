@@ -143,6 +143,38 @@ def test_a_file_of_rows_is_the_data_of_an_eval_function(empty: Project, lmeval: 
     empty.run_pytest("tests/").assert_outcomes(passed=8)
 
 
+def test_a_file_of_rows_becomes_a_task_that_stays_with_the_file(empty: Project, lmeval: Lmeval) -> None:
+    empty.write("own.py", OWN)
+    empty.write("data/My FAQ.csv", ROWS)
+    told = _init(lmeval, "--model=own:Model", "--from=data/My FAQ.csv")
+
+    assert "wrote tasks/my-faq.yaml" in told
+    _green_then_red(empty, "own.py", "if part in prompt", "if part in prompt[::-1]")
+
+
+@pytest.mark.parametrize(
+    ("answers", "metric", "asked"),
+    [
+        ("42 -1 3,000 0.5", "number", "Reply with the number alone."),
+        ("yes no yes no yes", "exact_match", "Reply with one of these alone: no, yes."),
+        ("{{x}} no {{x}} no {{x}}", "contains_any", ""),
+        ("red green blue", "contains_any", ""),
+    ],
+)
+def test_the_answers_decide_how_they_are_asked_for_and_compared(
+    empty: Project, lmeval: Lmeval, answers: str, metric: str, asked: str
+) -> None:
+    rows = [json.dumps({"input": f"q{number}", "label": answer}) for number, answer in enumerate(answers.split())]
+    empty.write("rows.jsonl", "\n".join(rows))
+    _init(lmeval, "--from=rows.jsonl")
+    written = parse_yaml((empty.path / "tasks/rows.yaml").read_bytes())
+
+    assert (metric, "{{ label }}") == (written["metric"], written["target"])
+    assert asked == written["prompt"].removeprefix("{{ input }}").strip()
+    status, out, _ = lmeval("validate", "tasks")
+    assert 0 == status, out
+
+
 def test_a_hosted_model_gets_its_key_as_a_secret_and_no_run_of_a_fork(empty: Project, lmeval: Lmeval) -> None:
     told = _init(lmeval, "--model=anthropic:claude")
 
@@ -260,6 +292,7 @@ BAD = {
     "--from=quote.csv": "--from quote.csv: quote.csv:2: ",
     "--from=wide.csv": "--from wide.csv: wide.csv:3: ",
     "--from=empty.csv": "--from empty.csv: ",
+    "--from=blank.csv --question=my&question": "column 'my&question' cannot be named in a template; rename it to a word",
     "--from=two.csv": "which column is the question? --question COLUMN (columns: question, prompt, answer)",
     "--from=two.csv --question=prompt --answer=reply": "which column is the answer? --answer COLUMN",
 }
@@ -273,6 +306,7 @@ def test_what_no_project_could_begin_with_is_refused_and_nothing_is_written(
     empty.write("quote.csv", 'question,answer\n"a,b\n')
     empty.write("wide.csv", "question,answer\na,b\na,b,c\n")
     empty.write("empty.csv", "question,answer\n")
+    empty.write("blank.csv", "my&question,answer\na,b\n")
     empty.write("two.csv", "question,prompt,answer\na,b,c\n")
     before = sorted(empty.path.rglob("*"))
     status, _, err = lmeval("init", *arguments.split())

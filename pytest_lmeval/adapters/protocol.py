@@ -25,6 +25,8 @@ of one request, many at a time. Optional attributes:
     True if an async adapter survives pickling: it may then run in a process of its own.
 ``forwards``
     True if ``complete`` takes requests of applications that go to its server as they are, ``http.forward.Forward``.
+``takes_messages``
+    True if applications may ask it by Anthropic's Messages interface, at ``lm.base_url``.
 ``think_tags``
     Set by the run, where there is such an attribute: the tags around thoughts, or None. An adapter that knows that its
     prompt ends with the opening tag puts it before the text.

@@ -40,7 +40,7 @@ class ReplayAdapter:
     # Whatever a request had in place of the adapter's options is a part of what was asked.
     request_options = frozenset({ANY_OPTION})
     # What a server replied is recorded as what a model said is.
-    forwards = True
+    forwards = takes_messages = True
 
     def __init__(self, path: str) -> None:
         self._path = Path(path)

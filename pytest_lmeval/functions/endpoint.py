@@ -7,20 +7,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import re
 import secrets
 import socket
 import threading
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
-from pytest_lmeval.errors import AdapterError, LmevalError, RequestRefused, UsageError
-from pytest_lmeval.functions.asker import Asker, close_answered, close_failed, open_request, open_step
-from pytest_lmeval.functions.clients.body import ClientRequest, Talks
+from pytest_lmeval.errors import AdapterError, LmevalError, RequestRefused
+from pytest_lmeval.functions.clients.body import ClientRequest, Talks, refused
 from pytest_lmeval.functions.clients.paths import ForwardPaths
 from pytest_lmeval.functions.example import ExampleState
 from pytest_lmeval.functions.loop import Loop
-from pytest_lmeval.functions.steps import Step
 from pytest_lmeval.text import printable
 
 if TYPE_CHECKING:
@@ -28,7 +25,7 @@ if TYPE_CHECKING:
 
     from pytest_lmeval.functions.clients.forwarding import Forwarded
     from pytest_lmeval.functions.clients.interfaces import Interface
-    from pytest_lmeval.types import Completion, Generate
+    from pytest_lmeval.types import Completion
 
 _GONE = 410
 _MISDIRECTED = 421
@@ -45,6 +42,10 @@ _HOW = (
 
 class Answers(Protocol):
     """What the requests of an example are handed to."""
+
+    @property
+    def takes_messages(self) -> bool:
+        """Whether clients may speak Anthropic's interface."""
 
     async def answer(self, state: ExampleState, asked: ClientRequest) -> Completion:
         """Return the answer; raise LmevalError without one."""
@@ -127,7 +128,7 @@ class Endpoint:
         """Answer one HTTP request."""
         # Once, with the first request: what asks aiohttp for its types is not imported before.
         from pytest_lmeval.functions.clients.chat_reply import error_reply
-        from pytest_lmeval.functions.clients.interfaces import interface_of
+        from pytest_lmeval.functions.clients.interfaces import MESSAGES, interface_of
 
         token = _token_of(request)
         if token not in self._examples:
@@ -135,12 +136,14 @@ class Endpoint:
         example = self._examples[token]
         path = _path_of(request)
         what = f"{request.method} {printable(path[:_LONGEST_PATH], keep='')}"
-        interface = interface_of(request.method, path, example.talks)
+        interface = interface_of(request, path, example.talks)
+        if path == MESSAGES and not example.answers.takes_messages:
+            interface = None
         if interface is not None:
             return await _answered(request, interface, example, what)
         try:
             if not self._paths.has(request.method, path):
-                raise _refused(404, f"{what} is not answered here; expected {_expected(self._paths)}")
+                raise refused(404, f"{what} is not answered here; {_expected(self._paths, path)}")
             asked = await _forwarded(request, path)
         except RequestRefused as error:
             example.answers.refuse(example.state, what, error)
@@ -154,77 +157,9 @@ class Endpoint:
         ended = self._gone.get(token)
         if ended is not None:
             self.strays[f"a request to lm.base_url after its example had ended ({ended})"] = None
-            return _refused(_GONE, f"the example that this address belongs to has ended ({ended})")
+            return refused(_GONE, f"the example that this address belongs to has ended ({ended})")
         self.strays[f"a request to the endpoint that names no example: {_HOW}"] = None
-        return _refused(_MISDIRECTED, f"no example is known by this address: {_HOW}")
-
-
-class Clients:
-    """Answers the requests that come in at the endpoint, with the model that ``asker`` asks.
-
-    Raise UsageError where that one's own requests would come in there, and be asked for ever.
-    """
-
-    def __init__(self, asker: Asker, endpoint: Endpoint) -> None:
-        self._asker = asker
-        self.endpoint = endpoint
-        port, own = endpoint.root.rpartition(":")[2], str(getattr(asker.engine.adapter, "base_url", ""))
-        if re.match(rf"https?://(localhost|127\.0\.0\.1|\[::1\]):{port}(/|$)", own):
-            raise UsageError(
-                f"adapter {asker.name}: its base_url {own} is this run's own endpoint; name a model's server"
-            )
-
-    async def answer(self, state: ExampleState, asked: ClientRequest) -> Completion:
-        """Return the answer; raise LmevalError without one, which makes the example an error.
-
-        What the adapter does not take is left out, and noted in the step.
-        """
-        state.check_is_running("a request to lm.base_url")
-        request, step = open_request(state, self._asker.name, asked.messages, asked.fields)
-        taken, left_out = self._asker.taken(request)
-        dropped = sorted((*asked.dropped, *left_out))
-        step.client = {"model": asked.model, **({"dropped": dropped} if dropped else {})}
-        return await self._ask(state, step, request, taken)
-
-    async def forward(self, state: ExampleState, asked: Forwarded) -> web.Response:
-        """Return the reply of the adapter's server; raise LmevalError without one, which makes the example an error."""
-        from pytest_lmeval.adapters.http.forward import forward, model_in
-        from pytest_lmeval.functions.clients.forwarding import reply_to
-
-        state.check_is_running("a request to lm.base_url")
-        what = f"{asked.method} {asked.path}"
-        if not getattr(self._asker.engine.adapter, "forwards", False):
-            refused = _refused(501, f"{what} goes to the adapter's server, and {self._asker.name} has none")
-            self.refuse(state, what, refused)
-            raise refused
-        of = {"task": state.task, "id": state.id, "repeat": state.repeat}
-        request = forward(asked.method, asked.target, asked.content, asked.headers, **of)
-        step = open_step(state, "http", what, request)
-        model = model_in(asked.content)
-        step.client = {"model": model} if model not in ("", self._asker.name) else {}
-        answer = await self._ask(state, step, request, request)
-        try:
-            return reply_to(answer)
-        except AdapterError as error:
-            close_failed(state, step, error)
-            raise
-
-    async def _ask(self, state: ExampleState, step: Step, request: Generate, taken: Generate) -> Completion:
-        try:
-            answer = await self._asker.ask(request, taken)
-        except BaseException as error:
-            found = error
-            if isinstance(error, Exception) and not isinstance(error, LmevalError):
-                found = AdapterError(f"a request to lm.base_url failed: {type(error).__name__}: {error}")
-            close_failed(state, step, found)
-            raise found from None
-        return close_answered(state, step, answer)
-
-    def refuse(self, state: ExampleState, what: str, error: AdapterError) -> None:
-        """Note a request that nobody was asked, ``what`` being its method and path; the example is an error."""
-        step = Step("request", what, start_ms=state.now_ms, may_fail=state.may_fail > 0)
-        state.steps.append(step)
-        close_failed(state, step, error)
+        return refused(_MISDIRECTED, f"no example is known by this address: {_HOW}")
 
 
 def _bind(endpoint: Endpoint) -> int:
@@ -294,27 +229,25 @@ async def _refusing(reading: Awaitable[_Read]) -> _Read:
     try:
         return await reading
     except web.HTTPRequestEntityTooLarge:
-        raise _refused(413, f"the body is larger than {_LARGEST_BODY >> 20} MiB") from None
+        raise refused(413, f"the body is larger than {_LARGEST_BODY >> 20} MiB") from None
     except (ValueError, web.RequestPayloadError) as error:
-        raise _refused(400, str(error)) from None
+        raise refused(400, str(error)) from None
 
 
-def _expected(paths: ForwardPaths) -> str:
-    from pytest_lmeval.functions.clients.interfaces import KNOWN
+def _expected(paths: ForwardPaths, path: str) -> str:
+    from pytest_lmeval.functions.clients.interfaces import KNOWN, MESSAGES
 
-    return f"{', '.join([*(f'POST {path}' for path in KNOWN), *paths.known])}; ini lm_forward_paths names more"
-
-
-def _refused(status: int, message: str) -> RequestRefused:
-    # Short: a table of failures shows the beginning.
-    error = RequestRefused(f"lm.base_url: {message}")
-    error.status, error.said = status, {"message": message}
-    return error
+    if path == MESSAGES:
+        return "Anthropic's interface needs an anthropic: adapter"
+    known = [*(f"POST {path}" for path in KNOWN), *paths.known]
+    return f"expected {', '.join(known)}; ini lm_forward_paths names more"
 
 
 def _token_of(request: web.Request) -> str:
+    """Return the token in the path, as the bearer key, or where clients of Anthropic's interface have their key."""
     scheme, _, key = request.headers.get("Authorization", "").partition(" ")
-    return str(request.match_info.get("token") or (key.strip() if scheme.lower() == "bearer" else ""))
+    bearer = key.strip() if scheme.lower() == "bearer" else ""
+    return str(request.match_info.get("token") or bearer or request.headers.get("x-api-key", ""))
 
 
 def _path_of(request: web.Request) -> str:

@@ -24,7 +24,8 @@ from pytest_lmeval.functions.traced import Traced
 from pytest_lmeval.types import Completion, Generate, Message
 
 if TYPE_CHECKING:
-    from pytest_lmeval.functions.endpoint import Clients, Endpoint
+    from pytest_lmeval.functions.clients.answering import Clients
+    from pytest_lmeval.functions.endpoint import Endpoint
 
 _YES_NO = ("yes", "no")
 _Result = TypeVar("_Result")
@@ -41,7 +42,7 @@ class Services:
     @cached_property
     def clients(self) -> Clients:
         """What answers the requests of applications' own clients; most runs have none."""
-        from pytest_lmeval.functions.endpoint import Clients
+        from pytest_lmeval.functions.clients.answering import Clients
 
         return Clients(self.model, self.endpoint())
 

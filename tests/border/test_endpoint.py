@@ -139,6 +139,12 @@ refused(lm, 501, b"", path="/models", method="GET")
     ),
     row(
         "wrong type",
+        "messages",
+        "refused(lm, 404, {'max_tokens': 1, 'messages': []}, path='/v1/messages')",
+        "lm.base_url: POST /messages is not answered here; Anthropic's interface needs",
+    ),
+    row(
+        "wrong type",
         "servers_tool",
         "refused(lm, 400, {'input': 'hi', 'tools': [{'type': 'web_search'}]}, path='/responses')",
         "tools: expected functions with a name, those of a server",

@@ -35,6 +35,8 @@ class Heard:
             raise self._answer
         return self._answer
 
+    takes_messages = False
+
     async def forward(self, state: ExampleState, asked: Forwarded) -> Any:
         raise AssertionError(asked.target)
 

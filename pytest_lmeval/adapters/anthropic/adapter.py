@@ -29,6 +29,7 @@ class AnthropicAdapter(HttpAdapter[MessagesOptions]):
 
     kind = "anthropic"
     assembly = StreamedMessage
+    takes_messages = True
     # Of those that clients of other interfaces send, the server refuses a request for one that it does not know.
     request_options = frozenset(
         {"model", "temperature", "top_p", "top_k", "thinking", "metadata", "service_tier", "output_config"}

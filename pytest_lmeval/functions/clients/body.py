@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
+from pytest_lmeval.errors import RequestRefused
 from pytest_lmeval.numbers import is_number, is_whole
 from pytest_lmeval.types import Message
 
@@ -113,3 +114,11 @@ NUMBER = (is_number, "a finite number")
 FLAG = (of(bool), "true or false")
 OBJECT = (of(dict), "an object")
 TEXT = (of(str), "a text")
+
+
+def refused(status: int, message: str) -> RequestRefused:
+    """Return the error of a request that nobody is asked."""
+    # Short: a table of failures shows the beginning.
+    error = RequestRefused(f"lm.base_url: {message}")
+    error.status, error.said = status, {"message": message}
+    return error

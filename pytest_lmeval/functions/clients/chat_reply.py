@@ -22,7 +22,7 @@ _KINDS = {401: "authentication_error", 403: "permission_error", 429: "rate_limit
 def error_reply(error: Exception) -> web.Response:
     """Return a server's refusal as it was, as far as it is known, and any other error with a status of its own."""
     given = error.said if isinstance(error, AdapterError) else {}
-    status = _status(error)
+    status = status_of(error)
     kind = given.get("type") or _KINDS.get(status, "invalid_request_error" if status < 500 else "server_error")
     fault = {
         "message": given.get("message") or str(error) or type(error).__name__,
@@ -34,7 +34,8 @@ def error_reply(error: Exception) -> web.Response:
     return web.json_response({"error": fault}, status=status, headers={"x-should-retry": "false"})
 
 
-def _status(error: Exception) -> int:
+def status_of(error: Exception) -> int:
+    """Return the status that a client gets for an error."""
     if isinstance(error, AdapterError):
         return error.status or (504 if isinstance(error, AdapterTimeout) else 502)
     return 402 if isinstance(error, BudgetSpent) else 500

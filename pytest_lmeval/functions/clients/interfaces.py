@@ -9,12 +9,21 @@ from functools import partial
 
 from aiohttp import web
 
-from pytest_lmeval.functions.clients import chat_reply, chat_request, responses_reply, responses_request
+from pytest_lmeval.functions.clients import (
+    chat_reply,
+    chat_request,
+    messages_reply,
+    messages_request,
+    responses_reply,
+    responses_request,
+)
 from pytest_lmeval.functions.clients.body import ClientRequest, Talks
 from pytest_lmeval.types import Completion, Message
 
 KNOWN = ("/chat/completions", "/responses")
-"""The paths of interfaces that are known; POST asks."""
+"""The paths of interfaces that are known in front of any adapter; POST asks."""
+MESSAGES = "/messages"
+"""The path of Anthropic's interface, for adapters that have ``takes_messages``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +35,13 @@ class Interface:
     error: Callable[[Exception], web.Response]
 
 
-def interface_of(method: str, path: str, talks: Talks) -> Interface | None:
+def interface_of(request: web.Request, path: str, talks: Talks) -> Interface | None:
     """Return the interface that a request speaks; None where it is not known. ``talks`` are those of its example."""
-    if method != "POST":
+    if request.method != "POST":
         return None
+    if path == MESSAGES:
+        beta = request.headers.get("anthropic-beta", "")
+        return Interface(partial(messages_request.read_request, beta=beta), _message, messages_reply.error_reply)
     if path == "/responses":
         read = partial(responses_request.read_request, talks=talks)
         return Interface(read, partial(_respond, talks), chat_reply.error_reply)
@@ -43,6 +55,12 @@ async def _chat(request: web.Request, answer: Completion, asked: ClientRequest) 
     if asked.streams:
         return await chat_reply.stream_reply(request, answer, asked)
     return chat_reply.whole_reply(answer, asked)
+
+
+async def _message(request: web.Request, answer: Completion, asked: ClientRequest) -> web.StreamResponse:
+    if asked.streams:
+        return await messages_reply.stream_reply(request, answer, asked)
+    return messages_reply.whole_reply(answer, asked)
 
 
 async def _respond(talks: Talks, request: web.Request, answer: Completion, asked: ClientRequest) -> web.StreamResponse:

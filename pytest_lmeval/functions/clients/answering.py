@@ -1,0 +1,88 @@
+"""What clients ask, asked of the model under test, or of its server."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from pytest_lmeval.errors import AdapterError, LmevalError, UsageError
+from pytest_lmeval.functions.asker import Asker, close_answered, close_failed, open_request, open_step
+from pytest_lmeval.functions.clients.body import ClientRequest, refused
+from pytest_lmeval.functions.endpoint import Endpoint
+from pytest_lmeval.functions.example import ExampleState
+from pytest_lmeval.functions.steps import Step
+
+if TYPE_CHECKING:
+    from aiohttp import web
+
+    from pytest_lmeval.functions.clients.forwarding import Forwarded
+    from pytest_lmeval.types import Completion, Generate
+
+
+class Clients:
+    """Answers the requests that come in at the endpoint, with the model that ``asker`` asks.
+
+    Raise UsageError where that one's own requests would come in there, and be asked for ever.
+    """
+
+    def __init__(self, asker: Asker, endpoint: Endpoint) -> None:
+        self._asker = asker
+        self.endpoint = endpoint
+        self.takes_messages = bool(getattr(asker.engine.adapter, "takes_messages", False))
+        port, own = endpoint.root.rpartition(":")[2], str(getattr(asker.engine.adapter, "base_url", ""))
+        if re.match(rf"https?://(localhost|127\.0\.0\.1|\[::1\]):{port}(/|$)", own):
+            raise UsageError(
+                f"adapter {asker.name}: its base_url {own} is this run's own endpoint; name a model's server"
+            )
+
+    async def answer(self, state: ExampleState, asked: ClientRequest) -> Completion:
+        """Return the answer; raise LmevalError without one, which makes the example an error.
+
+        What the adapter does not take is left out, and noted in the step.
+        """
+        state.check_is_running("a request to lm.base_url")
+        request, step = open_request(state, self._asker.name, asked.messages, asked.fields)
+        taken, left_out = self._asker.taken(request)
+        dropped = sorted((*asked.dropped, *left_out))
+        step.client = {"model": asked.model, **({"dropped": dropped} if dropped else {})}
+        return await self._ask(state, step, request, taken)
+
+    async def forward(self, state: ExampleState, asked: Forwarded) -> web.Response:
+        """Return the reply of the adapter's server; raise LmevalError without one, which makes the example an error."""
+        from pytest_lmeval.adapters.http.forward import forward, model_in
+        from pytest_lmeval.functions.clients.forwarding import reply_to
+
+        state.check_is_running("a request to lm.base_url")
+        what = f"{asked.method} {asked.path}"
+        if not getattr(self._asker.engine.adapter, "forwards", False):
+            error = refused(501, f"{what} goes to the adapter's server, and {self._asker.name} has none")
+            self.refuse(state, what, error)
+            raise error
+        of = {"task": state.task, "id": state.id, "repeat": state.repeat}
+        request = forward(asked.method, asked.target, asked.content, asked.headers, **of)
+        step = open_step(state, "http", what, request)
+        model = model_in(asked.content)
+        step.client = {"model": model} if model not in ("", self._asker.name) else {}
+        answer = await self._ask(state, step, request, request)
+        try:
+            return reply_to(answer)
+        except AdapterError as error:
+            close_failed(state, step, error)
+            raise
+
+    async def _ask(self, state: ExampleState, step: Step, request: Generate, taken: Generate) -> Completion:
+        try:
+            answer = await self._asker.ask(request, taken)
+        except BaseException as error:
+            found = error
+            if isinstance(error, Exception) and not isinstance(error, LmevalError):
+                found = AdapterError(f"a request to lm.base_url failed: {type(error).__name__}: {error}")
+            close_failed(state, step, found)
+            raise found from None
+        return close_answered(state, step, answer)
+
+    def refuse(self, state: ExampleState, what: str, error: AdapterError) -> None:
+        """Note a request that nobody was asked, ``what`` being its method and path; the example is an error."""
+        step = Step("request", what, start_ms=state.now_ms, may_fail=state.may_fail > 0)
+        state.steps.append(step)
+        close_failed(state, step, error)

@@ -1,0 +1,111 @@
+"""An answer, or an error, as Anthropic's Messages interface has it."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Iterator
+from typing import Any
+
+from aiohttp import web
+
+from pytest_lmeval.errors import AdapterError
+from pytest_lmeval.functions.clients.body import ClientRequest
+from pytest_lmeval.functions.clients.chat_reply import status_of
+from pytest_lmeval.functions.clients.events import begun, pieces
+from pytest_lmeval.types import Completion, ToolCall
+
+_REASONS = {"": "end_turn", "stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use"}
+_KINDS = {
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    504: "timeout_error",
+    529: "overloaded_error",
+}
+Event = dict[str, Any]
+
+
+def error_reply(error: Exception) -> web.Response:
+    """Return a server's refusal as it was, as far as it is known, and any other error with a status of its own."""
+    said = error.said if isinstance(error, AdapterError) else {}
+    status = status_of(error)
+    kind = said.get("type") or _KINDS.get(status, "invalid_request_error" if status < 500 else "api_error")
+    fault = {"type": kind, "message": said.get("message") or str(error) or type(error).__name__}
+    # What was worth trying again has been tried again already.
+    return web.json_response({"type": "error", "error": fault}, status=status, headers={"x-should-retry": "false"})
+
+
+def document(answer: Completion, asked: ClientRequest) -> dict[str, Any]:
+    """Return the message with an answer."""
+    reason = "tool_use" if answer.tool_calls else _REASONS.get(answer.finish_reason, answer.finish_reason)
+    return {
+        "id": f"msg_{secrets.token_hex(12)}",
+        "type": "message",
+        "role": "assistant",
+        "model": asked.model,
+        "content": [*_blocks(answer)],
+        "stop_reason": reason,
+        "stop_sequence": None,
+        "usage": {
+            "input_tokens": answer.prompt_tokens or 0,
+            "output_tokens": answer.completion_tokens or 0,
+            "cache_creation_input_tokens": 0,
+            "cache_read_input_tokens": 0,
+        },
+    }
+
+
+def whole_reply(answer: Completion, asked: ClientRequest) -> web.Response:
+    """Return an answer in one piece."""
+    return web.json_response(document(answer, asked))
+
+
+async def stream_reply(request: web.Request, answer: Completion, asked: ClientRequest) -> web.StreamResponse:
+    """Send an answer that is there as events, its texts in a few pieces."""
+    stream = await begun(request)
+    for event in events_of(document(answer, asked)):
+        await stream.send(event, event["type"])
+    return await stream.end()
+
+
+def events_of(message: dict[str, Any]) -> Iterator[Event]:
+    """Yield the events of a message."""
+    usage = {**message["usage"], "output_tokens": 0}
+    yield {"type": "message_start", "message": {**message, "content": [], "stop_reason": None, "usage": usage}}
+    for index, block in enumerate(message["content"]):
+        start, deltas = _parts(block)
+        yield {"type": "content_block_start", "index": index, "content_block": start}
+        for delta in deltas:
+            yield {"type": "content_block_delta", "index": index, "delta": delta}
+        yield {"type": "content_block_stop", "index": index}
+    ended = {name: message[name] for name in ("stop_reason", "stop_sequence")}
+    yield {"type": "message_delta", "delta": ended, "usage": message["usage"]}
+    yield {"type": "message_stop"}
+
+
+def _parts(block: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Return a block as it begins, and the pieces that are added to it."""
+    kind = block["type"]
+    if kind == "tool_use":
+        written = pieces(json.dumps(block["input"]))
+        return {**block, "input": {}}, [{"type": "input_json_delta", "partial_json": piece} for piece in written]
+    deltas = [{"type": f"{kind}_delta", kind: piece} for piece in pieces(block[kind])]
+    return {**block, kind: ""}, deltas
+
+
+def _blocks(answer: Completion) -> Iterator[dict[str, Any]]:
+    if answer.thoughts:
+        # The server's signature is not known; what a client sends back of thoughts is left out.
+        yield {"type": "thinking", "thinking": answer.thoughts, "signature": ""}
+    if answer.text:
+        yield {"type": "text", "text": answer.text, "citations": None}
+    for call in answer.tool_calls:
+        yield {"type": "tool_use", "id": call.id, "name": call.name, "input": _input(call)}
+
+
+def _input(call: ToolCall) -> dict[str, Any]:
+    """Return the arguments of a call; the interface has objects only, whatever the model wrote."""
+    return {"INVALID_JSON": call.arguments} if call.values is None else call.values

@@ -1,0 +1,194 @@
+"""Requests and replies of Anthropic's Messages interface at the endpoint: what reaches a model, and what comes back."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from pytest_lmeval.adapters.anthropic.stream import StreamedMessage
+from pytest_lmeval.functions.clients.body import ClientRequest
+from pytest_lmeval.functions.clients.messages_reply import document, events_of
+from pytest_lmeval.functions.clients.messages_request import read_request
+from pytest_lmeval.types import Completion, Message, ToolCall
+from tests.adapters.anthropic.messages_server import call, message, speaks, text, thought
+from tests.adapters.openai.scripted_server import serving
+from tests.conftest import Project
+from tests.tables import each_row
+
+LOOK = {"name": "look", "description": "Looks.", "input_schema": {"type": "object"}}
+CALL = {"type": "tool_use", "id": "toolu_1", "name": "look", "input": {"at": 1}}
+RESULT = {"type": "tool_result", "tool_use_id": "toolu_1", "content": [{"type": "text", "text": "tea"}]}
+TALK = [
+    {"role": "user", "content": "q"},
+    {"role": "assistant", "content": [thought("hm"), text("I look"), CALL]},
+    {"role": "user", "content": [RESULT, text("and?")]},
+]
+
+
+def read(beta: str = "", **fields: Any) -> ClientRequest:
+    body = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}]} | fields
+    return read_request(json.dumps(body).encode(), beta)
+
+
+def test_blocks_are_messages_and_options_those_of_the_interface() -> None:
+    asked = read(
+        messages=TALK,
+        system=[{"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral"}}],
+        tools=[LOOK | {"type": "custom", "strict": True}],
+        tool_choice={"type": "tool", "name": "look", "disable_parallel_tool_use": True},
+        stop_sequences=["end", ""],
+        top_k=5,
+        stream=True,
+        beta="new-thing",
+    )
+    assert [
+        Message("system", "Be brief."),
+        Message("user", "q"),
+        Message("assistant", "I look", (ToolCall("toolu_1", "look", '{"at": 1}'),)),
+        Message("tool", "tea", (), "toolu_1"),
+        Message("user", "and?"),
+    ] == list(asked.messages)
+    tool = {"name": "look", "description": "Looks.", "parameters": {"type": "object"}, "strict": True}
+    wanted = {"stop": ("end",), "max_tokens": 9, "options": {"top_k": 5}, "tools": (tool,), "tool_choice": "look"}
+    assert wanted == asked.fields
+    assert ("anthropic-beta: new-thing", "cache_control", "tool_choice.disable_parallel_tool_use") == asked.dropped
+    assert asked.streams
+
+
+def test_thoughts_are_not_asked_for_where_the_server_would_miss_those_before() -> None:
+    thinking = {"type": "enabled", "budget_tokens": 1024}
+    assert {"thinking": thinking} == read(thinking=thinking).fields["options"]
+    answered = [*TALK[:2], {"role": "user", "content": [RESULT | {"is_error": True}]}]
+    asked = read(messages=answered, thinking=thinking)
+    assert ({}, ("thinking", "tool_result.is_error")) == (asked.fields["options"], asked.dropped)
+
+
+def _said(role: str, *blocks: Any) -> dict[str, Any]:
+    return {"messages": [{"role": role, "content": list(blocks)}]}
+
+
+REFUSED: Any = (
+    ({"max_tokens": None}, "max_tokens: expected a whole number from 1, got None"),
+    ({"messages": None}, "messages: expected a list of messages, got None"),
+    ({"messages": []}, "messages: expected a list of messages, got []"),
+    ({"messages": [5]}, "messages: expected objects with role user or assistant and content, got 5"),
+    ({"messages": [{"role": "system", "content": "x"}]}, "messages: expected objects with role user or assistant"),
+    (_said("user", {"type": "image"}), "messages: expected blocks text and tool_result of a user, got"),
+    (_said("user", 5), "messages: expected blocks text and tool_result of a user, got 5"),
+    (_said("user", RESULT | {"content": [{"type": "image"}]}), "messages: expected a tool_result with tool_use_id"),
+    (_said("assistant", {"type": "server_tool_use"}), "messages: expected blocks text, tool_use and thinking"),
+    (_said("assistant", CALL | {"input": "x"}), "messages: expected blocks text, tool_use and thinking of a model"),
+    ({"system": 5}, "system: expected a text or a list of blocks, got 5"),
+    ({"system": [5]}, "system: expected a text or blocks of text, got 5"),
+    ({"system": [{"type": "image"}]}, "system: expected a text or blocks of text"),
+    ({"tools": [{"type": "web_search_20250305", "name": "web_search"}]}, "tools: expected tools with a name"),
+    ({"tools": [LOOK | {"input_schema": 5}]}, "tools: look: expected input_schema to be an object"),
+    ({"tool_choice": {"type": "tool", "name": "see"}}, "tool_choice: expected auto, any, none or one of the tools"),
+    ({"mcp_servers": []}, "mcp_servers: expected nothing: a tool of another server is the server's own"),
+    ({"stop_sequences": "end"}, "stop_sequences: expected a list of texts, got 'end'"),
+)
+
+
+@each_row(("fields", "said"), REFUSED)
+def test_what_cannot_be_asked_is_refused_by_name(fields: Any, said: str) -> None:
+    with pytest.raises(ValueError) as raised:  # the message is compared below
+        read(**fields)
+    assert str(raised.value).startswith(said)
+
+
+ANSWERS = (
+    (Completion("yes", finish_reason="stop", prompt_tokens=3, completion_tokens=2), "end_turn"),
+    (Completion(""), "end_turn"),
+    (Completion("ye", finish_reason="length"), "max_tokens"),
+    (Completion("no", finish_reason="refusal"), "refusal"),
+    (
+        Completion("", thoughts="hm", tool_calls=(ToolCall("c", "look", '{"at": 1}'), ToolCall("d", "see", ""))),
+        "tool_use",
+    ),
+)
+
+
+@each_row(("answer", "reason"), ANSWERS)
+def test_the_events_of_a_stream_are_the_message_in_one_piece(answer: Completion, reason: str) -> None:
+    whole = document(answer, read())
+    assert reason == whole["stop_reason"]
+    came = StreamedMessage()
+    for event in events_of(whole):
+        came.add(event)
+    found = came.document()
+    assert came.has_ended
+    for block in found["content"]:
+        block["input"] = json.loads(block["input"]) if isinstance(block.get("input"), str) else block.get("input")
+    assert [{"input": None, **block} for block in whole["content"]] == found["content"]
+    assert {name: whole[name] for name in ("usage", "stop_reason", "model")} == {
+        name: found[name] for name in ("usage", "stop_reason", "model")
+    }
+
+
+EVAL = """
+import http.client, json
+from pytest_lmeval import eval_task
+
+TOOL = {"name": "look", "input_schema": {"type": "object"}, "cache_control": {"type": "ephemeral"}}
+
+def ask(lm, *turns, **more):
+    host, _, path = lm.base_url.removeprefix("http://").partition("/")
+    connection = http.client.HTTPConnection(host, timeout=60)
+    body = {"model": "claude-asked", "max_tokens": 99, "messages": turns, **more}
+    # As the interface's own client, which adds the version to its base URL.
+    connection.request("POST", f"/{path}/v1/messages", json.dumps(body), {"x-api-key": "own"})
+    reply = connection.getresponse()
+    said = reply.read().decode()
+    connection.close()
+    return reply.status, json.loads(said) if said.startswith("{") else said
+
+@eval_task("agent", data=[{"id": "a"}, {"id": "b"}])
+def test_agent(row, lm):
+    question = {"role": "user", "content": row["id"]}
+    _, first = ask(lm, question, tools=[TOOL])
+    assert ("tool_use", {"at": row["id"]}) == (first["stop_reason"], first["content"][-1]["input"])
+    result = {"type": "tool_result", "tool_use_id": first["content"][-1]["id"], "content": "tea"}
+    talk = [question, {"role": "assistant", "content": first["content"]}, {"role": "user", "content": [result]}]
+    _, second = ask(lm, *talk, tools=[TOOL])
+    lm.score("right", [{"type": "text", "text": "it is tea", "citations": None}] == second["content"])
+    assert "event: message_stop" in ask(lm, *talk, tools=[TOOL], stream=True)[1]
+
+@eval_task("refused", data=[{"id": "there"}, {"id": "here"}])
+def test_refused(row, lm):
+    more = {"temperature": 7} if row["id"] == "there" else {"tools": [{"type": "bash", "name": "bash"}]}
+    status, said = ask(lm, {"role": "user", "content": "q"}, **more)
+    assert (400, "error", "invalid_request_error") == (status, said["type"], said["error"]["type"])
+"""
+
+
+def _answer(body: dict[str, Any]) -> dict[str, Any]:
+    last = body["messages"][-1]["content"]
+    if last[0]["type"] == "tool_result":
+        return message(text(f"it is {last[0]['content']}"))
+    return message(thought("hm"), call("toolu_7", "look", at=last[0]["text"]), stop_reason="tool_use")
+
+
+def test_an_application_of_the_interface_is_answered_in_front_of_its_adapter_alone(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-adapter-0123456789")
+    project.write("test_agent.py", EVAL)
+    with serving([speaks(_answer)]) as server:
+        given = f"--lm-adapter-arg=base_url={server.base_url}"
+        result = project.run("test_agent.py", "--lm-adapter=anthropic:claude", given)
+    assert 3 == result.ret
+    examples = project.ledger()
+    assert ["passed", "passed", "error", "error"] == [
+        examples[key]["status"] for key in ("agent:a", "agent:b", "refused:there", "refused:here")
+    ], result.stdout.str()
+    result.stdout.fnmatch_lines(
+        ["*clients asked for claude-asked (7); all were answered by claude*", "*not passed on*: cache_control (6)*"]
+    )
+    result = project.run(
+        "test_agent.py::test_agent", "--lm-adapter=replay:reports/ledger.jsonl", "--lm-report-dir=replayed"
+    )
+    assert 0 == result.ret, result.stdout.str()
+    result = project.run("test_agent.py::test_agent", "--lm-report-dir=other")
+    result.stdout.fnmatch_lines(["*POST /messages is not answered here; Anthropic's interface needs an anthropic: ad*"])

@@ -127,42 +127,6 @@ def test_the_events_of_a_stream_are_the_message_in_one_piece(answer: Completion,
     }
 
 
-EVAL = """
-import http.client, json
-from pytest_lmeval import eval_task
-
-TOOL = {"name": "look", "input_schema": {"type": "object"}, "cache_control": {"type": "ephemeral"}}
-
-def ask(lm, *turns, **more):
-    host, _, path = lm.base_url.removeprefix("http://").partition("/")
-    connection = http.client.HTTPConnection(host, timeout=60)
-    body = {"model": "claude-asked", "max_tokens": 99, "messages": turns, **more}
-    # As the interface's own client, which adds the version to its base URL.
-    connection.request("POST", f"/{path}/v1/messages", json.dumps(body), {"x-api-key": "own"})
-    reply = connection.getresponse()
-    said = reply.read().decode()
-    connection.close()
-    return reply.status, json.loads(said) if said.startswith("{") else said
-
-@eval_task("agent", data=[{"id": "a"}, {"id": "b"}])
-def test_agent(row, lm):
-    question = {"role": "user", "content": row["id"]}
-    _, first = ask(lm, question, tools=[TOOL])
-    assert ("tool_use", {"at": row["id"]}) == (first["stop_reason"], first["content"][-1]["input"])
-    result = {"type": "tool_result", "tool_use_id": first["content"][-1]["id"], "content": "tea"}
-    talk = [question, {"role": "assistant", "content": first["content"]}, {"role": "user", "content": [result]}]
-    _, second = ask(lm, *talk, tools=[TOOL])
-    lm.score("right", [{"type": "text", "text": "it is tea", "citations": None}] == second["content"])
-    assert "event: message_stop" in ask(lm, *talk, tools=[TOOL], stream=True)[1]
-
-@eval_task("refused", data=[{"id": "there"}, {"id": "here"}])
-def test_refused(row, lm):
-    more = {"temperature": 7} if row["id"] == "there" else {"tools": [{"type": "bash", "name": "bash"}]}
-    status, said = ask(lm, {"role": "user", "content": "q"}, **more)
-    assert (400, "error", "invalid_request_error") == (status, said["type"], said["error"]["type"])
-"""
-
-
 def _answer(body: dict[str, Any]) -> dict[str, Any]:
     last = body["messages"][-1]["content"]
     if last[0]["type"] == "tool_result":
@@ -174,7 +138,7 @@ def test_an_application_of_the_interface_is_answered_in_front_of_its_adapter_alo
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-adapter-0123456789")
-    project.write("test_agent.py", EVAL)
+    project.copy("eval_messages")
     with serving([speaks(_answer)]) as server:
         given = f"--lm-adapter-arg=base_url={server.base_url}"
         result = project.run("test_agent.py", "--lm-adapter=anthropic:claude", given)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from pytest_lmeval.loading import default_registry, validate_task
+from pytest_lmeval.project import project_plugins
 
 
 def test_what_is_installed_is_looked_through_again_only_where_something_was_installed(
@@ -36,3 +37,16 @@ def test_what_is_installed_is_looked_through_again_only_where_something_was_inst
     monkeypatch.delitem(sys.modules, "added_metric", raising=False)
     assert "added" in default_registry().metrics
     assert 2 == len(scans)
+
+
+def test_the_plugins_of_a_project_are_found_in_its_folder_which_is_added_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "pyproject.toml").write_text("[tool.lmeval]\nplugins = ['added_by_project']\n")
+    (tmp_path / "added_by_project.py").write_text("def pytest_lmeval_register(registry): pass\n")
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    for _ in range(2):
+        monkeypatch.delitem(sys.modules, "added_by_project", raising=False)
+        (register,) = project_plugins(tmp_path)
+        assert ("added_by_project", 1) == (register.__module__, sys.path.count(str(tmp_path)))
+    monkeypatch.delitem(sys.modules, "added_by_project")

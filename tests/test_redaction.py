@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from urllib.parse import quote
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -100,6 +103,13 @@ def test_a_known_secret_is_hidden_in_every_text(monkeypatch: pytest.MonkeyPatch)
             {"a": (f"got {SECRET.upper()} for application/json", 3)}
         )
         assert SECRET not in repr(scrubber)
+
+
+def test_a_known_secret_is_hidden_as_json_and_addresses_write_it() -> None:
+    scrubber = Scrubber([secret := 'CANARY/7f3a+"9b2c'])
+    written = f"{secret} {json.dumps(secret)} https://host/v1?q={quote(secret, safe='')}&r={quote(secret)}"
+
+    assert '*** "***" https://host/v1?q=***&r=' in scrubber.scrub(written)
 
 
 def test_a_short_secret_is_a_word_that_a_model_may_write() -> None:

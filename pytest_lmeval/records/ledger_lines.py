@@ -105,7 +105,8 @@ def is_ledger(path: Path) -> bool:
     # Nearly every file that is no ledger lacks the name, and need not be parsed.
     if _NAME.encode() not in head:
         return False
-    first = next(((kind, value) for _, kind, value in _parsed(head.split(b"\n", _AHEAD)) if kind != "damaged"), None)
+    lines = head.split(b"\n", _AHEAD + 1)[: _AHEAD + 1]
+    first = next(((kind, value) for _, kind, value in _parsed(lines) if kind != "damaged"), None)
     if first is None:
         return head.removeprefix(_BOM).lstrip().startswith(_START)
     kind, value = first

@@ -112,6 +112,7 @@ def test_a_pre_fabricated_few_shot_answer_is_not_echoed() -> None:
         "What is 7 percent of 3?",
         "Write a Python function f(n) that sings.",
         "Which fish sings?\nA) Cod\nB) Eel",
+        "Label this word as noun or verb: run",
         "Write a Python function clamp(x) that returns x between low and high.",
     ],
 )

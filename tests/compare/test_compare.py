@@ -180,7 +180,8 @@ def test_a_comparison_of_nothing_is_never_green(old: list[float | None], new: li
         f"stale baseline: {counted if some else 'none of its examples could be compared'}; update it"
         == (comparison.reasons[0])
     )
-    assert ("uncompared", None, 1.0) == (comparison.pooled.verdict, comparison.pooled.old, comparison.pooled.p)
+    pooled = comparison.pooled
+    assert ("uncompared", None, 1.0, True) == (pooled.verdict, pooled.old, pooled.p, pooled.exact)
 
 
 def test_a_stale_baseline_hides_no_regression() -> None:

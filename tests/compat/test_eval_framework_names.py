@@ -170,6 +170,8 @@ def test_not_to_know_is_between_right_and_wrong() -> None:
         ("So \\boxed{\\frac12}", ["\\frac{1}{2}"]),
         ("Final Answer: The final answer is 4. I hope it is correct. \\boxed{5}", ["4", "5"]),
         ("first $1$, then $1,000$", ["1000"]),
+        ("it is $5$, or so", ["5"]),
+        ("it costs $5", ["itcosts5"]),
         ("\\boxed 7$ it is", ["7"]),
         ("\\fbox{8}", ["\\fbox{8}"]),
         ("\\boxed{9", ["\\boxed{9"]),

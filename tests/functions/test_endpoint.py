@@ -150,6 +150,12 @@ def test_content_that_is_no_text_is_refused_and_shown(content: object) -> None:
     assert repr(content)[:60] in str(raised.value)
 
 
+def test_a_request_leaves_no_line_in_the_log(endpoint: Endpoint, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level("DEBUG"):
+        assert 200 == send(endpoint, Heard(Completion("x")))[0]
+    assert [] == [record.name for record in caplog.records if record.name.startswith("aiohttp")]
+
+
 def test_content_beside_calls_may_be_absent_and_is_text_or_refused() -> None:
     call = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
 

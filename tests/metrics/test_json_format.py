@@ -48,6 +48,7 @@ NAMED = {"type": "object", "required": ["name"], "properties": {"age": {"type": 
         ('Here you are: {"a": 1}', 1.0, 0.0),
         ('```json\n{"a": 1}\n```', 1.0, 0.0),
         ("{broken} and then [1]", 1.0, 0.0),
+        ("{x} " * 100 + "[1]", 1.0, 0.0),
         ("The answer is 42", 0.0, 0.0),
         ("{'a': 1}", 0.0, 0.0),
         ('{"a": 1,}', 0.0, 0.0),

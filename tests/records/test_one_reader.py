@@ -117,6 +117,7 @@ READ: dict[str, tuple[Callable[[Lines], bytes], View]] = {
         View(BOTH),
     ),
     "damage ahead of the header": (lambda of: b"# mine\n" + of.whole, View(BOTH, 1, True)),
+    "as many damaged lines ahead of the header as may be": (lambda of: b"#\n" * 100 + of.whole, View(BOTH, 100, True)),
     "NaN for a number": (
         lambda of: of.header + of.a.replace(b'"latency_ms":null', b'"latency_ms":NaN') + of.b,
         View({"b": "b 0.0"}, 1),

@@ -14,7 +14,7 @@ from pytest_lmeval.errors import AdapterTimeout
 from pytest_lmeval.formats.declarative.aggregations import cohen_kappa, confusion
 from pytest_lmeval.metrics.parts.replies import read_label, read_number
 from pytest_lmeval.types import Completion, Message
-from tests.formats.declarative.making import EQUALS, ROWS, StubJudge, make, score
+from tests.formats.declarative.making import EQUALS, ROWS, SOLVER, StubJudge, make, score
 from tests.tables import each_row
 
 CLASSIFIER = {"type": "model_as_a_judge_classifier", "correct_labels": ["good"], "incorrect_labels": ["bad"]}
@@ -175,6 +175,15 @@ def test_a_judge_that_does_not_answer_is_an_error_of_the_row(tmp_path: Path) -> 
 
     (result,) = score(make(tmp_path, [CLASSIFIER], ROWS[:1]), "1", judge=Slow())
     assert ("timeout", "scorer model_as_a_judge_classifier: no answer in 60 s") == (result.status, result.error)
+
+
+def test_what_was_asked_of_every_row_of_an_answer_is_used_by_the_example(tmp_path: Path) -> None:
+    rows = "[(sample, {'output': {'choices': [{'message': {'content': part}}]}}) for part in ('a', 'b')]"
+    snippet = {"type": "python", "postprocess_snippet": f"def postprocess(sample, solver_output):\n    return {rows}"}
+    task = make(tmp_path, [LABELER, EQUALS], ROWS[:1], solver={**SOLVER, "postprocessor": snippet})
+    (result,) = score(task, "a-b", judge=StubJudge("english", "english"))
+    assert 2 == len(result.details["rows"])
+    assert (20, 1.0) == (result.usage["prompt_tokens"], result.usage["cost"])
 
 
 def test_what_a_judge_will_be_asked_is_known_once_the_answer_is(tmp_path: Path) -> None:

@@ -19,6 +19,8 @@ import pytest
 
 from pytest_lmeval.errors import SandboxError
 from pytest_lmeval.sandbox import Limits, Sandbox, open_sandbox, scratch
+from pytest_lmeval.sandbox.forkserver import _Server
+from pytest_lmeval.sandbox.levels import Ends
 from tests.descriptors import descriptors_by_target
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="confined needs Linux")
@@ -231,6 +233,18 @@ def test_a_forked_process_has_a_server_of_its_own(own: Sandbox) -> None:
     assert server != theirs
     assert _gone(theirs)
     assert server == _who(own)[0]
+
+
+def test_a_server_that_is_gone_when_a_program_is_handed_over_is_an_error_of_the_sandbox(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    server = _Server(())
+    server._process.kill()
+    server._process.wait()
+    with open(os.devnull) as null, pytest.raises(SandboxError, match="server is gone"):
+        server.start(Limits(), Ends(*[null.fileno()] * 4))
+    server.close()
 
 
 def test_no_room_for_a_scratch_folder_is_an_error_of_the_sandbox(own: Sandbox) -> None:

@@ -31,6 +31,7 @@ def test_a_context_keeps_its_fields_those_of_its_base_first() -> None:
     [
         ({"test_cases": []}, "Tests lacks 'entry_point'; it has the fields test_cases, entry_point"),
         ({"test_cases": [], "entry_pont": "f"}, "Tests has no field 'entry_pont'; did you mean 'entry_point'?"),
+        ({"timeout": 1}, "Tests has no field 'timeout'; expected test_cases, entry_point"),
     ],
 )
 def test_a_missing_or_unknown_field_is_named(fields: dict[str, object], message: str) -> None:

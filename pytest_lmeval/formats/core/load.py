@@ -140,7 +140,7 @@ def _example(entry: Entry, records: Sequence[Record], number: int, shots: int) -
         raise RecordRefused("bad_value", "continuation_delimiter", f"{entry.uri}:{record.line}: an option has no text")
     return Example(
         id=f"ex-{record.line}",
-        prompt=contexts[0] if len(contexts) == 1 else "\n".join(contexts),
+        prompt="\n".join(contexts),
         targets=(record.choices[record.gold],),
         metric="accuracy",
         category=record.category,

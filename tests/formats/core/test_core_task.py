@@ -65,6 +65,7 @@ def test_a_schema_asks_for_the_same_after_every_context(tmp_path: Path) -> None:
     task = task_of(tmp_path, "schema")
     first, second = SCHEMAS[0]["context_options"]
     assert [(first, " was thin."), (second, " was thin.")] == asked(task, task.examples[0])
+    assert f"{first}\n{second}" == task.examples[0].prompt
 
 
 def test_a_text_is_asked_for_in_one_piece(tmp_path: Path) -> None:

@@ -42,6 +42,11 @@ RESPONSES
     prediction: "{{ solver_output.turns[0].content }}"
     ground_truth: rain
 """
+USER_TURNS = """\
+    turns:
+    - user: "How is the weather in {{ sample.city }}?"
+    - user: "And what shall I wear?"
+"""
 TABLE = """
       - {arguments: {city: Riga}, response: {sky: rain}}
       - response: sun
@@ -130,6 +135,7 @@ def test_a_snippet_that_raises_is_an_error_of_the_row(tmp_path: Path) -> None:
         (TABLE, "type: object", "type: dict", "'dict' is not one of"),
         (TABLE, "    tools:\n", "    tool_choice: wether\n    tools:\n", "did you mean 'weather'?"),
         (TABLE, "    tools:\n", "    max_rounds: 0\n    tools:\n", "max_rounds"),
+        (TABLE, USER_TURNS, "    turns: []\n", "definition.solver.turns: column 5: List should have at least 1 item"),
         (SNIPPET, "def respond(", "def answer(", "no function respond(...)"),
         (
             TABLE,

@@ -10,13 +10,10 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from pytest_lmeval.errors import ScoringError, UnknownName
 from pytest_lmeval.types import Completion, Metric, Score
-
-if TYPE_CHECKING:
-    from pytest_lmeval.sandbox import Sandbox
 
 
 class Extraction(NamedTuple):
@@ -92,14 +89,18 @@ def apply_metric(
     prediction: Extraction,
     targets: Sequence[str],
     extras: Mapping[str, Any],
-    sandbox: Sandbox | None = None,
+    helper: Any = None,
 ) -> Score:
     """Return the score of a prediction: all that the metric says of it, and whether there was nothing to score.
 
-    ``extras.not`` turns a right-or-wrong metric round; what could not be parsed is wrong all the same.
+    ``helper`` is the sandbox that the metric needs, or what asks the judge that it asks. ``extras.not`` turns a
+    right-or-wrong metric round, and a judge's level; what could not be parsed is wrong all the same.
     """
     given = (prediction.text, targets, extras)
-    value = metric.function(*given, sandbox) if metric.needs_sandbox else metric.function(*given)
+    if metric.asks_judge and not prediction.found:
+        return Score(0.0, unparsed=True)
+    has_helper = metric.needs_sandbox or metric.asks_judge
+    value = metric.function(*given, helper) if has_helper else metric.function(*given)
     if not isinstance(value, Score):
         score = Score(value, prediction=prediction.text, unparsed=not prediction.found)
     else:
@@ -107,7 +108,7 @@ def apply_metric(
         is_code = value.details.get("code_status", "syntax_error") != "syntax_error"
         unparsed = value.unparsed or (not prediction.found and not is_code)
         score = replace(value, prediction=prediction.text, unparsed=unparsed)
-    if metric.binary and extras.get("not") is True:
+    if (metric.binary or metric.asks_judge) and extras.get("not") is True:
         return replace(score, value=0.0 if score.unparsed else 1.0 - score.value)
     return score
 

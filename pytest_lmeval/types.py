@@ -338,7 +338,8 @@ class Metric:
     installs to get it. ``needs_targets`` is False where a record may be without. A metric that ``takes_calls`` gets the
     output as it is in the ledger, tool calls included, and its examples are asked with ``extras.tools``. ``check``
     raises RecordRefused for targets and extras that no answer could be scored by. ``binary`` says that it gives 1 or 0
-    and nothing between: ``extras.not`` may turn it round.
+    and nothing between: ``extras.not`` may turn it round, as it may one that ``asks_judge``. That one takes as a fourth
+    argument what asks the run's judge.
     """
 
     name: str
@@ -352,6 +353,7 @@ class Metric:
     takes_calls: bool = False
     check: Callable[[Sequence[str], Mapping[str, Any]], None] | None = None
     binary: bool = False
+    asks_judge: bool = False
 
 
 COST_UNKNOWN = "cost_unknown"

@@ -45,10 +45,31 @@ of one request, many at a time. Optional attributes:
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any, Protocol, runtime_checkable
+
+from pytest_lmeval.types import Generate
 
 ANY_OPTION = "*"
 """Among an adapter's ``request_options``: it takes whatever a single request has in place of the adapter's options."""
+
+
+class Wish(dict[str, Any]):
+    """The value of an option of a request that is left out where the adapter, or its server, does not take it."""
+
+
+def without_wishes(request: Generate, keep: Iterable[str] = ()) -> Generate:
+    """Return a request without the wishes among its options, but for those whose names are to be kept."""
+    names = frozenset(keep)
+    options = {name: value for name, value in request.options.items() if name in names or not isinstance(value, Wish)}
+    return request if len(options) == len(request.options) else replace(request, options=options)
+
+
+def as_taken(request: Generate, adapter: object) -> Generate:
+    """Return a request without the wishes that ``adapter`` does not take from a single request."""
+    taken = frozenset(getattr(adapter, "request_options", ()))
+    return request if ANY_OPTION in taken or not request.options else without_wishes(request, taken)
 
 
 @runtime_checkable

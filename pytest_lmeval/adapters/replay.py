@@ -118,6 +118,7 @@ class ReplayJudge:
     tells_cost = False
     cacheable = False
     answers_by_example = True
+    request_options = frozenset({ANY_OPTION})
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -16,7 +16,7 @@ from pytest_lmeval.compare.pairing import Key, Pair, Pairing, pair_up
 from pytest_lmeval.compare.retargeted import Retargeted, retargeted
 from pytest_lmeval.compare.scores import Named, compared_scores, score_pairs
 from pytest_lmeval.leaderboard.board import Leaderboard
-from pytest_lmeval.leaderboard.details import explanation_of, is_function, shown_response, wanted_of
+from pytest_lmeval.leaderboard.details import explanation_of, is_function, reasons_of, shown_response, wanted_of
 from pytest_lmeval.leaderboard.rows import SCORES
 from pytest_lmeval.records.boardfile import NOT_COMPARED
 from pytest_lmeval.records.runfile import RunFile, examples_of
@@ -178,15 +178,17 @@ def _flip_record(flip: Flip) -> dict[str, Any]:
 
 
 def _answer_record(result: ExampleResult) -> dict[str, Any]:
+    said: dict[str, Any] = {"score": result.score, "status": result.status}
+    if reasons := reasons_of(result):
+        said["reason"] = reasons
     if is_function(result):
         # It has no single answer: its own explanation takes that place.
-        return {"output": None, "prediction": explanation_of(result), "score": result.score, "status": result.status}
+        return {"output": None, "prediction": explanation_of(result), **said}
     number = shown_response(result)
     return {
         "output": result.outputs[number] if result.outputs else None,
         "prediction": result.predictions[number] if result.predictions else None,
-        "score": result.score,
-        "status": result.status,
+        **said,
     }
 
 

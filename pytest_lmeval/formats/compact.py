@@ -141,8 +141,9 @@ def _check_turn(turn: Any, field: str, tools: Sequence[Mapping[str, Any]], regis
     metric = known_metric(turn.get("metric", "exact_match"), f"{field}.metric", registry)
     known = registry.metrics[RENAMED.get(metric, metric)]
     check_keys(extras, f"{field}.extras", ("threshold", *known.extras))
-    if known.needs_sandbox:
-        raise RecordRefused("bad_value", f"{field}.metric", f"{metric} runs programs, which a turn cannot")
+    if known.needs_sandbox or known.asks_judge:
+        what = "runs programs" if known.needs_sandbox else "asks a judge"
+        raise RecordRefused("bad_value", f"{field}.metric", f"{metric} {what}, which a turn cannot")
     if "targets" in turn:
         targets = checks.strings(turn["targets"], f"{field}.targets")
         _check_metric(known, metric, targets, extras, f"{field}.extras")
@@ -163,9 +164,9 @@ def _check_metric(metric: Metric, word: str, targets: Sequence[str], extras: Map
     turned = extras.get("not", False)
     if not isinstance(turned, bool):
         raise RecordRefused("bad_type", f"{place}.not", f"expected true or false, got {checks.type_name(turned)}")
-    if turned and not metric.binary:
+    if turned and not (metric.binary or metric.asks_judge):
         raise RecordRefused(
-            "bad_value", f"{place}.not", f"{word} is graded: only a right-or-wrong metric is turned round"
+            "bad_value", f"{place}.not", f"{word} is graded: only a right-or-wrong metric is turned round, and rubric"
         )
 
 

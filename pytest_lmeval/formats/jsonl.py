@@ -20,13 +20,14 @@ from pytest_lmeval.formats.tools import tools_of
 from pytest_lmeval.formats.turning import MAX_ROUNDS, Script, answer_of, by_turn, from_table, said_in
 from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.numbers import is_whole
-from pytest_lmeval.postprocess import apply_metric, predicted, share_of
+from pytest_lmeval.postprocess import Extraction, apply_metric, predicted, share_of
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.task import FollowUp, Prompt, Task, Tools
 from pytest_lmeval.types import Completion, Example, Exchange, Generate, RecordError, Request, Response, Score
 
 if TYPE_CHECKING:
     from pytest_lmeval.formats.defaults import Defaults
+    from pytest_lmeval.formats.rubric import Graded
 
 _SPEC_KEYS = frozenset({"task_id", "category", "metric_name", "post_process"})
 # Of metadata and extras, what describes an example without deciding its score.
@@ -68,7 +69,28 @@ class JsonlTask(Task):
             return score_turns(example, completion, self.registry)
         metric = self.registry.metric(self.metric_name(example))
         prediction = predicted(completion, self.registry.rule(example.post_process), metric)
-        return apply_metric(metric, prediction, example.targets, self._extras(example), tools.sandbox)
+        if metric.asks_judge or "not" in example.metadata:
+            prediction = _given(prediction, completion)
+        helper = self._graded(example, tools) if metric.asks_judge else tools.sandbox
+        return apply_metric(metric, prediction, example.targets, self._extras(example), helper)
+
+    def judges(self, example: Example) -> Sequence[str]:
+        """Return the run's judge where the metric asks one."""
+        metric = None if self.strict else self.registry.metrics.get(self.metric)
+        return ("",) if metric is not None and metric.asks_judge else ()
+
+    def judge_requests(self, example: Example, responses: Sequence[Response]) -> Sequence[Generate] | None:
+        """Return the first question to the judge where the metric asks one."""
+        if not self.judges(example):
+            return None
+        (completion,) = responses
+        assert isinstance(completion, Completion)
+        metric = self.registry.metric(self.metric_name(example))
+        prediction = _given(predicted(completion, self.registry.rule(example.post_process), metric), completion)
+        if not prediction.found:
+            return ()
+        graded = self._graded(example, Tools())
+        return [graded.question(prediction.text, example.targets, example.metadata).first]
 
     def conversation(self, example: Example) -> FollowUp | None:
         """Return what follows the first request of a record with turns."""
@@ -92,6 +114,11 @@ class JsonlTask(Task):
             scoring["timeout_s"] = timeout_of(example.metadata, "metadata" if self.strict else "extras")
         return scoring
 
+    def _graded(self, example: Example, tools: Tools) -> Graded:
+        from pytest_lmeval.formats.rubric import Graded
+
+        return Graded(self.name, example.id, example.prompt, tools.judge)
+
     def _takes_calls(self, example: Example) -> bool:
         return example.metric == TURNS or self.registry.metric(self.metric_name(example)).takes_calls
 
@@ -100,6 +127,11 @@ class JsonlTask(Task):
             return example.metadata
         # A spec record's metadata is the author's own: of it, only the time limit reaches the metric.
         return {"timeout_s": example.metadata["timeout_s"]} if "timeout_s" in example.metadata else {}
+
+
+def _given(prediction: Extraction, completion: Completion) -> Extraction:
+    """Return what is scored: thoughts without an answer are nothing that could be right, or not wrong."""
+    return Extraction(prediction.text, prediction.found and not completion.has_no_answer)
 
 
 def load(source: TaskSource, registry: Registry) -> LoadedFile:

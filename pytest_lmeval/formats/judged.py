@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pytest_lmeval.errors import ScoringError
+from pytest_lmeval.leaderboard.judged import UNREAD
 from pytest_lmeval.types import COST_UNKNOWN, Completion, Generate, Message
 
 NO_JUDGE = "no judge: say which model judges with --lm-judge=SPEC"
-UNREAD = "the judge's reply is no"
-"""How the error of a row begins whose judge said nothing that can be read."""
 _USAGE = ("prompt_tokens", "completion_tokens", "cost")
 
 
@@ -20,7 +19,8 @@ class Question:
     """What a judge is asked on behalf of ``asker``, a scorer or a metric.
 
     ``request`` makes a request of messages. ``repair`` is what a reply is answered with that ``read`` returns None for.
-    The record calls what was read ``verdict``; ``wanted`` says what that is, and ``prompt_hash`` identifies the prompt.
+    The record calls what was read ``verdict``, or has the ``fields`` that are made of it; ``wanted`` says what that is,
+    and ``prompt_hash`` identifies the prompt.
     """
 
     asker: str
@@ -31,6 +31,7 @@ class Question:
     verdict: str
     wanted: str
     prompt_hash: str
+    fields: Callable[[Any], Mapping[str, Any]] | None = None
 
     @property
     def first(self) -> Generate:
@@ -59,27 +60,48 @@ def judge_of(judges: Any, spec: str) -> Any:
     return judges.model(spec) if spec else judges
 
 
+def dialogue(question: Question) -> Generator[tuple[Message, ...], str, tuple[Any, str]]:
+    """Yield what to ask, take the reply, and return what was read in it, and "".
+
+    What cannot be read is asked for once more. Return None, and a sentence that says so, where nothing can be read.
+    """
+    reply = yield question.opening
+    verdict = question.read(reply)
+    if verdict is None:
+        reply = yield asked_again(question.opening, reply, question.repair())
+        verdict = question.read(reply)
+    return verdict, "" if verdict is not None else unread_text(question.wanted, reply)
+
+
 def consult(judge: Any, question: Question) -> Consultation:
     """Ask ``judge``, once more where its reply cannot be read; raise AdapterError where it does not answer."""
-    replies = [_ask(judge, question.first)]
-    verdict = question.read(replies[0][1].text)
-    if verdict is None:
-        replies.append(
-            _ask(judge, question.request(asked_again(question.opening, replies[0][1].text, question.repair())))
-        )
-        verdict = question.read(replies[1][1].text)
+    replies: list[tuple[Generate, Completion]] = []
+    talk = dialogue(question)
+    try:
+        asked = next(talk)
+        while True:
+            replies.append(_ask(judge, question.request(asked)))
+            asked = talk.send(replies[-1][1].text)
+    except StopIteration as end:
+        verdict, unread = end.value
     completions = [completion for _, completion in replies]
-    unread = "" if verdict is not None else unread_text(question.wanted, completions[-1].text)
     entries, adapter_key = [], str(getattr(judge, "adapter_key", ""))
     for number, (request, completion) in enumerate(replies):
         key = judge.key(request)
+        said = verdict if number == len(replies) - 1 else None
         entries.append(
             {
                 "scorer": question.asker,
                 "judge": str(getattr(judge, "name", "")),
                 "prompt_hash": question.prompt_hash,
                 "output": completion.text,
-                question.verdict: verdict if number == len(replies) - 1 else None,
+                **(
+                    {question.verdict: said}
+                    if question.fields is None
+                    else {}
+                    if said is None
+                    else question.fields(said)
+                ),
                 "repaired": number > 0,
                 **({"key": key} if key else {}),
                 **({"adapter_key": adapter_key} if adapter_key else {}),

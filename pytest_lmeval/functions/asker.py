@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from pytest_lmeval.adapters.protocol import ANY_OPTION
+from pytest_lmeval.adapters.protocol import ANY_OPTION, as_taken
 from pytest_lmeval.adapters.resolve import adapter_name
 from pytest_lmeval.asking.ask import Answer
 from pytest_lmeval.asking.engine import Engine
@@ -91,10 +91,8 @@ class Asker:
             sent = None if sent is None else replace(sent, nth=request.nth)
         if self._known is not None and (known := self._recalled(self._known, request)) is not None:
             return known
-        refused = request.options.keys() - self._options
-        if refused and sent is None and ANY_OPTION not in self._options:
-            takes = f"it takes {', '.join(sorted(self._options))}" if self._options else "it takes none per request"
-            raise AdapterError(f"adapter {self.name} does not take {', '.join(sorted(refused))} from lm.ask; {takes}")
+        if request.options and sent is None and ANY_OPTION not in self._options:
+            sent = self._with_options_taken(request)
         if self.engine.budget is not None:
             await self._turn(self.engine.budget)
         answer = await self._answer(request if sent is None else sent)
@@ -105,6 +103,15 @@ class Asker:
         assert isinstance(answer, Completion)
         self._note(Exchange(request, answer))
         return answer
+
+    def _with_options_taken(self, request: Generate) -> Generate:
+        """Return a request without the wishes that the adapter does not take; raise AdapterError for other options."""
+        sent = as_taken(request, self.engine.adapter)
+        refused = sent.options.keys() - self._options
+        if refused:
+            takes = f"it takes {', '.join(sorted(self._options))}" if self._options else "it takes none per request"
+            raise AdapterError(f"adapter {self.name} does not take {', '.join(sorted(refused))} from lm.ask; {takes}")
+        return sent
 
     def _settle(self, budget: Budget, answer: Answer) -> None:
         try:

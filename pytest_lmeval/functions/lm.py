@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
-from pytest_lmeval.errors import ScoringError, UsageError
+from pytest_lmeval.errors import UsageError
 from pytest_lmeval.functions.asker import (
     Asker,
     Asking,
@@ -17,15 +17,15 @@ from pytest_lmeval.functions.asker import (
     fields_of,
     messages_of,
     open_request,
-    open_step,
 )
 from pytest_lmeval.functions.example import ExampleState, place
 from pytest_lmeval.functions.traced import Traced
-from pytest_lmeval.types import Completion, Generate, Message
+from pytest_lmeval.types import Completion
 
 if TYPE_CHECKING:
     from pytest_lmeval.functions.clients.answering import Clients
     from pytest_lmeval.functions.endpoint import Endpoint
+    from pytest_lmeval.functions.judging import Grade, Judgment
 
 _YES_NO = ("yes", "no")
 _Result = TypeVar("_Result")
@@ -141,32 +141,17 @@ class LmBase(Traced):
         step.may_fail = step.may_fail or may_fail
         return (yield from answered(state, step, model, request))
 
-    def _judging(self, question: str, text: str, labels: Sequence[str]) -> Asking[str]:
-        from pytest_lmeval.functions.judging import dialogue
+    def _judging(self, question: str, text: str, labels: Sequence[str], *, reason: bool) -> Asking[Any]:
+        from pytest_lmeval.functions.judging import consulting, labelling
 
-        talk = dialogue(question, str(text), labels)
-        try:
-            asked = next(talk)
-            while True:
-                answer = yield from self._judged(asked)
-                asked = talk.send(answer.text)
-        except StopIteration as end:
-            return str(end.value)
-        except ScoringError as error:
-            self._running.fail(error)
-            raise
+        inquire = partial(labelling, question, str(text), labels, reason=reason)
+        return consulting(self._running, self._services.judge, inquire)
 
-    def _judged(self, asked: tuple[Message, ...]) -> Asking[Completion]:
-        from pytest_lmeval.functions.judging import NO_JUDGE
+    def _grading(self, rubric: str, text: str, given: Mapping[str, Any]) -> Asking[Grade]:
+        from pytest_lmeval.functions.judging import consulting, grading
 
-        state, judge = self._running, self._services.judge
-        state.check_is_running("lm.judge")
-        if judge is None:
-            raise ScoringError(f"{place()}: {NO_JUDGE}")
-        request = Generate(asked, state.task, state.id, state.repeat)
-        step = open_step(state, "judge", judge.name, request)
-        step.adapter_key = judge.key
-        return (yield from answered(state, step, judge, request))
+        inquire = partial(grading, rubric, str(text), **given)
+        return consulting(self._running, self._services.judge, inquire)
 
 
 class Lm(LmBase):
@@ -197,12 +182,43 @@ class Lm(LmBase):
         given |= {"max_tokens": max_tokens, "temperature": temperature, "model": model}
         return self._awaited(self._running.promise("lm.ask"), self._asking(prompt, given, may_fail=may_fail))
 
-    def judge(self, question: str, text: str, *, labels: Sequence[str] = _YES_NO) -> Coroutine[Any, Any, str]:
+    @overload
+    def judge(
+        self, question: str, text: str, *, labels: Sequence[str] = _YES_NO, reason: Literal[False] = False
+    ) -> Coroutine[Any, Any, str]: ...
+
+    @overload
+    def judge(
+        self, question: str, text: str, *, labels: Sequence[str] = _YES_NO, reason: Literal[True]
+    ) -> Coroutine[Any, Any, Judgment]: ...
+
+    def judge(
+        self, question: str, text: str, *, labels: Sequence[str] = _YES_NO, reason: bool = False
+    ) -> Coroutine[Any, Any, Any]:
         """Return the label that the judge (``--lm-judge``) gives to ``text``; it is asked twice where it says none.
 
-        Raises ScoringError, and makes the example an error, without a judge and where no reply is a label.
+        With ``reason`` it says first why: a :class:`Judgment` with ``label`` and ``reason``. Raises ScoringError, and
+        makes the example an error, without a judge and where no reply is a label.
         """
-        return self._awaited(self._running.promise("lm.judge"), self._judging(question, text, labels))
+        return self._awaited(self._running.promise("lm.judge"), self._judging(question, text, labels, reason=reason))
+
+    def grade(
+        self,
+        rubric: str,
+        text: str,
+        *,
+        reference: str = "",
+        levels: Mapping[Any, str] | None = None,
+        human_label: object = None,
+    ) -> Coroutine[Any, Any, Grade]:
+        """Return the level that the judge (``--lm-judge``) gives ``text`` by ``rubric``, with its reason.
+
+        ``levels`` are two numbers in [0, 1] or more, increasing, each with what it means; without any, 0 and 1.
+        ``reference`` is a right answer that it may compare with, ``human_label`` what a person said of the text. A
+        reply without a level is asked for once more; raises ScoringError, and makes the example an error, after that.
+        """
+        given = {"reference": reference, "levels": levels, "human_label": human_label}
+        return self._awaited(self._running.promise("lm.grade"), self._grading(rubric, text, given))
 
     async def _awaited(self, made: object, work: Asking[_Result]) -> _Result:
         self._running.keep(made)
@@ -240,9 +256,35 @@ class BlockingLm(LmBase):
         given |= {"max_tokens": max_tokens, "temperature": temperature, "model": model}
         return self._waited(self._asking(prompt, given, may_fail=may_fail))
 
-    def judge(self, question: str, text: str, *, labels: Sequence[str] = _YES_NO) -> str:
+    @overload
+    def judge(
+        self, question: str, text: str, *, labels: Sequence[str] = _YES_NO, reason: Literal[False] = False
+    ) -> str: ...
+
+    @overload
+    def judge(
+        self, question: str, text: str, *, labels: Sequence[str] = _YES_NO, reason: Literal[True]
+    ) -> Judgment: ...
+
+    def judge(
+        self, question: str, text: str, *, labels: Sequence[str] = _YES_NO, reason: bool = False
+    ) -> str | Judgment:
         """Return the label that the judge gives to ``text``; see :meth:`Lm.judge`."""
-        return self._waited(self._judging(question, text, labels))
+        found: str | Judgment = self._waited(self._judging(question, text, labels, reason=reason))
+        return found
+
+    def grade(
+        self,
+        rubric: str,
+        text: str,
+        *,
+        reference: str = "",
+        levels: Mapping[Any, str] | None = None,
+        human_label: object = None,
+    ) -> Grade:
+        """Return the level that the judge gives ``text`` by ``rubric``; see :meth:`Lm.grade`."""
+        given = {"reference": reference, "levels": levels, "human_label": human_label}
+        return self._waited(self._grading(rubric, text, given))
 
     def _waited(self, work: Asking[_Result]) -> _Result:
         try:

@@ -8,7 +8,7 @@ from dataclasses import field
 from typing import Any
 
 from pytest_lmeval.frozen import dataclass
-from pytest_lmeval.leaderboard.details import steps_of
+from pytest_lmeval.leaderboard.details import steps_of, verdict_text
 from pytest_lmeval.types import COST_UNKNOWN, Completion
 
 _COUNTS = ("prompt_tokens", "completion_tokens", "reasoning_tokens", "cost")
@@ -28,7 +28,7 @@ class Step:
     application has no answer, and that is no error; nor is one that ``may_fail``. ``client`` has, of a request of an
     application's own client, the ``model`` that it asked for, and the names of what was ``dropped`` of it.
     ``served_by`` is what the server says of the model that answered. ``adapter_key`` identifies a judge among those
-    of its name.
+    of its name, ``verdict`` is what it was found to say, with its ``reason``.
     """
 
     kind: str
@@ -47,6 +47,7 @@ class Step:
     client: Mapping[str, Any] = field(default_factory=dict)
     served_by: str = ""
     adapter_key: str = ""
+    verdict: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def is_open(self) -> bool:
@@ -68,6 +69,7 @@ class Step:
             "client": dict(self.client),
             "served_by": self.served_by,
             "adapter_key": self.adapter_key,
+            "verdict": dict(self.verdict),
         }
         # 0, False and "" are outputs; only None means that there is no output.
         known = {name: value for name, value in own.items() if value is not None}
@@ -114,7 +116,7 @@ def _line(step: Mapping[str, Any]) -> str:
     ms = step.get("ms")
     took = f" ({ms:.0f} ms)" if isinstance(ms, int | float) else ""
     came = f"error: {step['error']}" if step.get("error") else _cut(step.get("output"))
-    came = "cancelled" if step.get("cancelled") else came
+    came = "cancelled" if step.get("cancelled") else _cut(verdict_text(step)) or came
     return f"{step.get('kind')} {step.get('name', '')}{took}: {_cut(step.get('input'))} -> {came}"
 
 

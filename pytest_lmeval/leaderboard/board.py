@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from operator import attrgetter
 from types import MappingProxyType
@@ -24,6 +24,7 @@ from pytest_lmeval.leaderboard.aggregations import (
 )
 from pytest_lmeval.leaderboard.details import (
     METRIC,
+    RUBRIC,
     Trace,
     is_function,
     named_scores,
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from pytest_lmeval.task import Task
 
 _NOTHING: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
-_DETAILS, _STATUS = map(attrgetter, ("outcome.details", "outcome.status"))
+_DETAILS, _STATUS, _METRIC = map(attrgetter, ("outcome.details", "outcome.status", "question.metric"))
 _CUT_OFF, _UNPARSED, _IS_SCORED = map(attrgetter, ("answer.cut_off", "outcome.unparsed", "is_scored"))
 SCHEMA = "pytest-lmeval/leaderboard/2"
 
@@ -196,7 +197,14 @@ def build_board(
 
     ``aggregates`` are, by task, what tasks with aggregations of their own made of all their results.
     """
-    rows = tuple(_rows(infos, results, facts.floors, aggregates))
+    results = [*results]
+    of_functions = traces(results) if METRIC in map(_METRIC, results) else []
+    graded = set()
+    for result, steps in of_functions:
+        for step in steps:
+            if "verdict" in step:
+                graded.add(result.question.task)
+    rows = tuple(_rows(infos, results, facts.floors, aggregates, graded))
     everything = [result for row in rows for result in row.per_example]
     deciding = [result for result in everything if result.decides]
     counts = _counts(everything, facts)
@@ -204,7 +212,6 @@ def build_board(
     is_whole = complete and "shard" not in facts.selection
     of_core = [row for row in rows if CENTERED in row.metrics]
     overall, bounds = _overall(rows) if is_whole else (None, None)
-    of_functions = traces(everything) if any(row.metric == METRIC for row in rows) else []
     notes = notes_of(of_functions, facts.adapter) if of_functions else []
     return Leaderboard(
         facts=facts,
@@ -229,18 +236,24 @@ def _rows(
     results: Iterable[ExampleResult],
     floors: Mapping[str, float],
     aggregates: Mapping[str, Mapping[str, Any]],
+    graded: Collection[str],
 ) -> Iterator[TaskRow]:
     known = {info.name: info for info in infos}
     by_task: dict[str, list[ExampleResult]] = defaultdict(list)
     for result in results:
         by_task[result.question.task].append(result)
     for name in sorted(known.keys() | by_task):
-        info = known.get(name) or TaskInfo(name, "")
+        info, own = known.get(name) or TaskInfo(name, ""), by_task[name]
         if floors:
             from pytest_lmeval.leaderboard.scores import with_floors
 
             info = with_floors(info, floors, known)
-        yield make_row(info, by_task[name], _floor(info, floors), aggregates.get(name, {}))
+        made = aggregates.get(name, {})
+        if not made and own and (name in graded or own[0].question.metric == RUBRIC):
+            from pytest_lmeval.leaderboard.judged import judged
+
+            made = judged(own)
+        yield make_row(info, own, _floor(info, floors), made)
 
 
 def _is_complete(rows: Sequence[TaskRow], counts: Mapping[str, int], facts: RunFacts) -> bool:

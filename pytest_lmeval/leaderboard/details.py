@@ -19,6 +19,8 @@ BY_NAME = frozenset((METRIC, CHECKS))
 """The metrics whose further scores are sub-rows of their task."""
 WHY = "why"
 """The detail that has the reasons of scores, by name."""
+RUBRIC = "rubric"
+"""The metric of examples that a judge grades."""
 NO_ROW = "{}"
 """Represents the row of a function without data."""
 FUNCTION = "function"
@@ -91,6 +93,33 @@ def steps_of(details: Mapping[str, Any]) -> Iterator[Sequence[Mapping[str, Any]]
         yield [step for step in steps if isinstance(step, dict)] if isinstance(steps, (list, tuple)) else ()
 
 
+def verdict_text(step: Mapping[str, Any]) -> str:
+    """Return what a judge was found to say in a step, and why; "" where that is not recorded."""
+    verdict = step.get("verdict")
+    if not isinstance(verdict, Mapping):
+        return ""
+    value = verdict.get("label", verdict.get("score"))
+    value = f"{value:g}" if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
+    by = f" by {verdict['rubric']!r}" if verdict.get("rubric") else ""
+    return f"{value}{by}: {verdict.get('reason') or 'no reason given'}"
+
+
+def verdicts_in(details: Mapping[str, Any]) -> list[str]:
+    """Return what judges said in the steps of one repeat, and why."""
+    steps = details.get("steps")
+    found = [verdict_text(step) for step in steps if isinstance(step, Mapping)] if isinstance(steps, list) else []
+    return [said for said in found if said]
+
+
+def reasons_of(result: ExampleResult) -> str:
+    """Return what judges said of the response that is shown, and why, one a line; "" where none gave a reason."""
+    found = details_of(result)
+    if is_function(result):
+        return "\n".join(verdicts_in(found[_worst(result, len(found))]))
+    own = found[min(shown_response(result), len(found) - 1)]
+    return str(own.get("reason") or "") if "judge" in own else ""
+
+
 def answered_requests(details: Mapping[str, Any], kind: str = "request", asked: str = "") -> list[dict[str, Any]]:
     """Return the answers in recorded steps, as :func:`~pytest_lmeval.records.answers.recorded_answer` reads them.
 
@@ -138,11 +167,14 @@ def _decisions(result: ExampleResult) -> list[str]:
 def shown_output(result: ExampleResult) -> str:
     """Return what the application answered, as text or JSON; of repeats the worst; "" where there is nothing."""
     repeats = details_of(result)
-    scores = result.details.get("scores")
-    worst = scores.index(min(scores)) if isinstance(scores, list) and len(scores) == len(repeats) else 0
-    found = [repeats[worst], *repeats]
+    found = [repeats[_worst(result, len(repeats))], *repeats]
     value = next((each[OUTPUT] for each in found if each.get(OUTPUT) is not None), "")
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _worst(result: ExampleResult, repeats: int) -> int:
+    scores = result.details.get("scores")
+    return scores.index(min(scores)) if isinstance(scores, list) and len(scores) == repeats else 0
 
 
 def notes_of(of_functions: Sequence[Trace], adapter: str) -> list[str]:

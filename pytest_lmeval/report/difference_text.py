@@ -12,6 +12,7 @@ from pytest_lmeval.leaderboard.details import (
     answers_in,
     explanation_of,
     is_function,
+    reasons_of,
     shown_output,
     shown_response,
     wanted_text,
@@ -27,6 +28,7 @@ _FLIP_HEADINGS = ("example", "prompt", "targets", "old output", "new output")
 _PROMPT_TAIL = 400
 _TEXT_HEAD = 600
 _CELL = 160
+_REASON = 300
 _WORSE, _BETTER = "passed before, and not now", "passes now, and did not before"
 
 
@@ -123,6 +125,8 @@ def _one_flip(flip: Flip) -> list[str]:
         lines += _block("targets" if flip.new.targets else "expected calls", wanted)
     for name, result in (("old", flip.old), ("new", flip.new)):
         lines += _block(f"{name} ({score_text(result.score)})", _output(result))
+        if reasons := reasons_of(result):
+            lines += _block(f"{name}, judged", reasons)
     return [*lines, ""]
 
 
@@ -150,18 +154,25 @@ def _output(result: ExampleResult) -> str:
 def _flip_table(title: str, flips: Sequence[Flip], limit: int) -> list[str]:
     if not flips:
         return []
-    rows = [row for flip in flips[:limit] for row in _flip_rows(flip)]
-    return folded(f"{title}: {len(flips)}", _FLIP_HEADINGS, rows, len(flips) - limit)
+    has_reasons = any(reasons_of(result) for flip in flips[:limit] for result in (flip.old, flip.new))
+    rows = [row for flip in flips[:limit] for row in _flip_rows(flip, has_reasons=has_reasons)]
+    headings = (*_FLIP_HEADINGS, *(("old, judged", "new, judged") if has_reasons else ()))
+    return folded(f"{title}: {len(flips)}", headings, rows, len(flips) - limit)
 
 
-def _flip_rows(flip: Flip) -> list[tuple[str, ...]]:
+def _flip_rows(flip: Flip, *, has_reasons: bool) -> list[tuple[str, ...]]:
     """Return the row of a flip; two where the prompts differ, with what was said to each."""
+    old_reason, new_reason = ([head(reasons_of(side), _REASON)] if has_reasons else [] for side in (flip.old, flip.new))
+    nothing = [""] * len(old_reason)
     name, targets = f"{flip.new.task}: {flip.new.id}", head(wanted_text(flip.new, quoted=False), _CELL)
     old, new = head(_output(flip.old), _CELL), head(_output(flip.new), _CELL)
     prompts = [tail(prompt, _CELL) for _, prompt in _prompts(flip)]
     if len(prompts) == 1:
-        return [(name, prompts[0], targets, old, new)]
-    return [(f"{name}, before", prompts[0], targets, old, ""), (f"{name}, now", prompts[1], targets, "", new)]
+        return [(name, prompts[0], targets, old, new, *old_reason, *new_reason)]
+    return [
+        (f"{name}, before", prompts[0], targets, old, "", *old_reason, *nothing),
+        (f"{name}, now", prompts[1], targets, "", new, *nothing, *new_reason),
+    ]
 
 
 def _bullets(entries: Sequence[str]) -> list[str]:

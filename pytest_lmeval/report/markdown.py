@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from pytest_lmeval.leaderboard.board import Leaderboard
-from pytest_lmeval.leaderboard.details import shown_response, wanted_text
+from pytest_lmeval.leaderboard.details import reasons_of, shown_response, wanted_text
 from pytest_lmeval.leaderboard.rows import SCORES
 from pytest_lmeval.report.tables import (
     CHANGE_HEADINGS,
@@ -33,6 +33,7 @@ COMMENT_BYTES = 60_000
 _FLIPS = 25
 _REASONS = 20
 _TEXT = 80
+_REASON = 300
 _REPEATED = re.compile(r"(?:pass[@^]|maj@)\d+")
 _VERDICTS = {
     "pass": "passed",
@@ -110,16 +111,19 @@ def _failed(board: Leaderboard) -> list[str]:
     if not failed:
         return []
     failed.sort(key=lambda result: not result.must_pass)
+    has_reasons = any(map(reasons_of, failed[:_FLIPS]))
     rows = [
         (
             f"{result.task}: {result.id}",
             result.status,
             head(wanted_text(result, quoted=False), _TEXT),
             head(_answer(result), _TEXT),
+            *((head(reasons_of(result), _REASON),) if has_reasons else ()),
         )
         for result in failed[:_FLIPS]
     ]
-    return folded(f"Failed: {len(failed)}", ("example", "status", "wanted", "said"), rows, len(failed) - _FLIPS)
+    headings = ("example", "status", "wanted", "said", *(("judged",) if has_reasons else ()))
+    return folded(f"Failed: {len(failed)}", headings, rows, len(failed) - _FLIPS)
 
 
 def _answer(result: ExampleResult) -> str:
@@ -141,15 +145,25 @@ def _flips(title: str, flips: Sequence[Mapping[str, Any]]) -> list[str]:
     if not flips:
         return []
     has_prompts = any("old_prompt" in flip for flip in flips)
-    rows = [(*_flip(flip), *(_prompts(flip) if has_prompts else ())) for flip in flips[:_FLIPS]]
+    has_reasons = any("reason" in flip[side] for flip in flips for side in ("old", "new"))
+    rows = [
+        (*_flip(flip), *(_reasons(flip) if has_reasons else ()), *(_prompts(flip) if has_prompts else ()))
+        for flip in flips[:_FLIPS]
+    ]
     headings = (
         "example",
         "wanted",
         "said before",
         "says now",
+        *(("judged before", "judged now") if has_reasons else ()),
         *(("prompt before", "prompt now") if has_prompts else ()),
     )
     return folded(f"{title}: {len(flips)}", headings, rows, len(flips) - _FLIPS)
+
+
+def _reasons(flip: Mapping[str, Any]) -> tuple[str, str]:
+    before, now = (head(str(flip[side].get("reason", "")), _REASON) for side in ("old", "new"))
+    return before, now
 
 
 def _prompts(flip: Mapping[str, Any]) -> tuple[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from pytest_lmeval.adapters.protocol import as_taken
 from pytest_lmeval.adapters.resolve import adapter_name
 from pytest_lmeval.asking.engine import Engine
 from pytest_lmeval.errors import ScoringError
@@ -84,14 +85,17 @@ class Judge(NamedJudges):
     def _send(self, wanted: Mapping[str, Generate]) -> None:
         new = [key for key in wanted if self._recalled(key) is None]
         if new:
-            self.engine.send(new, lambda key: (wanted[key],))
+            self.engine.send(new, lambda key: (self._taken(wanted[key]),))
 
     def _answer(self, key: str, wanted: Mapping[str, Generate]) -> Completion:
         if (recalled := self._recalled(key)) is not None:
             return Completion(recalled)
-        (answer,) = self.engine.respond(key, lambda other: (wanted[other],))
+        (answer,) = self.engine.respond(key, lambda other: (self._taken(wanted[other]),))
         assert isinstance(answer, Completion)
         return answer
+
+    def _taken(self, request: Generate) -> Generate:
+        return as_taken(request, self.engine.adapter) if request.options else request
 
     def _recalled(self, key: str) -> str | None:
         replies = self._known.get(key)

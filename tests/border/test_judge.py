@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -18,13 +19,24 @@ class Judge:
     name = "judge.v1"
 
     async def complete(self, request):
-        said = request.prompt[0].content.partition("Judge: ")[2]
+        asked = request.prompt[0].content
+        if asked.startswith("Grade"):
+            return GRADES[asked.rpartition("<text-")[2].splitlines()[1]]
+        said = asked.partition("Judge: ")[2]
         if said == "cancelled":
             raise asyncio.CancelledError
         if said == "raising":
             raise ValueError("the judge fell over")
         return REPLIES.get(said, "yes")
 
+GRADES = {
+    "no score": '{"reason": "so"}',
+    "typed score": '{"reason": "so", "score": true}',
+    "prose": "It deserves a 1.",
+    "below": '{"reason": "so", "score": -1}',
+    "two scores": '{"reason": "so", "score": 0, "score": 1}',
+    "turned": '{"score": 1, "reason": "so"}',
+}
 REPLIES = {
     "absent": None,
     "empty": "",
@@ -39,15 +51,41 @@ REPLIES = {
 SAID = ("absent", "empty", "typed", "large", "costly", "escape", "twice", "thought", "cancelled", "raising", "good")
 
 
+NO_GRADE = "rubric: the judge's reply is no JSON object with a reason and a score"
+GRADES = [
+    ("empty", "a grade without a score", "no score", NO_GRADE),
+    ("wrong type", "a score that is true", "typed score", NO_GRADE),
+    ("wrong type", "a grade in prose", "prose", NO_GRADE),
+    ("not finite or negative", "a score below all levels", "below", NO_GRADE),
+    ("twice", "two scores in one grade", "two scores", NO_GRADE),
+    ("out of order", "the score before the reason", "turned", ""),
+]
+GRADED = "".join(
+    json.dumps({"id": said, "prompt": f"say: {said}", "metric": "rubric", "extras": {"rubric": "Good?"}}) + "\n"
+    for _, _, said, _ in GRADES
+)
+
+
 def refused(kind: str, what: str, said: str, says: str) -> Row:
     example = f"polite:{SAID.index(said)}"
     return Row(kind=kind, what=what, fate="refused", example=example, status="error", says=says)
 
 
+def _grade(row: tuple[str, str, str, str]) -> Row:
+    kind, what, said, says = row
+    fields = {"status": "error", "says": says, "fate": "refused"} if says else {"status": "passed"}
+    return Row(kind=kind, what=what, example=f"grade:{said}", **fields)  # type: ignore[arg-type]  # of two kinds
+
+
 UNREAD = "the judge's reply is no label"
 BORDER = Border(
     name="a judge's reply",
-    files={"judge.py": JUDGE, "tasks/polite.yaml": POLITE, "tasks/rows.csv": "\n".join(["said", *SAID, ""])},
+    files={
+        "judge.py": JUDGE,
+        "tasks/polite.yaml": POLITE,
+        "tasks/grade.jsonl": GRADED,
+        "tasks/rows.csv": "\n".join(["said", *SAID, ""]),
+    },
     arguments=("--lm-adapter=model:Model", "--lm-judge=judge:Judge", "--lm-retries=0"),
     code=3,
     rows=(
@@ -66,6 +104,7 @@ BORDER = Border(
             example=f"polite:{SAID.index('thought')}",
             status="passed",
         ),
+        *map(_grade, GRADES),
         Row(kind="same name", what="a label, of all", example=f"polite:{SAID.index('good')}", status="passed"),
         Row(kind="late", never="a reply after --lm-timeout is an error of the request, as a model's is (test_answer)"),
         Row(kind="secret", never="what is said is scrubbed where results are made, whoever said it (test_secrets)"),

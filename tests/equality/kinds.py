@@ -36,6 +36,7 @@ async def test_words(row, lm):
     lm.score("echo", said == row["said"], why="said " + said)
     lm.score("right", (await lm.ask("say: " + said)).text == row["target"])
     lm.score("polite", await lm.judge("Is it polite?", said) == "yes")
+    lm.score("graded", (await lm.grade("Is a colour.", said, human_label=int(row["said"] == row["target"]))).score)
 
 @eval_task("asserted", data="words.csv", threads=True)
 def test_asserted(row, lm):
@@ -248,6 +249,16 @@ _COMPACT = _lines(
 _WORD = {"name": "word", "parameters": {"type": "object", "properties": {"said": {"type": "string"}}}}
 
 
+def _graded() -> str:
+    return _lines(
+        [
+            {"id": said, "prompt": f"say: {said}", "metric": "rubric"}
+            | {"extras": {"rubric": "Is a colour.", "human_label": number % 2}}
+            for number, (said, _) in enumerate(ROWS)
+        ]
+    )
+
+
 def _thoughts() -> str:
     said = [f"<think>{target} or not</think>{said}" for said, target in ROWS]
     return _lines(
@@ -322,6 +333,13 @@ KINDS: Mapping[str, Kind] = {
     "judged class": Kind(
         {"tasks/task_judged.py": JUDGED, "tasks/words.csv": CSV},
         ["tasks/task_judged.py"],
+        "blue\npink",
+        ["--lm-judge=model:Judge"],
+        judge=True,
+    ),
+    "rubric": Kind(
+        {"tasks/graded.jsonl": _graded()},
+        ["tasks/graded.jsonl"],
         "blue\npink",
         ["--lm-judge=model:Judge"],
         judge=True,

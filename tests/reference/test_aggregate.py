@@ -14,6 +14,7 @@ from sklearn.metrics import accuracy_score, confusion_matrix, f1_score, precisio
 from pytest_lmeval.errors import ScoringError
 from pytest_lmeval.formats.declarative import aggregations as pure
 from pytest_lmeval.formats.declarative.task import DeclarativeTask
+from pytest_lmeval.stats.agreement import confusion
 from tests.formats.declarative.making import EQUALS, make, score
 
 COPY = """
@@ -48,7 +49,7 @@ def test_classes_are_those_of_scikit_learn(pairs: list[tuple[str, str]]) -> None
         assert pytest.approx([each[number] for each in expected]) == list(classes[label].values())
     if len(labels) > 1:
         matrix = confusion_matrix(true, predicted, labels=labels)
-        table = pure.confusion(true, predicted)
+        table = confusion(true, predicted)
         assert matrix.tolist() == [[table.get(a, {}).get(b, 0) for b in labels] for a in labels]
 
 

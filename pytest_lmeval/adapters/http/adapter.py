@@ -10,6 +10,7 @@ from pytest_lmeval.adapters.http.forward import Forward, completion_of
 from pytest_lmeval.adapters.http.options import ServerOptions
 from pytest_lmeval.adapters.http.reply import Document, parse
 from pytest_lmeval.adapters.http.secret import ApiKey, read_key
+from pytest_lmeval.adapters.protocol import without_wishes
 from pytest_lmeval.errors import AdapterError, UsageError
 from pytest_lmeval.types import Completion, Generate, LogProb
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from pytest_lmeval.adapters.http.transport import HttpTransport, Reply
 
 _REVISIONS = 5
+_REFUSES = frozenset({400, 422, 501})
+"""What servers answer to an option that they do not have."""
 Answered = TypeVar("Answered", Completion, LogProb)
 Given = TypeVar("Given", bound=ServerOptions)
 
@@ -50,6 +53,7 @@ class HttpAdapter(ABC, Generic[Given]):
             raise UsageError(f"adapter {self.kind!r}: the API key itself is in the model's name or in an option")
         self._key = key
         self._transport = self._make_transport()
+        self._refuses_wishes = False
         self.name = model
         self.base_url = self._options.base_url
         self.options = self._options.public()
@@ -94,6 +98,18 @@ class HttpAdapter(ABC, Generic[Given]):
         return raised(await self._completion(request))
 
     async def _completion(self, request: Generate) -> Completion | AdapterError:
+        plain = without_wishes(request)
+        if plain is request or self._refuses_wishes:
+            return await self._attempt(plain)
+        answer = await self._attempt(request)
+        if not isinstance(answer, AdapterError) or answer.status not in _REFUSES:
+            return answer
+        # Servers differ in what they say of an option that they do not have: what helps shows it.
+        again = await self._attempt(plain)
+        self._refuses_wishes = isinstance(again, Completion)
+        return again
+
+    async def _attempt(self, request: Generate) -> Completion | AdapterError:
         # Errors leave as values: a traceback through here would show the reply, in which the key may be.
         try:
             if isinstance(request, Forward):

@@ -23,6 +23,7 @@ from pytest_lmeval.formats.declarative.models.scorers import (
 from pytest_lmeval.formats.declarative.scoring.judges import judge_notes
 from pytest_lmeval.formats.declarative.scoring.outcome import Scorer
 from pytest_lmeval.formats.declarative.snippets import Snippet, attributes, plain
+from pytest_lmeval.stats.agreement import confusion
 from pytest_lmeval.types import ExampleResult
 
 _MOST_VALUES = 50
@@ -225,7 +226,7 @@ def _classify(
     true, predicted = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
     classes = pure.classify(true, predicted)
     accuracy = sum(a == b for a, b in pairs) / len(pairs)
-    found.add_classes(classes, pure.confusion(true, predicted))
+    found.add_classes(classes, confusion(true, predicted))
     numbers = {"accuracy": accuracy, **_averages(metric, classes)}
     found.add(aggregation.scorer, {aggregation.prefixed(name): value for name, value in numbers.items()})
 

@@ -49,14 +49,6 @@ def weighted_average(values: Sequence[str], weights: dict[str, float]) -> float:
     return math.fsum(weights[value] for value in values) / len(values)
 
 
-def confusion(true: Sequence[str], predicted: Sequence[str]) -> dict[str, dict[str, int]]:
-    """Return ``{label: {predicted label: count}}``, without the zeros, sorted."""
-    table: dict[str, Counter[str]] = {label: Counter() for label in sorted(set(true))}
-    for label, guess in zip(true, predicted, strict=True):
-        table[label][guess] += 1
-    return {label: {guess: row[guess] for guess in sorted(row)} for label, row in table.items()}
-
-
 def classify(true: Sequence[str], predicted: Sequence[str]) -> Classes:
     """Return precision, recall, F1 and number of every label that is either true or predicted of some row."""
     trues, guesses = Counter(true), Counter(predicted)
@@ -70,18 +62,3 @@ def classify(true: Sequence[str], predicted: Sequence[str]) -> Classes:
         }
         for label in sorted({*trues, *guesses})
     }
-
-
-def cohen_kappa(first: Sequence[str], second: Sequence[str]) -> float | None:
-    """Return the agreement of two people who gave the same rows a label each, beyond chance, in [-1, 1].
-
-    ``(observed - expected) / (1 - expected)``: J. Cohen, "A Coefficient of Agreement for Nominal Scales", 1960. None
-    where both gave all rows one and the same label: chance alone would agree as well.
-    """
-    n = len(first)
-    if not n:
-        return None
-    observed = sum(a == b for a, b in zip(first, second, strict=True)) / n
-    left, right = Counter(first), Counter(second)
-    expected = sum(left[label] * right[label] for label in left) / (n * n)
-    return None if expected == 1.0 else (observed - expected) / (1.0 - expected)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pytest_lmeval.errors import RecordRefused, nearest, not_one_of
+from pytest_lmeval.formats.checks import check_keys
 from pytest_lmeval.formats.declarative.faults import Fault
 from pytest_lmeval.formats.declarative.models.base import Block, is_template
 from pytest_lmeval.formats.declarative.models.scorers import (
@@ -25,6 +26,7 @@ from pytest_lmeval.formats.declarative.templates import Template, compile_templa
 from pytest_lmeval.formats.tools import check_call_extras, names_only
 from pytest_lmeval.formats.yaml.document import Keys
 from pytest_lmeval.registry import Registry
+from pytest_lmeval.types import Metric as Declared
 
 _ROOT: Keys = ("definition",)
 _OF_SOLVER = ("solver_output", "model_output", "messages", "input_prompt")
@@ -55,6 +57,8 @@ def check_parts(definition: Definition, entity: str, registry: Registry) -> Iter
         yield from _check_scorer(scorer, here, entity, registry)
         if isinstance(scorer, MetricScorer) and registry.metrics[scorer.type].takes_calls:
             yield from _check_calls(scorer, here, definition)
+        if isinstance(scorer, MetricScorer) and registry.metrics[scorer.type].asks_judge:
+            yield from _check_rubric(scorer, here, registry.metrics[scorer.type])
     yield from _twice([action.key for action in definition.actions], (*_ROOT, "actions"))
 
 
@@ -90,7 +94,7 @@ def _check_calls(scorer: MetricScorer, here: Keys, definition: Definition) -> It
         )
         yield Fault((*here, "type"), "bad_value", detail)
     extras = scorer.extras
-    if any(mark in json.dumps(extras.get("calls"), default=str) for mark in _MARKS):
+    if _has_mark(extras.get("calls")):
         # What is put in for every row is judged when it is there: now only which tools and arguments are named.
         tools = [names_only(tool) for tool in tools]
     if isinstance(calls := extras.get("calls"), list):
@@ -103,12 +107,30 @@ def _check_calls(scorer: MetricScorer, here: Keys, definition: Definition) -> It
         yield Fault((*here, "extras"), refused.rule, f"{refused.field}: {refused.detail}")
 
 
+def _check_rubric(scorer: MetricScorer, here: Keys, metric: Declared) -> Iterator[Fault]:
+    # What is filled in for every row is checked when it is there.
+    given = {name: "filled in" if name == "rubric" else None for name in scorer.extras if name in ("rubric", "levels")}
+    given |= {name: value for name, value in scorer.extras.items() if not _has_mark(value)}
+    try:
+        check_keys(scorer.extras, "extras", (*metric.extras, "not"))
+        if metric.check is not None:
+            metric.check((), given)
+        if not isinstance(given.get("not", False), bool):
+            raise RecordRefused("bad_type", "extras.not", f"expected true or false, got {given['not']!r:.80}")
+    except RecordRefused as refused:
+        yield Fault((*here, "extras"), refused.rule, f"{refused.field}: {refused.detail}")
+
+
+def _has_mark(value: Any) -> bool:
+    return any(mark in json.dumps(value, default=str) for mark in _MARKS)
+
+
 def _is_filled_in(given: Any) -> bool:
     """Tell whether which tool is called, or by which arguments, is put in for every row; their values may be."""
     if isinstance(given, dict):
         arguments = given.get("arguments")
         given = [given.get("name"), list(arguments) if isinstance(arguments, dict) else arguments]
-    return any(mark in json.dumps(given, default=str) for mark in _MARKS)
+    return _has_mark(given)
 
 
 def _check_judge(scorer: JudgeBase, here: Keys, entity: str) -> Iterator[Fault]:

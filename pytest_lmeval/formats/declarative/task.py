@@ -12,7 +12,7 @@ from pytest_lmeval.formats.declarative.actions import Action, excluded_by, exclu
 from pytest_lmeval.formats.declarative.aggregate import Aggregation, aggregate, scored_rows
 from pytest_lmeval.formats.declarative.decision import ScoreRule
 from pytest_lmeval.formats.declarative.models.scorers import MetricScorer
-from pytest_lmeval.formats.declarative.scoring.judges import JudgingScorer
+from pytest_lmeval.formats.declarative.scoring.judges import asking
 from pytest_lmeval.formats.declarative.scoring.outcome import Scorer, ScorerOutput, Scoring
 from pytest_lmeval.formats.declarative.solving import AnsweredRow, RowPrompt, Solver, turns_of
 from pytest_lmeval.formats.declarative.templates import Kit, TemplateFault
@@ -86,10 +86,10 @@ class DeclarativeTask(Task):
 
     def judge_requests(self, example: Example, responses: Sequence[Response]) -> list[Generate]:
         """Return the first questions to the run's judge that can be asked before the example is scored."""
-        asking = [each for each in self.scorers if isinstance(each, JudgingScorer) and each.model.model_key is None]
+        by_run = [each for each in asking(self.scorers) if not each.judge]
         requests = []
-        for row in self._rows(example, responses) if asking else ():
-            for scorer in asking:
+        for row in self._rows(example, responses) if by_run else ():
+            for scorer in by_run:
                 try:
                     requests.append(scorer.request(Scoring(row, Tools(), self.name, example.id)))
                 except (TemplateFault, LmevalError):
@@ -98,7 +98,7 @@ class DeclarativeTask(Task):
 
     def judges(self, example: Example) -> Sequence[str]:
         """Return the ``model_key`` of each judge, "" for the judge of the run."""
-        return [each.model.model_key or "" for each in self.scorers if isinstance(each, JudgingScorer)]
+        return [each.judge for each in asking(self.scorers)]
 
     def further_metrics(self, example: Example) -> Sequence[str]:
         """Return the types of the scorers: those that are metrics are called the same."""

@@ -17,6 +17,8 @@ from pytest_lmeval.formats.task import LoadedFile
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.task import Task
 
+# Nearly a key of one metric, whose records refuse it, and what many data sets call how hard an example is.
+_ORDINARY = ("level",)
 __all__ = ["LintWarning", "known_keys", "lint"]
 
 
@@ -39,7 +41,7 @@ def lint(files: Mapping[Path, LoadedFile], registry: Registry) -> list[LintWarni
 
 def known_keys(registry: Registry) -> frozenset[str]:
     """Return the keys that a format or a metric reads, or that are a word of their own to a reader."""
-    return WORDS.union(OF_COMPACT, *(metric.extras for metric in registry.metrics.values()))
+    return WORDS.union(_ORDINARY, OF_COMPACT, *(metric.extras for metric in registry.metrics.values()))
 
 
 def _misspelt(task: Task, known: frozenset[str]) -> Iterator[LintWarning]:

@@ -220,9 +220,13 @@ def _registered(field: str, name: str, registry: Registry) -> Measure:
     if name == BYTE_PROBABILITY:
         return Measure(Metric(name, _by_loglikelihood, threshold=0.0))
     try:
-        return Measure(registry.metric(name))
+        metric = registry.metric(name)
     except LmevalError as error:
         raise RecordRefused("bad_value", field, str(error)) from None
+    if metric.asks_judge:
+        detail = f"{name} is for records, YAML tasks and eval functions; here a judge is a subclass of LLMJudgeScore"
+        raise RecordRefused("bad_value", field, detail)
+    return Measure(metric)
 
 
 def _by_judge(*_: Any) -> float:

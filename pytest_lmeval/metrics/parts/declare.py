@@ -19,7 +19,8 @@ def metric(
 ) -> Callable[[_Function], _Function]:
     """Declare a function as the metric ``name``, by default its own name; see :class:`~pytest_lmeval.types.Metric`.
 
-    ``needs`` are its ``check``, ``needs_sandbox``, ``needs_targets``, ``takes_calls``, ``package`` and ``install``.
+    ``needs`` are its ``check``, ``needs_sandbox``, ``needs_targets``, ``takes_calls``, ``asks_judge``, ``package`` and
+    ``install``.
     """
 
     def declare(function: _Function) -> _Function:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
 
+_Value = TypeVar("_Value")
 _FENCED = re.compile(r"```(?:json)?[ \t]*\n(.*)\n[ \t]*```", re.DOTALL)
-_NUMBER = re.compile(r"[-+]?[0-9]{1,15}(?:\.[0-9]{1,15})?")
+NUMBER = re.compile(r"[-+]?[0-9]{1,15}(?:\.[0-9]{1,15})?")
 _AROUND = " \t\r\n\"'`*."
 
 
@@ -39,10 +41,61 @@ def read_number(reply: str, low: float, high: float) -> float | None:
         number = float(said)
     else:
         text = (said if isinstance(said, str) else reply).strip(_AROUND)
-        if not _NUMBER.fullmatch(text):
+        if not NUMBER.fullmatch(text):
             return None
         number = float(text)
     return number if math.isfinite(number) and low <= number <= high else None
+
+
+def read_grade(reply: str, levels: Sequence[float]) -> tuple[float, str] | None:
+    """Return the level and the reason in a reply that is ``{"reason": ..., "score": ...}``; None for anything else.
+
+    All of the reply is that object, which may be fenced: an object inside a sentence may be a quotation. None also for
+    a number that is no level, and for a key that is there twice.
+    """
+    said = object_in(reply)
+    level = None if said is None else _level(said.get("score"), levels)
+    return None if said is None or level is None else _with_reason(level, said)
+
+
+def read_judgment(reply: str, labels: Sequence[str]) -> tuple[str, str] | None:
+    """Return the label and the reason in a reply that is ``{"reason": ..., "label": ...}``, read as a grade is."""
+    said = object_in(reply)
+    label = None if said is None else said.get("label")
+    found = read_label(label, labels) if isinstance(label, str) else None
+    return None if said is None or found is None else _with_reason(found, said)
+
+
+def object_in(reply: str) -> dict[str, Any] | None:
+    """Return the JSON object that is all of a reply, fenced or not; None for anything else, and for a key twice."""
+    fenced = _FENCED.fullmatch(reply.strip())
+    text = (fenced[1] if fenced else reply).strip()
+    if not text.startswith("{"):
+        return None
+    try:
+        value = json.loads(text, object_pairs_hook=_once)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _with_reason(value: _Value, said: Mapping[str, Any]) -> tuple[_Value, str] | None:
+    reason = said.get("reason", "")
+    return (value, reason.strip()) if isinstance(reason, str) else None
+
+
+def _level(said: object, levels: Sequence[float]) -> float | None:
+    if isinstance(said, str) and NUMBER.fullmatch(said.strip()):
+        said = float(said)
+    is_number = isinstance(said, int | float) and not isinstance(said, bool)
+    return next((level for level in levels if level == said), None) if is_number else None
+
+
+def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key twice")
+    return found
 
 
 def _member(reply: str, name: str) -> object:

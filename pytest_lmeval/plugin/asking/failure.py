@@ -13,6 +13,7 @@ from pytest_lmeval.leaderboard.details import (
     WHY,
     details_of,
     is_function,
+    reasons_of,
     responses_under,
     scores_text,
     shown_output,
@@ -86,6 +87,8 @@ def _details(result: ExampleResult, number: int) -> list[str]:
     lines = [line for place, turn in enumerate(turns, start=1) for line in _turn(place, turn, thoughts)]
     elsewhere = {"turns", "repeats"} if turns else set()
     elsewhere |= _OF_FUNCTIONS if is_function(result) else {"steps", FUNCTION}
+    if "reason" in result.details:
+        elsewhere.add("judge")
     if expected_in(result.metric, result.details):
         elsewhere.add("expected")
     for name, value in result.details.items():
@@ -101,7 +104,10 @@ def _function_lines(result: ExampleResult) -> list[str]:
     scores = scores_text(result)
     steps = "\n".join(last_steps(result.details))
     answered = _block("output", output) if output else []
-    return [*answered, *(_shown("scores", scores) if scores else []), *(_shown("last steps", steps) if steps else [])]
+    said = [*answered, *(_shown("scores", scores) if scores else [])]
+    if reasons := reasons_of(result):
+        said += _block("judged", reasons)
+    return [*said, *(_shown("last steps", steps) if steps else [])]
 
 
 def _verdict(result: ExampleResult) -> str:

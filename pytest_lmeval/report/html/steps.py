@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pytest_lmeval.compact_json import compact_encoder
-from pytest_lmeval.leaderboard.details import DECIDED_BY, FUNCTION, OUTPUT, WHY
+from pytest_lmeval.leaderboard.details import DECIDED_BY, FUNCTION, OUTPUT, WHY, verdict_text
 from pytest_lmeval.text import LONGEST_SHOWN, cut
 from pytest_lmeval.types import ExampleResult
 
@@ -80,6 +80,8 @@ def _step(given: Mapping[str, Any]) -> dict[str, Any]:
         "error": cut(str(given.get("error") or ("cancelled" if given.get("cancelled") else ""))),
     }
     step = {"kind": cut(str(given.get("kind") or ""), 100), **{name: each for name, each in fields.items() if each}}
+    if "verdict" in given and (verdict := verdict_text(given)):
+        step["verdict"] = cut(verdict)
     said = {side: given[side] for side in _SIDES if given.get(side) is not None}
     if "thoughts" in said:
         said["thoughts"] = str(said["thoughts"])

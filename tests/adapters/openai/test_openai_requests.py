@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import gzip
 import json
@@ -18,11 +19,12 @@ from hypothesis import strategies as st
 from pytest_lmeval.adapters.openai import OpenAIAdapter
 from pytest_lmeval.adapters.openai.options import read_options
 from pytest_lmeval.adapters.openai.request import request_body, request_fields
+from pytest_lmeval.adapters.protocol import Wish
 from pytest_lmeval.errors import AdapterError
 from pytest_lmeval.types import Completion, Generate, Message, ToolCall
 from tests.tables import each_row
 
-from .scripted_server import ScriptedServer, Seen, Step, chat, json_reply, replies, says, serving, slow
+from .scripted_server import ScriptedServer, Seen, Step, chat, json_reply, replies, says, serving, slow, status
 
 KEY = "sk-CANARY-0123456789-abcdef"
 TALK = (Message("user", "Hi"), Message("assistant", "Hello"), Message("user", "2 + 2 ="))
@@ -256,3 +258,21 @@ def test_parallel_calls_come_back_from_a_server() -> None:
     completion, seen = exchange(json_reply(document), Generate("?", tools=(ADD,)), api_key_env="")
     assert [{"a": 0}, {"a": 1}, {"a": 2}] == [call.values for call in completion.tool_calls]
     assert "add" == json.loads(seen.body)["tools"][0]["function"]["name"]
+
+
+def test_a_wish_that_the_server_refuses_is_left_out_from_then_on_and_another_option_is_not() -> None:
+    async def asked(script: list[Step], value: Any, times: int) -> list[bool | None]:
+        async with ScriptedServer(script) as server:
+            adapter = OpenAIAdapter("m", base_url=server.base_url)
+            for _ in range(times):
+                with contextlib.suppress(AdapterError):
+                    await adapter.complete(Generate("2 + 2 =", options={"response_format": value}))
+            await adapter.aclose()
+            return ["response_format" in seen.json for seen in server.requests]
+
+    wish, wanted = Wish(type="json_schema"), {"type": "json_schema"}
+    assert [True, False, False] == asyncio.run(asked([status(400), says("4")], wish, 2))
+    assert [True, True] == asyncio.run(asked([says("4")], wish, 2))
+    # What is refused for another reason is refused without the wish, too: the server may well have the option.
+    assert [True, False, True, False] == asyncio.run(asked([status(400)], wish, 2))
+    assert [True, True] == asyncio.run(asked([status(400), says("4")], wanted, 2))

@@ -59,4 +59,10 @@ class Judge:
     name = "judge.v1"
 
     def generate(self, prompts):
-        return ["no" if prompt.endswith("hm") else "yes" for prompt in prompts]
+        return [self.reply(prompt) for prompt in prompts]
+
+    def reply(self, prompt):
+        if prompt.startswith("Grade a text by a rubric."):
+            said = prompt.rpartition("<text-")[2].splitlines()[1]
+            return json.dumps({"reason": f"it says {said}", "score": int(said != "hm")})
+        return "no" if prompt.endswith("hm") else "yes"

@@ -9,11 +9,13 @@ from typing import Any
 from pytest_lmeval.errors import ScoringError
 from pytest_lmeval.formats.declarative.models.scorers import (
     JudgeBase,
+    MetricScorer,
     PythonScorer,
     ScorerBase,
 )
 from pytest_lmeval.formats.declarative.scoring.judges import judging_scorer
 from pytest_lmeval.formats.declarative.scoring.outcome import Scorer, ScorerOutput, Scoring
+from pytest_lmeval.formats.declarative.scoring.rubric import RubricScorer
 from pytest_lmeval.formats.declarative.scoring.texts import text_scorer
 from pytest_lmeval.formats.declarative.snippets import Snippet, SnippetFault, attributes, plain
 from pytest_lmeval.formats.declarative.templates import Kit
@@ -29,7 +31,12 @@ def build_scorer(key: str, model: ScorerBase, kit: Kit, tools: Sequence[Mapping[
     """Return the scorer of any kind but Python; one that judges calls does so by the schemas of ``tools``."""
     if isinstance(model, JudgeBase):
         return judging_scorer(key, model, kit)
-    return text_scorer(key, model, kit, tools)
+    scorer = text_scorer(key, model, kit, tools)
+    return (
+        RubricScorer(scorer)
+        if isinstance(model, MetricScorer) and kit.registry.metric(model.type).asks_judge
+        else scorer
+    )
 
 
 def scorer_parameters(snippet: Snippet) -> tuple[str, ...]:

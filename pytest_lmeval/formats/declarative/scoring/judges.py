@@ -11,12 +11,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pytest_lmeval.formats.declarative.aggregations import cohen_kappa, confusion
 from pytest_lmeval.formats.declarative.models.scorers import JudgeBase, JudgeClassifier, JudgeScorer, Labeler
 from pytest_lmeval.formats.declarative.scoring.outcome import Scorer, ScorerOutput, Scoring
+from pytest_lmeval.formats.declarative.scoring.rubric import RubricScorer
 from pytest_lmeval.formats.declarative.templates import Kit
-from pytest_lmeval.formats.judged import UNREAD, Question, consult, judge_of
+from pytest_lmeval.formats.judged import Question, consult, judge_of
+from pytest_lmeval.leaderboard.judged import UNREAD
 from pytest_lmeval.metrics.parts.replies import read_label, read_number
+from pytest_lmeval.stats.agreement import agreement
 from pytest_lmeval.types import Generate, Message
 
 # What a judge is asked where the task does not say it.
@@ -87,6 +89,16 @@ class JudgingScorer:
     fields: tuple[str, ...]
 
     @property
+    def judge(self) -> str:
+        """The judge that the task names; "" for the run's."""
+        return self.model.model_key or ""
+
+    @property
+    def verdict(self) -> str:
+        """The field that is compared with what people said."""
+        return "raw_score" if "raw_score" in self.fields else "label"
+
+    @property
     def candidates(self) -> tuple[str, ...]:
         """The field that can be the score of a row, if there is one: what a person said never is."""
         return self.task.candidates
@@ -97,7 +109,7 @@ class JudgingScorer:
 
     def score(self, scoring: Scoring) -> ScorerOutput:
         """Return what the judge says; one that cannot be read twice gives fields without a value."""
-        said = consult(judge_of(scoring.tools.judge, self.model.model_key or ""), self._question(scoring))
+        said = consult(judge_of(scoring.tools.judge, self.judge), self._question(scoring))
         fields = self.task.fields_of(said.verdict)
         if self.model.human_label is not None:
             fields["human_label"] = self.kit.template(self.model.human_label).value(scoring.variables)
@@ -191,6 +203,14 @@ def _number(low: float, high: float) -> _JudgeTask:
     )
 
 
+_Asking = JudgingScorer | RubricScorer
+
+
+def asking(scorers: Sequence[Scorer]) -> list[_Asking]:
+    """Return the scorers that ask a judge."""
+    return [each for each in scorers if isinstance(each, _Asking)]
+
+
 def judge_notes(
     scorers: Sequence[Scorer], rows: Sequence[Mapping[str, Any]], errors: Sequence[str] = ()
 ) -> tuple[dict[str, float], dict[str, Any]]:
@@ -201,15 +221,14 @@ def judge_notes(
     """
     metrics: dict[str, float] = {}
     notes: dict[str, Any] = {}
-    for scorer in scorers:
-        if isinstance(scorer, JudgingScorer):
-            notes[scorer.key] = {**_replies(scorer, rows, errors), **_agreement(scorer, rows)}
-            known = [name for name in ("agreement", "kappa") if notes[scorer.key].get(name) is not None]
-            metrics |= {f"{scorer.key}.{name}": notes[scorer.key][name] for name in known}
+    for scorer in asking(scorers):
+        notes[scorer.key] = {**_replies(scorer, rows, errors), **_agreement(scorer, rows)}
+        known = [name for name in ("agreement", "kappa") if notes[scorer.key].get(name) is not None]
+        metrics |= {f"{scorer.key}.{name}": notes[scorer.key][name] for name in known}
     return metrics, {"judges": notes} if notes else {}
 
 
-def _replies(scorer: JudgingScorer, rows: Sequence[Mapping[str, Any]], errors: Sequence[str]) -> dict[str, Any]:
+def _replies(scorer: _Asking, rows: Sequence[Mapping[str, Any]], errors: Sequence[str]) -> dict[str, Any]:
     entries = [entry for row in rows for entry in row.get("judge", ()) if entry["scorer"] == scorer.key]
     judged = [row["scorers"][scorer.key] for row in rows if scorer.key in row["scorers"]]
     unread = sum(error.startswith(f"scorer {scorer.key}: {UNREAD}") for error in errors)
@@ -218,37 +237,15 @@ def _replies(scorer: JudgingScorer, rows: Sequence[Mapping[str, Any]], errors: S
         "prompt_hash": scorer.prompt_hash,
         "rows": len(judged) + unread,
         "repaired": sum(entry["repaired"] for entry in entries),
-        "unparsed": sum(fields.get(_verdict(scorer)) is None for fields in judged) + unread,
+        "unparsed": sum(fields.get(scorer.verdict) is None for fields in judged) + unread,
     }
 
 
-def _agreement(scorer: JudgingScorer, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _agreement(scorer: _Asking, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     fields = [row["scorers"][scorer.key] for row in rows if scorer.key in row["scorers"]]
-    pairs = [(each["human_label"], each[_verdict(scorer)]) for each in fields if _has_both(each, _verdict(scorer))]
-    if not pairs:
-        return {}
-    people, judged = [_label(person) for person, _ in pairs], [_label(judge) for _, judge in pairs]
-    return {
-        "labelled": len(pairs),
-        "agreement": sum(a == b for a, b in zip(people, judged, strict=True)) / len(pairs),
-        "kappa": cohen_kappa(people, judged),
-        "confusion": confusion(people, judged),
-    }
-
-
-def _verdict(scorer: JudgingScorer) -> str:
-    return "raw_score" if "raw_score" in scorer.fields else "label"
+    pairs = [(each["human_label"], each[scorer.verdict]) for each in fields if _has_both(each, scorer.verdict)]
+    return agreement([person for person, _ in pairs], [judge for _, judge in pairs])
 
 
 def _has_both(fields: Mapping[str, Any], verdict: str) -> bool:
     return fields.get("human_label") not in (None, "") and fields.get(verdict) is not None
-
-
-def _label(value: Any) -> str:
-    """Return a label as text; 4, 4.0 and "4" are the same one."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    try:
-        return f"{float(value):g}"
-    except (TypeError, ValueError):
-        return str(value).strip()

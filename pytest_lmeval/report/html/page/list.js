@@ -87,7 +87,7 @@ function flipMark(example) {
 
 function gist(example) {
   if (example.error) return snippet(example.error, 70);
-  if (example.runs) return snippet((example.runs.find((run) => run.reason) || {}).reason || example.prompt || "", 70);
+  if (example.runs) return snippet(runGist(example.runs) || example.prompt || "", 70);
   if (!example.answers.length) return "";
   const prediction = predictionOf(example.answers[0]);
   const said = prediction ? h("q", { class: "said" }, snippet(prediction, 44)) : h("span", { class: "nothing" }, "(empty)");
@@ -95,6 +95,11 @@ function gist(example) {
   if (code) return [said, code === "pass" ? null : ` ${String(code).replace("_", " ")}`];
   if (example.status === "passed" || !example.targets.length) return said;
   return [said, " wanted ", h("q", { class: "said" }, snippet(example.targets[0], 34))];
+}
+
+function runGist(runs) {
+  const [said] = runs.map((run) => run.reason || verdictsOf(run)[0]).filter(Boolean);
+  return said;
 }
 
 function pager(route, found) {

@@ -17,12 +17,18 @@ function functionParts(example) {
 function runParts(run, isOne) {
   const title = (text) => (isOne ? h("h4", {}, text) : h("h3", {}, text));
   const steps = run.steps || [];
+  const judged = verdictsOf(run);
   return [
     run.output && [title("Output"), detailValue(run.output)],
     isOne && run.reason && [title("Why the score is what it is"), block(visible(run.reason))],
+    judged.length > 0 && [title("What judges said, and why"), h("ul", {}, judged.map((said) => h("li", {}, visible(said))))],
     steps.length > 0 && [title(`Steps, ${count(steps.length + (run.left_out || 0))}`), timeline(run)],
     run.notes && [title("Notes"), facts(Object.entries(run.notes).map(([name, value]) => [visible(name), detailValue(value)]))],
   ];
+}
+
+function verdictsOf(run) {
+  return (run.steps || []).map((step) => step.verdict).filter(Boolean);
 }
 
 function scoresPart(example) {
@@ -136,7 +142,7 @@ function textOf(value) {
 }
 
 function stepsMatch(example, pattern) {
-  const inStep = (step) => pattern.test(step.name || "") || pattern.test(textOf(step.input)) || pattern.test(textOf(step.output)) || pattern.test(textOf(step.thoughts)) || pattern.test(step.error || "");
+  const inStep = (step) => pattern.test(step.name || "") || pattern.test(textOf(step.input)) || pattern.test(textOf(step.output)) || pattern.test(textOf(step.thoughts)) || pattern.test(step.verdict || "") || pattern.test(step.error || "");
   return (example.runs || []).some((run) => pattern.test(run.reason || "") || (run.steps || []).some(inStep));
 }
 

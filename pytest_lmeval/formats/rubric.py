@@ -1,0 +1,82 @@
+"""A judge's grade by a rubric: for a record, a row of a YAML task and an eval function alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from pytest_lmeval.adapters.protocol import Wish
+from pytest_lmeval.errors import ScoringError
+from pytest_lmeval.formats.judged import Consultation, Question, consult, judge_of
+from pytest_lmeval.frozen import dataclass
+from pytest_lmeval.metrics.parts.replies import read_grade
+from pytest_lmeval.metrics.parts.rubric import Rubric
+from pytest_lmeval.types import Generate, Message, Score
+
+_Requests = Callable[..., Generate]
+
+
+class UnreadReply(ScoringError):
+    """A judge's reply that cannot be read, twice; ``said`` is all of it."""
+
+    def __init__(self, message: str, said: Consultation) -> None:
+        super().__init__(message)
+        self.said = said
+
+
+@dataclass(frozen=True, slots=True)
+class Graded:
+    """An example whose answer a judge grades: ``asked`` is what the model was asked, "" where that is not known.
+
+    ``judges`` are those of the run, ``scorer`` is what the record of a reply names.
+    """
+
+    task: str
+    example: str
+    asked: str
+    judges: Any = None
+    scorer: str = "rubric"
+
+    def __call__(self, text: str, targets: Sequence[str], extras: Mapping[str, Any]) -> Score:
+        """Return the level that the judge gives ``text``; raise ScoringError where its reply cannot be read."""
+        said = consult(judge_of(self.judges, ""), self.question(text, targets, extras))
+        if said.unread:
+            raise UnreadReply(f"{self.scorer}: {said.unread}", said)
+        score, reason = said.verdict
+        entries = [dict(entry) for entry in said.entries]
+        if (label := extras.get("human_label")) is not None:
+            entries[-1]["human_label"] = label
+        return Score(score, {"reason": reason, "judge": entries}, usage=said.usage)
+
+    def question(self, text: str, targets: Sequence[str], extras: Mapping[str, Any]) -> Question:
+        """Return what the judge is asked first."""
+        rubric = Rubric.of(extras.get("rubric"), extras.get("levels"))
+        material = {"question": self.asked, "reference": "\nor\n".join(targets), "text": text}
+        kept = {name: each for name, each in material.items() if each or name == "text"}
+        return about(rubric, self.scorer, kept, partial(Generate, task=self.task, id=self.example))
+
+
+def about(rubric: Rubric, asker: str, material: Mapping[str, str], request: _Requests) -> Question:
+    """Return the question by a rubric about ``material``, texts by what they are; ``request`` makes requests."""
+    return Question(
+        asker=asker,
+        opening=(Message("user", rubric.asks(material)),),
+        request=partial(request, options=response_format("grade", rubric.schema())),
+        read=partial(read_grade, levels=rubric.numbers),
+        repair=rubric.repair,
+        verdict="score",
+        wanted=rubric.wanted(),
+        prompt_hash=rubric.sha256,
+        fields=_fields,
+    )
+
+
+def response_format(name: str, schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the options of a request for JSON by ``schema``, where adapter and server have that."""
+    wanted = {"name": name, "strict": True, "schema": schema}
+    return {"response_format": Wish(type="json_schema", json_schema=wanted)}
+
+
+def _fields(found: tuple[float, str]) -> Mapping[str, Any]:
+    return {"score": found[0], "reason": found[1]}

@@ -1,0 +1,80 @@
+"""What the judge of a task's rubric said over all its examples: how often it could be read, and agreed with people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
+
+from pytest_lmeval.leaderboard.details import RUBRIC, details_of, is_function
+from pytest_lmeval.stats.agreement import agreement
+from pytest_lmeval.types import ExampleResult
+
+GRADE = "grade"
+"""What the grades of eval functions are called."""
+UNREAD = "the judge's reply is no"
+"""How the error begins, behind who asked, of a reply that cannot be read."""
+_MOST = 20
+
+
+def judged(results: Sequence[ExampleResult]) -> dict[str, Any]:
+    """Return agreement as metrics, and ``{"judges": {name: ...}}`` as notes, as tasks that aggregate do.
+
+    Grades of eval functions by several rubrics are apart, each under its rubric; those by more than 20 are together.
+    """
+    results = [result for result in results if result.decides]
+    entries = [entry for result in results for entry in _entries(result)]
+    unread = sum(UNREAD in result.error for result in results)
+    rubrics = sorted({entry["rubric"] for entry in entries})
+    names = {text: f"{GRADE}: {text}" for text in rubrics} if 1 < len(rubrics) <= _MOST else {}
+    name = itemgetter("name")
+    named = sorted(({**entry, "name": names.get(entry["rubric"], entry["scorer"])} for entry in entries), key=name)
+    notes = {key: _note([*group]) for key, group in groupby(named, key=name)}
+    for note in notes.values() if len(notes) == 1 else ():
+        note["rows"] += unread
+        note["unparsed"] += unread
+    metrics = {f"{key}.{kind}": value for key, note in notes.items() for kind, value in _measures(note)}
+    return {"metrics": metrics, "notes": {"judges": notes}} if notes else {}
+
+
+def _note(entries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    said = [entry for entry in entries if entry["score"] is not None]
+    pairs = [(entry["human_label"], entry["score"]) for entry in said if entry["human_label"] not in (None, "")]
+    hashes = {entry["prompt_hash"] for entry in said}
+    return {
+        "judge": next((entry["judge"] for entry in entries), ""),
+        "prompt_hash": hashes.pop() if len(hashes) == 1 else "",
+        "rows": len(said),
+        "repaired": sum(bool(entry["repaired"]) for entry in entries),
+        "unparsed": 0,
+        **agreement([person for person, _ in pairs], [judge for _, judge in pairs]),
+    }
+
+
+def _measures(note: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+    return ((kind, note[kind]) for kind in ("agreement", "kappa") if note.get(kind) is not None)
+
+
+def _entries(result: ExampleResult) -> Iterator[dict[str, Any]]:
+    function = is_function(result)
+    for details in details_of(result):
+        found = _of_steps(details.get("steps")) if function else details.get("judge")
+        for entry in found if isinstance(found, list) else ():
+            if isinstance(entry, Mapping) and "reason" in entry and isinstance(entry.get("score"), int | float):
+                yield _entry(entry, GRADE if function else RUBRIC)
+
+
+def _entry(given: Mapping[str, Any], scorer: str) -> dict[str, Any]:
+    texts = {name: str(given.get(name, "")) for name in ("judge", "prompt_hash", "rubric")}
+    found = {name: given.get(name) for name in ("score", "human_label", "repaired")}
+    return {**found, **texts, "scorer": scorer}
+
+
+def _of_steps(steps: Any) -> list[dict[str, Any]]:
+    kept: Iterable[Any] = steps if isinstance(steps, list) else ()
+    return [
+        {**step["verdict"], "judge": step.get("name", "")}
+        for step in kept
+        if isinstance(step, Mapping) and isinstance(step.get("verdict"), Mapping)
+    ]

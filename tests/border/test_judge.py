@@ -28,7 +28,8 @@ class Judge:
         if said == "raising":
             raise ValueError("the judge fell over")
         return REPLIES.get(said, "yes")
-
+"""
+REPLIED = """
 GRADES = {
     "no score": '{"reason": "so"}',
     "typed score": '{"reason": "so", "score": true}',
@@ -81,7 +82,7 @@ UNREAD = "the judge's reply is no label"
 BORDER = Border(
     name="a judge's reply",
     files={
-        "judge.py": JUDGE,
+        "judge.py": JUDGE + REPLIED,
         "tasks/polite.yaml": POLITE,
         "tasks/grade.jsonl": GRADED,
         "tasks/rows.csv": "\n".join(["said", *SAID, ""]),

@@ -159,5 +159,7 @@ def _scores(result: ExampleResult) -> Iterator[Shown]:
     applies = {} if result.status == "measured" else {"threshold": result.threshold}
     score = {"status": result.status, "score": result.score, **applies}
     excluded = {"reason": result.error} if result.error else {}
-    prediction = {"prediction": result.predictions[0]} if result.predictions else {}
+    prediction: dict[str, Any] = {"prediction": result.predictions[0]} if result.predictions else {}
+    if len(result.predictions) > 1:
+        prediction = {"predictions": list(result.predictions)}
     yield Shown("Score", {**score, **excluded, **prediction, **details})

@@ -34,12 +34,13 @@ _FILES = (
     (frozenset({"providers"}), "a configuration of promptfoo"),
     (frozenset({"prompts", "tests"}), "a configuration of promptfoo"),
 )
-OF_ANY = ("cluster", "must_pass", "quarantine", "tags", "threshold")
+OF_ANY = ("cluster", "must_pass", "passes", "quarantine", "repeats", "tags", "threshold")
 """What is read of every example, of whatever format; metrics declare what they read besides."""
 OF_COMPACT = (*OF_ANY, "category", "post_process")
 """What is read of every compact record."""
-WORDS = frozenset({"difficulty", "subject"})
-"""Words of the schemas that nothing reads: they are no mistake."""
+WORDS = frozenset({"difficulty", "passed", "subject"})
+"""Words of the schemas, and common ones, that nothing reads: they are no mistake."""
+MOST_REPEATS = 1000
 _SIMILARITY = 0.8
 
 
@@ -203,9 +204,11 @@ def number_in_range(value: object, field: str, low: float, high: float) -> float
 
 
 def gate_fields(holder: Mapping[str, Any], prefix: str) -> None:
-    """Check what ``metadata`` or ``extras`` tell the gate: threshold, must_pass, cluster and quarantine."""
+    """Check what ``metadata`` or ``extras`` tell the run: threshold, must_pass, cluster, quarantine and repeats."""
     if "threshold" in holder:
         number_in_range(holder["threshold"], f"{prefix}.threshold", 0.0, 1.0)
+    if "repeats" in holder or "passes" in holder:
+        _repeats(holder, prefix)
     if not isinstance(holder.get("must_pass", False), bool):
         detail = f"expected true or false, got {type_name(holder['must_pass'])}"
         raise RecordRefused("bad_type", f"{prefix}.must_pass", detail)
@@ -213,6 +216,17 @@ def gate_fields(holder: Mapping[str, Any], prefix: str) -> None:
         string(holder["cluster"], f"{prefix}.cluster")
     if "quarantine" in holder:
         _quarantine(holder["quarantine"], f"{prefix}.quarantine")
+
+
+def _repeats(holder: Mapping[str, Any], prefix: str) -> None:
+    for name in ("repeats", "passes"):
+        if name in holder:
+            count = number_in_range(holder[name], f"{prefix}.{name}", 1, MOST_REPEATS)
+            if not count.is_integer() or isinstance(holder[name], float):
+                raise RecordRefused("bad_value", f"{prefix}.{name}", f"expected a whole number, got {holder[name]!r}")
+    if holder.get("passes", 1) > holder.get("repeats", MOST_REPEATS):
+        detail = f"of {holder['repeats']} repeats {holder['passes']} cannot pass"
+        raise RecordRefused("bad_value", f"{prefix}.passes", detail)
 
 
 def _quarantine(value: object, field: str) -> None:

@@ -71,6 +71,8 @@ def eval_task(  # noqa: PLR0913  # keyword-only, one for each thing that can be 
     min_score: Numbers | None = None,
     timeout: float | None = None,
     threads: bool = False,
+    repeats: int | None = None,
+    passes: int | None = None,
     tags: Sequence[str] = (),
     metadata: Mapping[str, Any] | None = None,
 ) -> Callable[[_Function], _Function]:
@@ -85,6 +87,9 @@ def eval_task(  # noqa: PLR0913  # keyword-only, one for each thing that can be 
     seconds, from the call of the function. ``threads`` runs a ``def`` function beside others, in threads. ``tags``
     select examples, by ``-m`` too. ``metadata`` is that of each example, such as ``must_pass`` or ``cluster``.
 
+    ``repeats`` is how often each example runs, in place of ``--lm-repeats``. With ``passes`` it passes if so many of
+    its repeats do; its score is their mean all the same.
+
     Raises UsageError for a value out of range, and for what is no function.
     """
     _check_text("name", name)
@@ -96,6 +101,9 @@ def eval_task(  # noqa: PLR0913  # keyword-only, one for each thing that can be 
 
         threshold, min_score, scores = by_name(name, score, threshold, min_score)
     _check_numbers(name, {"threshold": threshold, "min_score": min_score}, timeout)
+    if repeats is not None or passes is not None:
+        own = {"repeats": repeats, "passes": passes}
+        metadata = {**(metadata or {}), **{key: value for key, value in own.items() if value is not None}}
     if metadata:
         _check_metadata(name, metadata)
     if isinstance(tags, str) or not all(isinstance(tag, str) and tag for tag in tags):

@@ -119,6 +119,7 @@ def repeat_errors(results: Sequence[ExampleResult]) -> dict[str, float | int | N
     """Return how often each example was asked, and the standard error of the task's score within and between examples.
 
     ``stderr_within`` is what asking again would move the score by; ``stderr_between`` what other examples would.
+    ``differ`` counts the examples whose repeats have different scores.
     """
     scores = [_scores(result) for result in results if result.outcome.details and len(_scores(result)) > 1]
     if not scores:
@@ -128,6 +129,7 @@ def repeat_errors(results: Sequence[ExampleResult]) -> dict[str, float | int | N
         "count": min(map(len, scores)),
         "stderr_within": math.sqrt(math.fsum(within)) / len(scores),
         "stderr_between": standard_error([mean(values) for values in scores]),
+        "differ": sum(len({*values}) > 1 for values in scores),
     }
 
 

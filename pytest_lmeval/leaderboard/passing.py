@@ -7,6 +7,8 @@ from typing import Any
 
 from pytest_lmeval.types import ExampleResult
 
+PASSES = "passes"
+"""The detail that says how many repeats are ``needed`` and how many ``passed``, where that decides."""
 THRESHOLDS = "thresholds"
 """The detail that has the thresholds of further scores, by name."""
 
@@ -17,13 +19,20 @@ def missed(scores: Mapping[str, float], thresholds: Mapping[str, Any]) -> list[s
 
 
 def reaches(result: ExampleResult) -> bool:
-    """Tell whether a result has a score that reaches its threshold, as each further score does that has one."""
+    """Tell whether a result has a score that reaches its threshold, as each further score does that has one.
+
+    Where so many repeats have to pass, whether they did.
+    """
     outcome = result.outcome
+    if outcome.score is not None and (counted := passes_of(result)) is not None:
+        return counted[1] >= counted[0]
     return outcome.score is not None and outcome.score >= outcome.threshold and not _missed(result)
 
 
 def missed_lines(result: ExampleResult) -> list[str]:
-    """Return a text for each further score that is under its threshold."""
+    """Return a text for each further score that is under its threshold, and one where too few repeats passed."""
+    if (counted := passes_of(result)) is not None:
+        return [f"{counted[1]} of its repeats passed, and {counted[0]} have to"]
     named = thresholds_of(result)
     return [f"{name} {result.metrics[name]:.4g} is under its threshold {named[name]:.4g}" for name in _missed(result)]
 
@@ -34,6 +43,15 @@ def thresholds_of(result: ExampleResult) -> Mapping[str, float]:
     if not isinstance(given, Mapping):
         return {}
     return {str(name): float(least) for name, least in given.items() if _is_number(least)}
+
+
+def passes_of(result: ExampleResult) -> tuple[float, float] | None:
+    """Return how many repeats of a result have to pass, and how many did; None where its score decides."""
+    given = result.outcome.details.get(PASSES) if result.outcome.details else None
+    if not isinstance(given, Mapping):
+        return None
+    needed, passed = given.get("needed"), given.get("passed")
+    return (needed, passed) if _is_number(needed) and _is_number(passed) else None  # type: ignore[return-value]
 
 
 def _missed(result: ExampleResult) -> list[str]:

@@ -26,7 +26,7 @@ from pytest_lmeval.leaderboard.aggregations import (
 )
 from pytest_lmeval.leaderboard.classes import ClassRow, class_metrics, confusion, labelled
 from pytest_lmeval.leaderboard.details import BY_NAME, CHECKS, METRIC, mixed_decisions
-from pytest_lmeval.leaderboard.passing import reaches
+from pytest_lmeval.leaderboard.passing import PASSES, THRESHOLDS, reaches
 from pytest_lmeval.stats.intervals import mean, score_bounds, standard_error
 from pytest_lmeval.types import ExampleResult, read_as_own
 
@@ -240,9 +240,11 @@ def make_row(
         **{name: getattr(info, name) for name in ("path", "sha256", "dataset", "config", "key", "display_name")},
     )
     counts = RowCounts(
-        correct=sum(map(reaches, results))
-        if scores
-        else sum((of := result.outcome).score is not None and of.score >= of.threshold for result in results),
+        correct=sum(
+            (of := result.outcome).score is not None
+            and (reaches(result) if THRESHOLDS in of.details or PASSES in of.details else of.score >= of.threshold)
+            for result in results
+        ),
         total=len(everything),
         errors=statuses["error"],
         timeouts=statuses["timeout"],

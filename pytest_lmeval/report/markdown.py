@@ -192,10 +192,15 @@ def _repeats(board: Leaderboard) -> list[str]:
     repeated = [row for row in board.tasks if row.repeats]
     names = sorted({name for row in repeated for name in row.metrics if _REPEATED.fullmatch(name)}, key=_k)
     rows = [
-        (row.task, str(row.repeats["count"]), *[score_text(row.metrics.get(name)) for name in names])
+        (
+            row.task,
+            str(row.repeats["count"]),
+            str(row.repeats.get("differ", "")),
+            *[score_text(row.metrics.get(name)) for name in names],
+        )
         for row in repeated
     ]
-    return table(("task", "asked", *names), rows, texts=1) if rows else []
+    return table(("task", "asked", "differ", *names), rows, texts=1) if rows else []
 
 
 def _k(name: str) -> tuple[str, int]:

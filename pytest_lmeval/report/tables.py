@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
 from pytest_lmeval.leaderboard.board import Leaderboard
@@ -24,6 +25,7 @@ CHANGE_HEADINGS = (
     "worse",
     "better",
 )
+_REPEATS = attrgetter("numbers.repeats")
 _WORDS = {"threshold": "threshold", "min_score": "floor"}
 _FLIPS = 10
 _PROMPT = 160
@@ -133,6 +135,8 @@ def selection_text(board: Leaderboard) -> str:
 def remark_lines(board: Leaderboard) -> list[str]:
     """Return what every report says of a board besides its rows: remarks, what was left out, quarantined, cached."""
     lines = [*note_lines(board), *quarantine_lines(board), *thought_lines(board)]
+    if any(map(_REPEATS, board.tasks)):
+        lines += repeat_lines(board)
     if cache := board.facts.manifest.get("cache"):
         lines += cache_lines(cache, board.facts.timestamp)
     # What is said of the cache is among the remarks, too, but for boards of earlier versions.
@@ -156,6 +160,15 @@ def note_lines(board: Leaderboard) -> list[str]:
     that no row was there for.
     """
     return [f"{row.task}: {line}" for row in board.tasks for line in _notes_of(row)]
+
+
+def repeat_lines(board: Leaderboard) -> list[str]:
+    """Return for each task that was asked several times how many examples have repeats of different scores."""
+    found = [(row.task, row.repeats["differ"]) for row in board.tasks if row.repeats.get("differ")]
+    return [
+        f"{task}: the repeats of {count} example{'' if count == 1 else 's'} have different scores"
+        for task, count in found
+    ]
 
 
 _LEFT_OUT = ("actions", "without_weight", "neither_answer", "left_out")

@@ -236,9 +236,10 @@ class ModelAnswers:
         prompt = _as_prompt(render(unit.example))
         requests = self.task(unit).requests(unit.example, prompt)
         self._asked[unit] = prompt, requests
-        if self._repeats == 1:
+        repeats = unit.example.metadata.get("repeats", self._repeats)
+        if repeats == 1:
             return requests
-        return [_repeated(request, number) for number in range(self._repeats) for request in requests]
+        return [_repeated(request, number) for number in range(repeats) for request in requests]
 
     def _converse(self, unit: Unit, request: Request) -> Conversation | None:
         follow_up = self.task(unit).conversation(unit.example)

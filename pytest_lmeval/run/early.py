@@ -30,7 +30,7 @@ class EarlyScores:
 class Early:
     """One process's early work, for at most twice as many examples as the sandbox runs programs at a time.
 
-    ``repeats`` is how often each example is asked.
+    ``repeats`` is how often an example is asked that does not say so itself.
     """
 
     def __init__(self, repeats: int) -> None:
@@ -55,7 +55,7 @@ class Early:
 
     def _begin(self, answers: ModelAnswers, unit: Unit, responses: Sequence[Response], tools: Tools) -> bool:
         task = answers.task(unit)
-        groups = answer_groups(responses, self._repeats)
+        groups = answer_groups(responses, unit.example.metadata.get("repeats", self._repeats))
         if tools.judge is not None and _asks(task, unit.example, groups, tools.judge):
             return True
         if runs_code(task, unit.example, answers.plan.registry):

@@ -151,6 +151,14 @@ def _run(
     settings = replace(settings, scrubber=settings.scrubber or scrubber_of_objects(adapter, judge))
     run = Run(settings, known, lambda spec: resolve_adapter(spec, known, {}, Path.cwd()))
     units = [ExampleUnit(task, example) for task in tasks for example in task.examples]
+    own = []
+    for unit in units:
+        if "repeats" in (metadata := unit.example.metadata) or "passes" in metadata:
+            own.append(unit)
+    if own:
+        from pytest_lmeval.run.repeats import check_repeats
+
+        check_repeats(own, settings.repeats if settings.repeats > 1 else None)
     with ExitStack() as stack:
         stack.callback(run.close)
         plan = run.plan(units, adapter, judge)

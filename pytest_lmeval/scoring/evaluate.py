@@ -13,7 +13,7 @@ from typing import Any
 from pytest_lmeval.errors import AdapterTimeout, LmevalError
 from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.hashes import hashes_of, rendered, request_hash, scoring_hash_of
-from pytest_lmeval.leaderboard.passing import THRESHOLDS, missed
+from pytest_lmeval.leaderboard.passing import PASSES, THRESHOLDS, missed
 from pytest_lmeval.leaderboard.quarantine import Quarantine
 from pytest_lmeval.postprocess import share_of
 from pytest_lmeval.records.answers import exchange_record
@@ -69,8 +69,9 @@ class ScoringRules:
     """What turns responses into results, the same for every example of a run.
 
     ``gated`` is whether an example under its threshold fails, or is only counted as ``below``; one that must pass
-    fails unless ``must_pass_binds`` is False. Examples in ``quarantine`` never fail. ``repeats`` is how often each
-    example was asked: the responses come in as many groups, and the score is the mean of theirs.
+    fails unless ``must_pass_binds`` is False. Examples in ``quarantine`` never fail. ``repeats`` is how often an
+    example was asked that does not say so itself: the responses come in as many groups, and the score is the mean of
+    theirs.
     """
 
     thresholds: Thresholds
@@ -101,7 +102,8 @@ def evaluate(
     scores: Sequence[Score] = ()
     value = None
     try:
-        groups = [responses] if rules.repeats == 1 else answer_groups(responses, rules.repeats)
+        repeats = example.metadata.get("repeats", rules.repeats)
+        groups = [responses] if repeats == 1 else answer_groups(responses, repeats)
         scores = [
             _checked(_with_what_is_known(score(example, group, rules.tools), group), example.metric) for group in groups
         ]
@@ -113,7 +115,15 @@ def evaluate(
         status, value, problem = _outcome(example, scores, threshold, rules)
         scores = () if status == "error" else scores
     outcome = _example_outcome(example, scores, status, value, threshold, problem)
+    if "passes" in example.metadata and value is not None:
+        counted = {"needed": example.metadata["passes"], "passed": passed_repeats(scores, threshold)}
+        outcome = replace(outcome, details={**outcome.details, PASSES: counted})
     return _result(question, _answer(responses, scores, rules), outcome, rules)
+
+
+def passed_repeats(scores: Sequence[Score], threshold: float) -> int:
+    """Return how many repeats pass: each reaches the threshold, and those of its further scores."""
+    return sum(each.value >= threshold and not missed(each.metrics, each.thresholds) for each in scores)
 
 
 def failed_result(
@@ -165,7 +175,11 @@ def _outcome(
         return ("measured", None, "") if measured == len(scores) else ("error", None, _MIXED)
     value = mean([*map(_VALUE, scores)])
     named = scores[0].thresholds
-    if value >= threshold and not (named and missed(_metrics(scores), named)):
+    if "passes" in example.metadata:
+        is_passed = passed_repeats(scores, threshold) >= example.metadata["passes"]
+    else:
+        is_passed = value >= threshold and not (named and missed(_metrics(scores), named))
+    if is_passed:
         return "passed", value, ""
     decisive = rules.gated or (rules.must_pass_binds and example.metadata.get("must_pass") is True)
     return "failed" if decisive else "below", value, ""

@@ -224,6 +224,16 @@ def _code() -> str:
     )
 
 
+def _often() -> str:
+    return _lines(
+        [
+            {"id": said, "prompt": f"say: {said}", "targets": [target], "metric": "exact_match"}
+            | {"extras": {"repeats": 3, "passes": 2} if said != "grey" else {"repeats": 2}}
+            for said, target in ROWS
+        ]
+    )
+
+
 def _bees() -> str:
     words = [("honey", "wool"), ("silk", "honey"), ("wool", "glass"), ("grass", "honey")]
     return _lines([{"query": f"say: {yes}", "choices": [yes, no], "gold": 0} for yes, no in words])
@@ -344,6 +354,7 @@ KINDS: Mapping[str, Kind] = {
         ["--lm-judge=model:Judge"],
         judge=True,
     ),
+    "repeats": Kind({"tasks/often.jsonl": _often()}, ["tasks/often.jsonl"], "blue"),
     "choices": Kind({"tasks/task_choices.py": CHOICES, "tasks/words.csv": CSV}, ["tasks/task_choices.py"], "blue"),
     "letters": Kind({"tasks/task_letters.py": LETTERS}, ["tasks/task_letters.py"], "C"),
     "declarative": Kind(

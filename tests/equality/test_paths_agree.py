@@ -279,7 +279,7 @@ def test_a_dry_run_over_all_examples_asks_and_scores_as_a_run_does(scene: Scene)
         shown |= {f"{task}:{id}": score for id, score in scores.items()}
         asked += scene.asked.read_text().splitlines()
     assert {key: (one["score"], one["predictions"]) for key, one in results.items()} == {
-        key: (score["score"], [score["prediction"]]) for key, score in shown.items()
+        key: (score["score"], score.get("predictions") or [score["prediction"]]) for key, score in shown.items()
     }
     assert sorted((scene.folder / "serial.asked").read_text().splitlines()) == sorted(asked)
 

@@ -134,8 +134,8 @@ def test_the_report_fits_into_a_comment_and_says_that_it_was_cut() -> None:
 def test_repeats_have_a_table_of_their_own() -> None:
     details = {"scores": [1.0, 0.0], "majority_score": 1.0}
     text = markdown(_board(replace(A, details=details)))
-    assert "| task | asked | maj@2 | pass@1 | pass@2 | pass^2 |" in text
-    assert "| sums | 2 | 1.0000 | 0.5000 | 1.0000 | 0.0000 |" in text
+    assert "| task | asked | differ | maj@2 | pass@1 | pass@2 | pass^2 |" in text
+    assert "| sums | 2 | 1 | 1.0000 | 0.5000 | 1.0000 | 0.0000 |" in text
 
 
 def test_a_shard_says_that_it_is_one() -> None:

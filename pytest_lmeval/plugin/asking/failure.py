@@ -20,7 +20,7 @@ from pytest_lmeval.leaderboard.details import (
     shown_response,
     wanted_text,
 )
-from pytest_lmeval.leaderboard.passing import THRESHOLDS, missed_lines
+from pytest_lmeval.leaderboard.passing import PASSES, THRESHOLDS, missed_lines
 from pytest_lmeval.metrics.tool_calls import expected_in
 from pytest_lmeval.text import printable
 from pytest_lmeval.types import ExampleResult
@@ -29,7 +29,7 @@ _PROMPT_TAIL = 600
 _TEXT_HEAD = 2000
 _THOUGHTS_TAIL = 80
 _FOR_PROGRAMS = frozenset({"key", "adapter_key", "prompt_hash"})
-_OF_FUNCTIONS = frozenset({"steps", OUTPUT, "repeats", FUNCTION, THRESHOLDS, WHY})
+_OF_FUNCTIONS = frozenset({"steps", OUTPUT, "repeats", FUNCTION, PASSES, THRESHOLDS, WHY})
 _MARK = "\n    | "
 
 
@@ -119,7 +119,8 @@ def _verdict(result: ExampleResult) -> str:
     metric = printable(question.metric, keep="")
     under = responses_under(result)
     others = [f"{under} responses under it"] if under else []
-    others += map(printable, missed_lines(result)) if THRESHOLDS in outcome.details else ()
+    decisive = THRESHOLDS in outcome.details or PASSES in outcome.details
+    others += map(printable, missed_lines(result)) if decisive else ()
     return "; ".join([f"{name} scored {outcome.score:.4g}, threshold {outcome.threshold:.4g} ({metric})", *others])
 
 

@@ -73,6 +73,14 @@ def _check_tasks(items: Sequence[Any], collected: Collected, config: pytest.Conf
     ids = {(item.task.name, item.example.id) for item in items}
     for name, selected in Counter(name for name, _ in ids).items():
         tasks[name] = replace(tasks[name], selected=selected)
+    own = []
+    for item in items:
+        if "repeats" in (metadata := item.example.metadata) or "passes" in metadata:
+            own.append(item)
+    if own:
+        from pytest_lmeval.run.repeats import check_repeats
+
+        check_repeats(own, config.option.lm_repeats)
     known = {item.task.name: item.task for item in items}
     collected.wanted.check_names(tasks, known, collected.registry.metrics)
     if config.option.lm_update_baseline:

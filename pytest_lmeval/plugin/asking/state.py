@@ -65,7 +65,7 @@ def files_of_run(config: pytest.Config, examples: int) -> RunFiles:
     option, baseline = config.option, None
     # Not of the default, so that the ledgers of earlier versions can be completed.
     tags = {} if option.lm_think_tags == THINK_TAGS else {"--lm-think-tags": option.lm_think_tags}
-    asking = fingerprint(adapter, {**options, **tags}, option.lm_repeats)
+    asking = fingerprint(adapter, {**options, **tags}, option.lm_repeats or 1)
     if option.lm_baseline:
         from pytest_lmeval.plugin.record.baseline import read_baseline
 

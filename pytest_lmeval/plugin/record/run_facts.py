@@ -67,7 +67,7 @@ def manifest_of(config: pytest.Config) -> dict[str, Any]:
         "seed": option.lm_seed,
         "sandbox": option.lm_sandbox,
         "batch_size": option.lm_batch_size,
-        "repeats": option.lm_repeats,
+        "repeats": option.lm_repeats or 1,
         **rerun_facts(config),
         **({"base_url": redact(resolved.base_url), "base_url_from": resolved.named_by} if resolved.named_by else {}),
         **({"ini_file": ini} if (ini := ini_file(config)) else {}),

@@ -83,7 +83,7 @@ _OPTIONS = [
     _option(
         "--lm-batch-size", "requests per call of a batch adapter (default 8)", metavar="N", type=whole(1), default=8
     ),
-    _option("--lm-repeats", "ask each example K times (default 1)", metavar="K", type=whole(1), default=1),
+    _option("--lm-repeats", "ask each example K times (default 1)", metavar="K", type=whole(1)),
     _option("--lm-cache", "keep answers there, and ask nothing twice (ini: lm_cache)", metavar="DIR", type=given),
     _option(
         "--lm-cache-mode",

@@ -167,7 +167,7 @@ def run_settings(config: pytest.Config, scrubber: Scrubber, baseline: RunFile | 
         timeout_s=option.lm_timeout,
         retries=option.lm_retries,
         max_cost=option.lm_max_cost,
-        repeats=option.lm_repeats,
+        repeats=option.lm_repeats or 1,
         thresholds=dict(option.lm_threshold),
         default_thresholds=ini_thresholds(config),
         gate=gate_mode(config),

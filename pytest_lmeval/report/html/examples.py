@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.leaderboard.details import METRIC, wanted_of
-from pytest_lmeval.leaderboard.passing import missed, thresholds_of
+from pytest_lmeval.leaderboard.passing import PASSES, missed, reaches, thresholds_of
 from pytest_lmeval.postprocess import RULES
 from pytest_lmeval.report.html.steps import encode, function_fields
 from pytest_lmeval.text import LONGEST_SHOWN, cut, item_name, node_name
@@ -189,10 +189,13 @@ def _named(comparison: Mapping[str, Any], flip: Flip) -> dict[tuple[str, str], F
 def _flip(now: ExampleResult, before: ExampleResult) -> Flip:
     if now.score is None or before.score is None or now.hash != before.hash:
         return ""
-    # By today's threshold on both sides: a threshold that was raised is no change of the model.
-    named = thresholds_of(now)
-    was = before.score >= now.threshold and not missed(before.metrics, named)
-    is_now = now.score >= now.threshold and not missed(now.metrics, named)
+    if PASSES in now.details or PASSES in before.details:
+        was, is_now = reaches(before), reaches(now)
+    else:
+        # By today's threshold on both sides: a threshold that was raised is no change of the model.
+        named = thresholds_of(now)
+        was = before.score >= now.threshold and not missed(before.metrics, named)
+        is_now = now.score >= now.threshold and not missed(now.metrics, named)
     return "" if was == is_now else "worse" if was else "better"
 
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 _YES_NO = ("yes", "no")
 _Result = TypeVar("_Result")
+_Client = TypeVar("_Client")
 
 
 @dataclass(eq=False)
@@ -53,6 +54,7 @@ class LmBase(Traced):
     def __init__(self, services: Services | None) -> None:
         self._shared = services
         self.state: ExampleState | None = None
+        self.on_enter: Callable[[LmBase], None] | None = None
         self._token = ""
 
     def __repr__(self) -> str:
@@ -63,6 +65,8 @@ class LmBase(Traced):
         """Record for ``state`` from now on: the next repeat of the example."""
         self.state = state
         self._forget_token()
+        if self.on_enter is not None:
+            self.on_enter(self)
 
     def leave(self) -> None:
         """Let the example end: nothing more is recorded, and its endpoint is gone."""
@@ -102,7 +106,7 @@ class LmBase(Traced):
 
     @property
     def base_url(self) -> str:
-        """The address of an endpoint for chat completions that answers for this example, until it ends."""
+        """The address of an endpoint for clients that answers for this example, until it ends."""
         return self._services.clients.endpoint.url(self.token)
 
     @property
@@ -114,6 +118,18 @@ class LmBase(Traced):
             clients = self._services.clients
             self._token = clients.endpoint.register(state, clients)
         return self._token
+
+    def client(self, shared: _Client) -> _Client:
+        """Return a client as ``shared`` whose requests are this example's: one of OpenAI's, Anthropic's or their like.
+
+        Raise TypeError for what has no ``with_options(base_url=...)``.
+        """
+        make = getattr(shared, "with_options", None)
+        if not callable(make):
+            kind = f"{type(shared).__module__}.{type(shared).__qualname__}"
+            raise TypeError(f"lm.client: {kind} has no with_options(base_url=...); make one with base_url=lm.base_url")
+        found: _Client = make(base_url=self.base_url)
+        return found
 
     @property
     def _services(self) -> Services:

@@ -16,6 +16,7 @@ from pytest_lmeval.plugin.asking.fixtures import (
     lm_adapter,
     lm_base_url,
     lm_engine,
+    lm_env,
     lm_example,
     lm_judge,
     lm_render,
@@ -32,7 +33,17 @@ if TYPE_CHECKING:
     from collections.abc import Generator
     from pathlib import Path
 
-__all__ = ["lm", "lm_adapter", "lm_base_url", "lm_engine", "lm_example", "lm_judge", "lm_render", "lm_sandbox"]
+__all__ = [
+    "lm",
+    "lm_adapter",
+    "lm_base_url",
+    "lm_engine",
+    "lm_env",
+    "lm_example",
+    "lm_judge",
+    "lm_render",
+    "lm_sandbox",
+]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -84,6 +84,15 @@ def lm_base_url(lm_engine: Any, lm_judge: Any, pytestconfig: pytest.Config) -> s
 
 
 @pytest.fixture
+def lm_env(lm: Any) -> Iterator[None]:
+    """Have clients that the application makes itself find the endpoint: OPENAI_BASE_URL and OPENAI_API_KEY are set."""
+    from pytest_lmeval.functions.environment import pointed
+
+    with pointed(lm):
+        yield
+
+
+@pytest.fixture
 def lm_example(request: pytest.FixtureRequest) -> Any:
     """Provide the example of the running item; None in a test that is no example."""
     return getattr(request.node, "example", None)

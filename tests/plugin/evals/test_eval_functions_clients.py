@@ -60,7 +60,7 @@ def test_every_request_of_a_client_or_an_agent_belongs_to_its_own_example(projec
     result = project.run("tests", processes, "-Wignore")
     assert 0 == result.ret, result.stdout.str()
     counts = project.board()["counts"]
-    assert 50 + 6 + 4 == counts["scored"] == counts["collected"]
+    assert 50 + 6 + 4 + 4 == counts["scored"] == counts["collected"]
     assert 60 + 20 + 3 + 4 <= project.board()["usage"]["completion_tokens"] / 2
 
 
@@ -190,3 +190,25 @@ def test_a_client_that_hangs_up_has_cancelled_its_request_and_stops_no_other(pro
     stopped = project.run("test_client.py", "--lm-max-cost=1.5")
     stopped.stdout.fnmatch_lines(["*stopped by --lm-max-cost: 1 of 1.5 is spent*"])
     assert 3 == stopped.ret
+
+
+def test_each_repeat_finds_its_own_address_in_the_environment(project: Project) -> None:
+    project.write(
+        "test_env.py",
+        """
+import os
+from pytest_lmeval import eval_task
+
+SEEN = []
+
+@eval_task("env", data=[{"id": "a"}, {"id": "b"}])
+def test_env(lm_env, row, lm):
+    SEEN.append(os.environ["OPENAI_BASE_URL"])
+    assert SEEN[-1] == lm.base_url
+
+def test_after():
+    assert (4, False) == (len({*SEEN}), "OPENAI_BASE_URL" in os.environ)
+""",
+    )
+    result = project.run("test_env.py", "--lm-repeats=2")
+    assert 0 == result.ret, result.stdout.str()

@@ -32,6 +32,11 @@ def coverage(pairing: Pairing, by_old_targets: Sequence[Retargeted], gone: str =
     for kind in kinds:
         if kind.is_listed:
             lines.append(f"{kind.what}: {named(sorted(kind.keys, key=lambda key: not pairing.passed_before(key)))}")
+    if pairing.reworded:
+        how = "--lm-pair-by=id (ini: lm_pair_by; of lmeval diff: --pair-by=id)"
+        lines.append(
+            f"{pairing.reworded} of {len(pairing.changed)} changed differ in the prompt alone: {how} compares them"
+        )
     lines += _new_targets(len(pairing.changed), by_old_targets)
     return tuple(printable(line, keep="") for line in lines)
 

@@ -36,7 +36,8 @@ def staleness(pairing: Pairing, criteria: Criteria) -> str:
     if not expected:
         return "stale baseline: none of its examples could be compared; update it"
     share = f" ({paired / expected:.0%}; at least {_ENOUGH:.0%} are needed)"
-    return f"stale baseline: {paired} of its {expected} examples could be compared{share}; update it"
+    prompts = ", or compare prompts with --lm-pair-by=id" if paired + pairing.reworded >= _ENOUGH * expected else ""
+    return f"stale baseline: {paired} of its {expected} examples could be compared{share}; update it{prompts}"
 
 
 def explain(

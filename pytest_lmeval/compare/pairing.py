@@ -56,6 +56,11 @@ class Pair:
         return self.old.hash != self.new.hash
 
     @property
+    def scored_otherwise(self) -> bool:
+        """Whether another field of the task's scorers is the score, or only one of the results has such a field."""
+        return _scored_otherwise(self.old, self.new)
+
+    @property
     def worse(self) -> bool:
         """Whether it passed and now does not."""
         return _passed(self.old) and not _passed(self.new)
@@ -137,6 +142,14 @@ class Pairing:
     def changed_pairs(self) -> tuple[Pair, ...]:
         """Both results of each changed example."""
         return tuple(Pair(self.before[key], self.after[key]) for key in self.changed)
+
+    @property
+    def reworded(self) -> int:
+        """How many of the changed examples differ in the prompt alone: pairs by id would compare them."""
+        changed = self.changed_pairs
+        return sum(
+            pair.old.scoring_hash == pair.new.scoring_hash != "" and not pair.scored_otherwise for pair in changed
+        )
 
     @property
     def removed(self) -> tuple[Key, ...]:

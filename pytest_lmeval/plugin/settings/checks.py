@@ -33,11 +33,11 @@ UNHEEDED = pytest.StashKey[tuple[str, ...]]()
 _NAMED = ("lm_thresholds", "lm_min_scores")
 _KEYS = (
     *("lm_adapter", "lm_alpha", "lm_baseline", "lm_cache", "lm_gate", "lm_max_errors", "lm_max_line_bytes"),
-    *("lm_min_scores", "lm_sandbox_packages", "lm_task_paths", "lm_thresholds", "lm_trusted_paths"),
+    *("lm_min_scores", "lm_pair_by", "lm_sandbox_packages", "lm_task_paths", "lm_thresholds", "lm_trusted_paths"),
 )
 _HOW_TO_WRITE_ONE = "write one with --lm-update-baseline, from a run of the state to compare with"
 _ALPHA = 0.05
-_OPEN = ("alpha", "max_errors", "gate", "baseline")
+_OPEN = ("alpha", "max_errors", "gate", "baseline", "pair_by")
 FROM_INI = pytest.StashKey[dict[str, str]]()
 """What the ini file sets of the gate in this run, by the names of the options without ``lm_``."""
 SET_ASIDE = pytest.StashKey[str]()
@@ -55,6 +55,7 @@ def apply_ini_options(config: pytest.Config) -> None:
     option.lm_alpha = _given(config, "alpha", level, _ALPHA)
     option.lm_max_errors = _given(config, "max_errors", MaxErrors, MaxErrors("0"))
     option.lm_gate = _given(config, "gate", _mode, None)
+    option.lm_pair_by = _given(config, "pair_by", _pair_by, "content")
     option.lm_baseline = _given(config, "baseline", lambda path: _from_ini_folder(config, path), None)
     named = {name: str(config.getini(f"lm_{name}")) for name in _OPEN if before[name] is None}
     named = {name: value for name, value in named.items() if value}
@@ -86,6 +87,12 @@ def _mode(text: str) -> str:
     return text
 
 
+def _pair_by(text: str) -> str:
+    if text not in ("content", "id"):
+        raise UnknownName("pair_by", text, ("content", "id"))
+    return text
+
+
 def _from_ini_folder(config: pytest.Config, path: str) -> str:
     folder = config.rootpath if config.inipath is None else config.inipath.parent
     return os.path.relpath(folder / path, config.invocation_params.dir)
@@ -100,7 +107,7 @@ def _chosen_part(config: pytest.Config) -> str:
 def check_options(config: pytest.Config) -> None:
     """Raise pytest.UsageError at once for what can be seen to be wrong without any task."""
     check_ini_keys(config)
-    config.stash[UNHEEDED] = tuple(_without_effect(config.option))
+    config.stash[UNHEEDED] = tuple(_without_effect(config))
     max_line_bytes(config)
     ini_thresholds(config)
     ini_floors(config)
@@ -192,10 +199,11 @@ def _meant(key: str, config: pytest.Config) -> str:
     return did_you_mean(key, _KEYS)
 
 
-def _without_effect(option: object) -> Iterator[str]:
-    given = vars(option)
+def _without_effect(config: pytest.Config) -> Iterator[str]:
+    given = vars(config.option)
     compares = {"--lm-strict": given["lm_strict"], "--lm-tolerance": given["lm_tolerance"]}
-    compares["--lm-pair-by"] = given["lm_pair_by"] not in (None, "content")
+    # What an ini file says is for every run, also for those that compare nothing.
+    compares["--lm-pair-by"] = given["lm_pair_by"] != "content" and "pair_by" not in config.stash[FROM_INI]
     names = [name for name, value in compares.items() if value]
     if names and not given["lm_baseline"]:
         yield f"{', '.join(names)}: without effect, nothing is compared without --lm-baseline"

@@ -50,6 +50,7 @@ def add_options(parser: pytest.Parser) -> None:
     parser.addini("lm_gate", "what decides about a run, as --lm-gate", default="")
     parser.addini("lm_baseline", "run that whole runs are compared with, from the ini file's folder", default="")
     parser.addini("lm_alpha", "how often a run that is no worse may fail, as --lm-alpha", default="")
+    parser.addini("lm_pair_by", "what pairs an example with the baseline's, as --lm-pair-by", default="")
     parser.addini("lm_max_errors", "examples that may end in an error, as --lm-max-errors", default="")
     parser.addini("lm_cache", "folder of answers, as --lm-cache; from the root of the project", default="")
     paths = "[METHOD] PATH of requests to lm.base_url that go to the adapter's server as they are"
@@ -202,10 +203,9 @@ _OPTIONS = [
     _option(
         "--lm-pair-by",
         "what pairs an example with the baseline's of its id: all that decides its score (content, the default), "
-        "or that without the prompt (id), to compare prompts",
+        "or that without the prompt (id), to compare prompts (ini: lm_pair_by)",
         metavar="content|id",
         choices=("content", "id"),
-        default="content",
     ),
     _option(
         "--lm-shard",

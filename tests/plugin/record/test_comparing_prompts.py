@@ -87,8 +87,29 @@ def test_a_worse_prompt_is_a_regression_and_every_output_says_so_and_shows_both(
     assert "changed" not in example["before"]
 
 
-def test_without_pairs_by_id_a_changed_prompt_makes_the_baseline_stale(compared: Project) -> None:
-    assert 1 == compared.run("--lm-baseline=base.json").ret
+def test_without_pairs_by_id_a_changed_prompt_makes_the_baseline_stale_and_the_way_to_compare_it_is_named(
+    compared: Project,
+) -> None:
+    ran = compared.run("--lm-baseline=base.json")
+    assert 1 == ran.ret
+    assert "stale" == compared.board()["gate"]["verdict"]
+    ran.stdout.fnmatch_lines(
+        [
+            "  stale baseline: 0 of its 60 * could be compared *; update it, or compare prompts with --lm-pair-by=id",
+            "  60 of 60 changed differ in the prompt alone: --lm-pair-by=id (ini: lm_pair_by; *) compares them",
+        ]
+    )
+
+
+def test_the_ini_file_can_pair_by_id_for_every_run_and_says_so(compared: Project) -> None:
+    with (compared.path / "pytest.ini").open("a") as file:
+        file.write("lm_pair_by = id\n")
+    compared.run("--lm-baseline=base.json").stdout.fnmatch_lines(["*set by the ini file pytest.ini: pair-by id*"])
+    assert "regression" == compared.board()["gate"]["verdict"]
+    without = compared.run("--lm-gate=none")
+    assert 0 == without.ret
+    without.stdout.no_fnmatch_line("*without effect*")
+    assert 1 == compared.run("--lm-baseline=base.json", "--lm-pair-by=content").ret
     assert "stale" == compared.board()["gate"]["verdict"]
 
 

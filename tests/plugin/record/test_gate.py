@@ -401,6 +401,10 @@ LEFT_OUT = (
     "not compared: 3 changed (2 passed before), 2 removed (0 passed before), 1 new; "
     "compared: 55 of the baseline's 60 examples"
 )
+REWORDED = (
+    "1 of 3 changed differ in the prompt alone: "
+    "--lm-pair-by=id (ini: lm_pair_by; of lmeval diff: --pair-by=id) compares them"
+)
 BY_OLD_TARGETS = (
     "2 of 3 changed examples were also scored with their old targets, for information: 1 passed before, "
     "1 pass with the new targets, 1 would pass with the old targets"
@@ -438,6 +442,7 @@ def test_every_verdict_says_on_every_output_what_was_left_out_and_what_new_targe
         "changed: many: e7, many: e8, many: e2",
         "removed: many: e0, many: e1",
         "new: many: new",
+        REWORDED,
         BY_OLD_TARGETS,
         "pass with the new targets only: many: e2",
         "pass with the old targets only: many: e8",

@@ -102,6 +102,7 @@ def test_the_command_line_wins(project: Project) -> None:
     [
         ("gate", "exampels", "ini lm_gate: unknown gate 'exampels'; did you mean 'examples'?*"),
         ("alpha", "2", "ini lm_alpha: expected a number > 0 and < 1*"),
+        ("pair_by", "name", "ini lm_pair_by: unknown pair_by 'name' (choices: content, id)*"),
         ("max_errors", "many", "ini lm_max_errors: expected a count such as 3*"),
     ],
 )

@@ -379,14 +379,14 @@ def fork_workers(door: socket.socket) -> None:
 
 
 def import_packages() -> None:
-    hook_up_rewriting([*PLUGINS, PROJECT])
+    rewriting = hook_up_rewriting([*PLUGINS, PROJECT])
     for name in [*(module for modules in PLUGINS.values() for module in modules), *OTHERS.split(), PROJECT]:
         importlib.import_module(name)
     # Where they are needed only now and then, modules import others inside functions: here, all are there.
     for module in pkgutil.walk_packages(sys.modules[PROJECT].__path__, f"{PROJECT}."):
         if not module.name.endswith(".__main__"):
             importlib.import_module(module.name)
-    del sys.meta_path[0]
+    sys.meta_path.remove(rewriting)
 
 
 def remember_what_is_installed() -> None:
@@ -513,12 +513,14 @@ def names_in(known: Mapping[Any, list[str]], holder: Any) -> list[str]:
     return known[owner] if owner in known else dir(holder)
 
 
-def hook_up_rewriting(packages: list[str]) -> None:
-    """Let pytest rewrite the assertions of these packages as they are imported."""
+def hook_up_rewriting(packages: list[str]) -> Any:
+    """Let pytest rewrite the assertions of these packages as they are imported; return what does."""
     from _pytest.assertion import install_importhook
     from _pytest.config import get_config
 
-    install_importhook(get_config()).mark_rewrite(*packages)
+    hook = install_importhook(get_config())
+    hook.mark_rewrite(*packages)
+    return hook
 
 
 if __name__ == "__main__":

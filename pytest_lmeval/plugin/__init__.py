@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_lmeval import find_own_modules_first
 from pytest_lmeval.plugin.asking.fixtures import (
     lm,
     lm_adapter,
@@ -60,6 +61,8 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 def pytest_load_initial_conftests(
     early_config: pytest.Config, parser: pytest.Parser, args: list[str]
 ) -> Generator[None, object, object]:
+    # Once more: in its second run in a process pytest is ahead of what was put ahead in the first one.
+    find_own_modules_first()
     outcome = yield
     # By now every plugin and conftest file has added its options.
     if any(argument.startswith("--lm-") for argument in args):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -118,3 +119,23 @@ def test_strict_markers_and_configuration_accept_the_plugin(project: Project) ->
     project.write("pytest.ini", "[pytest]\naddopts = --strict-markers --strict-config\nlm_adapter = model:Model\n")
     project.small_tasks()
     project.run_pytest("-m", "lmeval", "tasks/words.jsonl").assert_outcomes(passed=2)
+
+
+LOADERS = """
+import sys
+
+import pytest_lmeval.types
+
+def test_loaders():
+    ours = [module for name, module in sys.modules.items() if name.startswith("pytest_lmeval.")]
+    assert {"SourceFileLoader"} == {type(module.__loader__).__name__ for module in ours}
+"""
+
+
+@as_a_command
+def test_modules_of_the_package_are_imported_as_they_are(foreign: Project) -> None:
+    foreign.write("tests/test_plain.py", LOADERS)
+    # Twice in a process: the second time pytest has put its own way to import ahead.
+    twice = "import pytest; print([pytest.main(['-q', 'tests/test_plain.py']) for _ in '12'])"
+    result = foreign.pytester.run(sys.executable, "-c", twice)
+    result.stdout.fnmatch_lines(["*ExitCode.OK*ExitCode.OK*"])

@@ -30,7 +30,7 @@ def test_what_is_seen(pytestconfig):
         "orig_argv": sys.orig_argv,
         "flags": repr(sys.flags),
         "path": sys.path,
-        "meta_path": [type(finder).__name__ for finder in sys.meta_path],
+        "meta_path": [getattr(finder, "__name__", type(finder).__name__) for finder in sys.meta_path],
         "main": [getattr(main.__spec__, "name", None), getattr(main, "__file__", None)],
         "folder": os.getcwd(),
         "variables": variables,

@@ -70,8 +70,10 @@ class Calls:
         code = frame.f_code
         if code.co_name == "<module>" and event in ("call", "return"):
             self._importing.depth = self._depth + (1 if event == "call" else -1)
-        # A class body is no function.
-        elif event == "call" and not self._depth and code.co_flags & inspect.CO_OPTIMIZED:
+        # A class body is no function, and a module is found before it is imported.
+        elif (
+            event == "call" and not self._depth and code.co_flags & inspect.CO_OPTIMIZED and code.co_name != "find_spec"
+        ):
             path = Path(code.co_filename)
             if path.is_relative_to(PACKAGE):
                 self.seen.append((path.relative_to(PACKAGE).as_posix(), code.co_qualname))

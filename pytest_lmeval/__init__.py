@@ -6,7 +6,6 @@ Everything public is importable from this package and loaded when it is first us
 from __future__ import annotations
 
 import sys
-from importlib.machinery import PathFinder
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -86,7 +85,6 @@ _HOMES = {
 }
 
 __version__ = "0.2.0.dev0"
-_BELOW = f"{__name__}."
 __all__ = sorted(name for names in _HOMES.values() for name in names)
 
 
@@ -117,24 +115,4 @@ class _Moved:
         return spec_of(name)
 
 
-class _Own:
-    """Finds the modules of this package, as Python itself would."""
-
-    @staticmethod
-    def find_spec(name: str, path: Any = None, target: Any = None) -> Any:
-        """Return how a module of this package is imported; None for every other."""
-        return PathFinder.find_spec(name, path, target) if name.startswith(_BELOW) else None
-
-
-def find_own_modules_first() -> None:
-    """Import the modules of this package as they are, and not as pytest rewrites a plugin's.
-
-    pytest rewrites their asserts as it does those of tests. For that it reads and hashes the source of each module in
-    every run, and compiles all of them where it may not write down what it made of them.
-    """
-    if "_pytest.assertion.rewrite" in sys.modules and sys.meta_path[0] is not _Own:
-        sys.meta_path[:] = [_Own, *(finder for finder in sys.meta_path if finder is not _Own)]
-
-
 sys.meta_path.append(_Moved)
-find_own_modules_first()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_lmeval import find_own_modules_first
+import pytest_lmeval.own_modules
 from pytest_lmeval.plugin.asking.fixtures import (
     lm,
     lm_adapter,
@@ -62,7 +62,7 @@ def pytest_load_initial_conftests(
     early_config: pytest.Config, parser: pytest.Parser, args: list[str]
 ) -> Generator[None, object, object]:
     # Once more: in its second run in a process pytest is ahead of what was put ahead in the first one.
-    find_own_modules_first()
+    pytest_lmeval.own_modules.find_first()
     outcome = yield
     # By now every plugin and conftest file has added its options.
     if any(argument.startswith("--lm-") for argument in args):
